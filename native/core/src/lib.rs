@@ -1,0 +1,16 @@
+//! The data plane of pybroker: everything that touches bytes, and nothing that knows Python.
+//!
+//! Rooms, in the order of a Produce request's way: [`net`] frames it, [`wire`] reads it, [`replica`] finds the
+//! partition, [`record`] validates the batch, [`storage`] writes it. [`client`] and [`quorum`] stand beside that way;
+//! [`sys`] holds the system calls that need `unsafe`.
+//!
+//! No module here holds a default or a policy: every setting arrives in a complete struct from Python's `config`.
+
+pub mod client;
+pub mod net;
+pub mod quorum;
+pub mod record;
+pub mod replica;
+pub mod storage;
+pub mod sys;
+pub mod wire;

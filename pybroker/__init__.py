@@ -1,0 +1,1 @@
+"""pybroker: Kafka without the JVM."""

@@ -1,0 +1,4 @@
+"""The whole contract with Rust: what `native/py` registers, typed and documented.
+
+Sections, one per file of `native/py/src`, in alphabetical order.
+"""
