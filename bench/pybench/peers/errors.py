@@ -1,0 +1,29 @@
+"""What can go wrong with a peer.
+
+PeerError
+├── MissingToolError   a program of this machine is absent; the message says what to install
+├── ArtefactError      the peer's files could not be fetched
+└── StartError         the peer ended or stayed silent before it was ready; the message ends with its log's tail
+"""
+
+from __future__ import annotations
+
+
+class PeerError(Exception):
+    """A peer cannot be used; the message says which and why."""
+
+
+class MissingToolError(PeerError):
+    """A program that the peer needs is not on the search path."""
+
+    def __init__(self, program: str, install: str) -> None:
+        super().__init__(f"{program} is not on the search path: install {install}")
+        self.program = program
+
+
+class ArtefactError(PeerError):
+    """Fetching or building a peer's files failed."""
+
+
+class StartError(PeerError):
+    """The peer's process did not become ready."""

@@ -1,0 +1,143 @@
+"""Apache Kafka's jars and the Java programs in them.
+
+Owns the classpath (resolved once by Maven into the build folder) and how a tool's command line is made. Knows no broker.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from pybench.checkout import BENCH, build_directory
+from pybench.peers.errors import ArtefactError, MissingToolError
+
+KAFKA_VERSION = "4.3.1"
+"""The newest release whose server and tools are both published; pom.xml holds the same number."""
+
+TOOLS = {
+    "producer-perf": "org.apache.kafka.tools.ProducerPerformance",
+    "consumer-perf": "org.apache.kafka.tools.ConsumerPerformance",
+    "end-to-end-latency": "org.apache.kafka.tools.EndToEndLatency",
+    "console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
+    "console-producer": "org.apache.kafka.tools.ConsoleProducer",
+    "topics": "org.apache.kafka.tools.TopicCommand",
+    "dump-log": "org.apache.kafka.tools.DumpLogSegments",
+    "storage": "kafka.tools.StorageTool",
+    "get-offsets": "org.apache.kafka.tools.GetOffsetShell",
+    "broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
+}
+"""Kafka's script names (without `kafka-` and `.sh`) and the classes they run."""
+
+_TOOL_HEAP = ("-Xmx512M", "-Djava.awt.headless=true")
+_LOG_CONFIG = """\
+status = error
+appender.out.type = Console
+appender.out.name = out
+appender.out.target = SYSTEM_ERR
+appender.out.layout.type = PatternLayout
+appender.out.layout.pattern = [%d] %p %m (%c)%n
+rootLogger.level = {level}
+rootLogger.appenderRef.out.ref = out
+"""
+
+
+def missing_tools() -> list[str]:
+    """One line for each program that Kafka needs and this machine lacks; empty when all are there."""
+    lines = []
+    for program, install in (
+        ("java", "a JRE of version 17 or newer (Debian: openjdk-17-jdk-headless)"),
+        ("mvn", "Apache Maven (Debian: maven)"),
+    ):
+        if shutil.which(program) is None and not (program == "mvn" and _is_complete(jar_directory())):
+            lines.append(f"{program} is not on the search path: install {install}")
+    return lines
+
+
+def jar_directory() -> Path:
+    """Where the jars lie, whether or not they have been fetched."""
+    return build_directory() / "peers" / f"kafka-{KAFKA_VERSION}"
+
+
+def _is_complete(directory: Path) -> bool:
+    return (directory / ".complete").exists()
+
+
+@cache
+def fetch_jars() -> Path:
+    """Have every jar of Kafka and of its tools in one folder; returns the folder.
+
+    The first call takes about half a minute and needs Maven Central. Raises MissingToolError or ArtefactError.
+    """
+    directory = jar_directory()
+    if _is_complete(directory):
+        return directory
+    maven = _program("mvn", "Apache Maven (Debian: maven)")
+    fetched = subprocess.run(
+        [
+            *(maven, "-q", "-B", "-f", str(Path(__file__).with_name("pom.xml")), "dependency:copy-dependencies"),
+            *(f"-Dkafka.version={KAFKA_VERSION}", "-DincludeScope=runtime", f"-DoutputDirectory={directory}"),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if fetched.returncode != 0:
+        raise ArtefactError(f"Maven could not fetch Apache Kafka {KAFKA_VERSION}: {fetched.stdout.strip()[-2000:]}")
+    (directory / ".complete").touch()
+    return directory
+
+
+def java_command(main_class: str, *, options: Sequence[str] = _TOOL_HEAP, log_level: str = "warn") -> list[str]:
+    """The words before a Java program's own arguments; the program is a class name or a name of `TOOLS`.
+
+    Log lines go to standard error, so that standard output holds only what the tool prints.
+    """
+    jars = fetch_jars()
+    log_config = jars / f"log4j2-{log_level}.properties"
+    if not log_config.exists():
+        log_config.write_text(_LOG_CONFIG.format(level=log_level))
+    return [
+        _program("java", "a JRE of version 17 or newer (Debian: openjdk-17-jdk-headless)"),
+        *options,
+        f"-Dlog4j2.configurationFile={log_config}",
+        "-cp",
+        f"{jars}/*:{build_directory() / 'jclient'}",
+        TOOLS.get(main_class, main_class),
+    ]
+
+
+def run_java_tool(
+    tool: str, *arguments: str, timeout_s: float = 120, stdin: str | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run one of Kafka's own tools to its end: `run_java_tool("dump-log", "--files", path)`; output is text."""
+    return subprocess.run(
+        [*java_command(tool), *arguments], capture_output=True, text=True, timeout=timeout_s, input=stdin, check=False
+    )
+
+
+@cache
+def build_client(name: str) -> str:
+    """Compile one of our Java load programs (`bench/jclient/<name>.java`) against Kafka's client; returns its class name."""
+    source, target = BENCH / "jclient" / f"{name}.java", build_directory() / "jclient"
+    built = target / f"{name}.class"
+    if not built.exists() or built.stat().st_mtime < source.stat().st_mtime:
+        compiler = _program("javac", "a JDK of version 17 or newer (Debian: openjdk-17-jdk-headless)")
+        done = subprocess.run(
+            [compiler, "-d", str(target), "-cp", f"{fetch_jars()}/*", str(source)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise ArtefactError(f"javac refused {source}: {done.stderr.strip()}")
+    return name
+
+
+def _program(name: str, install: str) -> str:
+    path = shutil.which(name)
+    if path is None:
+        raise MissingToolError(name, install)
+    return path

@@ -1,0 +1,222 @@
+"""A single-node Apache Kafka: KRaft combined mode, default settings, loopback, ports of its own.
+
+Owns the node's directory, configuration file, process and readiness. Used as a peer in comparisons and as the other side
+of client tests: `with Kafka() as kafka: ... kafka.bootstrap_servers`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import random
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from pybench.peers.errors import StartError
+from pybench.peers.java import java_command, run_java_tool
+
+_SERVER_OPTIONS = (
+    # Those of Kafka's own start script (bin/kafka-server-start.sh, bin/kafka-run-class.sh).
+    *("-Xmx1G", "-Xms1G", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"),
+    *("-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent", "-Djava.awt.headless=true"),
+)
+_PORT_RANGE = range(15_000, 32_000)
+"""Below the kernel's ephemeral ports, so that no outgoing connection takes a chosen port before the node binds it."""
+
+_START_TRIES = 4
+_LOG_TAIL = 3_000
+
+
+class Kafka:
+    """One Apache Kafka node from `start` to `stop`; its directory is removed with it unless it was given."""
+
+    def __init__(
+        self, directory: Path | None = None, overrides: Mapping[str, str] | None = None, *, ready_timeout_s: float = 60
+    ) -> None:
+        self._keep = directory is not None
+        self.directory = directory or Path(tempfile.mkdtemp(prefix="kafka-peer-"))
+        self._overrides = dict(overrides or {})
+        self._ready_timeout_s = ready_timeout_s
+        self._process: subprocess.Popen[bytes] | None = None
+        self.port = 0
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Where clients connect: `127.0.0.1:<port>`."""
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        """The process id of the running node."""
+        if self._process is None:
+            raise StartError("this Kafka node is not running")
+        return self._process.pid
+
+    @property
+    def log_directory(self) -> Path:
+        """Where the partitions' directories lie."""
+        return self.directory / "data"
+
+    def start(self) -> Self:
+        """Format the storage when it is new, start the node, return when it answers ApiVersions. Raises StartError."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        for attempt in range(_START_TRIES):
+            self.port, controller_port = _free_ports()
+            config = self._write_config(controller_port)
+            if not (self.log_directory / "meta.properties").exists():
+                self._format(config)
+            with (self.directory / "server.log").open("ab") as log:
+                self._process = subprocess.Popen(
+                    [*java_command("kafka.Kafka", options=_SERVER_OPTIONS, log_level="info"), str(config)],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                )
+            if self._became_ready(last_try=attempt == _START_TRIES - 1):
+                return self
+        raise StartError(f"Apache Kafka found no free port in {_START_TRIES} tries")
+
+    def stop(self) -> None:
+        """End the node by SIGTERM to its process id (SIGKILL after 30 s), and remove its directory if it made it."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGTERM)
+            try:
+                self._process.wait(30)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+            self._process = None
+        if not self._keep:
+            shutil.rmtree(self.directory, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        try:
+            return self.start()
+        except BaseException:
+            self.stop()
+            raise
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def log_tail(self) -> str:
+        """The end of what the node has logged."""
+        path = self.directory / "server.log"
+        return path.read_text(errors="replace")[-_LOG_TAIL:] if path.exists() else ""
+
+    def _write_config(self, controller_port: int) -> Path:
+        settings = {
+            "process.roles": "broker,controller",
+            "node.id": "1",
+            "listeners": f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{controller_port}",
+            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
+            "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
+            "controller.listener.names": "CONTROLLER",
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+            "log.dirs": str(self.log_directory),
+            # The defaults ask for three brokers; these four are what the distribution's server.properties sets.
+            "offsets.topic.replication.factor": "1",
+            "transaction.state.log.replication.factor": "1",
+            "transaction.state.log.min.isr": "1",
+            "share.coordinator.state.topic.replication.factor": "1",
+            "share.coordinator.state.topic.min.isr": "1",
+            **self._overrides,
+        }
+        path = self.directory / "server.properties"
+        path.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+        return path
+
+    def _format(self, config: Path) -> None:
+        cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        if cluster_id.startswith("-"):
+            cluster_id = "k" + cluster_id[1:]  # a leading dash reads as an option
+        done = run_java_tool("storage", "format", "-t", cluster_id, "-c", str(config))
+        if done.returncode != 0:
+            raise StartError(
+                f"Kafka's storage tool refused {config}: {(done.stderr or done.stdout).strip()[-_LOG_TAIL:]}"
+            )
+
+    def _became_ready(self, *, last_try: bool) -> bool:
+        """True when ready, False when a port was taken and another try is worth it."""
+        process = self._process
+        assert process is not None
+        deadline = time.monotonic() + self._ready_timeout_s
+        while time.monotonic() < deadline:
+            if process.poll() is not None:
+                if "BindException" in self.log_tail() and not last_try:
+                    return False
+                raise StartError(f"Apache Kafka ended with status {process.returncode}:\n{self.log_tail()}")
+            if answers_api_versions("127.0.0.1", self.port):
+                return True
+            time.sleep(0.02)
+        self.stop()
+        raise StartError(f"Apache Kafka was not ready after {self._ready_timeout_s:.0f} s:\n{self.log_tail()}")
+
+
+def answers_api_versions(host: str, port: int, timeout_s: float = 2) -> bool:
+    """Whether something there answers an ApiVersions request (key 18, version 0) with error code 0."""
+    request = struct.pack(">hhih", 18, 0, 7, -1)
+    try:
+        with socket.create_connection((host, port), timeout=timeout_s) as connection:
+            connection.sendall(struct.pack(">i", len(request)) + request)
+            answer = b""
+            while len(answer) < 10:
+                chunk = connection.recv(4096)
+                if not chunk:
+                    return False
+                answer += chunk
+    except OSError:
+        return False
+    _size, correlation_id, error_code = struct.unpack_from(">iih", answer)
+    return bool(correlation_id == 7 and error_code == 0)
+
+
+def _free_ports() -> tuple[int, int]:
+    """Two different ports of loopback that nothing listens on at this moment."""
+    found: list[socket.socket] = []
+    try:
+        while len(found) < 2:
+            candidate = socket.socket()
+            try:
+                candidate.bind(("127.0.0.1", random.choice(_PORT_RANGE)))
+            except OSError:
+                candidate.close()
+                continue
+            found.append(candidate)
+        first, second = (s.getsockname()[1] for s in found)
+        return first, second
+    finally:
+        for s in found:
+            s.close()
+
+
+def main() -> None:
+    """`python -m pybench.peers.kafka [--directory DIR] [--override k=v]`: run one node until interrupted."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--directory", type=Path, help="data and log; default: a fresh one, removed at the end")
+    parser.add_argument("--override", action="append", default=[], metavar="KEY=VALUE", help="a broker setting")
+    options = parser.parse_args()
+    with Kafka(options.directory, dict(o.split("=", 1) for o in options.override)) as kafka:
+        print(f"{kafka.bootstrap_servers} pid {kafka.pid} data {kafka.log_directory}", flush=True)
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+        try:
+            signal.pause()
+        except KeyboardInterrupt:
+            return
+
+
+if __name__ == "__main__":
+    main()
