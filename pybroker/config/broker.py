@@ -1,0 +1,110 @@
+"""BrokerConfig: everything that one node was told, checked and complete.
+
+Owns the rules between keys (which one speaks when another is absent). Must not know files other than the properties
+file it is read from.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pybroker.config.endpoint import Listener, build_listeners
+from pybroker.config.errors import ConfigError
+from pybroker.config.log_keys import LogKeys
+from pybroker.config.network_keys import NetworkKeys
+from pybroker.config.node_keys import NodeKeys
+from pybroker.config.properties import parse_overrides, read_properties
+from pybroker.config.topic_keys import TopicKeys
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+_HOUR_MS = 3_600_000
+_PER_LISTENER = ("listener.name.", ".congestion.control")
+
+
+class BrokerConfig(NodeKeys, NetworkKeys, LogKeys, TopicKeys):
+    """The settings of one node. Values by attribute, `log.segment.bytes` being `log_segment_bytes`."""
+
+    endpoints: tuple[Listener, ...]
+
+    def __init__(self, given: Mapping[str, str]) -> None:
+        """Check and take the texts in `given`; raises ConfigError for the first wrong one."""
+        super().__init__(given)
+        congestion_control = {"": self.congestion_control}
+        prefix, suffix = _PER_LISTENER
+        for name in self.unknown:
+            if name.startswith(prefix) and name.endswith(suffix):
+                listener = name[len(prefix) : -len(suffix)].upper()
+                congestion_control[listener] = given[name].strip() or None
+        self.__dict__["unknown"] = tuple(name for name in self.unknown if not name.startswith(prefix))
+        self.__dict__["endpoints"] = build_listeners(
+            self.listeners, self.advertised_listeners, self.listener_security_protocol_map, congestion_control
+        )
+        self._check_between_keys()
+
+    @classmethod
+    def from_properties(cls, path: Path | None, overrides: Iterable[str] = ()) -> BrokerConfig:
+        """Read a properties file (None: defaults) with `key=value` overrides over it; raises ConfigError."""
+        given = {} if path is None else read_properties(path)
+        given.update(parse_overrides(overrides))
+        return cls(given)
+
+    def _check_between_keys(self) -> None:
+        if set(self.process_roles) != {"broker", "controller"}:
+            raise ConfigError(
+                "process.roles",
+                ",".join(self.process_roles),
+                "broker,controller, as this version runs both in one node",
+            )
+        if not self.log_directories:
+            raise ConfigError("log.dirs", self.log_dirs, "at least one directory")
+        if len(set(self.log_directories)) != len(self.log_directories):
+            raise ConfigError("log.dirs", self.log_dirs, "each directory once")
+        if len(self.controller_quorum_voters) > 1:
+            raise ConfigError(
+                "controller.quorum.voters",
+                ",".join(self.controller_quorum_voters),
+                "at most one voter, as this version runs one controller",
+            )
+
+    @property
+    def log_directories(self) -> tuple[Path, ...]:
+        """Absolute paths of the log directories, in the order given."""
+        texts = self.log_dirs if self.log_dirs is not None else self.log_dir
+        return tuple(Path(text.strip()).expanduser().absolute() for text in texts.split(",") if text.strip())
+
+    @property
+    def metadata_directory(self) -> Path:
+        """Absolute path of the directory that holds the metadata log."""
+        if self.metadata_log_dir is None:
+            return self.log_directories[0]
+        return Path(self.metadata_log_dir).expanduser().absolute()
+
+    @property
+    def roll_ms(self) -> int:
+        """Age in ms at which a segment is closed: log.roll.ms, else log.roll.hours."""
+        return self.log_roll_hours * _HOUR_MS if self.log_roll_ms is None else self.log_roll_ms
+
+    @property
+    def roll_jitter_ms(self) -> int:
+        """Jitter in ms of that age: log.roll.jitter.ms, else log.roll.jitter.hours."""
+        return self.log_roll_jitter_hours * _HOUR_MS if self.log_roll_jitter_ms is None else self.log_roll_jitter_ms
+
+    @property
+    def retention_ms(self) -> int:
+        """Age in ms after which a segment may go, -1 for never: log.retention.ms, else minutes, else hours."""
+        if self.log_retention_ms is not None:
+            milliseconds = self.log_retention_ms
+        elif self.log_retention_minutes is not None:
+            milliseconds = self.log_retention_minutes * 60_000
+        else:
+            milliseconds = self.log_retention_hours * _HOUR_MS
+        return max(milliseconds, -1)
+
+    @property
+    def flush_interval_ms(self) -> int:
+        """Time in ms after which a log is flushed: log.flush.interval.ms, else log.flush.scheduler.interval.ms."""
+        interval = self.log_flush_interval_ms
+        return self.log_flush_scheduler_interval_ms if interval is None else interval

@@ -1,0 +1,306 @@
+"""One configuration key: its Kafka name, type, default, range, and the words that explain it.
+
+Owns the translation between text and values. A key is declared as a class attribute of a `Settings` class; its Kafka
+name is the attribute's with dots for underscores, so a key is written down in exactly one place. Must not know which
+keys exist or who reads them.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+
+from pybroker.config.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pybroker.config.settings import Settings
+
+T = TypeVar("T")
+
+INT_MAX = 2**31 - 1
+LONG_MAX = 2**63 - 1
+
+
+class Kind(IntEnum):
+    """The type of a key, numbered as DescribeConfigs v3 and later report it (KIP-569)."""
+
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    SHORT = 4
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+    CLASS = 8
+    PASSWORD = 9
+
+
+class Key(Generic[T]):
+    """A key as declared: read on the class it is the declaration, read on an instance it is the value."""
+
+    __slots__ = ("acts", "attribute", "check", "default", "doc", "dynamic", "expected", "kind", "name", "ours", "parse")
+
+    def __init__(
+        self,
+        kind: Kind,
+        default: T,
+        doc: str,
+        *,
+        parse: Callable[[str], T],
+        check: Callable[[T], bool],
+        expected: str,
+        acts: bool = True,
+        dynamic: bool = False,
+        ours: bool = False,
+    ) -> None:
+        self.kind = kind
+        self.default = default
+        self.doc = doc
+        self.parse = parse
+        self.check = check
+        self.expected = expected
+        self.acts = acts  # False: the key is accepted and checked, and nothing reads it yet
+        self.dynamic = dynamic  # Kafka lets it change while the broker runs; others are read-only in DescribeConfigs
+        self.ours = ours  # a key that Kafka does not have
+        self.name = ""
+        self.attribute = ""
+
+    def __set_name__(self, owner: type, attribute: str) -> None:
+        self.attribute = attribute
+        self.name = attribute.replace("_", ".")
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Key[T]: ...
+    @overload
+    def __get__(self, instance: Settings, owner: type) -> T: ...
+    def __get__(self, instance: Settings | None, owner: type) -> Key[T] | T:
+        if instance is None:
+            return self
+        # An instance keeps every value in its __dict__, which is looked at first; only a half-built one comes here.
+        raise AttributeError(self.attribute)
+
+    def value_of(self, text: str) -> T:
+        """Return the value that `text` stands for; raises ConfigError when it is not of the type or out of range."""
+        try:
+            value = self.parse(text.strip())
+        except ValueError:
+            raise ConfigError(self.name, text, self.expected) from None
+        if not self.check(value):
+            raise ConfigError(self.name, text, self.expected)
+        return value
+
+    def text_of(self, value: T | None) -> str | None:
+        """Return Kafka's spelling of a value, as DescribeConfigs sends it; None stands for no value."""
+        if value is None:
+            return None
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        if isinstance(value, tuple):
+            return ",".join(value)
+        return str(value)
+
+
+def _whole_number(text: str) -> int:
+    # int() also takes "1_000" and a leading "+"; Kafka takes neither "1_000" nor blanks inside.
+    if "_" in text:
+        raise ValueError(text)
+    return int(text)
+
+
+def _truth(text: str) -> bool:
+    lowered = text.lower()
+    if lowered not in ("true", "false"):
+        raise ValueError(text)
+    return lowered == "true"
+
+
+def _items(text: str) -> tuple[str, ...]:
+    return tuple(item.strip() for item in text.split(",")) if text else ()
+
+
+def _range_text(what: str, at_least: float | None, at_most: float | None) -> str:
+    if at_least is not None and at_most is not None:
+        return f"{what} from {at_least} to {at_most}"
+    return what if at_least is None else f"{what} of at least {at_least}"
+
+
+def boolean(default: bool, doc: str, *, acts: bool = True, dynamic: bool = False) -> Key[bool]:
+    """Declare a key that is `true` or `false`."""
+    return Key(
+        Kind.BOOLEAN,
+        default,
+        doc,
+        parse=_truth,
+        check=lambda _: True,
+        expected="true or false",
+        acts=acts,
+        dynamic=dynamic,
+    )
+
+
+def _number(
+    kind: Kind, default: Any, doc: str, at_least: int | None, at_most: int | None, acts: bool, dynamic: bool, ours: bool
+) -> Key[Any]:
+    ceiling = {Kind.INT: INT_MAX, Kind.LONG: LONG_MAX, Kind.SHORT: 2**15 - 1}[kind]
+    low = -ceiling - 1 if at_least is None else at_least
+    high = ceiling if at_most is None else at_most
+    return Key(
+        kind,
+        default,
+        doc,
+        parse=_whole_number,
+        check=lambda value: low <= value <= high,
+        expected=_range_text("a whole number", at_least, at_most),
+        acts=acts,
+        dynamic=dynamic,
+        ours=ours,
+    )
+
+
+def integer(
+    default: int,
+    doc: str,
+    *,
+    at_least: int | None = None,
+    at_most: int | None = None,
+    acts: bool = True,
+    dynamic: bool = False,
+    ours: bool = False,
+) -> Key[int]:
+    """Declare a 32-bit number; the range includes both ends."""
+    return _number(Kind.INT, default, doc, at_least, at_most, acts, dynamic, ours)
+
+
+def short(
+    default: int,
+    doc: str,
+    *,
+    at_least: int | None = None,
+    at_most: int | None = None,
+    acts: bool = True,
+    dynamic: bool = False,
+) -> Key[int]:
+    """Declare a 16-bit number; the range includes both ends."""
+    return _number(Kind.SHORT, default, doc, at_least, at_most, acts, dynamic, ours=False)
+
+
+def long(
+    default: int,
+    doc: str,
+    *,
+    at_least: int | None = None,
+    at_most: int | None = None,
+    acts: bool = True,
+    dynamic: bool = False,
+    ours: bool = False,
+) -> Key[int]:
+    """Declare a 64-bit number; the range includes both ends."""
+    return _number(Kind.LONG, default, doc, at_least, at_most, acts, dynamic, ours)
+
+
+def optional_integer(
+    doc: str, *, at_least: int | None = None, acts: bool = True, dynamic: bool = False
+) -> Key[int | None]:
+    """Declare a 32-bit number without a default: another key speaks when it is absent."""
+    return _number(Kind.INT, None, doc, at_least, None, acts, dynamic, ours=False)
+
+
+def optional_long(
+    doc: str, *, at_least: int | None = None, acts: bool = True, dynamic: bool = False
+) -> Key[int | None]:
+    """Declare a 64-bit number without a default: another key speaks when it is absent."""
+    return _number(Kind.LONG, None, doc, at_least, None, acts, dynamic, ours=False)
+
+
+def double(
+    default: float,
+    doc: str,
+    *,
+    at_least: float = 0.0,
+    at_most: float | None = None,
+    acts: bool = True,
+    dynamic: bool = False,
+) -> Key[float]:
+    """Declare a fraction; the range includes both ends."""
+    return Key(
+        Kind.DOUBLE,
+        default,
+        doc,
+        parse=float,
+        check=lambda value: at_least <= value and (at_most is None or value <= at_most),
+        expected=_range_text("a number", at_least, at_most),
+        acts=acts,
+        dynamic=dynamic,
+    )
+
+
+def string(
+    default: str,
+    doc: str,
+    *,
+    one_of: tuple[str, ...] | None = None,
+    acts: bool = True,
+    dynamic: bool = False,
+) -> Key[str]:
+    """Declare a text; `one_of` lists the words it may be."""
+    return Key(
+        Kind.STRING,
+        default,
+        doc,
+        parse=str,
+        check=lambda value: one_of is None or value in one_of,
+        expected="a text" if one_of is None else "one of " + ", ".join(one_of),
+        acts=acts,
+        dynamic=dynamic,
+    )
+
+
+def optional_string(doc: str, *, acts: bool = True, dynamic: bool = False, ours: bool = False) -> Key[str | None]:
+    """Declare a text without a default; the empty text counts as absent."""
+    return Key(
+        Kind.STRING,
+        None,
+        doc,
+        parse=lambda text: text or None,
+        check=lambda _: True,
+        expected="a text",
+        acts=acts,
+        dynamic=dynamic,
+        ours=ours,
+    )
+
+
+def listing(
+    default: tuple[str, ...],
+    doc: str,
+    *,
+    each_of: tuple[str, ...] | None = None,
+    acts: bool = True,
+    dynamic: bool = False,
+) -> Key[tuple[str, ...]]:
+    """Declare a comma-separated list; `each_of` lists the words its items may be."""
+    return Key(
+        Kind.LIST,
+        default,
+        doc,
+        parse=_items,
+        check=lambda items: each_of is None or all(item in each_of for item in items),
+        expected="a comma-separated list" + ("" if each_of is None else " of " + ", ".join(each_of)),
+        acts=acts,
+        dynamic=dynamic,
+    )
+
+
+def unserved(kind: Kind, doc: str) -> Key[str | None]:
+    """Declare a key that this broker cannot honour: a value for it is an error, never a silent loss of protection."""
+    return Key(
+        kind,
+        None,
+        doc,
+        parse=lambda text: text or None,
+        check=lambda value: value is None,
+        expected="no value, as this version cannot honour it",
+        acts=False,
+    )

@@ -1,0 +1,91 @@
+"""Keys about listeners, connections and requests."""
+
+from __future__ import annotations
+
+from pybroker.config.key import INT_MAX, integer, listing, long, optional_string, string
+from pybroker.config.settings import Settings
+
+
+class NetworkKeys(Settings):
+    """What the node listens on, and how much a connection may ask for."""
+
+    listeners = listing(
+        ("PLAINTEXT://:9092",),
+        "Where to listen, as NAME://host:port. An empty host is every interface, port 0 any free port.",
+        dynamic=True,
+    )
+    advertised_listeners = listing(
+        (),
+        "What clients are told to connect to, in the form of listeners. Without it a client is told the address that "
+        "it dialled, so that a broker behind any name or port answers with one that works.",
+        dynamic=True,
+    )
+    listener_security_protocol_map = listing(
+        ("SASL_SSL:SASL_SSL", "PLAINTEXT:PLAINTEXT", "SSL:SSL", "SASL_PLAINTEXT:SASL_PLAINTEXT"),
+        "The security protocol behind each listener name, as NAME:PROTOCOL.",
+        dynamic=True,
+    )
+    inter_broker_listener_name = optional_string("The listener that brokers use among themselves.", acts=False)
+    security_inter_broker_protocol = string(
+        "PLAINTEXT",
+        "Security protocol between brokers when no listener is named for it.",
+        one_of=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
+        acts=False,
+    )
+    num_network_threads = integer(
+        3,
+        "Threads that serve connections. Each has its own connections and answers Produce and Fetch itself.",
+        at_least=1,
+        dynamic=True,
+    )
+    socket_send_buffer_bytes = integer(
+        102400, "Size in bytes of a socket's send buffer (SO_SNDBUF); -1 leaves it to the system.", at_least=-1
+    )
+    socket_receive_buffer_bytes = integer(
+        102400, "Size in bytes of a socket's receive buffer (SO_RCVBUF); -1 leaves it to the system.", at_least=-1
+    )
+    socket_request_max_bytes = integer(
+        100 * 1024**2, "Largest request in bytes; a connection that announces a larger one is closed.", at_least=1
+    )
+    socket_listen_backlog_size = integer(50, "Connections that may wait to be accepted on a listener.", at_least=1)
+    queued_max_requests = integer(
+        500,
+        "Requests that may be in work or waiting outside the data plane; beyond it no more are taken up.",
+        at_least=1,
+    )
+    queued_max_request_bytes = long(-1, "Bytes of requests that may wait; -1 is no limit.", acts=False)
+    queued_max_response_bytes = integer(
+        64 * 1024**2,
+        "Bytes of answers that may wait on one connection; a peer that leaves more unread is not read from meanwhile.",
+        at_least=1024**2,
+        ours=True,
+    )
+    congestion_control = optional_string(
+        "TCP congestion control of a listener's connections, such as reno or bbr; without it the system's. "
+        "listener.name.<name>.congestion.control sets it for one listener.",
+        ours=True,
+    )
+    connections_max_idle_ms = long(
+        600_000, "A connection without a request for this many ms is closed; a negative value means never."
+    )
+    max_connections = integer(INT_MAX, "Connections that the broker accepts at a time.", at_least=0, dynamic=True)
+    max_connections_per_ip = integer(
+        INT_MAX, "Connections accepted at a time from one address.", at_least=0, dynamic=True, acts=False
+    )
+    max_connections_per_ip_overrides = string(
+        "", "Exceptions to max.connections.per.ip as host:number pairs.", dynamic=True, acts=False
+    )
+    max_connection_creation_rate = integer(
+        INT_MAX, "Connections accepted in a second.", at_least=0, dynamic=True, acts=False
+    )
+    connection_failed_authentication_delay_ms = integer(
+        100, "Pause in ms before a connection that failed to authenticate is closed.", at_least=0, acts=False
+    )
+    request_timeout_ms = integer(30000, "Longest wait in ms for an answer from another node.", acts=False)
+    fetch_max_bytes = integer(55 * 1024**2, "Most bytes that one Fetch is answered with.", at_least=1024)
+    max_incremental_fetch_session_cache_slots = integer(
+        1000, "Fetch sessions (KIP-227) that are kept at a time.", at_least=0
+    )
+    max_request_partition_size_limit = integer(
+        2000, "Most partitions described in one answer to DescribeTopicPartitions.", at_least=1, acts=False
+    )

@@ -1,0 +1,100 @@
+r"""Java's `.properties` format, as far as Kafka's files use it, and `key=value` overrides.
+
+Owns comments (`#`, `!`), the separators `=`, `:` and blank, continued lines, and the escapes `\t \n \r \f \\ \uXXXX`.
+Must not know which keys exist.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.config.errors import PropertiesError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+
+def read_properties(path: Path) -> dict[str, str]:
+    """Return the pairs of a file, the last of a repeated key winning; raises PropertiesError."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise PropertiesError(f"cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise PropertiesError(f"cannot read {path}: not UTF-8 at byte {error.start}") from None
+    return parse_properties(text)
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    """Return the pairs of a text in the properties format; raises PropertiesError for a broken escape."""
+    pairs = {}
+    for line in _logical_lines(text):
+        key, value = _split(line)
+        pairs[_unescape(key)] = _unescape(value)
+    return pairs
+
+
+def parse_overrides(overrides: Iterable[str]) -> dict[str, str]:
+    """Return the pairs of `key=value` arguments; raises PropertiesError for one without `=`."""
+    pairs = {}
+    for override in overrides:
+        key, sign, value = override.partition("=")
+        if not sign or not key.strip():
+            raise PropertiesError(f"--override {override}: expected key=value")
+        pairs[key.strip()] = value.strip()
+    return pairs
+
+
+def _logical_lines(text: str) -> Iterator[str]:
+    pending = ""
+    for raw in text.splitlines():
+        line = raw.lstrip(" \t\f")
+        if not pending and (not line or line[0] in "#!"):
+            continue
+        line = pending + line
+        # An odd number of backslashes at the end continues the line; an even number is escaped backslashes.
+        if (len(line) - len(line.rstrip("\\"))) % 2:
+            pending = line[:-1]
+            continue
+        pending = ""
+        yield line
+    if pending:
+        yield pending
+
+
+def _split(line: str) -> tuple[str, str]:
+    position = 0
+    while position < len(line) and line[position] not in "=: \t\f":
+        position += 2 if line[position] == "\\" else 1
+    key, rest = line[:position], line[position:].lstrip(" \t\f")
+    if rest[:1] in ("=", ":"):
+        rest = rest[1:].lstrip(" \t\f")
+    return key, rest
+
+
+def _unescape(text: str) -> str:
+    if "\\" not in text:
+        return text
+    out = []
+    position = 0
+    while position < len(text):
+        character = text[position]
+        position += 1
+        if character != "\\" or position == len(text):
+            out.append(character)
+            continue
+        escaped = text[position]
+        position += 1
+        if escaped == "u":
+            digits = text[position : position + 4]
+            try:
+                out.append(chr(int(digits, 16)))
+            except ValueError:
+                raise PropertiesError(f"properties: \\u{digits}: expected four hexadecimal digits") from None
+            position += 4
+        else:
+            out.append(_ESCAPES.get(escaped, escaped))
+    return "".join(out)

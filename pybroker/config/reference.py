@@ -1,0 +1,66 @@
+"""Prints docs/reference/configs.md from the declarations: `python -m pybroker.config.reference`.
+
+Owns the form of that page and nothing of its content. Runs only when documentation is made.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from pybroker.config.broker import BrokerConfig
+from pybroker.config.topic import TopicConfig, broker_synonyms
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pybroker.config.key import Key
+
+_HEAD = """# Configuration
+
+Made by `python -m pybroker.config.reference`; do not edit. Names, types and defaults are Kafka's unless a description
+says otherwise. *Accepted* keys are checked and shown, and nothing acts on them yet. A key that is not listed here is
+reported at start and otherwise ignored.
+"""
+
+
+def lines() -> Iterator[str]:
+    """Yield the lines of the page."""
+    yield _HEAD
+    yield "## Broker\n"
+    yield "| key | type | default | valid | notes | meaning |"
+    yield "|---|---|---|---|---|---|"
+    for name in sorted(BrokerConfig.keys):
+        yield _row(BrokerConfig.keys[name], _notes(BrokerConfig.keys[name]))
+    yield "\n## Topic\n"
+    yield "| key | type | default | valid | notes | meaning |"
+    yield "|---|---|---|---|---|---|"
+    for name in sorted(TopicConfig.keys):
+        key = TopicConfig.keys[name]
+        behind = ", ".join(f"`{synonym.name}`" for synonym in broker_synonyms(name))
+        yield _row(key, [*([f"inherits {behind}"] if behind else []), *([] if key.acts else ["accepted"])])
+
+
+def _notes(key: Key[Any]) -> list[str]:
+    notes = []
+    if key.ours:
+        notes.append("not in Kafka")
+    if not key.acts:
+        notes.append("accepted")
+    return notes
+
+
+def _row(key: Key[Any], notes: list[str]) -> str:
+    default = key.text_of(key.default)
+    shown = "none" if default is None else f"`{default}`" if default else "empty"
+    row = [f"`{key.name}`", key.kind.name.lower(), shown, key.expected, "; ".join(notes), key.doc]
+    return "| " + " | ".join(row).replace("<", "&lt;") + " |"
+
+
+def main() -> None:
+    """Print the page."""
+    sys.stdout.write("\n".join(lines()) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,67 @@
+"""A frozen set of values, made from text by the keys that its class declares.
+
+Owns the rule that every value is checked before any is used, and the memory of which values were given (DescribeConfigs
+tells a given value from a default). Must not know any particular key.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+
+from pybroker.config.key import Key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+
+class Settings:
+    """Values by attribute; immutable once made.
+
+    `given` holds the texts that were given, by Kafka name, unknown keys left out; `unknown` the keys that no
+    declaration knows, which are no error, as in Kafka (`suggestion` says which known key is nearest).
+    """
+
+    keys: ClassVar[dict[str, Key[Any]]] = {}
+    given: Mapping[str, str]
+    unknown: tuple[str, ...]
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        keys: dict[str, Key[Any]] = {}
+        for base in reversed(cls.__mro__):
+            for value in vars(base).values():
+                if isinstance(value, Key):
+                    keys[value.name] = value
+        cls.keys = keys
+
+    def __init__(self, given: Mapping[str, str]) -> None:
+        """Check and take the texts in `given`; raises ConfigError for the first wrong one."""
+        values = self.__dict__
+        values["given"] = {name: text for name, text in given.items() if name in self.keys}
+        values["unknown"] = tuple(name for name in given if name not in self.keys)
+        for name, key in self.keys.items():
+            text = given.get(name)
+            values[key.attribute] = self.default_of(key) if text is None else key.value_of(text)
+
+    def default_of(self, key: Key[Any]) -> Any:
+        """Return the value of a key that was not given."""
+        return key.default
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"{type(self).__name__} is immutable: {name} cannot be set")
+
+    __delattr__ = __setattr__  # type: ignore[assignment]
+
+    def items(self) -> Iterator[tuple[Key[Any], Any]]:
+        """Yield every key with its value, in the order of their names."""
+        for name in sorted(self.keys):
+            key = self.keys[name]
+            yield key, self.__dict__[key.attribute]
+
+
+def suggestion(unknown: str, known: Mapping[str, object]) -> str | None:
+    """Return the known name that is nearest to an unknown one, if any is near."""
+    from difflib import get_close_matches  # a mistake is rare, the module is not small
+
+    near = get_close_matches(unknown, known, n=1, cutoff=0.8)
+    return near[0] if near else None

@@ -1,0 +1,140 @@
+"""TopicConfig: the settings of one topic, its own over the broker's.
+
+Owns the topic keys and which broker keys stand behind each (KIP-226 synonyms). Must not know where overrides are
+stored, nor what a log does with the values.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from pybroker.config.broker import BrokerConfig
+from pybroker.config.errors import ConfigError
+from pybroker.config.key import Key, boolean, listing
+from pybroker.config.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+T = TypeVar("T")
+
+# Broker keys that speak one for another, the first given one winning; DescribeConfigs lists all of them as synonyms.
+_CHAINS = {
+    "log.roll.ms": ("log.roll.ms", "log.roll.hours"),
+    "log.roll.jitter.ms": ("log.roll.jitter.ms", "log.roll.jitter.hours"),
+    "log.retention.ms": ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
+    "log.flush.interval.ms": ("log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
+}
+# Where a chain ends in one value, the property of BrokerConfig that holds it.
+_RESOLVED = {
+    "log.roll.ms": "roll_ms",
+    "log.roll.jitter.ms": "roll_jitter_ms",
+    "log.retention.ms": "retention_ms",
+    "log.flush.interval.ms": "flush_interval_ms",
+}
+
+
+def _of(broker_key: Key[T]) -> Key[T]:
+    """Declare a topic key with the type, range and words of a broker key, and its value where the topic has none."""
+    key = Key(
+        broker_key.kind,
+        broker_key.default,
+        broker_key.doc,
+        parse=broker_key.parse,
+        check=broker_key.check,
+        expected=broker_key.expected,
+        acts=broker_key.acts,
+        dynamic=True,
+    )
+    _BROKER_KEY[key] = broker_key
+    return key
+
+
+def _resolved(broker_key: Key[int | None]) -> Key[int]:
+    """Declare a topic key behind which a chain of broker keys stands, so that it always has a value."""
+    return _of(cast("Key[int]", broker_key))
+
+
+_BROKER_KEY: dict[Key[Any], Key[Any]] = {}
+
+
+class TopicConfig(Settings):
+    """The settings of one topic, complete: what it was not given itself, its broker's values fill in."""
+
+    broker: BrokerConfig
+
+    cleanup_policy = _of(BrokerConfig.log_cleanup_policy)
+    compression_gzip_level = _of(BrokerConfig.compression_gzip_level)
+    compression_lz4_level = _of(BrokerConfig.compression_lz4_level)
+    compression_type = _of(BrokerConfig.compression_type)
+    compression_zstd_level = _of(BrokerConfig.compression_zstd_level)
+    delete_retention_ms = _of(BrokerConfig.log_cleaner_delete_retention_ms)
+    file_delete_delay_ms = _of(BrokerConfig.log_segment_delete_delay_ms)
+    flush_messages = _of(BrokerConfig.log_flush_interval_messages)
+    flush_ms = _resolved(BrokerConfig.log_flush_interval_ms)
+    follower_replication_throttled_replicas = listing(
+        (), "Replicas whose fetching is throttled, as partition:broker pairs or *.", dynamic=True, acts=False
+    )
+    index_interval_bytes = _of(BrokerConfig.log_index_interval_bytes)
+    leader_replication_throttled_replicas = listing(
+        (),
+        "Replicas whose serving of followers is throttled, as partition:broker pairs or *.",
+        dynamic=True,
+        acts=False,
+    )
+    local_retention_bytes = _of(BrokerConfig.log_local_retention_bytes)
+    local_retention_ms = _of(BrokerConfig.log_local_retention_ms)
+    max_compaction_lag_ms = _of(BrokerConfig.log_cleaner_max_compaction_lag_ms)
+    max_message_bytes = _of(BrokerConfig.message_max_bytes)
+    message_timestamp_after_max_ms = _of(BrokerConfig.log_message_timestamp_after_max_ms)
+    message_timestamp_before_max_ms = _of(BrokerConfig.log_message_timestamp_before_max_ms)
+    message_timestamp_type = _of(BrokerConfig.log_message_timestamp_type)
+    min_cleanable_dirty_ratio = _of(BrokerConfig.log_cleaner_min_cleanable_ratio)
+    min_compaction_lag_ms = _of(BrokerConfig.log_cleaner_min_compaction_lag_ms)
+    min_insync_replicas = _of(BrokerConfig.min_insync_replicas)
+    preallocate = _of(BrokerConfig.log_preallocate)
+    remote_log_copy_disable = boolean(False, "Whether copying to tiered storage is off.", dynamic=True, acts=False)
+    remote_log_delete_on_disable = boolean(
+        False, "Whether tiered data is deleted when tiering is switched off.", dynamic=True, acts=False
+    )
+    remote_storage_enable = boolean(False, "Whether the topic uses tiered storage.", dynamic=True, acts=False)
+    retention_bytes = _of(BrokerConfig.log_retention_bytes)
+    retention_ms = _resolved(BrokerConfig.log_retention_ms)
+    segment_bytes = _of(BrokerConfig.log_segment_bytes)
+    segment_index_bytes = _of(BrokerConfig.log_index_size_max_bytes)
+    segment_jitter_ms = _resolved(BrokerConfig.log_roll_jitter_ms)
+    segment_ms = _resolved(BrokerConfig.log_roll_ms)
+    unclean_leader_election_enable = _of(BrokerConfig.unclean_leader_election_enable)
+
+    def __init__(self, overrides: Mapping[str, str], broker: BrokerConfig) -> None:
+        """Check and take a topic's own texts; raises ConfigError for a wrong one and for an unknown key."""
+        self.__dict__["broker"] = broker
+        super().__init__(overrides)
+        for name in self.unknown:
+            raise ConfigError(name, overrides[name], "a topic configuration, and there is none of that name")
+        if self.min_compaction_lag_ms > self.max_compaction_lag_ms:
+            raise ConfigError(
+                "min.compaction.lag.ms",
+                self.min_compaction_lag_ms,
+                f"at most max.compaction.lag.ms, which is {self.max_compaction_lag_ms}",
+            )
+
+    def default_of(self, key: Key[Any]) -> Any:
+        """Return the broker's value of a key that the topic was not given."""
+        broker_key = _BROKER_KEY.get(key)
+        if broker_key is None:
+            return key.default
+        return getattr(self.broker, _RESOLVED.get(broker_key.name, broker_key.attribute))
+
+
+def broker_synonyms(topic_key: str) -> tuple[Key[Any], ...]:
+    """Return the broker keys behind a topic key, the one that speaks first in front; none for a topic-only key."""
+    broker_key = _BROKER_KEY.get(TopicConfig.keys[topic_key])
+    if broker_key is None:
+        return ()
+    return broker_chain(broker_key.name)
+
+
+def broker_chain(broker_key: str) -> tuple[Key[Any], ...]:
+    """Return a broker key with those that speak when it is absent."""
+    return tuple(BrokerConfig.keys[name] for name in _CHAINS.get(broker_key, (broker_key,)))

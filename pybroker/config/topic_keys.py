@@ -1,0 +1,71 @@
+"""Keys about topics and replicas as a broker sees them: creation, replication, coordinators' own topics."""
+
+from __future__ import annotations
+
+from pybroker.config.key import boolean, integer, long, short
+from pybroker.config.settings import Settings
+
+_DAY_MINUTES = 1440
+
+
+class TopicKeys(Settings):
+    """Creation of topics, and replication among brokers."""
+
+    auto_create_topics_enable = boolean(True, "Whether asking about an unknown topic creates it.")
+    delete_topic_enable = boolean(True, "Whether topics may be deleted.")
+    num_partitions = integer(1, "Partitions of a topic whose creator names no number.", at_least=1, dynamic=True)
+    default_replication_factor = integer(
+        1, "Replicas of a topic whose creator names no number.", at_least=1, dynamic=True
+    )
+    min_insync_replicas = integer(
+        1, "In-sync replicas that acks=all needs at least.", at_least=1, dynamic=True, acts=False
+    )
+    unclean_leader_election_enable = boolean(
+        False, "Whether a replica that is not in sync may lead, at the price of lost records.", dynamic=True, acts=False
+    )
+    num_replica_fetchers = integer(1, "Threads that fetch from each leading broker.", dynamic=True, acts=False)
+    replica_lag_time_max_ms = long(
+        30000, "A follower that has not caught up for this many ms leaves the in-sync replicas.", acts=False
+    )
+    replica_fetch_max_bytes = integer(1024**2, "Bytes fetched per partition from a leader.", at_least=0, acts=False)
+    replica_fetch_min_bytes = integer(1, "Least bytes that a follower's fetch waits for.", acts=False)
+    replica_fetch_wait_max_ms = integer(500, "Longest wait in ms of a follower's fetch.", acts=False)
+    replica_fetch_backoff_ms = integer(1000, "Pause in ms after a failed fetch from a leader.", at_least=0, acts=False)
+    replica_fetch_response_max_bytes = integer(
+        10 * 1024**2, "Bytes fetched from a leader at a time.", at_least=0, acts=False
+    )
+    replica_socket_timeout_ms = integer(30000, "Longest wait in ms on a follower's connection.", acts=False)
+    replica_socket_receive_buffer_bytes = integer(
+        64 * 1024, "Receive buffer in bytes of a follower's connection.", acts=False
+    )
+    replica_high_watermark_checkpoint_interval_ms = long(5000, "Time in ms between writings of the high watermarks.")
+    offsets_topic_num_partitions = integer(50, "Partitions of __consumer_offsets.", at_least=1, acts=False)
+    offsets_topic_replication_factor = short(3, "Replicas of __consumer_offsets.", at_least=1, acts=False)
+    offsets_topic_segment_bytes = integer(
+        100 * 1024**2, "Segment size in bytes of __consumer_offsets.", at_least=1, acts=False
+    )
+    offsets_retention_minutes = integer(
+        7 * _DAY_MINUTES, "Minutes for which a group's offsets outlive its members.", at_least=1, acts=False
+    )
+    offset_metadata_max_bytes = integer(4096, "Largest text in bytes kept with a committed offset.", acts=False)
+    group_initial_rebalance_delay_ms = integer(
+        3000, "Wait in ms for more members when the first joins an empty group.", dynamic=False, acts=False
+    )
+    group_min_session_timeout_ms = integer(
+        6000, "Shortest session timeout in ms that a member may ask for.", acts=False
+    )
+    group_max_session_timeout_ms = integer(
+        1_800_000, "Longest session timeout in ms that a member may ask for.", acts=False
+    )
+    group_max_size = integer(2**31 - 1, "Most members of a group.", at_least=1, acts=False)
+    transaction_state_log_num_partitions = integer(50, "Partitions of __transaction_state.", at_least=1, acts=False)
+    transaction_state_log_replication_factor = short(3, "Replicas of __transaction_state.", at_least=1, acts=False)
+    transaction_state_log_min_isr = integer(
+        2, "In-sync replicas that __transaction_state needs.", at_least=1, acts=False
+    )
+    transaction_max_timeout_ms = integer(
+        900_000, "Longest transaction timeout in ms that a producer may ask for.", at_least=1, acts=False
+    )
+    transactional_id_expiration_ms = integer(
+        7 * 86_400_000, "A transactional id that was silent for this many ms is forgotten.", at_least=1, acts=False
+    )
