@@ -1,0 +1,108 @@
+# Everything this repository can do with itself. `make` alone formats, builds, lints and tests; `make help` lists the rest.
+#
+# The virtual environment, the compiled extension and the console scripts are made on the way by stamp files, so every
+# target can be called first, on a machine that has no more than python3, cargo and a C compiler.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMPS := $(VENV)/stamps
+PYTHON_AT_LEAST := 3.11
+CARGO_AT_LEAST := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+
+export VIRTUAL_ENV := $(CURDIR)/$(VENV)
+# Every warning of the compiler is mended, not collected; the flag stays out of RUSTFLAGS, which would rebuild all crates.
+CLIPPY_DENIES := -D warnings
+
+NATIVE_SOURCES := $(shell find native -path '*/target' -prune -o \( -name '*.rs' -o -name Cargo.toml \) -print)
+PYTHON_ROOTS := pybroker tests bench spark docs changes
+
+.DEFAULT_GOAL := all
+.PHONY: all help build fmt lint test demo bench docs test-rust test-python soak fuzz micro changelog clean
+
+all: fmt build lint test ## Format, build, lint and test: the round before every commit
+
+help: ## List every target
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: $(STAMPS)/installed ## Make .venv with the release extension, .venv/bin/pybroker and .venv/bin/pybench
+	@:
+
+fmt: $(STAMPS)/packages ## Rewrite Python and Rust sources in the one accepted layout
+	$(BIN)/ruff check --quiet --fix-only .
+	$(BIN)/ruff format --quiet .
+	cargo fmt --all
+
+lint: build ## Check layout, lints, types, layers and the stub of the extension
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+	MYPYPATH= $(BIN)/stubtest pybroker._native --allowlist tests/house/stubtest-allowlist.txt
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --quiet -- $(CLIPPY_DENIES)
+
+test: test-rust test-python ## Run every test; what is skipped is named with what to install
+
+test-rust: $(STAMPS)/tools ## Run the tests of the Rust core
+	cargo test --package pybroker-core --quiet
+
+test-python: build ## Run the Python tests: unit, property, house, conformance, cluster
+	$(BIN)/pytest
+
+demo: build ## Start a broker, produce and consume 5,000,000 records, stop it and clean up
+	@$(BIN)/python bench/scenarios/demo.py
+
+bench: build ## Compare with Apache Kafka in turns, and write bench/REPORT.md (long; needs Java, Maven, gcc)
+	$(BIN)/pybench compare
+
+micro: build ## Compare kernels in pure Python, NumPy, Cython and Rust (long)
+	$(BIN)/pytest bench/micro --benchmark-only
+
+docs: build ## Write docs/reference again from the code
+	$(BIN)/python docs/generate.py
+
+soak: build ## Kill a loaded broker 500 times and audit every acknowledged record (long)
+	PYBROKER_KILL_ROUNDS=500 $(BIN)/pytest tests/cluster/test_kill.py --timeout 14400
+
+fuzz: ## Fuzz every decoder for a minute each (long; needs a nightly toolchain with cargo-fuzz)
+	cd native/core && for target in $$(cargo fuzz list); do cargo fuzz run $$target -- -max_total_time=60 || exit 1; done
+
+changelog: ## Collate changes/*.md into CHANGELOG.md for a release: make changelog VERSION=0.2.0
+	$(PYTHON) changes/collate.py $(VERSION)
+
+clean: ## Remove the virtual environment and all build output
+	rm -rf $(VENV) target build dist
+
+# What each stamp stands for: tools = new enough tools were seen, venv = an empty environment with uv, packages = what
+# tests and lints need, installed = the extension and the three distributions, editable.
+
+$(STAMPS)/tools: Cargo.toml Makefile
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < tuple(map(int, "$(PYTHON_AT_LEAST)".split("."))))' 2>/dev/null \
+		|| { echo "Python $(PYTHON_AT_LEAST) or newer is needed, and '$(PYTHON)' is not: install it (Debian: apt-get install python3 python3-venv) or name one: make PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null \
+		|| { echo "Python's venv module is needed, and '$(PYTHON)' has none: install it (Debian: apt-get install python3-venv)" >&2; exit 1; }
+	@found=$$(cargo --version 2>/dev/null | cut -d ' ' -f 2); oldest=$$(printf '%s\n' "$(CARGO_AT_LEAST)" "$${found:-0}" | sort -V | head -n 1); \
+		[ "$$oldest" = "$(CARGO_AT_LEAST)" ] \
+		|| { echo "cargo $(CARGO_AT_LEAST) or newer is needed, and $${found:-none} was found: install Rust with rustup (https://rustup.rs)" >&2; exit 1; }
+	@command -v cc >/dev/null \
+		|| { echo "A C compiler is needed as 'cc' by cargo: install one (Debian: apt-get install gcc libc6-dev)" >&2; exit 1; }
+	@mkdir -p $(@D) && touch $@
+
+$(STAMPS)/venv: | $(STAMPS)/tools
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv>=0.8'
+	@touch $@
+
+$(STAMPS)/packages: pyproject.toml $(STAMPS)/tools $(STAMPS)/venv
+	@$(BIN)/uv pip install --quiet 'maturin>=1.9,<2' --group lint --group test
+	@touch $@
+
+$(STAMPS)/native: $(NATIVE_SOURCES) Cargo.lock pyproject.toml $(STAMPS)/packages
+	@$(BIN)/maturin develop --release --uv --quiet
+	@touch $@
+
+$(STAMPS)/installed: $(STAMPS)/native $(wildcard bench/pyproject.toml) $(wildcard spark/pyproject.toml)
+	@$(BIN)/uv pip install --quiet --editable bench
+	@$(BIN)/uv pip install --quiet --no-deps --editable spark
+	@touch $@
