@@ -1,6 +1,7 @@
 """Apache Kafka's jars and the Java programs in them.
 
-Owns the classpath (resolved once by Maven into the build folder) and how a tool's command line is made. Knows no broker.
+Owns the classpath (resolved once by Maven into the build folder) and how a tool's command line is made. Knows no
+broker.
 """
 
 from __future__ import annotations
@@ -120,7 +121,7 @@ def run_java_tool(
 
 @cache
 def build_client(name: str) -> str:
-    """Compile one of our Java load programs (`bench/jclient/<name>.java`) against Kafka's client; returns its class name."""
+    """Compile one of our Java load programs (`bench/jclient/<name>.java`) against Kafka's client; return its class."""
     source, target = BENCH / "jclient" / f"{name}.java", build_directory() / "jclient"
     built = target / f"{name}.class"
     if not built.exists() or built.stat().st_mtime < source.stat().st_mtime:

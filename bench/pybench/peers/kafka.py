@@ -1,7 +1,7 @@
 """A single-node Apache Kafka: KRaft combined mode, default settings, loopback, ports of its own.
 
-Owns the node's directory, configuration file, process and readiness. Used as a peer in comparisons and as the other side
-of client tests: `with Kafka() as kafka: ... kafka.bootstrap_servers`.
+Owns the node's directory, configuration file, process and readiness. Used as a peer in comparisons and as the other
+side of client tests: `with Kafka() as kafka: ... kafka.bootstrap_servers`.
 """
 
 from __future__ import annotations

@@ -1,0 +1,61 @@
+"""One command for each thing (style 25), and a README whose two commands are true."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+from tests.support import repository
+from tests.support.repository import ROOT
+
+TARGET = re.compile(r"^([a-z][a-z-]*):(?!=)", re.M)
+
+
+def make(*arguments: str) -> str:
+    """What `make` prints."""
+    ran = subprocess.run(["make", *arguments], cwd=ROOT, capture_output=True, text=True, check=True)
+    return ran.stdout
+
+
+def test_help_lists_every_target() -> None:
+    targets = set(TARGET.findall(repository.text("Makefile")))
+    shown = {line.split()[0] for line in make("help").splitlines()}
+    assert shown == targets
+    assert {"help", "build", "fmt", "lint", "test", "demo", "bench", "docs"} <= targets
+
+
+def test_the_readme_sets_up_and_runs_by_exactly_two_commands() -> None:
+    commands = set(re.findall(r"^make ([a-z-]+)$", repository.section("README.md", "Start"), re.M))
+    assert commands == {"demo", "test"}
+    assert commands <= set(TARGET.findall(repository.text("Makefile")))
+
+
+def test_ci_lints_and_runs_the_readmes_tests() -> None:
+    called = re.findall(r"^(make \w+)", repository.text(".ci/run"), re.M)
+    assert called == ["make lint", "make test"]
+
+
+def refusal(tmp_path: Path, setting: str) -> str:
+    """The one line with which `make` refuses to begin on a machine that `setting` pretends."""
+    stamps = tmp_path / "stamps"
+    ran = subprocess.run(
+        ["make", "--no-print-directory", f"STAMPS={stamps}", setting, str(stamps / "tools")],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode != 0
+    told = [line for line in ran.stderr.splitlines() if not line.startswith("make")]
+    assert len(told) == 1
+    return told[0]
+
+
+def test_an_old_cargo_is_told_in_one_line(tmp_path: Path) -> None:
+    told = refusal(tmp_path, "CARGO_AT_LEAST=99.0")
+    assert re.fullmatch(r"cargo 99\.0 or newer is needed, and [\d.]+ was found: install .*", told)
+
+
+def test_a_missing_python_is_told_in_one_line(tmp_path: Path) -> None:
+    assert refusal(tmp_path, "PYTHON=false").startswith("Python 3.11 or newer is needed, and 'false' is not: install")

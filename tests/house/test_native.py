@@ -1,0 +1,79 @@
+"""The native boundary (style 13-18): a core without Python, bindings that only convert, unsafe code that is argued."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+
+import pytest
+
+from tests.support import repository
+from tests.support.repository import ROOT
+
+BINDING_LINES = 200
+#: Binding files over the limit: path -> (lines allowed, reason). This list may only shrink.
+LONG_BINDINGS: dict[str, tuple[int, str]] = {}
+
+
+def test_the_core_does_not_know_python() -> None:
+    listed = subprocess.run(
+        ["cargo", "tree", "--package", "pybroker-core", "--edges", "normal,build,dev", "--prefix", "none"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "raft" in listed.stdout
+    assert "pyo3" not in listed.stdout
+
+
+@pytest.mark.parametrize("path", repository.files_under("native/py/src", suffix=".rs"))
+def test_a_binding_file_stays_short(path: str) -> None:
+    lines = len(repository.text(path).splitlines())
+    allowed, _reason = LONG_BINDINGS.get(path, (BINDING_LINES, ""))
+    assert lines <= allowed, f"{path} has {lines} lines: bindings convert, and nothing else"
+    assert path not in LONG_BINDINGS or lines > BINDING_LINES, f"{path} is short now: take it off the list"
+
+
+def test_every_python_class_of_the_extension_is_frozen() -> None:
+    thawed = [
+        f"{path}: {match[0]}"
+        for path in repository.files_under("native/py/src", suffix=".rs")
+        for match in re.finditer(r"#\[pyclass(\([^\]]*\))?\]", repository.text(path))
+        if "frozen" not in match[0]
+    ]
+    assert thawed == []
+
+
+def test_configuration_has_no_default_in_rust() -> None:
+    found = []
+    for path in repository.files_under("native", suffix=".rs"):
+        source = repository.text(path)
+        found += [f"{path}: {match[0]}" for match in re.finditer(r"impl Default for \w*(?:Config|Settings)\b", source)]
+        found += [
+            f"{path}: {match[2]}"
+            for match in re.finditer(r"#\[derive\(([^)]*)\)\][^;{]*?struct (\w*(?:Config|Settings))\b", source)
+            if "Default" in match[1]
+        ]
+    assert found == [], "a default has one home: pybroker/config (style 17)"
+
+
+def test_unsafe_lives_only_where_the_architecture_says() -> None:
+    opted_in = {
+        path
+        for path in repository.files_under("native", suffix=".rs")
+        if re.search(r"#!?\[(?:allow|expect)\([^)]*unsafe_code", repository.text(path))
+    }
+    named = set(re.findall(r"`(native/[\w/]+\.rs)`", repository.section("ARCHITECTURE.md", "Where unsafe lives")))
+    assert opted_in == named
+
+
+def test_only_gateways_import_the_extension() -> None:
+    climbing = [
+        f"{path}:{line}"
+        for path in repository.files_under("pybroker", "bench", "spark", suffix=".py")
+        if not path.endswith("/native.py")
+        for line, name in repository.imported_modules(path)
+        if name.startswith("pybroker._native")
+    ]
+    assert climbing == [], "take the type from the package's native.py (style 16)"
