@@ -1,0 +1,9 @@
+"""The metadata record EndTransactionRecord."""
+
+from __future__ import annotations
+
+from pybroker.protocol.schema import Message
+
+
+class EndTransactionRecord(Message, api_key=24, kind="metadata", versions="0", flexible="0+"):
+    """EndTransactionRecord."""

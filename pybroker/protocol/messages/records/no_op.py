@@ -1,0 +1,9 @@
+"""The metadata record NoOpRecord."""
+
+from __future__ import annotations
+
+from pybroker.protocol.schema import Message
+
+
+class NoOpRecord(Message, api_key=20, kind="metadata", versions="0", flexible="0+"):
+    """NoOpRecord."""

@@ -1,0 +1,15 @@
+"""The metadata record ProducerIdsRecord."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pybroker.protocol.schema import Message, int32, int64, versions
+
+
+class ProducerIdsRecord(Message, api_key=15, kind="metadata", versions="0", flexible="0+"):
+    """ProducerIdsRecord."""
+
+    broker_id: Annotated[int, int32, versions("0+")] = 0
+    broker_epoch: Annotated[int, int64, versions("0+")] = -1
+    next_producer_id: Annotated[int, int64, versions("0+")] = 0

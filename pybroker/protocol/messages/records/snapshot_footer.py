@@ -1,0 +1,13 @@
+"""The control record SnapshotFooterRecord."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pybroker.protocol.schema import Message, int16, versions
+
+
+class SnapshotFooterRecord(Message, kind="data", versions="0", flexible="0+"):
+    """SnapshotFooterRecord."""
+
+    version: Annotated[int, int16, versions("0+")] = 0
