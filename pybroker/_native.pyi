@@ -2,3 +2,279 @@
 
 Sections, one per file of `native/py/src`, in alphabetical order.
 """
+
+from typing import Literal, final
+
+# ---------------------------------------------------------------------------------------------- data_plane.rs
+
+@final
+class DataPlaneSettings:
+    """The limits of the data plane, by Kafka's configuration keys; complete, nothing is defaulted in Rust."""
+
+    def __new__(
+        cls,
+        *,
+        node_id: int,
+        network_threads: int,
+        socket_request_max_bytes: int,
+        socket_send_buffer_bytes: int,
+        socket_receive_buffer_bytes: int,
+        queued_max_requests: int,
+        requests_in_work_per_connection: int,
+        queued_response_bytes_per_connection: int,
+        connections_max_idle_ms: int,
+        max_connections: int,
+        fetch_max_bytes: int,
+        fetch_session_slots: int,
+        fetch_session_eviction_ms: int,
+    ) -> DataPlaneSettings:
+        """Buffer sizes of -1 leave the system's; a negative `connections_max_idle_ms` never closes an idle connection."""
+
+@final
+class DataPlane:
+    """Sockets, the lanes of Produce and Fetch, and the requests that wait. Its threads start with the object."""
+
+    def __new__(cls, settings: DataPlaneSettings) -> DataPlane:
+        """Starts `network_threads` processors and the acceptor. `OSError` when threads or descriptors run out."""
+    @property
+    def event_fd(self) -> int:
+        """A file descriptor that is readable while events wait."""
+    @property
+    def connections(self) -> int:
+        """Open connections."""
+    def drain(
+        self, limit: int
+    ) -> list[ControlRequest | UndecidedRequest | ConnectionClosed | LogDirectoryFailed | LogLine]:
+        """Up to `limit` events, oldest first."""
+    def listen(self, *, name: str, host: str, port: int, backlog: int, congestion_control: str | None) -> int:
+        """Binds a listener and returns its port; `port` 0 lets the system choose. `OSError` with its errno."""
+    def respond(self, connection: int, request: int, payload: bytes) -> None:
+        """Answers a control request; `payload` is everything after the correlation id."""
+    def take_up(self, connection: int, request: int) -> None:
+        """Evaluates an undecided request again, against the table published last; topics still unknown are errors."""
+    def close_connection(self, connection: int) -> None:
+        """Closes a connection when its queued answers are written."""
+    def publish(self, table: TopicTable) -> None:
+        """Swaps the topics that the lanes see."""
+    def stop_accepting(self) -> None:
+        """Closes the listeners; open connections go on."""
+    def shut_down(self, *, grace_ms: int) -> None:
+        """Answers what is in work for at most `grace_ms`, closes every connection, joins the threads."""
+
+# -------------------------------------------------------------------------------------------------- events.rs
+
+@final
+class ControlRequest:
+    """A request that Python answers through `DataPlane.respond`."""
+
+    @property
+    def connection(self) -> int:
+        """The connection's number."""
+    @property
+    def request(self) -> int:
+        """The request's number on its connection."""
+    @property
+    def api_key(self) -> int:
+        """The API key."""
+    @property
+    def api_version(self) -> int:
+        """The version."""
+    @property
+    def correlation_id(self) -> int:
+        """The correlation id; the data plane puts it in front of the answer."""
+    @property
+    def client_id(self) -> str | None:
+        """What the client calls itself."""
+    @property
+    def listener(self) -> str:
+        """The listener's name."""
+    @property
+    def local_host(self) -> str:
+        """The address that the client dialled."""
+    @property
+    def local_port(self) -> int:
+        """The port that the client dialled."""
+    @property
+    def peer_host(self) -> str:
+        """The client's address."""
+    @property
+    def peer_port(self) -> int:
+        """The client's port."""
+    @property
+    def body(self) -> bytes:
+        """What follows the client id: for flexible versions the header's tagged fields, then the message."""
+
+@final
+class UndecidedRequest:
+    """A Produce or Fetch that names topics which the table lacks; its connection stands still until `take_up`."""
+
+    @property
+    def connection(self) -> int:
+        """The connection's number."""
+    @property
+    def request(self) -> int:
+        """The request's number on its connection."""
+    @property
+    def api_key(self) -> int:
+        """0 (Produce) or 1 (Fetch)."""
+    @property
+    def topics(self) -> list[str]:
+        """Unknown topics named by name."""
+    @property
+    def topic_ids(self) -> list[bytes]:
+        """Unknown topics named by id, 16 bytes each."""
+
+@final
+class ConnectionClosed:
+    """A connection that Python has seen requests of is gone."""
+
+    @property
+    def connection(self) -> int:
+        """Its number."""
+
+@final
+class LogDirectoryFailed:
+    """A write or sync failed: the log directory is to go offline."""
+
+    @property
+    def directory(self) -> str:
+        """The log directory."""
+    @property
+    def error(self) -> str:
+        """What the system said, with the path."""
+
+@final
+class LogLine:
+    """A line for the broker's log."""
+
+    @property
+    def level(self) -> str:
+        """`info`, `warning` or `error`."""
+    @property
+    def text(self) -> str:
+        """The words."""
+
+# ---------------------------------------------------------------------------------------------- log_config.rs
+
+@final
+class LogConfig:
+    """The settings of one log, by Kafka's topic configuration; complete, nothing is defaulted in Rust."""
+
+    def __new__(
+        cls,
+        *,
+        segment_bytes: int,
+        segment_ms: int,
+        segment_jitter_ms: int,
+        segment_index_bytes: int,
+        index_interval_bytes: int,
+        max_message_bytes: int,
+        timestamp_type: Literal["CreateTime", "LogAppendTime"],
+        timestamp_before_max_ms: int,
+        timestamp_after_max_ms: int,
+        require_keys: bool,
+        preallocate: bool,
+        flush_messages: int,
+        flush_ms: int,
+        producer_id_expiration_ms: int,
+        max_decompressed_bytes: int,
+        file_delete_delay_ms: int,
+    ) -> LogConfig:
+        """`segment_jitter_ms` is the jitter drawn for this log, not the bound; `require_keys`: compacted topics."""
+
+# ----------------------------------------------------------------------------------------------- partition.rs
+
+@final
+class Partition:
+    """A replica on this broker. Opened as nobody's leader: `become_leader` lets it serve."""
+
+    @staticmethod
+    def open(
+        *,
+        directory: str,
+        topic: str,
+        index: int,
+        topic_id: bytes,
+        config: LogConfig,
+        clean_shutdown: bool,
+        recovery_point: int,
+        log_start_offset: int,
+        high_watermark: int,
+        now_ms: int,
+    ) -> Partition:
+        """Opens (recovers, creates) `<directory>/<topic>-<index>`; releases the GIL. `OSError` with its errno."""
+    @property
+    def topic(self) -> str:
+        """The topic's name."""
+    @property
+    def index(self) -> int:
+        """The partition's index."""
+    @property
+    def topic_id(self) -> bytes:
+        """The topic's id, 16 bytes."""
+    @property
+    def log_start_offset(self) -> int:
+        """First readable offset."""
+    @property
+    def log_end_offset(self) -> int:
+        """The offset that the next record gets."""
+    @property
+    def high_watermark(self) -> int:
+        """Consumers read below this offset."""
+    @property
+    def last_stable_offset(self) -> int:
+        """`read_committed` consumers read below this offset."""
+    @property
+    def recovery_point(self) -> int:
+        """Everything below this offset is on disk."""
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all segments."""
+    @property
+    def leader_epoch(self) -> int:
+        """The leader epoch in force, -1 before the first."""
+    def become_leader(self, leader_epoch: int, *, in_sync_replicas: int, min_insync_replicas: int) -> None:
+        """Serves as leader at `leader_epoch`; called again with the same epoch it changes the two counts."""
+    def find_timestamp(self, timestamp_ms: int) -> tuple[int, int, int] | None:
+        """(timestamp, offset, leader epoch) of the first record at or after `timestamp_ms`."""
+    def max_timestamp(self) -> tuple[int, int, int] | None:
+        """(timestamp, offset, leader epoch) of the record with the largest timestamp."""
+    def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
+        """(epoch, end offset) of the largest epoch not above `epoch`; (-1, -1) when there is none."""
+    def set_config(self, config: LogConfig) -> None:
+        """Puts new settings in force."""
+    def flush(self) -> int:
+        """Syncs the log to disk; the new recovery point. `OSError`: the directory has failed."""
+    def close(self) -> None:
+        """Flushes, trims the indexes, writes the producer snapshot; nothing is appended afterwards."""
+    def retire(self, data_plane: DataPlane) -> None:
+        """Refuses appends and reads from now on; waiting fetches are answered. Before `close` or `delete`."""
+    def delete(self) -> None:
+        """Renames the directory to `<topic>-<index>.<32 hex>-delete` and removes it."""
+
+# --------------------------------------------------------------------------------------------- topic_table.rs
+
+@final
+class PartitionEntry:
+    """One partition of a topic: the replica here, if any, and who leads."""
+
+    def __new__(cls, *, index: int, partition: Partition | None, leader: int, leader_epoch: int) -> PartitionEntry:
+        """`leader` -1: none."""
+
+@final
+class TopicEntry:
+    """One topic with its partitions."""
+
+    def __new__(cls, *, name: str, topic_id: bytes, partitions: list[PartitionEntry]) -> TopicEntry:
+        """`topic_id` has 16 bytes."""
+
+@final
+class TopicTable:
+    """An immutable snapshot of the topics, looked up by name and by id."""
+
+    def __new__(cls, *, brokers: list[tuple[int, str, int, str | None]]) -> TopicTable:
+        """A table without topics; `brokers` are (id, host, port, rack), told to clients that ask the wrong one."""
+    def replace(self, *, upsert: list[TopicEntry], remove: list[str]) -> TopicTable:
+        """A new table; topics that are not named are shared with this one."""
+    def __len__(self) -> int:
+        """How many topics."""
