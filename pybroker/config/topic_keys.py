@@ -17,9 +17,7 @@ class TopicKeys(Settings):
     default_replication_factor = integer(
         1, "Replicas of a topic whose creator names no number.", at_least=1, dynamic=True
     )
-    min_insync_replicas = integer(
-        1, "In-sync replicas that acks=all needs at least.", at_least=1, dynamic=True, acts=False
-    )
+    min_insync_replicas = integer(1, "In-sync replicas that acks=all needs at least.", at_least=1, dynamic=True)
     unclean_leader_election_enable = boolean(
         False, "Whether a replica that is not in sync may lead, at the price of lost records.", dynamic=True, acts=False
     )

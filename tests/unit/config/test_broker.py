@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pybroker.config.broker import BrokerConfig
+from pybroker.config.errors import ConfigError
+
+
+def test_without_a_file_every_value_is_kafkas_default() -> None:
+    config = BrokerConfig.from_properties(None)
+    assert config.num_network_threads == 3
+    assert config.socket_request_max_bytes == 104857600
+    assert config.message_max_bytes == 1048588
+    assert config.log_segment_bytes == 1073741824
+    assert config.roll_ms == 604800000
+    assert config.retention_ms == 604800000
+    assert config.fetch_max_bytes == 57671680
+    assert config.auto_create_topics_enable is True
+
+
+def test_overrides_win_over_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "server.properties"
+    path.write_text("node.id=3\nnum.partitions=4\n")
+    config = BrokerConfig.from_properties(path, ["num.partitions=6"])
+    assert (config.node_id, config.num_partitions) == (3, 6)
+    assert config.given == {"node.id": "3", "num.partitions": "6"}
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("num.network.threads", "0", "num.network.threads=0: expected a whole number of at least 1"),
+        ("num.network.threads", "three", "num.network.threads=three: expected a whole number of at least 1"),
+        ("num.network.threads", "1_0", "num.network.threads=1_0: expected a whole number of at least 1"),
+        ("delete.topic.enable", "yes", "delete.topic.enable=yes: expected true or false"),
+        ("log.message.timestamp.type", "x", "expected one of CreateTime, LogAppendTime"),
+        ("log.cleanup.policy", "delete,burn", "expected a comma-separated list of delete, compact"),
+        ("compression.gzip.level", "12", "expected a whole number from -1 to 9"),
+        ("node.id", "99999999999", "node.id=99999999999: expected"),
+        ("process.roles", "broker", "expected broker,controller"),
+        ("log.dirs", ",", "expected at least one directory"),
+        ("log.dirs", "/a,/a", "expected each directory once"),
+        ("authorizer.class.name", "a.B", "expected no value, as this version cannot honour it"),
+    ],
+)
+def test_a_wrong_value_is_told_in_one_line(key: str, value: str, message: str) -> None:
+    with pytest.raises(ConfigError) as failure:
+        BrokerConfig({key: value})
+    assert message in str(failure.value)
+    assert "\n" not in str(failure.value)
+
+
+def test_an_unknown_key_is_no_failure() -> None:
+    assert BrokerConfig({"num.partition": "1"}).unknown == ("num.partition",)
+
+
+def test_a_setting_cannot_be_changed() -> None:
+    with pytest.raises(AttributeError, match="immutable"):
+        BrokerConfig({}).node_id = 4  # type: ignore[assignment,misc]
+
+
+@pytest.mark.parametrize(
+    ("given", "retention_ms"),
+    [
+        ({"log.retention.hours": "2"}, 7_200_000),
+        ({"log.retention.hours": "2", "log.retention.minutes": "3"}, 180_000),
+        ({"log.retention.minutes": "3", "log.retention.ms": "4"}, 4),
+        ({"log.retention.hours": "-1"}, -1),
+    ],
+)
+def test_the_finest_unit_of_retention_speaks(given: dict[str, str], retention_ms: int) -> None:
+    assert BrokerConfig(given).retention_ms == retention_ms
+
+
+def test_a_listeners_congestion_control_wins_over_the_brokers() -> None:
+    config = BrokerConfig(
+        {
+            "listeners": "A://:1,B://:2",
+            "listener.security.protocol.map": "A:PLAINTEXT,B:PLAINTEXT",
+            "congestion.control": "reno",
+            "listener.name.b.congestion.control": "cubic",
+        }
+    )
+    assert [listener.congestion_control for listener in config.endpoints] == ["reno", "cubic"]
+    assert config.unknown == ()
+
+
+def test_a_key_of_the_table_has_a_meaning_and_a_valid_default() -> None:
+    for key in BrokerConfig.keys.values():
+        assert key.doc.endswith("."), key.name
+        assert key.default is None or key.check(key.default), key.name

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pybroker.config.errors import PropertiesError
+from pybroker.config.properties import parse_overrides, parse_properties, read_properties
+
+
+def test_comments_blanks_separators_and_continuations_are_javas() -> None:
+    text = "\n".join(
+        [
+            "# a comment",
+            "! another",
+            "",
+            "  node.id = 3",
+            "log.dirs:/a,\\",
+            "    /b",
+            "broker.rack eu-west",
+            "empty=",
+            "alone",
+        ]
+    )
+    assert parse_properties(text) == {
+        "node.id": "3",
+        "log.dirs": "/a,/b",
+        "broker.rack": "eu-west",
+        "empty": "",
+        "alone": "",
+    }
+
+
+def test_escapes_are_javas() -> None:
+    assert parse_properties(r"a\=b=tab\tuni\u00e9 back\\slash") == {"a=b": "tab\tunié back\\slash"}
+
+
+def test_the_last_of_a_repeated_key_wins() -> None:
+    assert parse_properties("a=1\na=2") == {"a": "2"}
+
+
+def test_a_broken_unicode_escape_is_told() -> None:
+    with pytest.raises(PropertiesError, match="four hexadecimal digits"):
+        parse_properties("a=\\uZZZZ")
+
+
+def test_an_override_without_a_sign_is_told() -> None:
+    with pytest.raises(PropertiesError, match=r"--override node\.id: expected key=value"):
+        parse_overrides(["node.id"])
+
+
+def test_an_override_may_hold_the_sign_in_its_value() -> None:
+    assert parse_overrides(["listeners=A://:1", "x=y=z"]) == {"listeners": "A://:1", "x": "y=z"}
+
+
+def test_a_file_that_is_not_there_is_told_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(PropertiesError, match=r"cannot read .*nothing\.properties: No such file or directory"):
+        read_properties(tmp_path / "nothing.properties")

@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import pytest
+
+from pybroker.config.broker import BrokerConfig
+from pybroker.config.errors import ConfigError
+from pybroker.config.topic import TopicConfig, broker_synonyms
+
+
+def test_a_topic_inherits_what_it_was_not_given() -> None:
+    broker = BrokerConfig({"log.segment.bytes": "2097152", "log.roll.hours": "1"})
+    topic = TopicConfig({"max.message.bytes": "1000"}, broker)
+    assert (topic.segment_bytes, topic.segment_ms, topic.max_message_bytes) == (2097152, 3_600_000, 1000)
+
+
+def test_every_setting_of_a_topic_has_a_value() -> None:
+    assert [key.name for key, value in TopicConfig({}, BrokerConfig({})).items() if value is None] == []
+
+
+def test_an_unknown_topic_setting_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"retention\.hours=1"):
+        TopicConfig({"retention.hours": "1"}, BrokerConfig({}))
+
+
+def test_compaction_lags_must_not_cross() -> None:
+    with pytest.raises(ConfigError, match=r"at most max\.compaction\.lag\.ms"):
+        TopicConfig({"min.compaction.lag.ms": "10", "max.compaction.lag.ms": "5"}, BrokerConfig({}))
+
+
+@pytest.mark.parametrize(
+    ("topic_key", "names"),
+    [
+        ("retention.ms", ["log.retention.ms", "log.retention.minutes", "log.retention.hours"]),
+        ("segment.bytes", ["log.segment.bytes"]),
+        ("remote.storage.enable", []),
+    ],
+)
+def test_the_broker_keys_behind_a_topic_key_are_known(topic_key: str, names: list[str]) -> None:
+    assert [key.name for key in broker_synonyms(topic_key)] == names
