@@ -1,1 +1,14 @@
-"""storage"""
+"""Log directories as the control plane sees them: whose they are, what is in them, what is written at a stop.
+
+Owns locks, `meta.properties`, checkpoint and clean-shutdown files, and the set of open partitions. Must not touch a
+record, decide who leads, or speak to a client. A request meets this package when a handler asks a partition for an
+offset, and when a new topic's logs are opened before its creator gets an answer.
+
+    log_directory    one directory: lock, identity, clean-shutdown file
+    directories      all of them together: agreement, formatting, placement
+    meta_properties  Kafka's meta.properties, version 1
+    checkpoint       Kafka's text files of offsets by partition
+    log_config       a topic's settings as the native log wants them
+    partitions       the open partitions
+    native           the gateway to Rust
+"""

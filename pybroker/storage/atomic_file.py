@@ -1,0 +1,31 @@
+"""Small files that are replaced whole: after a crash there is the old text or the new, never a part.
+
+Owns the order write, fdatasync, rename, sync of the directory. Must not know what is in the files.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def replace_file(path: Path, text: str) -> None:
+    """Give `path` the content `text`, durably and whole; raises OSError and leaves no part behind."""
+    temporary = path.with_name(path.name + ".tmp")
+    try:
+        with temporary.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fdatasync(file.fileno())
+        temporary.replace(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
+    directory = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)

@@ -1,0 +1,52 @@
+"""Kafka's checkpoint files: an offset by partition, as text.
+
+    0                      the version
+    2                      how many lines follow
+    orders 0 1042          topic, partition, offset
+    orders 1 977
+
+Owns the form of the files and their names. Must not know what the offsets mean to a log.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.storage.atomic_file import replace_file
+from pybroker.storage.errors import CorruptCheckpointError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+RECOVERY_POINTS = "recovery-point-offset-checkpoint"
+LOG_STARTS = "log-start-offset-checkpoint"
+HIGH_WATERMARKS = "replication-offset-checkpoint"
+
+_VERSION = "0"
+
+
+def read_checkpoint(path: Path) -> dict[tuple[str, int], int]:
+    """Return the offsets by (topic, partition), none when there is no file; raises CorruptCheckpointError, OSError."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        return {}
+    if not lines or lines[0].strip() != _VERSION:
+        raise CorruptCheckpointError(path, 1, f"version {_VERSION}")
+    if len(lines) < 2 or not lines[1].strip().isdigit() or len(lines) - 2 != int(lines[1]):
+        raise CorruptCheckpointError(path, 2, "the number of the lines that follow")
+    offsets = {}
+    for number, line in enumerate(lines[2:], start=3):
+        parts = line.split()
+        if len(parts) != 3 or not parts[1].isdigit() or not parts[2].lstrip("-").isdigit():
+            raise CorruptCheckpointError(path, number, "topic, partition and offset")
+        offsets[parts[0], int(parts[1])] = int(parts[2])
+    return offsets
+
+
+def write_checkpoint(path: Path, offsets: Mapping[tuple[str, int], int]) -> None:
+    """Replace the file by these offsets; raises OSError."""
+    lines = [_VERSION, str(len(offsets))]
+    lines.extend(f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items())
+    replace_file(path, "\n".join(lines) + "\n")

@@ -1,0 +1,91 @@
+"""All log directories of the node together: that they agree, that empty ones are formatted, where a partition goes.
+
+Owns the checks between directories and the placement rule. Must not open logs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.storage.errors import DirectoryError, ForeignDirectoryError
+from pybroker.storage.log_directory import LogDirectory
+from pybroker.storage.meta_properties import MetaProperties, random_id
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+
+class Directories:
+    """The locked log directories, and the metadata directory where that is another one."""
+
+    def __init__(self, logs: tuple[LogDirectory, ...], metadata: LogDirectory) -> None:
+        self.logs = logs
+        self.metadata = metadata
+
+    @classmethod
+    def acquire(cls, log_paths: Iterable[Path], metadata_path: Path, node_id: int) -> Directories:
+        """Lock every directory and check that all belong to this node; raises DirectoryError, leaving all untouched."""
+        held: dict[Path, LogDirectory] = {}
+        try:
+            for path in (*log_paths, metadata_path):
+                if path not in held:
+                    held[path] = LogDirectory.acquire(path)
+            _check_identity(held.values(), node_id)
+        except DirectoryError:
+            for directory in held.values():
+                directory.release()
+            raise
+        return cls(tuple(held[path] for path in log_paths), held[metadata_path])
+
+    @property
+    def all(self) -> tuple[LogDirectory, ...]:
+        """Every directory once."""
+        return self.logs if self.metadata in self.logs else (*self.logs, self.metadata)
+
+    @property
+    def online(self) -> tuple[LogDirectory, ...]:
+        """The log directories that have not failed."""
+        return tuple(directory for directory in self.logs if not directory.offline)
+
+    def format(self, node_id: int) -> str:
+        """Give the directories without an identity one, and return the cluster id; raises DirectoryError (ADR 0004).
+
+        The cluster id is that of the directories which have one already, else a fresh one.
+        """
+        known = [directory.meta.cluster_id for directory in self.all if directory.meta is not None]
+        cluster_id = known[0] if known else random_id()
+        for directory in self.all:
+            if directory.meta is None:
+                directory.format(MetaProperties(cluster_id, node_id, random_id()))
+        return cluster_id
+
+    def place(self, partitions_in: Callable[[LogDirectory], int]) -> LogDirectory:
+        """Return the directory for a new partition: the one with the fewest, as Kafka does; raises DirectoryError."""
+        online = self.online
+        if not online:
+            raise DirectoryError("no log directory is left online")
+        return min(online, key=partitions_in)
+
+    def release(self) -> None:
+        """Give every lock back."""
+        for directory in self.all:
+            directory.release()
+
+
+def _check_identity(directories: Iterable[LogDirectory], node_id: int) -> None:
+    first: LogDirectory | None = None
+    for directory in directories:
+        if directory.meta is None:
+            continue
+        if directory.meta.node_id != node_id:
+            raise ForeignDirectoryError(
+                f"log directory {directory.path} belongs to node {directory.meta.node_id}, and node.id is {node_id}"
+            )
+        if first is None or first.meta is None:
+            first = directory
+        elif directory.meta.cluster_id != first.meta.cluster_id:
+            raise ForeignDirectoryError(
+                f"log directory {directory.path} belongs to cluster {directory.meta.cluster_id}, "
+                f"and {first.path} to {first.meta.cluster_id}"
+            )

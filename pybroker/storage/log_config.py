@@ -1,0 +1,42 @@
+"""A topic's settings as the native log wants them.
+
+Owns the naming between Kafka's topic keys and the fields of `LogConfig`. Must not hold a default of its own, with one
+exception that is no setting: the bound on what a compressed batch may grow to.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, cast
+
+from pybroker.storage.native import LogConfig
+
+if TYPE_CHECKING:
+    from typing import Literal
+
+    from pybroker.config.topic import TopicConfig
+
+# A batch may not claim more than this once decompressed: without a bound 1 MiB of zeros could ask for a GiB.
+_MAX_DECOMPRESSED_BYTES = 512 * 1024**2
+
+
+def build_log_config(topic: TopicConfig) -> LogConfig:
+    """Return the native settings for one log of a topic; the jitter of its segments' age is drawn here."""
+    return LogConfig(
+        segment_bytes=topic.segment_bytes,
+        segment_ms=topic.segment_ms,
+        segment_jitter_ms=random.randint(0, topic.segment_jitter_ms),
+        segment_index_bytes=topic.segment_index_bytes,
+        index_interval_bytes=topic.index_interval_bytes,
+        max_message_bytes=topic.max_message_bytes,
+        timestamp_type=cast("Literal['CreateTime', 'LogAppendTime']", topic.message_timestamp_type),
+        timestamp_before_max_ms=topic.message_timestamp_before_max_ms,
+        timestamp_after_max_ms=topic.message_timestamp_after_max_ms,
+        require_keys="compact" in topic.cleanup_policy,
+        preallocate=topic.preallocate,
+        flush_messages=topic.flush_messages,
+        flush_ms=topic.flush_ms,
+        producer_id_expiration_ms=topic.broker.producer_id_expiration_ms,
+        max_decompressed_bytes=_MAX_DECOMPRESSED_BYTES,
+        file_delete_delay_ms=topic.file_delete_delay_ms,
+    )

@@ -1,0 +1,137 @@
+"""One log directory: its lock, its identity, its clean-shutdown file.
+
+Owns the files at the root of the directory other than checkpoints. The lock is a POSIX record lock on `.lock`, as
+Kafka takes it, so that a Kafka and a pybroker exclude each other too; the file holds the pid of its holder for
+`pybroker stop`. Must not know partitions.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from pathlib import Path
+
+from pybroker.storage.atomic_file import replace_file
+from pybroker.storage.errors import DirectoryError, DirectoryLockedError, ForeignDirectoryError
+from pybroker.storage.meta_properties import FILE_NAME, MetaProperties, read_meta_properties, write_meta_properties
+
+LOCK_NAME = ".lock"
+CLEAN_SHUTDOWN_NAME = ".kafka_cleanshutdown"
+
+# What may lie in a directory that no broker has formatted yet.
+_IGNORED = frozenset({LOCK_NAME, "lost+found", FILE_NAME + ".tmp"})
+
+# POSIX locks do not hold between users within one process; this does. Invariant: the real paths locked by this process.
+_locked_here: set[str] = set()
+
+
+class LogDirectory:
+    """A directory that this node has locked. `meta` is None until it is formatted."""
+
+    def __init__(self, path: Path, meta: MetaProperties | None, lock: int, created: bool) -> None:
+        self.path = path
+        self.meta = meta
+        self.offline = False
+        self._lock = lock
+        self._created = created
+
+    @classmethod
+    def acquire(cls, path: Path) -> LogDirectory:
+        """Create the directory if need be, lock it, read whose it is; raises DirectoryError, changing nothing then."""
+        created = not path.exists()
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            lock = _lock(path)
+        except NotADirectoryError:
+            raise DirectoryError(f"log directory {path}: expected a directory, found a file") from None
+        except FileExistsError:
+            raise DirectoryError(f"log directory {path}: expected a directory, found a file") from None
+        except OSError as error:
+            raise DirectoryError(f"log directory {path} cannot be used: {error.strerror}") from None
+        directory = cls(path, None, lock, created)
+        try:
+            directory.meta = read_meta_properties(path)
+            if directory.meta is None:
+                _refuse_unknown_content(path)
+        except OSError as error:
+            directory.release()
+            raise DirectoryError(f"log directory {path} cannot be read: {error.strerror}") from None
+        except DirectoryError:
+            directory.release()
+            raise
+        return directory
+
+    def format(self, meta: MetaProperties) -> None:
+        """Make the empty directory that of `meta`'s node; raises DirectoryError."""
+        try:
+            write_meta_properties(self.path, meta)
+        except OSError as error:
+            raise DirectoryError(f"log directory {self.path} cannot be written: {error.strerror}") from None
+        self.meta = meta
+
+    def take_clean_shutdown(self) -> bool:
+        """Tell whether the last stop was clean, and forget it: from here on only a new clean stop counts."""
+        path = self.path / CLEAN_SHUTDOWN_NAME
+        clean = path.exists()
+        path.unlink(missing_ok=True)
+        return clean
+
+    def write_clean_shutdown(self, broker_epoch: int) -> None:
+        """Record that every log was flushed and closed; raises OSError."""
+        replace_file(self.path / CLEAN_SHUTDOWN_NAME, json.dumps({"version": 0, "brokerEpoch": broker_epoch}))
+
+    def release(self) -> None:
+        """Give the lock back. A directory that was created here and never formatted is removed again."""
+        if self.meta is None:
+            (self.path / LOCK_NAME).unlink(missing_ok=True)
+        _locked_here.discard(os.path.realpath(self.path))
+        os.close(self._lock)
+        if self.meta is None and self._created and not any(self.path.iterdir()):
+            self.path.rmdir()
+
+
+def holder_of(path: Path) -> int | None:
+    """Return the pid of the process that has locked the directory, None when nobody has; raises OSError."""
+    try:
+        file = os.open(path / LOCK_NAME, os.O_RDWR)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _pid_in(file)
+    finally:
+        os.close(file)
+    return None
+
+
+def _lock(path: Path) -> int:
+    real = os.path.realpath(path)
+    if real in _locked_here:
+        raise DirectoryLockedError(path, os.getpid())
+    file = os.open(path / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        pid = _pid_in(file)
+        os.close(file)
+        raise DirectoryLockedError(path, pid) from None
+    os.ftruncate(file, 0)
+    os.pwrite(file, f"{os.getpid()}\n".encode(), 0)
+    _locked_here.add(real)
+    return file
+
+
+def _pid_in(file: int) -> int | None:
+    text = os.pread(file, 32, 0).strip()
+    return int(text) if text.isdigit() else None
+
+
+def _refuse_unknown_content(path: Path) -> None:
+    unknown = sorted(entry.name for entry in path.iterdir() if entry.name not in _IGNORED)
+    if unknown:
+        raise ForeignDirectoryError(
+            f"log directory {path} has no {FILE_NAME} but holds {unknown[0]}: "
+            "expected an empty directory or one that a broker formatted"
+        )

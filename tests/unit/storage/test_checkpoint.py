@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pybroker.storage.checkpoint import read_checkpoint, write_checkpoint
+from pybroker.storage.errors import CorruptCheckpointError
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    offsets = {("orders", 0): 1042, ("or-ders.1", 12): 0}
+    write_checkpoint(tmp_path / "c", offsets)
+    assert read_checkpoint(tmp_path / "c") == offsets
+
+
+def test_the_form_is_kafkas(tmp_path: Path) -> None:
+    write_checkpoint(tmp_path / "c", {("orders", 0): 1042})
+    assert (tmp_path / "c").read_text() == "0\n1\norders 0 1042\n"
+
+
+def test_no_file_is_no_offsets(tmp_path: Path) -> None:
+    assert read_checkpoint(tmp_path / "c") == {}
+
+
+@pytest.mark.parametrize("text", ["", "1\n0\n", "0\n2\na 0 1\n", "0\n1\na 0\n", "0\n1\na x 1\n", "0\nx\n"])
+def test_a_file_of_another_form_is_told(tmp_path: Path, text: str) -> None:
+    (tmp_path / "c").write_text(text)
+    with pytest.raises(CorruptCheckpointError, match="expected"):
+        read_checkpoint(tmp_path / "c")

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pybroker.storage.directories import Directories
+from pybroker.storage.errors import DirectoryError, DirectoryLockedError, ForeignDirectoryError
+from pybroker.storage.log_directory import holder_of
+from pybroker.storage.meta_properties import read_meta_properties
+
+
+def acquire(*paths: Path, node_id: int = 1) -> Directories:
+    return Directories.acquire(paths, paths[0], node_id)
+
+
+def test_an_empty_directory_is_formatted_and_keeps_its_cluster(tmp_path: Path) -> None:
+    directories = acquire(tmp_path / "a")
+    cluster_id = directories.format(1)
+    directories.release()
+    again = acquire(tmp_path / "a")
+    assert again.format(1) == cluster_id
+    again.release()
+    assert len(cluster_id) == 22
+
+
+def test_a_directory_that_joins_gets_the_cluster_of_the_others(tmp_path: Path) -> None:
+    first = acquire(tmp_path / "a")
+    cluster_id = first.format(1)
+    first.release()
+    both = acquire(tmp_path / "b", tmp_path / "a")
+    assert both.format(1) == cluster_id
+    both.release()
+    joined = read_meta_properties(tmp_path / "b")
+    assert joined is not None
+    assert (joined.cluster_id, joined.node_id) == (cluster_id, 1)
+
+
+def test_a_directory_is_locked_within_the_process(tmp_path: Path) -> None:
+    directories = acquire(tmp_path)
+    with pytest.raises(
+        DirectoryLockedError, match=rf"{tmp_path} is locked by another broker \(process {os.getpid()}\)"
+    ):
+        acquire(tmp_path)
+    directories.release()
+    acquire(tmp_path).release()
+
+
+def test_a_directory_is_locked_between_processes(tmp_path: Path) -> None:
+    directories = acquire(tmp_path)
+    code = (
+        "from pathlib import Path; from pybroker.storage.log_directory import holder_of; "
+        f"print(holder_of(Path({str(tmp_path)!r})))"
+    )
+    seen = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert int(seen) == os.getpid()
+    directories.release()
+    assert holder_of(tmp_path) is None
+
+
+def test_another_nodes_directory_is_refused(tmp_path: Path) -> None:
+    directories = acquire(tmp_path, node_id=1)
+    directories.format(1)
+    directories.release()
+    with pytest.raises(ForeignDirectoryError, match=r"belongs to node 1, and node\.id is 2"):
+        acquire(tmp_path, node_id=2)
+    acquire(tmp_path, node_id=1).release()
+
+
+def test_directories_of_two_clusters_are_refused(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        directories = acquire(tmp_path / name)
+        directories.format(1)
+        directories.release()
+    with pytest.raises(ForeignDirectoryError, match="belongs to cluster"):
+        acquire(tmp_path / "a", tmp_path / "b")
+
+
+def test_a_directory_with_other_content_is_refused_and_left_as_it_was(tmp_path: Path) -> None:
+    (tmp_path / "holiday.jpg").write_bytes(b"")
+    with pytest.raises(ForeignDirectoryError, match=r"holds holiday\.jpg"):
+        acquire(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["holiday.jpg"]
+
+
+def test_a_file_in_place_of_a_directory_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(DirectoryError, match="expected a directory, found a file"):
+        acquire(tmp_path / "file")
+
+
+def test_a_start_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / "x").write_bytes(b"")
+    with pytest.raises(DirectoryError):
+        acquire(tmp_path / "new", tmp_path / "bad")
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("version=0\ncluster.id=x\nbroker.id=1\n", "expected version=1"),
+        ("version=1\ncluster.id=x\n", "expected cluster.id and node.id"),
+    ],
+)
+def test_meta_properties_of_another_kind_are_refused(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "meta.properties").write_text(text)
+    with pytest.raises(ForeignDirectoryError, match=message):
+        acquire(tmp_path)
+
+
+def test_a_clean_shutdown_counts_once(tmp_path: Path) -> None:
+    directories = acquire(tmp_path)
+    directories.format(1)
+    directory = directories.logs[0]
+    assert directory.take_clean_shutdown() is False
+    directory.write_clean_shutdown(7)
+    assert (tmp_path / ".kafka_cleanshutdown").read_text() == '{"version": 0, "brokerEpoch": 7}'
+    assert [directory.take_clean_shutdown(), directory.take_clean_shutdown()] == [True, False]
+    directories.release()
