@@ -1,0 +1,62 @@
+"""The dispatch table: what the pipeline needs to know of an API, and the decision which requests are served.
+
+Owns Kafka's rule for versions outside the served range: the connection is closed, except for ApiVersions, which is
+answered in version 0 so that a newer client can find a common version (KIP-511). Must not import a handler; the entries
+are made in `pybroker.handlers` and injected by `node.py`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pybroker.net.native import ControlRequest
+
+
+class Api(Protocol):
+    """One API as the pipeline sees it."""
+
+    @property
+    def name(self) -> str:
+        """Kafka's name of the API."""
+
+    @property
+    def min_version(self) -> int:
+        """The oldest version served."""
+
+    @property
+    def max_version(self) -> int:
+        """The newest version served."""
+
+    @property
+    def request_type(self) -> type[Any]:
+        """The message that a request is decoded to."""
+
+    def handle(self, request: Any, context: Any) -> Any:
+        """Return the response, ready-made bytes for it, or an awaitable of either."""
+
+    def failed(self, request: Any, context: Any, error: Exception) -> Any:
+        """Return the response that tells the client of an exception."""
+
+    def unsupported(self, context: Any) -> bytes | None:
+        """Return the answer to a version outside the range, None to close the connection."""
+
+
+class RefusedError(Exception):
+    """The request is not served; the text says why and the connection is closed."""
+
+
+class Dispatch:
+    """The APIs by key."""
+
+    def __init__(self, apis: Mapping[int, Api]) -> None:
+        self._apis = apis
+
+    def find(self, event: ControlRequest) -> tuple[Api, bool]:
+        """Return the API and whether its version is served; raises RefusedError for an API that is not served."""
+        api = self._apis.get(event.api_key)
+        if api is None:
+            raise RefusedError(f"API key {event.api_key} is not served")
+        return api, api.min_version <= event.api_version <= api.max_version

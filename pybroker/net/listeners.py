@@ -1,0 +1,63 @@
+"""Opening the listeners, and saying where they are.
+
+Owns the binding of configured endpoints and the words of the errors of doing so. Must not accept or read a connection.
+"""
+
+from __future__ import annotations
+
+import errno
+from typing import TYPE_CHECKING, NamedTuple
+
+from pybroker.config.endpoint import Endpoint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pybroker.config.endpoint import Listener
+    from pybroker.net.native import DataPlane
+
+
+class ListenError(Exception):
+    """A listener cannot be opened; the text is one line that says which, why and what to do."""
+
+
+class OpenListener(NamedTuple):
+    """A listener with the port it got. `advertised` None: clients are told the address that they dialled."""
+
+    name: str
+    bound: Endpoint
+    advertised: Endpoint | None
+
+    def __str__(self) -> str:
+        return str(self.advertised or self.bound)
+
+
+def open_listeners(data_plane: DataPlane, listeners: Iterable[Listener], backlog: int) -> tuple[OpenListener, ...]:
+    """Bind every listener; raises ListenError for the first that fails. The others close with the data plane."""
+    opened = []
+    for listener in listeners:
+        endpoint = listener.endpoint
+        try:
+            port = data_plane.listen(
+                name=endpoint.name,
+                host=endpoint.host,
+                port=endpoint.port,
+                backlog=backlog,
+                congestion_control=listener.congestion_control,
+            )
+        except OSError as error:
+            raise ListenError(f"cannot listen on {endpoint}: {_reason(error, listener)}") from None
+        opened.append(OpenListener(endpoint.name, endpoint._replace(port=port), listener.advertised))
+    return tuple(opened)
+
+
+def _reason(error: OSError, listener: Listener) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return "the port is in use by another process; stop that, or set listeners to another port"
+    if error.errno == errno.EADDRNOTAVAIL:
+        return "this machine has no such address; set listeners to one that it has"
+    if error.errno == errno.EACCES:
+        return "ports below 1024 need more rights; set listeners to a higher port"
+    if error.errno in (errno.ENOENT, errno.EPERM) and listener.congestion_control is not None:
+        return f"congestion.control={listener.congestion_control} is not offered by this kernel"
+    return error.strerror or str(error)

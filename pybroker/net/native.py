@@ -1,0 +1,23 @@
+"""The gateway of `net` to Rust: the data plane and the events it sends up."""
+
+from __future__ import annotations
+
+from pybroker._native import (
+    ConnectionClosed,
+    ControlRequest,
+    DataPlane,
+    DataPlaneSettings,
+    LogDirectoryFailed,
+    LogLine,
+    UndecidedRequest,
+)
+
+__all__ = [
+    "ConnectionClosed",
+    "ControlRequest",
+    "DataPlane",
+    "DataPlaneSettings",
+    "LogDirectoryFailed",
+    "LogLine",
+    "UndecidedRequest",
+]

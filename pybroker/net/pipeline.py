@@ -1,0 +1,230 @@
+"""The way of a control request: event fd -> drain -> decode -> handle -> encode -> respond.
+
+Owns draining, the order of requests within a connection, the bound on requests in work (`queued.max.requests`), and
+what happens to a request that cannot be decoded or whose handler fails. Must not know what any request means. Runs on
+the loop thread only.
+
+A handler that answers at once is answered in place, without a task. While one that waits is in work, later requests of
+the same connection wait behind it, as in Kafka, where a connection is muted until its answer is sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from pybroker.net.dispatch import RefusedError
+from pybroker.net.native import ConnectionClosed, ControlRequest, LogDirectoryFailed, LogLine, UndecidedRequest
+from pybroker.protocol.codec import decode, encode
+from pybroker.protocol.errors import MalformedMessage
+from pybroker.protocol.header import flexible, response_prefix, skip_tagged
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from pybroker.net.dispatch import Api, Dispatch
+    from pybroker.net.native import DataPlane
+
+log = logging.getLogger("pybroker.net")
+
+_DRAIN_AT_ONCE = 256
+
+
+class Pipeline:
+    """Takes up events and answers requests until it is stopped."""
+
+    def __init__(
+        self,
+        data_plane: DataPlane,
+        dispatch: Dispatch,
+        *,
+        new_context: Callable[[ControlRequest], Any],
+        decide: Callable[[UndecidedRequest], Awaitable[None]],
+        directory_failed: Callable[[LogDirectoryFailed], None],
+        max_in_work: int,
+    ) -> None:
+        self._data_plane = data_plane
+        self._dispatch = dispatch
+        self._new_context = new_context
+        self._decide = decide
+        self._directory_failed = directory_failed
+        self._max_in_work = max_in_work
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._reading = False
+        # Requests of a connection that wait behind one in work. Invariant: a key is here while a handler of that
+        # connection waits, and only then.
+        self._behind: dict[int, deque[ControlRequest]] = {}
+        # Invariant: requests drained and not yet answered, those that wait behind others included.
+        self._in_work = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    def start(self) -> None:
+        """Begin to take up events on the running loop."""
+        self._loop = asyncio.get_running_loop()
+        self._watch()
+
+    async def finish(self) -> None:
+        """Wait until every request that was taken up is answered."""
+        await self._idle.wait()
+
+    def stop(self) -> None:
+        """Take up no more events."""
+        if self._reading and self._loop is not None:
+            self._loop.remove_reader(self._data_plane.event_fd)
+        self._reading = False
+        self._loop = None
+        for task in self._tasks:
+            task.cancel()
+
+    def _watch(self) -> None:
+        if self._loop is not None and not self._reading:
+            self._loop.add_reader(self._data_plane.event_fd, self._drain)
+            self._reading = True
+
+    def _drain(self) -> None:
+        while self._loop is not None:
+            room = self._max_in_work - self._in_work
+            if room <= 0:
+                # What is not drained waits in the data plane; _settle watches again as soon as there is room.
+                self._loop.remove_reader(self._data_plane.event_fd)
+                self._reading = False
+                return
+            limit = min(room, _DRAIN_AT_ONCE)
+            events = self._data_plane.drain(limit)
+            for event in events:
+                self._take_up(event)
+            if len(events) < limit:
+                return
+
+    def _take_up(
+        self, event: ControlRequest | UndecidedRequest | ConnectionClosed | LogDirectoryFailed | LogLine
+    ) -> None:
+        if isinstance(event, ControlRequest):
+            self._in_work += 1
+            waiting = self._behind.get(event.connection)
+            if waiting is not None:
+                waiting.append(event)
+            else:
+                self._step_request(event)
+        elif isinstance(event, UndecidedRequest):
+            self._in_work += 1
+            self._spawn(self._step_undecided(event))
+        elif isinstance(event, ConnectionClosed):
+            self._forget(event.connection)
+        elif isinstance(event, LogLine):
+            log.log(logging.getLevelNamesMapping().get(event.level.upper(), logging.WARNING), "%s", event.text)
+        else:
+            self._directory_failed(event)
+
+    def _step_request(self, event: ControlRequest) -> None:
+        """Answer a request in place, or leave a task behind that will."""
+        context = self._new_context(event)
+        try:
+            api, served = self._dispatch.find(event)
+            if not served:
+                self._answer_unsupported(api, event, context)
+                return
+            request = self._decode(api, event)
+        except (RefusedError, MalformedMessage) as error:
+            self._close(event, str(error))
+            return
+        try:
+            outcome = api.handle(request, context)
+        except Exception as error:  # noqa: BLE001  # every failure of a handler is its client's answer
+            self._respond(event, api, self._failure(api, request, context, error))
+            return
+        if isinstance(outcome, bytes) or not hasattr(outcome, "__await__"):
+            self._respond(event, api, outcome)
+            return
+        self._behind[event.connection] = deque()
+        self._spawn(self._wait(event, api, request, context, outcome))
+
+    async def _wait(self, event: ControlRequest, api: Api, request: Any, context: Any, outcome: Awaitable[Any]) -> None:
+        try:
+            response = await outcome
+        except Exception as error:  # noqa: BLE001  # every failure of a handler is its client's answer
+            response = self._failure(api, request, context, error)
+        self._respond(event, api, response)
+        waiting = self._behind.pop(event.connection, None)
+        while waiting:
+            self._step_request(waiting.popleft())
+            now_behind = self._behind.get(event.connection)
+            if now_behind is not None:
+                now_behind.extend(waiting)
+                return
+
+    async def _step_undecided(self, event: UndecidedRequest) -> None:
+        try:
+            await self._decide(event)
+        finally:
+            self._data_plane.take_up(event.connection, event.request)
+            self._settle(1)
+
+    def _decode(self, api: Api, event: ControlRequest) -> Any:
+        version = event.api_version
+        body = event.body
+        start = skip_tagged(body) if flexible(event.api_key, version) else 0
+        request, _size = decode(api.request_type, body, version, start)
+        return request
+
+    def _failure(self, api: Api, request: Any, context: Any, error: Exception) -> Any:
+        try:
+            return api.failed(request, context, error)
+        except Exception:
+            log.exception("%s: no answer could be made of an error", api.name)
+            return None
+
+    def _answer_unsupported(self, api: Api, event: ControlRequest, context: Any) -> None:
+        answer = api.unsupported(context)
+        if answer is None:
+            self._close(
+                event,
+                f"{api.name} version {event.api_version}: expected {api.min_version} to {api.max_version}",
+            )
+            return
+        self._data_plane.respond(event.connection, event.request, answer)
+        self._settle(1)
+
+    def _respond(self, event: ControlRequest, api: Api, response: Any) -> None:
+        """Send the response; `bytes` go as they are, None closes the connection."""
+        if response is None:
+            self._close(event, f"{api.name} could not be answered")
+            return
+        if not isinstance(response, bytes):
+            try:
+                payload = encode(response, event.api_version)
+            except Exception:
+                log.exception("%s: the response could not be encoded", api.name)
+                self._close(event, f"{api.name} could not be answered")
+                return
+            response = response_prefix(event.api_key, event.api_version) + payload
+        self._data_plane.respond(event.connection, event.request, response)
+        self._settle(1)
+
+    def _close(self, event: ControlRequest, reason: str) -> None:
+        log.warning("closing connection from %s:%s: %s", event.peer_host, event.peer_port, reason)
+        self._data_plane.close_connection(event.connection)
+        self._settle(1)
+
+    def _forget(self, connection: int) -> None:
+        waiting = self._behind.get(connection)
+        if waiting:
+            self._settle(len(waiting))
+            waiting.clear()
+
+    def _settle(self, count: int) -> None:
+        self._in_work -= count
+        if not self._reading and self._in_work < self._max_in_work:
+            self._watch()
+        if not self._in_work:
+            self._idle.set()
+
+    def _spawn(self, work: Any) -> None:
+        self._idle.clear()
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

@@ -1,0 +1,52 @@
+"""The operations of each kind of resource, as the bit fields that Metadata and DescribeCluster carry (KIP-430).
+
+Owns the numbers of operations and which belong to which resource. Without an authorizer everybody may do everything,
+so the field names every operation of the resource.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class Operation(IntEnum):
+    """What may be done to a resource, numbered as in Kafka's AclOperation."""
+
+    READ = 3
+    WRITE = 4
+    CREATE = 5
+    DELETE = 6
+    ALTER = 7
+    DESCRIBE = 8
+    CLUSTER_ACTION = 9
+    DESCRIBE_CONFIGS = 10
+    ALTER_CONFIGS = 11
+    IDEMPOTENT_WRITE = 12
+
+
+NOT_ASKED = -(2**31)  # what a response carries when the client did not ask for the field
+
+
+def _bits(*operations: Operation) -> int:
+    return sum(1 << operation for operation in operations)
+
+
+TOPIC_OPERATIONS = _bits(
+    Operation.READ,
+    Operation.WRITE,
+    Operation.CREATE,
+    Operation.DELETE,
+    Operation.ALTER,
+    Operation.DESCRIBE,
+    Operation.DESCRIBE_CONFIGS,
+    Operation.ALTER_CONFIGS,
+)
+CLUSTER_OPERATIONS = _bits(
+    Operation.CREATE,
+    Operation.ALTER,
+    Operation.DESCRIBE,
+    Operation.CLUSTER_ACTION,
+    Operation.DESCRIBE_CONFIGS,
+    Operation.ALTER_CONFIGS,
+    Operation.IDEMPOTENT_WRITE,
+)
