@@ -5,6 +5,38 @@ Sections, one per file of `native/py/src`, in alphabetical order.
 
 from typing import Literal, final
 
+# --------------------------------------------------------------------------------------------------- codec.rs
+
+_Versions = tuple[int, int]
+"""Lowest and highest; empty when the lowest is above the highest."""
+
+_FieldRow = tuple[str, str | int, bool, _Versions, _Versions, int, _Versions, object, bool, bool]
+"""Name, primitive type or index of an earlier struct, whether it is an array, versions, nullable versions, tag, tagged
+versions, default, whether it is ignorable, whether flexible versions write it with compact lengths."""
+
+@final
+class Schema:
+    """A message class, compiled: encodes and decodes its instances in every version that it declares."""
+
+    def __new__(
+        cls,
+        name: str,
+        structs: list[tuple[type, list[_FieldRow]]],
+        versions: _Versions,
+        flexible: _Versions,
+    ) -> Schema:
+        """Checks a table of `msgspec` classes and their fields, each class after those it holds; the last is the
+        message. `TypeError` when the table makes no sense."""
+    def encode(self, message: object, version: int) -> bytes:
+        """Encodes an instance of the message class.
+
+        `UnsupportedVersion` for a version that is not declared or that cannot carry a value, `UnencodableValue` for a
+        value that its field's type cannot hold; both name field, value and version."""
+    def decode(self, buffer: bytes | bytearray | memoryview, version: int, offset: int = 0) -> tuple[object, int]:
+        """Decodes a message that begins at `offset`: (message, bytes read). Takes memory only for bytes that are there.
+
+        `MalformedMessage` names the field and the byte where the bytes stop making sense."""
+
 # ---------------------------------------------------------------------------------------------- data_plane.rs
 
 @final

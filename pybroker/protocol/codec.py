@@ -6,11 +6,19 @@ name. The second step of a request's way in Python, and the one before last of i
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from pybroker.protocol.schema import Message
+from pybroker.protocol.native import Schema
+from pybroker.protocol.schema import FieldSpec, Message, Struct, fields_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pybroker.protocol.native import FieldRow
 
 T = TypeVar("T", bound=Message)
+
+_schemas: dict[type[Message], Schema] = {}
 
 
 def encode(message: Message, version: int) -> bytes:
@@ -19,7 +27,8 @@ def encode(message: Message, version: int) -> bytes:
     Raises `UnsupportedVersion` when the version is not declared, or cannot carry a value that a field holds, and
     `UnencodableValue` when a value does not fit its wire type.
     """
-    raise NotImplementedError
+    cls = type(message)
+    return (_schemas.get(cls) or _compile(cls)).encode(message, version)
 
 
 def decode(cls: type[T], buffer: bytes | memoryview, version: int, offset: int = 0) -> tuple[T, int]:
@@ -28,4 +37,36 @@ def decode(cls: type[T], buffer: bytes | memoryview, version: int, offset: int =
     Bytes after the message are left alone. Raises `MalformedMessage`, and `UnsupportedVersion` for a version that is
     not declared.
     """
-    raise NotImplementedError
+    return (_schemas.get(cls) or _compile(cls)).decode(buffer, version, offset)  # type: ignore[return-value]
+
+
+def _compile(cls: type[Message]) -> Schema:
+    structs = {struct: fields_of(struct) for struct in _inside_out(cls)}
+    places = {struct: place for place, struct in enumerate(structs)}
+    table = [(struct, [_row(field, places) for field in fields]) for struct, fields in structs.items()]
+    spec = cls.__message__
+    schema = _schemas[cls] = Schema(cls.__name__, table, spec.versions, spec.flexible)
+    return schema
+
+
+def _inside_out(cls: type[Struct]) -> Iterator[type[Struct]]:
+    """Walk the structs below `cls`, each after those that it holds, `cls` last; some come more than once."""
+    for field in fields_of(cls):
+        if field.struct is not None:
+            yield from _inside_out(field.struct)
+    yield cls
+
+
+def _row(field: FieldSpec, places: dict[type[Struct], int]) -> FieldRow:
+    return (
+        field.name,
+        field.type.removeprefix("[]") if field.struct is None else places[field.struct],
+        field.array,
+        field.versions,
+        field.nullable,
+        field.tag or 0,
+        field.tagged,
+        field.default,
+        field.ignorable,
+        field.flexible,
+    )

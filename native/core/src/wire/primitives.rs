@@ -8,6 +8,8 @@ use std::ops::Range;
 
 /// No message has arrays as long as this; Kafka 4.4 refuses them too.
 pub const MAX_ARRAY: usize = 1_000_000;
+/// The longest string in bytes, in either encoding.
+pub const MAX_STRING: usize = i16::MAX as usize;
 /// No structure has as many tagged fields.
 pub const MAX_TAGS: usize = 10_000;
 
@@ -54,6 +56,22 @@ pub enum Malformed {
         /// Where it stands.
         at: usize,
     },
+    /// The marker before a nullable structure is neither -1 nor 1.
+    #[error("presence marker {marker} at byte {at}")]
+    Marker {
+        /// Where it stands.
+        at: usize,
+        /// The marker.
+        marker: i8,
+    },
+    /// A tagged field with bytes after its value.
+    #[error("{left} bytes left after the tagged field that ends at byte {at}")]
+    TagSize {
+        /// Where the value ends.
+        at: usize,
+        /// Bytes that nothing reads.
+        left: usize,
+    },
     /// A varint that does not end within its type.
     #[error("a varint without end at byte {at}")]
     Varint {
@@ -74,6 +92,11 @@ impl<'a> Reader<'a> {
     /// A reader of `bytes` that begins at `at`.
     pub fn new(bytes: &'a [u8], at: usize, flexible: bool) -> Self {
         Self { bytes, at: at.min(bytes.len()), flexible }
+    }
+
+    /// Goes on in the other encoding: a few fields keep theirs in flexible messages.
+    pub fn set_flexible(&mut self, flexible: bool) {
+        self.flexible = flexible;
     }
 
     /// The next byte's position.
@@ -101,6 +124,11 @@ impl<'a> Reader<'a> {
         let found = self.bytes[at..].first_chunk().ok_or(Malformed::Truncated { at, wanted: N, left })?;
         self.at += N;
         Ok(*found)
+    }
+
+    /// A boolean: as in Kafka, every byte but 0 is true.
+    pub fn bool(&mut self) -> Result<bool, Malformed> {
+        Ok(self.i8()? != 0)
     }
 
     /// A signed byte.
@@ -178,6 +206,9 @@ impl<'a> Reader<'a> {
     pub fn nullable_string(&mut self) -> Result<Option<&'a str>, Malformed> {
         let at = self.at;
         let Some(length) = self.length(true)? else { return Ok(None) };
+        if length > MAX_STRING {
+            return Err(Malformed::Length { at, length: length as i64 });
+        }
         let text = self.take(length)?;
         std::str::from_utf8(text).map(Some).map_err(|_| Malformed::NotUtf8 { at })
     }
@@ -219,6 +250,35 @@ impl<'a> Reader<'a> {
         self.nullable_array_len()?.ok_or(Malformed::Null { at })
     }
 
+    /// The marker before a nullable structure: whether the structure follows.
+    pub fn presence(&mut self) -> Result<bool, Malformed> {
+        let at = self.at;
+        match self.i8()? {
+            -1 => Ok(false),
+            1 => Ok(true),
+            marker => Err(Malformed::Marker { at, marker }),
+        }
+    }
+
+    /// The number of fields in a tagged section.
+    pub fn tag_count(&mut self) -> Result<usize, Malformed> {
+        let at = self.at;
+        let count = self.uvarint()? as usize;
+        if count > MAX_TAGS {
+            return Err(Malformed::Array { at, count, left: self.left() });
+        }
+        Ok(count)
+    }
+
+    /// A tagged field: its tag, and a reader that ends where its value does.
+    pub fn tagged_field(&mut self) -> Result<(u32, Reader<'a>), Malformed> {
+        let tag = self.uvarint()?;
+        let size = self.uvarint()? as usize;
+        let at = self.at;
+        self.take(size)?;
+        Ok((tag, Reader { bytes: &self.bytes[..self.at], at, flexible: self.flexible }))
+    }
+
     /// Passes over the tagged section that ends a structure, if the message is flexible.
     pub fn tags(&mut self) -> Result<(), Malformed> {
         self.each_tag(|_, _| {})
@@ -229,15 +289,9 @@ impl<'a> Reader<'a> {
         if !self.flexible {
             return Ok(());
         }
-        let at = self.at;
-        let count = self.uvarint()? as usize;
-        if count > MAX_TAGS {
-            return Err(Malformed::Array { at, count, left: self.left() });
-        }
-        for _ in 0..count {
-            let tag = self.uvarint()?;
-            let size = self.uvarint()? as usize;
-            visit(tag, self.take(size)?);
+        for _ in 0..self.tag_count()? {
+            let (tag, value) = self.tagged_field()?;
+            visit(tag, &value.bytes[value.at..]);
         }
         Ok(())
     }
@@ -281,6 +335,11 @@ impl<'a> Writer<'a> {
         self.raw(&value.to_be_bytes());
     }
 
+    /// A boolean, as 0 or 1.
+    pub fn bool(&mut self, value: bool) {
+        self.i8(value.into());
+    }
+
     /// A 16-bit integer.
     pub fn i16(&mut self, value: i16) {
         self.raw(&value.to_be_bytes());
@@ -293,6 +352,21 @@ impl<'a> Writer<'a> {
 
     /// A 64-bit integer.
     pub fn i64(&mut self, value: i64) {
+        self.raw(&value.to_be_bytes());
+    }
+
+    /// An unsigned 16-bit integer.
+    pub fn u16(&mut self, value: u16) {
+        self.raw(&value.to_be_bytes());
+    }
+
+    /// An unsigned 32-bit integer.
+    pub fn u32(&mut self, value: u32) {
+        self.raw(&value.to_be_bytes());
+    }
+
+    /// A double.
+    pub fn f64(&mut self, value: f64) {
         self.raw(&value.to_be_bytes());
     }
 
@@ -342,6 +416,16 @@ impl<'a> Writer<'a> {
     pub fn bytes(&mut self, bytes: &[u8]) {
         self.bytes_len(bytes.len());
         self.raw(bytes);
+    }
+
+    /// Null bytes.
+    pub fn bytes_null(&mut self) {
+        self.array_null();
+    }
+
+    /// The marker before a nullable structure.
+    pub fn presence(&mut self, present: bool) {
+        self.i8(if present { 1 } else { -1 });
     }
 
     /// The element count of an array.

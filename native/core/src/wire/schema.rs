@@ -1,0 +1,345 @@
+//! A message's declaration as a table, and that table as one program per version.
+//!
+//! Owns the question "what does version n write, and in what order". Knows neither bytes nor Python: declarations come
+//! in through [`Schema::compile`], and [`super::codec`] walks the programs. On a request's way this is passed at the
+//! first message of an API and version; after that its program is looked up.
+
+use std::sync::OnceLock;
+
+use thiserror::Error;
+
+/// Versions `first` to `last`, both included; empty when `first > last`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Versions {
+    /// The lowest.
+    pub first: i16,
+    /// The highest.
+    pub last: i16,
+}
+
+impl Versions {
+    /// No version at all.
+    pub const NONE: Versions = Versions { first: 0, last: -1 };
+
+    /// Whether `version` is one of them.
+    pub fn contains(self, version: i16) -> bool {
+        self.first <= version && version <= self.last
+    }
+}
+
+/// Kafka's primitive types.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names are the types")]
+pub enum Primitive {
+    Bool,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    Uint16,
+    Uint32,
+    Float64,
+    String,
+    Bytes,
+    Records,
+    Uuid,
+}
+
+impl Primitive {
+    /// Finds a type by the name that Kafka's schemas give it.
+    pub fn from_name(name: &str) -> Option<Primitive> {
+        Some(match name {
+            "bool" => Primitive::Bool,
+            "int8" => Primitive::Int8,
+            "int16" => Primitive::Int16,
+            "int32" => Primitive::Int32,
+            "int64" => Primitive::Int64,
+            "uint16" => Primitive::Uint16,
+            "uint32" => Primitive::Uint32,
+            "float64" => Primitive::Float64,
+            "string" => Primitive::String,
+            "bytes" => Primitive::Bytes,
+            "records" => Primitive::Records,
+            "uuid" => Primitive::Uuid,
+            _ => return None,
+        })
+    }
+
+    /// The smallest and largest number that the type holds; `None` for what is not a whole number.
+    pub fn range(self) -> Option<(i64, i64)> {
+        Some(match self {
+            Primitive::Int8 => (i8::MIN.into(), i8::MAX.into()),
+            Primitive::Int16 => (i16::MIN.into(), i16::MAX.into()),
+            Primitive::Int32 => (i32::MIN.into(), i32::MAX.into()),
+            Primitive::Int64 => (i64::MIN, i64::MAX),
+            Primitive::Uint16 => (0, u16::MAX.into()),
+            Primitive::Uint32 => (0, u32::MAX.into()),
+            _ => return None,
+        })
+    }
+}
+
+/// What a field, or an element of its array, is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A primitive.
+    Primitive(Primitive),
+    /// The struct of that index in the table.
+    Struct(usize),
+}
+
+/// The value of a field that was not said.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Preset {
+    /// Null.
+    Null,
+    /// A boolean.
+    Bool(bool),
+    /// A whole number.
+    Int(i64),
+    /// A number.
+    Float(f64),
+    /// Text.
+    Text(String),
+    /// Bytes, also of a uuid.
+    Bytes(Vec<u8>),
+    /// No elements.
+    EmptyList,
+    /// A struct all of whose fields have their own preset.
+    Struct,
+}
+
+/// One field as declared.
+#[derive(Debug, Clone)]
+pub struct Field {
+    /// For error texts.
+    pub name: String,
+    /// Of the value, or of each element.
+    pub kind: Kind,
+    /// Whether it is an array.
+    pub array: bool,
+    /// Where it exists.
+    pub versions: Versions,
+    /// Where it may be null.
+    pub nullable: Versions,
+    /// Its tag, in [`Field::tagged`].
+    pub tag: u32,
+    /// Where it is a tagged field.
+    pub tagged: Versions,
+    /// Its default.
+    pub preset: Preset,
+    /// Whether a version without the field drops its value in silence.
+    pub ignorable: bool,
+    /// Whether it has compact lengths in flexible versions.
+    pub flexible: bool,
+}
+
+/// One struct as declared.
+#[derive(Debug, Clone)]
+pub struct Struct {
+    /// For error texts.
+    pub name: String,
+    /// In the order of the wire.
+    pub fields: Vec<Field>,
+}
+
+/// How to write or read one field in one version.
+#[derive(Debug, Clone, Copy)]
+pub struct Step {
+    /// Index of the field in its struct.
+    pub field: usize,
+    /// Of the value, or of each element.
+    pub kind: Kind,
+    /// Whether it is an array.
+    pub array: bool,
+    /// Whether it may be null.
+    pub nullable: bool,
+    /// Whether its lengths are compact.
+    pub compact: bool,
+}
+
+/// How to write or read one struct in one version.
+#[derive(Debug, Default)]
+pub struct Program {
+    /// The ordinary fields, in order.
+    pub steps: Vec<Step>,
+    /// The tagged fields by ascending tag.
+    pub tagged: Vec<(u32, Step)>,
+    /// Fields that the version lacks and that may not be dropped unless they hold their default.
+    pub required_default: Vec<usize>,
+    /// Whether a tagged section ends the struct.
+    pub flexible: bool,
+}
+
+/// A declaration that makes no sense.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum SchemaError {
+    /// There is no struct at all.
+    #[error("no struct is declared")]
+    Empty,
+    /// A struct refers to one that does not come before it.
+    #[error("{owner}.{field} refers to struct {index}, which does not come before its own")]
+    ForwardReference {
+        /// The struct.
+        owner: String,
+        /// Its field.
+        field: String,
+        /// What it refers to.
+        index: usize,
+    },
+    /// Two fields with the same tag in one version.
+    #[error("{owner} uses tag {tag} twice in version {version}")]
+    DuplicateTag {
+        /// The struct.
+        owner: String,
+        /// The tag.
+        tag: u32,
+        /// Where they meet.
+        version: i16,
+    },
+    /// The versions are empty or negative.
+    #[error("versions {first} to {last}")]
+    BadVersions {
+        /// The lowest.
+        first: i16,
+        /// The highest.
+        last: i16,
+    },
+    /// A preset that its field's type does not have.
+    #[error("{owner}.{field} has a default that its type does not have")]
+    BadPreset {
+        /// The struct.
+        owner: String,
+        /// Its field.
+        field: String,
+    },
+}
+
+/// A message's structs and, as they are asked for, their programs.
+#[derive(Debug)]
+pub struct Schema {
+    structs: Vec<Struct>,
+    versions: Versions,
+    flexible: Versions,
+    programs: Vec<OnceLock<Vec<Program>>>,
+}
+
+impl Schema {
+    /// Checks a table of structs, each after those it refers to; the last is the message itself.
+    pub fn compile(structs: Vec<Struct>, versions: Versions, flexible: Versions) -> Result<Schema, SchemaError> {
+        if versions.first < 0 || versions.first > versions.last {
+            return Err(SchemaError::BadVersions { first: versions.first, last: versions.last });
+        }
+        if structs.is_empty() {
+            return Err(SchemaError::Empty);
+        }
+        for (index, declared) in structs.iter().enumerate() {
+            check(declared, index)?;
+        }
+        let schema = Schema {
+            programs: (versions.first..=versions.last).map(|_| OnceLock::new()).collect(),
+            structs,
+            versions,
+            flexible,
+        };
+        schema.check_tags()?;
+        Ok(schema)
+    }
+
+    /// The declared versions of the message.
+    pub fn versions(&self) -> Versions {
+        self.versions
+    }
+
+    /// The declared structs; the last is the message itself.
+    pub fn structs(&self) -> &[Struct] {
+        &self.structs
+    }
+
+    /// Index of the message's own struct.
+    pub fn root(&self) -> usize {
+        self.structs.len() - 1
+    }
+
+    /// The programs of all structs in `version`; `None` when it is not declared.
+    pub fn programs(&self, version: i16) -> Option<&[Program]> {
+        if !self.versions.contains(version) {
+            return None;
+        }
+        let slot = &self.programs[usize::from((version - self.versions.first) as u16)];
+        Some(slot.get_or_init(|| self.structs.iter().map(|declared| self.program(declared, version)).collect()))
+    }
+
+    fn program(&self, declared: &Struct, version: i16) -> Program {
+        let flexible = self.flexible.contains(version);
+        let mut program = Program { flexible, ..Program::default() };
+        for (index, field) in declared.fields.iter().enumerate() {
+            let step = Step {
+                field: index,
+                kind: field.kind,
+                array: field.array,
+                nullable: field.nullable.contains(version),
+                compact: flexible && field.flexible,
+            };
+            if !field.versions.contains(version) {
+                if !field.ignorable {
+                    program.required_default.push(index);
+                }
+            } else if flexible && field.tagged.contains(version) {
+                program.tagged.push((field.tag, step));
+            } else {
+                program.steps.push(step);
+            }
+        }
+        program.tagged.sort_by_key(|(tag, _)| *tag);
+        program
+    }
+
+    fn check_tags(&self) -> Result<(), SchemaError> {
+        for version in self.versions.first..=self.versions.last {
+            for declared in &self.structs {
+                let program = self.program(declared, version);
+                if let Some(pair) = program.tagged.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+                    return Err(SchemaError::DuplicateTag { owner: declared.name.clone(), tag: pair[0].0, version });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check(declared: &Struct, index: usize) -> Result<(), SchemaError> {
+    for field in &declared.fields {
+        let (owner, name) = (declared.name.clone(), field.name.clone());
+        if let Kind::Struct(inner) = field.kind
+            && inner >= index
+        {
+            return Err(SchemaError::ForwardReference { owner, field: name, index: inner });
+        }
+        if !preset_fits(field) {
+            return Err(SchemaError::BadPreset { owner, field: name });
+        }
+    }
+    Ok(())
+}
+
+fn preset_fits(field: &Field) -> bool {
+    match (&field.preset, field.kind) {
+        (Preset::Null, Kind::Struct(_)) => true,
+        (Preset::Null, Kind::Primitive(kind)) => {
+            field.array || matches!(kind, Primitive::String | Primitive::Bytes | Primitive::Records)
+        }
+        (Preset::EmptyList, _) => field.array,
+        (_, _) if field.array => false,
+        (Preset::Struct, Kind::Struct(_)) => true,
+        (Preset::Bool(_), Kind::Primitive(Primitive::Bool)) => true,
+        (Preset::Float(_), Kind::Primitive(Primitive::Float64)) => true,
+        (Preset::Text(_), Kind::Primitive(Primitive::String)) => true,
+        (Preset::Bytes(bytes), Kind::Primitive(Primitive::Uuid)) => bytes.len() == 16,
+        (Preset::Bytes(_), Kind::Primitive(Primitive::Bytes | Primitive::Records)) => true,
+        (Preset::Int(value), Kind::Primitive(kind)) => {
+            kind.range().is_some_and(|(lowest, highest)| (lowest..=highest).contains(value))
+        }
+        _ => false,
+    }
+}
