@@ -1,0 +1,108 @@
+"""One server for all conformance tests, and topics of their own for each.
+
+`PYBROKER_CONFORMANCE_PEER=kafka` runs the same claims against Apache Kafka, which is how the claims are checked.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support import programs
+from tests.support.conditions import wait_until
+from tests.support.wire import Wire, fetch, request
+
+AGAINST_KAFKA = os.environ.get("PYBROKER_CONFORMANCE_PEER") == "kafka"
+
+_numbers = itertools.count(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """Where the server under test listens, and where its partitions' directories lie."""
+
+    bootstrap_servers: str
+    log_directory: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic made for one test."""
+
+    name: str
+    id: Any
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    """The server that every test of the session talks to."""
+    if AGAINST_KAFKA:
+        from pybench.peers.kafka import Kafka
+
+        programs.kafka_tools()
+        with Kafka() as kafka, Wire(kafka.bootstrap_servers) as wire:
+            first = request("InitProducerId", 4, transactional_id=None, transaction_timeout_ms=60_000)
+            wait_until(lambda: wire.ask(first).error_code == 0, within=10, what="producer ids are given")
+            yield Server(kafka.bootstrap_servers, kafka.log_directory)
+    else:
+        from pybroker.testing import Broker
+
+        with Broker() as broker:
+            yield Server(broker.bootstrap_servers, Path(broker.directory))
+
+
+@pytest.fixture
+def wire(server: Server) -> Iterator[Wire]:
+    """A connection of raw frames."""
+    with Wire(server.bootstrap_servers) as connection:
+        yield connection
+
+
+@pytest.fixture
+def topic_name() -> str:
+    """A name that no other test uses."""
+    return f"topic-{next(_numbers)}"
+
+
+@pytest.fixture
+def create(wire: Wire, topic_name: str) -> Callable[..., Topic]:
+    """Creates a topic of its own for a test: `create(partitions=3, **{"cleanup.policy": "compact"})`."""
+
+    def create_topic(name: str = topic_name, *, partitions: int = 1, **configs: str) -> Topic:
+        made = wire.call(
+            "CreateTopics",
+            7,
+            topics=[
+                {
+                    "name": name,
+                    "num_partitions": partitions,
+                    "replication_factor": 1,
+                    "configs": [{"name": key, "value": value} for key, value in configs.items()],
+                }
+            ],
+            timeout_ms=10_000,
+        ).topics[0]
+        assert made.error_code == 0, made
+        if AGAINST_KAFKA:  # its brokers learn of a topic after CreateTopics has answered
+            wait_until(lambda: leads_all(wire, name, partitions), within=10, what=f"{name} has leaders")
+        return Topic(name, made.topic_id)
+
+    return create_topic
+
+
+def leads_all(wire: Wire, name: str, partitions: int) -> bool:
+    """Whether the broker serves every partition of a topic."""
+    answer = wire.ask(fetch(name, partitions=range(partitions)))
+    return {part.error_code for part in answer.responses[0].partitions} == {0}
+
+
+@pytest.fixture
+def topic(create: Callable[..., Topic]) -> Topic:
+    """A topic of one partition with default configuration."""
+    return create()

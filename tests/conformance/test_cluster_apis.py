@@ -1,0 +1,85 @@
+"""DescribeCluster, DescribeConfigs, InitProducerId, FindCoordinator: what clients ask before their main job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.conformance.conftest import Server, Topic
+from tests.support.wire import Wire
+
+TOPIC, BROKER = 2, 4
+UNKNOWN_TOPIC_OR_PARTITION = 3
+INVALID_REQUEST = 42
+DEFAULT_CONFIG, DYNAMIC_TOPIC_CONFIG = 5, 1
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_the_cluster_is_described_in_every_version(wire: Wire, server: Server, version: int) -> None:
+    answer = wire.call("DescribeCluster", version, include_cluster_authorized_operations=False)
+    (broker,) = answer.brokers
+    assert answer.error_code == 0
+    assert answer.cluster_id == wire.call("Metadata", 12, topics=[]).cluster_id
+    assert f"{broker.host}:{broker.port}" == server.bootstrap_servers
+    assert answer.controller_id == broker.broker_id
+
+
+def configs_of(wire: Wire, kind: int, name: str, *, version: int = 4, keys: list[str] | None = None) -> Any:
+    """One resource's part of a DescribeConfigs answer."""
+    answer = wire.call(
+        "DescribeConfigs",
+        version,
+        resources=[{"resource_type": kind, "resource_name": name, "configuration_keys": keys}],
+        include_synonyms=True,
+        include_documentation=True,
+    )
+    return answer.results[0]
+
+
+@pytest.mark.parametrize("version", range(1, 5))
+def test_a_topics_configuration_tells_value_and_source(wire: Wire, create: Callable[..., Topic], version: int) -> None:
+    topic = create(**{"retention.ms": "12345"})
+    found = configs_of(wire, TOPIC, topic.name, version=version)
+    entries = {entry.name: entry for entry in found.configs}
+    assert found.error_code == 0
+    assert (entries["retention.ms"].value, entries["retention.ms"].config_source) == ("12345", DYNAMIC_TOPIC_CONFIG)
+    assert (entries["segment.bytes"].value, entries["segment.bytes"].config_source) == ("1073741824", DEFAULT_CONFIG)
+    assert len(entries) > 25
+    if version >= 3:
+        assert entries["retention.ms"].config_type == 5
+        assert entries["retention.ms"].documentation
+
+
+def test_only_the_keys_asked_for_are_told(wire: Wire, topic: Topic) -> None:
+    found = configs_of(wire, TOPIC, topic.name, keys=["retention.ms", "no.such.key"])
+    assert [entry.name for entry in found.configs] == ["retention.ms"]
+
+
+def test_an_unknown_topic_and_an_unknown_broker_are_told(wire: Wire) -> None:
+    assert configs_of(wire, TOPIC, "no-such-topic").error_code == UNKNOWN_TOPIC_OR_PARTITION
+    assert configs_of(wire, BROKER, "77").error_code == INVALID_REQUEST
+    assert configs_of(wire, BROKER, "seven").error_code == INVALID_REQUEST
+
+
+def test_the_brokers_configuration_is_told(wire: Wire) -> None:
+    node = wire.call("Metadata", 12, topics=[]).brokers[0].node_id
+    entries = {entry.name: entry for entry in configs_of(wire, BROKER, str(node)).configs}
+    assert entries["num.network.threads"].value
+    assert entries["log.dirs"].value
+    assert entries["node.id"].value == str(node)
+
+
+@pytest.mark.parametrize("version", range(6))
+def test_every_version_gives_a_producer_id(wire: Wire, version: int) -> None:
+    given = wire.call("InitProducerId", version, transactional_id=None, transaction_timeout_ms=60_000)
+    assert (given.error_code, given.producer_epoch) == (0, 0)
+    assert given.producer_id >= 0
+
+
+@pytest.mark.parametrize("version", range(7))
+def test_a_client_that_looks_for_a_coordinator_gets_an_answer_it_knows(wire: Wire, version: int) -> None:
+    answer = wire.call("FindCoordinator", version, key="group", key_type=0, coordinator_keys=["group"])
+    code = answer.coordinators[0].error_code if version >= 4 else answer.error_code
+    assert code in {0, 15, 16}, "a coordinator, or an error that a client asks again for"

@@ -1,0 +1,225 @@
+"""Topics: created, described, deleted; a wrong item of a request does not harm the right ones."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.conformance.conftest import Server, Topic
+from tests.support.batches import batch_of
+from tests.support.conditions import wait_until
+from tests.support.wire import Wire, fetch, fetched, produce, produced
+
+UNKNOWN_TOPIC_OR_PARTITION = 3
+LEADER_NOT_AVAILABLE = 5
+INVALID_TOPIC = 17
+TOPIC_ALREADY_EXISTS = 36
+INVALID_PARTITIONS = 37
+INVALID_REPLICATION_FACTOR = 38
+INVALID_REPLICA_ASSIGNMENT = 39
+INVALID_CONFIG = 40
+INVALID_REQUEST = 42
+UNKNOWN_TOPIC_ID = 100
+BATCH = batch_of(b"a")
+
+
+def item(name: str, partitions: int = 1, replication: int = 1, **more: Any) -> dict[str, Any]:
+    """One topic of a CreateTopics request."""
+    return {"name": name, "num_partitions": partitions, "replication_factor": replication, **more}
+
+
+def create_topics(wire: Wire, *items: dict[str, Any], version: int = 7, validate_only: bool = False) -> dict[str, Any]:
+    """The answers by topic name."""
+    answer = wire.call("CreateTopics", version, topics=list(items), timeout_ms=10_000, validate_only=validate_only)
+    return {topic.name: topic for topic in answer.topics}
+
+
+def delete_topics(wire: Wire, version: int, *, names: tuple[str, ...] = (), ids: tuple[Any, ...] = ()) -> list[Any]:
+    """The answers of a DeleteTopics request in order."""
+    if version >= 6:
+        wanted = [{"name": name} for name in names] + [{"name": None, "topic_id": one} for one in ids]
+        return list(wire.call("DeleteTopics", version, topics=wanted, timeout_ms=10_000).responses)
+    return list(wire.call("DeleteTopics", version, topic_names=list(names), timeout_ms=10_000).responses)
+
+
+def describe(wire: Wire, name: str, *, version: int = 12, create: bool = False) -> Any:
+    """One topic of a Metadata answer by name."""
+    answer = wire.call("Metadata", version, topics=[{"name": name}], allow_auto_topic_creation=create)
+    return answer.topics[0]
+
+
+def exists(wire: Wire, name: str) -> bool:
+    """Whether Metadata shows a topic."""
+    return bool(describe(wire, name).error_code == 0)
+
+
+@pytest.mark.parametrize("version", range(2, 8))
+def test_every_version_creates(wire: Wire, topic_name: str, version: int) -> None:
+    made = create_topics(wire, item(topic_name, 3), version=version)[topic_name]
+    assert made.error_code == 0
+    if version >= 5:
+        assert (made.num_partitions, made.replication_factor) == (3, 1)
+        assert {entry.name: entry.value for entry in made.configs}["cleanup.policy"] == "delete"
+    wait_until(lambda: exists(wire, topic_name), within=10, what="the topic is shown")
+    assert len(describe(wire, topic_name).partitions) == 3
+
+
+WRONG = {
+    "a name with a slash": (item("a/b"), INVALID_TOPIC),
+    "an empty name": (item(""), INVALID_TOPIC),
+    "a name of dots": (item(".."), INVALID_TOPIC),
+    "a name that is too long": (item("x" * 250), INVALID_TOPIC),
+    "no partitions": (item("wrong-zero", 0), INVALID_PARTITIONS),
+    "a negative number of partitions": (item("wrong-negative", -2), INVALID_PARTITIONS),
+    "no replicas": (item("wrong-unreplicated", 1, 0), INVALID_REPLICATION_FACTOR),
+    "more replicas than brokers": (item("wrong-replicas", 1, 3), INVALID_REPLICATION_FACTOR),
+    "a key that does not exist": (
+        item("wrong-key", configs=[{"name": "no.such.key", "value": "1"}]),
+        INVALID_CONFIG,
+    ),
+    "a value that does not fit": (
+        item("wrong-value", configs=[{"name": "retention.ms", "value": "soon"}]),
+        INVALID_CONFIG,
+    ),
+    "a value out of range": (
+        item("wrong-range", configs=[{"name": "segment.bytes", "value": "-1"}]),
+        INVALID_CONFIG,
+    ),
+    "a value that is null": (item("wrong-null", configs=[{"name": "retention.ms", "value": None}]), INVALID_CONFIG),
+    "an assignment to a broker that is not there": (
+        item("wrong-broker", -1, -1, assignments=[{"partition_index": 0, "broker_ids": [99]}]),
+        INVALID_REPLICA_ASSIGNMENT,
+    ),
+    "an assignment and a number of partitions": (
+        item("wrong-both", 1, 1, assignments=[{"partition_index": 0, "broker_ids": [1]}]),
+        INVALID_REQUEST,
+    ),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_a_wrong_item_is_refused_and_the_right_one_beside_it_is_made(wire: Wire, topic_name: str, what: str) -> None:
+    wrong, code = WRONG[what]
+    answers = create_topics(wire, wrong, item(topic_name))
+    assert answers[wrong["name"]].error_code == code, answers[wrong["name"]]
+    assert answers[wrong["name"]].error_message
+    assert answers[topic_name].error_code == 0
+
+
+def test_a_topic_that_is_there_already_is_told(wire: Wire, topic: Topic) -> None:
+    answer = create_topics(wire, item(topic.name))[topic.name]
+    assert answer.error_code == TOPIC_ALREADY_EXISTS
+    assert topic.name in answer.error_message
+
+
+def test_a_topic_named_twice_in_one_request_is_not_made(wire: Wire, topic_name: str) -> None:
+    answers = create_topics(wire, item(topic_name), item(topic_name, 2))
+    assert answers[topic_name].error_code == INVALID_REQUEST
+    assert not exists(wire, topic_name)
+
+
+def test_names_that_differ_in_dot_and_underscore_collide(wire: Wire, topic_name: str) -> None:
+    assert create_topics(wire, item(f"{topic_name}.x"))[f"{topic_name}.x"].error_code == 0
+    assert create_topics(wire, item(f"{topic_name}_x"))[f"{topic_name}_x"].error_code == INVALID_TOPIC
+
+
+def test_validate_only_makes_nothing(wire: Wire, topic_name: str) -> None:
+    answer = create_topics(wire, item(topic_name, 5), validate_only=True)[topic_name]
+    assert (answer.error_code, answer.num_partitions) == (0, 5)
+    assert not exists(wire, topic_name)
+
+
+def test_minus_one_asks_for_the_brokers_defaults(wire: Wire, topic_name: str) -> None:
+    answer = create_topics(wire, item(topic_name, -1, -1))[topic_name]
+    assert (answer.error_code, answer.num_partitions, answer.replication_factor) == (0, 1, 1)
+
+
+def test_a_manual_assignment_is_kept(wire: Wire, topic_name: str) -> None:
+    broker = wire.call("Metadata", 12, topics=[]).brokers[0].node_id
+    chosen = [{"partition_index": index, "broker_ids": [broker]} for index in range(2)]
+    assert create_topics(wire, item(topic_name, -1, -1, assignments=chosen))[topic_name].error_code == 0
+    wait_until(lambda: exists(wire, topic_name), within=10, what="the topic is shown")
+    assert [list(part.replica_nodes) for part in describe(wire, topic_name).partitions] == [[broker], [broker]]
+
+
+@pytest.mark.parametrize("version", range(14))
+def test_every_version_describes(wire: Wire, create: Callable[..., Topic], version: int) -> None:
+    topic = create(partitions=2)
+    answer = wire.call("Metadata", version, topics=[{"name": topic.name}], allow_auto_topic_creation=False)
+    (described,) = answer.topics
+    (broker,) = answer.brokers
+    assert (described.error_code, described.name, described.is_internal) == (0, topic.name, False)
+    assert sorted(part.partition_index for part in described.partitions) == [0, 1]
+    for part in described.partitions:
+        assert (part.error_code, part.leader_id) == (0, broker.node_id)
+        assert list(part.replica_nodes) == list(part.isr_nodes) == [broker.node_id]
+    if version >= 1:
+        assert answer.controller_id == broker.node_id
+    if version >= 2:
+        assert answer.cluster_id
+    if version >= 10:
+        assert described.topic_id == topic.id
+
+
+def test_the_address_given_is_the_one_dialled(server: Server, wire: Wire) -> None:
+    (broker,) = wire.call("Metadata", 12, topics=[]).brokers
+    assert f"{broker.host}:{broker.port}" == server.bootstrap_servers
+
+
+def test_no_list_means_all_topics_and_an_empty_list_means_none(wire: Wire, topic: Topic) -> None:
+    assert topic.name in {one.name for one in wire.call("Metadata", 12, topics=None).topics}
+    assert list(wire.call("Metadata", 12, topics=[]).topics) == []
+
+
+def test_version_0_says_all_with_an_empty_list(wire: Wire, topic: Topic) -> None:
+    assert topic.name in {one.name for one in wire.call("Metadata", 0, topics=[]).topics}
+
+
+def test_a_topic_is_described_by_its_id(wire: Wire, topic: Topic) -> None:
+    known = wire.call("Metadata", 12, topics=[{"topic_id": topic.id, "name": None}]).topics[0]
+    unknown = wire.call("Metadata", 12, topics=[{"topic_id": uuid.uuid4(), "name": None}]).topics[0]
+    assert (known.error_code, known.name) == (0, topic.name)
+    assert unknown.error_code == UNKNOWN_TOPIC_ID
+
+
+def test_an_unknown_topic_is_not_made_unless_it_is_allowed(wire: Wire, topic_name: str) -> None:
+    assert describe(wire, topic_name).error_code == UNKNOWN_TOPIC_OR_PARTITION
+    assert describe(wire, topic_name).error_code == UNKNOWN_TOPIC_OR_PARTITION
+    first = describe(wire, topic_name, create=True).error_code
+    assert first in {0, UNKNOWN_TOPIC_OR_PARTITION, LEADER_NOT_AVAILABLE}
+    wait_until(lambda: exists(wire, topic_name), within=10, what="the topic was made")
+
+
+def test_a_name_that_cannot_be_is_told_by_metadata(wire: Wire) -> None:
+    assert describe(wire, "a/b", create=True).error_code == INVALID_TOPIC
+
+
+@pytest.mark.parametrize("version", range(1, 7))
+def test_every_version_deletes(wire: Wire, topic: Topic, version: int) -> None:
+    (answer,) = delete_topics(wire, version, names=(topic.name,))
+    assert (answer.error_code, answer.name) == (0, topic.name)
+    wait_until(lambda: not exists(wire, topic.name), within=10, what="the topic is gone")
+    part = produced(wire.ask(produce(topic.name, BATCH)))
+    assert part.error_code == UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_a_topic_is_deleted_by_its_id_and_unknown_ones_are_told(wire: Wire, topic: Topic) -> None:
+    answers = delete_topics(wire, 6, names=("no-such-topic",), ids=(topic.id, uuid.uuid4()))
+    codes = {(answer.name or "nameless"): answer.error_code for answer in answers}
+    assert codes == {"no-such-topic": UNKNOWN_TOPIC_OR_PARTITION, topic.name: 0, "nameless": UNKNOWN_TOPIC_ID}
+
+
+def test_a_topic_made_again_has_another_id_and_an_empty_log(wire: Wire, create: Callable[..., Topic]) -> None:
+    first = create()
+    assert produced(wire.ask(produce(first.name, BATCH))).error_code == 0
+    assert delete_topics(wire, 6, names=(first.name,))[0].error_code == 0
+    wait_until(lambda: not exists(wire, first.name), within=10, what="the topic is gone")
+    second = create(first.name)
+    assert second.id != first.id
+    part = fetched(wire.ask(fetch(second.name)))
+    assert (part.error_code, part.high_watermark) == (0, 0)
+    old = fetched(wire.ask(fetch("", version=13, topic_id=first.id)))
+    assert old.error_code == UNKNOWN_TOPIC_ID
