@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from pybroker.config.endpoint import Listener, build_listeners
 from pybroker.config.errors import ConfigError
+from pybroker.config.key import parse_list
 from pybroker.config.log_keys import LogKeys
 from pybroker.config.network_keys import NetworkKeys
 from pybroker.config.node_keys import NodeKeys
@@ -40,7 +41,10 @@ class BrokerConfig(NodeKeys, NetworkKeys, LogKeys, TopicKeys):
                 congestion_control[listener] = given[name].strip() or None
         self.__dict__["unknown"] = tuple(name for name in self.unknown if not name.startswith(prefix))
         self.__dict__["endpoints"] = build_listeners(
-            self.listeners, self.advertised_listeners, self.listener_security_protocol_map, congestion_control
+            self.listeners,
+            self.advertised_listeners,
+            parse_list(self.listener_security_protocol_map),
+            congestion_control,
         )
         self._check_between_keys()
 
@@ -59,9 +63,9 @@ class BrokerConfig(NodeKeys, NetworkKeys, LogKeys, TopicKeys):
                 "broker,controller, as this version runs both in one node",
             )
         if not self.log_directories:
-            raise ConfigError("log.dirs", self.log_dirs, "at least one directory")
+            raise ConfigError("log.dirs", self.given.get("log.dirs", ""), "at least one directory")
         if len(set(self.log_directories)) != len(self.log_directories):
-            raise ConfigError("log.dirs", self.log_dirs, "each directory once")
+            raise ConfigError("log.dirs", self.given.get("log.dirs", ""), "each directory once")
         if len(self.controller_quorum_voters) > 1:
             raise ConfigError(
                 "controller.quorum.voters",
@@ -73,7 +77,7 @@ class BrokerConfig(NodeKeys, NetworkKeys, LogKeys, TopicKeys):
     def log_directories(self) -> tuple[Path, ...]:
         """Absolute paths of the log directories, in the order given."""
         texts = self.log_dirs if self.log_dirs is not None else self.log_dir
-        return tuple(Path(text.strip()).expanduser().absolute() for text in texts.split(",") if text.strip())
+        return tuple(Path(text).expanduser().absolute() for text in texts if text)
 
     @property
     def metadata_directory(self) -> Path:

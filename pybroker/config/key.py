@@ -99,6 +99,8 @@ class Key(Generic[T]):
             return "true" if value else "false"
         if isinstance(value, tuple):
             return ",".join(value)
+        if isinstance(value, float):
+            return str(value).replace("e+", "E").replace("e", "E")
         return str(value)
 
 
@@ -116,7 +118,8 @@ def _truth(text: str) -> bool:
     return lowered == "true"
 
 
-def _items(text: str) -> tuple[str, ...]:
+def parse_list(text: str) -> tuple[str, ...]:
+    """Return the items of a comma-separated text."""
     return tuple(item.strip() for item in text.split(",")) if text else ()
 
 
@@ -141,7 +144,15 @@ def boolean(default: bool, doc: str, *, acts: bool = True, dynamic: bool = False
 
 
 def _number(
-    kind: Kind, default: Any, doc: str, at_least: int | None, at_most: int | None, acts: bool, dynamic: bool, ours: bool
+    kind: Kind,
+    default: Any,
+    doc: str,
+    at_least: int | None,
+    at_most: int | None,
+    acts: bool,
+    dynamic: bool,
+    ours: bool,
+    but_not: int | None = None,
 ) -> Key[Any]:
     ceiling = {Kind.INT: INT_MAX, Kind.LONG: LONG_MAX, Kind.SHORT: 2**15 - 1}[kind]
     low = -ceiling - 1 if at_least is None else at_least
@@ -151,8 +162,9 @@ def _number(
         default,
         doc,
         parse=_whole_number,
-        check=lambda value: low <= value <= high,
-        expected=_range_text("a whole number", at_least, at_most),
+        check=lambda value: low <= value <= high and value != but_not,
+        expected=_range_text("a whole number", at_least, at_most)
+        + ("" if but_not is None else f" other than {but_not}"),
         acts=acts,
         dynamic=dynamic,
         ours=ours,
@@ -165,12 +177,13 @@ def integer(
     *,
     at_least: int | None = None,
     at_most: int | None = None,
+    but_not: int | None = None,
     acts: bool = True,
     dynamic: bool = False,
     ours: bool = False,
 ) -> Key[int]:
-    """Declare a 32-bit number; the range includes both ends."""
-    return _number(Kind.INT, default, doc, at_least, at_most, acts, dynamic, ours)
+    """Declare a 32-bit number; the range includes both ends, `but_not` is left out of it."""
+    return _number(Kind.INT, default, doc, at_least, at_most, acts, dynamic, ours, but_not)
 
 
 def short(
@@ -285,12 +298,17 @@ def listing(
         Kind.LIST,
         default,
         doc,
-        parse=_items,
+        parse=parse_list,
         check=lambda items: each_of is None or all(item in each_of for item in items),
         expected="a comma-separated list" + ("" if each_of is None else " of " + ", ".join(each_of)),
         acts=acts,
         dynamic=dynamic,
     )
+
+
+def optional_listing(doc: str) -> Key[tuple[str, ...] | None]:
+    """Declare a comma-separated list without a default: another key speaks when it is absent."""
+    return Key(Kind.LIST, None, doc, parse=parse_list, check=lambda _: True, expected="a comma-separated list")
 
 
 def unserved(kind: Kind, doc: str) -> Key[str | None]:

@@ -10,8 +10,8 @@ from pybroker.config.key import (
     listing,
     long,
     optional_integer,
+    optional_listing,
     optional_long,
-    optional_string,
     string,
 )
 from pybroker.config.settings import Settings
@@ -23,12 +23,12 @@ _HOUR_MS = 3_600_000
 class LogKeys(Settings):
     """Log directories and the defaults that topics inherit."""
 
-    log_dir = string(
-        "/tmp/pybroker-logs",
+    log_dir = listing(
+        ("/tmp/pybroker-logs",),
         "Directory of the logs when log.dirs is not set. Kafka's default is /tmp/kafka-logs; another is used here so "
         "that a pybroker that is merely tried out never meets the data of a Kafka.",
     )
-    log_dirs = optional_string("Directories of the logs, separated by commas.")
+    log_dirs = optional_listing("Directories of the logs, separated by commas.")
     log_segment_bytes = integer(
         1024**3, "Size in bytes at which a segment is closed and a new one begun.", at_least=1024**2, dynamic=True
     )
@@ -165,7 +165,7 @@ class LogKeys(Settings):
         acts=False,
     )
     compression_gzip_level = integer(
-        -1, "Level of gzip, 1 to 9; -1 is the codec's own.", at_least=-1, at_most=9, dynamic=True, acts=False
+        -1, "Level of gzip, 1 to 9; -1 is the codec's own.", at_least=-1, at_most=9, but_not=0, dynamic=True, acts=False
     )
     compression_lz4_level = integer(9, "Level of lz4, 1 to 17.", at_least=1, at_most=17, dynamic=True, acts=False)
     compression_zstd_level = integer(

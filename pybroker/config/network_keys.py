@@ -18,11 +18,10 @@ class NetworkKeys(Settings):
         (),
         "What clients are told to connect to, in the form of listeners. Without it a client is told the address that "
         "it dialled, so that a broker behind any name or port answers with one that works.",
-        dynamic=True,
     )
-    listener_security_protocol_map = listing(
-        ("SASL_SSL:SASL_SSL", "PLAINTEXT:PLAINTEXT", "SSL:SSL", "SASL_PLAINTEXT:SASL_PLAINTEXT"),
-        "The security protocol behind each listener name, as NAME:PROTOCOL.",
+    listener_security_protocol_map = string(
+        "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
+        "The security protocol behind each listener name, as NAME:PROTOCOL pairs separated by commas.",
         dynamic=True,
     )
     inter_broker_listener_name = optional_string("The listener that brokers use among themselves.", acts=False)

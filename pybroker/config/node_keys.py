@@ -26,22 +26,31 @@ class NodeKeys(Settings):
     controller_quorum_voters = listing((), "The voters of the metadata quorum as id@host:port.", acts=False)
     controller_quorum_bootstrap_servers = listing((), "Where to find the metadata quorum, as host:port.", acts=False)
     controller_quorum_election_timeout_ms = integer(
-        1000, "Longest wait, in ms, without news from a leader of the metadata quorum before an election.", acts=False
+        1000,
+        "Longest wait, in ms, without news from a leader of the metadata quorum before an election.",
+        at_least=0,
+        acts=False,
     )
     controller_quorum_fetch_timeout_ms = integer(
-        2000, "Longest time, in ms, without a successful fetch before a voter stands for election.", acts=False
+        2000,
+        "Longest time, in ms, without a successful fetch before a voter stands for election.",
+        at_least=0,
+        acts=False,
     )
     controller_quorum_election_backoff_max_ms = integer(
-        1000, "Longest pause, in ms, before an election is tried again.", acts=False
+        1000, "Longest pause, in ms, before an election is tried again.", at_least=0, acts=False
     )
     controller_quorum_request_timeout_ms = integer(
-        2000, "Longest wait, in ms, for an answer between controllers.", acts=False
+        2000, "Longest wait, in ms, for an answer between controllers.", at_least=0, acts=False
     )
     controller_quorum_retry_backoff_ms = integer(
-        20, "Pause, in ms, before a controller request is tried again.", acts=False
+        20, "Pause, in ms, before a controller request is tried again.", at_least=0, acts=False
     )
     controller_quorum_append_linger_ms = integer(
-        25, "How long, in ms, the leader of the metadata quorum may gather records before it writes them.", acts=False
+        25,
+        "How long, in ms, the leader of the metadata quorum may gather records before it writes them.",
+        at_least=0,
+        acts=False,
     )
     broker_heartbeat_interval_ms = integer(
         2000, "Time in ms between heartbeats of a broker to the controller.", acts=False

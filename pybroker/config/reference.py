@@ -38,7 +38,8 @@ def lines() -> Iterator[str]:
     for name in sorted(TopicConfig.keys):
         key = TopicConfig.keys[name]
         behind = ", ".join(f"`{synonym.name}`" for synonym in broker_synonyms(name))
-        yield _row(key, [*([f"inherits {behind}"] if behind else []), *([] if key.acts else ["accepted"])])
+        notes = [f"inherits {behind}"] if behind else []
+        yield _row(key, [*notes, *_notes(key)], inherits=bool(behind))
 
 
 def _notes(key: Key[Any]) -> list[str]:
@@ -50,9 +51,9 @@ def _notes(key: Key[Any]) -> list[str]:
     return notes
 
 
-def _row(key: Key[Any], notes: list[str]) -> str:
-    default = key.text_of(key.default)
-    shown = "none" if default is None else f"`{default}`" if default else "empty"
+def _row(key: Key[Any], notes: list[str], *, inherits: bool = False) -> str:
+    default = None if inherits else key.text_of(key.default)
+    shown = "inherited" if inherits else "none" if default is None else f"`{default}`" if default else "empty"
     row = [f"`{key.name}`", key.kind.name.lower(), shown, key.expected, "; ".join(notes), key.doc]
     return "| " + " | ".join(row).replace("<", "&lt;") + " |"
 

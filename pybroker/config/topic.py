@@ -6,11 +6,11 @@ stored, nor what a log does with the values.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pybroker.config.broker import BrokerConfig
 from pybroker.config.errors import ConfigError
-from pybroker.config.key import Key, boolean, listing
+from pybroker.config.key import Key, boolean, listing, long
 from pybroker.config.settings import Settings
 
 if TYPE_CHECKING:
@@ -50,9 +50,11 @@ def _of(broker_key: Key[T]) -> Key[T]:
     return key
 
 
-def _resolved(broker_key: Key[int | None]) -> Key[int]:
+def _resolved(broker_key: Key[int | None], *, at_least: int) -> Key[int]:
     """Declare a topic key behind which a chain of broker keys stands, so that it always has a value."""
-    return _of(cast("Key[int]", broker_key))
+    key = long(0, broker_key.doc, at_least=at_least, acts=broker_key.acts, dynamic=True)
+    _BROKER_KEY[key] = broker_key
+    return key
 
 
 _BROKER_KEY: dict[Key[Any], Key[Any]] = {}
@@ -71,7 +73,7 @@ class TopicConfig(Settings):
     delete_retention_ms = _of(BrokerConfig.log_cleaner_delete_retention_ms)
     file_delete_delay_ms = _of(BrokerConfig.log_segment_delete_delay_ms)
     flush_messages = _of(BrokerConfig.log_flush_interval_messages)
-    flush_ms = _resolved(BrokerConfig.log_flush_interval_ms)
+    flush_ms = _resolved(BrokerConfig.log_flush_interval_ms, at_least=0)
     follower_replication_throttled_replicas = listing(
         (), "Replicas whose fetching is throttled, as partition:broker pairs or *.", dynamic=True, acts=False
     )
@@ -99,11 +101,11 @@ class TopicConfig(Settings):
     )
     remote_storage_enable = boolean(False, "Whether the topic uses tiered storage.", dynamic=True, acts=False)
     retention_bytes = _of(BrokerConfig.log_retention_bytes)
-    retention_ms = _resolved(BrokerConfig.log_retention_ms)
+    retention_ms = _resolved(BrokerConfig.log_retention_ms, at_least=-1)
     segment_bytes = _of(BrokerConfig.log_segment_bytes)
     segment_index_bytes = _of(BrokerConfig.log_index_size_max_bytes)
-    segment_jitter_ms = _resolved(BrokerConfig.log_roll_jitter_ms)
-    segment_ms = _resolved(BrokerConfig.log_roll_ms)
+    segment_jitter_ms = _resolved(BrokerConfig.log_roll_jitter_ms, at_least=0)
+    segment_ms = _resolved(BrokerConfig.log_roll_ms, at_least=1)
     unclean_leader_election_enable = _of(BrokerConfig.unclean_leader_election_enable)
 
     def __init__(self, overrides: Mapping[str, str], broker: BrokerConfig) -> None:

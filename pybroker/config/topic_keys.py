@@ -13,15 +13,15 @@ class TopicKeys(Settings):
 
     auto_create_topics_enable = boolean(True, "Whether asking about an unknown topic creates it.")
     delete_topic_enable = boolean(True, "Whether topics may be deleted.")
-    num_partitions = integer(1, "Partitions of a topic whose creator names no number.", at_least=1, dynamic=True)
-    default_replication_factor = integer(
-        1, "Replicas of a topic whose creator names no number.", at_least=1, dynamic=True
-    )
+    num_partitions = integer(1, "Partitions of a topic whose creator names no number.", at_least=1)
+    default_replication_factor = integer(1, "Replicas of a topic whose creator names no number.", at_least=1)
     min_insync_replicas = integer(1, "In-sync replicas that acks=all needs at least.", at_least=1, dynamic=True)
     unclean_leader_election_enable = boolean(
         False, "Whether a replica that is not in sync may lead, at the price of lost records.", dynamic=True, acts=False
     )
-    num_replica_fetchers = integer(1, "Threads that fetch from each leading broker.", dynamic=True, acts=False)
+    num_replica_fetchers = integer(
+        1, "Threads that fetch from each leading broker.", at_least=1, dynamic=True, acts=False
+    )
     replica_lag_time_max_ms = long(
         30000, "A follower that has not caught up for this many ms leaves the in-sync replicas.", acts=False
     )

@@ -1,0 +1,43 @@
+"""The declared keys beside those of Apache Kafka 4.3.1, taken from its own definitions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pybroker.config.broker import BrokerConfig
+from pybroker.config.topic import TopicConfig
+
+ROWS = [
+    tuple(line.split("\t"))
+    for line in (Path(__file__).parent / "kafka-4.3.1-configs.tsv").read_text().splitlines()
+    if not line.startswith("#")
+]
+# Where we differ from Kafka, and what we have instead; the key's words say why.
+OURS = {
+    "log.dir": "/tmp/pybroker-logs",
+    "process.roles": "broker,controller",
+    "node.id": "1",
+}
+NOT_IN_KAFKA = {"congestion.control", "queued.max.response.bytes", "super.users"}
+
+
+@pytest.mark.parametrize(("name", "kind", "default", "dynamic"), [row[1:] for row in ROWS if row[0] == "broker"])
+def test_a_broker_key_has_kafkas_type_default_and_mutability(name: str, kind: str, default: str, dynamic: str) -> None:
+    key = BrokerConfig.keys[name]
+    ours = key.text_of(key.default) or ""
+    assert key.kind.name == kind
+    assert ours == OURS.get(name, "" if default == "null" else default)
+    assert key.dynamic == (dynamic == "true")
+
+
+@pytest.mark.parametrize(("name", "kind", "default"), [row[1:4] for row in ROWS if row[0] == "topic"])
+def test_a_topic_key_has_kafkas_type_and_default(name: str, kind: str, default: str) -> None:
+    key = TopicConfig.keys[name]
+    assert key.kind.name == kind
+    assert key.text_of(getattr(TopicConfig({}, BrokerConfig({})), key.attribute)) == default
+
+
+def test_a_key_that_kafka_lacks_is_said_to_be_ours() -> None:
+    assert set(BrokerConfig.keys) - {row[1] for row in ROWS if row[0] == "broker"} == NOT_IN_KAFKA
