@@ -1,0 +1,176 @@
+"""What the cluster machine is asked, and what it answers.
+
+Owns the shapes alone. Where a choice is random the event carries the dice: fresh ids and a seed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.messages.create_topics import CreatableTopic as NewTopic
+from pybroker.protocol.schema import ZERO_UUID
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pybroker.metadata.image import ConfigResource
+
+__all__ = [
+    "AllocateProducerIds",
+    "AlterConfigs",
+    "ConfigChange",
+    "ConfigResult",
+    "CreateTopics",
+    "CreatedTopic",
+    "DeleteTopics",
+    "DeletedTopic",
+    "Heartbeat",
+    "HeartbeatResult",
+    "NewTopic",
+    "RegisterBroker",
+    "RegisteredBroker",
+    "Result",
+    "SessionExpired",
+    "UnregisterBroker",
+    "UpdateFeatures",
+]
+
+
+class Result(NamedTuple):
+    """Success, or why not."""
+
+    error_code: ErrorCode = ErrorCode.NONE
+    error_message: str | None = None
+
+
+class CreateTopics(NamedTuple):
+    """Create topics; each succeeds or fails by itself. Answered by a `CreatedTopic` for each, in order."""
+
+    topics: Sequence[NewTopic]
+    topic_ids: Sequence[bytes]
+    """A fresh id for each topic."""
+    seed: int
+    """Where placement begins."""
+    validate_only: bool = False
+
+
+class CreatedTopic(NamedTuple):
+    """What became of one topic of a `CreateTopics`."""
+
+    name: str
+    error_code: ErrorCode = ErrorCode.NONE
+    error_message: str | None = None
+    topic_id: bytes = ZERO_UUID
+    num_partitions: int = -1
+    replication_factor: int = -1
+
+
+class DeleteTopics(NamedTuple):
+    """Delete topics, named by name or by id. Answered by a `DeletedTopic` for each, in order."""
+
+    topics: Sequence[str | bytes]
+
+
+class DeletedTopic(NamedTuple):
+    """What became of one topic of a `DeleteTopics`; name and id as far as they are known."""
+
+    name: str | None
+    topic_id: bytes
+    error_code: ErrorCode = ErrorCode.NONE
+    error_message: str | None = None
+
+
+class RegisterBroker(NamedTuple):
+    """Register a broker's new incarnation (KIP-631). Answered by a `RegisteredBroker`."""
+
+    broker_id: int
+    incarnation_id: bytes
+    listeners: Mapping[str, tuple[str, int]]
+    security_protocols: Mapping[str, int]
+    epoch: int
+    """A number greater than any that was given before: the next offset of the log."""
+    rack: str | None = None
+    log_dirs: tuple[bytes, ...] = ()
+    features: Mapping[str, tuple[int, int]] = {}
+    fenced: bool = True
+    """A broker inside the controller's own process registers unfenced: it is alive when it asks."""
+    session_is_alive: bool = False
+    """Whether an earlier incarnation is still heard from."""
+
+
+class RegisteredBroker(NamedTuple):
+    """The epoch that the broker has from now on, or why it was refused."""
+
+    error_code: ErrorCode = ErrorCode.NONE
+    error_message: str | None = None
+    broker_epoch: int = -1
+
+
+class UnregisterBroker(NamedTuple):
+    """Forget a broker. Answered by a `Result`."""
+
+    broker_id: int
+
+
+class Heartbeat(NamedTuple):
+    """A broker is alive (KIP-631). Answered by a `HeartbeatResult`."""
+
+    broker_id: int
+    broker_epoch: int
+    want_fence: bool = False
+    want_shut_down: bool = False
+
+
+class HeartbeatResult(NamedTuple):
+    """What the broker is to know about itself."""
+
+    error_code: ErrorCode = ErrorCode.NONE
+    error_message: str | None = None
+    is_fenced: bool = True
+    should_shut_down: bool = False
+
+
+class SessionExpired(NamedTuple):
+    """A broker was not heard from for the session timeout. Answered by None."""
+
+    broker_id: int
+    broker_epoch: int
+
+
+class ConfigChange(NamedTuple):
+    """Changes of one resource's configurations (KIP-339)."""
+
+    resource: ConfigResource
+    changes: Mapping[str, str | None]
+    """The new value by name; None deletes."""
+
+
+class AlterConfigs(NamedTuple):
+    """Change configurations; each resource succeeds or fails by itself. Answered by a `ConfigResult` for each."""
+
+    changes: Sequence[ConfigChange]
+    validate_only: bool = False
+
+
+class ConfigResult(NamedTuple):
+    """What became of one resource of an `AlterConfigs`."""
+
+    resource: ConfigResource
+    error_code: ErrorCode = ErrorCode.NONE
+    error_message: str | None = None
+
+
+class AllocateProducerIds(NamedTuple):
+    """Give a broker a block of producer ids (KIP-730). Answered by a `range`, or a `Result` that refuses."""
+
+    broker_id: int
+    broker_epoch: int
+
+
+class UpdateFeatures(NamedTuple):
+    """Finalize feature levels (KIP-584), all or none. Answered by a `Result`."""
+
+    levels: Mapping[str, int]
+    """The new level by name; 0 removes the feature."""
+    validate_only: bool = False

@@ -1,0 +1,75 @@
+"""The change of brokers.
+
+Owns what RegisterBrokerRecord, UnregisterBrokerRecord and BrokerRegistrationChangeRecord mean.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pybroker.metadata.errors import RecordError
+from pybroker.metadata.image import BrokerRegistration, ClusterImage
+
+if TYPE_CHECKING:
+    from pybroker.protocol.messages.records.broker_registration_change import BrokerRegistrationChangeRecord
+    from pybroker.protocol.messages.records.register_broker import RegisterBrokerRecord
+    from pybroker.protocol.messages.records.unregister_broker import UnregisterBrokerRecord
+
+
+class ClusterDelta:
+    """Brokers as they become. `changed` names them; None is a broker that is gone."""
+
+    __slots__ = ("_base", "changed")
+
+    def __init__(self, base: ClusterImage) -> None:
+        self._base = base
+        self.changed: dict[int, BrokerRegistration | None] = {}
+
+    def apply_register(self, record: RegisterBrokerRecord) -> None:
+        """Add a broker, or replace its older incarnation."""
+        self.changed[record.broker_id] = BrokerRegistration(
+            id=record.broker_id,
+            incarnation_id=record.incarnation_id,
+            epoch=record.broker_epoch,
+            listeners={point.name: (point.host, point.port) for point in record.end_points},
+            security_protocols={point.name: point.security_protocol for point in record.end_points},
+            rack=record.rack,
+            fenced=record.fenced,
+            in_controlled_shutdown=record.in_controlled_shutdown,
+            log_dirs=tuple(record.log_dirs),
+            features={
+                feature.name: (feature.min_supported_version, feature.max_supported_version)
+                for feature in record.features
+            },
+        )
+
+    def apply_unregister(self, record: UnregisterBrokerRecord) -> None:
+        """Forget a broker."""
+        self._incarnation(record.broker_id, record.broker_epoch, record)
+        self.changed[record.broker_id] = None
+
+    def apply_change(self, record: BrokerRegistrationChangeRecord) -> None:
+        """Fence or unfence a broker, begin its controlled shutdown, or name its log directories anew."""
+        broker = self._incarnation(record.broker_id, record.broker_epoch, record)
+        self.changed[record.broker_id] = msgspec.structs.replace(
+            broker,
+            # Kafka's BrokerRegistrationFencingChange: 1 fences, -1 unfences, 0 leaves it.
+            fenced=broker.fenced if record.fenced == 0 else record.fenced > 0,
+            in_controlled_shutdown=broker.in_controlled_shutdown or record.in_controlled_shutdown > 0,
+            log_dirs=tuple(record.log_dirs) or broker.log_dirs,
+        )
+
+    def build(self) -> ClusterImage:
+        """Make the image; the base itself when nothing happened."""
+        if not self.changed:
+            return self._base
+        brokers = {**self._base.brokers, **self.changed}
+        return ClusterImage(brokers={key: broker for key, broker in sorted(brokers.items()) if broker is not None})
+
+    def _incarnation(self, broker_id: int, epoch: int, record: msgspec.Struct) -> BrokerRegistration:
+        broker = self.changed[broker_id] if broker_id in self.changed else self._base.brokers.get(broker_id)
+        if broker is None or broker.epoch != epoch:
+            raise RecordError(f"{record}: there is no such incarnation of the broker")
+        return broker

@@ -1,0 +1,143 @@
+"""The change from one metadata image to the next, one record at a time.
+
+Owns which part of the image each metadata record changes; topics and brokers have deltas of their own. Must not know
+who wrote the records or why. `apply` is the only code that says how a record changes metadata: the controller's
+machine, its replay and every broker run it.
+
+A delta copies a mapping once, when it is built, however many records changed it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pybroker.metadata.cluster_delta import ClusterDelta
+from pybroker.metadata.errors import RecordError
+from pybroker.metadata.image import (
+    TOPIC_RESOURCE,
+    ConfigResource,
+    ConfigsImage,
+    FeaturesImage,
+    MetadataImage,
+    ProducerIdsImage,
+)
+from pybroker.metadata.topics_delta import TopicsDelta
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pybroker.protocol.messages.records.config import ConfigRecord
+    from pybroker.protocol.messages.records.feature_level import FeatureLevelRecord
+    from pybroker.protocol.messages.records.producer_ids import ProducerIdsRecord
+    from pybroker.protocol.messages.records.remove_topic import RemoveTopicRecord
+    from pybroker.protocol.schema import Message
+
+
+class MetadataDelta:
+    """A base image and the records applied to it since."""
+
+    __slots__ = ("_epoch", "_features", "_next_producer_id", "_offset", "base", "cluster", "configs", "topics")
+
+    def __init__(self, base: MetadataImage) -> None:
+        self.base = base
+        self.cluster = ClusterDelta(base.cluster)
+        self.topics = TopicsDelta(base.topics)
+        # Configurations as they become of each resource that something happened to; empty where none are left.
+        self.configs: dict[ConfigResource, dict[str, str]] = {}
+        self._features: dict[str, int] | None = None
+        self._next_producer_id = base.producer_ids.next_producer_id
+        self._offset = base.offset
+        self._epoch = base.epoch
+
+    def apply(self, record: Message) -> None:
+        """Apply one record; raises `RecordError`, after which the delta is not to be built."""
+        change = _CHANGES.get(type(record).__name__)
+        if change is None:
+            raise RecordError(f"{record}: not a metadata record that is known here")
+        change(self, record)
+
+    def reach(self, offset: int, epoch: int) -> None:
+        """Say up to which offset, and which leader epoch there, records have been applied."""
+        self._offset = offset
+        self._epoch = epoch
+
+    @property
+    def changed_topic_configs(self) -> list[str]:
+        """Names of the topics whose configurations changed."""
+        return [resource.name for resource in self.configs if resource.type == TOPIC_RESOURCE]
+
+    def build(self) -> MetadataImage:
+        """Make the image; parts to which nothing happened are the base's own objects."""
+        base = self.base
+        return MetadataImage(
+            offset=self._offset,
+            epoch=self._epoch,
+            cluster=self.cluster.build(),
+            topics=self.topics.build(),
+            configs=self._build_configs(),
+            features=self._build_features(),
+            producer_ids=(
+                base.producer_ids
+                if self._next_producer_id == base.producer_ids.next_producer_id
+                else ProducerIdsImage(next_producer_id=self._next_producer_id)
+            ),
+        )
+
+    def _build_configs(self) -> ConfigsImage:
+        if not self.configs:
+            return self.base.configs
+        merged: dict[ConfigResource, Mapping[str, str]] = {**self.base.configs.by_resource, **self.configs}
+        return ConfigsImage(by_resource={resource: configs for resource, configs in merged.items() if configs})
+
+    def _build_features(self) -> FeaturesImage:
+        if self._features is None:
+            return self.base.features
+        return FeaturesImage(levels=self._features, epoch=self._offset)
+
+    def _apply_config(self, record: ConfigRecord) -> None:
+        resource = ConfigResource(record.resource_type, record.resource_name)
+        configs = self.configs.get(resource)
+        if configs is None:
+            configs = self.configs[resource] = dict(self.base.configs.by_resource.get(resource, {}))
+        if record.value is None:
+            configs.pop(record.name, None)
+        else:
+            configs[record.name] = record.value
+
+    def _apply_remove_topic(self, record: RemoveTopicRecord) -> None:
+        # No record says so: removing a topic removes its configurations, as in Kafka.
+        resource = ConfigResource(TOPIC_RESOURCE, self.topics.apply_remove_topic(record))
+        if resource in self.configs or resource in self.base.configs.by_resource:
+            self.configs[resource] = {}
+
+    def _apply_feature_level(self, record: FeatureLevelRecord) -> None:
+        if self._features is None:
+            self._features = dict(self.base.features.levels)
+        if record.feature_level == 0:
+            self._features.pop(record.name, None)
+        else:
+            self._features[record.name] = record.feature_level
+
+    def _apply_producer_ids(self, record: ProducerIdsRecord) -> None:
+        if record.next_producer_id <= self._next_producer_id:
+            raise RecordError(f"{record}: producer ids are given out up to {self._next_producer_id}")
+        self._next_producer_id = record.next_producer_id
+
+    def _apply_nothing(self, record: Message) -> None:
+        """Keep the log moving (KIP-835): the record says nothing about metadata."""
+
+
+# By class name, so that the modules of records that never occur are not imported.
+_CHANGES: dict[str, Callable[[MetadataDelta, Any], None]] = {
+    "BrokerRegistrationChangeRecord": lambda delta, record: delta.cluster.apply_change(record),
+    "ConfigRecord": MetadataDelta._apply_config,
+    "FeatureLevelRecord": MetadataDelta._apply_feature_level,
+    "NoOpRecord": MetadataDelta._apply_nothing,
+    "PartitionChangeRecord": lambda delta, record: delta.topics.apply_partition_change(record),
+    "PartitionRecord": lambda delta, record: delta.topics.apply_partition(record),
+    "ProducerIdsRecord": MetadataDelta._apply_producer_ids,
+    "RegisterBrokerRecord": lambda delta, record: delta.cluster.apply_register(record),
+    "RemoveTopicRecord": MetadataDelta._apply_remove_topic,
+    "TopicRecord": lambda delta, record: delta.topics.apply_topic(record),
+    "UnregisterBrokerRecord": lambda delta, record: delta.cluster.apply_unregister(record),
+}

@@ -1,0 +1,17 @@
+"""The features whose levels a cluster agrees on (KIP-584), and the levels that this software supports.
+
+Owns the ranges alone. The level in force is in the image, put there by `FeatureLevelRecord`s.
+"""
+
+from __future__ import annotations
+
+METADATA_VERSION = "metadata.version"
+
+SUPPORTED_FEATURES: dict[str, tuple[int, int]] = {
+    "kraft.version": (0, 0),
+    METADATA_VERSION: (7, 25),
+}
+"""Lowest and highest level by name. 25 is Kafka's 4.0-IV3, whose record versions are the ones written here."""
+
+INITIAL_LEVELS: dict[str, int] = {METADATA_VERSION: 25}
+"""What a new cluster begins with."""

@@ -1,0 +1,148 @@
+"""The metadata image: brokers, topics, configurations, features and producer ids at one offset of the metadata log.
+
+Owns the shapes alone. Every class is frozen, every mapping is never written after it is in an image, and what did not
+change is the same object in the next image: `is not` tells a changed topic, or changed configurations, from others.
+Must not know records; `delta` makes one image from another.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from pybroker.protocol.schema import ZERO_UUID
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+NO_LEADER = -1
+
+TOPIC_RESOURCE = 2
+"""Kafka's `ConfigResource.Type.TOPIC`."""
+BROKER_RESOURCE = 4
+"""Kafka's `ConfigResource.Type.BROKER`; the resource named "" is the default of all brokers."""
+
+
+class ConfigResource(NamedTuple):
+    """What configurations belong to: a topic, a broker, or all brokers."""
+
+    type: int
+    name: str
+
+
+class BrokerRegistration(msgspec.Struct, frozen=True):
+    """One broker as it registered itself (KIP-631)."""
+
+    id: int
+    incarnation_id: bytes
+    """Made anew at each start of the broker's process, 16 bytes."""
+    epoch: int
+    """Told to the broker at its registration; a request with another epoch comes from an older incarnation."""
+    listeners: Mapping[str, tuple[str, int]]
+    """Advertised (host, port) by listener name."""
+    security_protocols: Mapping[str, int]
+    """Kafka's number of the security protocol by listener name."""
+    rack: str | None = None
+    fenced: bool = True
+    """A fenced broker leads nothing and is not shown to clients."""
+    in_controlled_shutdown: bool = False
+    log_dirs: tuple[bytes, ...] = ()
+    features: Mapping[str, tuple[int, int]] = {}
+    """Lowest and highest level that the broker supports, by feature."""
+
+
+class ClusterImage(msgspec.Struct, frozen=True):
+    """The registered brokers."""
+
+    brokers: Mapping[int, BrokerRegistration] = {}
+
+
+class PartitionImage(msgspec.Struct, frozen=True):
+    """One partition's replicas and leader."""
+
+    leader: int
+    """Broker id, `NO_LEADER` where there is none."""
+    leader_epoch: int
+    """Grows with every change of leader."""
+    partition_epoch: int
+    """Grows with every change of the partition."""
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    directories: tuple[bytes, ...] = ()
+    """Id of the log directory of each replica (KIP-858), in the order of `replicas`; zero where it is not known."""
+    removing_replicas: tuple[int, ...] = ()
+    adding_replicas: tuple[int, ...] = ()
+    leader_recovery_state: int = 0
+    """1 after an unclean election, until the leader has recovered (KIP-704)."""
+
+
+class TopicImage(msgspec.Struct, frozen=True):
+    """One topic. Another topic that later has the same name has another id."""
+
+    name: str
+    topic_id: bytes
+    partitions: Mapping[int, PartitionImage]
+    """By index, in ascending order."""
+
+
+class TopicsImage(msgspec.Struct, frozen=True):
+    """All topics, by name and by id."""
+
+    by_name: Mapping[str, TopicImage] = {}
+    by_id: Mapping[bytes, TopicImage] = {}
+
+
+_NO_CONFIGS: Mapping[str, str] = {}
+
+
+class ConfigsImage(msgspec.Struct, frozen=True):
+    """The configurations that somebody set, by resource; what nobody set is not here."""
+
+    by_resource: Mapping[ConfigResource, Mapping[str, str]] = {}
+
+    def of(self, resource_type: int, name: str) -> Mapping[str, str]:
+        """Return what is set for a resource; the same object as long as nothing changes."""
+        return self.by_resource.get(ConfigResource(resource_type, name), _NO_CONFIGS)
+
+    def of_topic(self, name: str) -> Mapping[str, str]:
+        """Return the topic's own configurations."""
+        return self.of(TOPIC_RESOURCE, name)
+
+    def of_broker(self, broker_id: int | None) -> Mapping[str, str]:
+        """Return the dynamic configurations of one broker, or with None the default of all."""
+        return self.of(BROKER_RESOURCE, "" if broker_id is None else str(broker_id))
+
+
+class FeaturesImage(msgspec.Struct, frozen=True):
+    """The finalized feature levels (KIP-584)."""
+
+    levels: Mapping[str, int] = {}
+    epoch: int = -1
+    """Offset of the record that changed a level last; grows with every change."""
+
+
+class ProducerIdsImage(msgspec.Struct, frozen=True):
+    """Where the next block of producer ids begins (KIP-730)."""
+
+    next_producer_id: int = 0
+
+
+class MetadataImage(msgspec.Struct, frozen=True):
+    """Everything the metadata log says up to an offset."""
+
+    offset: int = -1
+    """Offset of the last record in the image; -1 before the first."""
+    epoch: int = -1
+    """Leader epoch of that record."""
+    cluster: ClusterImage = ClusterImage()
+    topics: TopicsImage = TopicsImage()
+    configs: ConfigsImage = ConfigsImage()
+    features: FeaturesImage = FeaturesImage()
+    producer_ids: ProducerIdsImage = ProducerIdsImage()
+
+
+EMPTY_IMAGE = MetadataImage()
+
+UNASSIGNED_DIRECTORY = ZERO_UUID
+"""Kafka's `DirectoryId.UNASSIGNED`."""

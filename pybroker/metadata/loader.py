@@ -1,0 +1,55 @@
+"""From committed records to a published image.
+
+Owns `image`, the only mutable reference to the newest image, and the list of publishers. Must not know where records
+come from. Runs on the loop thread only, so that between two awaits of a handler the image stands still.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.metadata.delta import MetadataDelta
+from pybroker.metadata.image import EMPTY_IMAGE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pybroker.metadata.image import MetadataImage
+    from pybroker.metadata.publishers import Publisher
+    from pybroker.protocol.schema import Message
+
+
+class Loader:
+    """Turns batches of committed records into images and tells the publishers."""
+
+    def __init__(self, publishers: Iterable[Publisher] = ()) -> None:
+        self._publishers = list(publishers)
+        self._image = EMPTY_IMAGE
+        # Invariant: None exactly when `_image` shows every record that was loaded.
+        self._pending: MetadataDelta | None = None
+
+    @property
+    def image(self) -> MetadataImage:
+        """The newest published image."""
+        return self._image
+
+    def load(self, records: Iterable[Message], offset: int, epoch: int) -> None:
+        """Take the committed records of one batch, the last of which has `offset` in leader epoch `epoch`.
+
+        Nothing is seen of them until `publish`. Raises `RecordError`.
+        """
+        if self._pending is None:
+            self._pending = MetadataDelta(self._image)
+        for record in records:
+            self._pending.apply(record)
+        self._pending.reach(offset, epoch)
+
+    def publish(self) -> MetadataImage:
+        """Make the loaded records visible, tell the publishers if there are any, and return the newest image."""
+        delta = self._pending
+        if delta is not None:
+            self._pending = None
+            self._image = delta.build()
+            for publisher in self._publishers:
+                publisher.publish(delta, self._image)
+        return self._image

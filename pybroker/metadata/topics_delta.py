@@ -1,0 +1,122 @@
+"""The change of topics and partitions.
+
+Owns what TopicRecord, PartitionRecord, PartitionChangeRecord and RemoveTopicRecord mean.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.metadata.errors import RecordError
+from pybroker.metadata.image import PartitionImage, TopicImage, TopicsImage
+
+if TYPE_CHECKING:
+    import msgspec
+
+    from pybroker.protocol.messages.records.partition import PartitionRecord
+    from pybroker.protocol.messages.records.partition_change import PartitionChangeRecord
+    from pybroker.protocol.messages.records.remove_topic import RemoveTopicRecord
+    from pybroker.protocol.messages.records.topic import TopicRecord
+
+_LEADER_UNCHANGED = -2
+
+
+class TopicsDelta:
+    """Topics as they become. `changed` names them; what is not in it is as it was."""
+
+    __slots__ = ("_base", "_names", "changed", "removed")
+
+    def __init__(self, base: TopicsImage) -> None:
+        self._base = base
+        # Partitions as they become of each topic that something happened to, new topics included.
+        self.changed: dict[bytes, dict[int, PartitionImage]] = {}
+        # Topics of the base image that are gone. Invariant: no id is in both.
+        self.removed: dict[bytes, TopicImage] = {}
+        # Names of the topics in `changed`, and no others.
+        self._names: dict[bytes, str] = {}
+
+    @property
+    def created(self) -> list[bytes]:
+        """Ids of the topics that the base image lacks."""
+        return [topic_id for topic_id in self.changed if topic_id not in self._base.by_id]
+
+    def apply_topic(self, record: TopicRecord) -> None:
+        """Add a topic without partitions."""
+        if record.topic_id in self._base.by_id or record.topic_id in self.changed:
+            raise RecordError(f"{record}: the topic id is taken")
+        self.changed[record.topic_id] = {}
+        self._names[record.topic_id] = record.name
+
+    def apply_partition(self, record: PartitionRecord) -> None:
+        """Add a partition, or replace it whole."""
+        self._partitions_of(record.topic_id, record)[record.partition_id] = PartitionImage(
+            leader=record.leader,
+            leader_epoch=record.leader_epoch,
+            partition_epoch=record.partition_epoch,
+            replicas=tuple(record.replicas),
+            isr=tuple(record.isr),
+            directories=tuple(record.directories),
+            removing_replicas=tuple(record.removing_replicas),
+            adding_replicas=tuple(record.adding_replicas),
+            leader_recovery_state=record.leader_recovery_state,
+        )
+
+    def apply_partition_change(self, record: PartitionChangeRecord) -> None:
+        """Change what the record names; a named leader always begins a leader epoch (KIP-631)."""
+        partitions = self._partitions_of(record.topic_id, record)
+        before = partitions.get(record.partition_id)
+        if before is None:
+            raise RecordError(f"{record}: there is no such partition")
+        led_anew = record.leader != _LEADER_UNCHANGED
+        recovery = record.leader_recovery_state
+        partitions[record.partition_id] = PartitionImage(
+            leader=record.leader if led_anew else before.leader,
+            leader_epoch=before.leader_epoch + led_anew,
+            partition_epoch=before.partition_epoch + 1,
+            replicas=_or(record.replicas, before.replicas),
+            isr=_or(record.isr, before.isr),
+            directories=before.directories if record.directories is None else tuple(record.directories),
+            removing_replicas=_or(record.removing_replicas, before.removing_replicas),
+            adding_replicas=_or(record.adding_replicas, before.adding_replicas),
+            leader_recovery_state=before.leader_recovery_state if recovery < 0 else recovery,
+        )
+
+    def apply_remove_topic(self, record: RemoveTopicRecord) -> str:
+        """Remove a topic and return the name that it had."""
+        topic = self._base.by_id.get(record.topic_id)
+        changed = self.changed.pop(record.topic_id, None)
+        if changed is None and (topic is None or record.topic_id in self.removed):
+            raise RecordError(f"{record}: there is no such topic")
+        if topic is not None:
+            self.removed[record.topic_id] = topic
+            self._names.pop(record.topic_id, None)
+            return topic.name
+        return self._names.pop(record.topic_id)
+
+    def build(self) -> TopicsImage:
+        """Make the image; the base itself when nothing happened."""
+        if not self.changed and not self.removed:
+            return self._base
+        by_name, by_id = dict(self._base.by_name), dict(self._base.by_id)
+        for topic_id, topic in self.removed.items():
+            del by_id[topic_id]
+            del by_name[topic.name]
+        for topic_id, partitions in self.changed.items():
+            in_order = dict(sorted(partitions.items()))
+            name = self._names[topic_id]
+            by_id[topic_id] = by_name[name] = TopicImage(name=name, topic_id=topic_id, partitions=in_order)
+        return TopicsImage(by_name=by_name, by_id=by_id)
+
+    def _partitions_of(self, topic_id: bytes, record: msgspec.Struct) -> dict[int, PartitionImage]:
+        partitions = self.changed.get(topic_id)
+        if partitions is None:
+            topic = self._base.by_id.get(topic_id)
+            if topic is None or topic_id in self.removed:
+                raise RecordError(f"{record}: there is no such topic")
+            partitions = self.changed[topic_id] = dict(topic.partitions)
+            self._names[topic_id] = topic.name
+        return partitions
+
+
+def _or(new: list[int] | None, old: tuple[int, ...]) -> tuple[int, ...]:
+    return old if new is None else tuple(new)
