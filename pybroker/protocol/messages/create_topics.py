@@ -1,4 +1,4 @@
-"""The messages of CreateTopics."""
+"""CreateTopics (19)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pybroker.protocol.schema import (
     ZERO_UUID,
     Message,
     Struct,
+    about,
     boolean,
     ignorable,
     int8,
@@ -23,62 +24,90 @@ from pybroker.protocol.schema import (
 
 
 class CreatableReplicaAssignment(Struct):
-    """CreatableReplicaAssignment."""
+    """A partition and the brokers chosen for it."""
 
-    partition_index: Annotated[int, int32, versions("0+"), map_key] = 0
-    broker_ids: Annotated[list[int], int32, versions("0+")] = []
+    partition_index: Annotated[int, int32, versions("0+"), map_key, about("Number of the partition.")] = 0
+    broker_ids: Annotated[list[int], int32, versions("0+"), about("Its replicas, the preferred leader first.")] = []
 
 
 class CreatableTopicConfig(Struct):
-    """CreatableTopicConfig."""
+    """One key of the topic's configuration."""
 
-    name: Annotated[str, string, versions("0+"), map_key] = ""
-    value: Annotated[str | None, string, versions("0+"), nullable("0+")] = ""
+    name: Annotated[str, string, versions("0+"), map_key, about("Configuration key.")] = ""
+    value: Annotated[
+        str | None, string, versions("0+"), nullable("0+"), about("Configuration value; null for the default.")
+    ] = ""
 
 
 class CreatableTopic(Struct):
-    """CreatableTopic."""
+    """A topic to create."""
 
-    name: Annotated[str, string, versions("0+"), map_key] = ""
-    num_partitions: Annotated[int, int32, versions("0+")] = 0
-    replication_factor: Annotated[int, int16, versions("0+")] = 0
-    assignments: Annotated[list[CreatableReplicaAssignment], versions("0+")] = []
-    configs: Annotated[list[CreatableTopicConfig], versions("0+")] = []
+    name: Annotated[str, string, versions("0+"), map_key, about("The topic's name.")] = ""
+    num_partitions: Annotated[
+        int, int32, versions("0+"), about("How many partitions; -1 for the default or with assignments.")
+    ] = 0
+    replication_factor: Annotated[
+        int, int16, versions("0+"), about("How many replicas each; -1 for the default or with assignments.")
+    ] = 0
+    assignments: Annotated[
+        list[CreatableReplicaAssignment],
+        versions("0+"),
+        about("Where the replicas go; empty to let the controller place them."),
+    ] = []
+    configs: Annotated[
+        list[CreatableTopicConfig], versions("0+"), about("Configuration that differs from the default.")
+    ] = []
 
 
 class CreateTopicsRequest(Message, api_key=19, kind="request", versions="2-7", flexible="5+"):
-    """CreateTopicsRequest."""
+    """Asks the controller for new topics."""
 
-    topics: Annotated[list[CreatableTopic], versions("0+")] = []
-    timeout_ms: Annotated[int, int32, versions("0+")] = 60000
-    validate_only: Annotated[bool, boolean, versions("1+")] = False
+    topics: Annotated[list[CreatableTopic], versions("0+"), about("The topics to create.")] = []
+    timeout_ms: Annotated[int, int32, versions("0+"), about("How long the broker may take, in milliseconds.")] = 60000
+    validate_only: Annotated[bool, boolean, versions("1+"), about("Whether to check without creating.")] = False
 
 
 class CreatableTopicConfigs(Struct):
-    """CreatableTopicConfigs."""
+    """One key of the configuration that the topic now has."""
 
-    name: Annotated[str, string, versions("5+")] = ""
-    value: Annotated[str | None, string, versions("5+"), nullable("5+")] = ""
-    read_only: Annotated[bool, boolean, versions("5+")] = False
-    config_source: Annotated[int, int8, versions("5+"), ignorable] = -1
-    is_sensitive: Annotated[bool, boolean, versions("5+")] = False
+    name: Annotated[str, string, versions("5+"), about("Configuration key.")] = ""
+    value: Annotated[
+        str | None, string, versions("5+"), nullable("5+"), about("Configuration value; null where sensitive.")
+    ] = ""
+    read_only: Annotated[bool, boolean, versions("5+"), about("Whether it cannot be changed at run time.")] = False
+    config_source: Annotated[
+        int, int8, versions("5+"), ignorable, about("Where the value comes from (KIP-226's numbers).")
+    ] = -1
+    is_sensitive: Annotated[bool, boolean, versions("5+"), about("Whether the value is kept back.")] = False
 
 
 class CreatableTopicResult(Struct):
-    """CreatableTopicResult."""
+    """What became of one topic."""
 
-    name: Annotated[str, string, versions("0+"), map_key] = ""
-    topic_id: Annotated[bytes, uuid, versions("7+"), ignorable] = ZERO_UUID
-    error_code: Annotated[int, int16, versions("0+")] = 0
-    error_message: Annotated[str | None, string, versions("1+"), nullable("0+"), ignorable] = ""
-    topic_config_error_code: Annotated[int, int16, versions("5+"), tag(0, "5+"), ignorable] = 0
-    num_partitions: Annotated[int, int32, versions("5+"), ignorable] = -1
-    replication_factor: Annotated[int, int16, versions("5+"), ignorable] = -1
-    configs: Annotated[list[CreatableTopicConfigs] | None, versions("5+"), nullable("5+"), ignorable] = []
+    name: Annotated[str, string, versions("0+"), map_key, about("The topic's name.")] = ""
+    topic_id: Annotated[bytes, uuid, versions("7+"), ignorable, about("The topic's id.")] = ZERO_UUID
+    error_code: Annotated[int, int16, versions("0+"), about("An `ErrorCode`; 0 where nothing went wrong.")] = 0
+    error_message: Annotated[
+        str | None, string, versions("1+"), nullable("0+"), ignorable, about("What went wrong, for people.")
+    ] = ""
+    topic_config_error_code: Annotated[
+        int, int16, versions("5+"), tag(0, "5+"), ignorable, about("Why `configs` is left out, where it is.")
+    ] = 0
+    num_partitions: Annotated[int, int32, versions("5+"), ignorable, about("How many partitions it has.")] = -1
+    replication_factor: Annotated[int, int16, versions("5+"), ignorable, about("How many replicas each has.")] = -1
+    configs: Annotated[
+        list[CreatableTopicConfigs] | None,
+        versions("5+"),
+        nullable("5+"),
+        ignorable,
+        about("Its whole configuration; null where the client may not see it."),
+    ] = []
 
 
 class CreateTopicsResponse(Message, api_key=19, kind="response", versions="2-7", flexible="5+"):
-    """CreateTopicsResponse."""
+    """What became of them, one by one."""
 
-    throttle_time_ms: Annotated[int, int32, versions("2+"), ignorable] = 0
-    topics: Annotated[list[CreatableTopicResult], versions("0+")] = []
+    throttle_time_ms: Annotated[
+        int, int32, versions("2+"), ignorable, about("Milliseconds that the quota made the client wait.")
+    ] = 0
+    topics: Annotated[list[CreatableTopicResult], versions("0+"), about("One result for each topic asked for.")] = []

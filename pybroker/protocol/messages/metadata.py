@@ -1,4 +1,4 @@
-"""The messages of Metadata."""
+"""Metadata (3): which brokers and topics there are, and who leads."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pybroker.protocol.schema import (
     ZERO_UUID,
     Message,
     Struct,
+    about,
     boolean,
     ignorable,
     int16,
@@ -21,60 +22,93 @@ from pybroker.protocol.schema import (
 
 
 class MetadataRequestTopic(Struct):
-    """MetadataRequestTopic."""
+    """A topic asked about, by name or by id."""
 
-    topic_id: Annotated[bytes, uuid, versions("10+"), ignorable] = ZERO_UUID
-    name: Annotated[str | None, string, versions("0+"), nullable("10+")] = ""
+    topic_id: Annotated[bytes, uuid, versions("10+"), ignorable, about("Asked for by id, unless zero.")] = ZERO_UUID
+    name: Annotated[str | None, string, versions("0+"), nullable("10+"), about("Asked for by name, unless null.")] = ""
 
 
 class MetadataRequest(Message, api_key=3, kind="request", versions="0-13", flexible="9+"):
-    """MetadataRequest."""
+    """Asks for brokers, topics and leaders."""
 
-    topics: Annotated[list[MetadataRequestTopic] | None, versions("0+"), nullable("1+")] = []
-    allow_auto_topic_creation: Annotated[bool, boolean, versions("4+")] = True
-    include_cluster_authorized_operations: Annotated[bool, boolean, versions("8-10")] = False
-    include_topic_authorized_operations: Annotated[bool, boolean, versions("8+")] = False
+    topics: Annotated[
+        list[MetadataRequestTopic] | None,
+        versions("0+"),
+        nullable("1+"),
+        about("Null for all topics; in version 0 the empty array means all."),
+    ] = []
+    allow_auto_topic_creation: Annotated[
+        bool, boolean, versions("4+"), about("Whether the broker may create what is missing.")
+    ] = True
+    include_cluster_authorized_operations: Annotated[
+        bool, boolean, versions("8-10"), about("Whether to say what the client may do to the cluster.")
+    ] = False
+    include_topic_authorized_operations: Annotated[
+        bool, boolean, versions("8+"), about("Whether to say what the client may do to each topic.")
+    ] = False
 
 
 class MetadataResponseBroker(Struct):
-    """MetadataResponseBroker."""
+    """A broker and where it is reached."""
 
-    node_id: Annotated[int, int32, versions("0+"), map_key] = 0
-    host: Annotated[str, string, versions("0+")] = ""
-    port: Annotated[int, int32, versions("0+")] = 0
-    rack: Annotated[str | None, string, versions("1+"), nullable("1+"), ignorable] = None
+    node_id: Annotated[int, int32, versions("0+"), map_key, about("The broker's id.")] = 0
+    host: Annotated[str, string, versions("0+"), about("Host name or address to connect to.")] = ""
+    port: Annotated[int, int32, versions("0+"), about("Port to connect to.")] = 0
+    rack: Annotated[str | None, string, versions("1+"), nullable("1+"), ignorable, about("The broker's rack.")] = None
 
 
 class MetadataResponsePartition(Struct):
-    """MetadataResponsePartition."""
+    """A partition, who leads it and who has it."""
 
-    error_code: Annotated[int, int16, versions("0+")] = 0
-    partition_index: Annotated[int, int32, versions("0+")] = 0
-    leader_id: Annotated[int, int32, versions("0+")] = 0
-    leader_epoch: Annotated[int, int32, versions("7+"), ignorable] = -1
-    replica_nodes: Annotated[list[int], int32, versions("0+")] = []
-    isr_nodes: Annotated[list[int], int32, versions("0+")] = []
-    offline_replicas: Annotated[list[int], int32, versions("5+"), ignorable] = []
+    error_code: Annotated[int, int16, versions("0+"), about("An `ErrorCode`; 0 where nothing went wrong.")] = 0
+    partition_index: Annotated[int, int32, versions("0+"), about("Number of the partition.")] = 0
+    leader_id: Annotated[int, int32, versions("0+"), about("Broker id of the leader; -1 where there is none.")] = 0
+    leader_epoch: Annotated[int, int32, versions("7+"), ignorable, about("Epoch of that leadership.")] = -1
+    replica_nodes: Annotated[
+        list[int], int32, versions("0+"), about("Brokers with a replica, the preferred leader first.")
+    ] = []
+    isr_nodes: Annotated[list[int], int32, versions("0+"), about("Brokers whose replica is in sync.")] = []
+    offline_replicas: Annotated[
+        list[int], int32, versions("5+"), ignorable, about("Brokers whose replica is offline.")
+    ] = []
 
 
 class MetadataResponseTopic(Struct):
-    """MetadataResponseTopic."""
+    """A topic asked about."""
 
-    error_code: Annotated[int, int16, versions("0+")] = 0
-    name: Annotated[str | None, string, versions("0+"), nullable("12+"), map_key] = ""
-    topic_id: Annotated[bytes, uuid, versions("10+"), ignorable] = ZERO_UUID
-    is_internal: Annotated[bool, boolean, versions("1+"), ignorable] = False
-    partitions: Annotated[list[MetadataResponsePartition], versions("0+")] = []
-    topic_authorized_operations: Annotated[int, int32, versions("8+")] = -2147483648
+    error_code: Annotated[int, int16, versions("0+"), about("An `ErrorCode`; 0 where nothing went wrong.")] = 0
+    name: Annotated[
+        str | None, string, versions("0+"), nullable("12+"), map_key, about("Null where an unknown id was asked for.")
+    ] = ""
+    topic_id: Annotated[bytes, uuid, versions("10+"), ignorable, about("Zero where an unknown name was asked for.")] = (
+        ZERO_UUID
+    )
+    is_internal: Annotated[
+        bool, boolean, versions("1+"), ignorable, about("Whether the brokers use the topic for themselves.")
+    ] = False
+    partitions: Annotated[list[MetadataResponsePartition], versions("0+"), about("Its partitions.")] = []
+    topic_authorized_operations: Annotated[
+        int, int32, versions("8+"), about("A bit for each operation allowed; the lowest number where not asked.")
+    ] = -2147483648
 
 
 class MetadataResponse(Message, api_key=3, kind="response", versions="0-13", flexible="9+"):
-    """MetadataResponse."""
+    """Brokers, topics and leaders."""
 
-    throttle_time_ms: Annotated[int, int32, versions("3+"), ignorable] = 0
-    brokers: Annotated[list[MetadataResponseBroker], versions("0+")] = []
-    cluster_id: Annotated[str | None, string, versions("2+"), nullable("2+"), ignorable] = None
-    controller_id: Annotated[int, int32, versions("1+"), ignorable] = -1
-    topics: Annotated[list[MetadataResponseTopic], versions("0+")] = []
-    cluster_authorized_operations: Annotated[int, int32, versions("8-10")] = -2147483648
-    error_code: Annotated[int, int16, versions("13+"), ignorable] = 0
+    throttle_time_ms: Annotated[
+        int, int32, versions("3+"), ignorable, about("Milliseconds that the quota made the client wait.")
+    ] = 0
+    brokers: Annotated[list[MetadataResponseBroker], versions("0+"), about("The brokers to connect to.")] = []
+    cluster_id: Annotated[str | None, string, versions("2+"), nullable("2+"), ignorable, about("The cluster's id.")] = (
+        None
+    )
+    controller_id: Annotated[
+        int, int32, versions("1+"), ignorable, about("Broker to send controller requests to.")
+    ] = -1
+    topics: Annotated[list[MetadataResponseTopic], versions("0+"), about("What was asked for.")] = []
+    cluster_authorized_operations: Annotated[
+        int, int32, versions("8-10"), about("A bit for each operation allowed; the lowest number where not asked.")
+    ] = -2147483648
+    error_code: Annotated[
+        int, int16, versions("13+"), ignorable, about("Says that the client should bootstrap again (KIP-1102).")
+    ] = 0

@@ -1,4 +1,4 @@
-"""The messages of Produce."""
+"""Produce (0). The lane in Rust has its own reader and writer; this declaration is the one for clients and tests."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pybroker.protocol.schema import (
     ZERO_UUID,
     Message,
     Struct,
+    about,
     field,
     ignorable,
     int16,
@@ -24,78 +25,108 @@ from pybroker.protocol.schema import (
 
 
 class PartitionProduceData(Struct):
-    """PartitionProduceData."""
+    """What goes to one partition."""
 
-    index: Annotated[int, int32, versions("0+")] = 0
-    records: Annotated[bytes | None, records, versions("0+"), nullable("0+")] = b""
+    index: Annotated[int, int32, versions("0+"), about("Number of the partition.")] = 0
+    records: Annotated[
+        bytes | None, records, versions("0+"), nullable("0+"), about("Its batches, one after the other.")
+    ] = b""
 
 
 class TopicProduceData(Struct):
-    """TopicProduceData."""
+    """What goes to one topic."""
 
-    name: Annotated[str, string, versions("0-12"), ignorable, map_key] = ""
-    topic_id: Annotated[bytes, uuid, versions("13+"), ignorable, map_key] = ZERO_UUID
-    partition_data: Annotated[list[PartitionProduceData], versions("0+")] = []
+    name: Annotated[str, string, versions("0-12"), ignorable, map_key, about("The topic's name.")] = ""
+    topic_id: Annotated[bytes, uuid, versions("13+"), ignorable, map_key, about("The topic's id.")] = ZERO_UUID
+    partition_data: Annotated[list[PartitionProduceData], versions("0+"), about("What goes to each partition.")] = []
 
 
 class ProduceRequest(Message, api_key=0, kind="request", versions="3-13", flexible="9+"):
-    """ProduceRequest."""
+    """Batches to append; answered by the data plane, so Python meets it in clients and tests only."""
 
-    transactional_id: Annotated[str | None, string, versions("3+"), nullable("3+")] = None
-    acks: Annotated[int, int16, versions("0+")] = 0
-    timeout_ms: Annotated[int, int32, versions("0+")] = 0
-    topic_data: Annotated[list[TopicProduceData], versions("0+")] = []
+    transactional_id: Annotated[
+        str | None, string, versions("3+"), nullable("3+"), about("Set by a transactional producer.")
+    ] = None
+    acks: Annotated[
+        int, int16, versions("0+"), about("0 no answer, 1 the leader has it, -1 the in-sync replicas have it.")
+    ] = 0
+    timeout_ms: Annotated[int, int32, versions("0+"), about("How long the broker may take, in milliseconds.")] = 0
+    topic_data: Annotated[list[TopicProduceData], versions("0+"), about("What goes to each topic.")] = []
 
 
 class BatchIndexAndErrorMessage(Struct):
-    """BatchIndexAndErrorMessage."""
+    """A record that was refused."""
 
-    batch_index: Annotated[int, int32, versions("8+")] = 0
-    batch_index_error_message: Annotated[str | None, string, versions("8+"), nullable("8+")] = None
+    batch_index: Annotated[int, int32, versions("8+"), about("Position of the record in its batch.")] = 0
+    batch_index_error_message: Annotated[
+        str | None, string, versions("8+"), nullable("8+"), about("Why the record was refused.")
+    ] = None
 
 
 class LeaderIdAndEpoch(Struct):
-    """LeaderIdAndEpoch."""
+    """A leader and the epoch of its leadership."""
 
-    leader_id: Annotated[int, int32, versions("10+")] = -1
-    leader_epoch: Annotated[int, int32, versions("10+")] = -1
+    leader_id: Annotated[int, int32, versions("10+"), about("Broker id of the leader; -1 where there is none.")] = -1
+    leader_epoch: Annotated[int, int32, versions("10+"), about("Epoch of that leadership.")] = -1
 
 
 class PartitionProduceResponse(Struct):
-    """PartitionProduceResponse."""
+    """What became of one partition's batches."""
 
-    index: Annotated[int, int32, versions("0+")] = 0
-    error_code: Annotated[int, int16, versions("0+")] = 0
-    base_offset: Annotated[int, int64, versions("0+")] = 0
-    log_append_time_ms: Annotated[int, int64, versions("2+"), ignorable] = -1
-    log_start_offset: Annotated[int, int64, versions("5+"), ignorable] = -1
-    record_errors: Annotated[list[BatchIndexAndErrorMessage], versions("8+"), ignorable] = []
-    error_message: Annotated[str | None, string, versions("8+"), nullable("8+"), ignorable] = None
-    current_leader: Annotated[LeaderIdAndEpoch, versions("10+"), tag(0, "10+")] = field(
-        default_factory=LeaderIdAndEpoch
-    )
+    index: Annotated[int, int32, versions("0+"), about("Number of the partition.")] = 0
+    error_code: Annotated[int, int16, versions("0+"), about("An `ErrorCode`; 0 where nothing went wrong.")] = 0
+    base_offset: Annotated[int, int64, versions("0+"), about("Offset of the first record.")] = 0
+    log_append_time_ms: Annotated[
+        int,
+        int64,
+        versions("2+"),
+        ignorable,
+        about("The broker's time of the append; -1 where the producer's timestamps stand."),
+    ] = -1
+    log_start_offset: Annotated[int, int64, versions("5+"), ignorable, about("The lowest offset in the log.")] = -1
+    record_errors: Annotated[
+        list[BatchIndexAndErrorMessage],
+        versions("8+"),
+        ignorable,
+        about("The records that made the broker refuse the batch (KIP-467)."),
+    ] = []
+    error_message: Annotated[
+        str | None, string, versions("8+"), nullable("8+"), ignorable, about("Why the batch was refused.")
+    ] = None
+    current_leader: Annotated[
+        LeaderIdAndEpoch, versions("10+"), tag(0, "10+"), about("Whom to send to instead (KIP-951).")
+    ] = field(default_factory=LeaderIdAndEpoch)
 
 
 class TopicProduceResponse(Struct):
-    """TopicProduceResponse."""
+    """What became of one topic's batches."""
 
-    name: Annotated[str, string, versions("0-12"), ignorable, map_key] = ""
-    topic_id: Annotated[bytes, uuid, versions("13+"), ignorable, map_key] = ZERO_UUID
-    partition_responses: Annotated[list[PartitionProduceResponse], versions("0+")] = []
+    name: Annotated[str, string, versions("0-12"), ignorable, map_key, about("The topic's name.")] = ""
+    topic_id: Annotated[bytes, uuid, versions("13+"), ignorable, map_key, about("The topic's id.")] = ZERO_UUID
+    partition_responses: Annotated[
+        list[PartitionProduceResponse], versions("0+"), about("One result for each partition.")
+    ] = []
 
 
 class NodeEndpoint(Struct):
-    """NodeEndpoint."""
+    """A broker and where it is reached."""
 
-    node_id: Annotated[int, int32, versions("10+"), map_key] = 0
-    host: Annotated[str, string, versions("10+")] = ""
-    port: Annotated[int, int32, versions("10+")] = 0
-    rack: Annotated[str | None, string, versions("10+"), nullable("10+")] = None
+    node_id: Annotated[int, int32, versions("10+"), map_key, about("The broker's id.")] = 0
+    host: Annotated[str, string, versions("10+"), about("Host name or address to connect to.")] = ""
+    port: Annotated[int, int32, versions("10+"), about("Port to connect to.")] = 0
+    rack: Annotated[str | None, string, versions("10+"), nullable("10+"), about("The broker's rack.")] = None
 
 
 class ProduceResponse(Message, api_key=0, kind="response", versions="3-13", flexible="9+"):
-    """ProduceResponse."""
+    """What became of them, partition by partition."""
 
-    responses: Annotated[list[TopicProduceResponse], versions("0+")] = []
-    throttle_time_ms: Annotated[int, int32, versions("1+"), ignorable] = 0
-    node_endpoints: Annotated[list[NodeEndpoint], versions("10+"), tag(0, "10+")] = []
+    responses: Annotated[list[TopicProduceResponse], versions("0+"), about("One result for each topic.")] = []
+    throttle_time_ms: Annotated[
+        int, int32, versions("1+"), ignorable, about("Milliseconds that the quota made the client wait.")
+    ] = 0
+    node_endpoints: Annotated[
+        list[NodeEndpoint],
+        versions("10+"),
+        tag(0, "10+"),
+        about("Where the leaders named in `current_leader` are reached."),
+    ] = []

@@ -1,13 +1,15 @@
-"""The metadata record AbortTransactionRecord."""
+"""The metadata record AbortTransactionRecord (25)."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from pybroker.protocol.schema import Message, nullable, string, tag, versions
+from pybroker.protocol.schema import Message, about, nullable, string, tag, versions
 
 
 class AbortTransactionRecord(Message, api_key=25, kind="metadata", versions="0", flexible="0+"):
-    """AbortTransactionRecord."""
+    """The records since the beginning do not count."""
 
-    reason: Annotated[str | None, string, versions("0+"), nullable("0+"), tag(0, "0+")] = None
+    reason: Annotated[
+        str | None, string, versions("0+"), nullable("0+"), tag(0, "0+"), about("Why the group of records is void.")
+    ] = None

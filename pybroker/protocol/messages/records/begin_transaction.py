@@ -1,13 +1,15 @@
-"""The metadata record BeginTransactionRecord."""
+"""The metadata record BeginTransactionRecord (23)."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from pybroker.protocol.schema import Message, nullable, string, tag, versions
+from pybroker.protocol.schema import Message, about, nullable, string, tag, versions
 
 
 class BeginTransactionRecord(Message, api_key=23, kind="metadata", versions="0", flexible="0+"):
-    """BeginTransactionRecord."""
+    """The records that follow count together, or not at all."""
 
-    name: Annotated[str | None, string, versions("0+"), nullable("0+"), tag(0, "0+")] = None
+    name: Annotated[
+        str | None, string, versions("0+"), nullable("0+"), tag(0, "0+"), about("What the group of records is about.")
+    ] = None

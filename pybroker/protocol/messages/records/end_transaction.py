@@ -1,4 +1,4 @@
-"""The metadata record EndTransactionRecord."""
+"""The metadata record EndTransactionRecord (24)."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from pybroker.protocol.schema import Message
 
 
 class EndTransactionRecord(Message, api_key=24, kind="metadata", versions="0", flexible="0+"):
-    """EndTransactionRecord."""
+    """The records since the beginning count."""

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pybroker.protocol.schema import ZERO_UUID, Message, Struct, int16, int32, uuid, versions
+from pybroker.protocol.schema import ZERO_UUID, Message, Struct, about, int16, int32, uuid, versions
 
 
 class Voter(Struct):
-    """Voter."""
+    """A member of the quorum."""
 
-    voter_id: Annotated[int, int32, versions("0+")] = 0
-    voter_directory_id: Annotated[bytes, uuid, versions("1+")] = ZERO_UUID
+    voter_id: Annotated[int, int32, versions("0+"), about("The voter's node id.")] = 0
+    voter_directory_id: Annotated[bytes, uuid, versions("1+"), about("Its metadata log directory.")] = ZERO_UUID
 
 
 class LeaderChangeMessage(Message, kind="data", versions="0-1", flexible="0+"):
-    """LeaderChangeMessage."""
+    """The value of the control record with which a leader begins its epoch."""
 
-    version: Annotated[int, int16, versions("0+")] = 0
-    leader_id: Annotated[int, int32, versions("0+")] = 0
-    voters: Annotated[list[Voter], versions("0+")] = []
-    granting_voters: Annotated[list[Voter], versions("0+")] = []
+    version: Annotated[int, int16, versions("0+"), about("Version of this record.")] = 0
+    leader_id: Annotated[int, int32, versions("0+"), about("The new leader's node id.")] = 0
+    voters: Annotated[list[Voter], versions("0+"), about("All who may vote.")] = []
+    granting_voters: Annotated[list[Voter], versions("0+"), about("Those who voted for the leader.")] = []

@@ -1,4 +1,4 @@
-"""The metadata record NoOpRecord."""
+"""The metadata record NoOpRecord (20)."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from pybroker.protocol.schema import Message
 
 
 class NoOpRecord(Message, api_key=20, kind="metadata", versions="0", flexible="0+"):
-    """NoOpRecord."""
+    """Nothing: it moves the log's end, to show that the controller lives."""

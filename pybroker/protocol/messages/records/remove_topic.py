@@ -1,13 +1,13 @@
-"""The metadata record RemoveTopicRecord."""
+"""The metadata record RemoveTopicRecord (9)."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from pybroker.protocol.schema import ZERO_UUID, Message, uuid, versions
+from pybroker.protocol.schema import ZERO_UUID, Message, about, uuid, versions
 
 
 class RemoveTopicRecord(Message, api_key=9, kind="metadata", versions="0", flexible="0+"):
-    """RemoveTopicRecord."""
+    """A topic is gone."""
 
-    topic_id: Annotated[bytes, uuid, versions("0+")] = ZERO_UUID
+    topic_id: Annotated[bytes, uuid, versions("0+"), about("The topic that goes, with all its partitions.")] = ZERO_UUID

@@ -1,14 +1,14 @@
-"""The metadata record TopicRecord."""
+"""The metadata record TopicRecord (2)."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from pybroker.protocol.schema import ZERO_UUID, Message, string, uuid, versions
+from pybroker.protocol.schema import ZERO_UUID, Message, about, string, uuid, versions
 
 
 class TopicRecord(Message, api_key=2, kind="metadata", versions="0", flexible="0+"):
-    """TopicRecord."""
+    """A topic exists."""
 
-    name: Annotated[str, string, versions("0+")] = ""
-    topic_id: Annotated[bytes, uuid, versions("0+")] = ZERO_UUID
+    name: Annotated[str, string, versions("0+"), about("The topic's name.")] = ""
+    topic_id: Annotated[bytes, uuid, versions("0+"), about("The topic's id.")] = ZERO_UUID

@@ -8,6 +8,7 @@ from pybroker.protocol.schema import (
     ZERO_UUID,
     Message,
     Struct,
+    about,
     field,
     int16,
     int32,
@@ -20,31 +21,33 @@ from pybroker.protocol.schema import (
 
 
 class Endpoint(Struct):
-    """Endpoint."""
+    """A listener of the voter."""
 
-    name: Annotated[str, string, versions("0+"), map_key] = ""
-    host: Annotated[str, string, versions("0+")] = ""
-    port: Annotated[int, uint16, versions("0+")] = 0
+    name: Annotated[str, string, versions("0+"), map_key, about("The listener's name.")] = ""
+    host: Annotated[str, string, versions("0+"), about("Host name or address to connect to.")] = ""
+    port: Annotated[int, uint16, versions("0+"), about("Port to connect to.")] = 0
 
 
 class KRaftVersionFeature(Struct):
-    """KRaftVersionFeature."""
+    """Levels of the quorum's protocol."""
 
-    min_supported_version: Annotated[int, int16, versions("0+")] = 0
-    max_supported_version: Annotated[int, int16, versions("0+")] = 0
+    min_supported_version: Annotated[int, int16, versions("0+"), about("The lowest level it can run with.")] = 0
+    max_supported_version: Annotated[int, int16, versions("0+"), about("The highest level it can run with.")] = 0
 
 
 class Voter(Struct):
-    """Voter."""
+    """A member of the quorum."""
 
-    voter_id: Annotated[int, int32, versions("0+")] = 0
-    voter_directory_id: Annotated[bytes, uuid, versions("0+")] = ZERO_UUID
-    endpoints: Annotated[list[Endpoint], versions("0+")] = []
-    k_raft_version_feature: Annotated[KRaftVersionFeature, versions("0+")] = field(default_factory=KRaftVersionFeature)
+    voter_id: Annotated[int, int32, versions("0+"), about("The voter's node id.")] = 0
+    voter_directory_id: Annotated[bytes, uuid, versions("0+"), about("Its metadata log directory.")] = ZERO_UUID
+    endpoints: Annotated[list[Endpoint], versions("0+"), about("Where the voter is reached.")] = []
+    kraft_version_feature: Annotated[
+        KRaftVersionFeature, versions("0+"), about("The levels that the voter can run with.")
+    ] = field(default_factory=KRaftVersionFeature)
 
 
 class VotersRecord(Message, kind="data", versions="0", flexible="0+"):
-    """VotersRecord."""
+    """The quorum has these voters."""
 
-    version: Annotated[int, int16, versions("0+")] = 0
-    voters: Annotated[list[Voter], versions("0+")] = []
+    version: Annotated[int, int16, versions("0+"), about("Version of this record.")] = 0
+    voters: Annotated[list[Voter], versions("0+"), about("All who may vote.")] = []
