@@ -1,0 +1,199 @@
+"""From metadata to partitions: what a new image changes here is opened, led, closed or deleted, and then published.
+
+Owns the order of those steps and the topic table that the data plane sees. Must not decide anything about the cluster.
+The loader hands over images on the loop thread; the work on disks is done by worker threads, one image after the other,
+several images that came meanwhile in one go. A request that created a topic waits for `published`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, NamedTuple
+
+from pybroker.config.errors import ConfigError
+from pybroker.config.topic import TopicConfig
+from pybroker.metadata.image import EMPTY_IMAGE
+from pybroker.replica.native import PartitionEntry, TopicEntry, TopicTable
+from pybroker.storage.errors import StorageError
+from pybroker.storage.log_config import build_log_config
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from concurrent.futures import Executor
+
+    from pybroker.config.broker import BrokerConfig
+    from pybroker.metadata.delta import MetadataDelta
+    from pybroker.metadata.image import MetadataImage, PartitionImage, TopicImage
+    from pybroker.replica.native import DataPlane
+    from pybroker.storage.native import Partition
+    from pybroker.storage.partitions import Partitions
+
+log = logging.getLogger("pybroker.replica")
+
+
+class _Change(NamedTuple):
+    """What one step to a newer image means here."""
+
+    removed: list[TopicImage]
+    added: list[TopicImage]
+
+
+class PartitionPublisher:
+    """Follows the metadata image with partitions and the topic table."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        partitions: Partitions,
+        data_plane: DataPlane,
+        workers: Executor,
+    ) -> None:
+        self._config = config
+        self._partitions = partitions
+        self._data_plane = data_plane
+        self._workers = workers
+        self._table = TopicTable(brokers=[])
+        # Invariant: `_table` and the open partitions show exactly this image.
+        self._published = EMPTY_IMAGE
+        self._newest = EMPTY_IMAGE
+        self._work: asyncio.Task[None] | None = None
+        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
+
+    def publish(self, _delta: MetadataDelta, image: MetadataImage, /) -> None:
+        """Take note of a newer image; the work on it goes on in the background."""
+        self._newest = image
+        if self._work is None:
+            self._work = asyncio.ensure_future(self._catch_up())
+
+    async def published(self, offset: int) -> None:
+        """Wait until the image at `offset`, or a newer one, is in force here."""
+        if self._published.offset >= offset:
+            return
+        waiting = asyncio.get_running_loop().create_future()
+        self._waiting.append((offset, waiting))
+        await waiting
+
+    async def stop(self) -> None:
+        """Wait for the work that is under way."""
+        if self._work is not None:
+            await self._work
+
+    def directory_failed(self, path: str) -> None:
+        """Take the partitions of a failed directory out of the table."""
+        topics = {topic for topic, _ in self._partitions.fail(path)}
+        images = [self._published.topics.by_name[topic] for topic in topics if topic in self._published.topics.by_name]
+        self._show(upsert=images, remove=[])
+
+    async def _catch_up(self) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            while self._newest is not self._published:
+                image = self._newest
+                change = _compare(self._published, image)
+                for topic in change.removed:
+                    self._retire(topic)
+                self._show(upsert=[], remove=[topic.name for topic in change.removed])
+                for topic in change.removed:
+                    await loop.run_in_executor(self._workers, self._delete, topic)
+                opened = [loop.run_in_executor(self._workers, self._open, topic, image) for topic in change.added]
+                await asyncio.gather(*opened)
+                self._show(upsert=change.added, remove=[])
+                self._published = image
+                self._wake(image.offset)
+        except Exception as error:
+            log.exception("metadata at offset %d could not be put in force", self._newest.offset)
+            for _, waiting in self._waiting:
+                waiting.set_exception(error)
+            self._waiting.clear()
+        finally:
+            self._work = None
+
+    def _wake(self, offset: int) -> None:
+        still_waiting = []
+        for wanted, waiting in self._waiting:
+            if wanted > offset:
+                still_waiting.append((wanted, waiting))
+            elif not waiting.done():
+                waiting.set_result(None)
+        self._waiting = still_waiting
+
+    def _open(self, topic: TopicImage, image: MetadataImage) -> None:
+        """Open and lead what this broker has of a topic; one partition that fails does not fail the others."""
+        settings = self._topic_config(topic, image)
+        for index, partition in self._here(topic):
+            try:
+                opened = self._partitions.open(topic.name, index, topic.topic_id, build_log_config(settings))
+            except (OSError, StorageError) as error:
+                log.error("partition %s-%d cannot be opened: %s", topic.name, index, error)
+                continue
+            if topic.topic_id in self._published.topics.by_id:
+                opened.set_config(build_log_config(settings))
+            if partition.leader == self._config.node_id:
+                opened.become_leader(
+                    partition.leader_epoch,
+                    in_sync_replicas=len(partition.isr),
+                    min_insync_replicas=settings.min_insync_replicas,
+                )
+
+    def _topic_config(self, topic: TopicImage, image: MetadataImage) -> TopicConfig:
+        overrides = image.configs.of_topic(topic.name)
+        try:
+            return TopicConfig(overrides, self._config)
+        except ConfigError as error:
+            # A value that an older version accepted must not keep the topic from being served.
+            log.warning("topic %s: %s; the broker's settings are used", topic.name, error)
+            return TopicConfig({}, self._config)
+
+    def _here(self, topic: TopicImage) -> Iterable[tuple[int, PartitionImage]]:
+        node_id = self._config.node_id
+        return ((index, partition) for index, partition in topic.partitions.items() if node_id in partition.replicas)
+
+    def _retire(self, topic: TopicImage) -> None:
+        for index, _ in self._here(topic):
+            partition = self._partitions.get(topic.name, index)
+            if partition is not None:
+                partition.retire(self._data_plane)
+
+    def _delete(self, topic: TopicImage) -> None:
+        for index, _ in self._here(topic):
+            try:
+                self._partitions.delete(topic.name, index)
+            except OSError as error:
+                log.error("partition %s-%d cannot be deleted: %s", topic.name, index, error)
+
+    def _show(self, *, upsert: list[TopicImage], remove: list[str]) -> None:
+        if not upsert and not remove:
+            return
+        self._table = self._table.replace(upsert=[self._entry(topic) for topic in upsert], remove=remove)
+        self._data_plane.publish(self._table)
+
+    def _entry(self, topic: TopicImage) -> TopicEntry:
+        return TopicEntry(
+            name=topic.name,
+            topic_id=topic.topic_id,
+            partitions=[
+                PartitionEntry(
+                    index=index,
+                    partition=self._open_partition(topic.name, index),
+                    leader=partition.leader,
+                    leader_epoch=partition.leader_epoch,
+                )
+                for index, partition in topic.partitions.items()
+            ],
+        )
+
+    def _open_partition(self, topic: str, index: int) -> Partition | None:
+        return self._partitions.get(topic, index)
+
+
+def _compare(old: MetadataImage, new: MetadataImage) -> _Change:
+    """Return the topics that went and those that came or changed; a topic made anew under its name is both."""
+    before, after = old.topics.by_id, new.topics.by_id
+    removed = [topic for topic_id, topic in before.items() if topic_id not in after]
+    added = [
+        topic
+        for topic_id, topic in after.items()
+        if before.get(topic_id) is not topic or old.configs.of_topic(topic.name) is not new.configs.of_topic(topic.name)
+    ]
+    return _Change(removed, added)
