@@ -64,6 +64,8 @@ class Partitions:
         self._log_starts: dict[Key, int] = {}
         self._high_watermarks: dict[Key, int] = {}
         self._clean: dict[Path, bool] = {}
+        # Invariant: what the checkpoint files hold, as far as this run has written them.
+        self._written: dict[Path, dict[Key, int]] = {}
 
     def scan(self) -> None:
         """Look at what the directories hold and what the last run wrote down; removes what was being deleted."""
@@ -159,24 +161,37 @@ class Partitions:
                     lost.append(key)
         return lost
 
+    def flush(self) -> None:
+        """Flush every log to its disk; raises OSError."""
+        for partition in self.all():
+            partition.flush()
+
     def write_checkpoints(self) -> None:
-        """Write down recovery points, high watermarks and log starts of every directory; raises OSError."""
+        """Write down recovery points, high watermarks and log starts where they have changed; raises OSError."""
         with self._lock:
             hosted = dict(self._hosted)
         for directory in self._directories.online:
             here = {key: value.partition for key, value in hosted.items() if value.directory is directory}
-            write_checkpoint(directory.path / RECOVERY_POINTS, _offsets(here, lambda p: p.recovery_point))
-            write_checkpoint(directory.path / HIGH_WATERMARKS, _offsets(here, lambda p: p.high_watermark))
             starts = _offsets(here, lambda p: p.log_start_offset)
-            write_checkpoint(directory.path / LOG_STARTS, {key: offset for key, offset in starts.items() if offset > 0})
+            for name, offsets in (
+                (RECOVERY_POINTS, _offsets(here, lambda p: p.recovery_point)),
+                (HIGH_WATERMARKS, _offsets(here, lambda p: p.high_watermark)),
+                (LOG_STARTS, {key: offset for key, offset in starts.items() if offset > 0}),
+            ):
+                path = directory.path / name
+                if self._written.get(path) != offsets:
+                    write_checkpoint(path, offsets)
+                    self._written[path] = offsets
 
-    def close(self, run_all: Callable[[Iterable[Callable[[], None]]], None], broker_epoch: int) -> None:
-        """Flush and close every log, then write checkpoints and the clean-shutdown files; raises OSError.
+    def close(self, run_all: Callable[[Iterable[Callable[[], None]]], None], broker_epoch: int, *, clean: bool) -> None:
+        """Flush and close every log; if all was `clean`, write checkpoints and clean-shutdown files; raises OSError.
 
         `run_all` runs the closings, in parallel if it likes. The clean-shutdown files come last: they vouch for all
         that is written before them.
         """
         run_all([partition.close for partition in self.all()])
+        if not clean:
+            return
         self.write_checkpoints()
         for directory in self._directories.online:
             directory.write_clean_shutdown(broker_epoch)

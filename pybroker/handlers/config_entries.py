@@ -1,0 +1,90 @@
+"""Settings as DescribeConfigs and CreateTopics show them: value, where it comes from, and what stands behind it.
+
+Owns the order in which sources speak (topic, broker file, default; KIP-226). Must not build messages: the two APIs
+name the same things differently.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pybroker.config.broker import BrokerConfig
+from pybroker.config.key import Kind
+from pybroker.config.topic import TopicConfig, broker_chain, broker_synonyms
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pybroker.config.key import Key
+
+SOURCE_TOPIC = 1
+SOURCE_STATIC_BROKER = 4
+SOURCE_DEFAULT = 5
+
+
+class Synonym(NamedTuple):
+    """A place that gives the value, or would if those before it did not."""
+
+    name: str
+    value: str | None
+    source: int
+
+
+class ConfigEntry(NamedTuple):
+    """One setting with its value and origin. A sensitive value is never shown."""
+
+    name: str
+    value: str | None
+    source: int
+    read_only: bool
+    sensitive: bool
+    kind: Kind
+    doc: str
+    synonyms: tuple[Synonym, ...]
+
+
+def topic_entries(topic: TopicConfig) -> Iterator[ConfigEntry]:
+    """Yield every setting of a topic, by name."""
+    for key, value in topic.items():
+        synonyms = tuple(_topic_synonyms(topic, key))
+        yield _entry(key, value, synonyms, read_only=False)
+
+
+def broker_entries(config: BrokerConfig) -> Iterator[ConfigEntry]:
+    """Yield every setting of the broker, by name."""
+    for key, value in config.items():
+        synonyms = tuple(_broker_synonyms(config, broker_chain(key.name)))
+        yield _entry(key, value, synonyms, read_only=not key.dynamic)
+
+
+def _entry(key: Key[Any], value: Any, synonyms: tuple[Synonym, ...], *, read_only: bool) -> ConfigEntry:
+    sensitive = key.kind is Kind.PASSWORD
+    return ConfigEntry(
+        name=key.name,
+        value=None if sensitive else key.text_of(value),
+        source=synonyms[0].source if synonyms else SOURCE_DEFAULT,
+        read_only=read_only,
+        sensitive=sensitive,
+        kind=key.kind,
+        doc=key.doc,
+        synonyms=synonyms,
+    )
+
+
+def _topic_synonyms(topic: TopicConfig, key: Key[Any]) -> Iterator[Synonym]:
+    if key.name in topic.given:
+        yield Synonym(key.name, topic.given[key.name], SOURCE_TOPIC)
+    yield from _broker_synonyms(topic.broker, broker_synonyms(key.name))
+
+
+def _broker_synonyms(config: BrokerConfig, chain: tuple[Key[Any], ...]) -> Iterator[Synonym]:
+    for key in chain:
+        if key.name in config.given:
+            yield Synonym(key.name, _shown(key, config.given[key.name]), SOURCE_STATIC_BROKER)
+    for key in chain:
+        if key.default is not None:
+            yield Synonym(key.name, _shown(key, key.text_of(key.default)), SOURCE_DEFAULT)
+
+
+def _shown(key: Key[Any], text: str | None) -> str | None:
+    return None if key.kind is Kind.PASSWORD else text

@@ -1,0 +1,77 @@
+"""What a handler may use: the services of the node, and where its request came from.
+
+Owns nothing; it is the list of what handlers depend on. Must not contain behaviour of an API.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pybroker.config.broker import BrokerConfig
+    from pybroker.controller.service import Controller
+    from pybroker.metadata.image import MetadataImage
+    from pybroker.replica.producer_ids import ProducerIds
+    from pybroker.replica.publisher import PartitionPublisher
+    from pybroker.storage.partitions import Partitions
+
+
+class Origin(Protocol):
+    """The request's envelope, as the data plane read it."""
+
+    @property
+    def api_key(self) -> int:
+        """Key of the API."""
+
+    @property
+    def api_version(self) -> int:
+        """Version the client chose."""
+
+    @property
+    def client_id(self) -> str | None:
+        """What the client calls itself."""
+
+    @property
+    def listener(self) -> str:
+        """Name of the listener that accepted the connection."""
+
+    @property
+    def local_host(self) -> str:
+        """Address that the client dialled."""
+
+    @property
+    def local_port(self) -> int:
+        """Port that the client dialled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """The parts of the node that handlers call."""
+
+    config: BrokerConfig
+    cluster_id: str
+    image: Callable[[], MetadataImage]
+    controller: Controller
+    partitions: Partitions
+    publisher: PartitionPublisher
+    producer_ids: ProducerIds
+    advertised: Mapping[str, tuple[str, int]]  # by listener; a listener not in it advertises what the client dialled
+
+
+class RequestContext:
+    """One request's surroundings. `image` is read once, so a handler sees one state of the cluster."""
+
+    __slots__ = ("image", "origin", "services")
+
+    def __init__(self, services: Services, origin: Origin) -> None:
+        self.services = services
+        self.origin = origin
+        self.image = services.image()
+
+    @property
+    def version(self) -> int:
+        """Version of the request and of its response."""
+        return self.origin.api_version

@@ -1,0 +1,102 @@
+"""DeleteTopics: topics, and all that is in them, go.
+
+Key
+    20
+
+Versions
+    1-6
+
+Behaviour
+    - Each topic succeeds or fails by itself. A success is answered when this broker has stopped serving the topic; its
+      files are renamed at once and removed in the background.
+    - UNKNOWN_TOPIC_OR_PARTITION by name, UNKNOWN_TOPIC_ID by id; a topic asked for twice, or by both name and id, is
+      INVALID_REQUEST.
+    - delete.topic.enable=false: TOPIC_DELETION_DISABLED, before version 3 INVALID_REQUEST.
+
+Version notes
+    - By name in versions 1-5; by name or id in 6.
+
+Not done
+    - Rights, controller mutation quotas (KIP-599).
+    - timeout_ms is not looked at.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from pybroker.handlers.errors import WireError
+from pybroker.handlers.registry import handles
+from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.messages.delete_topics import (
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
+from pybroker.protocol.schema import ZERO_UUID
+
+if TYPE_CHECKING:
+    from pybroker.handlers.context import RequestContext
+
+
+def _failed(request: DeleteTopicsRequest, error: WireError) -> DeleteTopicsResponse:
+    return DeleteTopicsResponse(responses=[_result(topic.name, topic.topic_id, error) for topic in _asked(request)])
+
+
+def _asked(request: DeleteTopicsRequest) -> list[DeleteTopicState]:
+    return [*request.topics, *(DeleteTopicState(name=name) for name in request.topic_names)]
+
+
+def _result(name: str | None, topic_id: bytes, error: WireError) -> DeletableTopicResult:
+    message = None if error.code is ErrorCode.NONE else error.message or error.code.message
+    return DeletableTopicResult(name=name, topic_id=topic_id, error_code=error.code, error_message=message)
+
+
+@handles(DeleteTopicsRequest, failed=_failed)
+async def delete_topics(request: DeleteTopicsRequest, context: RequestContext) -> DeleteTopicsResponse:
+    """Delete what is there, and wait until this broker no longer serves it."""
+    services = context.services
+    if not services.config.delete_topic_enable:
+        code = ErrorCode.TOPIC_DELETION_DISABLED if context.version >= 3 else ErrorCode.INVALID_REQUEST
+        return _failed(request, WireError(code, None))
+    responses, found = _look_up(_asked(request), context)
+    if found:
+        results = await services.controller.delete_topics(list(found))
+        await services.publisher.published(services.image().offset)
+        for result in results:
+            error = WireError(result.error_code, result.error_message)
+            responses.append(_result(found[result.topic_id], result.topic_id, error))
+    return DeleteTopicsResponse(responses=responses)
+
+
+def _look_up(
+    asked: list[DeleteTopicState], context: RequestContext
+) -> tuple[list[DeletableTopicResult], dict[bytes, str]]:
+    """Return the answers to what cannot be deleted, and the topics to delete as name by id."""
+    image = context.image.topics
+    refused: list[DeletableTopicResult] = []
+    found: list[tuple[bytes, str]] = []
+    for topic in asked:
+        if (topic.name is None) == (topic.topic_id == ZERO_UUID):
+            words = (
+                "Neither topic name nor id were specified."
+                if topic.name is None
+                else ("You may not specify both topic name and topic id.")
+            )
+            refused.append(_result(topic.name, topic.topic_id, WireError(ErrorCode.INVALID_REQUEST, words)))
+            continue
+        by_name = topic.name is not None
+        there = image.by_name.get(topic.name) if topic.name is not None else image.by_id.get(topic.topic_id)
+        if there is None:
+            code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if by_name else ErrorCode.UNKNOWN_TOPIC_ID
+            refused.append(_result(topic.name, topic.topic_id, WireError(code, None)))
+        else:
+            found.append((there.topic_id, there.name))
+    times = Counter(found)
+    for (topic_id, name), count in times.items():
+        if count > 1:
+            error = WireError(ErrorCode.INVALID_REQUEST, "The provided topic is named more than once.")
+            refused.append(_result(name, topic_id, error))
+    return refused, {topic_id: name for (topic_id, name), count in times.items() if count == 1}

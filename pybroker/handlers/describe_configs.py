@@ -1,0 +1,125 @@
+"""DescribeConfigs: the settings of topics and of this broker.
+
+Key
+    32
+
+Versions
+    1-4
+
+Behaviour
+    - Every setting is listed, or those named; names that do not exist are left out.
+    - A topic's value comes from the topic, else from the broker's file, else from the default; the synonyms list these
+      places in that order (KIP-226). Settings that cannot change while the broker runs are read-only.
+    - A broker can be asked about itself only; the empty name is the cluster-wide dynamic settings, of which there are
+      none.
+    - An unknown topic is UNKNOWN_TOPIC_OR_PARTITION, an impossible name INVALID_TOPIC_EXCEPTION, another broker's id
+      INVALID_REQUEST.
+
+Version notes
+    - Type and documentation of each setting: version 3 and later.
+
+Not done
+    - Dynamic broker settings, broker loggers, client metrics and groups: their resource types are INVALID_REQUEST.
+    - Throttling: throttle_time_ms is always 0.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.config.topic import TopicConfig
+from pybroker.handlers.config_entries import ConfigEntry, broker_entries, topic_entries
+from pybroker.handlers.errors import ApiError, wire_error
+from pybroker.handlers.registry import handles
+from pybroker.handlers.topic_metadata import invalid_name_reason
+from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.errors import WireError
+
+TOPIC_RESOURCE = 2
+BROKER_RESOURCE = 4
+
+
+def _failed(request: DescribeConfigsRequest, error: WireError) -> DescribeConfigsResponse:
+    return DescribeConfigsResponse(results=[_failed_result(resource, error) for resource in request.resources])
+
+
+def _failed_result(resource: DescribeConfigsResource, error: WireError) -> DescribeConfigsResult:
+    return DescribeConfigsResult(
+        error_code=error.code,
+        error_message=error.message or error.code.message,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+    )
+
+
+@handles(DescribeConfigsRequest, failed=_failed)
+def describe_configs(request: DescribeConfigsRequest, context: RequestContext) -> DescribeConfigsResponse:
+    """Describe each resource by itself: one that fails does not fail the others."""
+    return DescribeConfigsResponse(results=[_describe(resource, request, context) for resource in request.resources])
+
+
+def _describe(
+    resource: DescribeConfigsResource, request: DescribeConfigsRequest, context: RequestContext
+) -> DescribeConfigsResult:
+    try:
+        entries = _entries(resource, context)
+    except ApiError as error:
+        return _failed_result(resource, wire_error(error))
+    wanted = frozenset(resource.configuration_keys or ())
+    return DescribeConfigsResult(
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+        configs=[_result(entry, request) for entry in entries if not wanted or entry.name in wanted],
+    )
+
+
+def _entries(resource: DescribeConfigsResource, context: RequestContext) -> Iterable[ConfigEntry]:
+    config = context.services.config
+    name = resource.resource_name
+    if resource.resource_type == TOPIC_RESOURCE:
+        reason = invalid_name_reason(name)
+        if reason is not None:
+            raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {reason}")
+        if name not in context.image.topics.by_name:
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return topic_entries(TopicConfig(context.image.configs.of_topic(name), config))
+    if resource.resource_type == BROKER_RESOURCE:
+        if not name:
+            return ()
+        if name != str(config.node_id):
+            raise ApiError(
+                ErrorCode.INVALID_REQUEST,
+                f"Unexpected broker id, expected {config.node_id} or empty string, but received {name}",
+            )
+        return broker_entries(config)
+    raise ApiError(ErrorCode.INVALID_REQUEST, f"Unsupported resource type: {resource.resource_type}")
+
+
+def _result(entry: ConfigEntry, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:
+    synonyms = entry.synonyms if request.include_synonyms else ()
+    return DescribeConfigsResourceResult(
+        name=entry.name,
+        value=entry.value,
+        read_only=entry.read_only,
+        config_source=entry.source,
+        is_sensitive=entry.sensitive,
+        synonyms=[
+            DescribeConfigsSynonym(name=synonym.name, value=synonym.value, source=synonym.source)
+            for synonym in synonyms
+        ],
+        config_type=entry.kind,
+        documentation=entry.doc if request.include_documentation else None,
+    )

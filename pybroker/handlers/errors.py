@@ -1,0 +1,54 @@
+"""The one place where exceptions become wire codes.
+
+Owns the table from exception types to Kafka's error codes. Must not look at an exception's text to decide. What a
+handler finds wrong itself it raises as `ApiError`, or writes into the part of the response that the fault concerns.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import NamedTuple
+
+from pybroker.config.errors import ConfigError
+from pybroker.protocol.errors import ErrorCode
+from pybroker.storage.errors import DirectoryOfflineError, StorageError
+
+log = logging.getLogger("pybroker.handlers")
+
+
+class WireError(NamedTuple):
+    """What a client is told: the code, and words where the response has room for them."""
+
+    code: ErrorCode
+    message: str | None
+
+
+class ApiError(Exception):
+    """A handler's refusal of a whole request."""
+
+    def __init__(self, code: ErrorCode, message: str | None = None) -> None:
+        super().__init__(message or code.name)
+        self.code = code
+        self.message = message
+
+
+_CODES: dict[type[Exception], ErrorCode] = {
+    ConfigError: ErrorCode.INVALID_CONFIG,
+    DirectoryOfflineError: ErrorCode.KAFKA_STORAGE_ERROR,
+    StorageError: ErrorCode.KAFKA_STORAGE_ERROR,
+    # A disk that fails while a log is opened or read: the client may find another replica.
+    OSError: ErrorCode.KAFKA_STORAGE_ERROR,
+    TimeoutError: ErrorCode.REQUEST_TIMED_OUT,
+}
+
+
+def wire_error(error: Exception) -> WireError:
+    """Return what to tell the client of `error`; one that nobody foresaw is logged and becomes UNKNOWN_SERVER_ERROR."""
+    if isinstance(error, ApiError):
+        return WireError(error.code, error.message)
+    for kind in type(error).__mro__:
+        code = _CODES.get(kind)
+        if code is not None:
+            return WireError(code, str(error))
+    log.error("a request failed unexpectedly", exc_info=error)
+    return WireError(ErrorCode.UNKNOWN_SERVER_ERROR, None)

@@ -1,0 +1,64 @@
+"""InitProducerId: an identity for a producer whose records are to be written once.
+
+Key
+    22
+
+Versions
+    0-5
+
+Behaviour
+    - Without a transactional id: a fresh producer id with epoch 0. Ids come in blocks from the controller, so no two
+      brokers and no two lives of a broker give the same.
+    - Half of a producer id and epoch (one of them -1) is INVALID_REQUEST.
+
+Version notes
+    - Version 3 and later may name the id and epoch that the producer had; without a transactional id they are ignored,
+      as in Kafka.
+    - Version 6 (two-phase commit, KIP-939) is marked unstable in Kafka and is not served there either.
+
+Not done
+    - Transactions: with a transactional id the answer is COORDINATOR_NOT_AVAILABLE, what a broker says whose
+      transaction coordinator does not run; an empty one is INVALID_REQUEST.
+    - Throttling: throttle_time_ms is always 0.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.handlers.errors import ApiError
+from pybroker.handlers.registry import handles
+from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.errors import WireError
+
+
+def _failed(_request: InitProducerIdRequest, error: WireError) -> InitProducerIdResponse:
+    return InitProducerIdResponse(error_code=error.code, producer_id=-1, producer_epoch=-1)
+
+
+@handles(InitProducerIdRequest, failed=_failed, max_version=5)
+def init_producer_id(
+    request: InitProducerIdRequest, context: RequestContext
+) -> InitProducerIdResponse | Awaitable[InitProducerIdResponse]:
+    """Give out the next id, at once unless a new block must come from the controller first."""
+    if (request.producer_id == -1) != (request.producer_epoch == -1):
+        raise ApiError(ErrorCode.INVALID_REQUEST)
+    if request.transactional_id == "":
+        raise ApiError(ErrorCode.INVALID_REQUEST)
+    if request.transactional_id is not None:
+        raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    producer_id = context.services.producer_ids.take()
+    if producer_id is not None:
+        return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
+    return _after_new_block(context)
+
+
+async def _after_new_block(context: RequestContext) -> InitProducerIdResponse:
+    producer_id = await context.services.producer_ids.take_after_refill()
+    return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)

@@ -1,0 +1,167 @@
+"""ListOffsets: the offset of a time, or of an end of a partition.
+
+Key
+    2
+
+Versions
+    1-11
+
+Behaviour
+    - A time: the first record at or after it that the client may read; none is offset -1 and timestamp -1.
+    - -1 latest: the high watermark, for read_committed the last stable offset. -2 earliest. -3 the record with the
+      largest timestamp. -4 earliest local, which is the earliest. -5 latest tiered and -6 earliest pending upload: -1.
+    - Offsets never go backwards while this broker leads.
+    - UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH per partition; a
+      partition that the request has twice is INVALID_REQUEST.
+
+Version notes
+    - -3 from version 7, -4 from 8, -5 from 9 and -6 from 11 on; earlier, and for other negative times,
+      UNSUPPORTED_VERSION per partition.
+    - Isolation level from version 2, leader epochs from version 4 on.
+
+Not done
+    - Replicas asking (replica_id >= 0), as there is no replication yet: they are answered like clients.
+    - Rights, throttling; timeout_ms (version 10) has nothing to wait for without tiered storage.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple
+
+from pybroker.handlers.errors import ApiError, WireError, wire_error
+from pybroker.handlers.registry import handles
+from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+
+if TYPE_CHECKING:
+    from pybroker.handlers.context import RequestContext
+    from pybroker.storage.native import Partition
+
+LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
+_FIRST_VERSION = {
+    LATEST: 1,
+    EARLIEST: 1,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
+_READ_COMMITTED = 1
+
+
+class _Found(NamedTuple):
+    timestamp: int
+    offset: int
+    leader_epoch: int
+
+
+_NOTHING = _Found(-1, -1, -1)
+
+
+def _failed(request: ListOffsetsRequest, error: WireError) -> ListOffsetsResponse:
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsTopicResponse(
+                name=topic.name,
+                partitions=[
+                    ListOffsetsPartitionResponse(partition_index=partition.partition_index, error_code=error.code)
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+@handles(ListOffsetsRequest, failed=_failed)
+def list_offsets(request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsResponse:
+    """Look each partition up by itself."""
+    times = Counter((topic.name, asked.partition_index) for topic in request.topics for asked in topic.partitions)
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsTopicResponse(
+                name=topic.name,
+                partitions=[
+                    _answer(topic.name, asked, times[topic.name, asked.partition_index], request, context)
+                    for asked in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _answer(
+    topic: str, asked: ListOffsetsPartition, times: int, request: ListOffsetsRequest, context: RequestContext
+) -> ListOffsetsPartitionResponse:
+    try:
+        if times > 1:
+            raise ApiError(ErrorCode.INVALID_REQUEST)
+        _check_time(asked.timestamp, context.version)
+        partition = _leading(topic, asked, context)
+        committed = context.version >= 2 and request.isolation_level == _READ_COMMITTED
+        end = partition.last_stable_offset if committed else partition.high_watermark
+        found = _look_up(partition, asked.timestamp, end)
+    except (ApiError, OSError) as error:
+        return ListOffsetsPartitionResponse(partition_index=asked.partition_index, error_code=wire_error(error).code)
+    return ListOffsetsPartitionResponse(
+        partition_index=asked.partition_index,
+        timestamp=found.timestamp,
+        offset=found.offset,
+        leader_epoch=found.leader_epoch if context.version >= 4 else -1,
+    )
+
+
+def _check_time(timestamp: int, version: int) -> None:
+    first = 0 if timestamp >= 0 else _FIRST_VERSION.get(timestamp)
+    if first is None or version < first:
+        raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
+
+
+def _leading(topic: str, asked: ListOffsetsPartition, context: RequestContext) -> Partition:
+    """Return the open partition if this broker leads it at the epoch that the client knows; raises ApiError."""
+    described = context.image.topics.by_name.get(topic)
+    known = None if described is None else described.partitions.get(asked.partition_index)
+    if known is None:
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if known.leader != context.services.config.node_id:
+        raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    partition = context.services.partitions.get(topic, asked.partition_index)
+    if partition is None:
+        raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    if asked.current_leader_epoch >= 0:
+        if asked.current_leader_epoch < known.leader_epoch:
+            raise ApiError(ErrorCode.FENCED_LEADER_EPOCH)
+        if asked.current_leader_epoch > known.leader_epoch:
+            raise ApiError(ErrorCode.UNKNOWN_LEADER_EPOCH)
+    return partition
+
+
+def _look_up(partition: Partition, timestamp: int, end: int) -> _Found:
+    """Return what the partition has for a time; nothing at or above `end` is told."""
+    if timestamp == LATEST:
+        return _Found(-1, end, partition.leader_epoch)
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        return _earliest(partition)
+    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        return _NOTHING
+    found = partition.max_timestamp() if timestamp == MAX_TIMESTAMP else partition.find_timestamp(timestamp)
+    if found is None or found[1] >= end:
+        return _NOTHING
+    return _Found(*found)
+
+
+def _earliest(partition: Partition) -> _Found:
+    # The epoch is told where it is known without a search: an empty log, or one that has seen one epoch only.
+    start = partition.log_start_offset
+    epoch, epoch_end = partition.end_offset_for_epoch(0)
+    if epoch == -1 or epoch_end <= start:
+        epoch = -1 if start < partition.log_end_offset else partition.leader_epoch
+    return _Found(-1, start, epoch)

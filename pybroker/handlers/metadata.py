@@ -1,0 +1,180 @@
+"""Metadata: the brokers, and where the partitions of topics are.
+
+Key
+    3
+
+Versions
+    0-13
+
+Behaviour
+    - No list of topics is all topics; an empty list is none (all in version 0).
+    - A topic by id that is unknown is UNKNOWN_TOPIC_ID; by name UNKNOWN_TOPIC_OR_PARTITION, or INVALID_TOPIC_EXCEPTION
+      where no topic can have the name.
+    - An unknown topic by name is created when both the client and auto.create.topics.enable allow it, and the answer
+      already describes it.
+    - A partition without a leader is LEADER_NOT_AVAILABLE; its other fields are filled in.
+    - When no address is advertised, a client is told the address that it dialled.
+
+Version notes
+    - Versions 0-3 cannot forbid creation: asking is allowing.
+    - Version 8-10 can ask for the cluster's authorized operations, 8 and later for the topics'.
+    - Topics by id: 12 and later. In 10 and 11 an id is INVALID_REQUEST.
+
+Not done
+    - Rights: every topic is visible, and authorized operations name all of them.
+    - Throttling: throttle_time_ms is always 0.
+    - Rebootstrap (version 13's top-level error) is never asked for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.handlers.errors import ApiError
+from pybroker.handlers.registry import handles
+from pybroker.handlers.topic_metadata import INTERNAL_TOPICS, broker_addresses, invalid_name_reason
+from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.messages.create_topics import CreatableTopic
+from pybroker.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from pybroker.protocol.schema import ZERO_UUID
+from pybroker.security.operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Mapping
+
+    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.errors import WireError
+    from pybroker.metadata.image import MetadataImage, TopicImage
+
+
+def _failed(request: MetadataRequest, error: WireError) -> MetadataResponse:
+    return MetadataResponse(
+        error_code=error.code,
+        topics=[
+            MetadataResponseTopic(name=topic.name, topic_id=topic.topic_id, error_code=error.code)
+            for topic in request.topics or ()
+        ],
+    )
+
+
+@handles(MetadataRequest, failed=_failed)
+def metadata(request: MetadataRequest, context: RequestContext) -> MetadataResponse | Awaitable[MetadataResponse]:
+    """Describe brokers and topics, creating topics where that is asked for."""
+    _check(request, context.version)
+    if request.topics is not None and _may_create(request, context):
+        missing = [name for name in _names(request.topics) if name not in context.image.topics.by_name]
+        creatable = [name for name in missing if invalid_name_reason(name) is None]
+        if creatable:
+            return _create_and_describe(request, context, creatable)
+    return _build_response(request, context, context.image, {})
+
+
+def _check(request: MetadataRequest, version: int) -> None:
+    if version >= 12 or request.topics is None:
+        return
+    for topic in request.topics:
+        if topic.name is None:
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"Topic name can not be null for version {version}")
+        if topic.topic_id != ZERO_UUID:
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"Topic IDs are not supported in requests for version {version}")
+
+
+def _may_create(request: MetadataRequest, context: RequestContext) -> bool:
+    allowed = context.version < 4 or request.allow_auto_topic_creation
+    return allowed and context.services.config.auto_create_topics_enable
+
+
+def _names(topics: list[MetadataRequestTopic]) -> dict[str, None]:
+    return dict.fromkeys(topic.name for topic in topics if topic.name is not None and topic.topic_id == ZERO_UUID)
+
+
+def _with_defaults(name: str) -> CreatableTopic:
+    return CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)
+
+
+async def _create_and_describe(request: MetadataRequest, context: RequestContext, names: list[str]) -> MetadataResponse:
+    services = context.services
+    results = await services.controller.create_topics([_with_defaults(name) for name in names])
+    image = services.image()
+    await services.publisher.published(image.offset)
+    # Another request may have created the topic meanwhile, which is as good.
+    errors = {
+        result.name: result.error_code
+        for result in results
+        if result.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
+    }
+    return _build_response(request, context, image, errors)
+
+
+def _build_response(
+    request: MetadataRequest, context: RequestContext, image: MetadataImage, errors: Mapping[str, ErrorCode]
+) -> MetadataResponse:
+    version = context.version
+    asks_topic_operations = version >= 8 and request.include_topic_authorized_operations
+    operations = TOPIC_OPERATIONS if asks_topic_operations else NOT_ASKED
+    if request.topics is None or (version == 0 and not request.topics):
+        topics = [_describe(topic, operations) for topic in image.topics.by_name.values()]
+    else:
+        topics = [_find(topic, image, errors, operations) for topic in _once(request.topics)]
+    return MetadataResponse(
+        brokers=[
+            MetadataResponseBroker(node_id=broker.node_id, host=broker.host, port=broker.port, rack=broker.rack)
+            for broker in broker_addresses(context)
+        ],
+        cluster_id=context.services.cluster_id,
+        controller_id=context.services.config.node_id,
+        topics=topics,
+        cluster_authorized_operations=(
+            CLUSTER_OPERATIONS if 8 <= version <= 10 and request.include_cluster_authorized_operations else NOT_ASKED
+        ),
+    )
+
+
+def _once(topics: list[MetadataRequestTopic]) -> list[MetadataRequestTopic]:
+    return list({(topic.topic_id, topic.name): topic for topic in topics}.values())
+
+
+def _find(
+    asked: MetadataRequestTopic, image: MetadataImage, errors: Mapping[str, ErrorCode], operations: int
+) -> MetadataResponseTopic:
+    if asked.topic_id != ZERO_UUID:
+        found = image.topics.by_id.get(asked.topic_id)
+        if found is not None:
+            return _describe(found, operations)
+        return MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, topic_id=asked.topic_id, name=None)
+    name = asked.name or ""
+    found = image.topics.by_name.get(name)
+    if found is not None:
+        return _describe(found, operations)
+    if invalid_name_reason(name) is not None:
+        code = ErrorCode.INVALID_TOPIC_EXCEPTION
+    else:
+        code = errors.get(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    return MetadataResponseTopic(error_code=code, name=name, is_internal=name in INTERNAL_TOPICS)
+
+
+def _describe(topic: TopicImage, operations: int) -> MetadataResponseTopic:
+    return MetadataResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.name in INTERNAL_TOPICS,
+        partitions=[
+            MetadataResponsePartition(
+                error_code=ErrorCode.NONE if partition.leader >= 0 else ErrorCode.LEADER_NOT_AVAILABLE,
+                partition_index=index,
+                leader_id=partition.leader,
+                leader_epoch=partition.leader_epoch,
+                replica_nodes=list(partition.replicas),
+                isr_nodes=list(partition.isr),
+            )
+            for index, partition in topic.partitions.items()
+        ],
+        topic_authorized_operations=operations,
+    )

@@ -1,0 +1,134 @@
+"""Registration of APIs: a handler declares its messages and versions where it is defined.
+
+Owns the table that dispatch, ApiVersions, metric labels and the documentation are derived from. Must not know any
+particular API.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import pybroker.handlers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.errors import WireError
+    from pybroker.protocol.schema import Message
+
+H = TypeVar("H", bound="Callable[[Any, RequestContext], Any]")
+
+# Modules of this package that are no API. Every other module registers exactly one.
+SUPPORT = frozenset({"config_entries", "context", "errors", "registry", "topic_metadata"})
+
+
+class RegisteredApi(NamedTuple):
+    """One API that this broker answers, whether here or in the data plane."""
+
+    key: int
+    name: str
+    min_version: int
+    max_version: int
+    advertised_min: int  # what ApiVersions reports; differs from min_version for Produce only (KAFKA-18659)
+    request_type: type[Message]
+    handle: Callable[[Any, RequestContext], Any]
+    answer_failure: Callable[[Any, WireError], Any]
+    answer_unsupported: Callable[[RequestContext], bytes] | None
+    in_data_plane: bool
+
+    def failed(self, request: Any, _context: RequestContext, error: Exception) -> Any:
+        """Return the response that tells the client of an exception."""
+        from pybroker.handlers.errors import wire_error  # errors know more packages than a registration needs
+
+        return self.answer_failure(request, wire_error(error))
+
+    def unsupported(self, context: RequestContext) -> bytes | None:
+        """Return the answer to a version outside the range, None to close the connection."""
+        return None if self.answer_unsupported is None else self.answer_unsupported(context)
+
+
+_apis: dict[int, RegisteredApi] = {}
+
+
+def handles(
+    request_type: type[Message],
+    *,
+    failed: Callable[[Any, WireError], Any],
+    unsupported: Callable[[RequestContext], bytes] | None = None,
+    max_version: int | None = None,
+) -> Callable[[H], H]:
+    """Register the decorated function as the handler of `request_type`, in all versions that the message declares.
+
+    `max_version` leaves out later ones, which Kafka has marked unstable.
+
+    The function takes (request, context) and returns the response, ready-made bytes, or an awaitable of either.
+    `failed` builds the response that carries a wire error in every place where the API has room for one.
+    """
+
+    def register(handle: H) -> H:
+        declared = request_type.__message__.versions
+        _register(
+            RegisteredApi(
+                key=request_type.__message__.api_key,
+                name=_name(request_type),
+                min_version=declared.first,
+                max_version=declared.last if max_version is None else max_version,
+                advertised_min=declared.first,
+                request_type=request_type,
+                handle=handle,
+                answer_failure=failed,
+                answer_unsupported=unsupported,
+                in_data_plane=False,
+            )
+        )
+        return handle
+
+    return register
+
+
+def answered_in_data_plane(request_type: type[Message], *, advertised_min: int | None = None) -> None:
+    """Register an API whose requests never come up here, so that clients are told of it."""
+
+    def unreachable(_request: Any, _context: Any) -> Any:
+        raise AssertionError(f"{request_type.__name__} is answered in the data plane")
+
+    declared = request_type.__message__.versions
+    _register(
+        RegisteredApi(
+            key=request_type.__message__.api_key,
+            name=_name(request_type),
+            min_version=declared.first,
+            max_version=declared.last,
+            advertised_min=declared.first if advertised_min is None else advertised_min,
+            request_type=request_type,
+            handle=unreachable,
+            answer_failure=unreachable,
+            answer_unsupported=None,
+            in_data_plane=True,
+        )
+    )
+
+
+def _name(request_type: type[Message]) -> str:
+    return request_type.__name__.removesuffix("Request")
+
+
+def _register(api: RegisteredApi) -> None:
+    if api.key in _apis:
+        raise AssertionError(f"API key {api.key} is registered twice")
+    _apis[api.key] = api
+
+
+def handler_modules() -> list[str]:
+    """Return the names of the modules that define an API."""
+    return sorted(info.name for info in pkgutil.iter_modules(pybroker.handlers.__path__) if info.name not in SUPPORT)
+
+
+def registered_apis() -> Mapping[int, RegisteredApi]:
+    """Import every handler and return the APIs by key."""
+    for name in handler_modules():
+        import_module(f"pybroker.handlers.{name}")
+    return _apis

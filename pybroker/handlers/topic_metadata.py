@@ -1,0 +1,55 @@
+"""Brokers, topics and partitions of the image in the shapes that Metadata and DescribeCluster answer with.
+
+Owns which address of a broker a client is told: the one registered for the listener it came by or, for this broker
+when nothing is advertised, the one it dialled. Must not create anything.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pybroker.handlers.context import RequestContext
+
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+MAX_NAME_LENGTH = 249
+_LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
+
+
+class BrokerAddress(NamedTuple):
+    """One broker as a client sees it."""
+
+    node_id: int
+    host: str
+    port: int
+    rack: str | None
+    fenced: bool
+
+
+def broker_addresses(context: RequestContext, *, fenced: bool = False) -> Iterator[BrokerAddress]:
+    """Yield the brokers that can be reached by the listener that the request came by, fenced ones only on demand."""
+    services, origin = context.services, context.origin
+    for broker in context.image.cluster.brokers.values():
+        if broker.fenced and not fenced:
+            continue
+        address = broker.listeners.get(origin.listener)
+        if broker.id == services.config.node_id:
+            address = services.advertised.get(origin.listener, (origin.local_host, origin.local_port))
+        if address is not None:
+            yield BrokerAddress(broker.id, address[0], address[1], broker.rack, broker.fenced)
+
+
+def invalid_name_reason(name: str) -> str | None:
+    """Return why a topic cannot have this name, None when it can."""
+    if not name:
+        return "the empty string is not allowed"
+    if name in (".", ".."):
+        return f"'{name}' is not allowed"
+    if len(name) > MAX_NAME_LENGTH:
+        return f"the length of '{name}' is longer than the max allowed length {MAX_NAME_LENGTH}"
+    if not _LEGAL_NAME.fullmatch(name):
+        return f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
+    return None
