@@ -1,0 +1,224 @@
+//! The v2 batch header: 61 bytes, of which the checksum covers what follows it (KIP-98; Kafka's `DefaultRecordBatch`).
+
+use super::{Compression, RecordError, crc32c};
+
+/// Bytes of a batch header, base offset to record count.
+pub const HEADER_LEN: usize = 61;
+/// Bytes before what `batch_length` counts: base offset and the length itself.
+pub const LOG_OVERHEAD: usize = 12;
+/// Where the part begins that the checksum covers: the attributes.
+const CRC_COVERS: usize = 21;
+
+const COMPRESSION_MASK: i16 = 0x07;
+const TIMESTAMP_TYPE_MASK: i16 = 0x08;
+const TRANSACTIONAL_MASK: i16 = 0x10;
+const CONTROL_MASK: i16 = 0x20;
+const DELETE_HORIZON_MASK: i16 = 0x40;
+
+/// Whose clock a batch's timestamps are of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimestampType {
+    /// The producer's.
+    CreateTime,
+    /// The broker's, at append.
+    LogAppendTime,
+}
+
+/// The header of a v2 batch, all fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "Kafka's field names")]
+pub struct BatchHeader {
+    pub base_offset: i64,
+    pub batch_length: i32,
+    pub partition_leader_epoch: i32,
+    pub magic: i8,
+    pub crc: u32,
+    pub attributes: i16,
+    pub last_offset_delta: i32,
+    pub base_timestamp: i64,
+    pub max_timestamp: i64,
+    pub producer_id: i64,
+    pub producer_epoch: i16,
+    pub base_sequence: i32,
+    pub record_count: i32,
+}
+
+fn field<const N: usize>(header: &[u8; HEADER_LEN], at: usize) -> [u8; N] {
+    let mut bytes = [0; N];
+    bytes.copy_from_slice(&header[at..at + N]);
+    bytes
+}
+
+impl BatchHeader {
+    /// Reads the header at the front of `bytes`; checks magic and length, not the checksum.
+    ///
+    /// # Errors
+    /// [`RecordError::Truncated`] below 61 bytes, [`RecordError::Magic`], [`RecordError::BatchLength`].
+    #[inline]
+    pub fn parse(bytes: &[u8]) -> Result<Self, RecordError> {
+        let header: &[u8; HEADER_LEN] = bytes.first_chunk().ok_or(RecordError::Truncated {
+            what: "a batch header",
+            wanted: HEADER_LEN,
+            left: bytes.len(),
+        })?;
+        let magic = header[16] as i8;
+        if magic != 2 {
+            return Err(RecordError::Magic(magic));
+        }
+        let batch_length = i32::from_be_bytes(field(header, 8));
+        if batch_length < (HEADER_LEN - LOG_OVERHEAD) as i32 {
+            return Err(RecordError::BatchLength(batch_length));
+        }
+        Ok(Self {
+            base_offset: i64::from_be_bytes(field(header, 0)),
+            batch_length,
+            partition_leader_epoch: i32::from_be_bytes(field(header, 12)),
+            magic,
+            crc: u32::from_be_bytes(field(header, 17)),
+            attributes: i16::from_be_bytes(field(header, 21)),
+            last_offset_delta: i32::from_be_bytes(field(header, 23)),
+            base_timestamp: i64::from_be_bytes(field(header, 27)),
+            max_timestamp: i64::from_be_bytes(field(header, 35)),
+            producer_id: i64::from_be_bytes(field(header, 43)),
+            producer_epoch: i16::from_be_bytes(field(header, 51)),
+            base_sequence: i32::from_be_bytes(field(header, 53)),
+            record_count: i32::from_be_bytes(field(header, 57)),
+        })
+    }
+
+    /// Writes the header over the front of `bytes`, which has at least 61.
+    pub fn write(&self, bytes: &mut [u8]) {
+        bytes[0..8].copy_from_slice(&self.base_offset.to_be_bytes());
+        bytes[8..12].copy_from_slice(&self.batch_length.to_be_bytes());
+        bytes[12..16].copy_from_slice(&self.partition_leader_epoch.to_be_bytes());
+        bytes[16] = self.magic as u8;
+        bytes[17..21].copy_from_slice(&self.crc.to_be_bytes());
+        bytes[21..23].copy_from_slice(&self.attributes.to_be_bytes());
+        bytes[23..27].copy_from_slice(&self.last_offset_delta.to_be_bytes());
+        bytes[27..35].copy_from_slice(&self.base_timestamp.to_be_bytes());
+        bytes[35..43].copy_from_slice(&self.max_timestamp.to_be_bytes());
+        bytes[43..51].copy_from_slice(&self.producer_id.to_be_bytes());
+        bytes[51..53].copy_from_slice(&self.producer_epoch.to_be_bytes());
+        bytes[53..57].copy_from_slice(&self.base_sequence.to_be_bytes());
+        bytes[57..61].copy_from_slice(&self.record_count.to_be_bytes());
+    }
+
+    /// Bytes of the whole batch.
+    pub fn size(&self) -> usize {
+        LOG_OVERHEAD + self.batch_length as usize
+    }
+
+    /// The offset of the last record.
+    pub fn last_offset(&self) -> i64 {
+        self.base_offset + i64::from(self.last_offset_delta)
+    }
+
+    /// The offset after the last record.
+    pub fn next_offset(&self) -> i64 {
+        self.last_offset() + 1
+    }
+
+    /// The sequence number of the last record; after `i32::MAX` comes 0.
+    pub fn last_sequence(&self) -> i32 {
+        if self.base_sequence < 0 {
+            return self.base_sequence;
+        }
+        ((i64::from(self.base_sequence) + i64::from(self.last_offset_delta)) & i64::from(i32::MAX)) as i32
+    }
+
+    /// The codec of the records.
+    pub fn compression(&self) -> Result<Compression, RecordError> {
+        Compression::from_code((self.attributes & COMPRESSION_MASK) as i8)
+    }
+
+    /// Whose clock the timestamps are of.
+    pub fn timestamp_type(&self) -> TimestampType {
+        if self.attributes & TIMESTAMP_TYPE_MASK == 0 {
+            TimestampType::CreateTime
+        } else {
+            TimestampType::LogAppendTime
+        }
+    }
+
+    /// Whether the batch is part of a transaction.
+    pub fn is_transactional(&self) -> bool {
+        self.attributes & TRANSACTIONAL_MASK != 0
+    }
+
+    /// Whether the batch holds control records.
+    pub fn is_control(&self) -> bool {
+        self.attributes & CONTROL_MASK != 0
+    }
+
+    /// Whether the base timestamp is the delete horizon of the tombstones in it.
+    pub fn has_delete_horizon(&self) -> bool {
+        self.attributes & DELETE_HORIZON_MASK != 0
+    }
+
+    /// Whether an idempotent producer sent it.
+    pub fn has_producer_id(&self) -> bool {
+        self.producer_id >= 0
+    }
+}
+
+/// The checksum that a whole batch should carry.
+pub fn batch_crc(batch: &[u8]) -> u32 {
+    crc32c(&batch[CRC_COVERS..])
+}
+
+/// Writes the checksum of a whole batch into it.
+pub fn seal(batch: &mut [u8]) {
+    let crc = batch_crc(batch);
+    batch[17..21].copy_from_slice(&crc.to_be_bytes());
+}
+
+/// Sets the base offset, which the checksum does not cover.
+pub fn set_base_offset(batch: &mut [u8], base_offset: i64) {
+    batch[0..8].copy_from_slice(&base_offset.to_be_bytes());
+}
+
+/// Sets the leader epoch, which the checksum does not cover.
+pub fn set_partition_leader_epoch(batch: &mut [u8], epoch: i32) {
+    batch[12..16].copy_from_slice(&epoch.to_be_bytes());
+}
+
+/// Stamps the broker's time on a batch: type bit and largest timestamp; the checksum is computed again.
+pub fn set_log_append_time(batch: &mut [u8], timestamp: i64) {
+    let attributes = i16::from_be_bytes([batch[21], batch[22]]) | TIMESTAMP_TYPE_MASK;
+    batch[21..23].copy_from_slice(&attributes.to_be_bytes());
+    batch[35..43].copy_from_slice(&timestamp.to_be_bytes());
+    seal(batch);
+}
+
+/// Iterates over concatenated v2 batches. Ends after the first error.
+#[derive(Clone, Debug)]
+pub struct Batches<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Batches<'a> {
+    /// The batches in `bytes`.
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes }
+    }
+}
+
+impl<'a> Iterator for Batches<'a> {
+    type Item = Result<(BatchHeader, &'a [u8]), RecordError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let split = BatchHeader::parse(self.rest).and_then(|header| {
+            let (wanted, left) = (header.size(), self.rest.len());
+            let batch = self.rest.get(..wanted).ok_or(RecordError::Truncated { what: "a batch", wanted, left })?;
+            Ok((header, batch))
+        });
+        self.rest = match &split {
+            Ok((header, _)) => &self.rest[header.size()..],
+            Err(_) => &[],
+        };
+        Some(split)
+    }
+}

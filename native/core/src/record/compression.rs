@@ -1,0 +1,159 @@
+//! The codecs of record batches, by well-kept crates, in the framings that Kafka's clients write and read.
+
+use std::io::{Read, Write};
+use std::str::FromStr;
+
+use super::RecordError;
+use super::xerial;
+
+/// A codec, by its number in a batch's attributes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Compression {
+    /// Records as they are.
+    None = 0,
+    /// gzip (RFC 1952).
+    Gzip = 1,
+    /// Snappy, in xerial's framing or bare.
+    Snappy = 2,
+    /// LZ4 frames.
+    Lz4 = 3,
+    /// Zstandard (RFC 8878).
+    Zstd = 4,
+}
+
+impl Compression {
+    /// The codec of a number.
+    pub fn from_code(code: i8) -> Result<Self, RecordError> {
+        match code {
+            0 => Ok(Self::None),
+            1 => Ok(Self::Gzip),
+            2 => Ok(Self::Snappy),
+            3 => Ok(Self::Lz4),
+            4 => Ok(Self::Zstd),
+            other => Err(RecordError::Codec(other)),
+        }
+    }
+
+    fn failed(self, error: impl std::fmt::Display) -> RecordError {
+        RecordError::Compressed { codec: self, reason: error.to_string() }
+    }
+}
+
+impl FromStr for Compression {
+    type Err = String;
+
+    /// Kafka's name of a codec: none, gzip, snappy, lz4, zstd.
+    fn from_str(name: &str) -> Result<Self, String> {
+        match name {
+            "none" => Ok(Self::None),
+            "gzip" => Ok(Self::Gzip),
+            "snappy" => Ok(Self::Snappy),
+            "lz4" => Ok(Self::Lz4),
+            "zstd" => Ok(Self::Zstd),
+            other => Err(format!("compression {other:?}; known are none, gzip, snappy, lz4 and zstd")),
+        }
+    }
+}
+
+/// Appends `source`, compressed, to `out`. `level` is gzip's 1 to 9 or zstd's; `None` is the codec's own default; the
+/// other codecs have none.
+pub fn compress(codec: Compression, level: Option<i32>, source: &[u8], out: &mut Vec<u8>) -> Result<(), RecordError> {
+    let failed = |error: std::io::Error| codec.failed(error);
+    match codec {
+        Compression::None => out.extend_from_slice(source),
+        Compression::Gzip => {
+            let level = level
+                .map_or_else(flate2::Compression::default, |level| flate2::Compression::new(level.clamp(0, 9) as u32));
+            let mut encoder = flate2::write::GzEncoder::new(out, level);
+            encoder.write_all(source).and_then(|()| encoder.finish().map(drop)).map_err(failed)?;
+        }
+        Compression::Snappy => xerial::compress(source, out).map_err(|error| codec.failed(error))?,
+        Compression::Lz4 => {
+            let info = lz4_flex::frame::FrameInfo::new()
+                .block_size(lz4_flex::frame::BlockSize::Max64KB)
+                .block_mode(lz4_flex::frame::BlockMode::Independent);
+            let mut encoder = lz4_flex::frame::FrameEncoder::with_frame_info(info, out);
+            encoder.write_all(source).map_err(failed)?;
+            encoder.finish().map_err(|error| codec.failed(error))?;
+        }
+        Compression::Zstd => {
+            let level = level.unwrap_or(zstd::DEFAULT_COMPRESSION_LEVEL);
+            zstd::stream::copy_encode(source, out, level).map_err(failed)?;
+        }
+    }
+    Ok(())
+}
+
+/// Appends `source`, unfolded, to `out`, at most `max` bytes of it.
+///
+/// # Errors
+/// Bytes that do not unfold, or unfold to more than `max`.
+pub fn decompress(codec: Compression, source: &[u8], max: usize, out: &mut Vec<u8>) -> Result<(), RecordError> {
+    match codec {
+        Compression::None if source.len() > max => Err(RecordError::TooLarge { codec, limit: max }),
+        Compression::None => {
+            out.extend_from_slice(source);
+            Ok(())
+        }
+        Compression::Gzip => read_all(codec, flate2::read::MultiGzDecoder::new(source), max, out),
+        Compression::Snappy => xerial::decompress(source, max, out),
+        Compression::Lz4 => read_all(codec, lz4_flex::frame::FrameDecoder::new(source), max, out),
+        Compression::Zstd => {
+            let decoder = zstd::stream::read::Decoder::with_buffer(source).map_err(|error| codec.failed(error))?;
+            read_all(codec, decoder, max, out)
+        }
+    }
+}
+
+fn read_all(codec: Compression, reader: impl Read, max: usize, out: &mut Vec<u8>) -> Result<(), RecordError> {
+    let before = out.len();
+    // One byte more than is allowed tells a full buffer from an overflowing one.
+    reader.take(max as u64 + 1).read_to_end(out).map_err(|error| codec.failed(error))?;
+    if out.len() - before > max {
+        out.truncate(before);
+        return Err(RecordError::TooLarge { codec, limit: max });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const ALL: [Compression; 5] =
+        [Compression::None, Compression::Gzip, Compression::Snappy, Compression::Lz4, Compression::Zstd];
+
+    #[test]
+    fn a_bomb_is_refused() {
+        let zeros = vec![0; 1 << 20];
+        for codec in ALL {
+            let (mut packed, mut out) = (Vec::new(), Vec::new());
+            compress(codec, None, &zeros, &mut packed).unwrap();
+            let refused = decompress(codec, &packed, 1000, &mut out);
+            assert_eq!(refused, Err(RecordError::TooLarge { codec, limit: 1000 }));
+            assert!(out.is_empty());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_codec_gives_the_bytes_back(source: Vec<u8>, repeat in 1_usize..2000) {
+            let source = source.repeat(repeat);
+            for codec in ALL {
+                let (mut packed, mut out) = (Vec::new(), Vec::new());
+                compress(codec, None, &source, &mut packed).unwrap();
+                decompress(codec, &packed, source.len(), &mut out).unwrap();
+                prop_assert_eq!(&out, &source);
+            }
+        }
+
+        #[test]
+        fn arbitrary_bytes_never_panic(source: Vec<u8>) {
+            for codec in ALL {
+                let _ = decompress(codec, &source, 1 << 16, &mut Vec::new());
+            }
+        }
+    }
+}

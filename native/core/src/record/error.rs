@@ -1,0 +1,108 @@
+//! What is wrong with record bytes, by meaning.
+
+use super::Compression;
+
+/// Bytes that are not what their format says.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RecordError {
+    /// The bytes end before the structure does.
+    #[error("{what} needs {wanted} bytes and has {left}")]
+    Truncated {
+        /// What was read.
+        what: &'static str,
+        /// Bytes that it needs.
+        wanted: usize,
+        /// Bytes there are.
+        left: usize,
+    },
+    /// A batch of another magic than 2.
+    #[error("magic {0}; only 2 is understood")]
+    Magic(i8),
+    /// A batch length that no batch has.
+    #[error("batch length {0}; a v2 batch has at least 49")]
+    BatchLength(i32),
+    /// A varint that does not end within its type.
+    #[error("a varint without end")]
+    Varint,
+    /// A record whose parts do not fill it, or that runs over the batch.
+    #[error("record {index}: {reason}")]
+    Record {
+        /// Its place in the batch.
+        index: i32,
+        /// What is wrong.
+        reason: &'static str,
+    },
+    /// A codec number that does not exist.
+    #[error("compression codec {0}; known are 0 (none) to 4 (zstd)")]
+    Codec(i8),
+    /// Compressed bytes that do not unfold.
+    #[error("{codec:?}: {reason}")]
+    Compressed {
+        /// The codec.
+        codec: Compression,
+        /// The codec's words.
+        reason: String,
+    },
+    /// Compressed bytes that unfold to more than is allowed.
+    #[error("{codec:?}: unfolds to more than {limit} bytes")]
+    TooLarge {
+        /// The codec.
+        codec: Compression,
+        /// The bound.
+        limit: usize,
+    },
+}
+
+/// Why a producer's batch is refused. Each variant is one error code of Kafka's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidBatch {
+    /// CORRUPT_MESSAGE: the checksum or the frame of the batch is wrong.
+    #[error("{0}")]
+    Corrupt(String),
+    /// MESSAGE_TOO_LARGE.
+    #[error("a batch of {size} bytes; max.message.bytes is {limit}")]
+    TooLarge {
+        /// The batch's size.
+        size: usize,
+        /// The setting.
+        limit: usize,
+    },
+    /// UNSUPPORTED_COMPRESSION_TYPE.
+    #[error("compression codec {0}; known are 0 (none) to 4 (zstd)")]
+    UnsupportedCompression(i8),
+    /// UNSUPPORTED_FOR_MESSAGE_FORMAT.
+    #[error("message format {0}; only 2 is taken")]
+    UnsupportedFormat(i8),
+    /// INVALID_TIMESTAMP: a record's time is too far from the broker's.
+    #[error("record {index} has timestamp {timestamp}; {earliest} to {latest} are allowed")]
+    InvalidTimestamp {
+        /// The record's place in the batch.
+        index: i32,
+        /// Its timestamp, ms.
+        timestamp: i64,
+        /// Earliest allowed, ms.
+        earliest: i64,
+        /// Latest allowed, ms.
+        latest: i64,
+    },
+    /// INVALID_RECORD: a record, or the batch around it, is not what a producer may send.
+    #[error("{reason}")]
+    InvalidRecord {
+        /// The record's place in the batch; `None`: all of it.
+        index: Option<i32>,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+impl InvalidBatch {
+    /// The records that are to blame, with the reason (KIP-467): place in the batch and text.
+    pub fn record_errors(&self) -> Vec<(i32, Option<String>)> {
+        match self {
+            Self::InvalidTimestamp { index, .. } | Self::InvalidRecord { index: Some(index), .. } => {
+                vec![(*index, Some(self.to_string()))]
+            }
+            _ => Vec::new(),
+        }
+    }
+}
