@@ -98,7 +98,7 @@ fn check_records(header: &BatchHeader, section: &[u8], rules: &ValidateRules) ->
     };
     let mut records = Records::new(section, header.record_count);
     let mut index = 0;
-    while let Some(record) = records.next() {
+    for record in records.by_ref() {
         let record = record.map_err(|error| match error {
             RecordError::Record { index, reason } => {
                 InvalidBatch::InvalidRecord { index: Some(index), reason: reason.into() }
