@@ -1,0 +1,171 @@
+"""Requests of the declared protocol to one broker, over asyncio.
+
+Owns one stream, the versions that the broker serves, and the match of answers to requests. Knows no API's meaning; the
+native engine has connections of its own for Produce and Fetch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from typing import Self, TypeVar
+
+from pybroker.client.errors import ConnectionLostError, UnservedApiError
+from pybroker.client.settings import ConnectionSettings
+from pybroker.protocol.codec import decode, encode
+from pybroker.protocol.errors import ErrorCode, ProtocolError
+from pybroker.protocol.header import RequestHeader, flexible, skip_tagged
+from pybroker.protocol.messages import request_class, response_class
+from pybroker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from pybroker.protocol.schema import Message
+
+Response = TypeVar("Response", bound=Message)
+
+_API_VERSIONS = 18
+_LONGEST_RESPONSE = 1 << 30
+
+
+class Connection:
+    """One open connection; requests may be under way together and are answered in their order."""
+
+    def __init__(
+        self, server: str, settings: ConnectionSettings, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        self.server = server
+        self._settings = settings
+        self._reader, self._writer = reader, writer
+        self._correlation_ids = itertools.count(1)
+        self._waiting: asyncio.Queue[tuple[int, asyncio.Future[bytes]]] = asyncio.Queue()
+        self._served: dict[int, tuple[int, int]] = {}
+        self._receiver = asyncio.create_task(self._receive())
+
+    @classmethod
+    async def open(cls, server: str, settings: ConnectionSettings) -> Self:
+        """Connect and ask what the broker serves. Raises ConnectionLostError."""
+        host, _, port = server.rpartition(":")
+        timeout_s = settings.socket_connection_setup_timeout_ms / 1000
+        try:
+            async with asyncio.timeout(timeout_s):
+                reader, writer = await asyncio.open_connection(host.strip("[]"), int(port))
+        except (OSError, TimeoutError, ValueError) as error:
+            raise ConnectionLostError(f"{server}: {error or f'no connection within {timeout_s:.0f} s'}") from None
+        connection = cls(server, settings, reader, writer)
+        try:
+            await connection._learn_versions()
+        except BaseException:
+            await connection.close()
+            raise
+        return connection
+
+    async def ask(self, request: Message, response: type[Response], max_version: int = 32767) -> Response:
+        """Send a request in the highest version both sides speak, and return its answer.
+
+        Raises ConnectionLostError (also when no answer comes within request.timeout.ms) and UnservedApiError.
+        """
+        key = request.__message__.api_key
+        assert key is not None
+        return await self._ask(key, self._choose(key, max_version), request, response)
+
+    def version_of(self, request: Message) -> int:
+        """The version that `ask` would send this request in. Raises UnservedApiError."""
+        key = request.__message__.api_key
+        assert key is not None
+        return self._choose(key, 32767)
+
+    def _choose(self, key: int, max_version: int) -> int:
+        ours = request_class(key).__message__.versions
+        low, high = self._served.get(key, (-1, -1))
+        version = min(ours.last, high, max_version)
+        if version < max(ours.first, low):
+            raise UnservedApiError(
+                f"{self.server} serves API {key} in versions {low}-{high}; "
+                f"this client speaks {ours.first}-{min(ours.last, max_version)}"
+            )
+        return version
+
+    async def _learn_versions(self) -> None:
+        request = ApiVersionsRequest(client_software_name="pybroker", client_software_version="0.1.0")
+        newest = request_class(_API_VERSIONS).__message__.versions.last
+        raw = await self._exchange(_API_VERSIONS, min(3, newest), request)
+        if raw[:2] == ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big"):
+            raw = await self._exchange(_API_VERSIONS, 0, request)
+            answer, _ = decode(ApiVersionsResponse, raw, 0)
+        else:
+            answer, _ = decode(ApiVersionsResponse, raw, min(3, newest))
+        self._served = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
+
+    async def _ask(self, key: int, version: int, request: Message, response: type[Response]) -> Response:
+        raw = await self._exchange(key, version, request)
+        try:
+            start = skip_tagged(raw) if response_class(key).__message__.is_flexible(version) else 0
+            return decode(response, raw, version, start)[0]
+        except ProtocolError as error:
+            raise ConnectionLostError(
+                f"{self.server}: unreadable {response.__name__} version {version}: {error}"
+            ) from error
+
+    async def _exchange(self, key: int, version: int, request: Message) -> bytes:
+        """Send one request; returns the answer after its correlation id."""
+        correlation_id = next(self._correlation_ids)
+        header = RequestHeader(
+            request_api_key=key,
+            request_api_version=version,
+            correlation_id=correlation_id,
+            client_id=self._settings.client_id,
+        )
+        frame = encode(header, 2 if flexible(key, version) else 1) + encode(request, version)
+        answered: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        if self._receiver.done():
+            raise ConnectionLostError(f"{self.server}: the connection is closed")
+        self._waiting.put_nowait((correlation_id, answered))
+        self._writer.write(len(frame).to_bytes(4, "big") + frame)
+        timeout_s = self._settings.request_timeout_ms / 1000
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await answered
+        except TimeoutError:
+            self._receiver.cancel()
+            raise ConnectionLostError(
+                f"{self.server}: no answer within request.timeout.ms={self._settings.request_timeout_ms}"
+            ) from None
+
+    async def _receive(self) -> None:
+        failure = f"{self.server}: the broker closed the connection"
+        try:
+            while True:
+                size = int.from_bytes(await self._reader.readexactly(4), "big", signed=True)
+                if not 4 <= size <= _LONGEST_RESPONSE:
+                    failure = f"{self.server}: a response of {size} bytes"
+                    return
+                frame = await self._reader.readexactly(size)
+                correlation_id, answered = self._waiting.get_nowait()
+                if int.from_bytes(frame[:4], "big", signed=True) != correlation_id:
+                    failure = f"{self.server}: a response to another request than {correlation_id}"
+                    answered.set_exception(ConnectionLostError(failure))
+                    return
+                if not answered.done():
+                    answered.set_result(frame[4:])
+        except (asyncio.IncompleteReadError, asyncio.QueueEmpty):
+            pass
+        except OSError as error:
+            failure = f"{self.server}: {error}"
+        finally:
+            while not self._waiting.empty():
+                _, answered = self._waiting.get_nowait()
+                if not answered.done():
+                    answered.set_exception(ConnectionLostError(failure))
+            self._writer.close()
+
+    @property
+    def usable(self) -> bool:
+        """Whether requests can still be sent."""
+        return not self._receiver.done()
+
+    async def close(self) -> None:
+        """End the connection; requests that are under way fail."""
+        self._receiver.cancel()
+        await asyncio.gather(self._receiver, return_exceptions=True)
+        try:
+            await self._writer.wait_closed()
+        except OSError:
+            return

@@ -1,0 +1,75 @@
+"""What a client can fail with.
+
+    ClientError
+    ├── UnreachableError     no broker answered in time; names the servers and the last failure
+    ├── ConnectionLostError  a connection ended while an answer was awaited; names the server
+    ├── UnservedApiError     the broker serves no version of an API that this client speaks
+    ├── BrokerError          a broker answered with an error code: `.code` is the `ErrorCode`
+    ├── DeliveryError        records were not acknowledged within delivery.timeout.ms
+    ├── BufferFullError      buffer.memory stayed full for max.block.ms
+    ├── RecordError          a record is too large, or a received batch cannot be read
+    ├── SettingError         a setting's value cannot work; also a ValueError
+    └── ClosedError          the producer, fetcher or admin was closed
+
+Every message says which server, topic and value it is about.
+"""
+
+from __future__ import annotations
+
+from pybroker.protocol.errors import ErrorCode
+
+
+class ClientError(Exception):
+    """Base of what this package raises."""
+
+
+class UnreachableError(ClientError):
+    """No broker answered in time."""
+
+
+class ConnectionLostError(ClientError):
+    """A connection ended while an answer was awaited."""
+
+
+class UnservedApiError(ClientError):
+    """No version of an API is spoken by both sides."""
+
+
+class BrokerError(ClientError):
+    """A broker answered with an error code."""
+
+    def __init__(self, text: str, code: int) -> None:
+        super().__init__(text)
+        self.code = _known(code) or ErrorCode.UNKNOWN_SERVER_ERROR
+
+    @classmethod
+    def of(cls, server: str, what: str, code: int, message: str | None) -> BrokerError:
+        """Say which server answered what about which thing."""
+        known = _known(code)
+        name = known.name if known is not None else "an error code not known to this client"
+        meaning = message or (known.message if known is not None else "no text")
+        return cls(f"{what}: {server} answered {name} ({code}): {meaning}", code)
+
+
+def _known(code: int) -> ErrorCode | None:
+    return next((known for known in ErrorCode if known == code), None)
+
+
+class DeliveryError(ClientError):
+    """Records were not acknowledged in time; whether they were written is not known."""
+
+
+class BufferFullError(ClientError):
+    """The producer's memory stayed full."""
+
+
+class RecordError(ClientError):
+    """A record cannot be sent, or a received batch cannot be read."""
+
+
+class SettingError(ClientError, ValueError):
+    """A setting's value cannot work."""
+
+
+class ClosedError(ClientError):
+    """The object was closed."""

@@ -1,0 +1,104 @@
+"""What Admin takes and gives: topics to create, and what a cluster says of itself. Plain values, no behaviour."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    """A topic to create; -1 leaves a number to the broker."""
+
+    name: str
+    partitions: int = -1
+    replication_factor: int = -1
+    configs: Mapping[str, str] = field(default_factory=dict)
+    assignments: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    """Brokers by partition; then the two numbers must be -1."""
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedTopic:
+    """A topic that was created (or would be, with validate_only); -1 and zeros where an old broker does not say."""
+
+    name: str
+    topic_id: bytes
+    partitions: int
+    replication_factor: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionDescription:
+    """One partition as metadata tells it; leader -1 means none."""
+
+    index: int
+    leader: int
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    offline_replicas: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDescription:
+    """One topic as metadata tells it, partitions by index."""
+
+    name: str
+    topic_id: bytes
+    is_internal: bool
+    partitions: tuple[PartitionDescription, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerDescription:
+    """One broker's address."""
+
+    node_id: int
+    host: str
+    port: int
+    rack: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterDescription:
+    """The brokers that are there."""
+
+    cluster_id: str | None
+    controller_id: int
+    brokers: tuple[BrokerDescription, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigEntry:
+    """One setting of a topic or broker. `source` is DescribeConfigs' number (5: a default)."""
+
+    name: str
+    value: str | None
+    read_only: bool
+    source: int
+    is_sensitive: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPartition:
+    """A partition of a topic by name."""
+
+    topic: str
+    partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class ListedOffset:
+    """An answer of ListOffsets: offset -1 where no record is as young as the timestamp asked for."""
+
+    offset: int
+    timestamp_ms: int
+    leader_epoch: int
+
+
+EARLIEST, LATEST, MAX_TIMESTAMP = -2, -1, -3
+"""Special timestamps of `list_offsets`: the first offset, the one after the last, the record with the highest time."""
+
+TOPIC, BROKER = 2, 4
+"""Resource types of `describe_configs`."""
