@@ -1,1 +1,3 @@
-//! sys
+//! System calls that `std` does not offer, each with a portable fallback.
+
+pub mod file;

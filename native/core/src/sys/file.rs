@@ -1,0 +1,128 @@
+//! What the log asks of a file beyond `std`: blocks reserved ahead, data synced, reads and writes at a position.
+//!
+//! Owns the choice between the Linux call and its portable fallback. It must not know what the bytes are.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// Asks for the blocks of `len` bytes from `position` on without changing the file's length.
+///
+/// Returns whether they were reserved; a file system that cannot, or is full, is no error here: the write that follows
+/// tells the truth.
+pub fn reserve_beyond_end(file: &File, position: u64, len: u64) -> bool {
+    #[cfg(target_os = "linux")]
+    {
+        rustix::fs::fallocate(file, rustix::fs::FallocateFlags::KEEP_SIZE, position, len).is_ok()
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = (file, position, len);
+        false
+    }
+}
+
+/// Makes sure that `len` bytes from `position` on have blocks, so that storing to a shared mapping of them cannot fail.
+///
+/// Where the file system has no `fallocate`, zeros are written instead: the range must not hold data.
+///
+/// # Errors
+/// ENOSPC, EDQUOT or whatever the file system says.
+pub fn reserve_within(file: &File, position: u64, len: u64) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    {
+        match rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), position, len) {
+            Ok(()) => return Ok(()),
+            Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    write_zeros(file, position, len)
+}
+
+fn write_zeros(file: &File, mut position: u64, len: u64) -> io::Result<()> {
+    const ZEROS: [u8; 4096] = [0; 4096];
+    let end = position + len;
+    while position < end {
+        let step = (end - position).min(ZEROS.len() as u64);
+        file.write_all_at(&ZEROS[..step as usize], position)?;
+        position += step;
+    }
+    Ok(())
+}
+
+/// Gives back blocks reserved beyond `len`, the file's length.
+///
+/// # Errors
+/// Whatever `ftruncate` says.
+pub fn release_beyond_end(file: &File, len: u64) -> io::Result<()> {
+    file.set_len(len)
+}
+
+/// Waits until the file's data (and the length needed to read it) is on the device.
+///
+/// # Errors
+/// An error means that pages may be lost: it must never be answered by a second try.
+pub fn sync_data(file: &File) -> io::Result<()> {
+    file.sync_data()
+}
+
+/// Makes the names in `directory` durable.
+///
+/// # Errors
+/// Whatever opening or syncing the directory says.
+pub fn sync_directory(directory: &Path) -> io::Result<()> {
+    File::open(directory)?.sync_all()
+}
+
+/// Reads until `buffer` is full or the file ends; returns the bytes read.
+///
+/// # Errors
+/// Whatever `pread` says, interruptions aside.
+pub fn read_full_at(file: &File, buffer: &mut [u8], position: u64) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match file.read_at(&mut buffer[filled..], position + filled as u64) {
+            Ok(0) => break,
+            Ok(n) => filled += n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt;
+
+    use super::*;
+
+    #[test]
+    fn blocks_reserved_beyond_the_end_change_no_length_and_are_given_back() {
+        let file = tempfile::tempfile().unwrap();
+        file.write_all_at(b"abc", 0).unwrap();
+        if !reserve_beyond_end(&file, 0, 1 << 20) {
+            return;
+        }
+        let reserved = file.metadata().unwrap();
+        assert_eq!(reserved.len(), 3);
+        assert!(reserved.blocks() * 512 >= 1 << 20);
+        release_beyond_end(&file, 3).unwrap();
+        assert!(file.metadata().unwrap().blocks() * 512 < 1 << 20);
+    }
+
+    #[test]
+    fn reserving_within_keeps_what_is_outside() {
+        let file = tempfile::tempfile().unwrap();
+        file.write_all_at(b"abc", 0).unwrap();
+        file.set_len(1 << 16).unwrap();
+        reserve_within(&file, 4096, 4096).unwrap();
+        write_zeros(&file, 8192, 5000).unwrap();
+        let mut buffer = [1u8; 8];
+        assert_eq!(read_full_at(&file, &mut buffer, 0).unwrap(), 8);
+        assert_eq!(&buffer, b"abc\0\0\0\0\0");
+        assert_eq!(read_full_at(&file, &mut buffer, (1 << 16) - 3).unwrap(), 3);
+    }
+}
