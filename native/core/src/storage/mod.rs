@@ -1,1 +1,40 @@
-//! storage
+//! The log of one partition: segments, indexes, and what is derived from them.
+//!
+//! Owns the bytes on disk in Kafka's layout: `<20-digit base offset>.log/.index/.timeindex/.snapshot`,
+//! `leader-epoch-checkpoint`, `partition.metadata` and the checkpoint files at the root of a log directory. It must not
+//! know sockets, requests, watermarks or policy: it appends, reads, rolls, truncates, recovers and tells offsets. On a
+//! Produce's way it is the last stop (after [`crate::replica`]); on a Fetch's way it turns an offset into a slice of
+//! a file.
+
+mod append;
+mod batch_scan;
+pub mod checkpoint;
+mod config;
+mod error;
+mod flush;
+mod index_map;
+pub mod leader_epochs;
+mod log;
+pub mod log_dir;
+mod lookup;
+mod offset_index;
+pub mod partition_metadata;
+mod producer_snapshot;
+pub mod producer_state;
+mod read;
+mod rebuild;
+mod recovery;
+mod removal;
+mod roll;
+mod segment;
+mod segment_list;
+mod time_index;
+mod truncation;
+
+pub use append::Appended;
+pub use config::{LogConfig, OpenLog};
+pub use error::{AppendError, LogError, ReadError};
+pub use log::Log;
+pub use lookup::TimestampAndOffset;
+pub use read::FileSlice;
+pub use recovery::Recovered;

@@ -1,0 +1,400 @@
+//! Appending: validate, de-duplicate, place, write once, index, publish.
+//!
+//! Owns the order in which an append happens. Validation needs no lock; under the writer's mutex nothing is changed before
+//! the bytes are in the file, and readers see them only after indexes and producer state have them too.
+
+use std::cell::RefCell;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use super::log::{Log, Tail, View, Writer};
+use super::producer_state::{BatchMetadata, Staged};
+use super::{AppendError, LogConfig, LogError};
+use crate::record::{
+    BatchHeader, Batches, InvalidBatch, RecordError, TimestampType, ValidateRules, batch_crc, set_base_offset,
+    set_log_append_time, set_partition_leader_epoch, validate_batch,
+};
+use crate::sys::file;
+
+/// Below this size a segment gets no blocks ahead: many small partitions shall not hold disk.
+const AHEAD_FROM: u64 = 64 << 10;
+/// Most bytes asked for ahead at once.
+const AHEAD_MOST: u64 = 32 << 20;
+
+/// Where an append went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Appended {
+    /// Offset of the first record.
+    pub first_offset: i64,
+    /// Offset of the last record.
+    pub last_offset: i64,
+    /// The timestamp the broker set, ms; -1 under CreateTime.
+    pub log_append_time: i64,
+    /// First readable offset of the log.
+    pub log_start_offset: i64,
+    /// Bytes written (0 for a duplicate).
+    pub bytes: usize,
+    /// Records appended (0 for a duplicate).
+    pub record_count: usize,
+    /// Largest timestamp among the batches, ms; -1 when none has one.
+    pub max_timestamp: i64,
+    /// The batches were in the log already; the offsets are those of then.
+    pub duplicate: bool,
+    /// The append began a new segment: a flush of the ones before is due.
+    pub rolled: bool,
+}
+
+/// A batch of an append: where it starts in the bytes, and its header (with offsets as soon as they are known).
+#[derive(Clone, Copy)]
+pub(crate) struct Placed {
+    start: usize,
+    pub(crate) header: BatchHeader,
+}
+
+/// What rolling needs to know of an append.
+#[derive(Clone, Copy)]
+pub(crate) struct Incoming {
+    pub(crate) bytes: u64,
+    pub(crate) last_offset: i64,
+    pub(crate) max_timestamp: i64,
+}
+
+impl Log {
+    /// Produce: validates every batch by the log's rules, de-duplicates by producer state, assigns offsets, leader epoch
+    /// and (under LogAppendTime) timestamps in place, and writes all batches at once.
+    ///
+    /// # Errors
+    /// See [`AppendError`]; after an error the log holds what it held before.
+    pub fn append(&self, batches: &mut [u8], leader_epoch: i32, now_ms: i64) -> Result<Appended, AppendError> {
+        let config = self.config.load();
+        if batches.len() as u64 > config.segment_bytes {
+            return Err(AppendError::TooLarge { bytes: batches.len(), limit: config.segment_bytes });
+        }
+        let mut placed = validate(batches, &config, now_ms)?;
+        let log_append_time = match config.timestamp_type {
+            TimestampType::CreateTime => -1,
+            TimestampType::LogAppendTime => now_ms,
+        };
+        let appended = {
+            let mut writer = self.writer.lock();
+            if let Some(original) = placed.iter().find_map(|batch| writer.producers.find_duplicate(&batch.header)) {
+                return Ok(self.duplicate(original, log_append_time));
+            }
+            self.assign(batches, &mut placed, leader_epoch);
+            let staged = stage(&writer, &placed, true)?;
+            self.write(&mut writer, batches, &placed, staged, log_append_time, now_ms)?
+        };
+        self.flush_when_due(&config)?;
+        Ok(appended)
+    }
+
+    /// Appends batches that have their offsets already (replication). They may leave gaps, but not go back.
+    ///
+    /// # Errors
+    /// See [`AppendError`]; after an error the log holds what it held before.
+    pub fn append_as_follower(&self, batches: &[u8], now_ms: i64) -> Result<Appended, AppendError> {
+        let placed = parse(batches, true)?;
+        let appended = {
+            let mut writer = self.writer.lock();
+            let mut expected = self.log_end_offset();
+            for Placed { header, .. } in &placed {
+                if header.base_offset < expected {
+                    return Err(AppendError::UnexpectedOffset { expected, found: header.base_offset });
+                }
+                expected = header.next_offset();
+            }
+            let staged = stage(&writer, &placed, false)?;
+            self.write(&mut writer, batches, &placed, staged, -1, now_ms)?
+        };
+        self.flush_when_due(&self.config.load())?;
+        Ok(appended)
+    }
+
+    /// Appends batches made by this node (coordinators, the quorum): offsets and leader epoch are assigned in place,
+    /// client rules do not apply.
+    ///
+    /// # Errors
+    /// See [`AppendError`]; after an error the log holds what it held before.
+    pub fn append_internal(&self, batches: &mut [u8], leader_epoch: i32, now_ms: i64) -> Result<Appended, AppendError> {
+        let mut placed = parse(batches, false)?;
+        let appended = {
+            let mut writer = self.writer.lock();
+            self.assign(batches, &mut placed, leader_epoch);
+            let staged = stage(&writer, &placed, false)?;
+            self.write(&mut writer, batches, &placed, staged, -1, now_ms)?
+        };
+        self.flush_when_due(&self.config.load())?;
+        Ok(appended)
+    }
+
+    fn duplicate(&self, original: BatchMetadata, log_append_time: i64) -> Appended {
+        Appended {
+            first_offset: original.first_offset(),
+            last_offset: original.last_offset,
+            log_append_time: if log_append_time < 0 { -1 } else { original.timestamp },
+            log_start_offset: self.log_start_offset(),
+            bytes: 0,
+            record_count: 0,
+            max_timestamp: original.timestamp,
+            duplicate: true,
+            rolled: false,
+        }
+    }
+
+    /// Gives the batches the next offsets; the caller holds the writer, so they stay the next ones.
+    fn assign(&self, batches: &mut [u8], placed: &mut [Placed], leader_epoch: i32) {
+        let mut next = self.log_end_offset();
+        for Placed { start, header } in placed {
+            let batch = &mut batches[*start..*start + header.size()];
+            set_base_offset(batch, next);
+            set_partition_leader_epoch(batch, leader_epoch);
+            header.base_offset = next;
+            header.partition_leader_epoch = leader_epoch;
+            next = header.next_offset();
+        }
+    }
+
+    fn write(
+        &self,
+        writer: &mut Writer,
+        batches: &[u8],
+        placed: &[Placed],
+        staged: Staged,
+        log_append_time: i64,
+        now_ms: i64,
+    ) -> Result<Appended, AppendError> {
+        self.ensure_online()?;
+        let (Some(first), Some(last)) = (placed.first(), placed.last()) else { return Ok(self.nothing()) };
+        let config = self.config.load();
+        let incoming = Incoming {
+            bytes: batches.len() as u64,
+            last_offset: last.header.last_offset(),
+            max_timestamp: placed.iter().map(|batch| batch.header.max_timestamp).max().unwrap_or(-1),
+        };
+        let rolled = self.maybe_roll(writer, &config, incoming, now_ms)?;
+        let view = self.view.load_full();
+        self.assign_epochs(placed)?;
+        let interval = u64::from(config.index_interval_bytes);
+        reserve_index(writer, &view, placed, interval)?;
+        self.write_bytes(writer, &config, &view, batches)?;
+        let next = index(writer, &view, placed, interval);
+        writer.producers.commit(staged, next.end_offset);
+        view.segments.active().set_size(next.end_position);
+        let log_start_offset = next.log_start_offset;
+        self.view.store(Arc::new(next));
+        Ok(Appended {
+            first_offset: first.header.base_offset,
+            last_offset: incoming.last_offset,
+            log_append_time,
+            log_start_offset,
+            bytes: batches.len(),
+            record_count: placed.iter().map(|batch| batch.header.record_count.max(0) as usize).sum(),
+            max_timestamp: incoming.max_timestamp,
+            duplicate: false,
+            rolled,
+        })
+    }
+
+    /// The answer to an append of no batch.
+    fn nothing(&self) -> Appended {
+        let view = self.view.load();
+        Appended {
+            first_offset: view.end_offset,
+            last_offset: view.end_offset - 1,
+            log_append_time: -1,
+            log_start_offset: view.log_start_offset,
+            bytes: 0,
+            record_count: 0,
+            max_timestamp: -1,
+            duplicate: false,
+            rolled: false,
+        }
+    }
+
+    /// Puts the bytes at the end of the active segment: all of them, or none.
+    fn write_bytes(
+        &self,
+        writer: &mut Writer,
+        config: &LogConfig,
+        view: &View,
+        batches: &[u8],
+    ) -> Result<(), AppendError> {
+        let active = view.segments.active();
+        let log_file = active.file()?;
+        reserve_ahead(writer, config, log_file, view.end_position, batches.len() as u64);
+        let Err(source) = log_file.write_all_at(batches, view.end_position) else { return Ok(()) };
+        writer.reserved = view.end_position;
+        let undone = log_file.set_len(view.end_position);
+        let full = matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+        let error = LogError::Io { path: active.path(), source };
+        // A full disk is no damage once the part that fitted is gone again; anything else is.
+        Err(if full && undone.is_ok() { error } else { self.failed(error) }.into())
+    }
+
+    /// Notes leader epochs that begin with these batches, before the batches are written, as Kafka does.
+    ///
+    /// An entry for a batch that is then not written is dropped by the next one that differs, or when the log is opened.
+    fn assign_epochs(&self, placed: &[Placed]) -> Result<(), LogError> {
+        let mut file = self.epochs.lock();
+        let news = |batch: &Placed, latest: Option<i32>| {
+            latest.is_none_or(|latest| batch.header.partition_leader_epoch > latest)
+                && batch.header.partition_leader_epoch >= 0
+        };
+        if !placed.iter().any(|batch| news(batch, file.epochs.latest())) {
+            return Ok(());
+        }
+        let mut epochs = file.epochs.clone();
+        for batch in placed {
+            if news(batch, epochs.latest()) {
+                epochs.assign(batch.header.partition_leader_epoch, batch.header.base_offset);
+            }
+        }
+        epochs.write(&self.home.path(), false)?;
+        file.epochs = epochs;
+        file.dirty = true;
+        Ok(())
+    }
+
+    fn flush_when_due(&self, config: &LogConfig) -> Result<(), AppendError> {
+        if self.log_end_offset() - self.recovery_point() >= config.flush_messages {
+            self.flush()?;
+        }
+        Ok(())
+    }
+}
+
+thread_local! {
+    /// Where compressed batches unfold while they are checked.
+    static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+/// A scratch buffer that grew beyond this is not kept.
+const SCRATCH_KEPT: usize = 4 << 20;
+
+/// Checks batches as a producer sent them, and stamps them under LogAppendTime.
+fn validate(batches: &mut [u8], config: &LogConfig, now_ms: i64) -> Result<Vec<Placed>, AppendError> {
+    let rules = ValidateRules {
+        max_message_bytes: config.max_message_bytes,
+        timestamp_type: config.timestamp_type,
+        timestamp_before_max_ms: config.timestamp_before_max_ms,
+        timestamp_after_max_ms: config.timestamp_after_max_ms,
+        now_ms,
+        require_keys: config.require_keys,
+        max_decompressed_bytes: config.max_decompressed_bytes,
+    };
+    SCRATCH.with_borrow_mut(|scratch| {
+        let mut placed = Vec::with_capacity(1);
+        let mut start = 0;
+        while start < batches.len() {
+            let size = size_of_batch(&batches[start..])?;
+            let batch = &mut batches[start..start + size];
+            let mut header = validate_batch(batch, &rules, scratch).map_err(AppendError::Invalid)?;
+            if config.timestamp_type == TimestampType::LogAppendTime {
+                set_log_append_time(batch, now_ms);
+                header = BatchHeader::parse(batch).map_err(malformed)?;
+            }
+            placed.push(Placed { start, header });
+            start += size;
+        }
+        if scratch.capacity() > SCRATCH_KEPT {
+            *scratch = Vec::new();
+        }
+        Ok(placed)
+    })
+}
+
+/// The size of the first batch; a frame that says less or more than there can be is corrupt.
+fn size_of_batch(bytes: &[u8]) -> Result<usize, AppendError> {
+    let size = BatchHeader::parse(bytes).map_err(malformed)?.size();
+    if size > bytes.len() {
+        return Err(corrupt(format!("a batch of {size} bytes in {} bytes", bytes.len())));
+    }
+    Ok(size)
+}
+
+fn malformed(error: RecordError) -> AppendError {
+    match error {
+        RecordError::Magic(magic) => AppendError::Invalid(InvalidBatch::UnsupportedFormat(magic)),
+        other => corrupt(other.to_string()),
+    }
+}
+
+fn corrupt(reason: String) -> AppendError {
+    AppendError::Invalid(InvalidBatch::Corrupt(reason))
+}
+
+/// Finds the batches in bytes that another broker or this one made.
+fn parse(batches: &[u8], check_crc: bool) -> Result<Vec<Placed>, AppendError> {
+    let mut start = 0;
+    let mut placed = Vec::with_capacity(1);
+    for batch in Batches::new(batches) {
+        let (header, bytes) = batch.map_err(malformed)?;
+        if check_crc && batch_crc(bytes) != header.crc {
+            return Err(corrupt(format!("the batch at offset {} does not match its checksum", header.base_offset)));
+        }
+        placed.push(Placed { start, header });
+        start += bytes.len();
+    }
+    Ok(placed)
+}
+
+fn stage(writer: &Writer, placed: &[Placed], checked: bool) -> Result<Staged, AppendError> {
+    let mut staged = Staged::default();
+    for Placed { header, .. } in placed {
+        writer.producers.stage(&mut staged, header, header.base_offset, checked)?;
+    }
+    Ok(staged)
+}
+
+/// Asks for blocks ahead of the write that needs them: as many again as the segment has, within bounds.
+///
+/// Appending to reserved blocks costs a third to a half less than growing the file write by write (docs/adr/0003).
+fn reserve_ahead(writer: &mut Writer, config: &LogConfig, log_file: &std::fs::File, position: u64, bytes: u64) {
+    let end = position + bytes;
+    if end <= writer.reserved || (end < AHEAD_FROM && !config.preallocate) {
+        return;
+    }
+    let ahead = if config.preallocate { config.segment_bytes } else { end.min(AHEAD_MOST) };
+    let target = end.max((position + ahead).min(config.segment_bytes));
+    file::reserve_beyond_end(log_file, position, target - position);
+    // Remembered even when it was refused: the next try is due a chunk later, not with every append.
+    writer.reserved = target;
+}
+
+/// Makes room for the index entries that these batches are due, while nothing is written yet.
+fn reserve_index(writer: &Writer, view: &View, placed: &[Placed], interval: u64) -> Result<(), LogError> {
+    let mut since = writer.bytes_since_index;
+    let mut due = 0;
+    for Placed { header, .. } in placed {
+        if since > interval {
+            due += 1;
+            since = 0;
+        }
+        since += header.size() as u64;
+    }
+    if due > 0 {
+        let active = view.segments.active();
+        active.offset_index.map.reserve(due)?;
+        active.time_index.map.reserve(due)?;
+    }
+    Ok(())
+}
+
+/// Accounts for batches that are in the file now; returns the view that shows them.
+fn index(writer: &mut Writer, view: &View, placed: &[Placed], interval: u64) -> View {
+    let mut next = view.clone();
+    let active = view.segments.active();
+    for Placed { header, .. } in placed {
+        writer.first_timestamp.get_or_insert(header.max_timestamp);
+        let due = writer.bytes_since_index > interval;
+        active.add_batch(header, header.last_offset(), next.end_position, due);
+        if due {
+            writer.bytes_since_index = 0;
+        }
+        writer.bytes_since_index += header.size() as u64;
+        next.tail = Tail { offset: header.base_offset, position: next.end_position };
+        next.end_position += header.size() as u64;
+        next.end_offset = header.next_offset();
+    }
+    next
+}

@@ -1,0 +1,104 @@
+//! Walking the batches of a segment file: headers only, or whole batches.
+//!
+//! Owns the reading in chunks and the checks that keep a walk inside the file. It must not know indexes. Walks end where
+//! a batch is not whole or its header makes no sense; whether that is a torn tail is for the caller to say.
+
+use std::fs::File;
+use std::io;
+
+use crate::record::{BatchHeader, HEADER_LEN};
+use crate::sys::file::read_full_at;
+
+const HEADER_CHUNK: usize = 4096;
+const BATCH_CHUNK: usize = 1 << 20;
+
+/// Reads headers at rising positions through a small buffer on the stack.
+pub(crate) struct HeaderScan<'a> {
+    file: &'a File,
+    limit: u64,
+    buffer: [u8; HEADER_CHUNK],
+    start: u64,
+    filled: usize,
+}
+
+impl<'a> HeaderScan<'a> {
+    /// A walk over the first `limit` bytes.
+    pub(crate) fn new(file: &'a File, limit: u64) -> Self {
+        Self { file, limit, buffer: [0; HEADER_CHUNK], start: 0, filled: 0 }
+    }
+
+    /// The header of the batch at `position`; `None` at the limit, or when no whole batch is there.
+    pub(crate) fn header_at(&mut self, position: u64) -> io::Result<Option<BatchHeader>> {
+        if position.saturating_add(HEADER_LEN as u64) > self.limit {
+            return Ok(None);
+        }
+        let buffered = self.start..self.start + self.filled as u64;
+        if !buffered.contains(&position) || position + HEADER_LEN as u64 > buffered.end {
+            let wanted = (self.limit - position).min(HEADER_CHUNK as u64) as usize;
+            self.filled = read_full_at(self.file, &mut self.buffer[..wanted], position)?;
+            self.start = position;
+        }
+        let from = (position - self.start) as usize;
+        let header = BatchHeader::parse(&self.buffer[from..self.filled]).ok();
+        Ok(header.filter(|header| position + header.size() as u64 <= self.limit))
+    }
+}
+
+/// Reads whole batches in order through a buffer that is as large as a chunk or the largest batch.
+pub(crate) struct BatchScan<'a> {
+    file: &'a File,
+    limit: u64,
+    position: u64,
+    buffer: Vec<u8>,
+    start: u64,
+}
+
+/// A batch and where it starts.
+pub(crate) struct ScannedBatch<'a> {
+    pub(crate) position: u64,
+    pub(crate) header: BatchHeader,
+    pub(crate) bytes: &'a [u8],
+}
+
+impl<'a> BatchScan<'a> {
+    /// A walk from `position` (the start of a batch) to `limit`.
+    pub(crate) fn new(file: &'a File, position: u64, limit: u64) -> Self {
+        Self { file, limit, position, buffer: Vec::new(), start: position }
+    }
+
+    /// The next whole batch; `None` at the limit, or when no whole batch is there.
+    pub(crate) fn next(&mut self) -> io::Result<Option<ScannedBatch<'_>>> {
+        if self.position.saturating_add(HEADER_LEN as u64) > self.limit || !self.fill(HEADER_LEN)? {
+            return Ok(None);
+        }
+        let Ok(header) = BatchHeader::parse(self.buffered()) else { return Ok(None) };
+        let size = header.size();
+        if self.position + size as u64 > self.limit || !self.fill(size)? {
+            return Ok(None);
+        }
+        let position = self.position;
+        let from = (position - self.start) as usize;
+        self.position += size as u64;
+        Ok(Some(ScannedBatch { position, header, bytes: &self.buffer[from..from + size] }))
+    }
+
+    fn buffered(&self) -> &[u8] {
+        &self.buffer[(self.position - self.start) as usize..]
+    }
+
+    /// Makes at least `needed` bytes from the position on available; they are known to lie below the limit.
+    fn fill(&mut self, needed: usize) -> io::Result<bool> {
+        let have = (self.start + self.buffer.len() as u64).saturating_sub(self.position) as usize;
+        if have >= needed {
+            return Ok(true);
+        }
+        let wanted = (self.limit - self.position).min(needed.max(BATCH_CHUNK) as u64) as usize;
+        let kept = self.buffer.len() - have;
+        self.buffer.drain(..kept);
+        self.buffer.resize(wanted, 0);
+        self.start = self.position;
+        let read = read_full_at(self.file, &mut self.buffer[have..], self.position + have as u64)?;
+        self.buffer.truncate(have + read);
+        Ok(self.buffer.len() >= needed)
+    }
+}

@@ -1,0 +1,78 @@
+//! Making the log durable: syncing, the recovery point, closing.
+//!
+//! Owns the claim "everything below the recovery point is on the device". A sync that failed is never tried again as if it
+//! could succeed: the pages may be gone; the log goes offline instead.
+
+use std::sync::atomic::Ordering;
+
+use super::LogError;
+use super::log::{Log, View};
+use crate::sys::file;
+
+impl Log {
+    /// Waits until everything appended so far is on the device; returns the new recovery point.
+    ///
+    /// Concurrent callers share the work: who waited finds it done.
+    ///
+    /// # Errors
+    /// `Io` with the path that failed; the log is then offline.
+    pub fn flush(&self) -> Result<i64, LogError> {
+        let wanted = self.log_end_offset();
+        if self.recovery_point() >= wanted && !self.directory_dirty.load(Ordering::Acquire) {
+            return Ok(self.recovery_point());
+        }
+        let _flushing = self.flushing.lock();
+        let view = self.view.load_full();
+        if self.recovery_point() >= wanted.min(view.end_offset) && !self.directory_dirty.load(Ordering::Acquire) {
+            return Ok(self.recovery_point());
+        }
+        self.ensure_not_failed()?;
+        self.sync(&view).map_err(|error| self.failed(error))?;
+        self.recovery_point.store(view.end_offset, Ordering::Release);
+        Ok(view.end_offset)
+    }
+
+    /// Syncs what the view has beyond the recovery point. Indexes of sealed segments are synced with them: recovery trusts
+    /// those below the recovery point, and rebuilds the others.
+    fn sync(&self, view: &View) -> Result<(), LogError> {
+        let recovery_point = self.recovery_point();
+        let first = view.segments.floor(recovery_point);
+        for (index, segment) in view.segments.as_slice().iter().enumerate().skip(first) {
+            let active = view.segments.is_active(index);
+            if !active || view.end_offset > recovery_point {
+                file::sync_data(segment.file()?).map_err(LogError::io(segment.path()))?;
+            }
+            if !active {
+                segment.offset_index.map.sync()?;
+                segment.time_index.map.sync()?;
+            }
+        }
+        let mut epochs = self.epochs.lock();
+        if epochs.dirty {
+            epochs.epochs.write(&self.home.path(), true)?;
+            epochs.dirty = false;
+        }
+        if self.directory_dirty.swap(false, Ordering::AcqRel) {
+            file::sync_directory(&self.home.path()).map_err(LogError::io(self.home.path()))?;
+        }
+        Ok(())
+    }
+
+    /// Ends appending and leaves the log so that it opens without a scan: data on the device, indexes trimmed, producer
+    /// state written. Reads go on. Closing twice is closing once.
+    ///
+    /// # Errors
+    /// `Io` with the path that failed: the shutdown is then not clean.
+    pub fn close(&self) -> Result<(), LogError> {
+        let mut writer = self.writer.lock();
+        if self.closed.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        self.ensure_not_failed()?;
+        self.view.load().segments.active().seal()?;
+        self.write_snapshot(&mut writer)?;
+        self.flush()?;
+        self.closed.store(true, Ordering::Release);
+        Ok(())
+    }
+}

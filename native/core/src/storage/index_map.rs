@@ -1,0 +1,285 @@
+//! A preallocated, memory-mapped file of fixed-size entries: what the offset index and the time index have in common.
+//!
+//! Owns the file, its mapping and the number of entries. It must not know what an entry means: an entry is `WORDS`
+//! big-endian 32-bit words. One writer pushes (under the log's mutex) while any number of readers look entries up.
+//!
+//! Cheap while idle: nothing is mapped, and no file made, before the first entry is pushed or looked up.
+
+#![allow(unsafe_code)]
+
+use std::fs::{File, OpenOptions};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use memmap2::{MmapOptions, MmapRaw};
+
+use super::LogError;
+use super::log_dir::LogHome;
+use crate::sys::file;
+
+const PAGE: u64 = 4096;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct IndexMap<const WORDS: usize> {
+    home: Arc<LogHome>,
+    base_offset: i64,
+    suffix: &'static str,
+    /// Most entries the file may hold; 0 for an index that is only read.
+    capacity: u32,
+    /// Entries that readers may see: stored (Release) after the entry's bytes.
+    entries: AtomicU32,
+    /// Bytes from the start whose blocks exist; only the writer touches it.
+    reserved: AtomicU64,
+    map: OnceLock<MmapRaw>,
+}
+
+impl<const WORDS: usize> IndexMap<WORDS> {
+    /// Bytes of one entry.
+    pub(crate) const ENTRY_BYTES: u64 = WORDS as u64 * 4;
+
+    /// An index with `entries` entries in its file; `max_bytes` is 0 for one that is only read.
+    pub(crate) fn new(
+        home: Arc<LogHome>,
+        base_offset: i64,
+        suffix: &'static str,
+        entries: u32,
+        max_bytes: u32,
+    ) -> Self {
+        let capacity = if max_bytes == 0 { 0 } else { entries.max(max_bytes / Self::ENTRY_BYTES as u32) };
+        Self {
+            home,
+            base_offset,
+            suffix,
+            capacity,
+            entries: AtomicU32::new(entries),
+            reserved: AtomicU64::new(u64::from(entries) * Self::ENTRY_BYTES),
+            map: OnceLock::new(),
+        }
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        self.home.segment_file(self.base_offset, self.suffix)
+    }
+
+    pub(crate) fn len(&self) -> u32 {
+        self.entries.load(Ordering::Acquire)
+    }
+
+    /// Entries that can still be pushed.
+    pub(crate) fn room(&self) -> u32 {
+        self.capacity.saturating_sub(self.len())
+    }
+
+    /// The entries that exist now.
+    pub(crate) fn entries(&self) -> Result<Entries<'_, WORDS>, LogError> {
+        let len = self.len();
+        if len == 0 {
+            return Ok(Entries { map: None, len: 0 });
+        }
+        let map = self.mapped()?;
+        let mapped = (map.len() as u64 / Self::ENTRY_BYTES) as u32;
+        Ok(Entries { map: Some(map), len: len.min(mapped) })
+    }
+
+    /// Makes the next `count` pushes (as far as there is room) free of failure: maps the file and gives it blocks.
+    pub(crate) fn reserve(&self, count: u32) -> Result<(), LogError> {
+        let count = count.min(self.room());
+        if count == 0 {
+            return Ok(());
+        }
+        self.mapped()?;
+        let needed = (u64::from(self.len()) + u64::from(count)) * Self::ENTRY_BYTES;
+        let reserved = self.reserved.load(Ordering::Relaxed);
+        if needed > reserved {
+            let target = needed.next_multiple_of(PAGE).min(u64::from(self.capacity) * Self::ENTRY_BYTES);
+            let path = self.path();
+            let file = OpenOptions::new().write(true).open(&path).map_err(LogError::io(&path))?;
+            file::reserve_within(&file, reserved, target - reserved).map_err(LogError::io(&path))?;
+            self.reserved.store(target, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Appends an entry that [`Self::reserve`] made room for; without room nothing happens, as an index is sparse.
+    pub(crate) fn push(&self, entry: [u32; WORDS]) {
+        let index = self.entries.load(Ordering::Relaxed);
+        let end = (u64::from(index) + 1) * Self::ENTRY_BYTES;
+        let Some(map) = self.map.get() else { return };
+        if index >= self.capacity || end > self.reserved.load(Ordering::Relaxed) || end > map.len() as u64 {
+            return;
+        }
+        for (word, value) in entry.into_iter().enumerate() {
+            word_at(map, index as usize * WORDS + word).store(value.to_be(), Ordering::Relaxed);
+        }
+        self.entries.store(index + 1, Ordering::Release);
+    }
+
+    /// Cuts the file to its entries (and creates it when there was none). Further pushes need another reservation.
+    pub(crate) fn trim(&self) -> Result<(), LogError> {
+        let path = self.path();
+        let file =
+            OpenOptions::new().write(true).create(true).truncate(false).open(&path).map_err(LogError::io(&path))?;
+        let bytes = u64::from(self.len()) * Self::ENTRY_BYTES;
+        self.reserved.store(bytes, Ordering::Relaxed);
+        file.set_len(bytes).map_err(LogError::io(&path))
+    }
+
+    /// Waits until the entries are on the device.
+    pub(crate) fn sync(&self) -> Result<(), LogError> {
+        let path = self.path();
+        match File::open(&path) {
+            Ok(file) => file::sync_data(&file).map_err(LogError::io(&path)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && self.len() == 0 => Ok(()),
+            Err(error) => Err(LogError::io(&path)(error)),
+        }
+    }
+
+    fn mapped(&self) -> Result<&MmapRaw, LogError> {
+        if let Some(map) = self.map.get() {
+            return Ok(map);
+        }
+        let path = self.path();
+        let map = self.open_map(&path).map_err(LogError::io(&path))?;
+        Ok(self.map.get_or_init(|| map))
+    }
+
+    fn open_map(&self, path: &PathBuf) -> std::io::Result<MmapRaw> {
+        if self.capacity == 0 {
+            return MmapOptions::new().map_raw_read_only(&File::open(path)?);
+        }
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        let bytes = u64::from(self.capacity) * Self::ENTRY_BYTES;
+        if file.metadata()?.len() != bytes {
+            file.set_len(bytes)?;
+        }
+        MmapRaw::map_raw(&file)
+    }
+}
+
+/// The entries of an index at one moment.
+#[derive(Clone, Copy)]
+pub(crate) struct Entries<'a, const WORDS: usize> {
+    map: Option<&'a MmapRaw>,
+    len: u32,
+}
+
+impl<const WORDS: usize> Entries<'_, WORDS> {
+    pub(crate) fn len(&self) -> u32 {
+        self.len
+    }
+
+    /// Entry `index`; zeros beyond the end.
+    pub(crate) fn get(&self, index: u32) -> [u32; WORDS] {
+        let mut entry = [0; WORDS];
+        if let Some(map) = self.map
+            && index < self.len
+        {
+            for (word, value) in entry.iter_mut().enumerate() {
+                *value = u32::from_be(word_at(map, index as usize * WORDS + word).load(Ordering::Relaxed));
+            }
+        }
+        entry
+    }
+
+    pub(crate) fn last(&self) -> Option<[u32; WORDS]> {
+        self.len.checked_sub(1).map(|last| self.get(last))
+    }
+
+    /// The last entry of which `is_at_or_below` holds, given that it holds for a prefix.
+    ///
+    /// The last 8 KiB of entries are searched first: look-ups near the end of the log then touch the same few pages,
+    /// which are in memory, whatever the size of the index (Kafka's warm section, KAFKA-6432).
+    pub(crate) fn floor(&self, is_at_or_below: impl Fn([u32; WORDS]) -> bool) -> Option<[u32; WORDS]> {
+        const WARM_BYTES: u32 = 8192;
+        let warm_start = self.len.saturating_sub(WARM_BYTES / (WORDS as u32 * 4));
+        let (mut low, mut high) = if warm_start > 0 && is_at_or_below(self.get(warm_start)) {
+            (warm_start, self.len)
+        } else {
+            (0, if warm_start > 0 { warm_start } else { self.len })
+        };
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if is_at_or_below(self.get(middle)) { low = middle + 1 } else { high = middle }
+        }
+        low.checked_sub(1).map(|index| self.get(index))
+    }
+}
+
+/// The 32-bit word at `index` of the mapping.
+fn word_at(map: &MmapRaw, index: usize) -> &AtomicU32 {
+    assert!((index + 1) * 4 <= map.len(), "index entry outside its mapping");
+    // SAFETY: the word lies inside the mapping (asserted), which lives as long as the reference; a mapping starts on a
+    // page, so the word is aligned; every access of this process to it is atomic. Blocks behind words that are stored to
+    // exist (`reserve`), and files are cut only behind their last entry, so no access raises SIGBUS. A read-only
+    // mapping is never stored to: `push` stops at capacity 0.
+    unsafe { AtomicU32::from_ptr(map.as_mut_ptr().cast::<u32>().add(index)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn index(dir: &tempfile::TempDir, entries: u32, max_bytes: u32) -> IndexMap<2> {
+        IndexMap::new(LogHome::new(dir.path()), 0, ".index", entries, max_bytes)
+    }
+
+    #[test]
+    fn nothing_is_made_before_the_first_entry() {
+        let dir = tempfile::tempdir().unwrap();
+        let map = index(&dir, 0, 1 << 20);
+        assert_eq!(map.entries().unwrap().len(), 0);
+        map.push([1, 2]);
+        assert_eq!(map.len(), 0, "a push without reservation is not taken");
+        assert!(!map.path().exists());
+        map.trim().unwrap();
+        assert_eq!(std::fs::metadata(map.path()).unwrap().len(), 0);
+    }
+
+    #[test]
+    fn entries_are_big_endian_on_disk_and_survive_trimming() {
+        let dir = tempfile::tempdir().unwrap();
+        let map = index(&dir, 0, 8 * 1000 + 3);
+        map.reserve(2).unwrap();
+        map.push([1, 2]);
+        map.push([3, 0x0102_0304]);
+        assert_eq!(std::fs::metadata(map.path()).unwrap().len(), 8000);
+        map.trim().unwrap();
+        assert_eq!(std::fs::read(map.path()).unwrap(), [0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 1, 2, 3, 4]);
+        let again = index(&dir, 2, 0);
+        assert_eq!(again.entries().unwrap().last(), Some([3, 0x0102_0304]));
+        assert_eq!(map.entries().unwrap().get(0), [1, 2]);
+        again.sync().unwrap();
+    }
+
+    #[test]
+    fn a_full_index_takes_no_more() {
+        let dir = tempfile::tempdir().unwrap();
+        let map = index(&dir, 0, 16);
+        map.reserve(5).unwrap();
+        (0..5).for_each(|n| map.push([n, n]));
+        assert_eq!((map.len(), map.room()), (2, 0));
+    }
+
+    #[test]
+    fn the_floor_is_found_in_and_before_the_warm_section() {
+        let dir = tempfile::tempdir().unwrap();
+        let map = index(&dir, 0, 8 * 5000);
+        map.reserve(5000).unwrap();
+        for count in [1u32, 2, 1023, 1024, 1025, 5000] {
+            while map.len() < count {
+                map.push([map.len() * 2 + 1, map.len()]);
+            }
+            let entries = map.entries().unwrap();
+            for target in 0..=(count * 2 + 1) {
+                let expected = target
+                    .checked_add(1)
+                    .map(|t| t / 2)
+                    .filter(|&n| n > 0)
+                    .map(|n| [n.min(count) * 2 - 1, n.min(count) - 1]);
+                assert_eq!(entries.floor(|[key, _]| key <= target), expected, "{target} of {count}");
+            }
+        }
+    }
+}

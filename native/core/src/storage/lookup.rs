@@ -1,0 +1,149 @@
+//! Looking up: records by timestamp, offsets by leader epoch.
+//!
+//! Owns ListOffsets' and OffsetForLeaderEpoch's answers as far as the log knows them; bounds by watermark are the
+//! caller's. Time indexes lead to a batch, its records to the exact offset.
+
+use super::batch_scan::{BatchScan, ScannedBatch};
+use super::log::{Log, View};
+use super::segment::Segment;
+use super::{LogError, ReadError};
+use crate::record::{BatchHeader, Records, TimestampType, records_section};
+
+/// A record found by time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimestampAndOffset {
+    /// The record's timestamp, ms.
+    pub timestamp: i64,
+    /// The record's offset.
+    pub offset: i64,
+    /// Leader epoch of its batch; -1 when unknown.
+    pub leader_epoch: i32,
+}
+
+impl Log {
+    /// The first record whose timestamp is `target_ms` or later; `None` when there is none.
+    ///
+    /// # Errors
+    /// `Io` when a segment cannot be read.
+    pub fn find_timestamp(&self, target_ms: i64) -> Result<Option<TimestampAndOffset>, ReadError> {
+        let view = self.view.load_full();
+        let max_bytes = self.config.load().max_decompressed_bytes;
+        for (index, segment) in view.segments.as_slice().iter().enumerate() {
+            if segment.largest_timestamp().timestamp < target_ms {
+                continue;
+            }
+            let from = segment.time_index.floor(target_ms)?.offset.max(view.log_start_offset);
+            let wanted = |timestamp: i64, offset: i64| timestamp >= target_ms && offset >= view.log_start_offset;
+            let start = segment.offset_index.floor_position(from)?;
+            let found =
+                search(segment, start, limit_of(&view, index), max_bytes, |h| h.max_timestamp >= target_ms, wanted)?;
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+
+    /// The first record that carries the largest timestamp of the log; `None` when no record has one.
+    ///
+    /// # Errors
+    /// `Io` when a segment cannot be read.
+    pub fn max_timestamp(&self) -> Result<Option<TimestampAndOffset>, ReadError> {
+        let view = self.view.load_full();
+        let max_bytes = self.config.load().max_decompressed_bytes;
+        let segments = view.segments.as_slice().iter().enumerate();
+        let largest = segments.map(|(index, segment)| (segment.largest_timestamp(), index));
+        // The earliest of equals, as Kafka answers.
+        let best = largest.reduce(|best, next| if next.0.timestamp > best.0.timestamp { next } else { best });
+        let Some((target, index)) = best.filter(|(target, _)| target.timestamp >= 0) else { return Ok(None) };
+        let segment = &view.segments.as_slice()[index];
+        let start = segment.offset_index.floor_position(target.offset)?;
+        let carries = |header: &BatchHeader| header.max_timestamp == target.timestamp;
+        let wanted = |timestamp: i64, _| timestamp == target.timestamp;
+        Ok(search(segment, start, limit_of(&view, index), max_bytes, carries, wanted)?)
+    }
+
+    /// The newest leader epoch that has begun in this log.
+    pub fn latest_epoch(&self) -> Option<i32> {
+        self.epochs.lock().epochs.latest()
+    }
+
+    /// OffsetForLeaderEpoch: the largest known epoch at or below `epoch`, and the offset where it ends; `(-1, -1)` when
+    /// that is not known.
+    pub fn end_offset_for_epoch(&self, epoch: i32) -> (i32, i64) {
+        let log_end_offset = self.log_end_offset();
+        self.epochs.lock().epochs.end_offset_for(epoch, log_end_offset)
+    }
+
+    /// Notes that `epoch` begins at the log end (this node becomes leader); an epoch that has begun already is no news.
+    ///
+    /// # Errors
+    /// `Io` when the epoch file cannot be replaced.
+    pub fn begin_epoch(&self, epoch: i32) -> Result<(), LogError> {
+        let _writer = self.writer.lock();
+        let end_offset = self.log_end_offset();
+        let mut file = self.epochs.lock();
+        let mut epochs = file.epochs.clone();
+        if epochs.latest().is_none_or(|latest| epoch > latest) && epochs.assign(epoch, end_offset) {
+            epochs.write(&self.home.path(), false)?;
+            file.epochs = epochs;
+            file.dirty = true;
+        }
+        Ok(())
+    }
+}
+
+fn limit_of(view: &View, segment: usize) -> u64 {
+    if view.segments.is_active(segment) { view.end_position } else { view.segments.as_slice()[segment].size() }
+}
+
+/// The first record that is `wanted(timestamp, offset)`, among the batches from `start` on that may contain it.
+fn search(
+    segment: &Segment,
+    start: u64,
+    limit: u64,
+    max_bytes: usize,
+    may_contain: impl Fn(&BatchHeader) -> bool,
+    wanted: impl Fn(i64, i64) -> bool,
+) -> Result<Option<TimestampAndOffset>, LogError> {
+    let mut scratch = Vec::new();
+    let mut scan = BatchScan::new(segment.file()?, start, limit);
+    while let Some(batch) = scan.next().map_err(|error| segment.read_error(error))? {
+        if !may_contain(&batch.header) {
+            continue;
+        }
+        let found = search_batch(&batch, &mut scratch, max_bytes, &wanted);
+        let corrupt = |reason| LogError::Corrupt { path: segment.path(), reason };
+        if let Some((timestamp, offset)) = found.map_err(corrupt)? {
+            return Ok(Some(TimestampAndOffset {
+                timestamp,
+                offset,
+                leader_epoch: batch.header.partition_leader_epoch,
+            }));
+        }
+    }
+    Ok(None)
+}
+
+fn search_batch(
+    batch: &ScannedBatch<'_>,
+    scratch: &mut Vec<u8>,
+    max_bytes: usize,
+    wanted: impl Fn(i64, i64) -> bool,
+) -> Result<Option<(i64, i64)>, String> {
+    let ScannedBatch { header, bytes, position } = batch;
+    let told = |error| format!("batch at position {position}: {error}");
+    let section = records_section(header, bytes, scratch, max_bytes).map_err(told)?;
+    for record in Records::new(section, header.record_count) {
+        let record = record.map_err(told)?;
+        let timestamp = match header.timestamp_type() {
+            TimestampType::CreateTime => header.base_timestamp + record.timestamp_delta,
+            TimestampType::LogAppendTime => header.max_timestamp,
+        };
+        let offset = header.base_offset + i64::from(record.offset_delta);
+        if wanted(timestamp, offset) {
+            return Ok(Some((timestamp, offset)));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,126 @@
+//! Claims about sequence numbers and epochs.
+
+use super::*;
+
+fn batch(producer_id: i64, epoch: i16, sequence: i32, records: i32, offset: i64) -> BatchHeader {
+    BatchHeader {
+        base_offset: offset,
+        batch_length: 49,
+        partition_leader_epoch: 0,
+        magic: 2,
+        crc: 0,
+        attributes: 0,
+        last_offset_delta: records - 1,
+        base_timestamp: 1000,
+        max_timestamp: 1000 + offset,
+        producer_id,
+        producer_epoch: epoch,
+        base_sequence: sequence,
+        record_count: records,
+    }
+}
+
+fn append(states: &mut ProducerStates, header: &BatchHeader) -> Result<(), AppendError> {
+    let mut staged = Staged::default();
+    states.stage(&mut staged, header, header.base_offset, true)?;
+    states.commit(staged, header.next_offset());
+    Ok(())
+}
+
+#[test]
+fn sequences_continue_and_gaps_are_refused() {
+    let mut states = ProducerStates::default();
+    append(&mut states, &batch(1, 0, 0, 3, 0)).unwrap();
+    append(&mut states, &batch(1, 0, 3, 2, 3)).unwrap();
+    for sequence in [0, 4, 6, i32::MAX] {
+        assert!(matches!(
+            append(&mut states, &batch(1, 0, sequence, 1, 5)),
+            Err(AppendError::OutOfOrderSequence { producer_id: 1, last: 4, .. })
+        ));
+    }
+    assert_eq!(states.end_offset(), 5);
+}
+
+#[test]
+fn an_unknown_producer_may_start_anywhere() {
+    let mut states = ProducerStates::default();
+    append(&mut states, &batch(1, 0, 77, 3, 0)).unwrap();
+    append(&mut states, &batch(1, 0, 80, 1, 3)).unwrap();
+}
+
+#[test]
+fn a_new_epoch_starts_at_zero_and_fences_the_old_one() {
+    let mut states = ProducerStates::default();
+    append(&mut states, &batch(1, 4, 0, 3, 0)).unwrap();
+    assert!(matches!(
+        append(&mut states, &batch(1, 5, 3, 1, 3)),
+        Err(AppendError::OutOfOrderSequence { last: -1, .. })
+    ));
+    append(&mut states, &batch(1, 5, 0, 1, 3)).unwrap();
+    assert!(matches!(
+        append(&mut states, &batch(1, 4, 3, 1, 4)),
+        Err(AppendError::InvalidProducerEpoch { current: 5, found: 4, .. })
+    ));
+    assert_eq!(states.find_duplicate(&batch(1, 5, 0, 1, 0)).unwrap().first_offset(), 3);
+    assert_eq!(states.find_duplicate(&batch(1, 4, 0, 3, 0)), None);
+}
+
+#[test]
+fn sequences_wrap_around_at_the_largest_number() {
+    let mut states = ProducerStates::default();
+    append(&mut states, &batch(1, 0, i32::MAX - 1, 4, 0)).unwrap();
+    assert_eq!(states.get(1).unwrap().batches()[0].last_sequence, 1);
+    assert_eq!(states.get(1).unwrap().batches()[0].first_sequence(), i32::MAX - 1);
+    assert!(states.find_duplicate(&batch(1, 0, i32::MAX - 1, 4, 9)).is_some());
+    append(&mut states, &batch(1, 0, 2, 1, 4)).unwrap();
+    append(&mut states, &batch(2, 0, i32::MAX, 1, 5)).unwrap();
+    append(&mut states, &batch(2, 0, 0, 1, 6)).unwrap();
+}
+
+#[test]
+fn the_last_five_batches_are_known_again() {
+    let mut states = ProducerStates::default();
+    (0..7).for_each(|n| append(&mut states, &batch(1, 0, n, 1, i64::from(n) * 10)).unwrap());
+    assert_eq!(states.find_duplicate(&batch(1, 0, 1, 1, 0)), None);
+    for n in 2..7 {
+        assert_eq!(states.find_duplicate(&batch(1, 0, n, 1, 0)).unwrap().first_offset(), i64::from(n) * 10);
+    }
+    assert_eq!(states.find_duplicate(&batch(1, 0, 5, 2, 0)), None, "other length, other batch");
+}
+
+#[test]
+fn what_is_staged_leaves_no_trace_until_committed() {
+    let states = ProducerStates::default();
+    let mut staged = Staged::default();
+    states.stage(&mut staged, &batch(1, 0, 0, 1, 0), 0, true).unwrap();
+    states.stage(&mut staged, &batch(1, 0, 1, 1, 0), 1, true).unwrap();
+    assert!(states.stage(&mut staged, &batch(1, 0, 5, 1, 0), 2, true).is_err());
+    assert!(states.get(1).is_none());
+}
+
+#[test]
+fn idle_producers_expire_unless_a_transaction_is_open() {
+    let mut states = ProducerStates::default();
+    append(&mut states, &batch(1, 0, 0, 1, 0)).unwrap();
+    let mut transactional = batch(2, 0, 0, 1, 1);
+    transactional.attributes = 0x10;
+    append(&mut states, &transactional).unwrap();
+    states.expire(1000 + 500, 501);
+    assert!(states.get(1).is_some());
+    states.expire(1000 + 500, 500);
+    assert!(states.get(1).is_none());
+    assert_eq!(states.get(2).unwrap().current_txn_first_offset, 1);
+}
+
+#[test]
+fn replaying_the_log_gives_the_state_of_the_appends() {
+    let (mut live, mut replayed) = (ProducerStates::default(), ProducerStates::default());
+    for n in 0..9 {
+        let header = batch(i64::from(n % 2), 0, n / 2 * 3, 3, i64::from(n) * 3);
+        append(&mut live, &header).unwrap();
+        replayed.replay(&header);
+    }
+    assert_eq!(live.get(0), replayed.get(0));
+    assert_eq!(live.get(1), replayed.get(1));
+    assert_eq!(live.end_offset(), replayed.end_offset());
+}

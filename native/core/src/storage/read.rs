@@ -1,0 +1,131 @@
+//! Reading: from an offset to a slice of a file.
+//!
+//! Owns the translation that a Fetch needs. No lock is taken; a reader works on one [`View`] from start to end.
+
+use std::fs::File;
+use std::sync::Arc;
+
+use super::log::{Log, View};
+use super::{LogError, ReadError};
+
+/// A run of bytes of a segment file, ready for `sendfile`.
+#[derive(Clone, Debug)]
+pub struct FileSlice {
+    /// The segment's file; stays readable after the segment is removed.
+    pub file: Arc<File>,
+    /// Where the first batch starts.
+    pub position: u64,
+    /// Bytes; 0 when there is nothing yet. The last batch may be cut.
+    pub len: usize,
+    /// The offset that was asked for: it lies in the first batch, or before it where the log has a gap.
+    pub start_offset: i64,
+}
+
+/// Where the batch that contains an offset starts.
+#[derive(Clone, Copy)]
+struct Place {
+    segment: usize,
+    position: u64,
+    /// The batch's size, where finding it meant reading its header.
+    size: Option<usize>,
+}
+
+impl Log {
+    /// Turns an offset into a file slice that starts with the batch containing it.
+    ///
+    /// `end` is exclusive (high watermark, last stable offset or log end): nothing of the batch that contains `end` is in
+    /// the slice. At most `max_bytes` long, cut anywhere; but with `min_one` the first batch is always whole. A slice ends
+    /// with its segment.
+    ///
+    /// # Errors
+    /// `OffsetOutOfRange` outside `[log start, log end]`; `Io` when the log directory failed.
+    pub fn plan_read(&self, offset: i64, max_bytes: usize, end: i64, min_one: bool) -> Result<FileSlice, ReadError> {
+        loop {
+            let view = self.view.load();
+            let (start, log_end) = (view.log_start_offset, view.end_offset);
+            if offset < start || offset > log_end {
+                return Err(ReadError::OffsetOutOfRange { offset, start, end: log_end });
+            }
+            match plan(&view, offset, max_bytes, end.min(log_end), min_one) {
+                Ok(slice) => return Ok(slice),
+                // Segments went away (removal, truncation) between the look and the read: look again.
+                Err(_) if !Arc::ptr_eq(&view.segments, &self.view.load().segments) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Bytes from the batch containing `offset` up to the one containing `end`; 0 when there are none.
+    pub fn bytes_between(&self, offset: i64, end: i64) -> u64 {
+        let view = self.view.load();
+        let end = end.min(view.end_offset);
+        if offset < view.log_start_offset || offset >= end {
+            return 0;
+        }
+        let (Ok(Some(from)), Ok(to)) = (find(&view, offset), find_end(&view, end)) else { return 0 };
+        let between: u64 =
+            view.segments.as_slice()[from.segment..to.segment].iter().map(|segment| segment.size()).sum();
+        (between + to.position).saturating_sub(from.position)
+    }
+}
+
+fn plan(view: &View, offset: i64, max_bytes: usize, end: i64, min_one: bool) -> Result<FileSlice, LogError> {
+    let nothing = || -> Result<FileSlice, LogError> {
+        let file = Arc::clone(view.segments.active().file()?);
+        Ok(FileSlice { file, position: view.end_position, len: 0, start_offset: offset })
+    };
+    if offset >= end {
+        return nothing();
+    }
+    let Some(first) = find(view, offset)? else { return nothing() };
+    let last = find_end(view, end)?;
+    let limit = if last.segment > first.segment { limit_of(view, first.segment) } else { last.position };
+    let available = limit.saturating_sub(first.position) as usize;
+    if available == 0 {
+        return nothing();
+    }
+    let mut len = available.min(max_bytes);
+    if min_one && len < available {
+        len = len.max(size_at(view, first)?).min(available);
+    }
+    let file = Arc::clone(view.segments.as_slice()[first.segment].file()?);
+    Ok(FileSlice { file, position: first.position, len, start_offset: offset })
+}
+
+/// Bytes of whole batches in a segment, as this view knows them.
+fn limit_of(view: &View, segment: usize) -> u64 {
+    if view.segments.is_active(segment) { view.end_position } else { view.segments.as_slice()[segment].size() }
+}
+
+/// The first batch whose last offset is `offset` or more; `None` at the end of the log.
+fn find(view: &View, offset: i64) -> Result<Option<Place>, LogError> {
+    let mut segment = view.segments.floor(offset);
+    if view.segments.is_active(segment) && offset >= view.tail.offset {
+        let at_end = offset >= view.end_offset;
+        return Ok((!at_end).then_some(Place { segment, position: view.tail.position, size: None }));
+    }
+    while segment < view.segments.len() {
+        if let Some(found) = view.segments.as_slice()[segment].find_batch(offset, limit_of(view, segment))? {
+            return Ok(Some(Place { segment, position: found.position, size: Some(found.header.size()) }));
+        }
+        segment += 1;
+    }
+    Ok(None)
+}
+
+/// Where a read that must not reach `end` has to stop.
+fn find_end(view: &View, end: i64) -> Result<Place, LogError> {
+    let end_of_log = Place { segment: view.segments.len() - 1, position: view.end_position, size: None };
+    if end >= view.end_offset {
+        return Ok(end_of_log);
+    }
+    Ok(find(view, end)?.unwrap_or(end_of_log))
+}
+
+fn size_at(view: &View, place: Place) -> Result<usize, LogError> {
+    if let Some(size) = place.size {
+        return Ok(size);
+    }
+    // Without a size it is the tail, which reaches to the end of the log.
+    Ok((limit_of(view, place.segment) - place.position) as usize)
+}

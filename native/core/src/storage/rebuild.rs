@@ -1,0 +1,221 @@
+//! What is derived from a segment's batches, derived again: its end, its indexes, the producers' state.
+//!
+//! Owns the walks over existing segments. Which segment is trusted and which is scanned is [`super::recovery`]'s decision.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::LogError;
+use super::batch_scan::{BatchScan, HeaderScan};
+use super::log::Tail;
+use super::log_dir::{LOG_SUFFIX, LogHome, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX};
+use super::offset_index::OffsetIndex;
+use super::producer_snapshot;
+use super::producer_state::ProducerStates;
+use super::segment::{IndexEntries, Segment};
+use super::time_index::{TimeIndex, TimestampOffset};
+use crate::record::{BatchHeader, HEADER_LEN, batch_crc};
+use crate::sys::file::read_full_at;
+
+/// Where the batches of a segment end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SegmentEnd {
+    pub(crate) end_offset: i64,
+    /// End of the last whole, valid batch.
+    pub(crate) end_position: u64,
+    pub(crate) tail: Tail,
+    pub(crate) bytes_since_index: u64,
+}
+
+impl SegmentEnd {
+    fn before_any_batch(segment: &Segment) -> Self {
+        let offset = segment.base_offset();
+        Self { end_offset: offset, end_position: 0, tail: Tail { offset, position: 0 }, bytes_since_index: 0 }
+    }
+
+    fn add(&mut self, header: &BatchHeader, position: u64) {
+        let size = header.size() as u64;
+        self.end_offset = header.next_offset();
+        self.end_position = position + size;
+        self.tail = Tail { offset: header.base_offset, position };
+        self.bytes_since_index += size;
+    }
+}
+
+/// Finds a trusted segment's end by its last index entry, and completes its largest timestamp; `None` when the batches do
+/// not lead from there exactly to the end of the file.
+pub(crate) fn find_end(segment: &Segment) -> Result<Option<SegmentEnd>, LogError> {
+    let mut end = SegmentEnd::before_any_batch(segment);
+    let mut largest = segment.time_index.last()?;
+    let mut expected_last = None;
+    if let Some((last_offset, position)) = segment.offset_index.last()? {
+        expected_last = Some(last_offset);
+        end.end_position = position;
+    }
+    if segment.size() > 0 {
+        let mut scan = HeaderScan::new(segment.file()?, segment.size());
+        while let Some(header) = scan.header_at(end.end_position).map_err(|error| segment.read_error(error))? {
+            if expected_last.take().is_some_and(|last| last != header.last_offset()) {
+                return Ok(None);
+            }
+            end.add(&header, end.end_position);
+            if header.max_timestamp > largest.timestamp {
+                largest = TimestampOffset { timestamp: header.max_timestamp, offset: header.last_offset() };
+            }
+        }
+    }
+    segment.set_largest_timestamp(largest);
+    Ok((end.end_position == segment.size() && expected_last.is_none()).then_some(end))
+}
+
+/// Reads a segment from its start, checks every batch and builds its indexes anew; stops at the first batch that is not
+/// whole and valid. `each` is told every header.
+pub(crate) fn scan(
+    segment: &Segment,
+    index_interval_bytes: u32,
+    mut each: impl FnMut(&BatchHeader),
+) -> Result<SegmentEnd, LogError> {
+    let mut end = SegmentEnd::before_any_batch(segment);
+    if segment.size() == 0 {
+        return Ok(end);
+    }
+    let mut scan = BatchScan::new(segment.file()?, 0, segment.size());
+    while let Some(batch) = scan.next().map_err(|error| segment.read_error(error))? {
+        let header = batch.header;
+        let in_order = header.base_offset >= end.end_offset
+            && header.last_offset_delta >= 0
+            && header.last_offset() - segment.base_offset() <= i64::from(i32::MAX);
+        if !in_order || batch_crc(batch.bytes) != header.crc {
+            break;
+        }
+        let index_due = end.bytes_since_index > u64::from(index_interval_bytes);
+        if index_due {
+            segment.offset_index.map.reserve(1)?;
+            segment.time_index.map.reserve(1)?;
+            end.bytes_since_index = 0;
+        }
+        segment.add_batch(&header, header.last_offset(), batch.position, index_due);
+        end.add(&header, batch.position);
+        each(&header);
+    }
+    Ok(end)
+}
+
+/// Entries of a segment's index files, as far as a look at their ends can tell that they are sound; `None` otherwise.
+pub(crate) fn check_index_files(home: &Arc<LogHome>, base_offset: i64, log_size: u64) -> Option<IndexEntries> {
+    let (offsets, last_offset) = last_entry::<8>(home, base_offset, OFFSET_INDEX_SUFFIX, log_size)?;
+    let (times, last_time) = last_entry::<12>(home, base_offset, TIME_INDEX_SUFFIX, log_size)?;
+    let word = |bytes: &[u8]| u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+    // The first batch has no offset entry, so neither half of one is ever zero.
+    let offsets_sound = last_offset.is_none_or(|entry| {
+        let (relative, position) = (word(&entry[..4]), word(&entry[4..]));
+        relative > 0 && relative <= i32::MAX as u32 && position > 0 && u64::from(position) < log_size
+    });
+    let times_sound = last_time.is_none_or(|entry| {
+        let timestamp = i64::from(word(&entry[..4]) as i32) << 32 | i64::from(word(&entry[4..8]));
+        let relative = word(&entry[8..]);
+        relative <= i32::MAX as u32 && timestamp >= 0 && (times == 1 || (timestamp > 0 && relative > 0))
+    });
+    // Every log whose records have timestamps was left with one entry at least.
+    let times_lost = times == 0 && log_size > 0 && first_timestamp(home, base_offset) >= 0;
+    (offsets_sound && times_sound && !times_lost).then_some(IndexEntries { offsets, times })
+}
+
+fn first_timestamp(home: &Arc<LogHome>, base_offset: i64) -> i64 {
+    let mut bytes = [0; HEADER_LEN];
+    let read =
+        File::open(home.segment_file(base_offset, LOG_SUFFIX)).and_then(|file| read_full_at(&file, &mut bytes, 0));
+    let header = read.ok().and_then(|_| BatchHeader::parse(&bytes).ok());
+    header.map_or(-1, |header| header.max_timestamp)
+}
+
+/// Number of entries and the last one; `None` when the file is absent (though the log is not empty) or has a torn entry.
+fn last_entry<const BYTES: usize>(
+    home: &Arc<LogHome>,
+    base_offset: i64,
+    suffix: &str,
+    log_size: u64,
+) -> Option<(u32, Option<[u8; BYTES]>)> {
+    let path = home.segment_file(base_offset, suffix);
+    let len = match fs::metadata(&path) {
+        Ok(metadata) => metadata.len(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && log_size == 0 => 0,
+        Err(_) => return None,
+    };
+    if len % BYTES as u64 != 0 || len / BYTES as u64 > u64::from(u32::MAX) {
+        return None;
+    }
+    if len == 0 {
+        return Some((0, None));
+    }
+    let mut entry = [0; BYTES];
+    let read = File::open(&path).and_then(|file| read_full_at(&file, &mut entry, len - BYTES as u64)).ok()?;
+    (read == BYTES).then_some(((len / BYTES as u64) as u32, Some(entry)))
+}
+
+const _: () = assert!(OffsetIndex::ENTRY_BYTES == 8 && TimeIndex::ENTRY_BYTES == 12);
+
+/// The newest snapshot at or below `limit` that can be read, and its offset; damaged ones are removed. Without any, the
+/// state before the first record, and -1.
+pub(crate) fn latest_snapshot(
+    directory: &Path,
+    snapshots: &[i64],
+    limit: i64,
+    log_start_offset: i64,
+) -> Result<(ProducerStates, i64), LogError> {
+    for &offset in snapshots.iter().rev().filter(|&&offset| offset <= limit) {
+        match producer_snapshot::read(directory, offset) {
+            Ok(states) => return Ok((states, offset)),
+            Err(LogError::Corrupt { path, reason }) => {
+                log::warn!("{}: {reason}; the producers' state is read from the log instead", path.display());
+                producer_snapshot::remove(directory, offset);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok((ProducerStates::restored([], log_start_offset), -1))
+}
+
+/// Tells `each` the header of every batch from `from` on in these segments, up to `to`.
+pub(crate) fn walk_headers(
+    segments: &[Arc<Segment>],
+    from: i64,
+    to: i64,
+    mut each: impl FnMut(&BatchHeader),
+) -> Result<(), LogError> {
+    let first = segments.partition_point(|segment| segment.base_offset() <= from).saturating_sub(1);
+    if from >= to {
+        return Ok(());
+    }
+    for segment in segments[first..].iter().take_while(|segment| segment.base_offset() < to) {
+        let Some(found) = segment.find_batch(from, segment.size())? else { continue };
+        let mut position = found.position;
+        let mut scan = HeaderScan::new(segment.file()?, segment.size());
+        while let Some(header) = scan.header_at(position).map_err(|error| segment.read_error(error))? {
+            if header.base_offset >= to {
+                return Ok(());
+            }
+            each(&header);
+            position += header.size() as u64;
+        }
+    }
+    Ok(())
+}
+
+/// The producers' state at `end_offset`: from the newest snapshot at or below it, and the batches since. Also the offset of
+/// that snapshot, -1 for none.
+pub(crate) fn restore_producers(
+    directory: &Path,
+    segments: &[Arc<Segment>],
+    log_start_offset: i64,
+    end_offset: i64,
+) -> Result<(ProducerStates, i64), LogError> {
+    let snapshots = producer_snapshot::offsets(directory)?;
+    let (mut producers, snapshot) = latest_snapshot(directory, &snapshots, end_offset, log_start_offset)?;
+    let from = producers.end_offset().max(log_start_offset);
+    walk_headers(segments, from, end_offset, |header| producers.replay(header))?;
+    producers.advance_to(end_offset);
+    Ok((producers, snapshot))
+}

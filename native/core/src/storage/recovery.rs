@@ -1,0 +1,378 @@
+//! Opening a log: what is trusted, what is scanned, what is cut.
+//!
+//! Owns Kafka's rules for a directory found on disk. After a clean shutdown nothing is read but the ends of the index files
+//! and the last batches. After an unclean one every segment from the recovery point's on is read: checksums decide where
+//! the log ends, what follows is cut, indexes and producers' state are made anew. Files that are none of ours are left
+//! alone.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::leader_epochs::LeaderEpochs;
+use super::log::{View, Writer};
+use super::log_dir::{
+    DELETED_SUFFIX, LOG_SUFFIX, LogHome, OFFSET_INDEX_SUFFIX, SNAPSHOT_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX,
+    parse_segment_file_name,
+};
+use super::producer_state::ProducerStates;
+use super::rebuild::{self, SegmentEnd};
+use super::segment::{IndexEntries, Segment, remove_if_present};
+use super::segment_list::SegmentList;
+use super::{LogConfig, LogError, OpenLog, producer_snapshot};
+use crate::record::BatchHeader;
+
+/// What opening a log had to repair.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recovered {
+    /// Bytes cut from torn tails, removed segments included.
+    pub truncated_bytes: u64,
+    /// Segments whose batches were read and checked.
+    pub segments_scanned: usize,
+    /// Segments removed because they follow a damaged one.
+    pub segments_removed: usize,
+    /// Trusted segments whose indexes were built anew.
+    pub indexes_rebuilt: usize,
+}
+
+/// A log as it was found, ready to be shared.
+pub(crate) struct Loaded {
+    pub(crate) view: View,
+    pub(crate) writer: Writer,
+    pub(crate) epochs: LeaderEpochs,
+    pub(crate) recovery_point: i64,
+    pub(crate) directory_dirty: bool,
+}
+
+/// Loads the log in `home`.
+pub(crate) fn load(home: &Arc<LogHome>, config: &LogConfig, how: OpenLog) -> Result<(Loaded, Recovered), LogError> {
+    let directory = home.path();
+    fs::create_dir_all(&directory).map_err(LogError::io(&directory))?;
+    let files = Files::list(&directory)?;
+    let mut loader = Loader {
+        home,
+        config,
+        how,
+        epochs: LeaderEpochs::default(),
+        epochs_changed: false,
+        epochs_lost: false,
+        producers: ProducerStates::default(),
+        snapshot_offset: -1,
+        segments: Vec::with_capacity(files.logs.len().max(1)),
+        end: None,
+        recovered: Recovered::default(),
+        directory_dirty: false,
+    };
+    loader.read_epochs(&directory)?;
+    loader.load_segments(&files)?;
+    loader.finish(&files.snapshots)
+}
+
+/// The files of a log's directory that matter, ascending.
+struct Files {
+    logs: Vec<i64>,
+    snapshots: Vec<i64>,
+}
+
+impl Files {
+    /// Lists the directory; removes what a crash left half done: files marked as deleted, and indexes without a segment.
+    fn list(directory: &Path) -> Result<Self, LogError> {
+        let (mut logs, mut snapshots, mut indexes) = (Vec::new(), Vec::new(), Vec::new());
+        for entry in fs::read_dir(directory).map_err(LogError::io(directory))? {
+            let entry = entry.map_err(LogError::io(directory))?;
+            let file_name = entry.file_name();
+            let Some(name) = file_name.to_str() else { continue };
+            let offset = |suffix| parse_segment_file_name(name, suffix);
+            if let Some(base) = offset(LOG_SUFFIX) {
+                logs.push(base);
+            } else if let Some(at) = offset(SNAPSHOT_SUFFIX) {
+                snapshots.push(at);
+            } else if [OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX].into_iter().find_map(offset).is_some()
+            {
+                indexes.push(entry.path());
+            } else if name.ends_with(DELETED_SUFFIX) {
+                remove_if_present(&entry.path())?;
+            }
+        }
+        logs.sort_unstable();
+        snapshots.sort_unstable();
+        let has_segment = |path: &Path| {
+            let stem = path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.parse().ok());
+            stem.is_some_and(|base: i64| logs.binary_search(&base).is_ok())
+        };
+        for orphan in indexes.iter().filter(|path| !has_segment(path)) {
+            remove_if_present(orphan)?;
+        }
+        Ok(Self { logs, snapshots })
+    }
+}
+
+struct Loader<'a> {
+    home: &'a Arc<LogHome>,
+    config: &'a LogConfig,
+    how: OpenLog,
+    epochs: LeaderEpochs,
+    epochs_changed: bool,
+    /// The file was damaged: the epochs of every batch have to be read.
+    epochs_lost: bool,
+    producers: ProducerStates,
+    snapshot_offset: i64,
+    segments: Vec<Arc<Segment>>,
+    /// End of the last segment loaded; known for the active one.
+    end: Option<SegmentEnd>,
+    recovered: Recovered,
+    directory_dirty: bool,
+}
+
+impl Loader<'_> {
+    fn read_epochs(&mut self, directory: &Path) -> Result<(), LogError> {
+        match LeaderEpochs::read(directory) {
+            Ok(epochs) => self.epochs = epochs,
+            Err(LogError::Corrupt { path, reason }) => {
+                log::warn!("{}: {reason}; leader epochs are read from the log instead", path.display());
+                self.epochs_lost = true;
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    fn load_segments(&mut self, files: &Files) -> Result<(), LogError> {
+        let trusted = if self.how.clean_shutdown {
+            files.logs.len()
+        } else {
+            files.logs.partition_point(|&base| base <= self.how.recovery_point).saturating_sub(1)
+        };
+        for (index, &base) in files.logs[..trusted].iter().enumerate() {
+            let is_last = index + 1 == files.logs.len();
+            if !self.load_trusted(base, is_last)? {
+                // The last segment does not end where it should: this was no clean shutdown after all.
+                self.begin_scan(&files.snapshots, base)?;
+                return self.scan_segments(&files.logs[index..]);
+            }
+        }
+        if trusted < files.logs.len() {
+            self.begin_scan(&files.snapshots, files.logs[trusted])?;
+            return self.scan_segments(&files.logs[trusted..]);
+        }
+        Ok(())
+    }
+
+    /// Takes a segment without reading its batches; `false` when it is the last one and does not end in a whole batch.
+    fn load_trusted(&mut self, base: i64, is_last: bool) -> Result<bool, LogError> {
+        let size = self.log_size(base)?;
+        let entries = rebuild::check_index_files(self.home, base, size);
+        let max_bytes = if is_last || entries.is_none() { self.config.segment_index_bytes } else { 0 };
+        let Some(entries) = entries else {
+            let segment = self.new_segment(base, size)?;
+            let end = rebuild::scan(&segment, self.config.index_interval_bytes, |_| ())?;
+            if is_last && end.end_position != size {
+                return Ok(false);
+            }
+            self.recovered.indexes_rebuilt += 1;
+            if !is_last {
+                segment.seal()?;
+            }
+            return Ok(self.take(segment, end));
+        };
+        let segment = Segment::existing(Arc::clone(self.home), base, size, entries, max_bytes);
+        if is_last {
+            let Some(end) = rebuild::find_end(&segment)? else { return Ok(false) };
+            return Ok(self.take(segment, end));
+        }
+        segment.set_largest_timestamp(segment.time_index.last()?);
+        self.segments.push(Arc::new(segment));
+        Ok(true)
+    }
+
+    fn take(&mut self, segment: Segment, end: SegmentEnd) -> bool {
+        self.segments.push(Arc::new(segment));
+        self.end = Some(end);
+        true
+    }
+
+    fn log_size(&self, base: i64) -> Result<u64, LogError> {
+        let path = self.home.segment_file(base, LOG_SUFFIX);
+        Ok(fs::metadata(&path).map_err(LogError::io(&path))?.len())
+    }
+
+    /// A segment whose indexes are to be made anew.
+    fn new_segment(&self, base: i64, size: u64) -> Result<Segment, LogError> {
+        for suffix in [OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX] {
+            remove_if_present(&self.home.segment_file(base, suffix))?;
+        }
+        let entries = IndexEntries::default();
+        Ok(Segment::existing(Arc::clone(self.home), base, size, entries, self.config.segment_index_bytes))
+    }
+
+    /// Brings the producers' state to the first segment that will be scanned.
+    fn begin_scan(&mut self, snapshots: &[i64], base: i64) -> Result<(), LogError> {
+        let start = self.how.log_start_offset;
+        (self.producers, self.snapshot_offset) = rebuild::latest_snapshot(&self.home.path(), snapshots, base, start)?;
+        let from = self.producers.end_offset().max(start);
+        let producers = &mut self.producers;
+        rebuild::walk_headers(&self.segments, from, base, |header| producers.replay(header))?;
+        self.producers.advance_to(base);
+        Ok(())
+    }
+
+    fn scan_segments(&mut self, bases: &[i64]) -> Result<(), LogError> {
+        for (index, &base) in bases.iter().enumerate() {
+            let is_last = index + 1 == bases.len();
+            let whole = self.scan_segment(base, is_last)?;
+            if !whole {
+                return self.remove_segments(&bases[index + 1..]);
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks a segment and cuts it behind its last valid batch; says whether there was nothing to cut.
+    fn scan_segment(&mut self, base: i64, is_last: bool) -> Result<bool, LogError> {
+        let size = self.log_size(base)?;
+        let segment = self.new_segment(base, size)?;
+        let (epochs, producers) = (&mut self.epochs, &mut self.producers);
+        let mut epochs_changed = false;
+        let end = rebuild::scan(&segment, self.config.index_interval_bytes, |header| {
+            epochs_changed |= note_epoch(epochs, header);
+            if header.base_offset >= producers.end_offset() {
+                producers.replay(header);
+            }
+        })?;
+        self.epochs_changed |= epochs_changed;
+        self.recovered.segments_scanned += 1;
+        let cut = size - end.end_position;
+        let path = segment.path();
+        // Also gives back blocks that were reserved beyond the end.
+        segment.file()?.set_len(end.end_position).map_err(LogError::io(&path))?;
+        segment.set_size(end.end_position);
+        if cut > 0 {
+            log::warn!(
+                "{}: {cut} bytes behind offset {} are not a valid batch and are cut",
+                path.display(),
+                end.end_offset
+            );
+            self.recovered.truncated_bytes += cut;
+        }
+        if !is_last && cut == 0 {
+            segment.seal()?;
+        }
+        self.take(segment, end);
+        Ok(cut == 0)
+    }
+
+    /// Removes segments that follow a damaged one: the log would have a hole.
+    fn remove_segments(&mut self, bases: &[i64]) -> Result<(), LogError> {
+        for &base in bases {
+            let size = self.log_size(base)?;
+            log::warn!(
+                "{}: removed, as the segment before it was damaged",
+                self.home.segment_file(base, LOG_SUFFIX).display()
+            );
+            Segment::existing(Arc::clone(self.home), base, size, IndexEntries::default(), 0).remove()?;
+            self.recovered.segments_removed += 1;
+            self.recovered.truncated_bytes += size;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self, snapshots: &[i64]) -> Result<(Loaded, Recovered), LogError> {
+        let scanned = self.recovered.segments_scanned > 0;
+        let log_start_offset = self.settle_start()?;
+        let active = Arc::clone(&self.segments[self.segments.len() - 1]);
+        let end = match self.end {
+            Some(end) => end,
+            None => rebuild::find_end(&active)?.ok_or_else(|| LogError::Corrupt {
+                path: active.path(),
+                reason: "the segment does not end with a whole batch".to_owned(),
+            })?,
+        };
+        let directory = self.home.path();
+        for &stray in snapshots.iter().filter(|&&at| at > end.end_offset) {
+            producer_snapshot::remove(&directory, stray);
+        }
+        if !scanned {
+            (self.producers, self.snapshot_offset) =
+                rebuild::restore_producers(&directory, &self.segments, log_start_offset, end.end_offset)?;
+        }
+        self.producers.advance_to(end.end_offset);
+        self.producers.expire(self.how.now_ms, self.config.producer_id_expiration_ms);
+        self.remove_old_snapshots(&directory, snapshots);
+        self.settle_epochs(log_start_offset, end.end_offset)?;
+        let recovery_point = if self.how.clean_shutdown && !scanned {
+            end.end_offset
+        } else {
+            self.how.recovery_point.min(end.end_offset)
+        };
+        let writer = Writer {
+            producers: self.producers,
+            snapshot_offset: self.snapshot_offset,
+            bytes_since_index: end.bytes_since_index,
+            reserved: end.end_position,
+            created_ms: self.how.now_ms,
+            first_timestamp: None,
+        };
+        let view = View {
+            segments: Arc::new(SegmentList::new(self.segments)),
+            log_start_offset,
+            end_offset: end.end_offset,
+            end_position: end.end_position,
+            tail: end.tail,
+        };
+        let directory_dirty = self.directory_dirty;
+        Ok((Loaded { view, writer, epochs: self.epochs, recovery_point, directory_dirty }, self.recovered))
+    }
+
+    /// Makes sure that there is an active segment and that the log starts inside the log.
+    fn settle_start(&mut self) -> Result<i64, LogError> {
+        let wanted = self.how.log_start_offset;
+        let end_offset = match self.end {
+            Some(end) => end.end_offset,
+            None => wanted,
+        };
+        if end_offset < wanted || self.segments.is_empty() {
+            for segment in self.segments.drain(..) {
+                segment.remove()?;
+            }
+            let segment = Segment::create(Arc::clone(self.home), wanted, self.config.segment_index_bytes)?;
+            self.directory_dirty = true;
+            self.segments.push(Arc::new(segment));
+            self.end = None;
+            return Ok(wanted);
+        }
+        let below = self.segments.partition_point(|segment| segment.base_offset() <= wanted).saturating_sub(1);
+        for segment in self.segments.drain(..below) {
+            segment.remove()?;
+        }
+        Ok(wanted.max(self.segments[0].base_offset()))
+    }
+
+    /// Keeps the snapshots that a segment starts with, and the newest.
+    fn remove_old_snapshots(&self, directory: &Path, snapshots: &[i64]) {
+        let kept =
+            |at: i64| at == self.snapshot_offset || self.segments.iter().any(|segment| segment.base_offset() == at);
+        for &old in snapshots.iter().filter(|&&at| !kept(at)) {
+            producer_snapshot::remove(directory, old);
+        }
+    }
+
+    fn settle_epochs(&mut self, log_start_offset: i64, end_offset: i64) -> Result<(), LogError> {
+        if self.epochs_lost {
+            self.epochs_changed = true;
+            self.epochs = LeaderEpochs::default();
+            let epochs = &mut self.epochs;
+            rebuild::walk_headers(&self.segments, log_start_offset, end_offset, |header| {
+                note_epoch(epochs, header);
+            })?;
+        }
+        self.epochs_changed |= self.epochs.truncate_from_end(end_offset);
+        self.epochs_changed |= self.epochs.truncate_from_start(log_start_offset);
+        if self.epochs_changed { self.epochs.write(&self.home.path(), true) } else { Ok(()) }
+    }
+}
+
+/// Notes the epoch of a batch that is newer than all before.
+fn note_epoch(epochs: &mut LeaderEpochs, header: &BatchHeader) -> bool {
+    epochs.latest().is_none_or(|latest| header.partition_leader_epoch > latest)
+        && epochs.assign(header.partition_leader_epoch, header.base_offset)
+}

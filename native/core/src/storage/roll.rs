@@ -1,0 +1,116 @@
+//! Rolling: when the active segment is full or old, another one begins.
+//!
+//! Owns Kafka's conditions (size, age, index full, relative offset too large) and the order of steps. The new segment is
+//! made before the old one is sealed: when either fails, the log goes on with the old one.
+
+use std::sync::Arc;
+
+use super::append::Incoming;
+use super::batch_scan::HeaderScan;
+use super::log::{Log, Tail, View, Writer};
+use super::producer_snapshot;
+use super::segment::Segment;
+use super::{LogConfig, LogError};
+
+/// Largest position and relative offset that an index entry can hold.
+const LARGEST_RELATIVE: u64 = i32::MAX as u64;
+
+impl Log {
+    /// Begins a new segment, unless the active one is empty.
+    ///
+    /// # Errors
+    /// `Io`; the log then goes on with the old segment.
+    pub fn roll(&self, now_ms: i64) -> Result<(), LogError> {
+        let mut writer = self.writer.lock();
+        self.ensure_online()?;
+        self.begin_segment(&mut writer, now_ms)
+    }
+
+    /// Begins a new segment when these batches call for it.
+    pub(crate) fn maybe_roll(
+        &self,
+        writer: &mut Writer,
+        config: &LogConfig,
+        incoming: Incoming,
+        now_ms: i64,
+    ) -> Result<bool, LogError> {
+        let view = self.view.load();
+        if view.end_position == 0 || !roll_is_due(writer, config, &view, incoming, now_ms)? {
+            return Ok(false);
+        }
+        self.begin_segment(writer, now_ms)?;
+        Ok(true)
+    }
+
+    fn begin_segment(&self, writer: &mut Writer, now_ms: i64) -> Result<(), LogError> {
+        let view = self.view.load_full();
+        if view.end_position == 0 {
+            return Ok(());
+        }
+        let config = self.config.load();
+        writer.producers.expire(now_ms, config.producer_id_expiration_ms);
+        let segment = Segment::create(Arc::clone(&self.home), view.end_offset, config.segment_index_bytes)?;
+        let old = view.segments.active();
+        if let Err(error) = old.seal().and_then(|()| self.write_snapshot(writer)) {
+            let _ = segment.remove();
+            writer.reserved = view.end_position;
+            return Err(error);
+        }
+        self.directory_dirty.store(true, std::sync::atomic::Ordering::Release);
+        self.view.store(Arc::new(View {
+            segments: Arc::new(view.segments.with(Arc::new(segment))),
+            end_position: 0,
+            tail: Tail { offset: view.end_offset, position: 0 },
+            ..*view
+        }));
+        writer.begin_segment(now_ms);
+        Ok(())
+    }
+
+    /// Writes the producers' state at the log end, unless that has been done.
+    pub(crate) fn write_snapshot(&self, writer: &mut Writer) -> Result<(), LogError> {
+        if writer.producers.end_offset() > writer.snapshot_offset {
+            producer_snapshot::write(&self.home, &writer.producers)?;
+            writer.snapshot_offset = writer.producers.end_offset();
+        }
+        Ok(())
+    }
+
+    /// Forgets producers that have been idle for longer than `producer_id_expiration_ms`.
+    pub fn expire_producers(&self, now_ms: i64) {
+        let expiration_ms = self.config.load().producer_id_expiration_ms;
+        self.writer.lock().producers.expire(now_ms, expiration_ms);
+    }
+}
+
+fn roll_is_due(
+    writer: &mut Writer,
+    config: &LogConfig,
+    view: &View,
+    incoming: Incoming,
+    now_ms: i64,
+) -> Result<bool, LogError> {
+    let active = view.segments.active();
+    let end = view.end_position + incoming.bytes;
+    let index_full = active.offset_index.map.room() == 0 || active.time_index.map.room() <= 1;
+    if end > config.segment_bytes.min(LARGEST_RELATIVE)
+        || index_full
+        || incoming.last_offset - active.base_offset() > LARGEST_RELATIVE as i64
+    {
+        return Ok(true);
+    }
+    let first_timestamp = match writer.first_timestamp {
+        Some(timestamp) => timestamp,
+        None => {
+            let mut scan = HeaderScan::new(active.file()?, view.end_position);
+            let header = scan.header_at(0).map_err(|error| active.read_error(error))?;
+            *writer.first_timestamp.insert(header.map_or(-1, |header| header.max_timestamp))
+        }
+    };
+    let waited = if first_timestamp >= 0 && incoming.max_timestamp >= 0 {
+        incoming.max_timestamp - first_timestamp
+    } else {
+        now_ms - writer.created_ms
+    };
+    Ok(waited > config.segment_ms.saturating_sub(config.segment_jitter_ms))
+}

@@ -1,0 +1,186 @@
+//! One segment: a file of batches and its two indexes, and how an offset is found in it.
+//!
+//! Owns the three files of a base offset. It must not know the log's end (a reader brings the bound it may read up to) or
+//! its neighbours. The writer's side (indexing, sealing) is called under the log's mutex; the readers' side takes none.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::Mutex;
+
+use super::LogError;
+use super::batch_scan::HeaderScan;
+use super::log_dir::{LOG_SUFFIX, LogHome, OFFSET_INDEX_SUFFIX, SNAPSHOT_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX};
+use super::offset_index::OffsetIndex;
+use super::time_index::{TimeIndex, TimestampOffset};
+use crate::record::BatchHeader;
+use crate::sys::file;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Segment {
+    home: Arc<LogHome>,
+    base_offset: i64,
+    /// Opened on first use: a log holds one descriptor while nobody reads its past.
+    file: OnceLock<Arc<File>>,
+    /// Bytes of whole batches. Of the active segment readers use the published end of the log instead.
+    size: AtomicU64,
+    pub(crate) offset_index: OffsetIndex,
+    pub(crate) time_index: TimeIndex,
+    /// Largest timestamp and its batch's last offset; not ahead of the batches, may be ahead of the time index.
+    largest_timestamp: Mutex<TimestampOffset>,
+}
+
+/// A batch found in a segment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FoundBatch {
+    pub(crate) position: u64,
+    pub(crate) header: BatchHeader,
+}
+
+/// How many entries the index files of a segment hold.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct IndexEntries {
+    pub(crate) offsets: u32,
+    pub(crate) times: u32,
+}
+
+impl Segment {
+    /// A segment whose `.log` exists with `size` bytes of batches. `max_index_bytes` is 0 when it is only read.
+    pub(crate) fn existing(
+        home: Arc<LogHome>,
+        base_offset: i64,
+        size: u64,
+        entries: IndexEntries,
+        max_index_bytes: u32,
+    ) -> Self {
+        Self {
+            offset_index: OffsetIndex::new(Arc::clone(&home), base_offset, entries.offsets, max_index_bytes),
+            time_index: TimeIndex::new(Arc::clone(&home), base_offset, entries.times, max_index_bytes),
+            home,
+            base_offset,
+            file: OnceLock::new(),
+            size: AtomicU64::new(size),
+            largest_timestamp: Mutex::new(TimestampOffset { timestamp: -1, offset: base_offset }),
+        }
+    }
+
+    /// Makes an empty segment; leftovers of the same name are replaced.
+    pub(crate) fn create(home: Arc<LogHome>, base_offset: i64, max_index_bytes: u32) -> Result<Self, LogError> {
+        for suffix in [OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX] {
+            remove_if_present(&home.segment_file(base_offset, suffix))?;
+        }
+        let path = home.segment_file(base_offset, LOG_SUFFIX);
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path);
+        let segment = Self::existing(home, base_offset, 0, IndexEntries::default(), max_index_bytes);
+        let _ = segment.file.set(Arc::new(file.map_err(LogError::io(&path))?));
+        Ok(segment)
+    }
+
+    pub(crate) fn base_offset(&self) -> i64 {
+        self.base_offset
+    }
+
+    pub(crate) fn size(&self) -> u64 {
+        self.size.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        self.home.segment_file(self.base_offset, LOG_SUFFIX)
+    }
+
+    /// The segment's file.
+    pub(crate) fn file(&self) -> Result<&Arc<File>, LogError> {
+        if let Some(file) = self.file.get() {
+            return Ok(file);
+        }
+        let path = self.path();
+        let file = OpenOptions::new().read(true).write(true).open(&path).map_err(LogError::io(&path))?;
+        Ok(self.file.get_or_init(|| Arc::new(file)))
+    }
+
+    pub(crate) fn largest_timestamp(&self) -> TimestampOffset {
+        *self.largest_timestamp.lock()
+    }
+
+    pub(crate) fn set_largest_timestamp(&self, largest: TimestampOffset) {
+        *self.largest_timestamp.lock() = largest;
+    }
+
+    /// Accounts for a batch that lies at `position` now, and indexes it when `index_due`.
+    ///
+    /// The offset entry carries the batch's own last offset; the time entry what is the largest timestamp so far.
+    pub(crate) fn add_batch(&self, header: &BatchHeader, last_offset: i64, position: u64, index_due: bool) {
+        let largest = {
+            let mut largest = self.largest_timestamp.lock();
+            if header.max_timestamp > largest.timestamp {
+                *largest = TimestampOffset { timestamp: header.max_timestamp, offset: last_offset };
+            }
+            *largest
+        };
+        if index_due {
+            self.offset_index.push(last_offset, position);
+            // Cannot fail once room was reserved; and an entry less only makes a search longer.
+            let _ = self.time_index.maybe_push(largest);
+        }
+    }
+
+    /// Tells readers of a sealed segment (and `size_bytes`) how far its batches reach.
+    pub(crate) fn set_size(&self, size: u64) {
+        self.size.store(size, Ordering::Release);
+    }
+
+    /// Closes the indexes: last time entry, files cut to their entries, blocks beyond the end given back.
+    pub(crate) fn seal(&self) -> Result<(), LogError> {
+        if self.largest_timestamp().timestamp > self.time_index.last()?.timestamp {
+            self.time_index.map.reserve(1)?;
+            self.time_index.maybe_push(self.largest_timestamp())?;
+        }
+        self.offset_index.map.trim()?;
+        self.time_index.map.trim()?;
+        let path = self.path();
+        file::release_beyond_end(self.file()?, self.size()).map_err(LogError::io(&path))
+    }
+
+    /// The first batch whose last offset is `offset` or more, among the first `limit` bytes.
+    pub(crate) fn find_batch(&self, offset: i64, limit: u64) -> Result<Option<FoundBatch>, LogError> {
+        let mut scan = HeaderScan::new(self.file()?, limit);
+        let mut position = self.offset_index.floor_position(offset)?;
+        // An index is a hint: one that leads astray costs a scan of the segment, never a wrong answer.
+        let trusted = |header: BatchHeader| (self.base_offset..=offset).contains(&header.base_offset);
+        if position > 0 && !scan.header_at(position).map_err(|error| self.read_error(error))?.is_some_and(trusted) {
+            position = 0;
+        }
+        while let Some(header) = scan.header_at(position).map_err(|error| self.read_error(error))? {
+            if header.last_offset() >= offset {
+                return Ok(Some(FoundBatch { position, header }));
+            }
+            position += header.size() as u64;
+        }
+        Ok(None)
+    }
+
+    pub(crate) fn read_error(&self, error: io::Error) -> LogError {
+        LogError::io(self.path())(error)
+    }
+
+    /// Removes the segment's files; readers that hold its file go on.
+    pub(crate) fn remove(&self) -> Result<(), LogError> {
+        for suffix in [LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX, SNAPSHOT_SUFFIX] {
+            remove_if_present(&self.home.segment_file(self.base_offset, suffix))?;
+        }
+        Ok(())
+    }
+}
+
+/// Removes a file that may be absent.
+pub(crate) fn remove_if_present(path: &PathBuf) -> Result<(), LogError> {
+    match fs::remove_file(path) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(LogError::io(path)(error)),
+    }
+}

@@ -1,0 +1,139 @@
+//! Truncating: removing the end of the log, as a follower does to agree with its leader.
+//!
+//! Owns the order of steps. Readers that hold an older view find the file shorter than they expect, and look again.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::leader_epochs::LeaderEpochs;
+use super::log::{Log, Tail, View, Writer};
+use super::producer_state::ProducerStates;
+use super::segment::{IndexEntries, Segment};
+use super::segment_list::SegmentList;
+use super::{LogError, producer_snapshot, rebuild};
+
+impl Log {
+    /// Removes every record at or beyond `offset`. A batch that contains `offset` goes as a whole, so the log may end
+    /// earlier. Nothing happens when the log ends before `offset`; below the log start everything goes.
+    ///
+    /// # Errors
+    /// `Io` with the path that failed; the log is then offline.
+    pub fn truncate_to(&self, offset: i64, now_ms: i64) -> Result<(), LogError> {
+        let mut writer = self.writer.lock();
+        self.ensure_online()?;
+        let view = self.view.load_full();
+        if offset >= view.end_offset {
+            return Ok(());
+        }
+        if offset < view.log_start_offset {
+            return self.restart_at(&mut writer, offset, now_ms).map_err(|error| self.failed(error));
+        }
+        self.cut(&mut writer, &view, offset, now_ms).map_err(|error| self.failed(error))
+    }
+
+    /// Removes everything: the log starts and ends at `offset`.
+    ///
+    /// # Errors
+    /// `Io` with the path that failed; the log is then offline.
+    pub fn truncate_fully_and_start_at(&self, offset: i64, now_ms: i64) -> Result<(), LogError> {
+        let mut writer = self.writer.lock();
+        self.ensure_online()?;
+        self.restart_at(&mut writer, offset, now_ms).map_err(|error| self.failed(error))
+    }
+
+    fn cut(&self, writer: &mut Writer, view: &View, offset: i64, now_ms: i64) -> Result<(), LogError> {
+        let _flushing = self.flushing.lock();
+        let kept = view.segments.floor(offset);
+        let segments = view.segments.as_slice();
+        let old = &segments[kept];
+        let limit = if view.segments.is_active(kept) { view.end_position } else { old.size() };
+        let (end_offset, end_position) = match old.find_batch(offset, limit)? {
+            Some(found) => (found.header.base_offset.min(offset), found.position),
+            None => (offset, limit),
+        };
+        let config = self.config.load();
+        let entries = IndexEntries {
+            offsets: old.offset_index.entries_below(end_offset)?,
+            times: old.time_index.entries_below(end_offset)?,
+        };
+        let segment = Segment::existing(
+            Arc::clone(&self.home),
+            old.base_offset(),
+            end_position,
+            entries,
+            config.segment_index_bytes,
+        );
+        let end = rebuild::find_end(&segment)?;
+        self.recovery_point.fetch_min(end_offset, Ordering::AcqRel);
+        let list = SegmentList::new(segments[..kept].iter().cloned().chain([Arc::new(segment)]).collect());
+        self.view.store(Arc::new(View {
+            segments: Arc::new(list),
+            log_start_offset: view.log_start_offset,
+            end_offset,
+            end_position,
+            tail: end.map_or(Tail { offset: end_offset, position: end_position }, |end| end.tail),
+        }));
+        for removed in &segments[kept + 1..] {
+            removed.remove()?;
+        }
+        let path = old.path();
+        old.file()?.set_len(end_position).map_err(LogError::io(&path))?;
+        writer.begin_segment(now_ms);
+        writer.bytes_since_index = end.map_or(end_position, |end| end.bytes_since_index);
+        self.change_epochs(|epochs| epochs.truncate_from_end(end_offset))?;
+        self.reload_producers(writer, end_offset)
+    }
+
+    fn restart_at(&self, writer: &mut Writer, offset: i64, now_ms: i64) -> Result<(), LogError> {
+        let _flushing = self.flushing.lock();
+        let view = self.view.load_full();
+        let directory = self.home.path();
+        for segment in view.segments.as_slice() {
+            segment.remove()?;
+        }
+        for snapshot in producer_snapshot::offsets(&directory)? {
+            producer_snapshot::remove(&directory, snapshot);
+        }
+        let segment = Segment::create(Arc::clone(&self.home), offset, self.config.load().segment_index_bytes)?;
+        self.recovery_point.store(offset, Ordering::Release);
+        self.directory_dirty.store(true, Ordering::Release);
+        self.view.store(Arc::new(View {
+            segments: Arc::new(SegmentList::new(vec![Arc::new(segment)])),
+            log_start_offset: offset,
+            end_offset: offset,
+            end_position: 0,
+            tail: Tail { offset, position: 0 },
+        }));
+        writer.begin_segment(now_ms);
+        writer.producers = ProducerStates::restored([], offset);
+        writer.snapshot_offset = -1;
+        self.change_epochs(|epochs| {
+            let had_any = epochs.latest().is_some();
+            *epochs = LeaderEpochs::default();
+            had_any
+        })
+    }
+
+    fn reload_producers(&self, writer: &mut Writer, end_offset: i64) -> Result<(), LogError> {
+        let directory = self.home.path();
+        for snapshot in producer_snapshot::offsets(&directory)?.into_iter().filter(|&at| at > end_offset) {
+            producer_snapshot::remove(&directory, snapshot);
+        }
+        let view = self.view.load_full();
+        let (producers, snapshot_offset) =
+            rebuild::restore_producers(&directory, view.segments.as_slice(), view.log_start_offset, end_offset)?;
+        writer.producers = producers;
+        writer.snapshot_offset = snapshot_offset;
+        Ok(())
+    }
+
+    /// Changes the list of epochs and, when `change` says that it did, the file.
+    pub(crate) fn change_epochs(&self, change: impl FnOnce(&mut LeaderEpochs) -> bool) -> Result<(), LogError> {
+        let mut file = self.epochs.lock();
+        if change(&mut file.epochs) {
+            file.dirty = true;
+            file.epochs.write(&self.home.path(), false)?;
+        }
+        Ok(())
+    }
+}
