@@ -284,6 +284,92 @@ class Partition:
     def delete(self) -> None:
         """Renames the directory to `<topic>-<index>.<32 hex>-delete` and removes it."""
 
+# -------------------------------------------------------------------------------------------------- quorum.rs
+
+@final
+class Quorum:
+    """A Raft voter without I/O: calls change it, `ready` says what to persist and to send, `advance` that it is done.
+
+    Entries are (index, term, payload), a payload being a record batch with base offset 0, or empty for the entry by
+    which a leader begins its term. Messages are (voter, bytes).
+    """
+
+    def __new__(
+        cls,
+        *,
+        node_id: int,
+        voters: list[int],
+        election_ticks: int,
+        heartbeat_ticks: int,
+        hard_state: tuple[int, int | None] | None,
+        terms: list[tuple[int, int]],
+        last: int,
+        replayed: int,
+        tail: list[tuple[int, int, bytes]],
+    ) -> Quorum:
+        """A follower as the disk has it. `hard_state` is (term, vote), `terms` are (first index, term) ascending.
+
+        Entries up to `replayed` are known to be committed and are not told again; `tail` are those after it, up to
+        `last`. Raises `QuorumError` when these do not fit together.
+        """
+    @property
+    def is_leader(self) -> bool:
+        """Whether this voter leads."""
+    @property
+    def leader(self) -> int | None:
+        """The leader as far as this voter knows."""
+    @property
+    def term(self) -> int:
+        """The term."""
+    @property
+    def last_index(self) -> int:
+        """Index of the last entry, persisted or not."""
+    def tick(self) -> bool:
+        """Counts a tick of the clock; whether something may be ready."""
+    def campaign(self) -> None:
+        """Stands for election; the only voter is leader when the call returns."""
+    def step(self, message: bytes) -> None:
+        """Takes another voter's message. Raises `QuorumError` for one that is none."""
+    def propose(self, payload: bytes) -> None:
+        """Puts a batch into the log. Raises `NotControllerError` unless this voter leads."""
+    def ready(self) -> QuorumReady | None:
+        """What there is to do; after it comes `advance`, before any other call."""
+    def advance(self) -> QuorumReady:
+        """Notes that the last `ready` is persisted; has only `committed` and `messages`."""
+
+@final
+class QuorumReady:
+    """What to do, in the order of the properties."""
+
+    @property
+    def messages(self) -> list[tuple[int, bytes]]:
+        """To be sent at once."""
+    @property
+    def hard_state(self) -> tuple[int, int | None] | None:
+        """(term, vote) to be persisted before the entries."""
+    @property
+    def entries(self) -> list[tuple[int, int, bytes]]:
+        """To be persisted; where the log holds the first one's index already, it is cut before that."""
+    @property
+    def persisted_messages(self) -> list[tuple[int, bytes]]:
+        """To be sent when all that is persisted."""
+    @property
+    def committed(self) -> list[tuple[int, int, bytes]]:
+        """Committed since the last call."""
+
+def build_leader_change_batch(leader: int, voters: list[int], timestamp_ms: int) -> bytes:
+    """The control batch by which a leader begins its term, with base offset 0."""
+
+def build_record_batch(values: list[bytes], timestamp_ms: int) -> bytes:
+    """A batch of records without keys, with base offset 0."""
+
+def parse_metadata_batches(buffer: bytes) -> tuple[list[tuple[int, int, int, int, bool, tuple[bytes, ...]]], int]:
+    """The whole batches at the front of a buffer, checked wholly, and the bytes that they take.
+
+    Each is (base offset, last offset, leader epoch, timestamp, is control, values). Raises `MetadataLogError` when the
+    first batch is not whole, or any is corrupt.
+    """
+
 # --------------------------------------------------------------------------------------------- topic_table.rs
 
 @final

@@ -1,0 +1,35 @@
+"""What this package raises.
+
+ControllerError
+├── NotControllerError         this node does not lead the quorum, or is stopping: ask another, or later
+├── StaleBrokerEpochError      the broker was registered anew meanwhile, or never was
+├── QuorumError                the quorum's state does not fit together
+├── QuorumStateError           the `quorum-state` file is not what was written
+└── MetadataLogError           the metadata log is not what was written
+"""
+
+from __future__ import annotations
+
+
+class ControllerError(Exception):
+    """Base of what this package raises."""
+
+
+class NotControllerError(ControllerError):
+    """This node does not lead the metadata quorum."""
+
+
+class StaleBrokerEpochError(ControllerError):
+    """The broker epoch is not the one in force."""
+
+
+class QuorumError(ControllerError):
+    """The quorum refuses what it was given; damage or a bug."""
+
+
+class QuorumStateError(ControllerError):
+    """The `quorum-state` file cannot be understood; the text names the file."""
+
+
+class MetadataLogError(ControllerError):
+    """The metadata log cannot be understood; the text names the place."""
