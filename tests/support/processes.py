@@ -1,0 +1,186 @@
+"""Broker processes: started by the console script, ended by their id, watched through /proc.
+
+Every process that a test starts is killed and waited for when its context ends, whatever the test did.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Self
+
+PROGRAM = Path(sys.executable).with_name("pybroker")
+READY = re.compile(r"ready: \w+://([\d.]+:\d+)")
+START_SECONDS = 30
+STOP_SECONDS = 30
+#: Below the range from which the kernel takes ports for outgoing connections: only a listener takes one of these.
+PORTS = range(15_000, 32_000)
+
+
+class NotStartedError(AssertionError):
+    """The broker ended before it was ready; `status` and `log` say how and why."""
+
+    def __init__(self, status: int, log: str) -> None:
+        super().__init__(f"the broker ended with status {status} before it was ready:\n{log}")
+        self.status = status
+        self.log = log
+
+
+def free_port() -> int:
+    """A port of loopback that nothing listens on at this moment."""
+    while True:
+        port = random.choice(PORTS)
+        with socket.socket() as candidate:
+            candidate.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                candidate.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+
+
+class BrokerProcess:
+    """One `pybroker start` on a directory and a port that stay the same over restarts.
+
+    The log (standard error) of all runs is appended to `<directory>.log` beside the data.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        overrides: Mapping[str, str] | None = None,
+        *,
+        port: int | None = None,
+        before_exec: Callable[[], None] | None = None,
+    ) -> None:
+        self.directory = directory
+        self.port = free_port() if port is None else port
+        self.log_path = directory.with_name(directory.name + ".log")
+        self._overrides = {
+            "listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
+            "log.dirs": str(directory),
+            **(overrides or {}),
+        }
+        self._before_exec = before_exec
+        self._process: subprocess.Popen[str] | None = None
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Where it listens."""
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        """The id of the running process."""
+        return self._running().pid
+
+    @property
+    def log(self) -> str:
+        """Everything logged so far, over all runs."""
+        return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
+
+    def start(self) -> Self:
+        """Start it and return when it is ready; raises NotStartedError."""
+        command = [str(PROGRAM), "start"]
+        for key, value in self._overrides.items():
+            command += ["--override", f"{key}={value}"]
+        with self.log_path.open("a") as log:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                preexec_fn=self._before_exec,
+            )
+        line = self._first_line()
+        found = READY.search(line)
+        if found is None:
+            status = self._end(signal.SIGKILL)
+            raise NotStartedError(status, line + self.log)
+        self.port = int(found[1].rsplit(":", 1)[1])
+        return self
+
+    def terminate(self) -> int:
+        """SIGTERM; returns the exit status."""
+        return self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """SIGKILL, as a crash would."""
+        self._end(signal.SIGKILL)
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the running process."""
+        self._running().send_signal(number)
+
+    def wait(self, within: float = STOP_SECONDS) -> int:
+        """Wait for it to end by itself; returns the exit status."""
+        status = self._running().wait(within)
+        self._forget()
+        return status
+
+    def is_running(self) -> bool:
+        """Whether the process is there."""
+        return self._process is not None and self._process.poll() is None
+
+    def resident_bytes(self) -> int:
+        """Its resident memory."""
+        pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
+
+    def __enter__(self) -> Self:
+        return self if self._process else self.start()
+
+    def __exit__(self, *_: object) -> None:
+        if self._process is not None:
+            self._process.send_signal(signal.SIGCONT)
+            self._end(signal.SIGKILL)
+
+    def _running(self) -> subprocess.Popen[str]:
+        assert self._process is not None, "the broker is not running"
+        return self._process
+
+    def _first_line(self) -> str:
+        """The first line on standard output, or nothing when it closed first."""
+        stdout = self._running().stdout
+        assert stdout is not None
+        deadline = time.monotonic() + START_SECONDS
+        line = b""
+        while not line.endswith(b"\n"):
+            ready, _, _ = select.select([stdout], [], [], max(0.0, deadline - time.monotonic()))
+            if not ready:
+                self._end(signal.SIGKILL)
+                raise AssertionError(f"the broker was not ready after {START_SECONDS} s:\n{self.log}")
+            part = os.read(stdout.fileno(), 4096)
+            if not part:
+                self._running().wait(STOP_SECONDS)
+                break
+            line += part
+        return line.decode()
+
+    def _end(self, number: int) -> int:
+        process = self._running()
+        process.send_signal(number)
+        try:
+            status = process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise AssertionError(f"the broker did not end within {STOP_SECONDS} s:\n{self.log}") from None
+        finally:
+            self._forget()
+        return status
+
+    def _forget(self) -> None:
+        process, self._process = self._process, None
+        if process is not None and process.stdout is not None:
+            process.stdout.close()
