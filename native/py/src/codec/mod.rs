@@ -1,0 +1,149 @@
+//! The message codec's host in Python: shows `msgspec` structs to the core's encoder and builds them for its decoder.
+//!
+//! Owns `Schema`, the compiled declaration of one message class. Knows no message: what it is told are classes and
+//! field descriptions, by `pybroker.protocol.codec`, once per class.
+
+mod sink;
+mod source;
+mod table;
+
+use pybroker_core::wire::codec::{self, DecodeError, EncodeError};
+use pybroker_core::wire::schema::{self, Kind, Preset, Struct, Versions};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyType};
+
+use self::table::{FieldRow, field, range};
+use crate::error::{MalformedMessage, UnencodableValue, UnsupportedVersion};
+
+/// A message class, ready to be encoded and decoded in every version that it declares.
+#[pyclass(frozen, module = "pybroker._native")]
+pub struct Schema {
+    name: String,
+    table: schema::Schema,
+    structs: Vec<Class>,
+    /// `msgspec.structs.astuple`: all fields of a struct in one call, which is several times cheaper than one by one.
+    astuple: Py<PyAny>,
+}
+
+struct Class {
+    class: Py<PyType>,
+    presets: Vec<PyPreset>,
+}
+
+/// A default as Python has it: shared where it cannot change, made anew where it can.
+enum PyPreset {
+    Shared(Py<PyAny>),
+    EmptyList,
+    Struct(usize),
+}
+
+#[pymethods]
+impl Schema {
+    #[new]
+    #[pyo3(signature = (name, structs, versions, flexible))]
+    fn new(
+        py: Python<'_>,
+        name: String,
+        structs: Vec<(Bound<'_, PyType>, Vec<FieldRow<'_>>)>,
+        versions: (i16, i16),
+        flexible: (i16, i16),
+    ) -> PyResult<Self> {
+        let mut classes = Vec::with_capacity(structs.len());
+        let mut table = Vec::with_capacity(structs.len());
+        for (class, rows) in structs {
+            let mut presets = Vec::with_capacity(rows.len());
+            let mut fields = Vec::with_capacity(rows.len());
+            for row in rows {
+                let field = field(&row)?;
+                presets.push(match (&field.preset, field.kind) {
+                    (Preset::EmptyList, _) => PyPreset::EmptyList,
+                    (Preset::Struct, Kind::Struct(index)) => PyPreset::Struct(index),
+                    _ => PyPreset::Shared(row.7.unbind()),
+                });
+                fields.push(field);
+            }
+            table.push(Struct { name: class.name()?.to_string(), fields });
+            classes.push(Class { class: class.unbind(), presets });
+        }
+        let table = schema::Schema::compile(table, range(versions), range(flexible))
+            .map_err(|error| PyTypeError::new_err(format!("{name}: {error}")))?;
+        let astuple = py.import("msgspec.structs")?.getattr("astuple")?.unbind();
+        Ok(Schema { name, table, structs: classes, astuple })
+    }
+
+    /// Encodes an instance of the message class.
+    #[pyo3(signature = (message, version))]
+    fn encode<'py>(&self, message: &Bound<'py, PyAny>, version: i16) -> PyResult<Bound<'py, PyBytes>> {
+        let py = message.py();
+        let mut out = Vec::with_capacity(512);
+        let host = Host { py, schema: self, astuple: self.astuple.bind(py) };
+        codec::encode(&self.table, &host, message, version, &mut out).map_err(|error| {
+            let text = format!("{}: {error}", self.name);
+            match error.cause {
+                EncodeError::UnknownVersion(_) => UnsupportedVersion::new_err(self.unknown(version)),
+                EncodeError::NotInVersion { .. } | EncodeError::NullNotInVersion(_) => {
+                    UnsupportedVersion::new_err(text)
+                }
+                EncodeError::OutOfRange { .. } | EncodeError::TooLong { .. } => UnencodableValue::new_err(text),
+                EncodeError::Host(cause) => refused(py, cause, &text),
+            }
+        })?;
+        Ok(PyBytes::new(py, &out))
+    }
+
+    /// Decodes a message that begins at `offset`: (message, bytes read).
+    #[pyo3(signature = (buffer, version, offset = 0))]
+    fn decode<'py>(
+        &self,
+        buffer: &Bound<'py, PyAny>,
+        version: i16,
+        offset: usize,
+    ) -> PyResult<(Bound<'py, PyAny>, usize)> {
+        let py = buffer.py();
+        let copy: Vec<u8>;
+        let bytes = if let Ok(bytes) = buffer.cast::<PyBytes>() {
+            bytes.as_bytes()
+        } else {
+            // Others may write to such a buffer meanwhile, so the decoder reads a copy.
+            copy = pyo3::buffer::PyBuffer::<u8>::get(buffer)?.to_vec(py)?;
+            &copy
+        };
+        if offset > bytes.len() {
+            return Err(MalformedMessage::new_err(format!("{}: begins past the end", self.name)));
+        }
+        let host = Host { py, schema: self, astuple: self.astuple.bind(py) };
+        codec::decode(&self.table, &host, bytes, offset, version).map_err(|error| match error.cause {
+            DecodeError::UnknownVersion(_) => UnsupportedVersion::new_err(self.unknown(version)),
+            DecodeError::Malformed(_) => MalformedMessage::new_err(format!("{}: {error}", self.name)),
+            DecodeError::Host(cause) => cause,
+        })
+    }
+}
+
+impl Schema {
+    fn unknown(&self, version: i16) -> String {
+        let Versions { first, last } = self.table.versions();
+        format!("{} has no version {version}, only {first} to {last}", self.name)
+    }
+}
+
+/// An error of Python while it showed a value: what is wrong with the value becomes `UnencodableValue`.
+fn refused(py: Python<'_>, cause: PyErr, text: &str) -> PyErr {
+    let wrong_value = cause.is_instance_of::<PyTypeError>(py)
+        || cause.is_instance_of::<PyValueError>(py)
+        || cause.is_instance_of::<PyOverflowError>(py);
+    if !wrong_value {
+        return cause;
+    }
+    let error = UnencodableValue::new_err(text.to_owned());
+    error.set_cause(py, Some(cause));
+    error
+}
+
+/// Python, a schema and what it needs of `msgspec`: one call's face to the core.
+struct Host<'a, 'py> {
+    py: Python<'py>,
+    schema: &'a Schema,
+    astuple: &'a Bound<'py, PyAny>,
+}

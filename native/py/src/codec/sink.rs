@@ -1,0 +1,66 @@
+//! Builds Python's values for the core's decoder.
+
+use pybroker_core::wire::codec::{Sink, Uuid};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyBytes, PyFloat, PyList, PyString, PyTuple};
+
+use super::{Host, PyPreset};
+
+impl<'py> Sink for Host<'_, 'py> {
+    type Value = Bound<'py, PyAny>;
+    type Error = PyErr;
+
+    fn null(&self) -> Self::Value {
+        self.py.None().into_bound(self.py)
+    }
+
+    fn bool(&self, value: bool) -> Self::Value {
+        PyBool::new(self.py, value).to_owned().into_any()
+    }
+
+    fn int(&self, value: i64) -> PyResult<Self::Value> {
+        Ok(value.into_pyobject(self.py)?.into_any())
+    }
+
+    fn float(&self, value: f64) -> Self::Value {
+        PyFloat::new(self.py, value).into_any()
+    }
+
+    fn text(&self, value: &str) -> Self::Value {
+        PyString::new(self.py, value).into_any()
+    }
+
+    fn bytes(&self, value: &[u8]) -> Self::Value {
+        PyBytes::new(self.py, value).into_any()
+    }
+
+    fn uuid(&self, value: &Uuid) -> Self::Value {
+        PyBytes::new(self.py, value).into_any()
+    }
+
+    fn list(&self, elements: Vec<Self::Value>) -> PyResult<Self::Value> {
+        Ok(PyList::new(self.py, elements)?.into_any())
+    }
+
+    fn structure(&self, index: usize, fields: Vec<Option<Self::Value>>) -> PyResult<Self::Value> {
+        let mut values = Vec::with_capacity(fields.len());
+        for (field, value) in fields.into_iter().enumerate() {
+            values.push(match value {
+                Some(value) => value,
+                None => self.preset(index, field)?,
+            });
+        }
+        self.schema.structs[index].class.bind(self.py).call1(PyTuple::new(self.py, values)?)
+    }
+}
+
+impl<'py> Host<'_, 'py> {
+    fn preset(&self, index: usize, field: usize) -> PyResult<Bound<'py, PyAny>> {
+        match &self.schema.structs[index].presets[field] {
+            PyPreset::Shared(value) => Ok(value.bind(self.py).clone()),
+            PyPreset::EmptyList => Ok(PyList::empty(self.py).into_any()),
+            // The class fills in its own defaults.
+            PyPreset::Struct(inner) => self.schema.structs[*inner].class.bind(self.py).call0(),
+        }
+    }
+}
