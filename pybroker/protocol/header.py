@@ -12,7 +12,7 @@ from typing import Annotated
 from pybroker.protocol.api_keys import ApiKey
 from pybroker.protocol.errors import MalformedMessage
 from pybroker.protocol.messages import request_class, response_class
-from pybroker.protocol.schema import Message, about, ignorable, int16, int32, not_flexible, nullable, string, versions
+from pybroker.protocol.schema import Message, about, int16, int32, not_flexible, nullable, string, versions
 
 MAX_TAGGED_FIELDS = 10_000
 
