@@ -28,7 +28,6 @@ class RequestHeader(Message, kind="header", versions="1-2", flexible="2+"):
         string,
         versions("1+"),
         nullable("1+"),
-        ignorable,
         not_flexible,
         about("The client's name for itself."),
     ] = ""
