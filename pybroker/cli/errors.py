@@ -1,0 +1,11 @@
+"""What a command says when it cannot do its work."""
+
+from __future__ import annotations
+
+
+class CommandError(Exception):
+    """The text is the one line that the user sees; `status` is what the process ends with."""
+
+    def __init__(self, text: str, status: int = 1) -> None:
+        super().__init__(text)
+        self.status = status

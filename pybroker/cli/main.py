@@ -1,0 +1,67 @@
+"""Entry point of `pybroker`: finds the command, imports it, and turns its errors into one line and a status.
+
+Owns the list of commands. Must not import what a command needs: starting a broker costs only what a broker uses.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from importlib import import_module
+
+from pybroker.cli.errors import CommandError
+
+COMMANDS = {
+    "start": "run a broker in the foreground",
+    "stop": "stop the broker of a data directory",
+    "topics": "create, list, describe and delete topics",
+}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command and return the exit status."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    name = arguments[0] if arguments else ""
+    if name not in COMMANDS:
+        return _without_command(arguments)
+    command = import_module(f"pybroker.cli.{name}")
+    parser = argparse.ArgumentParser(prog=f"pybroker {name}", description=command.DESCRIPTION, allow_abbrev=False)
+    command.add_arguments(parser)
+    try:
+        return int(command.run(parser.parse_args(arguments[1:])))
+    except CommandError as error:
+        print(f"pybroker {name}: {error}", file=sys.stderr)
+        return error.status
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # The reader of the output has gone, as in `pybroker topics --list | head`.
+        sys.stderr.close()
+        return 1
+
+
+def _without_command(arguments: list[str]) -> int:
+    lines = [f"  {name:<8} {what}" for name, what in COMMANDS.items()]
+    parser = argparse.ArgumentParser(
+        prog="pybroker",
+        usage="pybroker COMMAND [options]",
+        description="Kafka without the JVM.",
+        epilog="commands:\n" + "\n".join(lines) + "\n\n`pybroker COMMAND --help` tells the options of a command.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="store_true", help="print the version and end")
+    parsed, _ = parser.parse_known_args([argument for argument in arguments if argument.startswith("-")])
+    if parsed.version:
+        from pybroker import __version__
+
+        print(__version__)
+        return 0
+    if arguments:
+        print(f"pybroker: no command {arguments[0]}; there are {', '.join(COMMANDS)}", file=sys.stderr)
+    else:
+        parser.print_help(sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

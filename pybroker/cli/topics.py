@@ -1,0 +1,251 @@
+"""`pybroker topics`: create, list, describe and delete topics, with the options and output of kafka-topics.
+
+Owns option names and output formats, which are those of Kafka 4.3's tool. Must not know the protocol: it asks by Admin,
+and works against any Kafka.
+
+Not done: `--alter`, reassignments in `--describe`, eligible leader replicas (shown as N/A, as by Kafka's tool when the
+broker does not tell them).
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from pybroker.cli.errors import CommandError
+from pybroker.client.admin import Admin
+from pybroker.client.errors import BrokerError, ClientError
+from pybroker.client.topics import ConfigEntry, NewTopic, PartitionDescription, TopicDescription
+from pybroker.config.errors import ConfigError
+from pybroker.config.properties import parse_overrides, read_properties
+from pybroker.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+DESCRIPTION = "Create, list, describe and delete topics. Options and output are those of kafka-topics."
+
+_DEFAULT_CONFIG = 5
+_COLLISION = (
+    "WARNING: Due to limitations in metric names, topics with a period ('.') or underscore ('_') could collide. "
+    "To avoid issues it is best to use either, but not both."
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--bootstrap-server", required=True, metavar="HOST:PORT", help="brokers to connect to")
+    parser.add_argument("--command-config", type=Path, metavar="FILE", help="client settings")
+    parser.add_argument("--command-property", action="append", default=[], metavar="K=V", help="a client setting")
+    action = parser.add_mutually_exclusive_group(required=True)
+    for name, what in (
+        ("create", "create a topic"),
+        ("list", "list topics"),
+        ("describe", "describe topics"),
+        ("delete", "delete topics"),
+    ):
+        action.add_argument(f"--{name}", action="store_const", const=name, dest="action", help=what)
+    parser.add_argument("--topic", metavar="TOPIC", help="the topic; a regular expression except with --create")
+    parser.add_argument("--topic-id", metavar="ID", help="the id of the topic to describe")
+    _add_creation(parser)
+    parser.add_argument("--if-exists", action="store_true", help="a topic that does not exist is no error")
+    parser.add_argument("--exclude-internal", action="store_true", help="leave internal topics out")
+    for name in ("under-replicated", "unavailable", "under-min-isr", "at-min-isr"):
+        parser.add_argument(f"--{name}-partitions", action="store_true", help="with --describe: only such partitions")
+    parser.add_argument("--topics-with-overrides", action="store_true", help="with --describe: only such topics")
+    parser.add_argument("--partition-size-limit-per-response", type=int, metavar="N", help="accepted, has no effect")
+
+
+def _add_creation(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--partitions", type=int, metavar="N", help="number of partitions, else the broker's default")
+    parser.add_argument("--replication-factor", type=int, metavar="N", help="replicas, else the broker's default")
+    parser.add_argument("--replica-assignment", metavar="IDS", help="brokers as 1:2,2:3 in place of the two numbers")
+    parser.add_argument("--config", action="append", default=[], metavar="K=V", help="a setting of the new topic")
+    parser.add_argument("--if-not-exists", action="store_true", help="a topic that exists already is no error")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Do what is asked for and return 0."""
+    try:
+        properties = {} if arguments.command_config is None else read_properties(arguments.command_config)
+        properties.update(parse_overrides(arguments.command_property))
+        with Admin(arguments.bootstrap_server, properties) as admin:
+            {"create": _create, "list": _list, "describe": _describe, "delete": _delete}[arguments.action](
+                admin, arguments
+            )
+    except (ClientError, ConfigError) as error:
+        raise CommandError(f"Error while executing topic command : {error}") from None
+    return 0
+
+
+def _create(admin: Admin, arguments: argparse.Namespace) -> None:
+    name = arguments.topic
+    if name is None:
+        raise CommandError("--create needs --topic", 2)
+    if arguments.partitions is not None and arguments.partitions < 1:
+        raise CommandError(f"--partitions {arguments.partitions}: The partitions must be greater than 0")
+    if arguments.replication_factor is not None and not 1 <= arguments.replication_factor <= 32767:
+        raise CommandError(
+            f"--replication-factor {arguments.replication_factor}: "
+            "The replication factor must be between 1 and 32767 inclusive"
+        )
+    if "." in name or "_" in name:
+        print(_COLLISION)
+    topic = NewTopic(
+        name,
+        -1 if arguments.partitions is None else arguments.partitions,
+        -1 if arguments.replication_factor is None else arguments.replication_factor,
+        _topic_settings(arguments.config),
+        _assignments(arguments.replica_assignment),
+    )
+    try:
+        admin.create_topics([topic])
+    except BrokerError as error:
+        if arguments.if_not_exists and error.code is ErrorCode.TOPIC_ALREADY_EXISTS:
+            return
+        raise
+    print(f"Created topic {name}.")
+
+
+def _topic_settings(pairs: list[str]) -> dict[str, str]:
+    settings = {}
+    for pair in pairs:
+        key, sign, value = pair.partition("=")
+        if not sign:
+            raise CommandError(f"--config {pair}: expected key=value")
+        settings[key.strip()] = value.strip()
+    return settings
+
+
+def _assignments(text: str | None) -> dict[int, list[int]]:
+    if text is None:
+        return {}
+    try:
+        assignments = {index: [int(broker) for broker in part.split(":")] for index, part in enumerate(text.split(","))}
+    except ValueError:
+        raise CommandError(f"--replica-assignment {text}: expected broker ids as 1:2,2:3") from None
+    for index, brokers in assignments.items():
+        if len(set(brokers)) != len(brokers):
+            raise CommandError(f"Partition replica lists may not contain duplicate entries: partition {index}")
+        if len(brokers) != len(assignments[0]):
+            raise CommandError(f"Partition {index} has different replication factor: {brokers}")
+    return assignments
+
+
+def _names(admin: Admin, arguments: argparse.Namespace) -> list[str]:
+    """Return the topics that --topic names, all without it; raises CommandError when it names none."""
+    names = sorted(admin.list_topics(internal=not arguments.exclude_internal))
+    if arguments.topic is None:
+        return names
+    try:
+        # Kafka's tool takes a comma for "or" and blanks and quotes for nothing.
+        pattern = re.compile(re.sub(r"[\s\"']", "", arguments.topic).replace(",", "|"))
+    except re.error as error:
+        raise CommandError(f"--topic {arguments.topic}: not a regular expression: {error}") from None
+    found = [name for name in names if pattern.fullmatch(name)]
+    if not found and not arguments.if_exists:
+        raise CommandError(
+            f"Error while executing topic command : Topic '{arguments.topic}' does not exist as expected"
+        )
+    return found
+
+
+def _list(admin: Admin, arguments: argparse.Namespace) -> None:
+    arguments.if_exists = True  # a list of no topics is empty, with a pattern as without
+    for name in _names(admin, arguments):
+        print(name)
+
+
+def _delete(admin: Admin, arguments: argparse.Namespace) -> None:
+    if arguments.topic is None:
+        raise CommandError("--delete needs --topic", 2)
+    names = _names(admin, arguments)
+    if names:
+        admin.delete_topics(names)
+
+
+class _Described(NamedTuple):
+    topic: TopicDescription
+    settings: dict[str, ConfigEntry]
+
+    @property
+    def overrides(self) -> list[ConfigEntry]:
+        return [entry for entry in self.settings.values() if entry.source != _DEFAULT_CONFIG]
+
+    @property
+    def min_in_sync(self) -> int:
+        return int(self.settings["min.insync.replicas"].value or 1)
+
+
+def _describe(admin: Admin, arguments: argparse.Namespace) -> None:
+    only_partitions = (
+        arguments.under_replicated_partitions
+        or arguments.unavailable_partitions
+        or arguments.under_min_isr_partitions
+        or arguments.at_min_isr_partitions
+    )
+    for described in _described(admin, arguments):
+        if arguments.topics_with_overrides and not described.overrides:
+            continue
+        if not only_partitions:
+            print(_topic_line(described))
+        if arguments.topics_with_overrides:
+            continue
+        for partition in described.topic.partitions:
+            if not only_partitions or _is_shown(partition, described, arguments):
+                print(_partition_line(described.topic.name, partition))
+
+
+def _described(admin: Admin, arguments: argparse.Namespace) -> Iterator[_Described]:
+    if arguments.topic_id is not None:
+        names = sorted(admin.list_topics(internal=True))
+    else:
+        names = _names(admin, arguments)
+    topics = admin.describe_topics(names) if names else []
+    if arguments.topic_id is not None:
+        topics = [topic for topic in topics if _id_text(topic.topic_id) == arguments.topic_id]
+        if not topics and not arguments.if_exists:
+            raise CommandError(
+                f"Error while executing topic command : TopicId '{arguments.topic_id}' does not exist as expected"
+            )
+    for topic in topics:
+        yield _Described(topic, admin.describe_configs(topic.name))
+
+
+def _is_shown(partition: PartitionDescription, described: _Described, arguments: argparse.Namespace) -> bool:
+    in_sync = len(partition.isr)
+    return (
+        (arguments.under_replicated_partitions and in_sync < len(partition.replicas))
+        or (arguments.unavailable_partitions and partition.leader < 0)
+        or (arguments.under_min_isr_partitions and in_sync < described.min_in_sync)
+        or (arguments.at_min_isr_partitions and in_sync == described.min_in_sync)
+    )
+
+
+def _topic_line(described: _Described) -> str:
+    topic = described.topic
+    settings = ",".join(f"{entry.name}={entry.value}" for entry in described.overrides)
+    replicas = len(topic.partitions[0].replicas) if topic.partitions else 0
+    return (
+        f"Topic: {topic.name}\tTopicId: {_id_text(topic.topic_id)}\tPartitionCount: {len(topic.partitions)}"
+        f"\tReplicationFactor: {replicas}\tConfigs: {settings}"
+    )
+
+
+def _partition_line(topic: str, partition: PartitionDescription) -> str:
+    leader = "none" if partition.leader < 0 else str(partition.leader)
+    return (
+        f"\tTopic: {topic}\tPartition: {partition.index}\tLeader: {leader}"
+        f"\tReplicas: {_ids(partition.replicas)}\tIsr: {_ids(partition.isr)}\tElr: N/A\tLastKnownElr: N/A"
+    )
+
+
+def _ids(brokers: tuple[int, ...]) -> str:
+    return ",".join(map(str, brokers))
+
+
+def _id_text(topic_id: bytes) -> str:
+    return base64.urlsafe_b64encode(topic_id).decode().rstrip("=")
