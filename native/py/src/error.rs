@@ -2,23 +2,54 @@
 //!
 //! Owns the names of exception classes that Python declares; the variants' texts are the core's.
 
-use pybroker_core::quorum;
-use pyo3::{PyErr, import_exception};
+use std::io;
 
-import_exception!(pybroker.controller.errors, MetadataLogError);
-import_exception!(pybroker.controller.errors, NotControllerError);
-import_exception!(pybroker.controller.errors, QuorumError);
+use pybroker_core::net::ListenError;
+use pybroker_core::storage::{LogError, ReadError};
+use pyo3::PyErr;
+use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::import_exception;
+
 import_exception!(pybroker.protocol.errors, MalformedMessage);
 import_exception!(pybroker.protocol.errors, UnencodableValue);
 import_exception!(pybroker.protocol.errors, UnsupportedVersion);
 
-/// A refusal of the quorum: `NotControllerError` is an answer, the others are bugs or damage.
-pub fn quorum_error(error: quorum::QuorumError) -> PyErr {
+/// `OSError(errno, text)`, so that callers tell causes apart by errno and never by text.
+pub fn os_error(error: &io::Error, text: String) -> PyErr {
+    PyOSError::new_err((error.raw_os_error(), text))
+}
+
+/// A log that cannot be opened, flushed, closed or deleted. A file that is not what its name says is a `ValueError`.
+pub fn log_error(error: LogError) -> PyErr {
+    let text = error.to_string();
     match error {
-        quorum::QuorumError::NotLeader => NotControllerError::new_err(error.to_string()),
-        quorum::QuorumError::Restore(_)
-        | quorum::QuorumError::OutOfTurn
-        | quorum::QuorumError::Message(_)
-        | quorum::QuorumError::Raft(_) => QuorumError::new_err(error.to_string()),
+        LogError::Io { source, .. } => os_error(&source, text),
+        LogError::Corrupt { .. } => PyValueError::new_err(text),
+        LogError::Offline { .. } => PyOSError::new_err((libc_eio(), text)),
     }
+}
+
+/// A look-up that failed.
+pub fn read_error(error: ReadError) -> PyErr {
+    let text = error.to_string();
+    match error {
+        ReadError::Io { source, .. } => os_error(&source, text),
+        ReadError::OffsetOutOfRange { .. } => PyValueError::new_err(text),
+    }
+}
+
+/// A listener that cannot be bound.
+pub fn listen_error(error: ListenError) -> PyErr {
+    let text = error.to_string();
+    match error {
+        ListenError::Resolve { source, .. }
+        | ListenError::Bind { source, .. }
+        | ListenError::Congestion { source, .. } => os_error(&source, text),
+        ListenError::Stopped => PyOSError::new_err(text),
+    }
+}
+
+/// EIO: what an earlier failure of the device is reported as.
+fn libc_eio() -> i32 {
+    5
 }

@@ -1,18 +1,31 @@
 //! The extension module `pybroker._native`: registers what the other files convert.
 
+#![allow(missing_docs, reason = "what Python sees is documented in pybroker/_native.pyi")]
+
 mod codec;
+mod data_plane;
 mod error;
-mod quorum;
+mod events;
+mod log_config;
+mod partition;
+mod topic_table;
 
 use pyo3::prelude::*;
 
 #[pymodule]
 fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<codec::Schema>()?;
-    m.add_class::<quorum::Quorum>()?;
-    m.add_class::<quorum::QuorumReady>()?;
-    m.add_function(wrap_pyfunction!(quorum::build_leader_change_batch, m)?)?;
-    m.add_function(wrap_pyfunction!(quorum::build_record_batch, m)?)?;
-    m.add_function(wrap_pyfunction!(quorum::parse_metadata_batches, m)?)?;
+    m.add_class::<data_plane::PyDataPlane>()?;
+    m.add_class::<data_plane::PyDataPlaneSettings>()?;
+    m.add_class::<events::PyConnectionClosed>()?;
+    m.add_class::<events::PyControlRequest>()?;
+    m.add_class::<events::PyLogDirectoryFailed>()?;
+    m.add_class::<events::PyLogLine>()?;
+    m.add_class::<events::PyUndecidedRequest>()?;
+    m.add_class::<log_config::PyLogConfig>()?;
+    m.add_class::<partition::PyPartition>()?;
+    m.add_class::<topic_table::PyPartitionEntry>()?;
+    m.add_class::<topic_table::PyTopicEntry>()?;
+    m.add_class::<topic_table::PyTopicTable>()?;
     Ok(())
 }

@@ -1,1 +1,25 @@
-//! net
+//! Sockets: accepting, framing, the lane of Produce and Fetch, answers in order, `sendfile`.
+//!
+//! One acceptor thread, `num.network.threads` processors (the seeds' Reactor pattern), each with its own epoll set and
+//! its own connections. What Kafka hands to I/O threads through a queue is done in place on the processor. Everything
+//! but Produce and Fetch goes up to the control plane as an [`Event`] and comes back as [`DataPlane::respond`].
+//!
+//! Knows partitions and wire messages. Must not know Python, configuration files, or who may do what.
+
+mod acceptor;
+mod connection;
+mod data_plane;
+mod events;
+mod inbox;
+mod lane;
+mod processor;
+mod requests;
+mod response;
+mod settings;
+mod timer_wheel;
+
+pub use acceptor::ListenError;
+pub use data_plane::DataPlane;
+pub use events::{ControlRequest, Event, EventQueue, Level, UndecidedRequest};
+pub use lane::{FETCH_VERSIONS, PRODUCE_VERSIONS};
+pub use settings::{ListenerSettings, Settings};

@@ -97,8 +97,7 @@ fn check_records(header: &BatchHeader, section: &[u8], rules: &ValidateRules) ->
         TimestampType::LogAppendTime => (i64::MIN, i64::MAX),
     };
     let mut records = Records::new(section, header.record_count);
-    let mut index = 0;
-    for record in records.by_ref() {
+    for (index, record) in (0_i32..).zip(records.by_ref()) {
         let record = record.map_err(|error| match error {
             RecordError::Record { index, reason } => {
                 InvalidBatch::InvalidRecord { index: Some(index), reason: reason.into() }
@@ -123,7 +122,6 @@ fn check_records(header: &BatchHeader, section: &[u8], rules: &ValidateRules) ->
                 return at_fault(format!("the headers of record {index} do not fill it"));
             }
         }
-        index += 1;
     }
     match records.left() {
         0 => Ok(()),

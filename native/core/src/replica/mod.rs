@@ -1,1 +1,17 @@
-//! replica
+//! Partitions as one broker sees them: the log, how far it is committed, and who waits for it to grow.
+//!
+//! Owns [`Partition`], the [`TopicTable`] snapshot that the lanes look partitions up in, incremental fetch sessions and
+//! the waiting lists. Knows nothing of sockets: whoever waits is named by two numbers ([`Waiter`]) and woken through a
+//! callback.
+
+mod fetch_session;
+mod high_watermark;
+mod partition;
+mod topic_table;
+mod waiting;
+
+pub use fetch_session::{FetchSession, FetchSessionCache, SessionPartition, SessionRefused, SessionTopic};
+pub use high_watermark::high_watermark;
+pub use partition::{LeaderCheck, Leadership, NotAppended, Partition};
+pub use topic_table::{BrokerEndpoint, PartitionSlot, Topic, TopicId, TopicTable, ZERO_TOPIC_ID};
+pub use waiting::{Waiter, WaitingFetch, WaitingList};

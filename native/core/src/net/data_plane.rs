@@ -1,0 +1,203 @@
+//! The data plane as the control plane holds it: tables in, events out, answers in.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+
+use super::acceptor::{Acceptor, ListenError};
+use super::events::EventQueue;
+use super::inbox::{Inbox, Message};
+use super::processor::Processor;
+use super::settings::{ListenerSettings, Settings};
+use crate::replica::{FetchSessionCache, TopicTable, Waiter};
+
+/// Bits of a connection number that name its processor; the rest count connections.
+const PROCESSOR_BITS: u32 = 8;
+
+/// What every processor shares.
+#[derive(Debug)]
+pub struct Shared {
+    /// The limits in force.
+    pub settings: Settings,
+    /// The topics as last published.
+    pub table: ArcSwap<TopicTable>,
+    /// The way up.
+    pub events: EventQueue,
+    /// Fetch sessions of all connections.
+    pub sessions: FetchSessionCache,
+    /// One inbox a processor.
+    pub inboxes: Vec<Inbox>,
+    /// Control requests that Python has not answered yet.
+    pub control_in_work: AtomicUsize,
+    /// Processors (by bit) with a connection that waits for room in the queue of control requests.
+    pub throttled: AtomicU64,
+    /// Connections open.
+    pub connections: AtomicUsize,
+    started: Instant,
+}
+
+impl Shared {
+    /// Milliseconds of a clock that never goes back, for deadlines.
+    pub fn now(&self) -> u64 {
+        self.started.elapsed().as_millis() as u64
+    }
+
+    /// Wakes the owner of a waiting fetch.
+    pub fn wake(&self, waiter: Waiter) {
+        if let Some(inbox) = self.inboxes.get(processor_of(waiter.connection)) {
+            inbox.post(Message::Wake(waiter));
+        }
+    }
+
+    /// A control request has been answered or dropped: there is room for another.
+    pub fn control_done(&self) {
+        self.control_in_work.fetch_sub(1, Ordering::SeqCst);
+        let mut throttled = self.throttled.swap(0, Ordering::SeqCst);
+        while throttled != 0 {
+            let processor = throttled.trailing_zeros() as usize;
+            throttled &= throttled - 1;
+            self.inboxes[processor].post(Message::Resume);
+        }
+    }
+}
+
+/// Milliseconds since 1970, for record timestamps.
+pub fn wall_ms() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
+}
+
+/// The processor that owns a connection.
+pub fn processor_of(connection: u64) -> usize {
+    (connection & ((1 << PROCESSOR_BITS) - 1)) as usize
+}
+
+/// The number of the `count`th connection, owned by `processor`.
+pub fn connection_number(count: u64, processor: usize) -> u64 {
+    count << PROCESSOR_BITS | processor as u64
+}
+
+/// Sockets, lanes and waiting requests of one broker. Threads run from [`DataPlane::start`] to [`DataPlane::shut_down`].
+#[derive(Debug)]
+pub struct DataPlane {
+    shared: Arc<Shared>,
+    acceptor: Mutex<Option<Acceptor>>,
+    processors: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl DataPlane {
+    /// Starts the processors and the acceptor, which listens nowhere yet.
+    ///
+    /// # Errors
+    /// When threads or file descriptors run out, or `network_threads` is not in 1..=64.
+    pub fn start(settings: Settings) -> io::Result<Self> {
+        if !(1..=64).contains(&settings.network_threads) {
+            let text = format!("num.network.threads is {}; it has to be 1 to 64", settings.network_threads);
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
+        let inboxes = (0..settings.network_threads).map(|_| Inbox::new()).collect::<io::Result<Vec<_>>>()?;
+        let shared = Arc::new(Shared {
+            table: ArcSwap::from_pointee(TopicTable::default()),
+            events: EventQueue::new()?,
+            sessions: FetchSessionCache::new(settings.fetch_session_slots, settings.fetch_session_eviction_ms),
+            inboxes,
+            control_in_work: AtomicUsize::new(0),
+            throttled: AtomicU64::new(0),
+            connections: AtomicUsize::new(0),
+            started: Instant::now(),
+            settings,
+        });
+        let mut processors = Vec::new();
+        for index in 0..shared.settings.network_threads {
+            let processor = Processor::new(index, Arc::clone(&shared))?;
+            let name = format!("network-{index}");
+            processors.push(std::thread::Builder::new().name(name).spawn(move || processor.run())?);
+        }
+        let acceptor = Acceptor::start(Arc::clone(&shared))?;
+        Ok(Self { shared, acceptor: Mutex::new(Some(acceptor)), processors: Mutex::new(processors) })
+    }
+
+    /// The event queue.
+    pub fn events(&self) -> &EventQueue {
+        &self.shared.events
+    }
+
+    /// Binds a listener; the port that it got.
+    pub fn listen(&self, listener: &ListenerSettings) -> Result<u16, ListenError> {
+        match &*self.acceptor.lock() {
+            Some(acceptor) => acceptor.listen(listener),
+            None => Err(ListenError::Stopped),
+        }
+    }
+
+    /// Answers a control request: `payload` is everything after the correlation id.
+    pub fn respond(&self, to: Waiter, payload: Vec<u8>) {
+        self.post(to.connection, Message::Answer { to, payload });
+    }
+
+    /// Lets an undecided request be evaluated again.
+    pub fn take_up(&self, waiter: Waiter) {
+        self.post(waiter.connection, Message::TakeUp(waiter));
+    }
+
+    /// Closes a connection, when its queued answers are written.
+    pub fn close_connection(&self, connection: u64) {
+        self.post(connection, Message::Close { connection });
+    }
+
+    fn post(&self, connection: u64, message: Message) {
+        if let Some(inbox) = self.shared.inboxes.get(processor_of(connection)) {
+            inbox.post(message);
+        }
+    }
+
+    /// The topics as last published.
+    pub fn table(&self) -> Arc<TopicTable> {
+        self.shared.table.load_full()
+    }
+
+    /// Swaps the topics.
+    pub fn publish(&self, table: Arc<TopicTable>) {
+        self.shared.table.store(table);
+    }
+
+    /// Wakes the owner of a fetch that waits for a partition that goes away.
+    pub fn wake(&self, waiter: Waiter) {
+        self.shared.wake(waiter);
+    }
+
+    /// Open connections.
+    pub fn connections(&self) -> usize {
+        self.shared.connections.load(Ordering::Relaxed)
+    }
+
+    /// Closes the listeners; open connections go on.
+    pub fn stop_accepting(&self) {
+        if let Some(acceptor) = self.acceptor.lock().take() {
+            acceptor.stop();
+        }
+    }
+
+    /// Answers what is in work, for at most `grace_ms`, closes every connection and joins every thread.
+    pub fn shut_down(&self, grace_ms: u64) {
+        self.stop_accepting();
+        let processors = std::mem::take(&mut *self.processors.lock());
+        for inbox in &self.shared.inboxes {
+            inbox.post(Message::Stop { grace_ms });
+        }
+        for processor in processors {
+            // A processor that panicked has said so on stderr; the others are still to be joined.
+            let _ = processor.join();
+        }
+    }
+}
+
+impl Drop for DataPlane {
+    fn drop(&mut self) {
+        self.shut_down(0);
+    }
+}

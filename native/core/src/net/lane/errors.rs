@@ -1,0 +1,110 @@
+//! From meaning to Kafka's error codes: the one place of the lane where a refusal becomes a number.
+
+use super::super::data_plane::Shared;
+use super::super::events::Event;
+use super::Outcome;
+use crate::record::InvalidBatch;
+use crate::replica::{BrokerEndpoint, NotAppended, Partition, SessionTopic, TopicTable};
+use crate::storage::AppendError;
+use crate::wire::produce::ProducedPartition;
+
+/// Kafka's error codes, as far as the lane gives them.
+#[allow(missing_docs, reason = "the names are Kafka's own")]
+pub mod code {
+    pub const NONE: i16 = 0;
+    pub const OFFSET_OUT_OF_RANGE: i16 = 1;
+    pub const CORRUPT_MESSAGE: i16 = 2;
+    pub const UNKNOWN_TOPIC_OR_PARTITION: i16 = 3;
+    pub const NOT_LEADER_OR_FOLLOWER: i16 = 6;
+    pub const MESSAGE_TOO_LARGE: i16 = 10;
+    pub const RECORD_LIST_TOO_LARGE: i16 = 18;
+    pub const NOT_ENOUGH_REPLICAS: i16 = 19;
+    pub const INVALID_REQUIRED_ACKS: i16 = 21;
+    pub const INVALID_TIMESTAMP: i16 = 32;
+    pub const UNSUPPORTED_FOR_MESSAGE_FORMAT: i16 = 43;
+    pub const OUT_OF_ORDER_SEQUENCE_NUMBER: i16 = 45;
+    pub const INVALID_PRODUCER_EPOCH: i16 = 47;
+    pub const INVALID_TXN_STATE: i16 = 48;
+    pub const KAFKA_STORAGE_ERROR: i16 = 56;
+    pub const FETCH_SESSION_ID_NOT_FOUND: i16 = 70;
+    pub const INVALID_FETCH_SESSION_EPOCH: i16 = 71;
+    pub const FENCED_LEADER_EPOCH: i16 = 74;
+    pub const UNKNOWN_LEADER_EPOCH: i16 = 75;
+    pub const UNSUPPORTED_COMPRESSION_TYPE: i16 = 76;
+    pub const INVALID_RECORD: i16 = 87;
+    pub const UNKNOWN_TOPIC_ID: i16 = 100;
+    pub const FETCH_SESSION_TOPIC_ID_ERROR: i16 = 106;
+}
+
+/// The outcome for topics that the table lacks, or `None` when there is none.
+pub fn undecided<'a>(api_key: i16, unknown: impl Iterator<Item = &'a SessionTopic>) -> Option<Outcome> {
+    let (mut topics, mut topic_ids) = (Vec::new(), Vec::new());
+    for topic in unknown {
+        match topic {
+            SessionTopic::Name(name) => topics.push(name.to_string()),
+            SessionTopic::Id(id) => topic_ids.push(*id),
+        }
+    }
+    let any = !topics.is_empty() || !topic_ids.is_empty();
+    any.then_some(Outcome::Undecided { api_key, topics, topic_ids })
+}
+
+/// Where the leaders are that an answer names, each once.
+pub fn endpoints(table: &TopicTable, leaders: impl Iterator<Item = (i32, i32)>) -> Vec<&BrokerEndpoint> {
+    let mut ids: Vec<i32> = leaders.map(|(leader, _)| leader).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    ids.iter().filter_map(|id| table.brokers.iter().find(|broker| broker.id == *id)).collect()
+}
+
+/// Says in a Produce answer why nothing was appended.
+pub fn not_appended(shared: &Shared, partition: &Partition, refused: NotAppended, answer: &mut ProducedPartition) {
+    let name = format!("{}-{}", partition.topic(), partition.index());
+    match refused {
+        NotAppended::NotLeader => answer.error = code::NOT_LEADER_OR_FOLLOWER,
+        NotAppended::NotEnoughReplicas { in_sync, wanted } => {
+            answer.error = code::NOT_ENOUGH_REPLICAS;
+            answer.error_message =
+                Some(format!("{name} has {in_sync} replicas in sync; min.insync.replicas is {wanted}"));
+        }
+        NotAppended::NoTransaction => {
+            answer.error = code::INVALID_TXN_STATE;
+            answer.error_message = Some(format!("{name}: a transactional batch, but no transaction is open"));
+        }
+        NotAppended::Log(error) => log_refused(shared, partition, error, answer),
+    }
+}
+
+fn log_refused(shared: &Shared, partition: &Partition, error: AppendError, answer: &mut ProducedPartition) {
+    let text = error.to_string();
+    answer.error = match error {
+        AppendError::Invalid(invalid) => {
+            let error = invalid_batch(&invalid);
+            answer.record_errors = invalid.record_errors();
+            error
+        }
+        AppendError::TooLarge { .. } => code::RECORD_LIST_TOO_LARGE,
+        AppendError::OutOfOrderSequence { .. } | AppendError::UnexpectedOffset { .. } => {
+            code::OUT_OF_ORDER_SEQUENCE_NUMBER
+        }
+        AppendError::InvalidProducerEpoch { .. } => code::INVALID_PRODUCER_EPOCH,
+        AppendError::Io { .. } => {
+            let directory = partition.directory().display().to_string();
+            shared.events.push(Event::LogDirectoryFailed { directory, error: text.clone() });
+            code::KAFKA_STORAGE_ERROR
+        }
+        AppendError::Offline { .. } => code::KAFKA_STORAGE_ERROR,
+    };
+    answer.error_message = Some(format!("{}-{}: {text}", partition.topic(), partition.index()));
+}
+
+fn invalid_batch(invalid: &InvalidBatch) -> i16 {
+    match invalid {
+        InvalidBatch::Corrupt(_) => code::CORRUPT_MESSAGE,
+        InvalidBatch::TooLarge { .. } => code::MESSAGE_TOO_LARGE,
+        InvalidBatch::UnsupportedCompression(_) => code::UNSUPPORTED_COMPRESSION_TYPE,
+        InvalidBatch::UnsupportedFormat(_) => code::UNSUPPORTED_FOR_MESSAGE_FORMAT,
+        InvalidBatch::InvalidTimestamp { .. } => code::INVALID_TIMESTAMP,
+        InvalidBatch::InvalidRecord { .. } => code::INVALID_RECORD,
+    }
+}

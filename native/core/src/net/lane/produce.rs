@@ -1,0 +1,144 @@
+//! Produce, from the frame to the answer.
+
+use super::super::data_plane::{Shared, wall_ms};
+use super::super::response::Response;
+use super::Outcome;
+use super::errors::{self, code};
+use crate::record::{Batches, Compression};
+use crate::replica::{Partition, SessionTopic, Topic, TopicTable, Waiter};
+use crate::wire::frame::RequestHead;
+use crate::wire::produce::{ProduceRequest, ProducedPartition, write_response};
+
+/// First Produce version that may carry zstd.
+const ZSTD_VERSION: i16 = 7;
+
+/// Appends what a Produce carries and answers it. With one replica in sync `acks=all` is satisfied by the append.
+pub fn handle(
+    shared: &Shared,
+    head: &RequestHead,
+    frame: &mut [u8],
+    decided: bool,
+    wake: &mut dyn FnMut(Waiter),
+) -> Outcome {
+    let request = match ProduceRequest::parse(frame, head.body, head.api_version) {
+        Ok(request) => request,
+        Err(error) => return Outcome::Close(format!("malformed Produce version {}: {error}", head.api_version)),
+    };
+    let table = shared.table.load();
+    if !decided && let Some(outcome) = unknown(&table, &request) {
+        return outcome;
+    }
+    let answered: Vec<_> = (request.topics.iter())
+        .map(|topic| {
+            let found = table.find(&topic.topic);
+            let produce = |(index, records): &(i32, Option<std::ops::Range<usize>>)| {
+                let records = records.clone().map(|at| &mut frame[at]);
+                produce(shared, (&request, head.api_version), &topic.topic, found, *index, records, wake)
+            };
+            (&topic.topic, topic.partitions.iter().map(produce).collect::<Vec<_>>())
+        })
+        .collect();
+    let mut partitions = answered.iter().flat_map(|(_, partitions)| partitions);
+    if request.acks == 0 {
+        return match partitions.find(|partition| partition.error != code::NONE) {
+            // The producer wants no answer: a closed connection is the only way to tell it (as Kafka does).
+            Some(failed) => Outcome::Close(format!("Produce with acks=0 failed with error {}", failed.error)),
+            None => Outcome::Silent,
+        };
+    }
+    let leaders = partitions.filter_map(|partition| partition.current_leader);
+    let endpoints = errors::endpoints(&table, leaders);
+    let mut bytes = Response::begin(head.correlation_id, 128);
+    write_response(&mut bytes, head.api_version, &answered, &endpoints);
+    Outcome::Answer(Response::finish(bytes, Vec::new()))
+}
+
+fn unknown(table: &TopicTable, request: &ProduceRequest) -> Option<Outcome> {
+    let unknown = request.topics.iter().map(|topic| &topic.topic).filter(|topic| table.find(topic).is_none());
+    errors::undecided(0, unknown)
+}
+
+/// The answer for one partition.
+fn produce(
+    shared: &Shared,
+    (request, version): (&ProduceRequest, i16),
+    name: &SessionTopic,
+    topic: Option<&Topic>,
+    index: i32,
+    records: Option<&mut [u8]>,
+    wake: &mut dyn FnMut(Waiter),
+) -> ProducedPartition {
+    let mut answer = ProducedPartition {
+        index,
+        error: code::NONE,
+        base_offset: -1,
+        log_append_time: -1,
+        log_start_offset: -1,
+        record_errors: Vec::new(),
+        error_message: None,
+        current_leader: None,
+    };
+    if !(-1..=1).contains(&request.acks) {
+        answer.error = code::INVALID_REQUIRED_ACKS;
+        answer.error_message = Some(format!("acks is {}; it has to be -1 (all), 0 or 1", request.acks));
+        return answer;
+    }
+    let slot = match topic.map(|topic| topic.slot(index)) {
+        Some(Some(slot)) => slot,
+        unknown => {
+            let by_id = unknown.is_none() && matches!(name, SessionTopic::Id(_));
+            answer.error = if by_id { code::UNKNOWN_TOPIC_ID } else { code::UNKNOWN_TOPIC_OR_PARTITION };
+            return answer;
+        }
+    };
+    let Some(partition) = &slot.partition else {
+        answer.error = code::NOT_LEADER_OR_FOLLOWER;
+        answer.current_leader = Some((slot.leader, slot.leader_epoch));
+        return answer;
+    };
+    append(shared, request, version, partition, records, &mut answer, wake);
+    if answer.error == code::NOT_LEADER_OR_FOLLOWER {
+        answer.current_leader = Some((slot.leader, slot.leader_epoch));
+    }
+    answer
+}
+
+/// What the request's version allows its records to be: one batch a partition, and zstd from version 7 on (KIP-110).
+fn check_shape(records: &[u8], version: i16) -> Result<(), (i16, String)> {
+    let mut batches = Batches::new(records);
+    let first = batches.next();
+    if first.is_none() || batches.next().is_some() {
+        let text = "a Produce carries exactly one record batch for each partition".to_owned();
+        return Err((code::INVALID_RECORD, text));
+    }
+    let codec = first.and_then(Result::ok).and_then(|(header, _)| header.compression().ok());
+    if version < ZSTD_VERSION && codec == Some(Compression::Zstd) {
+        let text = format!("zstd needs Produce version {ZSTD_VERSION} or later; this is version {version}");
+        return Err((code::UNSUPPORTED_COMPRESSION_TYPE, text));
+    }
+    Ok(())
+}
+
+fn append(
+    shared: &Shared,
+    request: &ProduceRequest,
+    version: i16,
+    partition: &Partition,
+    records: Option<&mut [u8]>,
+    answer: &mut ProducedPartition,
+    wake: &mut dyn FnMut(Waiter),
+) {
+    let records = records.unwrap_or_default();
+    if let Err((error, text)) = check_shape(records, version) {
+        (answer.error, answer.error_message) = (error, Some(text));
+        return;
+    }
+    match partition.append(records, request.acks == -1, wall_ms(), wake) {
+        Ok(appended) => {
+            answer.base_offset = appended.first_offset;
+            answer.log_append_time = appended.log_append_time;
+            answer.log_start_offset = appended.log_start_offset;
+        }
+        Err(refused) => errors::not_appended(shared, partition, refused, answer),
+    }
+}

@@ -1,0 +1,354 @@
+//! A processor: one thread, one epoll set, the connections that were dealt to it.
+//!
+//! The life of a request here: bytes are read, a frame is cut, its head tells whether it stays in the lane (Produce,
+//! Fetch) or goes up; the answer is queued behind those before it and written at once. Nothing in this file blocks but
+//! `epoll_wait`.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use rustc_hash::FxHashMap;
+use rustix::event::{Timespec, epoll};
+use rustix::io::Errno;
+
+use super::connection::{Accepted, Closing, Connection, Slot};
+use super::data_plane::{Shared, connection_number, processor_of};
+use super::events::{Event, Level};
+use super::inbox::Message;
+use super::lane::Lane;
+use super::response::Response;
+use super::timer_wheel::TimerWheel;
+use crate::replica::Waiter;
+
+/// The epoll token of the inbox; connections use their number, which never reaches it.
+const INBOX: u64 = u64::MAX;
+/// Reads of one connection before the others get their turn.
+const READS_A_TURN: usize = 4;
+
+/// What a timer is for.
+#[derive(Debug)]
+pub(super) enum Deadline {
+    /// A fetch has waited for `max_wait_ms`.
+    Fetch(Waiter),
+    /// A connection may have idled too long.
+    Idle(u64),
+}
+
+/// Why a connection ends.
+#[derive(Debug)]
+pub(super) enum End {
+    /// The peer closed, or the socket failed: nothing to tell.
+    Gone,
+    /// The peer broke the protocol: one line in the log.
+    Refused(String),
+}
+
+impl From<Errno> for End {
+    fn from(_: Errno) -> Self {
+        End::Gone
+    }
+}
+
+/// The state of one processor thread.
+pub struct Processor {
+    pub(super) index: usize,
+    pub(super) shared: Arc<Shared>,
+    epoll: OwnedFd,
+    pub(super) connections: FxHashMap<u64, Connection>,
+    accepted: u64,
+    pub(super) deadlines: TimerWheel<Deadline>,
+    pub(super) lane: Lane,
+    /// Own fetches that an append on this thread satisfied, served when the present event is done.
+    pub(super) woken: Vec<Waiter>,
+    pub(super) throttled: Vec<u64>,
+    /// When the stop is due, in milliseconds of the processor's clock.
+    stop_at: Option<u64>,
+}
+
+impl Processor {
+    /// A processor that waits for connections.
+    pub fn new(index: usize, shared: Arc<Shared>) -> io::Result<Self> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        epoll::add(&epoll, shared.inboxes[index].fd(), epoll::EventData::new_u64(INBOX), epoll::EventFlags::IN)?;
+        let now = shared.now();
+        Ok(Self {
+            index,
+            shared,
+            epoll,
+            connections: FxHashMap::default(),
+            accepted: 0,
+            deadlines: TimerWheel::new(now),
+            lane: Lane::new(),
+            woken: Vec::new(),
+            throttled: Vec::new(),
+            stop_at: None,
+        })
+    }
+
+    /// Serves until told to stop.
+    pub fn run(mut self) {
+        let mut events = Vec::with_capacity(256);
+        let mut due = Vec::new();
+        while !self.stopped() {
+            events.clear();
+            let timeout = self.timeout();
+            if epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), timeout.as_ref()).is_err() {
+                continue;
+            }
+            for event in &events {
+                match event.data.u64() {
+                    INBOX => self.read_inbox(),
+                    number => self.drive(number, event.flags),
+                }
+                self.serve_woken();
+            }
+            self.deadlines.advance(self.shared.now(), &mut due);
+            for deadline in due.drain(..) {
+                self.expire(deadline);
+            }
+            self.serve_woken();
+        }
+        let open: Vec<u64> = self.connections.keys().copied().collect();
+        for number in open {
+            self.end(number, End::Gone);
+        }
+    }
+
+    fn timeout(&self) -> Option<Timespec> {
+        let until_stop = self.stop_at.map(|at| at.saturating_sub(self.shared.now()));
+        let next = self.deadlines.next_due().into_iter().chain(until_stop).min()?;
+        Timespec::try_from(Duration::from_millis(next)).ok()
+    }
+
+    fn stopped(&self) -> bool {
+        match self.stop_at {
+            Some(at) => self.connections.is_empty() || self.shared.now() >= at,
+            None => false,
+        }
+    }
+
+    fn read_inbox(&mut self) {
+        let shared = Arc::clone(&self.shared);
+        let inbox = &shared.inboxes[self.index];
+        inbox.woken();
+        while let Some(message) = inbox.take() {
+            match message {
+                Message::Accept(accepted) => self.accept(accepted),
+                Message::Answer { to, payload } => self.answer(to, &payload),
+                Message::Wake(waiter) => self.woken.push(waiter),
+                Message::TakeUp(waiter) => self.take_up(waiter),
+                Message::Close { connection } => self.close_when_written(connection),
+                Message::Resume => self.resume(),
+                Message::Stop { grace_ms } => self.stop(grace_ms),
+            }
+        }
+    }
+
+    fn accept(&mut self, accepted: Accepted) {
+        self.accepted += 1;
+        let number = connection_number(self.accepted, self.index);
+        let token = epoll::EventData::new_u64(number);
+        if self.stop_at.is_some() || epoll::add(&self.epoll, &accepted.stream, token, epoll::EventFlags::IN).is_err() {
+            self.shared.connections.fetch_sub(1, Ordering::Relaxed);
+            return;
+        }
+        let now = self.shared.now();
+        if let Ok(idle) = u64::try_from(self.shared.settings.connections_max_idle_ms) {
+            self.deadlines.insert(now + idle, Deadline::Idle(number));
+        }
+        self.connections.insert(number, Connection::new(number, accepted, now));
+    }
+
+    /// A socket is readable or writable.
+    fn drive(&mut self, number: u64, flags: epoll::EventFlags) {
+        let Some(mut connection) = self.connections.remove(&number) else { return };
+        let done = self.turn(&mut connection, flags);
+        self.settle(connection, done);
+    }
+
+    /// Puts a connection back with the interest it now has, or ends it.
+    pub(super) fn settle(&mut self, mut connection: Connection, done: Result<(), End>) {
+        let number = connection.number;
+        let done = done.and_then(|()| self.write(&mut connection));
+        let finished = connection.finished();
+        self.connections.insert(number, connection);
+        match done {
+            Ok(()) if !finished => {}
+            Ok(()) => self.end(number, End::Gone),
+            Err(end) => self.end(number, end),
+        }
+    }
+
+    fn turn(&mut self, connection: &mut Connection, flags: epoll::EventFlags) -> Result<(), End> {
+        if flags.contains(epoll::EventFlags::OUT) {
+            connection.write(self.shared.now())?;
+            self.work(connection)?;
+        }
+        let lost = flags.intersects(epoll::EventFlags::HUP | epoll::EventFlags::ERR);
+        if lost && self.paused(connection) {
+            return Err(End::Gone);
+        }
+        if !lost && !flags.contains(epoll::EventFlags::IN) {
+            return Ok(());
+        }
+        for _ in 0..READS_A_TURN {
+            if self.paused(connection) {
+                return Ok(());
+            }
+            let filled = match connection.read() {
+                Ok((0, _)) => return Err(End::Gone),
+                Ok((_, filled)) => filled,
+                Err(Errno::AGAIN | Errno::INTR) => return Ok(()),
+                Err(error) => return Err(error.into()),
+            };
+            connection.last_active = self.shared.now();
+            self.work(connection)?;
+            if !filled {
+                return Ok(());
+            }
+            connection.write(connection.last_active)?;
+        }
+        Ok(())
+    }
+
+    /// Whether nothing more of this connection may be begun now.
+    pub(super) fn paused(&self, connection: &Connection) -> bool {
+        let settings = &self.shared.settings;
+        connection.parked.is_some()
+            || connection.throttled
+            || connection.closing.is_some()
+            || connection.in_work() >= settings.requests_in_work_per_connection
+            || connection.out_bytes() >= settings.queued_response_bytes_per_connection
+    }
+
+    /// Writes what is queued, goes on with frames that waited for that, and tells epoll what to look for.
+    fn write(&mut self, connection: &mut Connection) -> Result<(), End> {
+        loop {
+            let queued = connection.out_bytes();
+            if !connection.blocked {
+                connection.write(self.shared.now())?;
+            }
+            self.work(connection)?;
+            if connection.out_bytes() == 0 || connection.blocked || connection.out_bytes() == queued {
+                break;
+            }
+        }
+        let mut interest = epoll::EventFlags::empty();
+        if !self.paused(connection) {
+            interest |= epoll::EventFlags::IN;
+        }
+        if connection.blocked {
+            interest |= epoll::EventFlags::OUT;
+        }
+        if connection.interest != interest {
+            connection.interest = interest;
+            let token = epoll::EventData::new_u64(connection.number);
+            epoll::modify(&self.epoll, &connection.accepted.stream, token, interest)?;
+        }
+        Ok(())
+    }
+
+    fn answer(&mut self, to: Waiter, payload: &[u8]) {
+        let Some(mut connection) = self.connections.remove(&to.connection) else { return };
+        if let Some(&mut Slot::Control(correlation_id)) = connection.slot_mut(to.request) {
+            self.shared.control_done();
+            connection.answer(to.request, Response::from_payload(correlation_id, payload));
+        }
+        let done = self.work(&mut connection);
+        self.settle(connection, done);
+    }
+
+    fn expire(&mut self, deadline: Deadline) {
+        match deadline {
+            Deadline::Fetch(waiter) => {
+                let connection = self.connections.get_mut(&waiter.connection);
+                let slot = connection.and_then(|connection| connection.slot_mut(waiter.request));
+                // The number may have been served long ago, or belong to a later fetch that took a silent one's place.
+                if let Some(Slot::Fetch(fetch)) = slot
+                    && fetch.claim()
+                {
+                    self.woken.push(waiter);
+                }
+            }
+            Deadline::Idle(number) => self.reap(number),
+        }
+    }
+
+    fn reap(&mut self, number: u64) {
+        let (now, idle) = (self.shared.now(), self.shared.settings.connections_max_idle_ms.max(0) as u64);
+        let Some(connection) = self.connections.get_mut(&number) else { return };
+        let due = connection.last_active + idle;
+        if due > now || connection.in_work() > 0 {
+            self.deadlines.insert(due.max(now + 1 + idle / 2), Deadline::Idle(number));
+            connection.trim();
+            return;
+        }
+        let text = format!("connection from {} closed: idle for {idle} ms", connection.accepted.peer);
+        self.shared.events.line(Level::Info, text);
+        self.end(number, End::Gone);
+    }
+
+    fn close_when_written(&mut self, number: u64) {
+        let Some(mut connection) = self.connections.remove(&number) else { return };
+        connection.closing = Some(Closing::WhenWritten);
+        self.settle(connection, Ok(()));
+    }
+
+    fn resume(&mut self) {
+        for number in std::mem::take(&mut self.throttled) {
+            let Some(mut connection) = self.connections.remove(&number) else { continue };
+            connection.throttled = false;
+            let done = self.work(&mut connection);
+            self.settle(connection, done);
+        }
+    }
+
+    /// Answers waiting fetches with what there is, and lets connections without work go.
+    fn stop(&mut self, grace_ms: u64) {
+        self.stop_at = Some(self.shared.now() + grace_ms);
+        let open: Vec<u64> = self.connections.keys().copied().collect();
+        for number in open {
+            let waiting = self.connections.get(&number).map(Connection::waiting_requests).unwrap_or_default();
+            for request in waiting {
+                self.expire(Deadline::Fetch(Waiter { connection: number, request }));
+            }
+            self.serve_woken();
+            let Some(mut connection) = self.connections.remove(&number) else { continue };
+            connection.closing = Some(Closing::WhenAnswered);
+            self.settle(connection, Ok(()));
+        }
+    }
+
+    /// Drops a connection and everything that waits for it.
+    fn end(&mut self, number: u64, why: End) {
+        let Some(mut connection) = self.connections.remove(&number) else { return };
+        let peer = connection.accepted.peer;
+        if let End::Refused(why) = why {
+            self.shared.events.line(Level::Warning, format!("connection from {peer} closed: {why}"));
+        }
+        for _ in 0..connection.control_in_work() {
+            self.shared.control_done();
+        }
+        for fetch in connection.take_waiting() {
+            fetch.abandon();
+        }
+        if connection.known_above {
+            self.shared.events.push(Event::ConnectionClosed { connection: number });
+        }
+        // Closing the socket takes it out of the epoll set: no other descriptor refers to it.
+        drop(connection);
+        self.shared.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Wakes a fetch: on this thread at the end of the event, on another through its inbox.
+pub fn wake(shared: &Shared, own: usize, woken: &mut Vec<Waiter>, waiter: Waiter) {
+    if processor_of(waiter.connection) == own {
+        woken.push(waiter);
+    } else {
+        shared.wake(waiter);
+    }
+}

@@ -1,0 +1,166 @@
+//! A request on a processor: begun from a frame, concluded in the lane or handed up, taken up again when it waited.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::connection::{Connection, Framing, Parked, Slot};
+use super::events::{ControlRequest, Event, UndecidedRequest};
+use super::inbox::Message;
+use super::lane::{self, Outcome};
+use super::processor::{Deadline, End, Processor};
+use crate::replica::Waiter;
+use crate::wire::frame::RequestHead;
+
+/// API keys run from 0; a larger one is not a request of Kafka's protocol.
+const API_KEYS: i16 = 128;
+
+impl Processor {
+    /// Works on every whole frame in the input buffer.
+    pub(super) fn work(&mut self, connection: &mut Connection) -> Result<(), End> {
+        while !self.paused(connection) {
+            let max = self.shared.settings.socket_request_max_bytes;
+            match connection.next_frame(max) {
+                Framing::Incomplete => return Ok(()),
+                Framing::BadSize(size) => {
+                    let why = format!("a frame of {size} bytes; socket.request.max.bytes allows 0 to {max}");
+                    return Err(End::Refused(why));
+                }
+                Framing::Frame(at) => self.begin(connection, at)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins a request: in the lane, or upward.
+    fn begin(&mut self, connection: &mut Connection, at: std::ops::Range<usize>) -> Result<(), End> {
+        let frame = connection.frame_mut(at.clone());
+        let head = RequestHead::parse(frame).map_err(|error| End::Refused(error.to_string()))?;
+        match lane::of(head.api_key) {
+            Some(api) => {
+                lane::check_version(api, head.api_version).map_err(End::Refused)?;
+                let waiter = Waiter { connection: connection.number, request: connection.next_request() };
+                let frame = connection.frame_mut(at.clone());
+                let outcome = self.lane.handle(&self.shared, self.index, &mut self.woken, waiter, frame, false);
+                self.conclude(connection, outcome, Some(at))
+            }
+            None => self.hand_up(connection, &head, at),
+        }
+    }
+
+    /// Does with a connection what the lane says of its next request; `at` is where the frame lies, or `None` for a
+    /// request that has its slot already and is taken up again.
+    fn conclude(
+        &mut self,
+        connection: &mut Connection,
+        outcome: Outcome,
+        at: Option<std::ops::Range<usize>>,
+    ) -> Result<(), End> {
+        let request = connection.parked.as_ref().map_or(connection.next_request(), |parked| parked.request);
+        match (outcome, at) {
+            (Outcome::Answer(response), Some(_)) => connection.answer_next(response),
+            (Outcome::Answer(response), None) => connection.answer(request, response),
+            (Outcome::Silent, Some(_)) => {}
+            (Outcome::Silent, None) => connection.drop_parked_slot(),
+            (Outcome::Wait(fetch), at) => {
+                let deadline = self.shared.now() + fetch.max_wait_ms();
+                let waiter = Waiter { connection: connection.number, request };
+                self.deadlines.insert(deadline, Deadline::Fetch(waiter));
+                match at {
+                    Some(_) => connection.open(Slot::Fetch(fetch)),
+                    None => {
+                        if let Some(slot) = connection.slot_mut(request) {
+                            *slot = Slot::Fetch(fetch);
+                        }
+                    }
+                }
+            }
+            (Outcome::Undecided { topics, topic_ids, api_key }, Some(at)) => {
+                connection.parked = Some(Parked { request, frame: connection.frame_mut(at).to_vec() });
+                connection.open(Slot::Parked);
+                connection.known_above = true;
+                let event = UndecidedRequest { connection: connection.number, request, api_key, topics, topic_ids };
+                self.shared.events.push(Event::Undecided(event));
+            }
+            (Outcome::Undecided { .. }, None) => {
+                return Err(End::Refused("a request that stays undecided after it was taken up".into()));
+            }
+            (Outcome::Close(why), _) => return Err(End::Refused(why)),
+        }
+        Ok(())
+    }
+
+    /// Gives a request to the control plane.
+    fn hand_up(
+        &mut self,
+        connection: &mut Connection,
+        head: &RequestHead,
+        at: std::ops::Range<usize>,
+    ) -> Result<(), End> {
+        if !(0..API_KEYS).contains(&head.api_key) {
+            return Err(End::Refused(format!("unknown API key {}", head.api_key)));
+        }
+        if self.shared.control_in_work.load(Ordering::SeqCst) >= self.shared.settings.queued_max_requests {
+            connection.unread(&at);
+            connection.throttled = true;
+            self.throttled.push(connection.number);
+            self.shared.throttled.fetch_or(1 << self.index, Ordering::SeqCst);
+            // An answer that came in between has not seen this processor's bit.
+            if self.shared.control_in_work.load(Ordering::SeqCst) < self.shared.settings.queued_max_requests {
+                self.shared.inboxes[self.index].post(Message::Resume);
+            }
+            return Ok(());
+        }
+        self.shared.control_in_work.fetch_add(1, Ordering::SeqCst);
+        let body = connection.frame_mut(at)[head.body..].to_vec();
+        let accepted = &connection.accepted;
+        self.shared.events.push(Event::Control(ControlRequest {
+            connection: connection.number,
+            request: connection.next_request(),
+            api_key: head.api_key,
+            api_version: head.api_version,
+            correlation_id: head.correlation_id,
+            client_id: head.client_id.clone(),
+            listener: Arc::clone(&accepted.listener),
+            local: (accepted.local.ip().to_string(), accepted.local.port()),
+            peer: (accepted.peer.ip().to_string(), accepted.peer.port()),
+            body,
+        }));
+        connection.known_above = true;
+        connection.open(Slot::Control(head.correlation_id));
+        Ok(())
+    }
+
+    /// Serves own fetches that were satisfied, and those that serving them satisfies.
+    pub(super) fn serve_woken(&mut self) {
+        while let Some(waiter) = self.woken.pop() {
+            self.serve_fetch(waiter);
+        }
+    }
+
+    /// Answers a fetch that has been claimed, with whatever there is.
+    fn serve_fetch(&mut self, waiter: Waiter) {
+        let Some(mut connection) = self.connections.remove(&waiter.connection) else { return };
+        if let Some(slot) = connection.slot_mut(waiter.request)
+            && matches!(slot, Slot::Fetch(_))
+            && let Slot::Fetch(fetch) = std::mem::replace(slot, Slot::Parked)
+        {
+            let response = self.lane.complete(&self.shared, *fetch);
+            connection.answer(waiter.request, response);
+        }
+        let done = self.work(&mut connection);
+        self.settle(connection, done);
+    }
+
+    pub(super) fn take_up(&mut self, waiter: Waiter) {
+        let Some(mut connection) = self.connections.remove(&waiter.connection) else { return };
+        let mut done = Ok(());
+        if let Some(mut parked) = connection.parked.take_if(|parked| parked.request == waiter.request) {
+            let outcome = self.lane.handle(&self.shared, self.index, &mut self.woken, waiter, &mut parked.frame, true);
+            connection.parked = Some(parked);
+            done = self.conclude(&mut connection, outcome, None);
+            connection.parked = None;
+        }
+        let done = done.and_then(|()| self.work(&mut connection));
+        self.settle(connection, done);
+    }
+}

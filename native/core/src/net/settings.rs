@@ -1,0 +1,47 @@
+//! What the control plane decides for the sockets. Complete structs: no value has a default here.
+
+/// Limits and sizes of the data plane, by Kafka's configuration keys.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// `node.id`.
+    pub node_id: i32,
+    /// `num.network.threads`: processors.
+    pub network_threads: usize,
+    /// `socket.request.max.bytes`: the largest frame, size prefix not counted.
+    pub socket_request_max_bytes: usize,
+    /// `socket.send.buffer.bytes`; -1 leaves the system's.
+    pub socket_send_buffer_bytes: i64,
+    /// `socket.receive.buffer.bytes`; -1 leaves the system's.
+    pub socket_receive_buffer_bytes: i64,
+    /// `queued.max.requests`: control requests that wait for Python, over all connections.
+    pub queued_max_requests: usize,
+    /// Requests of one connection in work at once; a connection with more is not read from.
+    pub requests_in_work_per_connection: usize,
+    /// Bytes of answers queued for one connection; a connection with more is not read from.
+    pub queued_response_bytes_per_connection: u64,
+    /// `connections.max.idle.ms`; negative: never closed for idling.
+    pub connections_max_idle_ms: i64,
+    /// `max.connections`.
+    pub max_connections: usize,
+    /// `fetch.max.bytes`: the most that one Fetch is answered with.
+    pub fetch_max_bytes: usize,
+    /// `max.incremental.fetch.session.cache.slots`.
+    pub fetch_session_slots: usize,
+    /// Idle time after which a fetch session gives way to a new one, in milliseconds.
+    pub fetch_session_eviction_ms: i64,
+}
+
+/// One listener.
+#[derive(Clone, Debug)]
+pub struct ListenerSettings {
+    /// The listener's name (`PLAINTEXT`).
+    pub name: String,
+    /// The address to bind.
+    pub host: String,
+    /// The port to bind; 0 lets the system choose.
+    pub port: u16,
+    /// `socket.listen.backlog.size`.
+    pub backlog: i32,
+    /// The TCP congestion control of accepted connections; `None` leaves the system's.
+    pub congestion_control: Option<String>,
+}

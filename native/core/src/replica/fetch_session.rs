@@ -1,0 +1,278 @@
+//! Incremental fetch sessions (KIP-227): the broker remembers which partitions a client reads and what it last told it,
+//! so that requests name only changes and answers only news.
+
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+
+use super::TopicId;
+
+/// How a topic is named within a session: by name (Fetch up to 12) or by id (from 13 on).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum SessionTopic {
+    /// By name.
+    Name(Arc<str>),
+    /// By id.
+    Id(TopicId),
+}
+
+/// One partition of a fetch, and, in a session, what the client was last told about it.
+#[derive(Clone, Debug)]
+pub struct SessionPartition {
+    /// The topic as the client names it.
+    pub topic: SessionTopic,
+    /// The partition index.
+    pub index: i32,
+    /// The offset to read from.
+    pub fetch_offset: i64,
+    /// The most bytes to answer for this partition.
+    pub max_bytes: i32,
+    /// The leader epoch the client believes in, -1 for none.
+    pub leader_epoch: i32,
+    /// The epoch of the last record the client has, -1 for none (KIP-595).
+    pub last_fetched_epoch: i32,
+    /// The high watermark last told; -1 before the first answer.
+    pub told_high_watermark: i64,
+    /// The log start offset last told; -1 before the first answer.
+    pub told_log_start: i64,
+}
+
+/// Why a session cannot be used. Each is one error code of the Fetch response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionRefused {
+    /// FETCH_SESSION_ID_NOT_FOUND: unknown, or evicted.
+    NotFound,
+    /// INVALID_FETCH_SESSION_EPOCH: the request is not the next one of its session.
+    InvalidEpoch,
+    /// FETCH_SESSION_TOPIC_ID_ERROR: the request names topics by id and the session by name, or the other way.
+    TopicIdError,
+}
+
+/// One session.
+#[derive(Debug)]
+pub struct FetchSession {
+    id: i32,
+    by_id: bool,
+    /// The epoch that the next request has to carry.
+    next_epoch: i32,
+    last_used_ms: i64,
+    partitions: Vec<SessionPartition>,
+    /// Position of every (topic, index) in `partitions`.
+    places: FxHashMap<(SessionTopic, i32), usize>,
+    /// Where the next answer begins to read, so that no partition starves behind a busy one.
+    first: usize,
+}
+
+impl FetchSession {
+    /// The session's id.
+    pub fn id(&self) -> i32 {
+        self.id
+    }
+
+    /// The partitions in their order of first mention.
+    pub fn partitions(&self) -> &[SessionPartition] {
+        &self.partitions
+    }
+
+    /// The same, to note what the client is told.
+    pub fn partitions_mut(&mut self) -> &mut [SessionPartition] {
+        &mut self.partitions
+    }
+
+    /// The place in [`FetchSession::partitions`] where reading begins.
+    pub fn first(&self) -> usize {
+        self.first
+    }
+
+    /// The next answer begins behind `place`, which has just been given bytes.
+    pub fn begin_after(&mut self, place: usize) {
+        self.first = if place + 1 < self.partitions.len() { place + 1 } else { 0 };
+    }
+
+    /// Takes what a request says of its partitions: new ones are added, known ones moved, `forgotten` dropped.
+    pub fn update(&mut self, named: Vec<SessionPartition>, forgotten: &[(SessionTopic, i32)]) {
+        for partition in named {
+            let key = (partition.topic.clone(), partition.index);
+            match self.places.get(&key) {
+                Some(&place) => {
+                    let known = &mut self.partitions[place];
+                    let told = (known.told_high_watermark, known.told_log_start);
+                    *known = partition;
+                    (known.told_high_watermark, known.told_log_start) = told;
+                }
+                None => {
+                    self.places.insert(key, self.partitions.len());
+                    self.partitions.push(partition);
+                }
+            }
+        }
+        if !forgotten.is_empty() {
+            self.forget(forgotten);
+        }
+    }
+
+    fn forget(&mut self, forgotten: &[(SessionTopic, i32)]) {
+        for key in forgotten {
+            self.places.remove(key);
+        }
+        let places = &mut self.places;
+        self.partitions.retain(|p| places.contains_key(&(p.topic.clone(), p.index)));
+        for (place, partition) in self.partitions.iter().enumerate() {
+            places.insert((partition.topic.clone(), partition.index), place);
+        }
+        self.first = 0;
+    }
+}
+
+/// Every session of the broker, bounded by `max.incremental.fetch.session.cache.slots`.
+#[derive(Debug)]
+pub struct FetchSessionCache {
+    slots: usize,
+    eviction_ms: i64,
+    hasher: RandomState,
+    inner: Mutex<Sessions>,
+}
+
+#[derive(Debug, Default)]
+struct Sessions {
+    by_id: FxHashMap<i32, Arc<Mutex<FetchSession>>>,
+    made: u64,
+}
+
+impl FetchSessionCache {
+    /// A cache of at most `slots` sessions; one that has not been used for `eviction_ms` gives way to a new one.
+    pub fn new(slots: usize, eviction_ms: i64) -> Self {
+        Self { slots, eviction_ms, hasher: RandomState::new(), inner: Mutex::default() }
+    }
+
+    /// Begins a session, or answers `None` when every slot is taken by a session in use.
+    pub fn begin(
+        &self,
+        by_id: bool,
+        partitions: Vec<SessionPartition>,
+        now_ms: i64,
+    ) -> Option<Arc<Mutex<FetchSession>>> {
+        let mut inner = self.inner.lock();
+        if inner.by_id.len() >= self.slots && !self.evict_one(&mut inner, now_ms) {
+            return None;
+        }
+        let id = loop {
+            inner.made += 1;
+            let id = (self.hasher.hash_one(inner.made) & 0x7fff_ffff) as i32;
+            if id != 0 && !inner.by_id.contains_key(&id) {
+                break id;
+            }
+        };
+        let mut session = FetchSession {
+            id,
+            by_id,
+            next_epoch: 1,
+            last_used_ms: now_ms,
+            partitions: Vec::with_capacity(partitions.len()),
+            places: FxHashMap::default(),
+            first: 0,
+        };
+        session.update(partitions, &[]);
+        let session = Arc::new(Mutex::new(session));
+        inner.by_id.insert(id, Arc::clone(&session));
+        Some(session)
+    }
+
+    fn evict_one(&self, inner: &mut Sessions, now_ms: i64) -> bool {
+        let idle_since = |session: &Arc<Mutex<FetchSession>>| session.try_lock().map_or(i64::MAX, |s| s.last_used_ms);
+        let oldest = inner.by_id.iter().map(|(id, session)| (idle_since(session), *id)).min();
+        match oldest {
+            Some((used, id)) if used.saturating_add(self.eviction_ms) <= now_ms => inner.by_id.remove(&id).is_some(),
+            _ => false,
+        }
+    }
+
+    /// The session of an incremental request, moved on to its next epoch.
+    pub fn resume(
+        &self,
+        id: i32,
+        epoch: i32,
+        by_id: bool,
+        now_ms: i64,
+    ) -> Result<Arc<Mutex<FetchSession>>, SessionRefused> {
+        let session = self.inner.lock().by_id.get(&id).cloned().ok_or(SessionRefused::NotFound)?;
+        let mut locked = session.lock();
+        if locked.by_id != by_id {
+            return Err(SessionRefused::TopicIdError);
+        }
+        if locked.next_epoch != epoch {
+            return Err(SessionRefused::InvalidEpoch);
+        }
+        locked.next_epoch = if epoch == i32::MAX { 1 } else { epoch + 1 };
+        locked.last_used_ms = now_ms;
+        drop(locked);
+        Ok(session)
+    }
+
+    /// Ends a session. Nothing happens if there is none.
+    pub fn end(&self, id: i32) {
+        self.inner.lock().by_id.remove(&id);
+    }
+
+    /// How many sessions stand.
+    pub fn len(&self) -> usize {
+        self.inner.lock().by_id.len()
+    }
+
+    /// Whether no session stands.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn partition(name: &str, index: i32, fetch_offset: i64) -> SessionPartition {
+        SessionPartition {
+            topic: SessionTopic::Name(name.into()),
+            index,
+            fetch_offset,
+            max_bytes: 1,
+            leader_epoch: -1,
+            last_fetched_epoch: -1,
+            told_high_watermark: -1,
+            told_log_start: -1,
+        }
+    }
+
+    #[test]
+    fn requests_of_a_session_come_in_their_order() {
+        let cache = FetchSessionCache::new(1, 1000);
+        let id = cache.begin(false, vec![partition("a", 0, 0)], 0).unwrap().lock().id();
+        assert!(cache.resume(id, 1, false, 1).is_ok());
+        assert_eq!(cache.resume(id, 1, false, 1).unwrap_err(), SessionRefused::InvalidEpoch);
+        assert_eq!(cache.resume(id, 2, true, 1).unwrap_err(), SessionRefused::TopicIdError);
+        cache.end(id);
+        assert_eq!(cache.resume(id, 2, false, 1).unwrap_err(), SessionRefused::NotFound);
+    }
+
+    #[test]
+    fn a_full_cache_gives_way_only_when_a_session_has_idled() {
+        let cache = FetchSessionCache::new(1, 1000);
+        assert!(cache.begin(false, Vec::new(), 0).is_some());
+        assert!(cache.begin(false, Vec::new(), 999).is_none());
+        assert!(cache.begin(false, Vec::new(), 1000).is_some());
+        assert_eq!(cache.len(), 1);
+    }
+
+    #[test]
+    fn a_session_keeps_what_it_told_when_a_partition_moves_and_drops_the_forgotten() {
+        let cache = FetchSessionCache::new(1, 1000);
+        let session = cache.begin(false, vec![partition("a", 0, 0), partition("a", 1, 0)], 0).unwrap();
+        let mut session = session.lock();
+        session.partitions_mut()[0].told_high_watermark = 9;
+        session.update(vec![partition("a", 0, 5)], &[(SessionTopic::Name("a".into()), 1)]);
+        let left = session.partitions_mut();
+        assert_eq!((left.len(), left[0].fetch_offset, left[0].told_high_watermark), (1, 5, 9));
+    }
+}

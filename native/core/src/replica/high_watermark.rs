@@ -1,0 +1,27 @@
+//! The equation of replication: what a partition may show.
+//!
+//! `high watermark = min(log end offset of every replica that is in sync or about to join)`
+//! (Kafka's replication design; seeds section on HW and LEO).
+
+/// The offset up to which (exclusive) every replica that counts has the log.
+///
+/// `local` is the leader's own log end offset, `others` those of the other replicas that count: the in-sync ones and
+/// those that have caught up and wait to be let in. A leader alone commits what it has.
+pub fn high_watermark(local: i64, others: impl IntoIterator<Item = i64>) -> i64 {
+    others.into_iter().fold(local, i64::min)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::high_watermark;
+
+    #[test]
+    fn a_leader_alone_commits_what_it_has() {
+        assert_eq!(high_watermark(7, []), 7);
+    }
+
+    #[test]
+    fn the_slowest_in_sync_replica_decides() {
+        assert_eq!(high_watermark(7, [9, 5, 6]), 5);
+    }
+}

@@ -1,0 +1,222 @@
+//! One replica of one partition: its log, its role, its high watermark, and the requests that wait for it.
+//!
+//! The same type with one replica or five: what followers add is their fetch positions (the `others` of
+//! [`high_watermark`]), which arrive by Fetch and are kept here. With one replica an append commits itself.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+
+use arc_swap::ArcSwap;
+
+use super::{TopicId, Waiter, WaitingFetch, WaitingList, high_watermark};
+use crate::record::Batches;
+use crate::storage::{AppendError, Appended, FileSlice, Log, ReadError};
+
+/// What a partition is to this broker, as the control plane last said. Swapped whole.
+#[derive(Clone, Copy, Debug)]
+pub struct Leadership {
+    /// The leader epoch; -1 before the first.
+    pub leader_epoch: i32,
+    /// Whether this broker leads.
+    pub is_leader: bool,
+    /// How many replicas are in sync, this one included.
+    pub in_sync: usize,
+    /// `min.insync.replicas` of the topic.
+    pub min_in_sync: usize,
+}
+
+/// Why a leader epoch named by a client is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeaderCheck {
+    /// This broker leads at the epoch named, or none was named.
+    Leads,
+    /// It does not lead (NOT_LEADER_OR_FOLLOWER).
+    NotLeader,
+    /// The client's epoch is older (FENCED_LEADER_EPOCH).
+    Fenced,
+    /// The client's epoch is newer (UNKNOWN_LEADER_EPOCH).
+    Unknown,
+}
+
+/// Why nothing was appended.
+#[derive(Debug)]
+pub enum NotAppended {
+    /// This broker does not lead the partition, or its log is closed.
+    NotLeader,
+    /// `acks=all` with fewer replicas in sync than `min.insync.replicas`.
+    NotEnoughReplicas {
+        /// Replicas in sync.
+        in_sync: usize,
+        /// Replicas asked for.
+        wanted: usize,
+    },
+    /// A transactional batch without a transaction: no transaction is open here.
+    NoTransaction,
+    /// The log refused the batches.
+    Log(AppendError),
+}
+
+/// A partition's replica on this broker.
+#[derive(Debug)]
+pub struct Partition {
+    topic: Arc<str>,
+    index: i32,
+    topic_id: TopicId,
+    directory: PathBuf,
+    log: Log,
+    /// Only rises while this broker leads; never above the log end offset.
+    high_watermark: AtomicI64,
+    leadership: ArcSwap<Leadership>,
+    /// Set when the log is closed or deleted; nothing is appended or read any more.
+    closed: AtomicBool,
+    waiting: WaitingList,
+}
+
+impl Partition {
+    /// Wraps an open log. `directory` is the log directory (not the partition's own), named when it fails;
+    /// `high_watermark` is the checkpointed one and is bounded to what the log has.
+    pub fn new(
+        topic: Arc<str>,
+        index: i32,
+        topic_id: TopicId,
+        directory: PathBuf,
+        log: Log,
+        high_watermark: i64,
+    ) -> Self {
+        let bounded = high_watermark.clamp(log.log_start_offset(), log.log_end_offset());
+        let nobody = Leadership { leader_epoch: -1, is_leader: false, in_sync: 0, min_in_sync: 1 };
+        Self {
+            topic,
+            index,
+            topic_id,
+            directory,
+            log,
+            high_watermark: AtomicI64::new(bounded),
+            leadership: ArcSwap::from_pointee(nobody),
+            closed: AtomicBool::new(false),
+            waiting: WaitingList::default(),
+        }
+    }
+
+    /// The topic's name.
+    pub fn topic(&self) -> &Arc<str> {
+        &self.topic
+    }
+
+    /// The partition's index.
+    pub fn index(&self) -> i32 {
+        self.index
+    }
+
+    /// The topic's id.
+    pub fn topic_id(&self) -> &TopicId {
+        &self.topic_id
+    }
+
+    /// The log directory that holds this partition.
+    pub fn directory(&self) -> &PathBuf {
+        &self.directory
+    }
+
+    /// The log itself, for what is neither Produce nor Fetch.
+    pub fn log(&self) -> &Log {
+        &self.log
+    }
+
+    /// The offset up to which (exclusive) consumers may read.
+    pub fn high_watermark(&self) -> i64 {
+        self.high_watermark.load(Ordering::Acquire)
+    }
+
+    /// The offset up to which (exclusive) `read_committed` consumers may read: no transaction is ever open here, since
+    /// transactional batches are refused, so it is the high watermark.
+    pub fn last_stable_offset(&self) -> i64 {
+        self.high_watermark()
+    }
+
+    /// The role in force.
+    pub fn leadership(&self) -> Leadership {
+        **self.leadership.load()
+    }
+
+    /// Takes up leadership at `leader_epoch`. With one replica in sync everything in the log is committed.
+    pub fn become_leader(&self, leader_epoch: i32, in_sync: usize, min_in_sync: usize) {
+        self.leadership.store(Arc::new(Leadership { leader_epoch, is_leader: true, in_sync, min_in_sync }));
+        self.maybe_advance_high_watermark();
+    }
+
+    /// Compares a leader epoch that a client named (-1: none) with the one in force (KIP-320).
+    pub fn check_leader(&self, named_epoch: i32) -> LeaderCheck {
+        let now = self.leadership.load();
+        if self.closed.load(Ordering::Acquire) || !now.is_leader {
+            LeaderCheck::NotLeader
+        } else if named_epoch < 0 || named_epoch == now.leader_epoch {
+            LeaderCheck::Leads
+        } else if named_epoch < now.leader_epoch {
+            LeaderCheck::Fenced
+        } else {
+            LeaderCheck::Unknown
+        }
+    }
+
+    /// Appends a producer's batches, advances the high watermark, and wakes whoever that satisfies through `wake`.
+    ///
+    /// `batches` is patched in place (offsets, leader epoch, append time). `all` asks for `min.insync.replicas`.
+    pub fn append(
+        &self,
+        batches: &mut [u8],
+        all: bool,
+        now_ms: i64,
+        wake: &mut dyn FnMut(Waiter),
+    ) -> Result<Appended, NotAppended> {
+        let role = self.leadership();
+        if !role.is_leader || self.closed.load(Ordering::Acquire) {
+            return Err(NotAppended::NotLeader);
+        }
+        if all && role.in_sync < role.min_in_sync {
+            return Err(NotAppended::NotEnoughReplicas { in_sync: role.in_sync, wanted: role.min_in_sync });
+        }
+        if Batches::new(batches).any(|batch| batch.is_ok_and(|(header, _)| header.is_transactional())) {
+            return Err(NotAppended::NoTransaction);
+        }
+        let appended = self.log.append(batches, role.leader_epoch, now_ms).map_err(NotAppended::Log)?;
+        self.maybe_advance_high_watermark();
+        if !appended.duplicate {
+            self.waiting.arrived(appended.bytes, wake);
+        }
+        Ok(appended)
+    }
+
+    /// Raises the high watermark to what the in-sync replicas have; never lowers it.
+    fn maybe_advance_high_watermark(&self) {
+        let reached = high_watermark(self.log.log_end_offset(), []);
+        self.high_watermark.fetch_max(reached, Ordering::AcqRel);
+    }
+
+    /// Where the bytes lie that answer a read from `offset`, below the exclusive bound `end`.
+    pub fn plan_read(&self, offset: i64, max_bytes: usize, end: i64, min_one: bool) -> Result<FileSlice, ReadError> {
+        self.log.plan_read(offset, max_bytes, end, min_one)
+    }
+
+    /// Lets a fetch wait here. The caller plans its read again afterwards, so that an append in between is not missed.
+    pub fn wait(&self, fetch: &Arc<WaitingFetch>) {
+        self.waiting.register(fetch);
+    }
+
+    /// Ends what [`Partition::wait`] began.
+    pub fn stop_waiting(&self, fetch: &Arc<WaitingFetch>) {
+        self.waiting.deregister(fetch);
+    }
+
+    /// How many fetches wait here.
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Refuses appends from now on and wakes everybody who waits, who will be told that the leader is elsewhere.
+    pub fn retire(&self, wake: &mut dyn FnMut(Waiter)) {
+        self.closed.store(true, Ordering::Release);
+        self.waiting.wake_all(wake);
+    }
+}

@@ -1,0 +1,154 @@
+//! Who waits for a partition to grow: one list a partition, completed by the append that satisfies them.
+//!
+//! A long-poll Fetch registers one [`WaitingFetch`] with every partition it reads. Appends subtract their size; the one
+//! that takes the missing bytes to zero (or below) claims the waiter and wakes its owner. Exactly one party claims a
+//! waiter: an append, its timer, or its connection's end.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering, fence};
+
+use parking_lot::Mutex;
+
+/// A request that waits, named without knowing what a connection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Waiter {
+    /// The connection's number, as the net layer gave it.
+    pub connection: u64,
+    /// The request's number on that connection.
+    pub request: u64,
+}
+
+/// A Fetch that has less than `fetch.min.bytes` to answer with.
+#[derive(Debug)]
+pub struct WaitingFetch {
+    waiter: Waiter,
+    /// Bytes still missing. Only sinks; at or below zero the fetch is satisfied.
+    missing: AtomicI64,
+    /// Set once, by whoever completes the fetch.
+    claimed: AtomicBool,
+}
+
+impl WaitingFetch {
+    /// A fetch of `waiter` that lacks `missing` bytes.
+    pub fn new(waiter: Waiter, missing: i64) -> Arc<Self> {
+        Arc::new(Self { waiter, missing: AtomicI64::new(missing), claimed: AtomicBool::new(false) })
+    }
+
+    /// Whom to wake.
+    pub fn waiter(&self) -> Waiter {
+        self.waiter
+    }
+
+    /// Takes the right to complete this fetch; true exactly once.
+    pub fn claim(&self) -> bool {
+        !self.claimed.swap(true, Ordering::AcqRel)
+    }
+
+    /// Counts `bytes` that arrived; true for the one caller that thereby has to wake the owner.
+    fn arrived(&self, bytes: i64) -> bool {
+        self.missing.fetch_sub(bytes, Ordering::AcqRel) <= bytes && self.claim()
+    }
+}
+
+/// The fetches that wait for one partition.
+#[derive(Debug, Default)]
+pub struct WaitingList {
+    /// Length of `fetches`, readable without the lock: an append to a partition nobody waits for costs one load.
+    count: AtomicUsize,
+    fetches: Mutex<Vec<Arc<WaitingFetch>>>,
+}
+
+impl WaitingList {
+    /// Adds a fetch. The caller looks at the log again afterwards: an append that came before this call did not see it.
+    pub fn register(&self, fetch: &Arc<WaitingFetch>) {
+        let mut fetches = self.fetches.lock();
+        fetches.push(Arc::clone(fetch));
+        self.count.store(fetches.len(), Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+    }
+
+    /// Takes a fetch out again, however it ended. Nothing happens if it is not there.
+    pub fn deregister(&self, fetch: &Arc<WaitingFetch>) {
+        let mut fetches = self.fetches.lock();
+        if let Some(at) = fetches.iter().position(|other| Arc::ptr_eq(other, fetch)) {
+            fetches.swap_remove(at);
+            self.count.store(fetches.len(), Ordering::SeqCst);
+        }
+    }
+
+    /// `bytes` more are readable: wakes every fetch that they satisfy.
+    pub fn arrived(&self, bytes: usize, wake: &mut dyn FnMut(Waiter)) {
+        fence(Ordering::SeqCst);
+        if self.count.load(Ordering::SeqCst) == 0 {
+            return;
+        }
+        let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+        for fetch in self.fetches.lock().iter() {
+            if fetch.arrived(bytes) {
+                wake(fetch.waiter);
+            }
+        }
+    }
+
+    /// The partition goes away or changes its role: wakes everybody, who will then see why.
+    pub fn wake_all(&self, wake: &mut dyn FnMut(Waiter)) {
+        for fetch in self.fetches.lock().iter() {
+            if fetch.claim() {
+                wake(fetch.waiter);
+            }
+        }
+    }
+
+    /// How many wait.
+    pub fn len(&self) -> usize {
+        self.count.load(Ordering::SeqCst)
+    }
+
+    /// Whether nobody waits.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn woken(list: &WaitingList, bytes: usize) -> Vec<Waiter> {
+        let mut out = Vec::new();
+        list.arrived(bytes, &mut |waiter| out.push(waiter));
+        out
+    }
+
+    #[test]
+    fn a_fetch_wakes_once_when_its_missing_bytes_have_arrived() {
+        let list = WaitingList::default();
+        let waiter = Waiter { connection: 1, request: 2 };
+        list.register(&WaitingFetch::new(waiter, 10));
+        assert_eq!(woken(&list, 9), []);
+        assert_eq!(woken(&list, 1), [waiter]);
+        assert_eq!(woken(&list, 100), []);
+    }
+
+    #[test]
+    fn a_claimed_fetch_is_not_woken() {
+        let list = WaitingList::default();
+        let fetch = WaitingFetch::new(Waiter { connection: 1, request: 2 }, 1);
+        list.register(&fetch);
+        assert!(fetch.claim());
+        assert_eq!(woken(&list, 5), []);
+        list.deregister(&fetch);
+        assert!(list.is_empty());
+    }
+
+    #[test]
+    fn the_end_of_a_partition_wakes_everybody() {
+        let list = WaitingList::default();
+        for request in 0..3 {
+            list.register(&WaitingFetch::new(Waiter { connection: 1, request }, 1 << 40));
+        }
+        let mut count = 0;
+        list.wake_all(&mut |_| count += 1);
+        assert_eq!(count, 3);
+    }
+}

@@ -1,0 +1,216 @@
+//! Fetch (API key 1), versions 4 to 18, as the lane needs it.
+//!
+//! The answer is written around the record bytes: [`write_response`] leaves a note where each partition's slice of the
+//! log file goes. Version notes: 5 adds the log start offset, 7 sessions (KIP-227), 9 the leader epoch, 11 the rack
+//! (KIP-392), 12 is flexible and adds the diverging epoch (KIP-595), 13 names topics by id (KIP-516), 15 moves the replica
+//! id into a tag (KIP-903), 16 adds leader endpoints (KIP-951), 17 and 18 add tags of followers. Source: Kafka's
+//! `FetchRequest` and `FetchResponse` schemas.
+
+use super::primitives::{Malformed, Reader, Writer};
+use crate::replica::{BrokerEndpoint, SessionPartition, SessionTopic};
+
+/// First flexible version.
+const FLEXIBLE: i16 = 12;
+/// First version that names topics by id.
+const BY_ID: i16 = 13;
+
+/// A Fetch request.
+#[derive(Debug)]
+pub struct FetchRequest {
+    /// Most milliseconds to wait for `min_bytes`.
+    pub max_wait_ms: i32,
+    /// Bytes worth answering for.
+    pub min_bytes: i32,
+    /// Most bytes to answer with.
+    pub max_bytes: i32,
+    /// Whether only committed transactions are wanted.
+    pub read_committed: bool,
+    /// The session, 0 for none.
+    pub session_id: i32,
+    /// The session's epoch: -1 ends it, 0 begins one.
+    pub session_epoch: i32,
+    /// The partitions in their order.
+    pub partitions: Vec<SessionPartition>,
+    /// Partitions that leave the session.
+    pub forgotten: Vec<(SessionTopic, i32)>,
+}
+
+/// Whether a version names topics by id.
+pub fn names_by_id(version: i16) -> bool {
+    version >= BY_ID
+}
+
+impl FetchRequest {
+    /// Reads the message that begins at `body` of `frame`.
+    ///
+    /// # Errors
+    /// When a length runs over the frame or a name is not UTF-8.
+    pub fn parse(frame: &[u8], body: usize, version: i16) -> Result<Self, Malformed> {
+        let mut reader = Reader::new(frame, body, version >= FLEXIBLE);
+        reader.header_tags()?;
+        if version <= 14 {
+            reader.i32()?; // replica_id: consumers say -1; followers of this broker do not exist yet
+        }
+        let max_wait_ms = reader.i32()?;
+        let min_bytes = reader.i32()?;
+        let max_bytes = reader.i32()?;
+        let read_committed = reader.i8()? == 1;
+        let (session_id, session_epoch) = if version >= 7 { (reader.i32()?, reader.i32()?) } else { (0, -1) };
+        let partitions = read_partitions(&mut reader, version)?;
+        let forgotten = if version >= 7 { read_forgotten(&mut reader, version)? } else { Vec::new() };
+        if version >= 11 {
+            reader.string()?; // rack_id
+        }
+        reader.tags()?;
+        Ok(Self { max_wait_ms, min_bytes, max_bytes, read_committed, session_id, session_epoch, partitions, forgotten })
+    }
+}
+
+fn read_topic(reader: &mut Reader<'_>, version: i16) -> Result<SessionTopic, Malformed> {
+    Ok(if version >= BY_ID { SessionTopic::Id(reader.uuid()?) } else { SessionTopic::Name(reader.string()?.into()) })
+}
+
+fn read_partitions(reader: &mut Reader<'_>, version: i16) -> Result<Vec<SessionPartition>, Malformed> {
+    let mut partitions = Vec::new();
+    for _ in 0..reader.array_len()? {
+        let topic = read_topic(reader, version)?;
+        for _ in 0..reader.array_len()? {
+            let index = reader.i32()?;
+            let leader_epoch = if version >= 9 { reader.i32()? } else { -1 };
+            let fetch_offset = reader.i64()?;
+            let last_fetched_epoch = if version >= 12 { reader.i32()? } else { -1 };
+            if version >= 5 {
+                reader.i64()?; // log_start_offset of a follower
+            }
+            let max_bytes = reader.i32()?;
+            reader.tags()?;
+            partitions.push(SessionPartition {
+                topic: topic.clone(),
+                index,
+                fetch_offset,
+                max_bytes,
+                leader_epoch,
+                last_fetched_epoch,
+                told_high_watermark: -1,
+                told_log_start: -1,
+            });
+        }
+        reader.tags()?;
+    }
+    Ok(partitions)
+}
+
+fn read_forgotten(reader: &mut Reader<'_>, version: i16) -> Result<Vec<(SessionTopic, i32)>, Malformed> {
+    let mut forgotten = Vec::new();
+    for _ in 0..reader.array_len()? {
+        let topic = read_topic(reader, version)?;
+        for _ in 0..reader.array_len()? {
+            forgotten.push((topic.clone(), reader.i32()?));
+        }
+        reader.tags()?;
+    }
+    Ok(forgotten)
+}
+
+/// What one partition is answered with.
+#[derive(Clone, Debug)]
+pub struct FetchedPartition {
+    /// The topic as the client names it.
+    pub topic: SessionTopic,
+    /// The partition index.
+    pub index: i32,
+    /// Kafka's error code.
+    pub error: i16,
+    /// The high watermark, -1 on error.
+    pub high_watermark: i64,
+    /// The last stable offset, -1 on error.
+    pub last_stable_offset: i64,
+    /// The log start offset, -1 on error.
+    pub log_start_offset: i64,
+    /// Bytes of record batches.
+    pub records: usize,
+    /// Where the client's log leaves the leader's: epoch and end offset (KIP-595).
+    pub diverging: Option<(i32, i64)>,
+    /// The leader and its epoch, told with errors that say "not here".
+    pub current_leader: Option<(i32, i32)>,
+}
+
+/// What stands before the topics of a Fetch answer.
+#[derive(Clone, Copy, Debug)]
+pub struct FetchedHead {
+    /// The error of the whole request.
+    pub error: i16,
+    /// The session, 0 for none.
+    pub session_id: i32,
+    /// Whether the client asked for committed data only: it is told the (empty) list of aborted transactions then.
+    pub read_committed: bool,
+}
+
+/// Writes a Fetch answer behind the correlation id in `out`. Partitions of one topic stand together.
+///
+/// `place(out_len, partition)` is called where the records of `partitions[partition]` go.
+pub fn write_response(
+    out: &mut Vec<u8>,
+    version: i16,
+    head: FetchedHead,
+    partitions: &[FetchedPartition],
+    endpoints: &[&BrokerEndpoint],
+    place: &mut dyn FnMut(usize, usize),
+) {
+    let mut writer = Writer::new(out, version >= FLEXIBLE);
+    writer.tags_none();
+    writer.i32(0); // throttle_time_ms
+    if version >= 7 {
+        writer.i16(head.error);
+        writer.i32(head.session_id);
+    }
+    let topics = partitions.chunk_by(|a, b| a.topic == b.topic);
+    writer.array_len(topics.clone().count());
+    let mut at = 0;
+    for topic in topics {
+        super::write_topic(&mut writer, &topic[0].topic);
+        writer.array_len(topic.len());
+        for partition in topic {
+            write_partition(&mut writer, version, head, partition, at, place);
+            at += 1;
+        }
+        writer.tags_none();
+    }
+    super::write_endpoints(&mut writer, version >= 16, endpoints);
+}
+
+fn write_partition(
+    writer: &mut Writer<'_>,
+    version: i16,
+    head: FetchedHead,
+    partition: &FetchedPartition,
+    at: usize,
+    place: &mut dyn FnMut(usize, usize),
+) {
+    writer.i32(partition.index);
+    writer.i16(partition.error);
+    writer.i64(partition.high_watermark);
+    writer.i64(partition.last_stable_offset);
+    if version >= 5 {
+        writer.i64(partition.log_start_offset);
+    }
+    // aborted_transactions: none, as no transactional batch is ever accepted.
+    if head.read_committed {
+        writer.array_len(0)
+    } else {
+        writer.array_null()
+    }
+    if version >= 11 {
+        writer.i32(-1); // preferred_read_replica
+    }
+    writer.bytes_len(partition.records);
+    if partition.records > 0 {
+        place(writer.len(), at);
+    }
+    let leader = partition.current_leader.filter(|_| version >= FLEXIBLE);
+    match (partition.diverging.filter(|_| version >= FLEXIBLE), leader) {
+        (Some((epoch, end_offset)), _) => super::write_diverging_tag(writer, epoch, end_offset),
+        (None, Some((leader, epoch))) => super::write_leader_tag(writer, 1, leader, epoch),
+        (None, None) => writer.tags_none(),
+    }
+}

@@ -1,0 +1,138 @@
+//! Produce (API key 0), versions 3 to 13, as the lane needs it: where the record batches lie, and the answer's bytes.
+//!
+//! Nothing is copied out of the frame but topic names: batches are patched where they are. Version notes: 5 adds the log
+//! start offset, 8 per-record errors (KIP-467), 9 is flexible, 10 adds the current leader (KIP-951), 13 names topics by
+//! id (KIP-516). Source: Kafka's `ProduceRequest` and `ProduceResponse` schemas.
+
+use std::ops::Range;
+
+use super::primitives::{Malformed, Reader, Writer};
+use crate::replica::{BrokerEndpoint, SessionTopic};
+
+/// First flexible version.
+const FLEXIBLE: i16 = 9;
+/// First version that names topics by id.
+const BY_ID: i16 = 13;
+
+/// A Produce request.
+#[derive(Debug)]
+pub struct ProduceRequest {
+    /// Whether it names a transactional id.
+    pub transactional: bool,
+    /// 0: no answer, 1: the leader has it, -1: every in-sync replica has it.
+    pub acks: i16,
+    /// How long to wait for the replicas.
+    pub timeout_ms: i32,
+    /// The topics in their order.
+    pub topics: Vec<ProduceTopic>,
+}
+
+/// A topic of a Produce request.
+#[derive(Debug)]
+pub struct ProduceTopic {
+    /// By name or by id.
+    pub topic: SessionTopic,
+    /// Partition index, and where in the frame its batches lie (`None`: null).
+    pub partitions: Vec<(i32, Option<Range<usize>>)>,
+}
+
+impl ProduceRequest {
+    /// Reads the message that begins at `body` of `frame`.
+    ///
+    /// # Errors
+    /// When a length runs over the frame or a name is not UTF-8.
+    pub fn parse(frame: &[u8], body: usize, version: i16) -> Result<Self, Malformed> {
+        let flexible = version >= FLEXIBLE;
+        let mut reader = Reader::new(frame, body, flexible);
+        reader.header_tags()?;
+        let transactional = reader.nullable_string()?.is_some();
+        let acks = reader.i16()?;
+        let timeout_ms = reader.i32()?;
+        let count = reader.array_len()?;
+        let mut topics = Vec::with_capacity(count);
+        for _ in 0..count {
+            let topic = if version >= BY_ID {
+                SessionTopic::Id(reader.uuid()?)
+            } else {
+                SessionTopic::Name(reader.string()?.into())
+            };
+            let count = reader.array_len()?;
+            let mut partitions = Vec::with_capacity(count);
+            for _ in 0..count {
+                let index = reader.i32()?;
+                partitions.push((index, reader.nullable_bytes_range()?));
+                reader.tags()?;
+            }
+            reader.tags()?;
+            topics.push(ProduceTopic { topic, partitions });
+        }
+        reader.tags()?;
+        Ok(Self { transactional, acks, timeout_ms, topics })
+    }
+}
+
+/// What became of one partition's batches.
+#[derive(Debug)]
+pub struct ProducedPartition {
+    /// The partition index.
+    pub index: i32,
+    /// Kafka's error code.
+    pub error: i16,
+    /// The offset of the first record, -1 on error.
+    pub base_offset: i64,
+    /// The broker's append time, -1 with CreateTime.
+    pub log_append_time: i64,
+    /// The log start offset, -1 when not known.
+    pub log_start_offset: i64,
+    /// Records that were refused: index in the batch, and why.
+    pub record_errors: Vec<(i32, Option<String>)>,
+    /// What was wrong with all of it.
+    pub error_message: Option<String>,
+    /// The leader and its epoch, told with errors that say "not here".
+    pub current_leader: Option<(i32, i32)>,
+}
+
+/// Writes a Produce answer behind the correlation id in `out`.
+pub fn write_response(
+    out: &mut Vec<u8>,
+    version: i16,
+    topics: &[(&SessionTopic, Vec<ProducedPartition>)],
+    endpoints: &[&BrokerEndpoint],
+) {
+    let mut writer = Writer::new(out, version >= FLEXIBLE);
+    writer.tags_none();
+    writer.array_len(topics.len());
+    for (topic, partitions) in topics {
+        super::write_topic(&mut writer, topic);
+        writer.array_len(partitions.len());
+        for partition in partitions {
+            write_partition(&mut writer, version, partition);
+        }
+        writer.tags_none();
+    }
+    writer.i32(0); // throttle_time_ms
+    super::write_endpoints(&mut writer, version >= 10, endpoints);
+}
+
+fn write_partition(writer: &mut Writer<'_>, version: i16, partition: &ProducedPartition) {
+    writer.i32(partition.index);
+    writer.i16(partition.error);
+    writer.i64(partition.base_offset);
+    writer.i64(partition.log_append_time);
+    if version >= 5 {
+        writer.i64(partition.log_start_offset);
+    }
+    if version >= 8 {
+        writer.array_len(partition.record_errors.len());
+        for (index, message) in &partition.record_errors {
+            writer.i32(*index);
+            writer.nullable_string(message.as_deref());
+            writer.tags_none();
+        }
+        writer.nullable_string(partition.error_message.as_deref());
+    }
+    match partition.current_leader {
+        Some((leader, epoch)) if version >= 10 => super::write_leader_tag(writer, 0, leader, epoch),
+        _ => writer.tags_none(),
+    }
+}

@@ -1,0 +1,236 @@
+//! The data plane over real sockets: frames in, answers out, in order, with bad input beside good.
+
+mod support;
+
+use std::io::{Read, Write};
+use std::net::Shutdown;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use pybroker_core::net::{Event, UndecidedRequest};
+use pybroker_core::replica::TopicTable;
+use support::{Fetched, Plane, Produced, batch, fetch_request, frame, produce_request, read_frame, values};
+
+fn undecided(plane: &Plane) -> UndecidedRequest {
+    match plane.event(|event| matches!(event, Event::Undecided(_))) {
+        Event::Undecided(request) => request,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_produce_is_answered_with_its_offset_and_a_fetch_gives_the_bytes_back() {
+    let plane = Plane::start();
+    plane.topic("t", 1);
+    let mut socket = plane.connect();
+    for expected in [0_i64, 2] {
+        socket.write_all(&produce_request(7, "t", 0, -1, &batch(&["a", "b"]))).unwrap();
+        let answer = Produced::read(&mut socket, 7);
+        assert_eq!((answer.error, answer.base_offset), (0, expected));
+    }
+    socket.write_all(&fetch_request(8, "t", 0, 0, 1, 0)).unwrap();
+    let answer = Fetched::read(&mut socket, 8);
+    assert_eq!((answer.error, answer.high_watermark), (0, 4));
+    assert_eq!(values(&answer.records), ["a", "b", "a", "b"]);
+}
+
+#[test]
+fn a_fetch_from_inside_a_batch_gives_the_whole_batch() {
+    let plane = Plane::start();
+    plane.topic("t", 1);
+    let mut socket = plane.connect();
+    socket.write_all(&produce_request(1, "t", 0, 1, &batch(&["a", "b", "c"]))).unwrap();
+    Produced::read(&mut socket, 1);
+    socket.write_all(&fetch_request(2, "t", 0, 2, 1, 0)).unwrap();
+    assert_eq!(values(&Fetched::read(&mut socket, 2).records), ["a", "b", "c"]);
+}
+
+#[test]
+fn a_waiting_fetch_wakes_with_the_append_and_not_with_its_time_limit() {
+    let plane = Plane::start();
+    plane.topic("t", 1);
+    let (mut consumer, mut producer) = (plane.connect(), plane.connect());
+    let begun = Instant::now();
+    consumer.write_all(&fetch_request(1, "t", 0, 0, 1, 60_000)).unwrap();
+    plane.wait_until(|| plane.partition("t", 0).waiting() == 1);
+    producer.write_all(&produce_request(2, "t", 0, -1, &batch(&["x"]))).unwrap();
+    assert_eq!(values(&Fetched::read(&mut consumer, 1).records), ["x"]);
+    assert!(begun.elapsed() < Duration::from_secs(30));
+    assert_eq!(plane.partition("t", 0).waiting(), 0);
+}
+
+#[test]
+fn a_waiting_fetch_is_answered_empty_when_its_time_is_up() {
+    let plane = Plane::start();
+    plane.topic("t", 1);
+    let mut socket = plane.connect();
+    socket.write_all(&fetch_request(1, "t", 0, 0, 1, 50)).unwrap();
+    let answer = Fetched::read(&mut socket, 1);
+    assert_eq!((answer.error, answer.records.len()), (0, 0));
+    assert_eq!(plane.partition("t", 0).waiting(), 0);
+}
+
+#[test]
+fn a_fetch_waits_until_as_many_bytes_have_come_as_it_asked_for() {
+    let plane = Plane::start();
+    plane.topic("t", 1);
+    let (mut consumer, mut producer) = (plane.connect(), plane.connect());
+    let one = batch(&["x"]);
+    consumer.write_all(&fetch_request(1, "t", 0, 0, 2 * one.len() as i32, 60_000)).unwrap();
+    plane.wait_until(|| plane.partition("t", 0).waiting() == 1);
+    producer.write_all(&produce_request(2, "t", 0, -1, &one)).unwrap();
+    Produced::read(&mut producer, 2);
+    assert_eq!(plane.partition("t", 0).waiting(), 1);
+    producer.write_all(&produce_request(3, "t", 0, -1, &one)).unwrap();
+    assert_eq!(values(&Fetched::read(&mut consumer, 1).records), ["x", "x"]);
+}
+
+#[test]
+fn pipelined_requests_are_answered_in_their_order_even_when_an_early_one_waits() {
+    let plane = Plane::start();
+    plane.topic("t", 1);
+    let mut socket = plane.connect();
+    let mut frames = fetch_request(1, "t", 0, 0, 1, 60_000);
+    for correlation in 2..6 {
+        frames.extend(produce_request(correlation, "t", 0, 1, &batch(&["x"])));
+    }
+    socket.write_all(&frames).unwrap();
+    assert_eq!(values(&Fetched::read(&mut socket, 1).records)[0], "x");
+    for correlation in 2..6 {
+        assert_eq!(Produced::read(&mut socket, correlation).base_offset, i64::from(correlation) - 2);
+    }
+}
+
+#[test]
+fn an_unknown_topic_goes_up_once_and_is_taken_up_again() {
+    let plane = Plane::start();
+    let mut socket = plane.connect();
+    socket.write_all(&produce_request(1, "late", 0, 1, &batch(&["x"]))).unwrap();
+    let request = undecided(&plane);
+    assert_eq!(request.topics, ["late"]);
+    plane.topic("late", 2);
+    plane.take_up(request.connection, request.request);
+    assert_eq!(Produced::read(&mut socket, 1).error, 0);
+
+    socket.write_all(&produce_request(2, "never", 0, 1, &batch(&["x"]))).unwrap();
+    let request = undecided(&plane);
+    plane.take_up(request.connection, request.request);
+    assert_eq!(Produced::read(&mut socket, 2).error, 3);
+}
+
+#[test]
+fn control_requests_go_up_and_their_answers_come_back_in_order() {
+    let plane = Plane::start();
+    let mut socket = plane.connect();
+    for correlation in 1..=2_i32 {
+        socket.write_all(&frame(18, 0, correlation, b"")).unwrap();
+    }
+    let mut requests = Vec::new();
+    while requests.len() < 2 {
+        if let Event::Control(request) = plane.event(|event| matches!(event, Event::Control(_))) {
+            assert_eq!(request.client_id.as_deref(), Some("test"));
+            requests.push(request);
+        }
+    }
+    for request in requests.iter().rev() {
+        plane.respond(request.connection, request.request, &request.correlation_id.to_be_bytes());
+    }
+    for correlation in 1..=2_i32 {
+        assert_eq!(read_frame(&mut socket), [correlation.to_be_bytes(), correlation.to_be_bytes()].concat());
+    }
+}
+
+#[test]
+fn bad_frames_close_their_connection_with_one_line_and_harm_no_other() {
+    let plane = Plane::start();
+    plane.topic("t", 1);
+    let mut good = plane.connect();
+    let negative = (-1_i32).to_be_bytes().to_vec();
+    let large = i32::MAX.to_be_bytes().to_vec();
+    let short = [&3_i32.to_be_bytes()[..], &[0, 0, 0]].concat();
+    let unknown_key = frame(999, 0, 1, b"");
+    let unknown_version = frame(0, 99, 1, b"");
+    let absurd_array = frame(0, 3, 1, &[0xff, 0xff, 0, 1, 0, 0, 0, 0, 0x7f, 0xff, 0xff, 0xff]);
+    for bytes in [negative, large, short, unknown_key, unknown_version, absurd_array] {
+        let mut bad = plane.connect();
+        bad.write_all(&bytes).unwrap();
+        assert_eq!(bad.read(&mut [0; 8]).unwrap_or(0), 0);
+        plane.event(|event| matches!(event, Event::Line { text, .. } if text.contains("closed")));
+    }
+    good.write_all(&produce_request(1, "t", 0, 1, &batch(&["x"]))).unwrap();
+    assert_eq!(Produced::read(&mut good, 1).error, 0);
+}
+
+#[test]
+fn a_corrupt_batch_is_refused_and_leaves_nothing() {
+    let plane = Plane::start();
+    plane.topic("t", 1);
+    let mut socket = plane.connect();
+    let mut bytes = batch(&["x"]);
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    socket.write_all(&produce_request(1, "t", 0, 1, &bytes)).unwrap();
+    assert_eq!(Produced::read(&mut socket, 1).error, 2);
+    assert_eq!(plane.partition("t", 0).log().log_end_offset(), 0);
+}
+
+#[test]
+fn acks_zero_is_not_answered_and_an_error_closes_the_connection() {
+    let plane = Plane::start();
+    plane.topic("t", 1);
+    let mut socket = plane.connect();
+    socket.write_all(&produce_request(1, "t", 0, 0, &batch(&["x"]))).unwrap();
+    socket.write_all(&produce_request(2, "t", 0, 1, &batch(&["y"]))).unwrap();
+    assert_eq!(Produced::read(&mut socket, 2).base_offset, 1);
+    socket.write_all(&produce_request(3, "t", 7, 0, &batch(&["z"]))).unwrap();
+    assert_eq!(socket.read(&mut [0; 8]).unwrap_or(0), 0);
+}
+
+#[test]
+fn a_connection_that_ends_takes_its_waiting_fetch_with_it() {
+    let plane = Plane::start();
+    plane.topic("t", 1);
+    let mut socket = plane.connect();
+    socket.write_all(&fetch_request(1, "t", 0, 0, 1, 60_000)).unwrap();
+    plane.wait_until(|| plane.partition("t", 0).waiting() == 1);
+    socket.shutdown(Shutdown::Both).unwrap();
+    plane.wait_until(|| plane.partition("t", 0).waiting() == 0);
+}
+
+#[test]
+fn shutting_down_answers_a_waiting_fetch() {
+    let plane = Plane::start();
+    plane.topic("t", 1);
+    let mut socket = plane.connect();
+    socket.write_all(&fetch_request(1, "t", 0, 0, 1, 60_000)).unwrap();
+    plane.wait_until(|| plane.partition("t", 0).waiting() == 1);
+    plane.shut_down();
+    assert_eq!(Fetched::read(&mut socket, 1).error, 0);
+}
+
+#[test]
+fn a_large_frame_that_comes_in_pieces_is_put_together() {
+    let plane = Plane::start();
+    plane.topic("t", 1);
+    let mut socket = plane.connect();
+    let value = "v".repeat(900_000);
+    let request = produce_request(1, "t", 0, 1, &batch(&[&value]));
+    for piece in request.chunks(70_001) {
+        socket.write_all(piece).unwrap();
+    }
+    assert_eq!(Produced::read(&mut socket, 1).error, 0);
+    socket.write_all(&fetch_request(2, "t", 0, 0, 1, 0)).unwrap();
+    assert_eq!(values(&Fetched::read(&mut socket, 2).records), [value]);
+}
+
+#[test]
+fn an_empty_table_is_published_and_forgets_its_topics() {
+    let plane = Plane::start();
+    plane.topic("t", 1);
+    plane.publish(Arc::new(TopicTable::default()));
+    let mut socket = plane.connect();
+    socket.write_all(&fetch_request(1, "t", 0, 0, 1, 0)).unwrap();
+    let request = undecided(&plane);
+    plane.take_up(request.connection, request.request);
+    assert_eq!(Fetched::read(&mut socket, 1).error, 3);
+}

@@ -1,0 +1,131 @@
+//! `DataPlane`: sockets, lanes and waiting requests, as the control plane holds them.
+
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+
+use pybroker_core::net::{DataPlane, ListenerSettings, Settings};
+use pybroker_core::replica::Waiter;
+use pyo3::exceptions::PyOSError;
+use pyo3::prelude::*;
+
+use crate::error::listen_error;
+use crate::events::into_python;
+use crate::topic_table::PyTopicTable;
+
+/// The limits of the data plane, complete; see `_native.pyi`.
+#[pyclass(frozen, name = "DataPlaneSettings", module = "pybroker._native")]
+pub struct PyDataPlaneSettings {
+    settings: Settings,
+}
+
+#[pymethods]
+impl PyDataPlaneSettings {
+    #[new]
+    #[pyo3(signature = (*, node_id, network_threads, socket_request_max_bytes, socket_send_buffer_bytes, socket_receive_buffer_bytes, queued_max_requests, requests_in_work_per_connection, queued_response_bytes_per_connection, connections_max_idle_ms, max_connections, fetch_max_bytes, fetch_session_slots, fetch_session_eviction_ms))]
+    #[allow(clippy::too_many_arguments, reason = "keyword-only: one argument a field")]
+    fn new(
+        node_id: i32,
+        network_threads: usize,
+        socket_request_max_bytes: usize,
+        socket_send_buffer_bytes: i64,
+        socket_receive_buffer_bytes: i64,
+        queued_max_requests: usize,
+        requests_in_work_per_connection: usize,
+        queued_response_bytes_per_connection: u64,
+        connections_max_idle_ms: i64,
+        max_connections: usize,
+        fetch_max_bytes: usize,
+        fetch_session_slots: usize,
+        fetch_session_eviction_ms: i64,
+    ) -> Self {
+        Self {
+            settings: Settings {
+                node_id,
+                network_threads,
+                socket_request_max_bytes,
+                socket_send_buffer_bytes,
+                socket_receive_buffer_bytes,
+                queued_max_requests,
+                requests_in_work_per_connection,
+                queued_response_bytes_per_connection,
+                connections_max_idle_ms,
+                max_connections,
+                fetch_max_bytes,
+                fetch_session_slots,
+                fetch_session_eviction_ms,
+            },
+        }
+    }
+}
+
+/// The data plane of one broker; see `_native.pyi`.
+#[pyclass(frozen, name = "DataPlane", module = "pybroker._native")]
+pub struct PyDataPlane {
+    pub inner: Arc<DataPlane>,
+}
+
+#[pymethods]
+impl PyDataPlane {
+    #[new]
+    #[pyo3(signature = (settings))]
+    fn new(settings: &PyDataPlaneSettings) -> PyResult<Self> {
+        let inner = DataPlane::start(settings.settings.clone());
+        Ok(Self { inner: Arc::new(inner.map_err(|error| PyOSError::new_err(error.to_string()))?) })
+    }
+
+    #[getter]
+    fn event_fd(&self) -> i32 {
+        self.inner.events().fd().as_raw_fd()
+    }
+
+    #[getter]
+    fn connections(&self) -> usize {
+        self.inner.connections()
+    }
+
+    #[pyo3(signature = (limit))]
+    fn drain(&self, py: Python<'_>, limit: usize) -> PyResult<Vec<Py<PyAny>>> {
+        self.inner.events().drain(limit).into_iter().map(|event| into_python(py, event)).collect()
+    }
+
+    #[pyo3(signature = (*, name, host, port, backlog, congestion_control))]
+    fn listen(
+        &self,
+        name: String,
+        host: String,
+        port: u16,
+        backlog: i32,
+        congestion_control: Option<String>,
+    ) -> PyResult<u16> {
+        self.inner.listen(&ListenerSettings { name, host, port, backlog, congestion_control }).map_err(listen_error)
+    }
+
+    #[pyo3(signature = (connection, request, payload))]
+    fn respond(&self, connection: u64, request: u64, payload: &[u8]) {
+        self.inner.respond(Waiter { connection, request }, payload.to_vec());
+    }
+
+    #[pyo3(signature = (connection, request))]
+    fn take_up(&self, connection: u64, request: u64) {
+        self.inner.take_up(Waiter { connection, request });
+    }
+
+    #[pyo3(signature = (connection))]
+    fn close_connection(&self, connection: u64) {
+        self.inner.close_connection(connection);
+    }
+
+    #[pyo3(signature = (table))]
+    fn publish(&self, table: &PyTopicTable) {
+        self.inner.publish(Arc::clone(&table.inner));
+    }
+
+    fn stop_accepting(&self, py: Python<'_>) {
+        py.detach(|| self.inner.stop_accepting());
+    }
+
+    #[pyo3(signature = (*, grace_ms))]
+    fn shut_down(&self, py: Python<'_>, grace_ms: u64) {
+        py.detach(|| self.inner.shut_down(grace_ms));
+    }
+}

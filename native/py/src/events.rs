@@ -1,0 +1,151 @@
+//! What comes up from the data plane: one frozen class an event.
+
+use pybroker_core::net::{ControlRequest, Event, Level, UndecidedRequest};
+use pyo3::IntoPyObjectExt;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+/// A request that Python answers; see `_native.pyi`.
+#[pyclass(frozen, name = "ControlRequest", module = "pybroker._native")]
+pub struct PyControlRequest {
+    inner: ControlRequest,
+    body: Py<PyBytes>,
+}
+
+#[pymethods]
+impl PyControlRequest {
+    #[getter]
+    fn connection(&self) -> u64 {
+        self.inner.connection
+    }
+
+    #[getter]
+    fn request(&self) -> u64 {
+        self.inner.request
+    }
+
+    #[getter]
+    fn api_key(&self) -> i16 {
+        self.inner.api_key
+    }
+
+    #[getter]
+    fn api_version(&self) -> i16 {
+        self.inner.api_version
+    }
+
+    #[getter]
+    fn correlation_id(&self) -> i32 {
+        self.inner.correlation_id
+    }
+
+    #[getter]
+    fn client_id(&self) -> Option<&str> {
+        self.inner.client_id.as_deref()
+    }
+
+    #[getter]
+    fn listener(&self) -> &str {
+        &self.inner.listener
+    }
+
+    #[getter]
+    fn local_host(&self) -> &str {
+        &self.inner.local.0
+    }
+
+    #[getter]
+    fn local_port(&self) -> u16 {
+        self.inner.local.1
+    }
+
+    #[getter]
+    fn peer_host(&self) -> &str {
+        &self.inner.peer.0
+    }
+
+    #[getter]
+    fn peer_port(&self) -> u16 {
+        self.inner.peer.1
+    }
+
+    #[getter]
+    fn body(&self, py: Python<'_>) -> Py<PyBytes> {
+        self.body.clone_ref(py)
+    }
+}
+
+/// A Produce or Fetch that names unknown topics; see `_native.pyi`.
+#[pyclass(frozen, name = "UndecidedRequest", module = "pybroker._native")]
+pub struct PyUndecidedRequest {
+    inner: UndecidedRequest,
+}
+
+#[pymethods]
+impl PyUndecidedRequest {
+    #[getter]
+    fn connection(&self) -> u64 {
+        self.inner.connection
+    }
+
+    #[getter]
+    fn request(&self) -> u64 {
+        self.inner.request
+    }
+
+    #[getter]
+    fn api_key(&self) -> i16 {
+        self.inner.api_key
+    }
+
+    #[getter]
+    fn topics(&self) -> Vec<String> {
+        self.inner.topics.clone()
+    }
+
+    #[getter]
+    fn topic_ids<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyBytes>> {
+        self.inner.topic_ids.iter().map(|id| PyBytes::new(py, id)).collect()
+    }
+}
+
+/// A connection is gone; see `_native.pyi`.
+#[pyclass(frozen, get_all, name = "ConnectionClosed", module = "pybroker._native")]
+pub struct PyConnectionClosed {
+    connection: u64,
+}
+
+/// A log directory failed; see `_native.pyi`.
+#[pyclass(frozen, get_all, name = "LogDirectoryFailed", module = "pybroker._native")]
+pub struct PyLogDirectoryFailed {
+    directory: String,
+    error: String,
+}
+
+/// A line for the broker's log; see `_native.pyi`.
+#[pyclass(frozen, get_all, name = "LogLine", module = "pybroker._native")]
+pub struct PyLogLine {
+    level: &'static str,
+    text: String,
+}
+
+/// One event as its Python object.
+pub fn into_python(py: Python<'_>, event: Event) -> PyResult<Py<PyAny>> {
+    match event {
+        Event::Control(mut inner) => {
+            let body = PyBytes::new(py, &std::mem::take(&mut inner.body)).unbind();
+            PyControlRequest { inner, body }.into_py_any(py)
+        }
+        Event::Undecided(inner) => PyUndecidedRequest { inner }.into_py_any(py),
+        Event::ConnectionClosed { connection } => PyConnectionClosed { connection }.into_py_any(py),
+        Event::LogDirectoryFailed { directory, error } => PyLogDirectoryFailed { directory, error }.into_py_any(py),
+        Event::Line { level, text } => {
+            let level = match level {
+                Level::Info => "info",
+                Level::Warning => "warning",
+                Level::Error => "error",
+            };
+            PyLogLine { level, text }.into_py_any(py)
+        }
+    }
+}

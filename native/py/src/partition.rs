@@ -1,0 +1,171 @@
+//! `Partition`: a replica on this broker, as the control plane holds it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pybroker_core::replica::{Partition, Waiter};
+use pybroker_core::storage::partition_metadata;
+use pybroker_core::storage::{Log, LogError, OpenLog, TimestampAndOffset};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::data_plane::PyDataPlane;
+use crate::error::{log_error, read_error};
+use crate::log_config::PyLogConfig;
+
+/// A replica on this broker; see `_native.pyi`.
+#[pyclass(frozen, name = "Partition", module = "pybroker._native")]
+pub struct PyPartition {
+    pub inner: Arc<Partition>,
+}
+
+/// A topic id from Python's 16 bytes.
+pub fn topic_id(bytes: &[u8]) -> PyResult<[u8; 16]> {
+    let wrong = |_| PyValueError::new_err(format!("a topic id has 16 bytes, not {}", bytes.len()));
+    bytes.try_into().map_err(wrong)
+}
+
+/// Ties a partition's directory to its topic's id, or refuses one that belongs to another topic of the same name.
+fn claim_directory(path: &Path, id: &[u8; 16]) -> Result<(), LogError> {
+    match partition_metadata::read(path)? {
+        None => partition_metadata::write(path, id),
+        Some(found) if found == *id => Ok(()),
+        Some(_) => Err(LogError::Corrupt {
+            path: path.to_owned(),
+            reason: "partition.metadata names another topic id: the directory belongs to a topic deleted since".into(),
+        }),
+    }
+}
+
+fn found(at: TimestampAndOffset) -> (i64, i64, i32) {
+    (at.timestamp, at.offset, at.leader_epoch)
+}
+
+#[pymethods]
+impl PyPartition {
+    #[staticmethod]
+    #[pyo3(signature = (*, directory, topic, index, topic_id, config, clean_shutdown, recovery_point, log_start_offset, high_watermark, now_ms))]
+    #[allow(clippy::too_many_arguments, reason = "keyword-only: what the owner knows about a log before it opens it")]
+    fn open(
+        py: Python<'_>,
+        directory: PathBuf,
+        topic: String,
+        index: i32,
+        topic_id: &[u8],
+        config: &PyLogConfig,
+        clean_shutdown: bool,
+        recovery_point: i64,
+        log_start_offset: i64,
+        high_watermark: i64,
+        now_ms: i64,
+    ) -> PyResult<Self> {
+        let id = self::topic_id(topic_id)?;
+        let how = OpenLog { clean_shutdown, recovery_point, log_start_offset, now_ms };
+        let config = config.config.clone();
+        let inner = py.detach(move || {
+            let path = directory.join(format!("{topic}-{index}"));
+            let (log, _) = Log::open(&path, config, how)?;
+            claim_directory(&path, &id)?;
+            Ok(Partition::new(topic.into(), index, id, directory, log, high_watermark))
+        });
+        Ok(Self { inner: Arc::new(inner.map_err(log_error)?) })
+    }
+
+    #[getter]
+    fn topic(&self) -> &str {
+        self.inner.topic()
+    }
+
+    #[getter]
+    fn index(&self) -> i32 {
+        self.inner.index()
+    }
+
+    #[getter]
+    fn topic_id<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, self.inner.topic_id())
+    }
+
+    #[getter]
+    fn log_start_offset(&self) -> i64 {
+        self.inner.log().log_start_offset()
+    }
+
+    #[getter]
+    fn log_end_offset(&self) -> i64 {
+        self.inner.log().log_end_offset()
+    }
+
+    #[getter]
+    fn high_watermark(&self) -> i64 {
+        self.inner.high_watermark()
+    }
+
+    #[getter]
+    fn last_stable_offset(&self) -> i64 {
+        self.inner.last_stable_offset()
+    }
+
+    #[getter]
+    fn recovery_point(&self) -> i64 {
+        self.inner.log().recovery_point()
+    }
+
+    #[getter]
+    fn size_bytes(&self) -> u64 {
+        self.inner.log().size_bytes()
+    }
+
+    #[getter]
+    fn leader_epoch(&self) -> i32 {
+        self.inner.leadership().leader_epoch
+    }
+
+    #[pyo3(signature = (leader_epoch, *, in_sync_replicas, min_insync_replicas))]
+    fn become_leader(&self, leader_epoch: i32, in_sync_replicas: usize, min_insync_replicas: usize) {
+        self.inner.become_leader(leader_epoch, in_sync_replicas, min_insync_replicas);
+    }
+
+    #[pyo3(signature = (timestamp_ms))]
+    fn find_timestamp(&self, py: Python<'_>, timestamp_ms: i64) -> PyResult<Option<(i64, i64, i32)>> {
+        let at = py.detach(|| self.inner.log().find_timestamp(timestamp_ms)).map_err(read_error)?;
+        Ok(at.map(found))
+    }
+
+    fn max_timestamp(&self, py: Python<'_>) -> PyResult<Option<(i64, i64, i32)>> {
+        let at = py.detach(|| self.inner.log().max_timestamp()).map_err(read_error)?;
+        Ok(at.map(found))
+    }
+
+    #[pyo3(signature = (epoch))]
+    fn end_offset_for_epoch(&self, epoch: i32) -> (i32, i64) {
+        self.inner.log().end_offset_for_epoch(epoch)
+    }
+
+    #[pyo3(signature = (config))]
+    fn set_config(&self, config: &PyLogConfig) {
+        self.inner.log().set_config(config.config.clone());
+    }
+
+    fn flush(&self, py: Python<'_>) -> PyResult<i64> {
+        py.detach(|| self.inner.log().flush()).map_err(log_error)
+    }
+
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.inner.log().close()).map_err(log_error)
+    }
+
+    #[pyo3(signature = (data_plane))]
+    fn retire(&self, data_plane: &PyDataPlane) {
+        let mut waiting: Vec<Waiter> = Vec::new();
+        self.inner.retire(&mut |waiter| waiting.push(waiter));
+        for waiter in waiting {
+            data_plane.inner.wake(waiter);
+        }
+    }
+
+    fn delete(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.inner.log().delete()).map_err(log_error)
+    }
+}

@@ -1,0 +1,84 @@
+//! `TopicTable` and what it is made of: the snapshot that goes down to the data plane.
+
+use std::sync::Arc;
+
+use pybroker_core::replica::{BrokerEndpoint, PartitionSlot, Topic, TopicTable};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::partition::{PyPartition, topic_id};
+
+/// One partition of a topic; see `_native.pyi`.
+#[pyclass(frozen, name = "PartitionEntry", module = "pybroker._native")]
+pub struct PyPartitionEntry {
+    index: usize,
+    slot: PartitionSlot,
+}
+
+#[pymethods]
+impl PyPartitionEntry {
+    #[new]
+    #[pyo3(signature = (*, index, partition, leader, leader_epoch))]
+    fn new(index: usize, partition: Option<&PyPartition>, leader: i32, leader_epoch: i32) -> Self {
+        let partition = partition.map(|partition| Arc::clone(&partition.inner));
+        Self { index, slot: PartitionSlot { partition, leader, leader_epoch } }
+    }
+}
+
+/// One topic; see `_native.pyi`.
+#[pyclass(frozen, name = "TopicEntry", module = "pybroker._native")]
+pub struct PyTopicEntry {
+    name: Arc<str>,
+    id: [u8; 16],
+    slots: Vec<Option<PartitionSlot>>,
+}
+
+/// More partitions than any topic has: an index beyond is a mistake, not a reason to take memory.
+const MAX_PARTITIONS: usize = 10_000_000;
+
+#[pymethods]
+impl PyTopicEntry {
+    #[new]
+    #[pyo3(signature = (*, name, topic_id, partitions))]
+    fn new(name: &str, topic_id: &[u8], partitions: Vec<PyRef<'_, PyPartitionEntry>>) -> PyResult<Self> {
+        let count = partitions.iter().map(|entry| entry.index + 1).max().unwrap_or(0);
+        if count > MAX_PARTITIONS {
+            return Err(PyValueError::new_err(format!("topic {name} has a partition index of {}", count - 1)));
+        }
+        let mut slots = vec![None; count];
+        for entry in &partitions {
+            slots[entry.index] = Some(entry.slot.clone());
+        }
+        Ok(Self { name: name.into(), id: self::topic_id(topic_id)?, slots })
+    }
+}
+
+/// The snapshot; see `_native.pyi`.
+#[pyclass(frozen, name = "TopicTable", module = "pybroker._native")]
+pub struct PyTopicTable {
+    pub inner: Arc<TopicTable>,
+}
+
+#[pymethods]
+impl PyTopicTable {
+    #[new]
+    #[pyo3(signature = (*, brokers))]
+    fn new(brokers: Vec<(i32, String, u16, Option<String>)>) -> Self {
+        let endpoint = |(id, host, port, rack)| BrokerEndpoint { id, host, port, rack };
+        Self { inner: Arc::new(TopicTable::new(brokers.into_iter().map(endpoint).collect())) }
+    }
+
+    #[pyo3(signature = (*, upsert, remove))]
+    fn replace(&self, upsert: Vec<PyRef<'_, PyTopicEntry>>, remove: Vec<String>) -> Self {
+        let topic = |entry: &PyRef<'_, PyTopicEntry>| Topic {
+            name: Arc::clone(&entry.name),
+            id: entry.id,
+            partitions: entry.slots.clone(),
+        };
+        Self { inner: Arc::new(self.inner.replace(upsert.iter().map(topic), &remove)) }
+    }
+
+    fn __len__(&self) -> usize {
+        self.inner.len()
+    }
+}
