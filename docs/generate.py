@@ -1,21 +1,28 @@
 """Writes docs/reference from the code: `python docs/generate.py`, or `--check` to only compare.
 
-Owns which page is made from what. Knows no content: configuration keys come from their declarations, the table of APIs
-from the handlers' data sheets, diagrams from the machines' transition tables.
+Owns which page is made from what, and its form. Knows no content: configuration keys come from their declarations, the
+APIs from the handlers' registrations and data sheets, the diagrams from the machines' transition tables.
 """
 
 from __future__ import annotations
 
 import importlib
-import pkgutil
+import inspect
+import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from enum import Enum
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
+import pybroker
 from pybroker.config import reference
+from pybroker.handlers import registry
 
 REFERENCE = Path(__file__).resolve().parent / "reference"
+PACKAGE = Path(pybroker.__file__).resolve().parent
+MADE_BY = "Made by `make docs`; do not edit.\n"
 
 
 def configs() -> str:
@@ -23,14 +30,75 @@ def configs() -> str:
     return "\n".join(reference.lines()) + "\n"
 
 
-def modules(package: ModuleType) -> Iterator[ModuleType]:
-    """Every module below a package, by name."""
-    for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-        if not found.name.endswith((".__main__", "._native")):
-            yield importlib.import_module(found.name)
+def apis() -> str:
+    """The page of all Kafka APIs: a table, and each handler's data sheet."""
+    served = sorted(registry.registered_apis().values(), key=lambda api: api.key)
+    lines = ["# Kafka APIs", "", MADE_BY, "| key | API | versions | answered in |", "|---|---|---|---|"]
+    for api in served:
+        plane = "the data plane (Rust)" if api.in_data_plane else "the control plane (Python)"
+        versions = f"{api.min_version}-{api.max_version}"
+        if api.advertised_min != api.min_version:
+            versions += f", advertised from {api.advertised_min}"
+        lines.append(f"| {api.key} | [{api.name}](#{api.name.lower()}) | {versions} | {plane} |")
+    for api in served:
+        module = importlib.import_module(f"pybroker.handlers.{_module_name(api.name)}")
+        lines += ["", f"## {api.name}", "", *_sheet(inspect.getdoc(module) or "")]
+    return "\n".join(lines) + "\n"
 
 
-PAGES: dict[str, Callable[[], str]] = {"configs.md": configs}
+def _module_name(api: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", api).lower()
+
+
+def _sheet(docstring: str) -> Iterator[str]:
+    """Yield a data sheet as Markdown: its first sentence, then each heading but the key and versions of the table."""
+    parts = re.split(r"^([A-Z][a-z ]+)\n(?= )", docstring, flags=re.M)
+    about = parts[0].split(": ", 1)[-1].strip()
+    yield about[:1].upper() + about[1:]
+    for heading, body in zip(parts[1::2], parts[2::2], strict=True):
+        if heading in {"Key", "Versions"}:
+            continue
+        yield from ("", f"**{heading}**", "", inspect.cleandoc("\n" + body).strip())
+
+
+def states() -> str:
+    """The page of state diagrams: one for each table named TRANSITIONS."""
+    lines = ["# States", "", MADE_BY, "One diagram for each transition table; what is not drawn cannot happen."]
+    for module in _modules_with_tables():
+        table: Mapping[Any, Any] = module.TRANSITIONS
+        title = type(next(iter(_sources(table)))).__name__
+        path = module.__name__.replace(".", "/") + ".py"
+        lines += ["", f"## {title}", "", f"From `{path}`.", "", "```mermaid", "stateDiagram-v2"]
+        lines += [f"    {before} --> {after}{event}" for before, after, event in _edges(table)]
+        lines.append("```")
+    return "\n".join(lines) + "\n"
+
+
+def _modules_with_tables() -> Iterator[ModuleType]:
+    for path in sorted(PACKAGE.rglob("*.py")):
+        if re.search(r"^TRANSITIONS\b", path.read_text(encoding="utf-8"), re.M):
+            yield importlib.import_module(".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts))
+
+
+def _sources(table: Mapping[Any, Any]) -> Iterator[Any]:
+    for key in table:
+        yield key[0] if isinstance(key, tuple) else key
+
+
+def _edges(table: Mapping[Any, Any]) -> Iterator[tuple[str, str, str]]:
+    """Yield (before, after, ": event") of a table of (state, event) -> state, or of state -> possible states."""
+    for key, value in table.items():
+        before, *event = key if isinstance(key, tuple) else (key,)
+        afters = sorted(value, key=_name) if isinstance(value, frozenset | set | tuple) else [value]
+        for after in afters:
+            yield _name(before), _name(after), f": {_name(event[0])}" if event else ""
+
+
+def _name(value: Any) -> str:
+    return value.name if isinstance(value, Enum) else getattr(value, "__name__", str(value))
+
+
+PAGES: dict[str, Callable[[], str]] = {"apis.md": apis, "configs.md": configs, "states.md": states}
 
 
 def main(arguments: list[str]) -> int:
