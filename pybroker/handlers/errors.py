@@ -10,6 +10,7 @@ import logging
 from typing import NamedTuple
 
 from pybroker.config.errors import ConfigError
+from pybroker.controller.errors import NotControllerError, StaleBrokerEpochError
 from pybroker.protocol.errors import ErrorCode
 from pybroker.storage.errors import DirectoryOfflineError, StorageError
 
@@ -38,6 +39,9 @@ _CODES: dict[type[Exception], ErrorCode] = {
     StorageError: ErrorCode.KAFKA_STORAGE_ERROR,
     # A disk that fails while a log is opened or read: the client may find another replica.
     OSError: ErrorCode.KAFKA_STORAGE_ERROR,
+    # Another controller leads, or none does yet: clients look for it and ask again.
+    NotControllerError: ErrorCode.NOT_CONTROLLER,
+    StaleBrokerEpochError: ErrorCode.STALE_BROKER_EPOCH,
     TimeoutError: ErrorCode.REQUEST_TIMED_OUT,
 }
 

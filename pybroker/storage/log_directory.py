@@ -43,23 +43,22 @@ class LogDirectory:
         try:
             path.mkdir(parents=True, exist_ok=True)
             lock = _lock(path)
-        except NotADirectoryError:
-            raise DirectoryError(f"log directory {path}: expected a directory, found a file") from None
-        except FileExistsError:
+        except (NotADirectoryError, FileExistsError):
             raise DirectoryError(f"log directory {path}: expected a directory, found a file") from None
         except OSError as error:
+            if created and path.is_dir():
+                path.rmdir()
             raise DirectoryError(f"log directory {path} cannot be used: {error.strerror}") from None
         directory = cls(path, None, lock, created)
         try:
             directory.meta = read_meta_properties(path)
             if directory.meta is None:
                 _refuse_unknown_content(path)
-        except OSError as error:
+        except (OSError, DirectoryError) as error:
             directory.release()
+            if isinstance(error, DirectoryError):
+                raise
             raise DirectoryError(f"log directory {path} cannot be read: {error.strerror}") from None
-        except DirectoryError:
-            directory.release()
-            raise
         return directory
 
     def format(self, meta: MetaProperties) -> None:
@@ -117,8 +116,13 @@ def _lock(path: Path) -> int:
         pid = _pid_in(file)
         os.close(file)
         raise DirectoryLockedError(path, pid) from None
-    os.ftruncate(file, 0)
-    os.pwrite(file, f"{os.getpid()}\n".encode(), 0)
+    try:
+        os.ftruncate(file, 0)
+        os.pwrite(file, f"{os.getpid()}\n".encode(), 0)
+    except OSError:
+        (path / LOCK_NAME).unlink()
+        os.close(file)
+        raise
     _locked_here.add(real)
     return file
 

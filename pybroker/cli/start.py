@@ -1,0 +1,100 @@
+"""`pybroker start`: runs a broker in the foreground until SIGTERM or SIGINT.
+
+Owns options, logging to stderr, the ready line on stdout, and the reaction to signals. Must not know how a broker is
+put together.
+
+The ready line is the only thing on stdout: `pybroker 0.1.0 ready: PLAINTEXT://127.0.0.1:9092 data /tmp/pybroker-logs`.
+A second signal ends the process at once, as after a crash.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import uvloop
+
+from pybroker import __version__
+from pybroker.cli.errors import CommandError
+from pybroker.config.broker import BrokerConfig
+from pybroker.config.errors import ConfigError
+from pybroker.config.settings import suggestion
+from pybroker.node import Node, NodeError
+
+if TYPE_CHECKING:
+    import argparse
+
+DESCRIPTION = "Run a broker in the foreground. Without options it listens on port 9092 with Kafka's defaults."
+
+log = logging.getLogger("pybroker")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--config", type=Path, metavar="FILE", help="a server.properties in Kafka's format")
+    parser.add_argument(
+        "--override", action="append", default=[], metavar="KEY=VALUE", help="a setting that wins over the file"
+    )
+    parser.add_argument(
+        "--log-level",
+        default="info",
+        choices=["debug", "info", "warning", "error"],
+        help="what is logged to stderr (default: info)",
+    )
+
+
+def read_config(arguments: argparse.Namespace) -> BrokerConfig:
+    """Return the settings that the options name; raises CommandError for a wrong one."""
+    try:
+        return BrokerConfig.from_properties(arguments.config, arguments.override)
+    except ConfigError as error:
+        raise CommandError(str(error)) from None
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the broker and return 0 when it was stopped cleanly."""
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=arguments.log_level.upper(),
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+    )
+    config = read_config(arguments)
+    for name in config.unknown:
+        near = suggestion(name, config.keys)
+        log.warning("unknown configuration %s is ignored%s", name, f"; is {near} meant?" if near else "")
+    try:
+        uvloop.run(_serve(config))
+    except NodeError as error:
+        raise CommandError(str(error)) from None
+    return 0
+
+
+async def _serve(config: BrokerConfig) -> None:
+    node = Node(config)
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def signalled(number: int) -> None:
+        if stop.is_set():
+            os._exit(128 + number)
+        stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, signalled, number)
+    listeners = await node.start()
+    addresses = " ".join(str(listener) for listener in listeners)
+    data = ",".join(str(path) for path in config.log_directories)
+    print(f"pybroker {__version__} ready: {addresses} data {data}", flush=True)
+    stopped = asyncio.ensure_future(stop.wait())
+    failed = asyncio.ensure_future(node.failed())
+    await asyncio.wait((stopped, failed), return_when=asyncio.FIRST_COMPLETED)
+    await node.stop()
+    stopped.cancel()
+    if failed.done():
+        raise failed.result()
+    failed.cancel()

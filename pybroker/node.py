@@ -1,0 +1,320 @@
+"""The composition root: the only place where everything meets, and the life of a broker from start to stop.
+
+Owns the order in which parts come and go, and what is injected into what. Must not contain behaviour of a part. A
+request does not pass here; this is where its way is laid.
+
+Start: lock directories, listen, format, replay metadata, open partitions, answer. Clients that connect before the last
+step wait and are answered then. Whatever fails before leaves nothing behind but what was there.
+Stop: close listeners, finish requests, close connections, flush and close logs, write checkpoints and the
+clean-shutdown files, close the metadata log, give the locks back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from pybroker.config.errors import ConfigError
+from pybroker.config.key import LONG_MAX
+from pybroker.config.topic import TopicConfig
+from pybroker.controller.errors import ControllerError
+from pybroker.controller.service import Controller
+from pybroker.handlers.context import RequestContext, Services
+from pybroker.handlers.registry import registered_apis
+from pybroker.metadata.errors import MetadataError
+from pybroker.metadata.features import SUPPORTED_FEATURES
+from pybroker.net.dispatch import Dispatch
+from pybroker.net.listeners import ListenError, OpenListener, open_listeners
+from pybroker.net.native import DataPlane, DataPlaneSettings
+from pybroker.net.pipeline import Pipeline
+from pybroker.replica.broker_state import BrokerState, next_state
+from pybroker.replica.producer_ids import ProducerIds
+from pybroker.replica.publisher import PartitionPublisher
+from pybroker.storage.directories import Directories
+from pybroker.storage.errors import StorageError
+from pybroker.storage.meta_properties import id_bytes
+from pybroker.storage.partitions import Partitions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from pybroker.config.broker import BrokerConfig
+    from pybroker.net.native import LogDirectoryFailed, UndecidedRequest
+
+log = logging.getLogger("pybroker")
+
+_PLAINTEXT = 0  # Kafka's number of the security protocol
+_FINISH_MS = 3000  # how long requests in work may take at a stop before their connections are closed
+_FETCH_SESSION_EVICTION_MS = 120_000  # Kafka's MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS, which is no setting there
+_IN_WORK_PER_CONNECTION = 64  # requests of one connection that are worked on ahead of its unsent answers
+
+
+class NodeError(Exception):
+    """The broker cannot start, or cannot go on; the text is one line that says what and where."""
+
+
+class Node:
+    """One broker and controller. Used from one event loop."""
+
+    def __init__(self, config: BrokerConfig) -> None:
+        self.config = config
+        self.state = BrokerState.NOT_RUNNING
+        self.listeners: tuple[OpenListener, ...] = ()
+        # Each part is None exactly while it is not running.
+        self._directories: Directories | None = None
+        self._data_plane: DataPlane | None = None
+        self._controller: Controller | None = None
+        self._pipeline: Pipeline | None = None
+        self._partitions: Partitions | None = None
+        self._publisher: PartitionPublisher | None = None
+        self._workers: ThreadPoolExecutor | None = None
+        self._chores: list[asyncio.Task[None]] = []
+        self._broker_epoch = -1
+        self._failure: asyncio.Future[NodeError] | None = None
+
+    async def start(self) -> tuple[OpenListener, ...]:
+        """Start, and return the listeners when the broker answers; raises NodeError, leaving nothing behind."""
+        self._become(BrokerState.STARTING)
+        self._failure = asyncio.get_running_loop().create_future()
+        try:
+            await self._start()
+        except BaseException as error:
+            self._become(BrokerState.SHUTTING_DOWN)
+            await self._take_down(clean=False)
+            self._become(BrokerState.NOT_RUNNING)
+            if isinstance(error, (OSError, StorageError, ListenError, ControllerError, MetadataError)):
+                raise NodeError(str(error)) from error
+            raise
+        self._become(BrokerState.RUNNING)
+        return self.listeners
+
+    async def stop(self) -> None:
+        """Stop cleanly: what was acknowledged is on disk, and the next start needs no recovery."""
+        self._become(BrokerState.PENDING_CONTROLLED_SHUTDOWN)
+        # With one broker there is nobody to move leadership to.
+        self._become(BrokerState.SHUTTING_DOWN)
+        await self._take_down(clean=True)
+        self._become(BrokerState.NOT_RUNNING)
+
+    async def failed(self) -> NodeError:
+        """Wait until the broker cannot go on, and return why."""
+        if self._failure is None:
+            raise NodeError("the broker is not running")
+        return await asyncio.shield(self._failure)
+
+    def _become(self, state: BrokerState) -> None:
+        self.state = next_state(self.state, state)
+        log.debug("broker state: %s", self.state.name)
+
+    async def _start(self) -> None:
+        config = self.config
+        directories = self._directories = Directories.acquire(
+            config.log_directories, config.metadata_directory, config.node_id
+        )
+        data_plane = self._data_plane = DataPlane(_settings(config))
+        self.listeners = open_listeners(data_plane, config.endpoints, config.socket_listen_backlog_size)
+        cluster_id = directories.format(config.node_id)
+        self._become(BrokerState.RECOVERY)
+        workers = self._workers = ThreadPoolExecutor(
+            config.num_recovery_threads_per_data_dir * len(directories.logs), "pybroker-storage"
+        )
+        partitions = self._partitions = Partitions(directories, _now_ms)
+        partitions.scan()
+        publisher = self._publisher = PartitionPublisher(config, partitions, data_plane, workers)
+        controller = self._controller = await Controller.start(
+            directories.metadata.path,
+            node_id=config.node_id,
+            cluster_id=cluster_id,
+            num_partitions=config.num_partitions,
+            replication_factor=config.default_replication_factor,
+            validate_topic_configs=self._topic_config_fault,
+            publishers=[publisher],
+            session_timeout_ms=config.broker_session_timeout_ms,
+        )
+        await self._register(controller, directories)
+        await publisher.published(controller.image.offset)
+        partitions.set_aside_strays()
+        self._lay_pipeline(cluster_id, controller, partitions, publisher, data_plane)
+        self._begin_chores(partitions, workers)
+
+    def _topic_config_fault(self, overrides: Mapping[str, str]) -> str | None:
+        try:
+            TopicConfig(overrides, self.config)
+        except ConfigError as error:
+            return str(error)
+        return None
+
+    async def _register(self, controller: Controller, directories: Directories) -> None:
+        registered = await controller.register_broker(
+            self.config.node_id,
+            incarnation_id=os.urandom(16),
+            listeners={listener.name: _reachable(listener) for listener in self.listeners},
+            security_protocols=dict.fromkeys((listener.name for listener in self.listeners), _PLAINTEXT),
+            rack=self.config.broker_rack,
+            log_dirs=tuple(id_bytes(directory.meta.directory_id) for directory in directories.logs if directory.meta),
+            features=SUPPORTED_FEATURES,
+            fenced=False,
+        )
+        if registered.error_code:
+            raise NodeError(f"the controller refused this broker: {registered.error_message}")
+        self._broker_epoch = registered.broker_epoch
+
+    def _lay_pipeline(
+        self,
+        cluster_id: str,
+        controller: Controller,
+        partitions: Partitions,
+        publisher: PartitionPublisher,
+        data_plane: DataPlane,
+    ) -> None:
+        services = Services(
+            config=self.config,
+            cluster_id=cluster_id,
+            image=lambda: controller.image,
+            controller=controller,
+            partitions=partitions,
+            publisher=publisher,
+            producer_ids=ProducerIds(lambda: controller.allocate_producer_ids(self.config.node_id, self._broker_epoch)),
+            advertised={
+                listener.name: (listener.advertised.host, listener.advertised.port)
+                for listener in self.listeners
+                if listener.advertised is not None
+            },
+        )
+
+        async def decide(_request: UndecidedRequest) -> None:
+            # Topics that the image has are in the table once it is published; for all others the table's word holds.
+            await publisher.published(controller.image.offset)
+
+        self._pipeline = Pipeline(
+            data_plane,
+            Dispatch(registered_apis()),
+            new_context=lambda event: RequestContext(services, event),
+            decide=decide,
+            directory_failed=self._directory_failed,
+            max_in_work=self.config.queued_max_requests,
+        )
+        self._pipeline.start()
+
+    def _directory_failed(self, event: LogDirectoryFailed) -> None:
+        log.error("log directory %s failed: %s", event.directory, event.error)
+        directories, publisher = self._directories, self._publisher
+        if directories is None or publisher is None or self._failure is None or self._failure.done():
+            return
+        publisher.directory_failed(event.directory)
+        if directories.metadata.offline or not directories.online:
+            self._failure.set_result(NodeError(f"log directory {event.directory} failed: {event.error}"))
+
+    def _begin_chores(self, partitions: Partitions, workers: ThreadPoolExecutor) -> None:
+        config = self.config
+        checkpoint_ms = min(
+            config.log_flush_offset_checkpoint_interval_ms,
+            config.log_flush_start_offset_checkpoint_interval_ms,
+            config.replica_high_watermark_checkpoint_interval_ms,
+        )
+        chores = [_repeat(checkpoint_ms, workers, partitions.write_checkpoints)]
+        if config.log_flush_scheduler_interval_ms < LONG_MAX:
+            chores.append(_repeat(config.log_flush_scheduler_interval_ms, workers, partitions.flush))
+        self._chores = [asyncio.ensure_future(chore) for chore in chores]
+
+    async def _take_down(self, *, clean: bool) -> None:
+        """Stop every part that runs, in the order that loses nothing; a part that fails does not keep the others."""
+        for chore in self._chores:
+            chore.cancel()
+        await self._finish_requests()
+        if self._publisher is not None:
+            await self._publisher.stop()
+        await self._close_logs(clean=clean)
+        if self._workers is not None:
+            self._workers.shutdown()
+        if self._directories is not None:
+            self._directories.release()
+        self._pipeline = self._publisher = self._partitions = None
+        self._data_plane = self._controller = self._workers = self._directories = None
+        self._chores = []
+
+    async def _finish_requests(self) -> None:
+        if self._data_plane is None:
+            return
+        self._data_plane.stop_accepting()
+        if self._pipeline is not None:
+            try:
+                await asyncio.wait_for(self._pipeline.finish(), _FINISH_MS / 1000)
+            except TimeoutError:
+                log.warning("requests were still in work after %d ms", _FINISH_MS)
+        # The pipeline goes on meanwhile: connections that still ask are answered until they are closed.
+        shut_down = self._data_plane.shut_down
+        await asyncio.get_running_loop().run_in_executor(None, lambda: shut_down(grace_ms=_FINISH_MS))
+        if self._pipeline is not None:
+            self._pipeline.stop()
+
+    async def _close_logs(self, *, clean: bool) -> None:
+        """Close partitions, then the metadata log; a disk that fails now costs a recovery at the next start."""
+        workers, partitions = self._workers, self._partitions
+
+        def run_all(closings: Iterable[Callable[[], None]]) -> None:
+            if workers is not None:
+                for closed in [workers.submit(closing) for closing in closings]:
+                    closed.result()
+
+        async def close_partitions() -> None:
+            if partitions is not None:
+                # Not on a worker: the closings wait for workers.
+                loop = asyncio.get_running_loop()
+                await loop.run_in_executor(None, lambda: partitions.close(run_all, self._broker_epoch, clean=clean))
+
+        async def stop_controller() -> None:
+            if self._controller is not None:
+                await self._controller.stop()
+
+        for close in (close_partitions, stop_controller):
+            try:
+                await close()
+            except OSError as error:
+                log.error("the logs could not be closed cleanly, the next start recovers them: %s", error)
+
+
+def _settings(config: BrokerConfig) -> DataPlaneSettings:
+    return DataPlaneSettings(
+        node_id=config.node_id,
+        network_threads=config.num_network_threads,
+        socket_request_max_bytes=config.socket_request_max_bytes,
+        socket_send_buffer_bytes=config.socket_send_buffer_bytes,
+        socket_receive_buffer_bytes=config.socket_receive_buffer_bytes,
+        queued_max_requests=config.queued_max_requests,
+        requests_in_work_per_connection=_IN_WORK_PER_CONNECTION,
+        queued_response_bytes_per_connection=config.queued_max_response_bytes,
+        connections_max_idle_ms=config.connections_max_idle_ms,
+        max_connections=config.max_connections,
+        fetch_max_bytes=config.fetch_max_bytes,
+        fetch_session_slots=config.max_incremental_fetch_session_cache_slots,
+        fetch_session_eviction_ms=_FETCH_SESSION_EVICTION_MS,
+    )
+
+
+def _reachable(listener: OpenListener) -> tuple[str, int]:
+    """Return what is registered for a listener: the advertised address, else the bound one, else this host's name."""
+    if listener.advertised is not None:
+        return listener.advertised.host, listener.advertised.port
+    host = listener.bound.host
+    return (socket.gethostname() if host in ("", "0.0.0.0", "::") else host), listener.bound.port
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+async def _repeat(interval_ms: int, workers: ThreadPoolExecutor, work: Callable[[], None]) -> None:
+    """Do blocking work again and again; a failure is logged and tried again."""
+    loop = asyncio.get_running_loop()
+    while True:
+        await asyncio.sleep(interval_ms / 1000)
+        try:
+            await loop.run_in_executor(workers, work)
+        except OSError as error:
+            log.error("%s failed: %s", work.__name__, error)

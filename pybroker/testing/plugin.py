@@ -1,0 +1,31 @@
+"""The pytest fixture `broker`: a fresh broker for each test that asks for one.
+
+Owns the fixture. Loaded by pytest in every project that has pybroker installed, so it imports the broker only when a
+test uses it. `@pytest.mark.broker(num_partitions=3)` gives it settings.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pybroker.testing.broker import Broker
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the mark known."""
+    config.addinivalue_line("markers", "broker(**settings): settings of the `broker` fixture, underscores for dots")
+
+
+@pytest.fixture
+def broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
+    """A broker that runs for this test."""
+    from pybroker.testing.broker import Broker
+
+    mark = request.node.get_closest_marker("broker")
+    with Broker(**(mark.kwargs if mark else {})) as running:
+        yield running
