@@ -186,6 +186,43 @@ class LogLine:
     def text(self) -> str:
         """The words."""
 
+# ----------------------------------------------------------------------------------------------------- log.rs
+
+@final
+class Log:
+    """A log in Kafka's files whose batches this node makes itself. Failures of the file system are `OSError`s."""
+
+    @staticmethod
+    def open(
+        *,
+        directory: str,
+        segment_bytes: int,
+        segment_ms: int,
+        segment_index_bytes: int,
+        index_interval_bytes: int,
+        now_ms: int,
+    ) -> Log:
+        """Opens the log, or begins one; checks every batch, and cuts what follows the last whole one."""
+    @property
+    def truncated_bytes(self) -> int:
+        """What was cut when it was opened."""
+    @property
+    def log_start_offset(self) -> int:
+        """Offset of the first record."""
+    @property
+    def log_end_offset(self) -> int:
+        """Offset that the next record will have."""
+    def append(self, batches: bytes, leader_epoch: int, now_ms: int) -> tuple[int, int]:
+        """Appends batches at the end, in `leader_epoch`; (first offset, last offset). Not yet on the device."""
+    def read(self, offset: int, max_bytes: int) -> bytes:
+        """Whole batches from the one that holds `offset`, the last perhaps cut; `ValueError` outside the log."""
+    def flush(self) -> int:
+        """Waits until all is on the device; the log end offset of what is."""
+    def truncate_to(self, offset: int, now_ms: int) -> None:
+        """Removes the records from `offset` on."""
+    def close(self) -> None:
+        """Flushes and ends appending."""
+
 # ---------------------------------------------------------------------------------------------- log_config.rs
 
 @final

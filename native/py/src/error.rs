@@ -5,11 +5,15 @@
 use std::io;
 
 use pybroker_core::net::ListenError;
-use pybroker_core::storage::{LogError, ReadError};
+use pybroker_core::quorum::QuorumError as QuorumRefusal;
+use pybroker_core::storage::{AppendError, LogError, ReadError};
 use pyo3::PyErr;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::import_exception;
 
+import_exception!(pybroker.controller.errors, MetadataLogError);
+import_exception!(pybroker.controller.errors, NotControllerError);
+import_exception!(pybroker.controller.errors, QuorumError);
 import_exception!(pybroker.protocol.errors, MalformedMessage);
 import_exception!(pybroker.protocol.errors, UnencodableValue);
 import_exception!(pybroker.protocol.errors, UnsupportedVersion);
@@ -35,6 +39,31 @@ pub fn read_error(error: ReadError) -> PyErr {
     match error {
         ReadError::Io { source, .. } => os_error(&source, text),
         ReadError::OffsetOutOfRange { .. } => PyValueError::new_err(text),
+    }
+}
+
+/// An append of this node's own batches that was refused. They break no rule, so all but I/O is a `ValueError`.
+pub fn append_error(error: AppendError) -> PyErr {
+    let text = error.to_string();
+    match error {
+        AppendError::Io { source, .. } => os_error(&source, text),
+        AppendError::Offline { .. } => PyOSError::new_err((libc_eio(), text)),
+        AppendError::Invalid(_)
+        | AppendError::TooLarge { .. }
+        | AppendError::OutOfOrderSequence { .. }
+        | AppendError::InvalidProducerEpoch { .. }
+        | AppendError::UnexpectedOffset { .. } => PyValueError::new_err(text),
+    }
+}
+
+/// A refusal of the quorum: `NotControllerError` is an answer, the others are bugs or damage.
+pub fn quorum_error(error: QuorumRefusal) -> PyErr {
+    let text = error.to_string();
+    match error {
+        QuorumRefusal::NotLeader => NotControllerError::new_err(text),
+        QuorumRefusal::Restore(_) | QuorumRefusal::OutOfTurn | QuorumRefusal::Message(_) | QuorumRefusal::Raft(_) => {
+            QuorumError::new_err(text)
+        }
     }
 }
 

@@ -6,8 +6,10 @@ mod codec;
 mod data_plane;
 mod error;
 mod events;
+mod log;
 mod log_config;
 mod partition;
+mod quorum;
 mod topic_table;
 
 use pyo3::prelude::*;
@@ -22,8 +24,14 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<events::PyLogDirectoryFailed>()?;
     m.add_class::<events::PyLogLine>()?;
     m.add_class::<events::PyUndecidedRequest>()?;
+    m.add_class::<log::Log>()?;
     m.add_class::<log_config::PyLogConfig>()?;
     m.add_class::<partition::PyPartition>()?;
+    m.add_class::<quorum::Quorum>()?;
+    m.add_class::<quorum::QuorumReady>()?;
+    m.add_function(wrap_pyfunction!(quorum::build_leader_change_batch, m)?)?;
+    m.add_function(wrap_pyfunction!(quorum::build_record_batch, m)?)?;
+    m.add_function(wrap_pyfunction!(quorum::parse_metadata_batches, m)?)?;
     m.add_class::<topic_table::PyPartitionEntry>()?;
     m.add_class::<topic_table::PyTopicEntry>()?;
     m.add_class::<topic_table::PyTopicTable>()?;

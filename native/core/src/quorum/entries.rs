@@ -25,11 +25,7 @@ impl Entry {
     }
 
     pub(super) fn into_raft(self) -> RaftEntry {
-        let mut entry = RaftEntry::default();
-        entry.index = self.index;
-        entry.term = self.term;
-        entry.data = self.payload.into();
-        entry
+        RaftEntry { index: self.index, term: self.term, data: self.payload.into(), ..RaftEntry::default() }
     }
 }
 
@@ -97,8 +93,7 @@ impl Entries {
 
 impl Storage for Entries {
     fn initial_state(&self) -> raft::Result<RaftState> {
-        let mut conf = ConfState::default();
-        conf.voters = self.voters.clone();
+        let conf = ConfState { voters: self.voters.clone(), ..ConfState::default() };
         Ok(RaftState::new(self.hard_state.clone(), conf))
     }
 

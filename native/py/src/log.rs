@@ -1,0 +1,102 @@
+//! A log that this node writes for itself, for `pybroker.controller.quorum`: the metadata log.
+//!
+//! Owns the conversion alone. Everything that touches the disk releases the interpreter's lock.
+
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+use pybroker_core::record::TimestampType;
+use pybroker_core::storage::{self, LogConfig, OpenLog};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::error::{append_error, log_error, read_error};
+
+/// A log in Kafka's files whose batches are made by this node.
+#[pyclass(frozen, module = "pybroker._native")]
+pub struct Log {
+    log: storage::Log,
+    truncated_bytes: u64,
+}
+
+#[pymethods]
+impl Log {
+    #[staticmethod]
+    #[pyo3(signature = (*, directory, segment_bytes, segment_ms, segment_index_bytes, index_interval_bytes, now_ms))]
+    fn open(
+        py: Python<'_>,
+        directory: PathBuf,
+        segment_bytes: u64,
+        segment_ms: i64,
+        segment_index_bytes: u32,
+        index_interval_bytes: u32,
+        now_ms: i64,
+    ) -> PyResult<Self> {
+        let config = LogConfig {
+            segment_bytes,
+            segment_ms,
+            segment_jitter_ms: 0,
+            segment_index_bytes,
+            index_interval_bytes,
+            preallocate: false,
+            // The rest are rules for clients' batches and for partitions, which this log has none of.
+            max_message_bytes: usize::MAX,
+            timestamp_type: TimestampType::CreateTime,
+            timestamp_before_max_ms: i64::MAX,
+            timestamp_after_max_ms: i64::MAX,
+            require_keys: false,
+            flush_messages: i64::MAX,
+            flush_ms: i64::MAX,
+            producer_id_expiration_ms: i64::MAX,
+            max_decompressed_bytes: usize::MAX,
+            file_delete_delay_ms: 0,
+        };
+        let how = OpenLog { clean_shutdown: false, recovery_point: 0, log_start_offset: 0, now_ms };
+        let (log, recovered) = py.detach(|| storage::Log::open(&directory, config, how)).map_err(log_error)?;
+        Ok(Self { log, truncated_bytes: recovered.truncated_bytes })
+    }
+
+    #[getter]
+    fn truncated_bytes(&self) -> u64 {
+        self.truncated_bytes
+    }
+
+    #[getter]
+    fn log_start_offset(&self) -> i64 {
+        self.log.log_start_offset()
+    }
+
+    #[getter]
+    fn log_end_offset(&self) -> i64 {
+        self.log.log_end_offset()
+    }
+
+    #[pyo3(signature = (batches, leader_epoch, now_ms))]
+    fn append(&self, py: Python<'_>, batches: &[u8], leader_epoch: i32, now_ms: i64) -> PyResult<(i64, i64)> {
+        let mut batches = batches.to_vec();
+        let appended =
+            py.detach(|| self.log.append_internal(&mut batches, leader_epoch, now_ms)).map_err(append_error)?;
+        Ok((appended.first_offset, appended.last_offset))
+    }
+
+    #[pyo3(signature = (offset, max_bytes))]
+    fn read<'py>(&self, py: Python<'py>, offset: i64, max_bytes: usize) -> PyResult<Bound<'py, PyBytes>> {
+        let slice = self.log.plan_read(offset, max_bytes, i64::MAX, true).map_err(read_error)?;
+        PyBytes::new_with(py, slice.len, |bytes| Ok(slice.file.read_exact_at(bytes, slice.position)?))
+    }
+
+    #[pyo3(signature = ())]
+    fn flush(&self, py: Python<'_>) -> PyResult<i64> {
+        py.detach(|| self.log.flush()).map_err(log_error)
+    }
+
+    #[pyo3(signature = (offset, now_ms))]
+    fn truncate_to(&self, py: Python<'_>, offset: i64, now_ms: i64) -> PyResult<()> {
+        py.detach(|| self.log.truncate_to(offset, now_ms)).map_err(log_error)
+    }
+
+    #[pyo3(signature = ())]
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.log.close()).map_err(log_error)
+    }
+}
