@@ -211,6 +211,7 @@ def test_random_frames_do_no_harm(sturdy: BrokerProcess) -> None:
             wire.send_frame(body)
             wire.socket.shutdown(socket.SHUT_WR)
             drain(wire)
+    assert sturdy.is_running()
 
 
 def test_bytes_that_come_one_at_a_time_are_a_request_like_any_other(sturdy: BrokerProcess) -> None:

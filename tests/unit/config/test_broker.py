@@ -58,7 +58,7 @@ def test_an_unknown_key_is_no_failure() -> None:
 
 def test_a_setting_cannot_be_changed() -> None:
     with pytest.raises(AttributeError, match="immutable"):
-        BrokerConfig({}).node_id = 4  # type: ignore[misc]
+        BrokerConfig({}).node_id = 4
 
 
 @pytest.mark.parametrize(
