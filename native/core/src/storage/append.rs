@@ -392,7 +392,7 @@ fn index(writer: &mut Writer, view: &View, placed: &[Placed], interval: u64) -> 
             writer.bytes_since_index = 0;
         }
         writer.bytes_since_index += header.size() as u64;
-        next.tail = Tail { offset: header.base_offset, position: next.end_position };
+        next.tail = Tail::at(header, next.end_position);
         next.end_position += header.size() as u64;
         next.end_offset = header.next_offset();
     }

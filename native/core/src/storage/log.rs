@@ -18,6 +18,7 @@ use super::log_dir::LogHome;
 use super::producer_state::ProducerStates;
 use super::segment_list::SegmentList;
 use super::{LogConfig, LogError, OpenLog, Recovered, recovery};
+use crate::record::BatchHeader;
 
 /// A partition's log. Shared as `Arc<Log>`; every method takes `&self`.
 #[derive(Debug)]
@@ -52,11 +53,32 @@ pub(crate) struct View {
     pub(crate) tail: Tail,
 }
 
-/// Base offset and position of a batch: readers at the end of the log need no search.
+impl View {
+    /// Bytes of whole batches in a segment.
+    pub(crate) fn limit_of(&self, segment: usize) -> u64 {
+        if self.segments.is_active(segment) { self.end_position } else { self.segments.as_slice()[segment].size() }
+    }
+}
+
+/// The offsets and the position of the last batch: readers at the end of the log need no search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tail {
     pub(crate) offset: i64,
+    /// Below the log end where a truncation has cut in a gap.
+    pub(crate) next_offset: i64,
     pub(crate) position: u64,
+}
+
+impl Tail {
+    /// Of a segment without batches, where `offset` will be the first.
+    pub(crate) fn empty(offset: i64) -> Self {
+        Self { offset, next_offset: offset, position: 0 }
+    }
+
+    /// A batch at `position`.
+    pub(crate) fn at(header: &BatchHeader, position: u64) -> Self {
+        Self { offset: header.base_offset, next_offset: header.next_offset(), position }
+    }
 }
 
 /// What only the appending side needs; all of it is about the active segment but the producers.

@@ -4,7 +4,7 @@
 //! caller's. Time indexes lead to a batch, its records to the exact offset.
 
 use super::batch_scan::{BatchScan, ScannedBatch};
-use super::log::{Log, View};
+use super::log::Log;
 use super::segment::Segment;
 use super::{LogError, ReadError};
 use crate::record::{BatchHeader, Records, TimestampType, records_section};
@@ -36,7 +36,7 @@ impl Log {
             let wanted = |timestamp: i64, offset: i64| timestamp >= target_ms && offset >= view.log_start_offset;
             let start = segment.offset_index.floor_position(from)?;
             let found =
-                search(segment, start, limit_of(&view, index), max_bytes, |h| h.max_timestamp >= target_ms, wanted)?;
+                search(segment, start, view.limit_of(index), max_bytes, |h| h.max_timestamp >= target_ms, wanted)?;
             if found.is_some() {
                 return Ok(found);
             }
@@ -51,16 +51,25 @@ impl Log {
     pub fn max_timestamp(&self) -> Result<Option<TimestampAndOffset>, ReadError> {
         let view = self.view.load_full();
         let max_bytes = self.config.load().max_decompressed_bytes;
-        let segments = view.segments.as_slice().iter().enumerate();
-        let largest = segments.map(|(index, segment)| (segment.largest_timestamp(), index));
-        // The earliest of equals, as Kafka answers.
-        let best = largest.reduce(|best, next| if next.0.timestamp > best.0.timestamp { next } else { best });
-        let Some((target, index)) = best.filter(|(target, _)| target.timestamp >= 0) else { return Ok(None) };
-        let segment = &view.segments.as_slice()[index];
-        let start = segment.offset_index.floor_position(target.offset)?;
-        let carries = |header: &BatchHeader| header.max_timestamp == target.timestamp;
-        let wanted = |timestamp: i64, _| timestamp == target.timestamp;
-        Ok(search(segment, start, limit_of(&view, index), max_bytes, carries, wanted)?)
+        let mut best = None;
+        for (index, segment) in view.segments.as_slice().iter().enumerate() {
+            let largest = segment.largest_timestamp();
+            // The earliest of equals, as Kafka answers.
+            if largest.timestamp < 0 || best.is_some_and(|best: TimestampAndOffset| largest.timestamp <= best.timestamp)
+            {
+                continue;
+            }
+            let limit = view.limit_of(index);
+            let found = if segment.base_offset() < view.log_start_offset {
+                largest_from(segment, view.log_start_offset, limit, max_bytes)?
+            } else {
+                let start = segment.offset_index.floor_position(largest.offset)?;
+                let carries = |header: &BatchHeader| header.max_timestamp == largest.timestamp;
+                search(segment, start, limit, max_bytes, carries, |timestamp, _| timestamp == largest.timestamp)?
+            };
+            best = found.or(best);
+        }
+        Ok(best)
     }
 
     /// The newest leader epoch that has begun in this log.
@@ -93,8 +102,22 @@ impl Log {
     }
 }
 
-fn limit_of(view: &View, segment: usize) -> u64 {
-    if view.segments.is_active(segment) { view.end_position } else { view.segments.as_slice()[segment].size() }
+/// The largest timestamp among the records from `offset` on: what the segment remembers may lie below the log start.
+fn largest_from(
+    segment: &Segment,
+    offset: i64,
+    limit: u64,
+    max_bytes: usize,
+) -> Result<Option<TimestampAndOffset>, LogError> {
+    let (mut best, mut beyond) = (None, -1);
+    loop {
+        let start = segment.offset_index.floor_position(offset)?;
+        let later = |timestamp: i64, at: i64| at >= offset && timestamp > beyond;
+        match search(segment, start, limit, max_bytes, |header| header.max_timestamp > beyond, later)? {
+            Some(found) => (best, beyond) = (Some(found), found.timestamp),
+            None => return Ok(best),
+        }
+    }
 }
 
 /// The first record that is `wanted(timestamp, offset)`, among the batches from `start` on that may contain it.

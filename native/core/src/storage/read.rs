@@ -79,7 +79,7 @@ fn plan(view: &View, offset: i64, max_bytes: usize, end: i64, min_one: bool) -> 
     }
     let Some(first) = find(view, offset)? else { return nothing() };
     let last = find_end(view, end)?;
-    let limit = if last.segment > first.segment { limit_of(view, first.segment) } else { last.position };
+    let limit = if last.segment > first.segment { view.limit_of(first.segment) } else { last.position };
     let available = limit.saturating_sub(first.position) as usize;
     if available == 0 {
         return nothing();
@@ -92,20 +92,15 @@ fn plan(view: &View, offset: i64, max_bytes: usize, end: i64, min_one: bool) -> 
     Ok(FileSlice { file, position: first.position, len, start_offset: offset })
 }
 
-/// Bytes of whole batches in a segment, as this view knows them.
-fn limit_of(view: &View, segment: usize) -> u64 {
-    if view.segments.is_active(segment) { view.end_position } else { view.segments.as_slice()[segment].size() }
-}
-
 /// The first batch whose last offset is `offset` or more; `None` at the end of the log.
 fn find(view: &View, offset: i64) -> Result<Option<Place>, LogError> {
     let mut segment = view.segments.floor(offset);
     if view.segments.is_active(segment) && offset >= view.tail.offset {
-        let at_end = offset >= view.end_offset;
-        return Ok((!at_end).then_some(Place { segment, position: view.tail.position, size: None }));
+        let inside = offset < view.tail.next_offset;
+        return Ok(inside.then_some(Place { segment, position: view.tail.position, size: None }));
     }
     while segment < view.segments.len() {
-        if let Some(found) = view.segments.as_slice()[segment].find_batch(offset, limit_of(view, segment))? {
+        if let Some(found) = view.segments.as_slice()[segment].find_batch(offset, view.limit_of(segment))? {
             return Ok(Some(Place { segment, position: found.position, size: Some(found.header.size()) }));
         }
         segment += 1;
@@ -127,5 +122,5 @@ fn size_at(view: &View, place: Place) -> Result<usize, LogError> {
         return Ok(size);
     }
     // Without a size it is the tail, which reaches to the end of the log.
-    Ok((limit_of(view, place.segment) - place.position) as usize)
+    Ok((view.limit_of(place.segment) - place.position) as usize)
 }

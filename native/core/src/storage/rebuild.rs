@@ -32,14 +32,14 @@ pub(crate) struct SegmentEnd {
 impl SegmentEnd {
     fn before_any_batch(segment: &Segment) -> Self {
         let offset = segment.base_offset();
-        Self { end_offset: offset, end_position: 0, tail: Tail { offset, position: 0 }, bytes_since_index: 0 }
+        Self { end_offset: offset, end_position: 0, tail: Tail::empty(offset), bytes_since_index: 0 }
     }
 
     fn add(&mut self, header: &BatchHeader, position: u64) {
         let size = header.size() as u64;
         self.end_offset = header.next_offset();
         self.end_position = position + size;
-        self.tail = Tail { offset: header.base_offset, position };
+        self.tail = Tail::at(header, position);
         self.bytes_since_index += size;
     }
 }
@@ -163,7 +163,6 @@ pub(crate) fn latest_snapshot(
     directory: &Path,
     snapshots: &[i64],
     limit: i64,
-    log_start_offset: i64,
 ) -> Result<(ProducerStates, i64), LogError> {
     for &offset in snapshots.iter().rev().filter(|&&offset| offset <= limit) {
         match producer_snapshot::read(directory, offset) {
@@ -175,7 +174,7 @@ pub(crate) fn latest_snapshot(
             Err(error) => return Err(error),
         }
     }
-    Ok((ProducerStates::restored([], log_start_offset), -1))
+    Ok((ProducerStates::default(), -1))
 }
 
 /// Tells `each` the header of every batch from `from` on in these segments, up to `to`.
@@ -204,18 +203,17 @@ pub(crate) fn walk_headers(
     Ok(())
 }
 
-/// The producers' state at `end_offset`: from the newest snapshot at or below it, and the batches since. Also the offset of
+/// The producers' state at `end_offset`: from the newest snapshot at or below it, and the batches since (those below the log
+/// start too, as long as they are there: they tell where a producer's numbers stand). Also the offset of
 /// that snapshot, -1 for none.
 pub(crate) fn restore_producers(
     directory: &Path,
     segments: &[Arc<Segment>],
-    log_start_offset: i64,
     end_offset: i64,
 ) -> Result<(ProducerStates, i64), LogError> {
     let snapshots = producer_snapshot::offsets(directory)?;
-    let (mut producers, snapshot) = latest_snapshot(directory, &snapshots, end_offset, log_start_offset)?;
-    let from = producers.end_offset().max(log_start_offset);
-    walk_headers(segments, from, end_offset, |header| producers.replay(header))?;
+    let (mut producers, snapshot) = latest_snapshot(directory, &snapshots, end_offset)?;
+    walk_headers(segments, producers.end_offset(), end_offset, |header| producers.replay(header))?;
     producers.advance_to(end_offset);
     Ok((producers, snapshot))
 }

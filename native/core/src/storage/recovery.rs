@@ -207,9 +207,8 @@ impl Loader<'_> {
 
     /// Brings the producers' state to the first segment that will be scanned.
     fn begin_scan(&mut self, snapshots: &[i64], base: i64) -> Result<(), LogError> {
-        let start = self.how.log_start_offset;
-        (self.producers, self.snapshot_offset) = rebuild::latest_snapshot(&self.home.path(), snapshots, base, start)?;
-        let from = self.producers.end_offset().max(start);
+        (self.producers, self.snapshot_offset) = rebuild::latest_snapshot(&self.home.path(), snapshots, base)?;
+        let from = self.producers.end_offset();
         let producers = &mut self.producers;
         rebuild::walk_headers(&self.segments, from, base, |header| producers.replay(header))?;
         self.producers.advance_to(base);
@@ -293,7 +292,7 @@ impl Loader<'_> {
         }
         if !scanned {
             (self.producers, self.snapshot_offset) =
-                rebuild::restore_producers(&directory, &self.segments, log_start_offset, end.end_offset)?;
+                rebuild::restore_producers(&directory, &self.segments, end.end_offset)?;
         }
         self.producers.advance_to(end.end_offset);
         self.producers.expire(self.how.now_ms, self.config.producer_id_expiration_ms);

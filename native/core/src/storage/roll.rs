@@ -60,7 +60,7 @@ impl Log {
         self.view.store(Arc::new(View {
             segments: Arc::new(view.segments.with(Arc::new(segment))),
             end_position: 0,
-            tail: Tail { offset: view.end_offset, position: 0 },
+            tail: Tail::empty(view.end_offset),
             ..*view
         }));
         writer.begin_segment(now_ms);

@@ -46,9 +46,9 @@ impl Log {
         let kept = view.segments.floor(offset);
         let segments = view.segments.as_slice();
         let old = &segments[kept];
-        let limit = if view.segments.is_active(kept) { view.end_position } else { old.size() };
+        let limit = view.limit_of(kept);
         let (end_offset, end_position) = match old.find_batch(offset, limit)? {
-            Some(found) => (found.header.base_offset.min(offset), found.position),
+            Some(found) => (found.header.base_offset.min(offset).max(view.log_start_offset), found.position),
             None => (offset, limit),
         };
         let config = self.config.load();
@@ -71,7 +71,7 @@ impl Log {
             log_start_offset: view.log_start_offset,
             end_offset,
             end_position,
-            tail: end.map_or(Tail { offset: end_offset, position: end_position }, |end| end.tail),
+            tail: end.map_or(Tail { position: end_position, ..Tail::empty(end_offset) }, |end| end.tail),
         }));
         for removed in &segments[kept + 1..] {
             removed.remove()?;
@@ -102,7 +102,7 @@ impl Log {
             log_start_offset: offset,
             end_offset: offset,
             end_position: 0,
-            tail: Tail { offset, position: 0 },
+            tail: Tail::empty(offset),
         }));
         writer.begin_segment(now_ms);
         writer.producers = ProducerStates::restored([], offset);
@@ -121,7 +121,7 @@ impl Log {
         }
         let view = self.view.load_full();
         let (producers, snapshot_offset) =
-            rebuild::restore_producers(&directory, view.segments.as_slice(), view.log_start_offset, end_offset)?;
+            rebuild::restore_producers(&directory, view.segments.as_slice(), end_offset)?;
         writer.producers = producers;
         writer.snapshot_offset = snapshot_offset;
         Ok(())
