@@ -1,1 +1,41 @@
-//! client
+//! The native engine of `pybroker.client`: a producer and a fetcher that work against any Kafka.
+//!
+//! Owns the accumulator, the connections to brokers and the few requests that carry records (Produce, Fetch) or are
+//! needed to get there (ApiVersions, Metadata, InitProducerId, ListOffsets). Must not know Python, groups, transactions
+//! or any default. It stands at the other end of the broker's way: a record enters [`Producer::send`], waits in the
+//! [`accumulator`], is put in a request by the [`sender`] and leaves through the [`network`]; it comes back through the
+//! network to the [`fetcher`], which hands out whole received buffers for iteration in place.
+//!
+//! One producer or fetcher has one I/O thread, which alone touches its sockets. Callers and that thread meet in queues of
+//! whole batches and whole responses, never in single records.
+
+mod accumulator;
+mod batch;
+mod chunk;
+mod cluster;
+mod codes;
+mod config;
+mod connection;
+mod delivery;
+mod error;
+mod fetcher;
+mod latency;
+mod network;
+mod partitioner;
+mod payload;
+mod pool;
+mod producer;
+mod reader;
+mod sender;
+mod waker;
+mod wire;
+
+pub use accumulator::{NewRecord, Ticket};
+pub use chunk::{Chunk, Count, FetchedRecord};
+pub use config::{ConnectionConfig, FetcherConfig, OffsetReset, ProducerConfig};
+pub use delivery::{Delivery, Written};
+pub use error::ClientError;
+pub use fetcher::{Assignment, Fetcher, Start};
+pub use latency::{Latency, PHASES, Tally};
+pub use payload::fill_random_letters;
+pub use producer::{Destination, Producer, now_ms};

@@ -1,0 +1,382 @@
+//! Where records wait for their batch: a queue of batches for each partition, bounded by `buffer.memory`.
+//!
+//! Callers append under one light lock per partition, in strides where they can; the sender takes whole batches. Knows no
+//! socket and no leader.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+
+use super::batch::Batch;
+use super::config::ProducerConfig;
+use super::delivery::Delivery;
+use super::error::ClientError;
+use super::pool::BufferPool;
+use super::waker::{Signal, Waker};
+use crate::record::{BatchBuilder, RecordHeader};
+
+/// Bytes that a record and a batch cost at most beside key, value and headers.
+const RECORD_OVERHEAD: usize = 128;
+/// Records appended between two looks at the clock.
+const STRIDE_RECORDS: usize = 64;
+
+/// A record as it is given to `send`.
+#[derive(Debug, Clone, Copy)]
+pub struct NewRecord<'a> {
+    /// The record's time, ms since the epoch.
+    pub timestamp_ms: i64,
+    /// The key; chooses the partition where the sender does not.
+    pub key: Option<&'a [u8]>,
+    /// The value; `None` is a tombstone.
+    pub value: Option<&'a [u8]>,
+    /// Key and value of each header.
+    pub headers: &'a [RecordHeader<'a>],
+}
+
+impl NewRecord<'_> {
+    fn payload(&self) -> usize {
+        self.key.map_or(0, <[u8]>::len) + self.value.map_or(0, <[u8]>::len)
+    }
+
+    /// At least what the record takes in a batch of its own.
+    fn upper_bound(&self) -> usize {
+        let headers = self.headers.iter().map(|(key, value)| key.len() + value.map_or(0, <[u8]>::len) + 10);
+        self.payload() + headers.sum::<usize>() + RECORD_OVERHEAD
+    }
+}
+
+/// Where a record went: its batch's fate, and which record of the batch it is.
+#[derive(Debug, Clone)]
+pub struct Ticket {
+    /// The batch's fate.
+    pub delivery: Arc<Delivery>,
+    /// The partition that was chosen.
+    pub partition: i32,
+    /// The batch's number, as `take_decided` tells it.
+    pub batch: u64,
+    /// The record's time, ms.
+    pub timestamp_ms: i64,
+    /// The record's place in the batch: its offset is the batch's base offset and this.
+    pub index: u32,
+}
+
+impl Ticket {
+    fn of(queue: &Queue, batch: &Batch, timestamp_ms: i64) -> Self {
+        let delivery = Arc::clone(&batch.delivery);
+        Self { delivery, partition: queue.index, batch: batch.id, timestamp_ms, index: batch.records }
+    }
+}
+
+/// One partition's batches, oldest first; only the last may be open.
+#[derive(Debug)]
+pub struct Queue {
+    pub topic: Arc<str>,
+    pub index: i32,
+    state: Mutex<QueueState>,
+}
+
+#[derive(Debug, Default)]
+struct QueueState {
+    batches: VecDeque<Batch>,
+    /// The sender has been told of this queue and looks at it until it finds it empty.
+    listed: bool,
+}
+
+/// What the sender sees of a queue's oldest batch.
+#[derive(Debug, Clone, Copy)]
+pub struct Front {
+    pub opened: Instant,
+    pub full: bool,
+    pub size: usize,
+}
+
+#[derive(Debug, Default)]
+struct Incomplete {
+    next_id: u64,
+    ids: BTreeSet<u64>,
+}
+
+/// All queues' shared state.
+#[derive(Debug)]
+pub struct Accumulator {
+    config: ProducerConfig,
+    waker: Arc<Waker>,
+    /// Buffers of acknowledged batches, for new ones.
+    pub spare: BufferPool,
+    /// Emptied builders of `batch.size`, with their buffers.
+    builders: Mutex<Vec<BatchBuilder>>,
+    most_spare: usize,
+    available: Mutex<usize>,
+    freed: Condvar,
+    /// Queues that became non-empty since the sender last looked.
+    listed: Mutex<Vec<Arc<Queue>>>,
+    /// Batches opened and not decided.
+    incomplete: Mutex<Incomplete>,
+    decided: Condvar,
+    /// Callers that wait in `flush`, or for memory: open batches are sent without lingering.
+    pub hurried: AtomicUsize,
+    pub closed: AtomicBool,
+    /// The phase of measurement that new records belong to.
+    pub phase: AtomicU8,
+    /// Raised when batches were decided, for an event loop; their numbers wait in `decided_ids`.
+    pub signal: Signal,
+    decided_ids: Mutex<Vec<u64>>,
+}
+
+impl Queue {
+    pub fn new(topic: Arc<str>, index: i32) -> Self {
+        Self { topic, index, state: Mutex::default() }
+    }
+
+    /// The oldest batch, or `None` when there is none; then the queue counts as not listed any more.
+    pub fn front(&self) -> Option<Front> {
+        let mut state = self.state.lock();
+        let waiting = state.batches.len();
+        match state.batches.front() {
+            Some(batch) => Some(Front { opened: batch.opened, full: batch.full || waiting > 1, size: batch.size() }),
+            None => {
+                state.listed = false;
+                None
+            }
+        }
+    }
+
+    /// Take the oldest batch; nothing is added to it any more.
+    pub fn pop(&self) -> Option<Batch> {
+        self.state.lock().batches.pop_front()
+    }
+}
+
+impl Accumulator {
+    pub fn new(config: ProducerConfig, waker: Arc<Waker>) -> Self {
+        let spare_buffers = (config.buffer_memory / config.batch_size.max(1)).clamp(2, 64);
+        Self {
+            available: Mutex::new(config.buffer_memory),
+            config,
+            waker,
+            spare: BufferPool::new(spare_buffers),
+            builders: Mutex::default(),
+            most_spare: spare_buffers,
+            freed: Condvar::new(),
+            listed: Mutex::default(),
+            incomplete: Mutex::default(),
+            decided: Condvar::new(),
+            hurried: AtomicUsize::new(0),
+            closed: AtomicBool::new(false),
+            phase: AtomicU8::new(0),
+            signal: Signal::default(),
+            decided_ids: Mutex::default(),
+        }
+    }
+
+    /// Add one record to a partition's open batch. Blocks up to `max.block.ms` while `buffer.memory` is full.
+    pub fn append(&self, queue: &Arc<Queue>, record: &NewRecord<'_>) -> Result<Ticket, ClientError> {
+        let phase = self.phase.load(Ordering::Relaxed);
+        let (payload, now) = (record.payload() as u64, Instant::now());
+        let add = |batch: &mut Batch| {
+            batch.builder()?.try_append(record.timestamp_ms, record.key, record.value, record.headers)?;
+            let ticket = Ticket::of(queue, batch, record.timestamp_ms);
+            batch.count(1, payload, phase, now);
+            Some(ticket)
+        };
+        self.append_with(queue, record.upper_bound(), add)
+    }
+
+    /// Add values that lie behind each other in `values`, each `size` bytes, without keys.
+    /// The lock is taken once for each batch they fill.
+    pub fn append_many(
+        &self,
+        queue: &Arc<Queue>,
+        timestamp_ms: i64,
+        values: &[u8],
+        size: usize,
+    ) -> Result<(), ClientError> {
+        let phase = self.phase.load(Ordering::Relaxed);
+        let mut rest = values;
+        while rest.len() >= size && size > 0 {
+            let add = |batch: &mut Batch| {
+                let before = rest.len();
+                while rest.len() >= size {
+                    let (records, now, start) = (batch.records, Instant::now(), rest.len());
+                    let mut added = 0;
+                    while added < STRIDE_RECORDS && rest.len() >= size {
+                        let (value, tail) = rest.split_at(size);
+                        if batch.builder()?.try_append(timestamp_ms, None, Some(value), &[]).is_none() {
+                            break;
+                        }
+                        added += 1;
+                        rest = tail;
+                    }
+                    if added == 0 {
+                        break;
+                    }
+                    debug_assert_eq!(records, batch.records);
+                    batch.count(added as u32, (start - rest.len()) as u64, phase, now);
+                    if added < STRIDE_RECORDS {
+                        break;
+                    }
+                }
+                let appended = before > rest.len();
+                appended.then_some(())
+            };
+            self.append_with(queue, size + RECORD_OVERHEAD, add)?;
+        }
+        Ok(())
+    }
+
+    /// Run `add` on the open batch; where there is none or it takes no more, on a new one.
+    fn append_with<R>(
+        &self,
+        queue: &Arc<Queue>,
+        record_bound: usize,
+        mut add: impl FnMut(&mut Batch) -> Option<R>,
+    ) -> Result<R, ClientError> {
+        if record_bound - RECORD_OVERHEAD > self.config.max_request_size {
+            let (topic, size) = (queue.topic.to_string(), record_bound - RECORD_OVERHEAD);
+            let setting = "max.request.size";
+            return Err(ClientError::RecordTooLarge { topic, size, limit: self.config.max_request_size, setting });
+        }
+        let mut granted: Option<usize> = None;
+        loop {
+            if self.closed.load(Ordering::Acquire) {
+                self.release(granted.take().unwrap_or(0));
+                return Err(ClientError::Closed { what: "producer" });
+            }
+            let mut state = queue.state.lock();
+            let mut found = state.batches.back_mut().and_then(&mut add);
+            let filled =
+                found.is_none() && state.batches.back_mut().is_some_and(|b| !std::mem::replace(&mut b.full, true));
+            if found.is_none()
+                && let Some(bytes) = granted.take()
+            {
+                let mut batch = self.open_batch(bytes);
+                found = add(&mut batch);
+                state.batches.push_back(batch);
+            }
+            let news = !state.batches.is_empty() && !std::mem::replace(&mut state.listed, true);
+            drop(state);
+            if news {
+                self.listed.lock().push(Arc::clone(queue));
+            }
+            if news || filled {
+                self.waker.wake();
+            }
+            if let Some(result) = found {
+                self.release(granted.take().unwrap_or(0));
+                return Ok(result);
+            }
+            granted = Some(self.reserve(self.config.batch_size.max(record_bound))?);
+        }
+    }
+
+    fn open_batch(&self, bytes: usize) -> Batch {
+        let mut incomplete = self.incomplete.lock();
+        let id = incomplete.next_id;
+        incomplete.next_id += 1;
+        incomplete.ids.insert(id);
+        drop(incomplete);
+        let usual = bytes == self.config.batch_size;
+        let spare = if usual { self.builders.lock().pop() } else { None };
+        let (compression, level) = (self.config.compression, self.config.compression_level);
+        let builder = spare.unwrap_or_else(|| BatchBuilder::new(compression, level, bytes));
+        Batch::open(id, builder, bytes, Instant::now())
+    }
+
+    /// Keep an emptied builder for the next batch.
+    pub fn keep_builder(&self, builder: BatchBuilder, reserved: usize) {
+        let mut builders = self.builders.lock();
+        if reserved == self.config.batch_size && builders.len() < self.most_spare {
+            builders.push(builder);
+        }
+    }
+
+    fn reserve(&self, bytes: usize) -> Result<usize, ClientError> {
+        let (limit, deadline) = (self.config.buffer_memory, Instant::now() + self.config.max_block);
+        let full =
+            |waited: Duration| ClientError::BufferFull { needed: bytes, limit, waited_ms: waited.as_millis() as u64 };
+        if bytes > limit {
+            return Err(full(Duration::ZERO));
+        }
+        let mut available = self.available.lock();
+        if *available < bytes {
+            self.hurried.fetch_add(1, Ordering::SeqCst);
+            self.waker.wake();
+            let mut late = false;
+            while *available < bytes && !late && !self.closed.load(Ordering::Acquire) {
+                late = self.freed.wait_until(&mut available, deadline).timed_out();
+            }
+            self.hurried.fetch_sub(1, Ordering::SeqCst);
+            if *available < bytes {
+                return Err(full(self.config.max_block));
+            }
+        }
+        *available -= bytes;
+        Ok(bytes)
+    }
+
+    fn release(&self, bytes: usize) {
+        if bytes > 0 {
+            *self.available.lock() += bytes;
+            self.freed.notify_all();
+        }
+    }
+
+    /// Queues that became non-empty, for the sender.
+    pub fn take_listed(&self) -> Vec<Arc<Queue>> {
+        std::mem::take(&mut *self.listed.lock())
+    }
+
+    /// Whether the sender should look at the queues instead of sleeping.
+    pub fn has_news(&self) -> bool {
+        !self.listed.lock().is_empty()
+    }
+
+    /// A batch's fate is known: its memory and buffer are free, and whoever waits in `flush` may go on.
+    pub fn complete(&self, batch: Batch) {
+        self.release(batch.reserved);
+        let id = batch.id;
+        if let Some(buffer) = batch.into_buffer() {
+            self.spare.put(buffer);
+        }
+        self.incomplete.lock().ids.remove(&id);
+        self.decided.notify_all();
+        if self.signal.is_watched() {
+            self.decided_ids.lock().push(id);
+            self.signal.raise();
+        }
+    }
+
+    /// The numbers of the batches decided since the last call; only while the signal is watched.
+    pub fn take_decided(&self) -> Vec<u64> {
+        self.signal.clear();
+        std::mem::take(&mut *self.decided_ids.lock())
+    }
+
+    /// Wait until every batch that is open now has been decided.
+    pub fn flush(&self, timeout: Duration) -> Result<(), ClientError> {
+        let deadline = Instant::now() + timeout;
+        let mut incomplete = self.incomplete.lock();
+        let limit = incomplete.next_id;
+        self.hurried.fetch_add(1, Ordering::SeqCst);
+        self.waker.wake();
+        let mut late = false;
+        while incomplete.ids.first().is_some_and(|id| *id < limit) && !late {
+            late = self.decided.wait_until(&mut incomplete, deadline).timed_out();
+        }
+        self.hurried.fetch_sub(1, Ordering::SeqCst);
+        match incomplete.ids.range(..limit).count() {
+            0 => Ok(()),
+            batches => Err(ClientError::FlushTimeout { batches, waited_ms: timeout.as_millis() as u64 }),
+        }
+    }
+
+    /// Refuse further records, and wake whoever waits for memory.
+    pub fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        self.freed.notify_all();
+        self.waker.wake();
+    }
+}

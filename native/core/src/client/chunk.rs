@@ -1,0 +1,173 @@
+//! Received batches of one partition, iterated where they lie in the receive buffer.
+//!
+//! Owns what a consumer checks: CRC (`check.crcs`), control batches, aborted transactions (`read_committed`), the offset that
+//! reading starts from. Copies nothing but what has to be decompressed.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::connection::Frame;
+use super::error::ClientError;
+use crate::record::{
+    BatchHeader, Batches, HEADER_LEN, LOG_OVERHEAD, Record, Records, TimestampType, batch_crc, records_section,
+};
+
+/// Control records carry (version, type) as key; type 0 is an abort marker.
+const ABORT_MARKER: [u8; 2] = [0, 0];
+
+/// How many bytes of a response are whole batches, and which offset follows them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extent {
+    pub len: usize,
+    pub next_offset: i64,
+}
+
+impl Extent {
+    /// Walk the batch headers. A batch that is cut short at the end does not count (the broker cuts at its byte limit).
+    pub fn measure(bytes: &[u8]) -> Result<Self, String> {
+        let mut extent = Self { len: 0, next_offset: 0 };
+        while bytes.len() - extent.len >= HEADER_LEN {
+            let rest = &bytes[extent.len..];
+            let header = BatchHeader::parse(rest).map_err(|e| e.to_string())?;
+            if header.size() > rest.len() {
+                break;
+            }
+            extent.len += header.size();
+            extent.next_offset = header.next_offset();
+        }
+        let rest = &bytes[extent.len..];
+        if extent.len == 0 && rest.len() > LOG_OVERHEAD {
+            return Err(format!(
+                "{} bytes hold no whole batch; max.partition.fetch.bytes is below the batch's size",
+                rest.len()
+            ));
+        }
+        Ok(extent)
+    }
+}
+
+/// A record with its absolute place.
+#[derive(Debug, Clone)]
+pub struct FetchedRecord<'a> {
+    /// Its offset in the partition.
+    pub offset: i64,
+    /// Its time, or the broker's where the topic keeps that.
+    pub timestamp_ms: i64,
+    /// Key, value and headers, borrowed from the chunk.
+    pub record: Record<'a>,
+}
+
+/// Records and bytes (keys and values) counted in a chunk.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Records that a consumer may see.
+    pub records: u64,
+    /// Bytes of their keys and values.
+    pub bytes: u64,
+}
+
+/// Whole batches of one partition in a received response.
+#[derive(Debug)]
+pub struct Chunk {
+    /// The topic.
+    pub topic: Arc<str>,
+    /// The partition.
+    pub index: i32,
+    /// The offset that was asked for: records before it (of a batch that began earlier) are skipped.
+    pub position: i64,
+    /// The offset after the last record.
+    pub next_offset: i64,
+    /// The partition's high watermark when the broker answered.
+    pub high_watermark: i64,
+    /// `(producer id, first offset)` of aborted transactions, ascending by offset.
+    pub aborted: Vec<(i64, i64)>,
+    /// No other chunk of the same response follows.
+    pub last_of_response: bool,
+    pub(super) check_crcs: bool,
+    pub(super) read_committed: bool,
+    pub(super) max_decompressed_bytes: usize,
+    pub(super) frame: Arc<Frame>,
+    pub(super) range: Range<usize>,
+}
+
+impl Chunk {
+    /// The batches as the broker keeps them.
+    pub fn bytes(&self) -> &[u8] {
+        &self.frame.bytes()[self.range.clone()]
+    }
+
+    /// Go through every record that a consumer may see. `scratch` is kept between chunks to hold decompressed records.
+    pub fn for_each(&self, scratch: &mut Vec<u8>, mut visit: impl FnMut(FetchedRecord<'_>)) -> Result<(), ClientError> {
+        let mut aborting: Vec<i64> = Vec::new();
+        let mut aborted = self.aborted.iter().peekable();
+        for batch in Batches::new(self.bytes()) {
+            let (header, bytes) = batch.map_err(|e| self.corrupt(self.position, e.to_string()))?;
+            self.check_crc(&header, bytes)?;
+            let corrupt = |detail: String| self.corrupt(header.base_offset, detail);
+            while let Some((producer, _)) = aborted.next_if(|(_, first)| *first <= header.last_offset()) {
+                aborting.push(*producer);
+            }
+            let hidden = self.read_committed && header.is_transactional() && aborting.contains(&header.producer_id);
+            if hidden && !header.is_control() {
+                continue;
+            }
+            let section = records_section(&header, bytes, scratch, self.max_decompressed_bytes)
+                .map_err(|e| corrupt(e.to_string()))?;
+            if header.is_control() {
+                let first = Records::new(section, header.record_count)
+                    .next()
+                    .transpose()
+                    .map_err(|e| corrupt(e.to_string()))?;
+                if first.is_some_and(|r| r.key.is_some_and(|k| k.len() >= 4 && k[2..4] == ABORT_MARKER)) {
+                    aborting.retain(|producer| *producer != header.producer_id);
+                }
+                continue;
+            }
+            for record in Records::new(section, header.record_count) {
+                let record = record.map_err(|e| corrupt(e.to_string()))?;
+                let offset = header.base_offset + i64::from(record.offset_delta);
+                if offset >= self.position {
+                    visit(FetchedRecord { offset, timestamp_ms: timestamp(&header, &record), record });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Read every record, and count.
+    pub fn count(&self, scratch: &mut Vec<u8>) -> Result<Count, ClientError> {
+        let mut count = Count::default();
+        self.for_each(scratch, |fetched| {
+            count.records += 1;
+            let record = fetched.record;
+            count.bytes += (record.key.map_or(0, <[u8]>::len) + record.value.map_or(0, <[u8]>::len)) as u64;
+        })?;
+        Ok(count)
+    }
+
+    fn check_crc(&self, header: &BatchHeader, bytes: &[u8]) -> Result<(), ClientError> {
+        if !self.check_crcs {
+            return Ok(());
+        }
+        let computed = batch_crc(bytes);
+        if computed == header.crc {
+            return Ok(());
+        }
+        Err(self.corrupt(
+            header.base_offset,
+            format!("the batch's CRC is {:#010x}, its bytes give {computed:#010x}", header.crc),
+        ))
+    }
+
+    fn corrupt(&self, offset: i64, detail: String) -> ClientError {
+        ClientError::CorruptBatch { topic: self.topic.to_string(), partition: self.index, offset, detail }
+    }
+}
+
+fn timestamp(header: &BatchHeader, record: &Record<'_>) -> i64 {
+    if header.timestamp_type() == TimestampType::LogAppendTime {
+        header.max_timestamp
+    } else {
+        header.base_timestamp.wrapping_add(record.timestamp_delta)
+    }
+}

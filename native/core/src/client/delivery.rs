@@ -1,0 +1,44 @@
+//! What became of a batch: written once by the I/O thread, awaited by whoever sent a record in it.
+
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+
+use super::error::ClientError;
+
+/// Where an acknowledged batch was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Written {
+    /// Offset of the batch's first record; -1 when the broker does not tell (acks=0, a duplicate).
+    pub base_offset: i64,
+    /// -1 where the records keep the producer's timestamps.
+    pub log_append_time_ms: i64,
+}
+
+/// The fate of one batch.
+#[derive(Debug, Default)]
+pub struct Delivery {
+    outcome: Mutex<Option<Result<Written, ClientError>>>,
+    decided: Condvar,
+}
+
+impl Delivery {
+    /// Tell everyone who waits. Only the first outcome counts.
+    pub fn decide(&self, outcome: Result<Written, ClientError>) {
+        self.outcome.lock().get_or_insert(outcome);
+        self.decided.notify_all();
+    }
+
+    /// The outcome, if it is known.
+    pub fn outcome(&self) -> Option<Result<Written, ClientError>> {
+        self.outcome.lock().clone()
+    }
+
+    /// Wait at most `timeout` for the outcome.
+    pub fn wait(&self, timeout: Duration) -> Option<Result<Written, ClientError>> {
+        let deadline = Instant::now() + timeout;
+        let mut outcome = self.outcome.lock();
+        while outcome.is_none() && !self.decided.wait_until(&mut outcome, deadline).timed_out() {}
+        outcome.clone()
+    }
+}

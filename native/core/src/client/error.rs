@@ -1,0 +1,188 @@
+//! What can go wrong in the client, by meaning. Every message names the server, topic or value it is about.
+
+use super::codes;
+
+/// A failure of the client; cloned, because one batch's failure is told to every record in it.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum ClientError {
+    /// No server of the bootstrap list or of the known cluster could be reached in time.
+    #[error("no broker answered at {servers} within {waited_ms} ms; last failure: {detail}")]
+    Unreachable {
+        /// The servers tried, comma-separated.
+        servers: String,
+        /// How long was waited.
+        waited_ms: u64,
+        /// What the last try met.
+        detail: String,
+    },
+    /// A `host:port` that cannot be read or resolved.
+    #[error("bootstrap server {server:?}: {detail}")]
+    BadAddress {
+        /// As it was given.
+        server: String,
+        /// What is wrong with it.
+        detail: String,
+    },
+    /// A connection ended while an answer was awaited.
+    #[error("{server}: {detail}")]
+    Disconnected {
+        /// `host:port` of the broker.
+        server: String,
+        /// How it ended.
+        detail: String,
+    },
+    /// The broker serves no version of an API that this client speaks.
+    #[error("{server} serves {api} in versions {theirs_min}-{theirs_max}; this client speaks {ours_min}-{ours_max}")]
+    UnsupportedVersion {
+        /// `host:port` of the broker.
+        server: String,
+        /// The API's name.
+        api: &'static str,
+        /// Lowest version served (-1: not served at all).
+        theirs_min: i16,
+        /// Highest version served.
+        theirs_max: i16,
+        /// Lowest version spoken.
+        ours_min: i16,
+        /// Highest version spoken.
+        ours_max: i16,
+    },
+    /// An answer that cannot be read.
+    #[error("{server}: unreadable {api} response: {detail}")]
+    Malformed {
+        /// `host:port` of the broker.
+        server: String,
+        /// The API's name.
+        api: &'static str,
+        /// Where reading stopped.
+        detail: String,
+    },
+    /// The broker answered with an error code.
+    #[error("topic {topic:?} partition {partition}: {} ({code}){}", codes::name(*code), codes::suffix(message))]
+    Broker {
+        /// Topic that the code is about (empty: about the whole request).
+        topic: String,
+        /// Partition, or -1.
+        partition: i32,
+        /// Kafka's error code.
+        code: i16,
+        /// The broker's own words, where it sent some.
+        message: Option<String>,
+    },
+    /// The metadata of a topic did not become known in time.
+    #[error("topic {topic:?} is not known at {servers} after {waited_ms} ms: {} ({code})", codes::name(*code))]
+    UnknownTopic {
+        /// The topic.
+        topic: String,
+        /// Where it was asked for.
+        servers: String,
+        /// How long was waited.
+        waited_ms: u64,
+        /// The last error code that the metadata held for it.
+        code: i16,
+    },
+    /// A partition index that the topic does not have.
+    #[error("topic {topic:?} has {partitions} partitions; there is no partition {partition}")]
+    UnknownPartition {
+        /// The topic.
+        topic: String,
+        /// What was asked for.
+        partition: i32,
+        /// How many there are.
+        partitions: usize,
+    },
+    /// A batch was not acknowledged within `delivery.timeout.ms`.
+    #[error(
+        "topic {topic:?} partition {partition}: {records} records not acknowledged within delivery.timeout.ms={timeout_ms}; last failure: {detail}"
+    )]
+    DeliveryTimeout {
+        /// The topic.
+        topic: String,
+        /// The partition.
+        partition: i32,
+        /// Records in the batch that expired.
+        records: u32,
+        /// The limit.
+        timeout_ms: u64,
+        /// What the last attempt met.
+        detail: String,
+    },
+    /// `buffer.memory` stayed full for `max.block.ms`.
+    #[error("buffer.memory={limit} stayed full for max.block.ms={waited_ms}; {needed} bytes were asked for")]
+    BufferFull {
+        /// The bytes of one batch.
+        needed: usize,
+        /// The whole buffer.
+        limit: usize,
+        /// How long was waited.
+        waited_ms: u64,
+    },
+    /// One record is larger than a request may be.
+    #[error("topic {topic:?}: a record of {size} bytes is larger than {setting}={limit}")]
+    RecordTooLarge {
+        /// The topic.
+        topic: String,
+        /// Serialized size with overhead.
+        size: usize,
+        /// The limit.
+        limit: usize,
+        /// The setting that holds it.
+        setting: &'static str,
+    },
+    /// A received batch that cannot be read.
+    #[error("topic {topic:?} partition {partition} offset {offset}: {detail}")]
+    CorruptBatch {
+        /// The topic.
+        topic: String,
+        /// The partition.
+        partition: i32,
+        /// Base offset of the batch, or the offset it was fetched from.
+        offset: i64,
+        /// What is wrong with it.
+        detail: String,
+    },
+    /// A batch that could not be built (a codec failed).
+    #[error("topic {topic:?} partition {partition}: the batch could not be built: {detail}")]
+    Unbuildable {
+        /// The topic.
+        topic: String,
+        /// The partition.
+        partition: i32,
+        /// What the codec said.
+        detail: String,
+    },
+    /// A setting's value that cannot work.
+    #[error("{setting}={value}: {detail}")]
+    BadSetting {
+        /// Kafka's key name.
+        setting: &'static str,
+        /// What was given.
+        value: String,
+        /// What would be right.
+        detail: &'static str,
+    },
+    /// `flush` or `close` ran out of time.
+    #[error("{batches} batches still unacknowledged after {waited_ms} ms")]
+    FlushTimeout {
+        /// Batches not yet acknowledged or failed.
+        batches: usize,
+        /// How long was waited.
+        waited_ms: u64,
+    },
+    /// The producer or fetcher was closed.
+    #[error("the {what} is closed")]
+    Closed {
+        /// `producer` or `fetcher`.
+        what: &'static str,
+    },
+}
+
+impl ClientError {
+    /// Kafka's error code, where a broker sent one.
+    pub fn code(&self) -> Option<i16> {
+        match self {
+            Self::Broker { code, .. } | Self::UnknownTopic { code, .. } => Some(*code),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,450 @@
+//! The connections of one I/O thread: who is connected, who may be asked, and the cluster's metadata kept fresh.
+//!
+//! Owns the sockets and the [`Cluster`]; knows ApiVersions and Metadata, and passes every other response on with the
+//! token of its request. The I/O thread calls [`Network::poll`], which is the only place where it sleeps.
+
+use std::net::ToSocketAddrs;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustc_hash::FxHashMap;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::cluster::{Cluster, NodeId};
+use super::config::ConnectionConfig;
+use super::connection::{Connection, Frame, Pending};
+use super::error::ClientError;
+use super::pool::BufferPool;
+use super::waker::Waker;
+use super::wire::api_versions::{self, ServedVersions};
+use super::wire::header::{API_VERSIONS, Api, METADATA, finish_frame};
+use super::wire::metadata;
+use super::wire::produce::Segment;
+
+/// What a request is for.
+#[derive(Debug)]
+enum Purpose<T> {
+    Handshake,
+    Metadata,
+    Caller(T),
+}
+
+/// What `poll` found for the caller.
+#[derive(Debug)]
+pub enum Event<T> {
+    /// An answer; for requests without one, `frame` is `None` and the request is written.
+    Answered { node: NodeId, token: T, version: i16, frame: Option<Frame> },
+    /// No answer will come.
+    Failed { token: T, error: ClientError },
+    /// The cluster's metadata was renewed.
+    Metadata,
+}
+
+#[derive(Debug)]
+struct Link<T> {
+    connection: Connection<Purpose<T>>,
+    /// Known after the handshake; until then nothing but the handshake is sent.
+    versions: Option<ServedVersions>,
+    deadline: Option<Instant>,
+}
+
+#[derive(Debug, Default)]
+struct Backoff {
+    failures: u32,
+    until: Option<Instant>,
+}
+
+/// All connections of one I/O thread.
+#[derive(Debug)]
+pub struct Network<T> {
+    config: ConnectionConfig,
+    pub cluster: Cluster,
+    links: FxHashMap<NodeId, Link<T>>,
+    backoffs: FxHashMap<NodeId, Backoff>,
+    waker: Arc<Waker>,
+    pool: Arc<BufferPool>,
+    next_correlation_id: i32,
+    /// The node that a Metadata request is under way to.
+    asked: Option<NodeId>,
+    /// Metadata is not asked for again before this moment.
+    metadata_rest: Option<Instant>,
+    /// Why the last connection failed; for messages.
+    pub last_failure: Option<ClientError>,
+}
+
+impl<T> Network<T> {
+    /// No connection yet. `pool` holds the buffers that responses are read into.
+    pub fn new(config: ConnectionConfig, waker: Arc<Waker>, pool: Arc<BufferPool>) -> Self {
+        Self {
+            config,
+            cluster: Cluster::default(),
+            links: FxHashMap::default(),
+            backoffs: FxHashMap::default(),
+            waker,
+            pool,
+            next_correlation_id: 1,
+            asked: None,
+            metadata_rest: None,
+            last_failure: None,
+        }
+    }
+
+    /// `host:port` of a node.
+    pub fn server(&self, node: NodeId) -> String {
+        self.address(node).unwrap_or_else(|| format!("node {node}"))
+    }
+
+    fn address(&self, node: NodeId) -> Option<String> {
+        if node >= 0 {
+            return self.cluster.servers.get(&node).cloned();
+        }
+        self.config.bootstrap_servers.get((-1 - node) as usize).cloned()
+    }
+
+    /// Whether a node can be asked now; begins to connect when it is not connected and need not be left alone.
+    pub fn ready(&mut self, node: NodeId, now: Instant) -> bool {
+        if let Some(link) = self.links.get(&node) {
+            return link.versions.is_some();
+        }
+        if self.backoffs.get(&node).and_then(|b| b.until).is_none_or(|until| until <= now) {
+            self.connect(node, now);
+        }
+        false
+    }
+
+    /// Requests that a node has not answered yet.
+    pub fn in_flight(&self, node: NodeId) -> usize {
+        self.links.get(&node).map_or(0, |l| l.connection.in_flight())
+    }
+
+    /// Any connected node, or one that is being connected; bootstrap servers until the cluster is known.
+    pub fn any_ready(&mut self, now: Instant) -> Option<NodeId> {
+        let connected = self.links.iter().filter(|(_, l)| l.versions.is_some());
+        if let Some((node, _)) = connected.min_by_key(|(node, l)| (l.connection.in_flight(), **node < 0, **node)) {
+            return Some(*node);
+        }
+        if self.links.is_empty() {
+            let mut nodes: Vec<NodeId> = self.cluster.servers.keys().copied().collect();
+            nodes.sort_unstable();
+            nodes.extend((0..self.config.bootstrap_servers.len()).map(|i| -1 - i as NodeId));
+            let rested = |n: &NodeId| self.backoffs.get(n).and_then(|b| b.until).is_none_or(|u| u <= now);
+            if let Some(node) = nodes.into_iter().find(rested) {
+                self.connect(node, now);
+            }
+        }
+        None
+    }
+
+    /// The version to speak with a ready node.
+    pub fn version(&self, node: NodeId, api: Api) -> Result<i16, ClientError> {
+        let chosen = self.links.get(&node).and_then(|l| l.versions.as_ref()).map_or(Err((-1, -1)), |v| v.choose(api));
+        chosen.map_err(|(theirs_min, theirs_max)| ClientError::UnsupportedVersion {
+            server: self.server(node),
+            api: api.name,
+            theirs_min,
+            theirs_max,
+            ours_min: api.min,
+            ours_max: api.max,
+        })
+    }
+
+    /// A correlation id for a request that the caller encodes itself.
+    pub fn next_correlation_id(&mut self) -> i32 {
+        self.next_correlation_id = self.next_correlation_id.wrapping_add(1);
+        self.next_correlation_id
+    }
+
+    /// The client id that request headers carry.
+    pub fn client_id(&self) -> &str {
+        &self.config.client_id
+    }
+
+    /// Send a request whose body `write` appends; the node must be ready and the version chosen for it.
+    pub fn ask(
+        &mut self,
+        (node, api, version): (NodeId, Api, i16),
+        token: T,
+        wait: Duration,
+        now: Instant,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) {
+        self.request(node, api, version, Purpose::Caller(token), now + wait, write);
+    }
+
+    /// Send an encoded request, its size included.
+    pub fn send(
+        &mut self,
+        node: NodeId,
+        segments: Vec<Segment>,
+        pending: (i16, i32),
+        token: T,
+        answered: bool,
+        deadline: Instant,
+    ) {
+        let (version, correlation_id) = pending;
+        let pending = Pending::new(Purpose::Caller(token), version, correlation_id, deadline, answered);
+        if let Some(link) = self.links.get_mut(&node) {
+            link.connection.enqueue(segments, pending);
+        }
+    }
+
+    fn request(
+        &mut self,
+        node: NodeId,
+        api: Api,
+        version: i16,
+        purpose: Purpose<T>,
+        deadline: Instant,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) {
+        let correlation_id = self.next_correlation_id();
+        let mut out = Vec::with_capacity(256);
+        api.start_request(&mut out, version, correlation_id, &self.config.client_id);
+        write(&mut out);
+        finish_frame(&mut out, 0);
+        if let Some(link) = self.links.get_mut(&node) {
+            let pending = Pending::new(purpose, version, correlation_id, deadline, true);
+            link.connection.enqueue(vec![Segment::Fields(out)], pending);
+        }
+    }
+
+    fn connect(&mut self, node: NodeId, now: Instant) {
+        let Some(server) = self.address(node) else {
+            self.cluster.stale = true;
+            return;
+        };
+        let attempt = self.backoffs.get(&node).map_or(0, |b| b.failures);
+        let opened = resolve(&server, attempt).and_then(|address| {
+            Connection::open(address, &self.config, Arc::clone(&self.pool))
+                .map_err(|e| ClientError::Disconnected { server, detail: e.to_string() })
+        });
+        match opened {
+            Ok(connection) => {
+                let deadline = Some(now + self.config.connection_setup_timeout);
+                self.links.insert(node, Link { connection, versions: None, deadline });
+                self.shake_hands(node, API_VERSIONS.max, now);
+            }
+            Err(error) => self.count_failure(node, error, now),
+        }
+    }
+
+    fn shake_hands(&mut self, node: NodeId, version: i16, now: Instant) {
+        let deadline = now + self.config.request_timeout;
+        let write = |out: &mut Vec<u8>| api_versions::write_request(out, version);
+        self.request(node, API_VERSIONS, version, Purpose::Handshake, deadline, write);
+    }
+
+    fn count_failure(&mut self, node: NodeId, error: ClientError, now: Instant) {
+        log::debug!("{error}");
+        self.last_failure = Some(error);
+        let backoff = self.backoffs.entry(node).or_default();
+        let wait = self.config.reconnect_backoff * 2u32.saturating_pow(backoff.failures.min(16));
+        backoff.failures += 1;
+        backoff.until = Some(now + wait.min(self.config.reconnect_backoff_max));
+        self.cluster.stale = true;
+    }
+
+    /// Ask for metadata when it is stale or old; returns when it next has to be looked at.
+    fn refresh_metadata(&mut self, now: Instant) -> Instant {
+        let old = self.cluster.answered_at.map_or(now, |at| at + self.config.metadata_max_age);
+        let due = if self.cluster.stale { now } else { old };
+        let due = self.metadata_rest.map_or(due, |rest| due.max(rest));
+        if due > now || self.asked.is_some() {
+            return due.max(now + Duration::from_secs(u64::from(self.asked.is_some())));
+        }
+        let Some(node) = self.any_ready(now) else { return now + self.config.reconnect_backoff };
+        match self.version(node, METADATA) {
+            Ok(version) => {
+                self.cluster.stale = false;
+                self.asked = Some(node);
+                self.metadata_rest = Some(now + self.config.retry_backoff);
+                let topics: Vec<String> = self.cluster.wanted().into_iter().map(str::to_owned).collect();
+                let deadline = now + self.config.request_timeout;
+                let write =
+                    |out: &mut Vec<u8>| metadata::write_request(out, version, topics.iter().map(String::as_str));
+                self.request(node, METADATA, version, Purpose::Metadata, deadline, write);
+            }
+            Err(error) => self.drop_link(node, error, now, &mut Vec::new()),
+        }
+        now + self.config.request_timeout
+    }
+
+    /// Send what is queued, sleep until something comes, `wake_at` or a caller's wake-up, and tell what came.
+    /// `work_waits` is asked once more after sleep was announced: true means not to sleep.
+    pub fn poll(&mut self, wake_at: Instant, events: &mut Vec<Event<T>>, work_waits: impl FnOnce() -> bool) {
+        let now = Instant::now();
+        let wake_at = wake_at.min(self.refresh_metadata(now));
+        self.flush_all(now, events);
+        let deadline =
+            self.links.values().filter_map(|l| [l.deadline, l.connection.deadline()].into_iter().flatten().min()).min();
+        let rest = self.backoffs.values().filter_map(|b| b.until).filter(|until| *until > now).min();
+        let wake_at = [deadline, rest].into_iter().flatten().fold(wake_at, Instant::min);
+        self.waker.will_sleep();
+        let wait =
+            if work_waits() || !events.is_empty() { Duration::ZERO } else { wake_at.saturating_duration_since(now) };
+        let ready = self.wait(wait);
+        self.waker.woke();
+        let now = Instant::now();
+        for (node, flags) in ready {
+            self.serve(node, flags, now, events);
+        }
+        self.expire(now, events);
+    }
+
+    fn flush_all(&mut self, now: Instant, events: &mut Vec<Event<T>>) {
+        let mut broken = Vec::new();
+        for (node, link) in &mut self.links {
+            if link.connection.connected
+                && link.connection.wants_write()
+                && let Err(error) = link.connection.flush()
+            {
+                broken.push((*node, error.to_string()));
+            }
+            pop_written(*node, link, events);
+        }
+        for (node, detail) in broken {
+            let server = self.server(node);
+            self.drop_link(node, ClientError::Disconnected { server, detail }, now, events);
+        }
+    }
+
+    fn wait(&self, wait: Duration) -> Vec<(NodeId, PollFlags)> {
+        let mut fds = vec![PollFd::new(&*self.waker, PollFlags::IN)];
+        let mut nodes = Vec::with_capacity(self.links.len());
+        for (node, link) in &self.links {
+            let write = if link.connection.wants_write() { PollFlags::OUT } else { PollFlags::empty() };
+            fds.push(PollFd::from_borrowed_fd(link.connection.as_fd(), PollFlags::IN | write));
+            nodes.push(*node);
+        }
+        let timeout = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().into() };
+        // An interrupted or failed poll reports nothing; the loop comes round again.
+        if poll(&mut fds, Some(&timeout)).is_err() {
+            return Vec::new();
+        }
+        let ready = nodes.into_iter().zip(&fds[1..]).map(|(node, fd)| (node, fd.revents()));
+        ready.filter(|(_, flags)| !flags.is_empty()).collect()
+    }
+
+    fn serve(&mut self, node: NodeId, flags: PollFlags, now: Instant, events: &mut Vec<Event<T>>) {
+        let Some(link) = self.links.get_mut(&node) else { return };
+        let connection = &mut link.connection;
+        let mut received = Vec::new();
+        let mut result = Ok(());
+        if !connection.connected && flags.intersects(PollFlags::OUT | PollFlags::ERR | PollFlags::HUP) {
+            result = connection.finish_connecting();
+        }
+        if result.is_ok() && connection.connected {
+            result = connection.flush();
+            if result.is_ok() && flags.intersects(PollFlags::IN | PollFlags::ERR | PollFlags::HUP) {
+                result = connection.receive(&mut received);
+            }
+        }
+        pop_written(node, link, events);
+        for (pending, frame) in received {
+            self.take_answer(node, pending, frame, now, events);
+        }
+        if let Err(error) = result {
+            let server = self.server(node);
+            self.drop_link(node, ClientError::Disconnected { server, detail: error.to_string() }, now, events);
+        }
+    }
+
+    fn take_answer(
+        &mut self,
+        node: NodeId,
+        pending: Pending<Purpose<T>>,
+        frame: Frame,
+        now: Instant,
+        events: &mut Vec<Event<T>>,
+    ) {
+        let version = pending.version;
+        let unreadable = match pending.token {
+            Purpose::Caller(token) => {
+                events.push(Event::Answered { node, token, version, frame: Some(frame) });
+                return;
+            }
+            Purpose::Handshake => match api_versions::read_response(frame.bytes(), version) {
+                Ok(Some(versions)) => {
+                    self.backoffs.remove(&node);
+                    if let Some(link) = self.links.get_mut(&node) {
+                        link.versions = Some(versions);
+                        link.deadline = None;
+                    }
+                    return;
+                }
+                Ok(None) => return self.shake_hands(node, 0, now),
+                Err(error) => (API_VERSIONS.name, error),
+            },
+            Purpose::Metadata => {
+                self.asked = None;
+                match metadata::read_response(frame.bytes(), version) {
+                    Ok(answer) => {
+                        self.cluster.apply(&answer, now);
+                        self.metadata_rest = Some(now + self.config.retry_backoff);
+                        events.push(Event::Metadata);
+                        return;
+                    }
+                    Err(error) => (METADATA.name, error),
+                }
+            }
+        };
+        let (api, error) = unreadable;
+        let error = ClientError::Malformed { server: self.server(node), api, detail: error.to_string() };
+        self.drop_link(node, error, now, events);
+    }
+
+    fn expire(&mut self, now: Instant, events: &mut Vec<Event<T>>) {
+        let overdue = |l: &Link<T>| [l.deadline, l.connection.deadline()].into_iter().flatten().any(|d| d <= now);
+        let late: Vec<NodeId> = self.links.iter().filter(|(_, l)| overdue(l)).map(|(n, _)| *n).collect();
+        for node in late {
+            let connecting = self.links.get(&node).is_some_and(|l| l.versions.is_none());
+            let (what, limit) = if connecting {
+                ("no connection within socket.connection.setup.timeout.ms", self.config.connection_setup_timeout)
+            } else {
+                ("no answer within request.timeout.ms", self.config.request_timeout)
+            };
+            let detail = format!("{what}={}", limit.as_millis());
+            let error = ClientError::Disconnected { server: self.server(node), detail };
+            self.drop_link(node, error, now, events);
+        }
+    }
+
+    /// Close every connection.
+    pub fn drop_all(&mut self, error: &ClientError, events: &mut Vec<Event<T>>) {
+        let nodes: Vec<NodeId> = self.links.keys().copied().collect();
+        nodes.into_iter().for_each(|node| self.drop_link(node, error.clone(), Instant::now(), events));
+    }
+
+    /// Close a connection; its unanswered requests fail with `error`.
+    pub fn drop_link(&mut self, node: NodeId, error: ClientError, now: Instant, events: &mut Vec<Event<T>>) {
+        if let Some(mut link) = self.links.remove(&node) {
+            for pending in link.connection.abandon() {
+                if let Purpose::Caller(token) = pending.token {
+                    events.push(Event::Failed { token, error: error.clone() });
+                }
+            }
+        }
+        if self.asked == Some(node) {
+            self.asked = None;
+        }
+        self.count_failure(node, error, now);
+    }
+}
+
+/// Requests that end with being written (acks=0).
+fn pop_written<T>(node: NodeId, link: &mut Link<T>, events: &mut Vec<Event<T>>) {
+    while let Some(pending) = link.connection.pop_unanswered() {
+        if let Purpose::Caller(token) = pending.token {
+            events.push(Event::Answered { node, token, version: pending.version, frame: None });
+        }
+    }
+}
+
+/// The address to try: a name with several (::1 and 127.0.0.1 for localhost) gets the next one after each failure.
+fn resolve(server: &str, attempt: u32) -> Result<std::net::SocketAddr, ClientError> {
+    let bad = |detail: String| ClientError::BadAddress { server: server.to_owned(), detail };
+    let addresses: Vec<_> = server.to_socket_addrs().map_err(|e| bad(e.to_string()))?.collect();
+    let chosen = addresses.get(attempt as usize % addresses.len().max(1));
+    chosen.copied().ok_or_else(|| bad("the name has no address".to_owned()))
+}

@@ -1,0 +1,261 @@
+//! The producer's face: records in, tickets out. Its I/O thread is the [`sender`](super::sender).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use arc_swap::ArcSwap;
+use parking_lot::{Condvar, Mutex};
+use rustc_hash::FxHashMap;
+
+use super::accumulator::{Accumulator, NewRecord, Queue, Ticket};
+use super::cluster::Topic;
+use super::codes;
+use super::config::ProducerConfig;
+use super::error::ClientError;
+use super::latency::Latency;
+use super::partitioner;
+use super::sender::Sender;
+use super::waker::Waker;
+
+/// A topic that records can be sent to.
+#[derive(Debug)]
+pub struct Destination {
+    /// The topic's name.
+    pub name: Arc<str>,
+    queues: ArcSwap<Vec<Arc<Queue>>>,
+    /// The partition that records without key or partition go to at present.
+    sticky: AtomicUsize,
+    /// Bytes that went to it since it became that.
+    sticky_bytes: AtomicUsize,
+}
+
+/// Topics that callers asked for and the sender found.
+#[derive(Debug, Default)]
+pub struct Directory {
+    known: FxHashMap<Arc<str>, Arc<Destination>>,
+    /// Error codes of topics that metadata did not give partitions for.
+    refused: FxHashMap<String, i16>,
+    /// Topics the sender has not asked for yet.
+    pub asked: Vec<String>,
+}
+
+/// What callers and the I/O thread share.
+#[derive(Debug)]
+pub struct Shared {
+    pub config: ProducerConfig,
+    pub accumulator: Accumulator,
+    pub latency: Mutex<Latency>,
+    pub directory: Mutex<Directory>,
+    pub directory_changed: Condvar,
+    pub waker: Arc<Waker>,
+    /// The first failure of a record, for tools that only count.
+    pub first_failure: Mutex<Option<ClientError>>,
+    /// Why no broker can be reached at present.
+    pub network_failure: Mutex<Option<ClientError>>,
+}
+
+/// A producer: thread-safe, one I/O thread, closed by `close` or when dropped.
+#[derive(Debug)]
+pub struct Producer {
+    shared: Arc<Shared>,
+    thread: Mutex<Option<std::thread::JoinHandle<()>>>,
+}
+
+impl Producer {
+    /// Start the I/O thread; no broker is asked before the first record.
+    pub fn new(config: ProducerConfig) -> Result<Self, ClientError> {
+        config.check()?;
+        let failed =
+            |e: std::io::Error| ClientError::Disconnected { server: "local".to_owned(), detail: e.to_string() };
+        let waker = Arc::new(Waker::new().map_err(failed)?);
+        let shared = Arc::new(Shared {
+            accumulator: Accumulator::new(config.clone(), Arc::clone(&waker)),
+            config,
+            latency: Mutex::default(),
+            directory: Mutex::default(),
+            directory_changed: Condvar::new(),
+            waker,
+            first_failure: Mutex::new(None),
+            network_failure: Mutex::new(None),
+        });
+        let sender = Sender::new(Arc::clone(&shared));
+        let thread = std::thread::Builder::new().name("pybroker-producer".to_owned()).spawn(move || sender.run());
+        Ok(Self { shared, thread: Mutex::new(Some(thread.map_err(failed)?)) })
+    }
+
+    /// The topic's queues; waits up to `max.block.ms` for its metadata.
+    pub fn destination(&self, topic: &str) -> Result<Arc<Destination>, ClientError> {
+        let mut directory = self.shared.directory.lock();
+        if let Some(known) = directory.known.get(topic) {
+            return Ok(Arc::clone(known));
+        }
+        directory.asked.push(topic.to_owned());
+        self.shared.waker.wake();
+        let deadline = Instant::now() + self.shared.config.max_block;
+        loop {
+            let late = self.shared.directory_changed.wait_until(&mut directory, deadline).timed_out();
+            if let Some(known) = directory.known.get(topic) {
+                return Ok(Arc::clone(known));
+            }
+            let code = directory.refused.get(topic).copied();
+            if late
+                || code.is_some_and(|c| !codes::is_retriable(c))
+                || self.shared.accumulator.closed.load(Ordering::Acquire)
+            {
+                return Err(self.unknown(topic, code));
+            }
+        }
+    }
+
+    fn unknown(&self, topic: &str, code: Option<i16>) -> ClientError {
+        let servers = self.shared.config.connection.bootstrap_servers.join(",");
+        let waited_ms = self.shared.config.max_block.as_millis() as u64;
+        match (code, self.shared.network_failure.lock().as_ref()) {
+            (Some(code), _) => ClientError::UnknownTopic { topic: topic.to_owned(), servers, waited_ms, code },
+            (None, Some(failure)) => ClientError::Unreachable { servers, waited_ms, detail: failure.to_string() },
+            (None, None) => ClientError::UnknownTopic {
+                topic: topic.to_owned(),
+                servers,
+                waited_ms,
+                code: codes::LEADER_NOT_AVAILABLE,
+            },
+        }
+    }
+
+    /// Add one record; the ticket tells later where it was written. `partition` -1 chooses by key, or the sticky one.
+    pub fn send(
+        &self,
+        destination: &Destination,
+        partition: i32,
+        record: &NewRecord<'_>,
+    ) -> Result<Ticket, ClientError> {
+        let queue = destination.queue(partition, record.key)?;
+        let ticket = self.shared.accumulator.append(&queue, record)?;
+        if partition < 0 && record.key.is_none() {
+            destination.count(record.value.map_or(0, <[u8]>::len), self.shared.config.batch_size);
+        }
+        Ok(ticket)
+    }
+
+    /// Add values of `size` bytes each that lie behind each other in `values`; returns how many were added.
+    pub fn send_many(
+        &self,
+        destination: &Destination,
+        partition: i32,
+        values: &[u8],
+        size: usize,
+    ) -> Result<usize, ClientError> {
+        let queue = destination.queue(partition, None)?;
+        self.shared.accumulator.append_many(&queue, now_ms(), values, size)?;
+        if partition < 0 {
+            destination.count(values.len(), self.shared.config.batch_size);
+        }
+        Ok(values.len().checked_div(size).unwrap_or(0))
+    }
+
+    /// Send what waits and wait until all of it is acknowledged or given up.
+    pub fn flush(&self, timeout: Duration) -> Result<(), ClientError> {
+        self.shared.accumulator.flush(timeout)
+    }
+
+    /// Flush, then end the I/O thread. Records that are still waiting after `timeout` fail.
+    pub fn close(&self, timeout: Duration) -> Result<(), ClientError> {
+        let Some(thread) = self.thread.lock().take() else { return Ok(()) };
+        let flushed = self.shared.accumulator.flush(timeout);
+        self.shared.accumulator.close();
+        // The thread ends by itself; a panic in it was already reported by the panic hook.
+        let _ = thread.join();
+        flushed
+    }
+
+    /// A descriptor that is readable when batches were decided; `take_decided` tells which.
+    pub fn decided_descriptor(&self) -> std::io::Result<std::os::fd::RawFd> {
+        self.shared.accumulator.signal.descriptor()
+    }
+
+    /// The numbers of the batches decided since the last call; only once the descriptor was asked for.
+    pub fn take_decided(&self) -> Vec<u64> {
+        self.shared.accumulator.take_decided()
+    }
+
+    /// What was measured so far.
+    pub fn latency(&self) -> &Mutex<Latency> {
+        &self.shared.latency
+    }
+
+    /// Records sent from now on belong to this phase of the measurement.
+    pub fn begin_phase(&self, phase: u8) {
+        self.shared.accumulator.phase.store(phase, Ordering::Relaxed);
+    }
+
+    /// The first failure of a record, if any failed.
+    pub fn first_failure(&self) -> Option<ClientError> {
+        self.shared.first_failure.lock().clone()
+    }
+}
+
+impl Drop for Producer {
+    fn drop(&mut self) {
+        let _ = self.close(Duration::ZERO);
+    }
+}
+
+impl Destination {
+    /// How many partitions the topic has.
+    pub fn partitions(&self) -> usize {
+        self.queues.load().len()
+    }
+
+    fn queue(&self, partition: i32, key: Option<&[u8]>) -> Result<Arc<Queue>, ClientError> {
+        let queues = self.queues.load();
+        let index = match (usize::try_from(partition), key) {
+            (Ok(index), _) => index,
+            (Err(_), Some(key)) => partitioner::for_key(key, queues.len()),
+            (Err(_), None) => self.sticky.load(Ordering::Relaxed) % queues.len().max(1),
+        };
+        let (topic, partitions) = (&self.name, queues.len());
+        let unknown = || ClientError::UnknownPartition { topic: topic.to_string(), partition, partitions };
+        queues.get(index).cloned().ok_or_else(unknown)
+    }
+
+    /// After `batch.size` bytes, records without key go to the next partition (KIP-794).
+    fn count(&self, bytes: usize, batch_size: usize) {
+        if self.sticky_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes >= batch_size {
+            self.sticky_bytes.store(0, Ordering::Relaxed);
+            self.sticky.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Directory {
+    /// Take in what metadata says about one topic.
+    pub fn update(&mut self, name: &str, topic: &Topic) {
+        if topic.leaders.is_empty() {
+            self.refused.insert(name.to_owned(), topic.error_code);
+            return;
+        }
+        self.refused.remove(name);
+        let name: Arc<str> = name.into();
+        let destination = self.known.entry(Arc::clone(&name)).or_insert_with(|| {
+            let queues = ArcSwap::from_pointee(Vec::new());
+            Arc::new(Destination {
+                name: Arc::clone(&name),
+                queues,
+                sticky: AtomicUsize::new(now_ms() as usize),
+                sticky_bytes: AtomicUsize::new(0),
+            })
+        });
+        let known = destination.queues.load_full();
+        if known.len() < topic.leaders.len() {
+            let new =
+                (known.len()..topic.leaders.len()).map(|index| Arc::new(Queue::new(Arc::clone(&name), index as i32)));
+            destination.queues.store(Arc::new(known.iter().cloned().chain(new).collect()));
+        }
+    }
+}
+
+/// Milliseconds since the epoch.
+pub fn now_ms() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as i64)
+}

@@ -1,0 +1,341 @@
+//! The fetcher's I/O thread: finds where partitions begin, keeps one Fetch under way at each leader, and asks for the next
+//! records before the last ones are read.
+//!
+//! Reads batch headers only, to know where the next Fetch starts; records are the caller's business.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use rustc_hash::FxHashMap;
+
+use super::chunk::{Chunk, Extent};
+use super::cluster::NodeId;
+use super::codes;
+use super::config::OffsetReset;
+use super::connection::Frame;
+use super::error::ClientError;
+use super::fetcher::{Assignment, Shared, Start};
+use super::network::{Event, Network};
+use super::wire::fetch::{self, FetchLimits, FetchPosition, FetchedPartition};
+use super::wire::header::{FETCH, LIST_OFFSETS};
+use super::wire::list_offsets::{self, EARLIEST, LATEST, OffsetAnswer, OffsetQuestion};
+
+/// The longest sleep; anything that happens wakes the thread earlier.
+const IDLE: Duration = Duration::from_secs(1);
+/// Time a Fetch may take beyond `fetch.max.wait.ms`.
+const FETCH_GRACE: Duration = Duration::from_secs(30);
+
+/// One assigned partition.
+#[derive(Debug)]
+struct Part {
+    topic: Arc<str>,
+    index: i32,
+    start: Start,
+    /// A request that concerns it is under way.
+    busy: bool,
+    hold_until: Option<Instant>,
+}
+
+#[derive(Debug)]
+enum Token {
+    Fetch { generation: u64, parts: Vec<usize> },
+    Offsets { generation: u64, parts: Vec<usize> },
+}
+
+/// State of the I/O thread.
+#[derive(Debug)]
+pub struct Reader {
+    shared: Arc<Shared>,
+    network: Network<Token>,
+    parts: Vec<Part>,
+    generation: u64,
+    /// Which partition stands first in the next Fetch: large responses must not starve the last ones.
+    turn: usize,
+}
+
+impl Reader {
+    pub fn new(shared: Arc<Shared>) -> Self {
+        let network =
+            Network::new(shared.config.connection.clone(), Arc::clone(&shared.waker), Arc::clone(&shared.pool));
+        Self { shared, network, parts: Vec::new(), generation: 0, turn: 0 }
+    }
+
+    /// Run until the fetcher is closed.
+    pub fn run(mut self) {
+        let mut events = Vec::new();
+        while !self.shared.closed.load(Ordering::Acquire) {
+            self.take_assignment();
+            let now = Instant::now();
+            let wake_at = self.ask(now);
+            let (shared, had_room) = (Arc::clone(&self.shared), self.shared.has_room());
+            let news = || {
+                let closed = shared.closed.load(Ordering::Acquire);
+                closed || shared.inbox.lock().assignment.is_some() || shared.has_room() != had_room
+            };
+            self.network.poll(wake_at, &mut events, news);
+            for event in events.drain(..) {
+                self.step(event, Instant::now());
+            }
+        }
+    }
+
+    fn take_assignment(&mut self) {
+        let mut inbox = self.shared.inbox.lock();
+        let Some(assignment) = inbox.assignment.take() else { return };
+        self.generation = inbox.generation;
+        drop(inbox);
+        for Assignment { topic, .. } in &assignment {
+            self.network.cluster.want(topic);
+        }
+        let part =
+            |a: Assignment| Part { topic: a.topic, index: a.index, start: a.start, busy: false, hold_until: None };
+        self.parts = assignment.into_iter().map(part).collect();
+    }
+
+    /// Send what can be sent; returns when there is something to look at again.
+    fn ask(&mut self, now: Instant) -> Instant {
+        let mut wake_at = now + IDLE;
+        let room = self.shared.has_room();
+        let mut by_node: FxHashMap<(NodeId, bool), Vec<usize>> = FxHashMap::default();
+        let (count, turn) = (self.parts.len(), self.turn);
+        for index in (0..count).map(|i| (i + turn) % count) {
+            let part = &mut self.parts[index];
+            if let Some(hold) = part.hold_until.filter(|hold| *hold > now) {
+                wake_at = wake_at.min(hold);
+                continue;
+            }
+            let fetch = matches!(part.start, Start::Offset(_));
+            if part.busy || (fetch && !room) {
+                continue;
+            }
+            match self.network.cluster.leader(&part.topic, part.index) {
+                Some(leader) => by_node.entry((leader.node, fetch)).or_default().push(index),
+                None => self.check_topic(index),
+            }
+        }
+        for ((node, fetch), parts) in by_node {
+            if self.network.ready(node, now) && self.network.in_flight(node) == 0 {
+                if fetch { self.ask_records(node, parts, now) } else { self.ask_offsets(node, parts, now) }
+            }
+        }
+        wake_at
+    }
+
+    fn check_topic(&mut self, index: usize) {
+        let part = &mut self.parts[index];
+        self.network.cluster.stale = true;
+        let Some(topic) = self.network.cluster.topic(&part.topic) else { return };
+        if topic.error_code != codes::NONE && !codes::is_retriable(topic.error_code) {
+            let (topic, partition, code) = (part.topic.to_string(), part.index, topic.error_code);
+            part.hold_until = Some(Instant::now() + IDLE);
+            let error = ClientError::Broker { topic, partition, code, message: None };
+            self.shared.deliver_error(self.generation, error);
+        }
+    }
+
+    fn ask_records(&mut self, node: NodeId, mut parts: Vec<usize>, now: Instant) {
+        let version = match self.network.version(node, FETCH) {
+            Ok(version) => version,
+            Err(error) => return self.refuse(parts, error, now),
+        };
+        self.turn = self.turn.wrapping_add(1);
+        // Partitions of a topic stand together; which topic and partition comes first changes from turn to turn.
+        let first = parts[0];
+        parts.sort_by_key(|i| {
+            (self.parts[*i].topic != self.parts[first].topic, Arc::clone(&self.parts[*i].topic), *i < first, *i)
+        });
+        let positions: Vec<FetchPosition> = parts.iter().filter_map(|i| self.position(*i)).collect();
+        let config = &self.shared.config;
+        let limits = FetchLimits {
+            max_wait_ms: config.fetch_max_wait.as_millis() as i32,
+            min_bytes: config.fetch_min_bytes,
+            max_bytes: config.fetch_max_bytes,
+            partition_max_bytes: config.max_partition_fetch_bytes,
+            read_committed: config.read_committed,
+        };
+        let wait = config.fetch_max_wait + FETCH_GRACE.max(config.connection.request_timeout);
+        for index in &parts {
+            self.parts[*index].busy = true;
+        }
+        let token = Token::Fetch { generation: self.generation, parts };
+        self.network.ask((node, FETCH, version), token, wait, now, |out| {
+            fetch::write_request(out, version, limits, &positions)
+        });
+    }
+
+    fn position(&self, index: usize) -> Option<FetchPosition> {
+        let part = &self.parts[index];
+        let Start::Offset(offset) = part.start else { return None };
+        let leader_epoch = self.network.cluster.leader(&part.topic, part.index).map_or(-1, |l| l.epoch);
+        Some(FetchPosition { topic: Arc::clone(&part.topic), index: part.index, offset, leader_epoch })
+    }
+
+    fn ask_offsets(&mut self, node: NodeId, mut parts: Vec<usize>, now: Instant) {
+        let version = match self.network.version(node, LIST_OFFSETS) {
+            Ok(version) => version,
+            Err(error) => return self.refuse(parts, error, now),
+        };
+        parts.sort_unstable();
+        let questions: Vec<(Arc<str>, i32, i64)> = parts
+            .iter()
+            .filter_map(|i| match self.parts[*i].start {
+                Start::Time(timestamp) => Some((Arc::clone(&self.parts[*i].topic), self.parts[*i].index, timestamp)),
+                Start::Offset(_) => None,
+            })
+            .collect();
+        let read_committed = self.shared.config.read_committed;
+        let wait = self.shared.config.connection.request_timeout;
+        for index in &parts {
+            self.parts[*index].busy = true;
+        }
+        let token = Token::Offsets { generation: self.generation, parts };
+        self.network.ask((node, LIST_OFFSETS, version), token, wait, now, |out| {
+            let questions: Vec<OffsetQuestion<'_>> = questions
+                .iter()
+                .map(|(topic, index, timestamp)| OffsetQuestion { topic, index: *index, timestamp: *timestamp })
+                .collect();
+            list_offsets::write_request(out, version, read_committed, &questions);
+        });
+    }
+
+    fn refuse(&mut self, parts: Vec<usize>, error: ClientError, now: Instant) {
+        for index in parts {
+            self.parts[index].hold_until = Some(now + IDLE);
+        }
+        self.shared.deliver_error(self.generation, error);
+    }
+
+    fn step(&mut self, event: Event<Token>, now: Instant) {
+        match event {
+            Event::Metadata => {}
+            Event::Failed {
+                token: Token::Fetch { generation, parts } | Token::Offsets { generation, parts }, ..
+            } => {
+                self.network.cluster.stale = true;
+                if generation == self.generation {
+                    parts.iter().for_each(|i| self.hold(*i, now));
+                }
+            }
+            Event::Answered { token: Token::Fetch { generation, parts }, node, version, frame: Some(frame) } => {
+                if generation == self.generation {
+                    parts.iter().for_each(|i| self.parts[*i].busy = false);
+                    self.take_records(node, version, frame, &parts, now);
+                }
+            }
+            Event::Answered { token: Token::Offsets { generation, parts }, node, version, frame: Some(frame) } => {
+                if generation == self.generation {
+                    parts.iter().for_each(|i| self.parts[*i].busy = false);
+                    match list_offsets::read_response(frame.bytes(), version) {
+                        Ok(answers) => answers.iter().for_each(|answer| self.take_offset(answer, &parts, now)),
+                        Err(e) => self.malformed(node, LIST_OFFSETS.name, &e.to_string(), parts, now),
+                    }
+                }
+            }
+            Event::Answered { frame: None, .. } => {}
+        }
+    }
+
+    fn hold(&mut self, index: usize, now: Instant) {
+        self.parts[index].busy = false;
+        self.parts[index].hold_until = Some(now + self.shared.config.connection.retry_backoff);
+    }
+
+    fn malformed(&mut self, node: NodeId, api: &'static str, detail: &str, parts: Vec<usize>, now: Instant) {
+        let error = ClientError::Malformed { server: self.network.server(node), api, detail: detail.to_owned() };
+        self.refuse(parts, error, now);
+    }
+
+    fn take_offset(&mut self, answer: &OffsetAnswer, parts: &[usize], now: Instant) {
+        let Some(index) = self.find(parts, &answer.topic, answer.index) else { return };
+        if answer.error_code != codes::NONE {
+            return self.take_error(index, answer.error_code, now);
+        }
+        // No record is as young as the timestamp: read what comes from now on.
+        self.parts[index].start = if answer.offset < 0 { Start::Time(LATEST) } else { Start::Offset(answer.offset) };
+    }
+
+    fn find(&self, parts: &[usize], topic: &str, index: i32) -> Option<usize> {
+        parts.iter().copied().find(|i| self.parts[*i].index == index && *self.parts[*i].topic == *topic)
+    }
+
+    fn take_records(&mut self, node: NodeId, version: i16, frame: Frame, parts: &[usize], now: Instant) {
+        let (error_code, fetched) = match fetch::read_response(frame.bytes(), version) {
+            Ok(answer) => answer,
+            Err(e) => return self.malformed(node, FETCH.name, &e.to_string(), parts.to_vec(), now),
+        };
+        if error_code != codes::NONE {
+            parts.iter().for_each(|i| self.take_error(*i, error_code, now));
+            return;
+        }
+        let frame = Arc::new(frame);
+        let mut chunks = Vec::with_capacity(fetched.len());
+        for partition in fetched {
+            let Some(index) = self.find(parts, &partition.topic, partition.index) else { continue };
+            if partition.error_code != codes::NONE {
+                self.take_error(index, partition.error_code, now);
+            } else if !partition.records.is_empty() {
+                chunks.extend(self.take_batches(index, partition, &frame, now));
+            }
+        }
+        self.shared.deliver(self.generation, chunks);
+    }
+
+    fn take_batches(
+        &mut self,
+        index: usize,
+        fetched: FetchedPartition,
+        frame: &Arc<Frame>,
+        now: Instant,
+    ) -> Option<Chunk> {
+        let part = &mut self.parts[index];
+        let Start::Offset(position) = part.start else { return None };
+        match Extent::measure(&frame.bytes()[fetched.records.clone()]) {
+            Ok(Extent { len: 0, .. }) => None,
+            Ok(extent) => {
+                part.start = Start::Offset(extent.next_offset);
+                let config = &self.shared.config;
+                Some(Chunk {
+                    topic: Arc::clone(&part.topic),
+                    index: part.index,
+                    position,
+                    next_offset: extent.next_offset,
+                    high_watermark: fetched.high_watermark,
+                    aborted: fetched.aborted,
+                    last_of_response: false,
+                    check_crcs: config.check_crcs,
+                    read_committed: config.read_committed,
+                    max_decompressed_bytes: config.max_decompressed_bytes,
+                    frame: Arc::clone(frame),
+                    range: fetched.records.start..fetched.records.start + extent.len,
+                })
+            }
+            Err(detail) => {
+                let (topic, partition) = (part.topic.to_string(), part.index);
+                let error = ClientError::CorruptBatch { topic, partition, offset: position, detail };
+                self.refuse(vec![index], error, now);
+                None
+            }
+        }
+    }
+
+    fn take_error(&mut self, index: usize, code: i16, now: Instant) {
+        if codes::asks_for_metadata(code) {
+            self.network.cluster.stale = true;
+        }
+        self.hold(index, now);
+        let part = &mut self.parts[index];
+        let reset = match self.shared.config.auto_offset_reset {
+            OffsetReset::Earliest => Some(EARLIEST),
+            OffsetReset::Latest => Some(LATEST),
+            OffsetReset::None => None,
+        };
+        if code == codes::OFFSET_OUT_OF_RANGE && reset.is_some() {
+            part.start = Start::Time(reset.unwrap_or(LATEST));
+        } else if !codes::is_retriable(code) {
+            let (topic, partition) = (part.topic.to_string(), part.index);
+            part.hold_until = Some(now + IDLE);
+            self.shared.deliver_error(self.generation, ClientError::Broker { topic, partition, code, message: None });
+        }
+    }
+}

@@ -1,0 +1,495 @@
+//! The producer's I/O thread: takes batches whose time has come, puts them in requests to their leaders, and decides each
+//! batch's fate from the answer.
+//!
+//! Owns sequences and retries. Order: batches of a partition leave in the order of their opening; with idempotence, a batch
+//! that has to be sent again is sent again before any later one, and only when nothing of its partition is under way.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use rustc_hash::FxHashMap;
+
+use super::accumulator::Queue;
+use super::batch::{Batch, Sealed};
+use super::cluster::NodeId;
+use super::codes;
+use super::connection::Frame;
+use super::delivery::Written;
+use super::error::ClientError;
+use super::network::{Event, Network};
+use super::pool::BufferPool;
+use super::producer::Shared;
+use super::wire::header::{INIT_PRODUCER_ID, PRODUCE};
+use super::wire::init_producer_id::{self, ANONYMOUS, ProducerIdentity};
+use super::wire::produce::{self, PartitionBatch, PartitionOutcome, ProduceHead};
+
+/// The longest sleep; anything that happens wakes the thread earlier.
+const IDLE: Duration = Duration::from_secs(1);
+
+/// One partition as the sender sees it.
+#[derive(Debug)]
+struct Lane {
+    queue: Arc<Queue>,
+    /// Batches to send again, in the order of their ids.
+    again: Vec<Batch>,
+    in_flight: usize,
+    hold_until: Option<Instant>,
+    next_sequence: i32,
+    /// The queue may hold batches.
+    listed: bool,
+}
+
+#[derive(Debug)]
+enum Token {
+    Produce(Vec<(usize, Batch)>),
+    Identity,
+}
+
+/// State of the I/O thread.
+#[derive(Debug)]
+pub struct Sender {
+    shared: Arc<Shared>,
+    network: Network<Token>,
+    lanes: Vec<Lane>,
+    lane_of: FxHashMap<(Arc<str>, i32), usize>,
+    /// `None`: an identity has to be asked for before anything is sent.
+    identity: Option<ProducerIdentity>,
+    identity_asked: bool,
+    /// Produce requests under way.
+    in_flight: usize,
+    /// Where the next round begins, so that no partition is always last.
+    turn: usize,
+}
+
+impl Sender {
+    pub fn new(shared: Arc<Shared>) -> Self {
+        let pool = Arc::new(BufferPool::new(4));
+        let network = Network::new(shared.config.connection.clone(), Arc::clone(&shared.waker), pool);
+        let identity = if shared.config.enable_idempotence { None } else { Some(ANONYMOUS) };
+        Self {
+            shared,
+            network,
+            lanes: Vec::new(),
+            lane_of: FxHashMap::default(),
+            identity,
+            identity_asked: false,
+            in_flight: 0,
+            turn: 0,
+        }
+    }
+
+    /// Run until the producer is closed and nothing waits any more.
+    pub fn run(mut self) {
+        let mut events = Vec::new();
+        loop {
+            let now = Instant::now();
+            self.take_news();
+            let closing = self.shared.accumulator.closed.load(Ordering::Acquire);
+            if closing {
+                self.give_up_all();
+                return;
+            }
+            let wake_at = self.send_ready(now);
+            let shared = Arc::clone(&self.shared);
+            let news = || shared.accumulator.has_news() || !shared.directory.lock().asked.is_empty();
+            self.network.poll(wake_at, &mut events, news);
+            for event in events.drain(..) {
+                self.step(event, Instant::now());
+            }
+            *self.shared.network_failure.lock() = self.network.last_failure.clone();
+        }
+    }
+
+    fn take_news(&mut self) {
+        let asked = std::mem::take(&mut self.shared.directory.lock().asked);
+        for topic in &asked {
+            self.network.cluster.want(topic);
+            self.network.cluster.stale = true;
+        }
+        for queue in self.shared.accumulator.take_listed() {
+            let (topic, index) = (Arc::clone(&queue.topic), queue.index);
+            let lane = *self.lane_of.entry((topic, index)).or_insert_with(|| {
+                self.lanes.push(Lane {
+                    queue,
+                    again: Vec::new(),
+                    in_flight: 0,
+                    hold_until: None,
+                    next_sequence: 0,
+                    listed: false,
+                });
+                self.lanes.len() - 1
+            });
+            self.lanes[lane].listed = true;
+        }
+    }
+
+    /// Send every batch whose time has come; returns when the next one's comes.
+    fn send_ready(&mut self, now: Instant) -> Instant {
+        let mut wake_at = now + IDLE;
+        self.expire(now);
+        if self.identity.is_none() && !self.ask_identity(now) {
+            return wake_at;
+        }
+        loop {
+            let by_node = self.ready_lanes(now, &mut wake_at);
+            let mut sent = false;
+            for (node, lanes) in by_node {
+                if self.network.ready(node, now) && self.network.in_flight(node) < self.shared.config.max_in_flight {
+                    sent |= self.send_request(node, &lanes, now);
+                }
+            }
+            self.turn = self.turn.wrapping_add(1);
+            if !sent {
+                return wake_at;
+            }
+        }
+    }
+
+    fn ready_lanes(&mut self, now: Instant, wake_at: &mut Instant) -> FxHashMap<NodeId, Vec<usize>> {
+        let hurried = self.shared.accumulator.hurried.load(Ordering::SeqCst) > 0;
+        let (linger, ordered) = (self.shared.config.linger, self.shared.config.enable_idempotence);
+        let mut by_node: FxHashMap<NodeId, Vec<usize>> = FxHashMap::default();
+        let count = self.lanes.len();
+        for lane_index in (0..count).map(|i| (i + self.turn) % count) {
+            let lane = &mut self.lanes[lane_index];
+            if let Some(hold) = lane.hold_until.filter(|hold| *hold > now) {
+                *wake_at = (*wake_at).min(hold);
+                continue;
+            }
+            if lane.again.is_empty() {
+                let Some(front) = lane.listed.then(|| lane.queue.front()).flatten() else {
+                    lane.listed = false;
+                    continue;
+                };
+                if !front.full && !hurried && front.opened + linger > now {
+                    *wake_at = (*wake_at).min(front.opened + linger);
+                    continue;
+                }
+            } else if ordered && lane.in_flight > 0 {
+                continue;
+            }
+            match self.network.cluster.leader(&lane.queue.topic, lane.queue.index) {
+                Some(leader) => by_node.entry(leader.node).or_default().push(lane_index),
+                None => self.network.cluster.stale = true,
+            }
+        }
+        by_node
+    }
+
+    /// One request with at most one batch of each partition. False when nothing could be sent.
+    fn send_request(&mut self, node: NodeId, lanes: &[usize], now: Instant) -> bool {
+        let identity = self.identity.unwrap_or(ANONYMOUS);
+        let mut taken: Vec<(usize, Batch)> = Vec::new();
+        let mut parts: Vec<PartitionBatch> = Vec::new();
+        let mut size = 0;
+        for &index in lanes {
+            let Some(batch) = self.take_batch(index, size) else { continue };
+            size += batch.size();
+            self.seal(index, batch, identity, &mut taken, &mut parts);
+        }
+        if taken.is_empty() {
+            return false;
+        }
+        let mut order: Vec<usize> = (0..parts.len()).collect();
+        order.sort_by(|a, b| (&parts[*a].topic, parts[*a].index).cmp(&(&parts[*b].topic, parts[*b].index)));
+        let parts: Vec<PartitionBatch> = order.into_iter().map(|i| parts[i].clone()).collect();
+        let version = match self.network.version(node, PRODUCE) {
+            Ok(version) => version,
+            Err(error) => {
+                taken.into_iter().for_each(|(lane, batch)| self.fail(lane, batch, error.clone()));
+                return true;
+            }
+        };
+        let config = &self.shared.config;
+        let correlation_id = self.network.next_correlation_id();
+        let timeout_ms = config.connection.request_timeout.as_millis() as i32;
+        let client_id = self.network.client_id();
+        let segments =
+            produce::request(ProduceHead { version, correlation_id, client_id, acks: config.acks, timeout_ms }, &parts);
+        drop(parts);
+        for (lane, _) in &taken {
+            self.lanes[*lane].in_flight += 1;
+        }
+        self.in_flight += 1;
+        let deadline = now + config.connection.request_timeout;
+        let (token, answered) = (Token::Produce(taken), config.acks != 0);
+        self.network.send(node, segments, (version, correlation_id), token, answered, deadline);
+        true
+    }
+
+    /// The batch of a lane that is sent next, if it still fits in a request that holds `size` bytes.
+    fn take_batch(&mut self, index: usize, size: usize) -> Option<Batch> {
+        let limit = self.shared.config.max_request_size;
+        let lane = &mut self.lanes[index];
+        let next = match lane.again.first() {
+            Some(batch) => batch.size(),
+            None => lane.queue.front()?.size,
+        };
+        if size > 0 && size + next > limit {
+            return None;
+        }
+        if lane.again.is_empty() { lane.queue.pop() } else { Some(lane.again.remove(0)) }
+    }
+
+    fn seal(
+        &mut self,
+        index: usize,
+        mut batch: Batch,
+        identity: ProducerIdentity,
+        taken: &mut Vec<(usize, Batch)>,
+        parts: &mut Vec<PartitionBatch>,
+    ) {
+        let lane = &mut self.lanes[index];
+        if identity != ANONYMOUS && batch.sequence.is_none() {
+            batch.sequence = Some(lane.next_sequence);
+            // Sequences count 0..=i32::MAX and start again at 0 (KIP-98).
+            lane.next_sequence =
+                ((i64::from(lane.next_sequence) + i64::from(batch.records)) & i64::from(i32::MAX)) as i32;
+        }
+        batch.attempts += 1;
+        let accumulator = &self.shared.accumulator;
+        match batch.seal(identity, || accumulator.spare.take().unwrap_or_default()) {
+            Ok(Sealed { bytes: records, emptied }) => {
+                if let Some(builder) = emptied {
+                    accumulator.keep_builder(builder, batch.reserved);
+                }
+                parts.push(PartitionBatch { topic: Arc::clone(&lane.queue.topic), index: lane.queue.index, records });
+                taken.push((index, batch));
+            }
+            Err(detail) => {
+                let (topic, partition) = (lane.queue.topic.to_string(), lane.queue.index);
+                self.fail(index, batch, ClientError::Unbuildable { topic, partition, detail });
+            }
+        }
+    }
+
+    fn step(&mut self, event: Event<Token>, now: Instant) {
+        match event {
+            Event::Metadata => self.publish_topics(),
+            Event::Answered { token: Token::Produce(batches), version, frame, node } => {
+                self.returned(&batches);
+                self.settle(node, batches, version, frame, now);
+            }
+            Event::Failed { token: Token::Produce(batches), error, .. } => {
+                self.returned(&batches);
+                self.network.cluster.stale = true;
+                for (lane, batch) in batches {
+                    self.retry(lane, batch, error.clone(), now);
+                }
+            }
+            Event::Answered { token: Token::Identity, version, frame, .. } => {
+                self.identity_asked = false;
+                match frame.map(|f| init_producer_id::read_response(f.bytes(), version)) {
+                    Some(Ok(Ok(identity))) => self.take_identity(identity),
+                    Some(Ok(Err(code))) if !codes::is_retriable(code) => {
+                        let error = ClientError::Broker {
+                            topic: String::new(),
+                            partition: -1,
+                            code,
+                            message: Some("InitProducerId".to_owned()),
+                        };
+                        self.fail_waiting(&error);
+                    }
+                    _ => {}
+                }
+            }
+            Event::Failed { token: Token::Identity, .. } => self.identity_asked = false,
+        }
+    }
+
+    fn returned(&mut self, batches: &[(usize, Batch)]) {
+        self.in_flight -= 1;
+        for (lane, _) in batches {
+            self.lanes[*lane].in_flight -= 1;
+        }
+    }
+
+    fn publish_topics(&mut self) {
+        let mut directory = self.shared.directory.lock();
+        for name in self.network.cluster.wanted() {
+            if let Some(topic) = self.network.cluster.topic(name) {
+                directory.update(name, topic);
+            }
+        }
+        self.shared.directory_changed.notify_all();
+    }
+
+    /// Decide the fate of a request's batches from its answer (none with acks=0: written is all there is to know).
+    fn settle(&mut self, node: NodeId, batches: Vec<(usize, Batch)>, version: i16, frame: Option<Frame>, now: Instant) {
+        let outcomes = match frame.map(|f| produce::read_response(f.bytes(), version)).transpose() {
+            Ok(outcomes) => outcomes,
+            Err(e) => {
+                let error = ClientError::Malformed {
+                    server: self.network.server(node),
+                    api: PRODUCE.name,
+                    detail: e.to_string(),
+                };
+                batches.into_iter().for_each(|(lane, batch)| self.fail(lane, batch, error.clone()));
+                return;
+            }
+        };
+        for (lane, batch) in batches {
+            let Some(outcomes) = &outcomes else {
+                self.succeed(batch, Written { base_offset: -1, log_append_time_ms: -1 }, now);
+                continue;
+            };
+            let queue = &self.lanes[lane].queue;
+            match outcomes.iter().find(|o| o.index == queue.index && *o.topic == *queue.topic) {
+                Some(outcome) => self.judge(lane, batch, outcome, now),
+                None => {
+                    let detail = "an answer without the partition that was sent".to_owned();
+                    let error = ClientError::Malformed { server: self.network.server(node), api: PRODUCE.name, detail };
+                    self.fail(lane, batch, error);
+                }
+            }
+        }
+    }
+
+    fn judge(&mut self, lane: usize, batch: Batch, outcome: &PartitionOutcome, now: Instant) {
+        let code = outcome.error_code;
+        if code == codes::NONE {
+            let written = Written { base_offset: outcome.base_offset, log_append_time_ms: outcome.log_append_time_ms };
+            return self.succeed(batch, written, now);
+        }
+        if code == codes::DUPLICATE_SEQUENCE_NUMBER {
+            return self.succeed(batch, Written { base_offset: -1, log_append_time_ms: -1 }, now);
+        }
+        if codes::asks_for_metadata(code) {
+            self.network.cluster.stale = true;
+        }
+        let message = outcome.error_message.clone();
+        let error = ClientError::Broker { topic: outcome.topic.clone(), partition: outcome.index, code, message };
+        // A gap that an earlier batch of this partition leaves, which itself is being sent again, closes by itself.
+        let behind_another =
+            code == codes::OUT_OF_ORDER_SEQUENCE_NUMBER && self.lanes[lane].again.iter().any(|b| b.id < batch.id);
+        if codes::is_retriable(code) || behind_another {
+            self.retry(lane, batch, error, now)
+        } else {
+            self.fail(lane, batch, error)
+        }
+    }
+
+    fn succeed(&mut self, batch: Batch, written: Written, now: Instant) {
+        let mut latency = self.shared.latency.lock();
+        for stride in &batch.strides {
+            let waited_us = now.duration_since(stride.sent).as_micros() as u64;
+            latency.acknowledged(stride.phase, u64::from(stride.records), stride.bytes, waited_us);
+        }
+        drop(latency);
+        batch.delivery.decide(Ok(written));
+        self.shared.accumulator.complete(batch);
+    }
+
+    fn retry(&mut self, lane: usize, mut batch: Batch, error: ClientError, now: Instant) {
+        batch.last_error = Some(error);
+        let lane = &mut self.lanes[lane];
+        lane.hold_until = Some(now + self.shared.config.connection.retry_backoff);
+        let place = lane.again.partition_point(|b| b.id < batch.id);
+        lane.again.insert(place, batch);
+    }
+
+    fn fail(&mut self, _lane: usize, batch: Batch, error: ClientError) {
+        // The broker has not seen these sequences and will not: later batches need a new identity (KIP-360).
+        if batch.sequence.is_some() {
+            self.identity = None;
+        }
+        let mut latency = self.shared.latency.lock();
+        for stride in &batch.strides {
+            latency.failed(stride.phase, u64::from(stride.records));
+        }
+        drop(latency);
+        self.shared.first_failure.lock().get_or_insert_with(|| error.clone());
+        batch.delivery.decide(Err(error));
+        self.shared.accumulator.complete(batch);
+    }
+
+    /// Give up batches that are older than `delivery.timeout.ms`.
+    fn expire(&mut self, now: Instant) {
+        let limit = self.shared.config.delivery_timeout;
+        for index in 0..self.lanes.len() {
+            loop {
+                let lane = &mut self.lanes[index];
+                let batch = match lane.again.first() {
+                    Some(batch) if batch.opened + limit <= now => lane.again.remove(0),
+                    Some(_) => break,
+                    None if lane.listed && lane.queue.front().is_some_and(|f| f.opened + limit <= now) => {
+                        match lane.queue.pop() {
+                            Some(batch) => batch,
+                            None => break,
+                        }
+                    }
+                    None => break,
+                };
+                let detail = batch
+                    .last_error
+                    .as_ref()
+                    .or(self.network.last_failure.as_ref())
+                    .map_or("no leader answered".to_owned(), ToString::to_string);
+                let (topic, partition) = (lane.queue.topic.to_string(), lane.queue.index);
+                let error = ClientError::DeliveryTimeout {
+                    topic,
+                    partition,
+                    records: batch.records,
+                    timeout_ms: limit.as_millis() as u64,
+                    detail,
+                };
+                self.fail(index, batch, error);
+            }
+        }
+    }
+
+    /// False while there is no identity. One is asked for only when nothing is under way, so that no batch of the old
+    /// identity can arrive after one of the new.
+    fn ask_identity(&mut self, now: Instant) -> bool {
+        if self.identity_asked || self.in_flight > 0 {
+            return false;
+        }
+        let Some(node) = self.network.any_ready(now) else { return false };
+        match self.network.version(node, INIT_PRODUCER_ID) {
+            Ok(version) => {
+                self.identity_asked = true;
+                let wait = self.shared.config.connection.request_timeout;
+                let write = |out: &mut Vec<u8>| init_producer_id::write_request(out, version);
+                self.network.ask((node, INIT_PRODUCER_ID, version), Token::Identity, wait, now, write);
+            }
+            Err(error) => self.fail_waiting(&error),
+        }
+        false
+    }
+
+    fn take_identity(&mut self, identity: ProducerIdentity) {
+        self.identity = Some(identity);
+        for lane in &mut self.lanes {
+            lane.next_sequence = 0;
+            for batch in &mut lane.again {
+                batch.sequence = None;
+            }
+        }
+    }
+
+    /// Fail everything that waits.
+    fn fail_waiting(&mut self, error: &ClientError) {
+        for index in 0..self.lanes.len() {
+            let mut batches = std::mem::take(&mut self.lanes[index].again);
+            while let Some(batch) = self.lanes[index].queue.pop() {
+                batches.push(batch);
+            }
+            batches.into_iter().for_each(|batch| self.fail(index, batch, error.clone()));
+        }
+    }
+
+    /// The producer was closed: whatever is not acknowledged fails.
+    fn give_up_all(&mut self) {
+        let error = ClientError::Closed { what: "producer" };
+        let mut events = Vec::new();
+        self.network.drop_all(&error, &mut events);
+        for event in events {
+            if let Event::Failed { token: Token::Produce(batches), error, .. } = event {
+                batches.into_iter().for_each(|(lane, batch)| self.fail(lane, batch, error.clone()));
+            }
+        }
+        self.fail_waiting(&error);
+        self.shared.directory_changed.notify_all();
+    }
+}
