@@ -1,0 +1,271 @@
+//! What a crash or a damaged file may leave, and what opening makes of it.
+
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use pybroker_core::record::{BatchHeader, Compression};
+use pybroker_core::storage::{AppendError, Log, OpenLog, Recovered};
+
+use log_fixture::{NOW, build, config};
+
+mod log_fixture;
+
+const BATCHES: usize = 30;
+
+fn open(directory: &Path, clean_shutdown: bool, recovery_point: i64) -> (Log, Recovered) {
+    let how = OpenLog { clean_shutdown, recovery_point, log_start_offset: 0, now_ms: NOW };
+    Log::open(directory, config(), how).unwrap()
+}
+
+fn append(log: &Log, producer: (i64, i16, i32), sizes: &[usize]) -> Vec<u8> {
+    let (mut bytes, _) = build(sizes, log.log_end_offset(), producer, Compression::None);
+    log.append(&mut bytes, 3, NOW).unwrap();
+    bytes
+}
+
+/// Three segments of ten batches of two records; every third batch is of producer 7. Left without a close.
+fn fill(directory: &Path) -> Vec<Vec<u8>> {
+    let (log, _) = open(directory, true, 0);
+    let mut batches = Vec::new();
+    for n in 0..BATCHES {
+        if n % 10 == 0 {
+            log.roll(NOW).unwrap();
+        }
+        let producer = if n % 3 == 0 { (7, 0, n as i32 / 3 * 2) } else { (-1, -1, -1) };
+        batches.push(append(&log, producer, &[100, 150]));
+    }
+    batches
+}
+
+fn read_all(log: &Log) -> Vec<u8> {
+    let mut all = Vec::new();
+    let mut offset = log.log_start_offset();
+    while offset < log.log_end_offset() {
+        let slice = log.plan_read(offset, usize::MAX, i64::MAX, true).unwrap();
+        let mut at = all.len();
+        all.resize(at + slice.len, 0);
+        slice.file.read_exact_at(&mut all[at..], slice.position).unwrap();
+        while at < all.len() {
+            let header = BatchHeader::parse(&all[at..]).unwrap();
+            offset = header.next_offset();
+            at += header.size();
+        }
+    }
+    all
+}
+
+fn files(directory: &Path, extension: &str) -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|found| found == extension));
+    files.sort();
+    files
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        fs::copy(&path, to.join(path.file_name().unwrap())).unwrap();
+    }
+}
+
+fn shorten(path: &Path, len: u64) {
+    OpenOptions::new().write(true).open(path).unwrap().set_len(len).unwrap();
+}
+
+#[test]
+fn a_log_cut_at_any_byte_of_its_last_batches_keeps_the_whole_ones() {
+    let root = tempfile::tempdir().unwrap();
+    let whole = root.path().join("t-0");
+    let batches = fill(&whole);
+    let last_log = files(&whole, "log").pop().unwrap();
+    let size = fs::metadata(&last_log).unwrap().len();
+    let last_two: usize = batches[BATCHES - 2..].iter().map(Vec::len).sum();
+    for cut in (size - last_two as u64)..=size {
+        let torn = root.path().join("t-1");
+        copy(&whole, &torn);
+        shorten(&torn.join(last_log.file_name().unwrap()), cut);
+        let (log, recovered) = open(&torn, false, 50);
+        let mut kept = BATCHES;
+        let mut end = size;
+        while end > cut {
+            kept -= 1;
+            end -= batches[kept].len() as u64;
+        }
+        assert_eq!(recovered.truncated_bytes, cut - end, "cut at {cut}");
+        assert_eq!(recovered.segments_scanned, 1);
+        assert_eq!(log.log_end_offset(), kept as i64 * 2);
+        assert_eq!(read_all(&log), batches[..kept].concat());
+        append(&log, (-1, -1, -1), &[1]);
+        fs::remove_dir_all(&torn).unwrap();
+    }
+}
+
+#[test]
+fn a_flipped_bit_ends_the_log_and_what_follows_it_is_removed() {
+    let root = tempfile::tempdir().unwrap();
+    let batches = fill(root.path());
+    let second = &files(root.path(), "log")[1];
+    let position: usize = batches[10..14].iter().map(Vec::len).sum();
+    let file = OpenOptions::new().write(true).open(second).unwrap();
+    file.write_all_at(&[0xff], position as u64 + 100).unwrap();
+    let (log, recovered) = open(root.path(), false, 0);
+    assert_eq!(log.log_end_offset(), 28);
+    assert_eq!((recovered.segments_scanned, recovered.segments_removed), (2, 1));
+    assert_eq!(recovered.truncated_bytes as usize, batches[14..].iter().map(Vec::len).sum::<usize>());
+    assert_eq!(read_all(&log), batches[..14].concat());
+    assert_eq!(log.end_offset_for_epoch(3), (3, 28));
+    // Producer 7 continues where its last whole batch (the 13th: number 12) ended.
+    append(&log, (7, 0, 10), &[1]);
+}
+
+#[test]
+fn a_clean_log_opens_without_a_scan_and_with_trimmed_indexes() {
+    let root = tempfile::tempdir().unwrap();
+    let batches = fill(root.path());
+    let (log, recovered) = open(root.path(), false, 0);
+    assert_eq!(recovered.segments_scanned, 3);
+    log.close().unwrap();
+    drop(log);
+    for index in files(root.path(), "index") {
+        let len = fs::metadata(&index).unwrap().len();
+        assert!(len > 0 && len % 8 == 0 && len < 8 * 15, "{len}");
+    }
+    let (log, recovered) = open(root.path(), true, 0);
+    assert_eq!(recovered, Recovered::default());
+    assert_eq!(log.recovery_point(), 60);
+    assert_eq!(read_all(&log), batches.concat());
+    let (mut again, _) = build(&[100, 150], 54, (7, 0, 18), Compression::None);
+    let appended = log.append(&mut again, 3, NOW).unwrap();
+    assert!(appended.duplicate && appended.first_offset == 54, "the producer's last batch is known from the snapshot");
+}
+
+#[test]
+fn indexes_that_are_missing_empty_or_garbage_are_made_anew() {
+    let root = tempfile::tempdir().unwrap();
+    let whole = root.path().join("t-0");
+    let batches = fill(&whole);
+    let (log, _) = open(&whole, false, 0);
+    let expected_time = log.find_timestamp(NOW + 30).unwrap().unwrap();
+    log.close().unwrap();
+    drop(log);
+    type Damage = fn(&Path);
+    let damages: [Damage; 5] = [
+        |path| fs::remove_file(path).unwrap(),
+        |path| fs::write(path, [0xab; 7]).unwrap(),
+        |path| fs::write(path, [0xff; 24]).unwrap(),
+        |path| fs::write(path, [0; 48]).unwrap(),
+        |path| fs::write(path, []).unwrap(),
+    ];
+    for (number, damage) in damages.into_iter().enumerate() {
+        for extension in ["index", "timeindex"] {
+            let copied = root.path().join("t-1");
+            copy(&whole, &copied);
+            files(&copied, extension).iter().for_each(|path| damage(path));
+            let (log, recovered) = open(&copied, true, 60);
+            // An empty offset index is a valid one: every search starts at the segment's beginning.
+            let expected = if number == 4 && extension == "index" { 0 } else { 3 };
+            assert_eq!(recovered.indexes_rebuilt, expected, "damage {number} to {extension}");
+            assert_eq!(read_all(&log), batches.concat());
+            assert_eq!(log.find_timestamp(NOW + 30).unwrap().unwrap(), expected_time);
+            fs::remove_dir_all(&copied).unwrap();
+        }
+    }
+}
+
+#[test]
+fn foreign_files_are_left_alone_and_leftovers_removed() {
+    let root = tempfile::tempdir().unwrap();
+    let batches = fill(root.path());
+    let keep = ["notes.txt", "5.log", "00000000000000000007.log.bak"];
+    let remove = ["00000000000000000007.log.deleted", "00000000000000000007.index", "00000000000000000009.timeindex"];
+    keep.iter().chain(&remove).for_each(|name| fs::write(root.path().join(name), b"x").unwrap());
+    fs::write(root.path().join("leader-epoch-checkpoint"), b"garbage").unwrap();
+    fs::write(root.path().join("00000000000000000020.snapshot"), b"garbage").unwrap();
+    let (log, _) = open(root.path(), false, 20);
+    assert!(keep.iter().all(|name| root.path().join(name).exists()));
+    assert!(!remove.iter().any(|name| root.path().join(name).exists()));
+    assert_eq!(read_all(&log), batches.concat());
+    assert_eq!(log.end_offset_for_epoch(3), (3, 60));
+    let (mut again, _) = build(&[100, 150], 54, (7, 0, 18), Compression::None);
+    assert!(log.append(&mut again, 3, NOW).unwrap().duplicate, "producers are read from the log where snapshots fail");
+}
+
+#[test]
+fn a_claim_of_a_clean_shutdown_is_not_believed_of_a_torn_log() {
+    let root = tempfile::tempdir().unwrap();
+    let batches = fill(root.path());
+    let (log, _) = open(root.path(), false, 0);
+    log.close().unwrap();
+    drop(log);
+    let last_log = files(root.path(), "log").pop().unwrap();
+    shorten(&last_log, fs::metadata(&last_log).unwrap().len() - 1);
+    let (log, recovered) = open(root.path(), true, 60);
+    assert_eq!((log.log_end_offset(), recovered.segments_scanned), (58, 1));
+    assert_eq!(read_all(&log), batches[..BATCHES - 1].concat());
+}
+
+#[test]
+fn a_log_that_lost_everything_restarts_at_its_start_offset() {
+    let root = tempfile::tempdir().unwrap();
+    fill(root.path());
+    files(root.path(), "log").iter().for_each(|path| shorten(path, 0));
+    let how = OpenLog { clean_shutdown: false, recovery_point: 0, log_start_offset: 45, now_ms: NOW };
+    let (log, _) = Log::open(root.path(), config(), how).unwrap();
+    assert_eq!((log.log_start_offset(), log.log_end_offset()), (45, 45));
+    append(&log, (-1, -1, -1), &[1]);
+    assert_eq!(log.log_end_offset(), 46);
+}
+
+#[test]
+fn blocks_reserved_ahead_are_given_back_at_roll_close_and_recovery() {
+    let root = tempfile::tempdir().unwrap();
+    let big = |segment_bytes| {
+        let mut config = config();
+        (config.segment_bytes, config.max_message_bytes, config.segment_ms) = (segment_bytes, 1 << 20, i64::MAX);
+        config
+    };
+    let how = OpenLog { clean_shutdown: true, recovery_point: 0, log_start_offset: 0, now_ms: NOW };
+    let (log, _) = Log::open(root.path(), big(64 << 20), how).unwrap();
+    let reserved = || {
+        let files = files(root.path(), "log");
+        let bytes = |path: &PathBuf| fs::metadata(path).map(|m| (m.blocks() * 512).saturating_sub(m.len())).unwrap();
+        files.iter().map(bytes).sum::<u64>()
+    };
+    for _ in 0..5 {
+        append(&log, (-1, -1, -1), &[100_000]);
+    }
+    // Where the file system cannot reserve there is nothing to give back, and the rest holds all the same.
+    log.roll(NOW).unwrap();
+    assert!(reserved() < 8192, "{}", reserved());
+    for _ in 0..5 {
+        append(&log, (-1, -1, -1), &[100_000]);
+    }
+    let end = log.log_end_offset();
+    drop(log);
+    let (log, recovered) = Log::open(root.path(), big(64 << 20), OpenLog { clean_shutdown: false, ..how }).unwrap();
+    assert_eq!((log.log_end_offset(), recovered.truncated_bytes), (end, 0));
+    assert!(reserved() < 8192, "{}", reserved());
+    append(&log, (-1, -1, -1), &[100_000]);
+    log.close().unwrap();
+    assert!(reserved() < 8192, "{}", reserved());
+}
+
+#[test]
+fn a_renamed_log_is_read_on_and_takes_no_appends() {
+    let root = tempfile::tempdir().unwrap();
+    let directory = root.path().join("topic-3");
+    let batches = fill(&directory);
+    let (log, _) = open(&directory, false, 0);
+    let id = "0123456789abcdef0123456789abcdef";
+    log.rename_for_delete(id).unwrap();
+    assert!(!directory.exists());
+    assert_eq!(log.directory().file_name().unwrap().to_str().unwrap(), format!("topic-3.{id}-delete"));
+    assert_eq!(read_all(&log), batches.concat());
+    let (mut bytes, _) = build(&[1], 0, (-1, -1, -1), Compression::None);
+    assert!(matches!(log.append(&mut bytes, 0, NOW), Err(AppendError::Offline { .. })));
+    log.delete().unwrap();
+    assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0);
+    log.delete().unwrap();
+}
