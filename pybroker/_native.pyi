@@ -186,6 +186,52 @@ class LogLine:
     def text(self) -> str:
         """The words."""
 
+# -------------------------------------------------------------------------------------------------- fetcher.rs
+
+@final
+class Fetcher:
+    """Reads assigned partitions on an I/O thread of its own; see `pybroker.client.Fetcher`."""
+
+    def __new__(cls, settings: object) -> Fetcher:
+        """Takes the attributes of `pybroker.client.settings.FetcherSettings`; no broker is asked before `assign`."""
+    def assign(self, partitions: list[tuple[str, int, int]]) -> None:
+        """Reads (topic, partition, offset) from now on, and nothing else; offset -1: after the last record, -2: from
+        the first."""
+    def seek(self, topic: str, partition: int, offset: int) -> bool:
+        """Reads one assigned partition from elsewhere; false when it is not assigned."""
+    def positions(self) -> list[tuple[str, int, int]]:
+        """Where the caller has read to: (topic, partition, offset; below 0 as in `assign` before the first record)."""
+    def count(self, timeout_s: float) -> tuple[int, int] | None:
+        """Takes the next received batches and reads every record: (records, bytes of keys and values); `None` when
+        nothing came in time. Raises `ClientError`."""
+    def poll(self, timeout_s: float) -> list[Record]:
+        """Takes the next received batches of one partition: their records, none when nothing came in time."""
+    def arrived_descriptor(self) -> int:
+        """A descriptor that is readable when `poll` may have something."""
+    def clear_signal(self) -> None:
+        """Makes the descriptor unreadable; called before `poll`."""
+    def close(self) -> None:
+        """Ends the I/O thread; releases the GIL."""
+
+@final
+class Record:
+    """One record as a program sees it."""
+
+    @property
+    def topic(self) -> str: ...
+    @property
+    def partition(self) -> int: ...
+    @property
+    def offset(self) -> int: ...
+    @property
+    def timestamp_ms(self) -> int: ...
+    @property
+    def key(self) -> bytes | None: ...
+    @property
+    def value(self) -> bytes | None: ...
+    @property
+    def headers(self) -> list[tuple[str, bytes | None]]: ...
+
 # ----------------------------------------------------------------------------------------------------- log.rs
 
 @final
@@ -320,6 +366,75 @@ class Partition:
         """Refuses appends and reads from now on; waiting fetches are answered. Before `close` or `delete`."""
     def delete(self) -> None:
         """Renames the directory to `<topic>-<index>.<32 hex>-delete` and removes it."""
+
+# ------------------------------------------------------------------------------------------------- producer.rs
+
+@final
+class Delivery:
+    """Where a record went, once that is known."""
+
+    @property
+    def batch(self) -> int:
+        """The number of the record's batch, as `Producer.take_decided` tells it."""
+    def done(self) -> bool:
+        """Whether the outcome is known."""
+    def result(self, timeout_s: float) -> tuple[int, int, int] | None:
+        """Waits for (partition, offset, timestamp in ms); `None` when time is up, offset -1 when the broker does not
+        tell. Raises `ClientError` when the record was given up; releases the GIL."""
+
+@final
+class Producer:
+    """Sends records on an I/O thread of its own; see `pybroker.client.Producer`."""
+
+    def __new__(cls, settings: object, *, acks: int, enable_idempotence: bool) -> Producer:
+        """Takes the attributes of `pybroker.client.settings.ProducerSettings`. Raises `SettingError`."""
+    def send(
+        self,
+        destination: tuple[str, int],
+        timestamp_ms: int | None,
+        key: bytes | None,
+        value: bytes | None,
+        headers: list[tuple[str, bytes | None]],
+    ) -> Delivery:
+        """Adds one record to the batch of (topic, partition; -1: by key, or the one being filled). Waits up to
+        `max.block.ms` for metadata or memory, GIL released. Raises `ClientError`."""
+    def send_many(self, topic: str, partition: int, values: bytes, record_size: int) -> int:
+        """Adds values of `record_size` bytes that lie behind each other; how many. As `send` otherwise."""
+    def send_random_letters(self, topic: str, partition: int, record_size: int, count: int) -> None:
+        """Adds `count` values of random capital letters, for load generators. As `send` otherwise."""
+    def partitions(self, topic: str) -> int:
+        """How many partitions a topic has; waits for its metadata as `send` does."""
+    def flush(self, timeout_s: float) -> None:
+        """Waits until everything sent so far is acknowledged or given up. Raises `DeliveryError` when time is up."""
+    def close(self, timeout_s: float) -> None:
+        """Flushes, then ends the I/O thread; what still waits fails. Raises as `flush`."""
+    def decided_descriptor(self) -> int:
+        """A descriptor that is readable when batches were decided."""
+    def take_decided(self) -> list[int]:
+        """The numbers of the batches decided since the last call, once the descriptor was asked for."""
+    def begin_phase(self, phase: int) -> None:
+        """Records sent from now on belong to phase 0 or 1 of the measurement."""
+    def take_window(self) -> Tally:
+        """What was acknowledged since the last call."""
+    def summary(self, first_phase: int, quantiles: list[float]) -> tuple[Tally, list[int]]:
+        """The phases from `first_phase` on: sums, and the latency in microseconds at each quantile (0 to 1)."""
+    def raise_failure(self) -> None:
+        """Raises the first failure of a record, if any failed."""
+
+@final
+class Tally:
+    """Sums over acknowledged records; latency is from `send` to the acknowledgement."""
+
+    @property
+    def records(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def failed(self) -> int: ...
+    @property
+    def latency_sum_us(self) -> int: ...
+    @property
+    def latency_max_us(self) -> int: ...
 
 # -------------------------------------------------------------------------------------------------- quorum.rs
 

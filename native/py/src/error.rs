@@ -4,6 +4,7 @@
 
 use std::io;
 
+use pybroker_core::client::ClientError;
 use pybroker_core::net::ListenError;
 use pybroker_core::quorum::QuorumError as QuorumRefusal;
 use pybroker_core::storage::{AppendError, LogError, ReadError};
@@ -11,6 +12,15 @@ use pyo3::PyErr;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::import_exception;
 
+import_exception!(pybroker.client.errors, BrokerError);
+import_exception!(pybroker.client.errors, BufferFullError);
+import_exception!(pybroker.client.errors, ClosedError);
+import_exception!(pybroker.client.errors, ConnectionLostError);
+import_exception!(pybroker.client.errors, DeliveryError);
+import_exception!(pybroker.client.errors, RecordError);
+import_exception!(pybroker.client.errors, SettingError);
+import_exception!(pybroker.client.errors, UnreachableError);
+import_exception!(pybroker.client.errors, UnservedApiError);
 import_exception!(pybroker.controller.errors, MetadataLogError);
 import_exception!(pybroker.controller.errors, NotControllerError);
 import_exception!(pybroker.controller.errors, QuorumError);
@@ -81,4 +91,23 @@ pub fn listen_error(error: ListenError) -> PyErr {
 /// EIO: what an earlier failure of the device is reported as.
 fn libc_eio() -> i32 {
     5
+}
+
+/// The client's failures, by meaning.
+pub fn client_error(error: ClientError) -> PyErr {
+    let text = error.to_string();
+    match error {
+        ClientError::Unreachable { .. } => UnreachableError::new_err(text),
+        ClientError::Disconnected { .. } | ClientError::Malformed { .. } => ConnectionLostError::new_err(text),
+        ClientError::UnsupportedVersion { .. } => UnservedApiError::new_err(text),
+        ClientError::Broker { code, .. } | ClientError::UnknownTopic { code, .. } => BrokerError::new_err((text, code)),
+        ClientError::DeliveryTimeout { .. } | ClientError::FlushTimeout { .. } => DeliveryError::new_err(text),
+        ClientError::BufferFull { .. } => BufferFullError::new_err(text),
+        ClientError::RecordTooLarge { .. }
+        | ClientError::CorruptBatch { .. }
+        | ClientError::Unbuildable { .. }
+        | ClientError::UnknownPartition { .. } => RecordError::new_err(text),
+        ClientError::BadSetting { .. } | ClientError::BadAddress { .. } => SettingError::new_err(text),
+        ClientError::Closed { .. } => ClosedError::new_err(text),
+    }
 }

@@ -6,9 +6,11 @@ mod codec;
 mod data_plane;
 mod error;
 mod events;
+mod fetcher;
 mod log;
 mod log_config;
 mod partition;
+mod producer;
 mod quorum;
 mod topic_table;
 
@@ -24,9 +26,14 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<events::PyLogDirectoryFailed>()?;
     m.add_class::<events::PyLogLine>()?;
     m.add_class::<events::PyUndecidedRequest>()?;
+    m.add_class::<fetcher::Fetcher>()?;
+    m.add_class::<fetcher::Record>()?;
     m.add_class::<log::Log>()?;
     m.add_class::<log_config::PyLogConfig>()?;
     m.add_class::<partition::PyPartition>()?;
+    m.add_class::<producer::Delivery>()?;
+    m.add_class::<producer::Producer>()?;
+    m.add_class::<producer::Tally>()?;
     m.add_class::<quorum::Quorum>()?;
     m.add_class::<quorum::QuorumReady>()?;
     m.add_function(wrap_pyfunction!(quorum::build_leader_change_batch, m)?)?;

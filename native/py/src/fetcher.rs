@@ -1,0 +1,167 @@
+//! The native fetcher's face in Python: partitions in, records or counts out.
+//!
+//! Owns no behaviour; every call that may wait releases the interpreter lock.
+
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use pybroker_core::client::{self, Assignment, FetchedRecord, FetcherConfig, OffsetReset, Start};
+use pybroker_core::record::Headers;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::error::client_error;
+use crate::producer::{ConnectionSettings, wait};
+
+/// The attributes of `pybroker.client.settings.FetcherSettings` that are the fetcher's own.
+#[derive(FromPyObject)]
+struct FetcherSettings {
+    fetch_min_bytes: i32,
+    fetch_max_bytes: i32,
+    max_partition_fetch_bytes: i32,
+    fetch_max_wait_ms: u64,
+    check_crcs: bool,
+    isolation_level: String,
+    auto_offset_reset: String,
+    queued_responses: usize,
+    max_decompressed_bytes: usize,
+}
+
+/// A native fetcher.
+#[pyclass(frozen, module = "pybroker._native")]
+pub struct Fetcher {
+    inner: client::Fetcher,
+    scratch: Mutex<Vec<u8>>,
+}
+
+#[pymethods]
+impl Fetcher {
+    #[new]
+    #[pyo3(signature = (settings))]
+    fn new(settings: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let own: FetcherSettings = settings.extract()?;
+        let config = FetcherConfig {
+            connection: settings.extract::<ConnectionSettings>()?.config(),
+            fetch_min_bytes: own.fetch_min_bytes,
+            fetch_max_bytes: own.fetch_max_bytes,
+            max_partition_fetch_bytes: own.max_partition_fetch_bytes,
+            fetch_max_wait: Duration::from_millis(own.fetch_max_wait_ms),
+            check_crcs: own.check_crcs,
+            read_committed: own.isolation_level == "read_committed",
+            auto_offset_reset: match own.auto_offset_reset.as_str() {
+                "earliest" => OffsetReset::Earliest,
+                "latest" => OffsetReset::Latest,
+                "none" => OffsetReset::None,
+                other => {
+                    let text = format!("auto.offset.reset={other}: must be earliest, latest or none");
+                    return Err(PyValueError::new_err(text));
+                }
+            },
+            queued_responses: own.queued_responses,
+            max_decompressed_bytes: own.max_decompressed_bytes,
+        };
+        let inner = client::Fetcher::new(config).map_err(client_error)?;
+        Ok(Self { inner, scratch: Mutex::default() })
+    }
+
+    /// Reads these partitions from now on: (topic, partition, offset; -1 after the last record, -2 from the first).
+    #[pyo3(signature = (partitions))]
+    fn assign(&self, py: Python<'_>, partitions: Vec<(String, i32, i64)>) {
+        let assignment = partitions.into_iter().map(|(topic, index, offset)| {
+            let topic = topic.into();
+            Assignment { topic, index, start: start(offset) }
+        });
+        let assignment = assignment.collect();
+        py.detach(|| self.inner.assign(assignment));
+    }
+
+    /// Reads one assigned partition from elsewhere; false when it is not assigned.
+    #[pyo3(signature = (topic, partition, offset))]
+    fn seek(&self, py: Python<'_>, topic: &str, partition: i32, offset: i64) -> bool {
+        py.detach(|| self.inner.seek(topic, partition, start(offset)))
+    }
+
+    /// Where the caller has read to: (topic, partition, offset or -1 or -2).
+    fn positions(&self) -> Vec<(String, i32, i64)> {
+        let positions = self.inner.positions().into_iter().map(|a| {
+            let (Start::Offset(offset) | Start::Time(offset)) = a.start;
+            (a.topic.to_string(), a.index, offset)
+        });
+        positions.collect()
+    }
+
+    /// Takes the next received batches and reads every record: (records, bytes of keys and values).
+    #[pyo3(signature = (timeout_s))]
+    fn count(&self, py: Python<'_>, timeout_s: f64) -> PyResult<Option<(u64, u64)>> {
+        let counted = py.detach(|| match self.inner.next(wait(timeout_s))? {
+            Some(chunk) => chunk.count(&mut self.scratch.lock()).map(|count| Some((count.records, count.bytes))),
+            None => Ok(None),
+        });
+        counted.map_err(client_error)
+    }
+
+    /// Takes the next received batches: their records, empty when nothing came in time.
+    #[pyo3(signature = (timeout_s))]
+    fn poll(&self, py: Python<'_>, timeout_s: f64) -> PyResult<Vec<Record>> {
+        let Some(chunk) = py.detach(|| self.inner.next(wait(timeout_s))).map_err(client_error)? else {
+            return Ok(Vec::new());
+        };
+        let mut records = Vec::new();
+        let (topic, partition) = (pyo3::types::PyString::new(py, &chunk.topic).unbind(), chunk.index);
+        let taken = chunk.for_each(&mut self.scratch.lock(), |fetched| {
+            records.push(Record::new(py, topic.clone_ref(py), partition, &fetched));
+        });
+        taken.map_err(client_error)?;
+        Ok(records)
+    }
+
+    /// A descriptor that is readable when `poll` may have something.
+    fn arrived_descriptor(&self) -> PyResult<i32> {
+        Ok(self.inner.arrived_descriptor()?)
+    }
+
+    /// What arrived is about to be taken.
+    fn clear_signal(&self) {
+        self.inner.clear_signal();
+    }
+
+    /// Ends the I/O thread.
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| self.inner.close());
+    }
+}
+
+fn start(offset: i64) -> Start {
+    if offset < 0 { Start::Time(offset) } else { Start::Offset(offset) }
+}
+
+/// One record as a program sees it.
+#[pyclass(frozen, get_all, module = "pybroker._native")]
+pub struct Record {
+    topic: Py<pyo3::types::PyString>,
+    partition: i32,
+    offset: i64,
+    timestamp_ms: i64,
+    key: Option<Py<PyBytes>>,
+    value: Option<Py<PyBytes>>,
+    headers: Vec<(String, Option<Py<PyBytes>>)>,
+}
+
+impl Record {
+    fn new(py: Python<'_>, topic: Py<pyo3::types::PyString>, partition: i32, fetched: &FetchedRecord<'_>) -> Self {
+        let bytes = |part: Option<&[u8]>| part.map(|part| PyBytes::new(py, part).unbind());
+        let FetchedRecord { offset, timestamp_ms, record } = fetched;
+        let headers = Headers::new(record).map_while(Result::ok);
+        let headers = headers.map(|(key, value)| (String::from_utf8_lossy(key).into_owned(), bytes(value)));
+        Self {
+            topic,
+            partition,
+            offset: *offset,
+            timestamp_ms: *timestamp_ms,
+            key: bytes(record.key),
+            value: bytes(record.value),
+            headers: headers.collect(),
+        }
+    }
+}

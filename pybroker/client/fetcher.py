@@ -1,0 +1,140 @@
+"""Fetchers: readers of assigned partitions, blocking and over asyncio, thin faces of one native engine.
+
+The engine owns connections, offsets look-up, prefetching and the checks of what is received. No groups: partitions are
+assigned by the caller. Works against any Kafka.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Self
+
+from pybroker.client import native
+from pybroker.client.errors import ClientError, SettingError
+from pybroker.client.settings import FetcherSettings
+from pybroker.client.topics import EARLIEST, LATEST, TopicPartition
+
+Record = native.Record
+
+
+def _make_native(settings: FetcherSettings) -> native.Fetcher:
+    try:
+        return native.Fetcher(settings)
+    except (ValueError, OverflowError) as error:
+        raise SettingError(str(error)) from None
+
+
+class _Assigned:
+    """What both faces share: the settings, the assignment, and records that were taken but not yet handed out."""
+
+    def __init__(self, bootstrap_servers: str, properties: Mapping[str, object] | None = None) -> None:
+        self.settings = FetcherSettings.from_properties({**(properties or {}), "bootstrap.servers": bootstrap_servers})
+        self.native = _make_native(self.settings)
+        """The engine, for load generators: `count` reads every record without making Python objects."""
+        self._rest: list[Record] = []
+
+    def assign(self, partitions: Mapping[TopicPartition, int | None] | Sequence[TopicPartition]) -> None:
+        """Read these partitions from now on, and no others.
+
+        Each begins at its offset (`EARLIEST` and `LATEST` are offsets too), or where `auto.offset.reset` says.
+        """
+        starts = partitions if isinstance(partitions, Mapping) else dict.fromkeys(partitions)
+        default = {"earliest": EARLIEST, "latest": LATEST}.get(self.settings.auto_offset_reset)
+        assignment = []
+        for partition, offset in starts.items():
+            start = default if offset is None else offset
+            if start is None:
+                raise SettingError(f"{partition}: no offset is given, and auto.offset.reset=none")
+            assignment.append((partition.topic, partition.partition, start))
+        self._rest = []
+        self.native.assign(assignment)
+
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        """Read one assigned partition from elsewhere. Raises ClientError when it is not assigned."""
+        waiting, self._rest = self._rest, []
+        if waiting and (waiting[0].topic, waiting[0].partition) != (partition.topic, partition.partition):
+            # What was taken and not handed out is read again.
+            self.native.seek(waiting[0].topic, waiting[0].partition, waiting[0].offset)
+        if not self.native.seek(partition.topic, partition.partition, offset):
+            raise ClientError(f"{partition} is not assigned")
+
+    def positions(self) -> dict[TopicPartition, int]:
+        """The next offset of each partition; below 0 (`EARLIEST`, `LATEST`) before its first record."""
+        found = {TopicPartition(topic, index): offset for topic, index, offset in self.native.positions()}
+        if self._rest:
+            found[TopicPartition(self._rest[0].topic, self._rest[0].partition)] = self._rest[0].offset
+        return found
+
+    def _hand_out(self, records: list[Record], limit: int | None) -> list[Record]:
+        most = self.settings.max_poll_records if limit is None else limit
+        self._rest = records[most:]
+        return records[:most] if self._rest else records
+
+
+class Fetcher(_Assigned):
+    """`with Fetcher("127.0.0.1:9092") as f: f.assign([TopicPartition("orders", 0)]); f.poll()`."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def poll(self, timeout_s: float = 1.0, max_records: int | None = None) -> list[Record]:
+        """The next records of one partition, at most `max_records` (default: `max.poll.records`).
+
+        None come when the timeout is over. Raises what a broker answered, or what is wrong with a received batch.
+        """
+        return self._hand_out(self._rest or self.native.poll(timeout_s), max_records)
+
+    def close(self) -> None:
+        """End; waits for the I/O thread."""
+        self.native.close()
+
+
+class AsyncFetcher(_Assigned):
+    """`async with AsyncFetcher("127.0.0.1:9092") as f: f.assign(...); await f.poll()`. For one event loop."""
+
+    def __init__(self, bootstrap_servers: str, properties: Mapping[str, object] | None = None) -> None:
+        super().__init__(bootstrap_servers, properties)
+        self._arrived: asyncio.Event | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def poll(self, timeout_s: float = 1.0, max_records: int | None = None) -> list[Record]:
+        """As `Fetcher.poll`; the loop goes on meanwhile."""
+        if self._arrived is None:
+            self._loop, self._arrived = asyncio.get_running_loop(), asyncio.Event()
+            self._loop.add_reader(self.native.arrived_descriptor(), self._arrive)
+        records = self._rest
+        try:
+            async with asyncio.timeout(timeout_s):
+                while not (records := records or self.native.poll(0.0)):
+                    await self._arrived.wait()
+                    self._arrived.clear()
+        except TimeoutError:
+            return []
+        return self._hand_out(records, max_records)
+
+    async def close(self) -> None:
+        """End; waits for the I/O thread."""
+        if self._loop is not None:
+            self._loop.remove_reader(self.native.arrived_descriptor())
+            self._loop = None
+        await asyncio.to_thread(self.native.close)
+
+    def _arrive(self) -> None:
+        self.native.clear_signal()
+        assert self._arrived is not None
+        self._arrived.set()
