@@ -214,3 +214,17 @@ fn write_partition(
         (None, None) => writer.tags_none(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes: Vec<u8>, body in 0_usize..20, version in 4_i16..=18) {
+            let _ = FetchRequest::parse(&bytes, body, version);
+        }
+    }
+}

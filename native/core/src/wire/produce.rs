@@ -14,6 +14,9 @@ const FLEXIBLE: i16 = 9;
 /// First version that names topics by id.
 const BY_ID: i16 = 13;
 
+/// Elements that room is made for before they are read: an announced count is not a reason to take memory.
+const EXPECTED: usize = 64;
+
 /// A Produce request.
 #[derive(Debug)]
 pub struct ProduceRequest {
@@ -49,7 +52,7 @@ impl ProduceRequest {
         let acks = reader.i16()?;
         let timeout_ms = reader.i32()?;
         let count = reader.array_len()?;
-        let mut topics = Vec::with_capacity(count);
+        let mut topics = Vec::with_capacity(count.min(EXPECTED));
         for _ in 0..count {
             let topic = if version >= BY_ID {
                 SessionTopic::Id(reader.uuid()?)
@@ -57,7 +60,7 @@ impl ProduceRequest {
                 SessionTopic::Name(reader.string()?.into())
             };
             let count = reader.array_len()?;
-            let mut partitions = Vec::with_capacity(count);
+            let mut partitions = Vec::with_capacity(count.min(EXPECTED));
             for _ in 0..count {
                 let index = reader.i32()?;
                 partitions.push((index, reader.nullable_bytes_range()?));
@@ -134,5 +137,44 @@ fn write_partition(writer: &mut Writer<'_>, version: i16, partition: &ProducedPa
     match partition.current_leader {
         Some((leader, epoch)) if version >= 10 => super::write_leader_tag(writer, 0, leader, epoch),
         _ => writer.tags_none(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes: Vec<u8>, body in 0_usize..20, version in 3_i16..=13) {
+            let _ = ProduceRequest::parse(&bytes, body, version);
+        }
+
+        #[test]
+        fn what_is_found_lies_in_the_frame(
+            records: Vec<u8>, index: i32, name in "[a-z]{1,9}", cut: prop::sample::Index, version in 3_i16..=12,
+        ) {
+            let mut frame = Vec::new();
+            let mut writer = Writer::new(&mut frame, version >= FLEXIBLE);
+            writer.tags_none();
+            writer.nullable_string(None);
+            writer.i16(-1);
+            writer.i32(30_000);
+            writer.array_len(1);
+            writer.string(&name);
+            writer.array_len(1);
+            writer.i32(index);
+            writer.bytes(&records);
+            for _ in 0..3 {
+                writer.tags_none();
+            }
+            let request = ProduceRequest::parse(&frame, 0, version).unwrap();
+            let (found, range) = request.topics[0].partitions[0].clone();
+            prop_assert_eq!(found, index);
+            prop_assert_eq!(&frame[range.unwrap()], &records[..]);
+            prop_assert!(ProduceRequest::parse(&frame[..cut.index(frame.len())], 0, version).is_err());
+        }
     }
 }
