@@ -15,3 +15,17 @@ SUPPORTED_FEATURES: dict[str, tuple[int, int]] = {
 
 INITIAL_LEVELS: dict[str, int] = {METADATA_VERSION: 25}
 """What a new cluster begins with."""
+
+RECORD_VERSIONS: dict[str, int] = {
+    "BrokerRegistrationChangeRecord": 2,
+    "ConfigRecord": 0,
+    "FeatureLevelRecord": 0,
+    "PartitionChangeRecord": 1,
+    "PartitionRecord": 1,
+    "ProducerIdsRecord": 0,
+    "RegisterBrokerRecord": 3,
+    "RemoveTopicRecord": 0,
+    "TopicRecord": 0,
+    "UnregisterBrokerRecord": 0,
+}
+"""The version in which each metadata record is written: those of metadata.version 25."""

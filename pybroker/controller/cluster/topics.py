@@ -1,10 +1,245 @@
-"""Creating and deleting topics: names, numbers, placement.
+"""Creating and deleting topics.
 
-Owns Kafka's rules for both.
+Owns Kafka's rules for both, and the records that a creation is: TopicRecord, ConfigRecords, PartitionRecords, in this
+order. Reads the image, changes nothing.
 """
 
 from __future__ import annotations
 
-from pybroker.controller.cluster.events import NewTopic
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple
 
-__all__ = ["NewTopic"]
+from pybroker.controller.cluster.events import CreatedTopic, CreateTopics, DeletedTopic, DeleteTopics, NewTopic
+from pybroker.controller.cluster.placement import PlacementError, is_usable, place
+from pybroker.controller.cluster.topic_names import may_collide, metric_name, name_fault
+from pybroker.machine.machine import Outcome
+from pybroker.metadata.image import TOPIC_RESOURCE, UNASSIGNED_DIRECTORY
+from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.messages.records.config import ConfigRecord
+from pybroker.protocol.messages.records.partition import PartitionRecord
+from pybroker.protocol.messages.records.remove_topic import RemoveTopicRecord
+from pybroker.protocol.messages.records.topic import TopicRecord
+from pybroker.protocol.schema import ZERO_UUID
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pybroker.controller.cluster.settings import ClusterSettings
+    from pybroker.metadata.image import BrokerRegistration, MetadataImage
+    from pybroker.protocol.schema import Message
+
+__all__ = ["NewTopic", "create_topics", "delete_topics"]
+
+MAX_PARTITIONS_PER_REQUEST = 10_000
+"""Kafka's bound on the records of one atomic batch."""
+
+
+class _RefusedError(Exception):
+    """One topic cannot be created."""
+
+    def __init__(self, code: ErrorCode, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class _Plan(NamedTuple):
+    replicas: list[tuple[int, ...]]
+    records: list[Message]
+
+
+def create_topics(
+    image: MetadataImage, event: CreateTopics, settings: ClusterSettings
+) -> Outcome[Message, list[CreatedTopic]]:
+    """Decide about new topics, each by itself."""
+    times = Counter(topic.name for topic in event.topics)
+    taken = _metric_names(image, event.topics)
+    results: list[CreatedTopic] = []
+    records: list[Message] = []
+    partitions = 0
+    for topic, topic_id in zip(event.topics, event.topic_ids, strict=True):
+        try:
+            if times[topic.name] > 1:
+                raise _RefusedError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+            _check_name(topic.name, image, taken)
+            plan = _plan(topic, topic_id, image, event.seed + partitions, settings)
+            partitions += len(plan.replicas)
+            if partitions > MAX_PARTITIONS_PER_REQUEST:
+                raise _RefusedError(
+                    ErrorCode.POLICY_VIOLATION,
+                    f"Excessively large number of partitions per request: at most {MAX_PARTITIONS_PER_REQUEST}.",
+                )
+        except _RefusedError as refusal:
+            results.append(CreatedTopic(topic.name, refusal.code, str(refusal)))
+            continue
+        if may_collide(topic.name):
+            taken[metric_name(topic.name)] = topic.name
+        records += plan.records
+        results.append(
+            CreatedTopic(
+                topic.name,
+                topic_id=topic_id,
+                num_partitions=len(plan.replicas),
+                replication_factor=len(plan.replicas[0]),
+            )
+        )
+    return Outcome(() if event.validate_only else tuple(records), results)
+
+
+def delete_topics(image: MetadataImage, event: DeleteTopics) -> Outcome[Message, list[DeletedTopic]]:
+    """Decide about topics to delete, each by itself; a topic named twice is deleted once."""
+    results: list[DeletedTopic] = []
+    gone: dict[bytes, None] = {}
+    for asked in event.topics:
+        by_name = isinstance(asked, str)
+        topic = image.topics.by_name.get(asked) if isinstance(asked, str) else image.topics.by_id.get(asked)
+        if topic is not None and topic.topic_id not in gone:
+            gone[topic.topic_id] = None
+            results.append(DeletedTopic(topic.name, topic.topic_id))
+        else:
+            code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if by_name else ErrorCode.UNKNOWN_TOPIC_ID
+            results.append(
+                DeletedTopic(
+                    asked if isinstance(asked, str) else None,
+                    ZERO_UUID if isinstance(asked, str) else asked,
+                    code,
+                    code.message,
+                )
+            )
+    return Outcome(tuple(RemoveTopicRecord(topic_id=topic_id) for topic_id in gone), results)
+
+
+def _metric_names(image: MetadataImage, topics: Sequence[NewTopic]) -> dict[str, str]:
+    """Return the topic of each name in metrics, as far as the new topics can collide."""
+    if not any(may_collide(topic.name) for topic in topics):
+        return {}
+    return {metric_name(name): name for name in image.topics.by_name if may_collide(name)}
+
+
+def _check_name(name: str, image: MetadataImage, taken: Mapping[str, str]) -> None:
+    fault = name_fault(name)
+    if fault is not None:
+        raise _RefusedError(ErrorCode.INVALID_TOPIC_EXCEPTION, fault)
+    if name == "__cluster_metadata":
+        raise _RefusedError(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {name} is prohibited.")
+    if name in image.topics.by_name:
+        raise _RefusedError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+    other = taken.get(metric_name(name)) if may_collide(name) else None
+    if other is not None:
+        raise _RefusedError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}")
+
+
+def _plan(topic: NewTopic, topic_id: bytes, image: MetadataImage, seed: int, settings: ClusterSettings) -> _Plan:
+    configs = _configs(topic, settings)
+    brokers = image.cluster.brokers
+    replicas = _manual(topic, brokers) if topic.assignments else _automatic(topic, brokers, seed, settings)
+    records: list[Message] = [TopicRecord(name=topic.name, topic_id=topic_id)]
+    records += [
+        ConfigRecord(resource_type=TOPIC_RESOURCE, resource_name=topic.name, name=name, value=value)
+        for name, value in configs.items()
+    ]
+    records += [_partition(topic_id, index, brokers_of, brokers) for index, brokers_of in enumerate(replicas)]
+    return _Plan(replicas, records)
+
+
+def _configs(topic: NewTopic, settings: ClusterSettings) -> dict[str, str]:
+    configs: dict[str, str] = {}
+    for config in topic.configs:
+        if config.value is None:
+            raise _RefusedError(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {config.name}")
+        configs[config.name] = config.value
+    fault = settings.validate_topic_configs(configs)
+    if fault is not None:
+        raise _RefusedError(ErrorCode.INVALID_CONFIG, fault)
+    return configs
+
+
+def _automatic(
+    topic: NewTopic, brokers: Mapping[int, BrokerRegistration], seed: int, settings: ClusterSettings
+) -> list[tuple[int, ...]]:
+    if topic.replication_factor < -1 or topic.replication_factor == 0:
+        raise _RefusedError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            "Replication factor must be larger than 0, or -1 to use the default value.",
+        )
+    if topic.num_partitions < -1 or topic.num_partitions == 0:
+        raise _RefusedError(
+            ErrorCode.INVALID_PARTITIONS, "Number of partitions was set to an invalid non-positive value."
+        )
+    partitions = settings.num_partitions if topic.num_partitions == -1 else topic.num_partitions
+    factor = settings.replication_factor if topic.replication_factor == -1 else topic.replication_factor
+    if partitions > MAX_PARTITIONS_PER_REQUEST:
+        raise _RefusedError(
+            ErrorCode.POLICY_VIOLATION,
+            f"Excessively large number of partitions per request: at most {MAX_PARTITIONS_PER_REQUEST}.",
+        )
+    try:
+        return place(brokers, partitions, factor, seed)
+    except PlacementError as error:
+        raise _RefusedError(ErrorCode.INVALID_REPLICATION_FACTOR, str(error)) from None
+
+
+def _manual(topic: NewTopic, brokers: Mapping[int, BrokerRegistration]) -> list[tuple[int, ...]]:
+    for name, number in (("replication factor", topic.replication_factor), ("numPartitions", topic.num_partitions)):
+        if number != -1:
+            raise _RefusedError(
+                ErrorCode.INVALID_REQUEST,
+                f"A manual partition assignment was specified, but {name} was not set to -1.",
+            )
+    placed: dict[int, tuple[int, ...]] = {}
+    for assignment in topic.assignments:
+        index, replicas = assignment.partition_index, tuple(assignment.broker_ids)
+        if index in placed:
+            raise _invalid(f"Found multiple manual partition assignments for partition {index}")
+        _check_replicas(index, replicas, brokers)
+        factor = len(next(iter(placed.values()), replicas))
+        if len(replicas) != factor:
+            raise _invalid(
+                f"The manual partition assignment includes a partition with {len(replicas)} replica(s), but this is "
+                f"not consistent with previous partitions, which have {factor} replica(s)."
+            )
+        placed[index] = replicas
+    if sorted(placed) != list(range(len(placed))):
+        raise _invalid("partitions should be a consecutive 0-based integer sequence")
+    return [placed[index] for index in range(len(placed))]
+
+
+def _check_replicas(index: int, replicas: tuple[int, ...], brokers: Mapping[int, BrokerRegistration]) -> None:
+    if not replicas:
+        raise _invalid("The manual partition assignment includes an empty replica list.")
+    for broker, times in sorted(Counter(replicas).items()):
+        if times > 1:
+            raise _invalid(f"The manual partition assignment includes the broker {broker} more than once.")
+        if broker not in brokers:
+            raise _invalid(
+                f"The manual partition assignment includes broker {broker}, but no such broker is registered."
+            )
+    if not any(is_usable(brokers[broker]) for broker in replicas):
+        raise _invalid(
+            f"All brokers specified in the manual partition assignment for partition {index} are fenced or in "
+            "controlled shutdown."
+        )
+
+
+def _invalid(message: str) -> _RefusedError:
+    return _RefusedError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
+
+
+def _partition(
+    topic_id: bytes, index: int, replicas: tuple[int, ...], brokers: Mapping[int, BrokerRegistration]
+) -> PartitionRecord:
+    isr = [broker for broker in replicas if is_usable(brokers[broker])]
+    return PartitionRecord(
+        partition_id=index,
+        topic_id=topic_id,
+        replicas=list(replicas),
+        isr=isr,
+        leader=isr[0],
+        leader_epoch=0,
+        partition_epoch=0,
+        directories=[_directory(brokers[broker]) for broker in replicas],
+    )
+
+
+def _directory(broker: BrokerRegistration) -> bytes:
+    # A broker with several directories chooses by itself and tells later (KIP-858).
+    return broker.log_dirs[0] if len(broker.log_dirs) == 1 else UNASSIGNED_DIRECTORY

@@ -1,0 +1,177 @@
+"""Registering, fencing and forgetting brokers (KIP-631).
+
+Owns incarnations and what their coming and going means for partitions. A heartbeat sets the timer that ends the
+broker's session; being heard from is no record, so a new leader of the quorum gives every broker a time of grace.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.controller.cluster.broker_control import BROKER_CONTROL, BrokerControl, BrokerTrigger, control_of
+from pybroker.controller.cluster.elections import after_leaving, after_returning, leads_anything
+from pybroker.controller.cluster.events import (
+    Heartbeat,
+    HeartbeatResult,
+    RegisterBroker,
+    RegisteredBroker,
+    Result,
+    SessionExpired,
+    UnregisterBroker,
+)
+from pybroker.controller.cluster.placement import is_usable
+from pybroker.machine.machine import Outcome, Timer
+from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.messages.records.broker_registration_change import BrokerRegistrationChangeRecord
+from pybroker.protocol.messages.records.register_broker import BrokerEndpoint, BrokerFeature, RegisterBrokerRecord
+from pybroker.protocol.messages.records.unregister_broker import UnregisterBrokerRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pybroker.controller.cluster.settings import ClusterSettings
+    from pybroker.metadata.image import BrokerRegistration, MetadataImage
+    from pybroker.protocol.schema import Message
+
+_FENCE, _UNFENCE, _SHUT_DOWN = 1, -1, 1
+
+
+def session_key(broker_id: int) -> str:
+    """Return the key of the timer that ends a broker's session."""
+    return f"session of broker {broker_id}"
+
+
+def grace_key(broker_id: int) -> str:
+    """Return the key of the timer within which a broker has to make itself heard by a new leader of the quorum."""
+    return f"grace of broker {broker_id}"
+
+
+def build_graces(image: MetadataImage, settings: ClusterSettings, now: int) -> list[Timer]:
+    """Return the timers with which a new leader of the quorum begins: every unfenced broker may be alive."""
+    return [
+        Timer(grace_key(broker.id), now + settings.session_timeout_ms, SessionExpired(broker.id, broker.epoch))
+        for broker in image.cluster.brokers.values()
+        if not broker.fenced
+    ]
+
+
+def register_broker(
+    image: MetadataImage, event: RegisterBroker, settings: ClusterSettings, now: int
+) -> Outcome[Message, RegisteredBroker]:
+    """Decide about a broker that registers; only a broker that is no longer heard from is replaced by another."""
+    before = image.cluster.brokers.get(event.broker_id)
+    same = before is not None and before.incarnation_id == event.incarnation_id
+    if before is not None and not same and event.session_is_alive:
+        message = f"Another broker is registered with the broker id {event.broker_id}, and it is alive."
+        return Outcome((), RegisteredBroker(ErrorCode.DUPLICATE_BROKER_REGISTRATION, message))
+    if not event.listeners:
+        return Outcome((), RegisteredBroker(ErrorCode.INVALID_REGISTRATION, "No listeners specified for the broker"))
+    epoch = event.epoch if before is None else max(event.epoch, before.epoch + 1)
+    records: list[Message] = [_registration(event, epoch)]
+    if before is not None and not before.fenced and event.fenced:
+        records += after_leaving(image, event.broker_id, _usable(image, but=event.broker_id))
+    if not event.fenced:
+        records += after_returning(image, _usable(image, plus=event.broker_id))
+        # The broker in this process lives as long as the controller does, and sends no heartbeats.
+        return Outcome(tuple(records), RegisteredBroker(broker_epoch=epoch), _no_session(event.broker_id))
+    session = _session(event.broker_id, epoch, settings, now)
+    return Outcome(tuple(records), RegisteredBroker(broker_epoch=epoch), session)
+
+
+def unregister_broker(image: MetadataImage, event: UnregisterBroker) -> Outcome[Message, Result]:
+    """Decide about a broker to be forgotten."""
+    broker = image.cluster.brokers.get(event.broker_id)
+    if broker is None:
+        code = ErrorCode.BROKER_ID_NOT_REGISTERED
+        return Outcome((), Result(code, f"Broker ID {event.broker_id} is not currently registered"))
+    leaving = after_leaving(image, broker.id, _usable(image, but=broker.id))
+    forgotten = UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch)
+    return Outcome((*leaving, forgotten), Result(), _no_session(broker.id))
+
+
+def heartbeat(
+    image: MetadataImage, event: Heartbeat, settings: ClusterSettings, now: int
+) -> Outcome[Message, HeartbeatResult]:
+    """Decide about a broker that is alive."""
+    broker = image.cluster.brokers.get(event.broker_id)
+    if broker is None:
+        return Outcome((), HeartbeatResult(ErrorCode.BROKER_ID_NOT_REGISTERED, "The broker is not registered."))
+    if broker.epoch != event.broker_epoch:
+        message = f"Expected broker epoch {broker.epoch}, but got broker epoch {event.broker_epoch}"
+        return Outcome((), HeartbeatResult(ErrorCode.STALE_BROKER_EPOCH, message))
+    trigger = BrokerTrigger.WANTS_TO_RUN
+    if event.want_shut_down:
+        leads = leads_anything(image, broker.id)
+        trigger = BrokerTrigger.WANTS_TO_STOP_AND_LEADS if leads else BrokerTrigger.WANTS_TO_STOP
+    elif event.want_fence:
+        trigger = BrokerTrigger.WANTS_TO_BE_FENCED
+    state = BROKER_CONTROL.following(control_of(broker), trigger)
+    reply = HeartbeatResult(
+        is_fenced=state in (BrokerControl.FENCED, BrokerControl.SHUTDOWN_NOW),
+        should_shut_down=state is BrokerControl.SHUTDOWN_NOW,
+    )
+    return Outcome(_become(image, broker, state), reply, _session(broker.id, broker.epoch, settings, now))
+
+
+def expire_session(image: MetadataImage, event: SessionExpired) -> Outcome[Message, None]:
+    """Fence a broker that fell silent."""
+    broker = image.cluster.brokers.get(event.broker_id)
+    if broker is None or broker.epoch != event.broker_epoch:
+        return Outcome((), None)
+    state = BROKER_CONTROL.following(control_of(broker), BrokerTrigger.FELL_SILENT)
+    return Outcome(_become(image, broker, state), None)
+
+
+def _become(image: MetadataImage, broker: BrokerRegistration, state: BrokerControl) -> tuple[Message, ...]:
+    before = control_of(broker)
+    change = BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch)
+    if state is before:
+        return ()
+    if state is BrokerControl.UNFENCED:
+        change.fenced = _UNFENCE
+        return (change, *after_returning(image, _usable(image, plus=broker.id)))
+    if state is BrokerControl.CONTROLLED_SHUTDOWN:
+        change.in_controlled_shutdown = _SHUT_DOWN
+    elif before is BrokerControl.FENCED:
+        return ()
+    else:
+        change.fenced = _FENCE
+    return (change, *after_leaving(image, broker.id, _usable(image, but=broker.id)))
+
+
+def _usable(image: MetadataImage, *, plus: int | None = None, but: int | None = None) -> Callable[[int], bool]:
+    def usable(broker_id: int) -> bool:
+        broker = image.cluster.brokers.get(broker_id)
+        if broker_id == plus:
+            return True
+        return broker is not None and broker_id != but and is_usable(broker)
+
+    return usable
+
+
+def _session(broker_id: int, epoch: int, settings: ClusterSettings, now: int) -> tuple[Timer, ...]:
+    expiry = Timer(session_key(broker_id), now + settings.session_timeout_ms, SessionExpired(broker_id, epoch))
+    return (expiry, Timer(grace_key(broker_id), None))
+
+
+def _no_session(broker_id: int) -> tuple[Timer, ...]:
+    return (Timer(session_key(broker_id), None), Timer(grace_key(broker_id), None))
+
+
+def _registration(event: RegisterBroker, epoch: int) -> RegisterBrokerRecord:
+    return RegisterBrokerRecord(
+        broker_id=event.broker_id,
+        incarnation_id=event.incarnation_id,
+        broker_epoch=epoch,
+        end_points=[
+            BrokerEndpoint(name=name, host=host, port=port, security_protocol=event.security_protocols.get(name, 0))
+            for name, (host, port) in event.listeners.items()
+        ],
+        features=[
+            BrokerFeature(name=name, min_supported_version=low, max_supported_version=high)
+            for name, (low, high) in event.features.items()
+        ],
+        rack=event.rack,
+        fenced=event.fenced,
+        log_dirs=list(event.log_dirs),
+    )

@@ -1,0 +1,93 @@
+"""ClusterMachine: every decision about the cluster's metadata.
+
+Owns the state that decisions read, and which of the package's modules decides about which event. Changes only by
+records, through the same delta that every broker applies. Reads no clock, rolls no dice and does no I/O.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pybroker.controller.cluster import brokers, configs, features, producer_ids, topics
+from pybroker.controller.cluster.events import (
+    AllocateProducerIds,
+    AlterConfigs,
+    CreateTopics,
+    DeleteTopics,
+    Heartbeat,
+    RegisterBroker,
+    SessionExpired,
+    UnregisterBroker,
+    UpdateFeatures,
+)
+from pybroker.metadata.delta import MetadataDelta
+from pybroker.metadata.image import EMPTY_IMAGE
+
+if TYPE_CHECKING:
+    from pybroker.controller.cluster.settings import ClusterSettings
+    from pybroker.machine.machine import Outcome
+    from pybroker.metadata.image import MetadataImage
+    from pybroker.protocol.schema import Message
+
+Event = (
+    AllocateProducerIds
+    | AlterConfigs
+    | CreateTopics
+    | DeleteTopics
+    | Heartbeat
+    | RegisterBroker
+    | SessionExpired
+    | UnregisterBroker
+    | UpdateFeatures
+)
+
+
+class ClusterMachine:
+    """A `Machine` whose state is a metadata image."""
+
+    def __init__(self, settings: ClusterSettings, image: MetadataImage = EMPTY_IMAGE) -> None:
+        self._settings = settings
+        self._image = image
+        # Invariant: None exactly when `_image` shows every record that was applied.
+        self._delta: MetadataDelta | None = None
+
+    @property
+    def image(self) -> MetadataImage:
+        """The state. Offsets are the log's affair: `offset` and `epoch` stay those of the image it began with."""
+        if self._delta is not None:
+            self._image = self._delta.build()
+            self._delta = None
+        return self._image
+
+    def draft(self) -> ClusterMachine:
+        """Return a machine of the same state; images are immutable, so nothing is copied."""
+        return ClusterMachine(self._settings, self.image)
+
+    def apply(self, record: Message) -> None:
+        """Change the state as a record says; raises `RecordError`."""
+        if self._delta is None:
+            self._delta = MetadataDelta(self._image)
+        self._delta.apply(record)
+
+    def handle(self, event: Event, now: int) -> Outcome[Message, Any]:
+        """Decide about an event at `now` in milliseconds; the event's docstring tells what the reply is."""
+        image, settings = self.image, self._settings
+        match event:
+            case CreateTopics():
+                return topics.create_topics(image, event, settings)
+            case DeleteTopics():
+                return topics.delete_topics(image, event)
+            case RegisterBroker():
+                return brokers.register_broker(image, event, settings, now)
+            case Heartbeat():
+                return brokers.heartbeat(image, event, settings, now)
+            case SessionExpired():
+                return brokers.expire_session(image, event)
+            case UnregisterBroker():
+                return brokers.unregister_broker(image, event)
+            case AlterConfigs():
+                return configs.alter_configs(image, event, settings)
+            case AllocateProducerIds():
+                return producer_ids.allocate_producer_ids(image, event)
+            case UpdateFeatures():
+                return features.update_features(image, event)

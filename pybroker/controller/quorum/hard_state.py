@@ -1,0 +1,72 @@
+"""The vote that survives a restart: Kafka's `quorum-state` file (KIP-595, data version 0).
+
+Owns the file's form and its atomic replacement. Must not know when a vote is given. A reader of the file sees the old
+state or the new one, whole; and once `write_hard_state` returns, the new one also after a loss of power.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, NamedTuple
+
+from pybroker.controller.errors import QuorumStateError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+FILE_NAME = "quorum-state"
+_DATA_VERSION = 0
+
+
+class HardState(NamedTuple):
+    """Raft's term and vote: Kafka's leader epoch and voted id."""
+
+    term: int
+    vote: int | None
+
+
+def read_hard_state(directory: Path) -> HardState | None:
+    """Return what the file holds, None where there is no file; raises `OSError` and `QuorumStateError`."""
+    path = directory / FILE_NAME
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    try:
+        fields = json.loads(text)
+        version, term, vote = fields["data_version"], fields["leaderEpoch"], fields["votedId"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise QuorumStateError(f"{path}: not a quorum state: {error!r}") from None
+    if version not in (0, 1) or type(term) is not int or type(vote) is not int or term < 0:
+        raise QuorumStateError(f"{path}: data version, leaderEpoch or votedId is none that is known: {text.strip()}")
+    return HardState(term, vote if vote >= 0 else None)
+
+
+def write_hard_state(directory: Path, state: HardState, leader: int | None, voters: Sequence[int]) -> None:
+    """Replace the file and wait until it is on the device; raises `OSError`."""
+    fields = {
+        "clusterId": "",
+        "leaderId": -1 if leader is None else leader,
+        "leaderEpoch": state.term,
+        "votedId": -1 if state.vote is None else state.vote,
+        "appliedOffset": 0,
+        "currentVoters": [{"voterId": voter} for voter in voters],
+        "data_version": _DATA_VERSION,
+    }
+    temporary = directory / f"{FILE_NAME}.tmp"
+    with temporary.open("w", encoding="utf-8") as file:
+        file.write(json.dumps(fields, separators=(",", ":")))
+        file.flush()
+        os.fdatasync(file.fileno())
+    temporary.replace(directory / FILE_NAME)
+    _sync_directory(directory)
+
+
+def _sync_directory(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

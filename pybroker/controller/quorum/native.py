@@ -1,0 +1,21 @@
+"""The gateway of this package to the extension: the Raft voter, the log, the metadata batches."""
+
+from __future__ import annotations
+
+from pybroker._native import (
+    Log,
+    Quorum,
+    QuorumReady,
+    build_leader_change_batch,
+    build_record_batch,
+    parse_metadata_batches,
+)
+
+__all__ = [
+    "Log",
+    "Quorum",
+    "QuorumReady",
+    "build_leader_change_batch",
+    "build_record_batch",
+    "parse_metadata_batches",
+]
