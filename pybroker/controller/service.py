@@ -1,8 +1,8 @@
 """The controller as the rest of the broker sees it: asyncio in, committed and published metadata out.
 
 Owns the meeting of machine, quorum and image: an event goes to the runner, the records that the machine decides on go
-to the voter, and what is committed goes to the loader. Every method returns after its records are committed and the image
-that holds them is published. Must not know requests: handlers translate.
+to the voter, and what is committed goes to the loader. Every method returns after its records are committed and the
+image that holds them is published. Must not know requests: handlers translate.
 
 A write that fails ends the controller: what of it reached the disk is known only after a restart. Callers get
 `NotControllerError` from then on, and `on_failure` is told why.
@@ -90,8 +90,10 @@ class Controller:
         num_partitions: int,
         replication_factor: int,
         validate_topic_configs: Callable[[Mapping[str, str]], str | None],
+        session_timeout_ms: int,
         publishers: Iterable[Publisher] = (),
-        session_timeout_ms: int = 9000,
+        segment_bytes: int = SEGMENT_BYTES,
+        segment_ms: int = SEGMENT_MS,
         on_failure: Callable[[Exception], None] | None = None,
     ) -> Controller:
         """Open `directory`/__cluster_metadata-0, replay it, and lead the quorum of one.
@@ -104,7 +106,9 @@ class Controller:
         controller = cls(settings, publishers)
         controller._on_failure = on_failure
         try:
-            await asyncio.get_running_loop().run_in_executor(controller._disk, controller._open, directory, node_id)
+            await asyncio.get_running_loop().run_in_executor(
+                controller._disk, controller._open, directory, node_id, segment_bytes, segment_ms
+            )
         except BaseException:
             controller._disk.shutdown()
             raise
@@ -218,21 +222,22 @@ class Controller:
         except ClosedError:
             raise NotControllerError("the controller is stopping") from None
 
-    def _open(self, directory: Path, node_id: int) -> None:
+    def _open(self, directory: Path, node_id: int, segment_bytes: int, segment_ms: int) -> None:
         """Open, replay and campaign, on the disk's thread: nobody else knows this controller yet."""
         self._voter = Voter.open(
             directory,
             node_id=node_id,
             voters=[node_id],
-            segment_bytes=SEGMENT_BYTES,
-            segment_ms=SEGMENT_MS,
+            segment_bytes=segment_bytes,
+            segment_ms=segment_ms,
             now_ms=_wall_clock_ms,
             replay=self._load,
         )
         try:
-            # The first leader ever finalizes the features; their levels are older than any other record.
+            # The first leader ever finalizes the features. A crash may have come between the beginning of its term and
+            # that, so it is the levels that are asked for, and not whether the log is empty.
             first: list[Message] = []
-            if self._voter.next_offset == 0:
+            if not self._loader.peek().features.levels:
                 first = [FeatureLevelRecord(name=name, feature_level=level) for name, level in INITIAL_LEVELS.items()]
             for batch in self._voter.campaign([_encode(record) for record in first]):
                 self._load(batch)

@@ -44,6 +44,10 @@ class Loader:
             self._pending.apply(record)
         self._pending.reach(offset, epoch)
 
+    def peek(self) -> MetadataImage:
+        """Return the image that `publish` would make visible."""
+        return self._image if self._pending is None else self._pending.build()
+
     def publish(self) -> MetadataImage:
         """Make the loaded records visible, tell the publishers if there are any, and return the newest image."""
         delta = self._pending
