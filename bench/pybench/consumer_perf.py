@@ -1,0 +1,227 @@
+"""kafka-consumer-perf-test on the native fetcher: Kafka's options and output, and `--json`.
+
+Partitions are assigned, not shared in a group: `--group` is accepted and changes nothing, and `rebalance.time.ms` is
+the time until the partitions were known and assigned. The engine reads every record; Python sees counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import time
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from pybench import formats
+from pybench.options import (
+    ToolError,
+    add_json_option,
+    read_command_properties,
+    read_config_file,
+    tell_unknown,
+    write_json,
+)
+from pybench.progress import ProgressBar
+from pybroker.client import EARLIEST, LATEST, Admin, Fetcher, TopicPartition
+from pybroker.client.settings import FetcherSettings
+
+_TICK_S = 0.1
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Kafka's options, both generations."""
+    add = parser.add_argument
+    add("--bootstrap-server", required=True, metavar="SERVER", help="REQUIRED: The server(s) to connect to.")
+    add("--topic", metavar="TOPIC", help="The topic to consume from.")
+    add("--include", metavar="REGEX", help="Regular expression of the topics to consume from.")
+    add("--num-records", type=int, metavar="COUNT", help="REQUIRED: The number of records to consume.")
+    add("--messages", type=int, metavar="COUNT", help="(DEPRECATED) Use --num-records instead.")
+    add("--group", metavar="GID", help="Accepted; partitions are assigned without a group.")
+    add(
+        "--fetch-size",
+        type=int,
+        default=1_048_576,
+        metavar="SIZE",
+        help="Most data of a partition per request (1048576).",
+    )
+    add("--from-latest", action="store_true", help="Start with the latest record rather than the earliest.")
+    add(
+        "--socket-buffer-size",
+        type=int,
+        default=2_097_152,
+        metavar="SIZE",
+        help="The size of the tcp RECV size (2097152).",
+    )
+    add("--consumer.config", dest="consumer_config", metavar="FILE", help="(DEPRECATED) Use --command-config instead.")
+    add("--command-config", metavar="FILE", help="Config properties file.")
+    pairs: dict[str, Any] = {"nargs": "+", "action": "append", "metavar": "PROP=VALUE"}
+    add("--command-property", **pairs, help="Consumer properties; they take precedence over --command-config.")
+    add("--print-metrics", action="store_true", help="Print out the metrics.")
+    add("--show-detailed-stats", action="store_true", help="Report each interval as given by --reporting-interval.")
+    add(
+        "--timeout", type=int, default=10_000, metavar="MS", help="Most time between returned records (default: 10000)."
+    )
+    add("--reporting-interval", type=int, default=5000, metavar="MS", help="Interval of progress info (default: 5000).")
+    add("--date-format", default="yyyy-MM-dd HH:mm:ss:SSS", metavar="FORMAT", help="As java.text.SimpleDateFormat.")
+    add("--hide-header", action="store_true", help="Skips printing the header for the stats.")
+    add_json_option(parser)
+
+
+@dataclass
+class Progress:
+    """What was read so far, and what the last detailed row told."""
+
+    start: datetime
+    begun: float
+    rebalance_s: float = 0.0
+    records: int = 0
+    size: int = 0
+    told_at: float = 0.0
+    told_records: int = 0
+    told_size: int = 0
+    rows: int = 0
+
+    def row(self, options: argparse.Namespace) -> str:
+        """The next detailed row."""
+        now = time.monotonic()
+        elapsed_ms = max(1, round((now - self.told_at) * 1000))
+        # The time to the first record counts once, in the first row, as in Kafka's tool.
+        rebalance_ms = round(self.rebalance_s * 1000) if self.rows == 0 else 0
+        line = formats.consumer_interval(
+            formats.java_date(options.date_format, datetime.now()),
+            self.size,
+            self.records,
+            self.size - self.told_size,
+            self.records - self.told_records,
+            elapsed_ms,
+            rebalance_ms,
+        )
+        self.told_at, self.told_records, self.told_size, self.rows = now, self.records, self.size, self.rows + 1
+        return line
+
+
+def main(options: argparse.Namespace) -> int:
+    """Run; 0 also when fewer records came than were asked for, as Kafka's tool does."""
+    wanted, word = read_wanted(options)
+    properties = read_properties(options)
+    tell_unknown(FetcherSettings, properties)
+    if not options.hide_header:
+        print(formats.CONSUMER_DETAILED_HEADER if options.show_detailed_stats else formats.CONSUMER_HEADER)
+    begun = time.monotonic()
+    progress = Progress(datetime.now(), begun, told_at=begun)
+    with ProgressBar("records read", wanted) as bar, Fetcher(options.bootstrap_server, properties) as fetcher:
+        partitions = find_partitions(options, properties)
+        start_at = LATEST if options.from_latest else EARLIEST
+        fetcher.assign(dict.fromkeys(partitions, start_at))
+        progress.rebalance_s = time.monotonic() - begun
+        in_time = read(fetcher, progress, options, wanted, bar)
+        end, ended = datetime.now(), time.monotonic()
+    if not in_time:
+        print(formats.consumer_timeout(options.timeout, word))
+    elapsed_ms, rebalance_ms = round((ended - begun) * 1000), round(progress.rebalance_s * 1000)
+    if not options.show_detailed_stats:
+        begin_text = formats.java_date(options.date_format, progress.start)
+        end_text = formats.java_date(options.date_format, end)
+        size, records = progress.size, progress.records
+        print(formats.consumer_total(begin_text, end_text, size, records, elapsed_ms, rebalance_ms))
+    if options.print_metrics:
+        print_metrics(progress, ended - begun, properties)
+    write_json(options.json, figures(options, properties, progress, ended - begun, in_time))
+    return 0
+
+
+def read_wanted(options: argparse.Namespace) -> tuple[int, str]:
+    """How many records to read, and the word for them that the option uses. Raises ToolError."""
+    if (options.num_records is None) == (options.messages is None):
+        raise ToolError("Exactly one of --num-records and --messages (deprecated) must be given.")
+    if (options.topic is None) == (options.include is None):
+        raise ToolError("Exactly one of the following arguments is required: [topic], [include]")
+    if options.reporting_interval <= 0:
+        raise ToolError("Reporting interval must be greater than 0.")
+    if options.messages is not None:
+        print("Warning: --messages is deprecated. Use --num-records instead.")
+        return options.messages, "messages"
+    return options.num_records, "records"
+
+
+def read_properties(options: argparse.Namespace) -> dict[str, str]:
+    """The fetcher's properties: the options' before those of the command line, these before the file's."""
+    return {
+        "client.id": "perf-consumer-client",
+        **read_config_file(options.consumer_config),
+        **read_config_file(options.command_config),
+        "check.crcs": "false",
+        **read_command_properties(options.command_property),
+        "receive.buffer.bytes": str(options.socket_buffer_size),
+        "max.partition.fetch.bytes": str(options.fetch_size),
+        "auto.offset.reset": "latest" if options.from_latest else "earliest",
+    }
+
+
+def find_partitions(options: argparse.Namespace, properties: dict[str, str]) -> list[TopicPartition]:
+    """Every partition of the topic, or of the topics that match. Raises ToolError or BrokerError."""
+    with Admin(options.bootstrap_server, {"client.id": properties["client.id"]}) as admin:
+        names = [options.topic]
+        if options.include is not None:
+            names = [name for name in admin.list_topics() if re.fullmatch(options.include, name)]
+            if not names:
+                raise ToolError(f"no topic of {options.bootstrap_server} matches --include {options.include}")
+        return [TopicPartition(topic.name, p.index) for topic in admin.describe_topics(names) for p in topic.partitions]
+
+
+def read(fetcher: Fetcher, progress: Progress, options: argparse.Namespace, wanted: int, bar: ProgressBar) -> bool:
+    """Read until enough came (true), or nothing came for too long (false)."""
+    count, last_record, last_tick = fetcher.native.count, time.monotonic(), time.monotonic()
+    interval_s = options.reporting_interval / 1000
+    while progress.records < wanted:
+        counted = count(_TICK_S)
+        now = time.monotonic()
+        if counted is not None:
+            progress.records += counted[0]
+            progress.size += counted[1]
+            last_record = now
+        elif now - last_record > options.timeout / 1000:
+            return False
+        if now - last_tick > _TICK_S:
+            bar.update(progress.records)
+            last_tick = now
+        if options.show_detailed_stats and now - progress.told_at >= interval_s:
+            print(progress.row(options), flush=True)
+    bar.update(progress.records)
+    return True
+
+
+def figures(
+    options: argparse.Namespace, properties: dict[str, str], progress: Progress, elapsed_s: float, in_time: bool
+) -> dict[str, Any]:
+    """What `--json` writes."""
+    fetch_s = elapsed_s - progress.rebalance_s
+    return {
+        "tool": "consumer-perf",
+        "topic": options.topic or options.include,
+        "settings": properties,
+        "records": progress.records,
+        "bytes": progress.size,
+        "seconds": elapsed_s,
+        "fetch_seconds": fetch_s,
+        "records_per_second": progress.records / elapsed_s,
+        "fetch_records_per_second": formats.ratio(progress.records, fetch_s),
+        "mb_per_second": progress.size / elapsed_s / formats.MB,
+        "timed_out": not in_time,
+    }
+
+
+def print_metrics(progress: Progress, elapsed_s: float, properties: dict[str, str]) -> None:
+    """What this client knows of Kafka's consumer metrics, in Kafka's layout."""
+    group, tags = "consumer-fetch-manager-metrics", f"{{client-id={properties['client.id']}}}"
+    rows = [
+        (f"{group}:bytes-consumed-rate:{tags}", progress.size / elapsed_s),
+        (f"{group}:bytes-consumed-total:{tags}", float(progress.size)),
+        (f"{group}:records-consumed-rate:{tags}", progress.records / elapsed_s),
+        (f"{group}:records-consumed-total:{tags}", float(progress.records)),
+    ]
+    width = max(len(name) for name, _ in rows)
+    print(f"\n{'Metric Name':<{width}}   Value")
+    for name, value in rows:
+        print(f"{name:<{width}} : {value:.3f}")

@@ -1,0 +1,45 @@
+"""The `pybench` command: picks a tool, and turns what went wrong into one line and an exit status."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+
+from pybench.options import ToolError
+from pybench.peers.errors import PeerError
+from pybroker.client.errors import ClientError
+
+TOOLS = {
+    "producer-perf": ("pybench.producer_perf", "Measure producing, as kafka-producer-perf-test does"),
+    "consumer-perf": ("pybench.consumer_perf", "Measure consuming, as kafka-consumer-perf-test does"),
+    "e2e-latency": ("pybench.e2e_latency", "Measure the way of one record and back, as kafka-e2e-latency does"),
+    "compare": ("pybench.compare", "Run the scenarios for pybroker and Apache Kafka in turns, and write the report"),
+    "report": ("pybench.report", "Write bench/REPORT.md again from bench/results"),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one tool; the exit status."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    parser = argparse.ArgumentParser(
+        prog="pybench", description="Kafka's performance tools, and comparisons of brokers."
+    )
+    tools = parser.add_subparsers(dest="tool", required=True, metavar="TOOL")
+    for name, (module, summary) in TOOLS.items():
+        tool = tools.add_parser(name, help=summary, description=summary, allow_abbrev=False)
+        if name in words[:1]:
+            importlib.import_module(module).add_options(tool)
+    options = parser.parse_args(words)
+    try:
+        return int(importlib.import_module(TOOLS[options.tool][0]).main(options))
+    except (ToolError, ClientError, PeerError) as error:
+        print(f"pybench {options.tool}: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

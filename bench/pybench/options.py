@@ -1,0 +1,71 @@
+"""What the tools' command lines share: Kafka's two generations of option names, and properties.
+
+Kafka 4.2 unified the names (KIP-1147): `--bootstrap-server`, `--command-config FILE`, `--command-property k=v`. The old
+spellings are accepted as well, and a file's settings give way to those of the command line, as in Kafka's tools.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from pybroker.client.settings import ConnectionSettings, read_properties
+
+
+class ToolError(Exception):
+    """A command line or a cluster that a tool cannot work with; the text is for the person who typed it."""
+
+
+def add_json_option(parser: argparse.ArgumentParser) -> None:
+    """`--json FILE`, which Kafka's tools do not have."""
+    parser.add_argument(
+        "--json",
+        type=Path,
+        metavar="FILE",
+        help="Also write the figures, the settings and the versions to this file as JSON ('-': standard output).",
+    )
+
+
+def read_command_properties(pairs: Sequence[Sequence[str]] | None) -> dict[str, str]:
+    """`k=v` words of options that may be given several times and may take several words each. Raises ToolError."""
+    properties = {}
+    for pair in (word for words in pairs or () for word in words):
+        key, separator, value = pair.partition("=")
+        if not separator or not key:
+            raise ToolError(f"Invalid property: {pair} (it must read key=value)")
+        properties[key] = value
+    return properties
+
+
+def read_config_file(path: str | None) -> dict[str, str]:
+    """A Java properties file; nothing without a path. Raises ToolError."""
+    if path is None:
+        return {}
+    try:
+        return read_properties(Path(path).read_text())
+    except OSError as error:
+        raise ToolError(f"{path}: {error.strerror}") from None
+
+
+def tell_unknown(settings: type[ConnectionSettings], properties: dict[str, Any]) -> None:
+    """Say on standard error which keys have no effect."""
+    for key in settings.unknown_keys(properties):
+        print(f"{key} has no effect on this client", file=sys.stderr)
+
+
+def write_json(path: Path | None, document: dict[str, Any]) -> None:
+    """Write a tool's figures, with the versions that they were taken with."""
+    if path is None:
+        return
+    document = {**document, "versions": {"pybroker": version("pybroker"), "python": platform.python_version()}}
+    text = json.dumps(document, indent=1) + "\n"
+    if str(path) == "-":
+        sys.stdout.write(text)
+    else:
+        path.write_text(text)

@@ -1,0 +1,55 @@
+"""A progress bar on standard error, where that is a terminal; nothing anywhere else.
+
+The tools' standard output stays what Kafka's tools print.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+
+class ProgressBar:
+    """`with ProgressBar("records sent", total) as bar: bar.update(done)`."""
+
+    def __init__(self, what: str, total: int) -> None:
+        self._total = total
+        self._progress: Progress | None = None
+        if sys.stderr.isatty():
+            columns = (
+                TextColumn("{task.description}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TextColumn("{task.fields[rate]}"),
+            )
+            console = Console(stderr=True)
+            self._progress = Progress(
+                *columns,
+                TimeElapsedColumn(),
+                TimeRemainingColumn(),
+                console=console,
+                redirect_stdout=sys.stdout.isatty(),
+            )
+            self._task = self._progress.add_task(what, total=total, rate="")
+
+    def __enter__(self) -> Self:
+        if self._progress is not None:
+            self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+
+    def update(self, done: int) -> None:
+        """So many are done in all."""
+        if self._progress is not None:
+            speed = self._progress.tasks[0].speed
+            rate = f"{speed / 1e6:.2f} M/s" if speed and speed >= 1e6 else f"{speed or 0:,.0f}/s"
+            self._progress.update(self._task, completed=min(done, self._total), rate=rate)
