@@ -39,17 +39,14 @@ _GROUP, _TRANSACTION, _SHARE = 0, 1, 2
 
 def _failed(request: FindCoordinatorRequest, error: WireError) -> FindCoordinatorResponse:
     message = error.message or error.code.message
-    return FindCoordinatorResponse(
-        error_code=error.code,
-        error_message=message,
-        node_id=-1,
-        host="",
-        port=-1,
-        coordinators=[
-            Coordinator(key=key, node_id=-1, host="", port=-1, error_code=error.code, error_message=message)
-            for key in request.coordinator_keys
-        ],
-    )
+    if request.coordinator_keys:  # version 4 and later: no error but that of each key
+        return FindCoordinatorResponse(
+            coordinators=[
+                Coordinator(key=key, node_id=-1, host="", port=-1, error_code=error.code, error_message=message)
+                for key in request.coordinator_keys
+            ]
+        )
+    return FindCoordinatorResponse(error_code=error.code, error_message=message, node_id=-1, host="", port=-1)
 
 
 @handles(FindCoordinatorRequest, failed=_failed)
@@ -57,4 +54,6 @@ def find_coordinator(request: FindCoordinatorRequest, context: RequestContext) -
     """Answer that no coordinator is available."""
     if request.key_type not in (_GROUP, _TRANSACTION, _SHARE) or (request.key_type == _SHARE and context.version < 6):
         raise ApiError(ErrorCode.INVALID_REQUEST, f"Unknown coordinator type {request.key_type}")
+    if context.version >= 4 and not request.coordinator_keys:
+        return FindCoordinatorResponse()
     return _failed(request, WireError(ErrorCode.COORDINATOR_NOT_AVAILABLE, None))

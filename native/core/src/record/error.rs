@@ -70,7 +70,7 @@ pub enum InvalidBatch {
     /// UNSUPPORTED_COMPRESSION_TYPE.
     #[error("compression codec {0}; known are 0 (none) to 4 (zstd)")]
     UnsupportedCompression(i8),
-    /// UNSUPPORTED_FOR_MESSAGE_FORMAT.
+    /// INVALID_RECORD: another message format than the one that Produce carries from version 3 on.
     #[error("message format {0}; only 2 is taken")]
     UnsupportedFormat(i8),
     /// INVALID_TIMESTAMP: a record's time is too far from the broker's.
@@ -84,6 +84,12 @@ pub enum InvalidBatch {
         earliest: i64,
         /// Latest allowed, ms.
         latest: i64,
+    },
+    /// INVALID_RECORD: records without keys for a compacted topic.
+    #[error("records without a key; a compacted topic needs one for each")]
+    KeysMissing {
+        /// The records' places in the batch.
+        indexes: Vec<i32>,
     },
     /// INVALID_RECORD: a record, or the batch around it, is not what a producer may send.
     #[error("{reason}")]
@@ -101,6 +107,10 @@ impl InvalidBatch {
         match self {
             Self::InvalidTimestamp { index, .. } | Self::InvalidRecord { index: Some(index), .. } => {
                 vec![(*index, Some(self.to_string()))]
+            }
+            Self::KeysMissing { indexes } => {
+                let reason = |index: &i32| format!("record {index} has no key; a compacted topic needs one");
+                indexes.iter().map(|index| (*index, Some(reason(index)))).collect()
             }
             _ => Vec::new(),
         }

@@ -97,6 +97,7 @@ fn check_records(header: &BatchHeader, section: &[u8], rules: &ValidateRules) ->
         TimestampType::LogAppendTime => (i64::MIN, i64::MAX),
     };
     let mut records = Records::new(section, header.record_count);
+    let mut keyless = Vec::new();
     for (index, record) in (0_i32..).zip(records.by_ref()) {
         let record = record.map_err(|error| match error {
             RecordError::Record { index, reason } => {
@@ -109,7 +110,7 @@ fn check_records(header: &BatchHeader, section: &[u8], rules: &ValidateRules) ->
             return at_fault(format!("record {index} has offset delta {}", record.offset_delta));
         }
         if rules.require_keys && record.key.is_none() {
-            return at_fault(format!("record {index} has no key; a compacted topic needs one"));
+            keyless.push(index);
         }
         let timestamp = header.base_timestamp.saturating_add(record.timestamp_delta);
         if (timestamp < bounds.0 || timestamp > bounds.1) && timestamp != -1 {
@@ -124,7 +125,8 @@ fn check_records(header: &BatchHeader, section: &[u8], rules: &ValidateRules) ->
         }
     }
     match records.left() {
-        0 => Ok(()),
+        0 if keyless.is_empty() => Ok(()),
+        0 => Err(InvalidBatch::KeysMissing { indexes: keyless }),
         left => refuse(format!("{left} bytes after the last of {} records", header.record_count)),
     }
 }

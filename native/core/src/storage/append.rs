@@ -303,11 +303,13 @@ fn validate(batches: &mut [u8], config: &LogConfig, now_ms: i64) -> Result<Vec<P
     })
 }
 
-/// The size of the first batch; a frame that says less or more than there can be is corrupt.
+/// The size of the first batch. One that says less than a header is corrupt; one that says more than was sent is no
+/// batch at all, and the request one without records (Kafka's `ProduceRequest.validateRecords`).
 fn size_of_batch(bytes: &[u8]) -> Result<usize, AppendError> {
     let size = BatchHeader::parse(bytes).map_err(malformed)?.size();
     if size > bytes.len() {
-        return Err(corrupt(format!("a batch of {size} bytes in {} bytes", bytes.len())));
+        let reason = format!("a batch of {size} bytes in {} bytes", bytes.len());
+        return Err(AppendError::Invalid(InvalidBatch::InvalidRecord { index: None, reason }));
     }
     Ok(size)
 }

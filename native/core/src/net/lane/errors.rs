@@ -21,7 +21,6 @@ pub mod code {
     pub const NOT_ENOUGH_REPLICAS: i16 = 19;
     pub const INVALID_REQUIRED_ACKS: i16 = 21;
     pub const INVALID_TIMESTAMP: i16 = 32;
-    pub const UNSUPPORTED_FOR_MESSAGE_FORMAT: i16 = 43;
     pub const OUT_OF_ORDER_SEQUENCE_NUMBER: i16 = 45;
     pub const INVALID_PRODUCER_EPOCH: i16 = 47;
     pub const INVALID_TXN_STATE: i16 = 48;
@@ -103,8 +102,10 @@ fn invalid_batch(invalid: &InvalidBatch) -> i16 {
         InvalidBatch::Corrupt(_) => code::CORRUPT_MESSAGE,
         InvalidBatch::TooLarge { .. } => code::MESSAGE_TOO_LARGE,
         InvalidBatch::UnsupportedCompression(_) => code::UNSUPPORTED_COMPRESSION_TYPE,
-        InvalidBatch::UnsupportedFormat(_) => code::UNSUPPORTED_FOR_MESSAGE_FORMAT,
         InvalidBatch::InvalidTimestamp { .. } => code::INVALID_TIMESTAMP,
-        InvalidBatch::InvalidRecord { .. } => code::INVALID_RECORD,
+        // From version 3 on a Produce carries format 2 only; Kafka calls anything else an invalid record.
+        InvalidBatch::UnsupportedFormat(_)
+        | InvalidBatch::KeysMissing { .. }
+        | InvalidBatch::InvalidRecord { .. } => code::INVALID_RECORD,
     }
 }
