@@ -1,0 +1,64 @@
+"""Clean elections: only replicas in sync lead, and the last of them is never forgotten."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pybroker.controller.cluster.elections import after_leaving, after_returning, elect, leads_anything
+from pybroker.metadata.image import NO_LEADER, MetadataImage, PartitionImage, TopicImage, TopicsImage
+
+BROKERS = st.sets(st.integers(0, 4))
+
+
+@st.composite
+def partitions(draw: st.DrawFn) -> PartitionImage:
+    replicas = draw(st.permutations(range(5)))[: draw(st.integers(1, 5))]
+    isr = draw(st.lists(st.sampled_from(replicas), min_size=1, unique=True))
+    leader = draw(st.sampled_from([NO_LEADER, *isr]))
+    return PartitionImage(leader=leader, leader_epoch=0, partition_epoch=0, replicas=tuple(replicas), isr=tuple(isr))
+
+
+def image_of(partition: PartitionImage) -> MetadataImage:
+    topic = TopicImage(name="t", topic_id=b"t" * 16, partitions={0: partition})
+    return MetadataImage(topics=TopicsImage(by_name={"t": topic}, by_id={topic.topic_id: topic}))
+
+
+@given(partition=partitions(), usable=BROKERS)
+def test_the_leader_is_in_sync_and_usable_or_nobody(partition: PartitionImage, usable: set[int]) -> None:
+    leader = elect(partition, usable.__contains__)
+    able = set(partition.isr) & usable
+    assert leader in able if able else leader == NO_LEADER
+    if partition.leader in able:
+        assert leader == partition.leader
+
+
+@given(partition=partitions(), usable=BROKERS, gone=st.integers(0, 4))
+def test_a_broker_that_left_leads_nothing_and_the_isr_is_never_empty(
+    partition: PartitionImage, usable: set[int], gone: int
+) -> None:
+    changes = list(after_leaving(image_of(partition), gone, (usable - {gone}).__contains__))
+    leader, isr = partition.leader, partition.isr
+    for change in changes:
+        leader = leader if change.leader == -2 else change.leader
+        isr = isr if change.isr is None else tuple(change.isr)
+    assert leader != gone
+    assert isr
+    assert set(isr) == (set(partition.isr) - {gone} or {gone})
+    if gone not in partition.isr:
+        assert changes == []
+
+
+@given(partition=partitions(), usable=BROKERS)
+def test_only_partitions_without_leader_get_one_when_a_broker_returns(
+    partition: PartitionImage, usable: set[int]
+) -> None:
+    changes = list(after_returning(image_of(partition), usable.__contains__))
+    electable = partition.leader == NO_LEADER and set(partition.isr) & usable
+    assert bool(changes) == bool(electable)
+
+
+def test_leading_is_leading_at_least_one_partition() -> None:
+    image = image_of(PartitionImage(leader=1, leader_epoch=0, partition_epoch=0, replicas=(1, 2), isr=(1, 2)))
+    assert leads_anything(image, 1)
+    assert not leads_anything(image, 2)

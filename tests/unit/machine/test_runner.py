@@ -1,0 +1,208 @@
+"""The runner: batches, parked replies, timers, and nothing to undo."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from pybroker.machine.machine import Outcome, Timer
+from pybroker.machine.runner import ClosedError, Runner
+
+
+class Tally:
+    """A machine: adds numbers, refuses what would exceed its limit, and can be asked for timers."""
+
+    def __init__(self, total: int = 0) -> None:
+        self.total = total
+
+    def draft(self) -> Tally:
+        return Tally(self.total)
+
+    def handle(self, event: Any, now: int) -> Outcome[int, Any]:
+        if event == "total":
+            return Outcome((), self.total)
+        if isinstance(event, Timer):
+            return Outcome((), "set", (event,))
+        if self.total + event > 100:
+            raise ValueError(f"{self.total} + {event} is too much")
+        return Outcome((event,), self.total + event)
+
+    def apply(self, record: int) -> None:
+        self.total += record
+
+
+class Disk:
+    """An append that can be held up and can fail."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[int]] = []
+        self.begun = asyncio.Event()
+        self.open = asyncio.Event()
+        self.open.set()
+        self.failure: Exception | None = None
+
+    async def append(self, records: Sequence[int]) -> None:
+        self.batches.append(list(records))
+        self.begun.set()
+        await self.open.wait()
+        if self.failure is not None:
+            raise self.failure
+
+
+class Clock:
+    """A clock that is set by hand, and the one alarm that the runner sets on it."""
+
+    def __init__(self) -> None:
+        self.now_ms = 1000
+        self.alarms: list[tuple[float, Callable[[], None]]] = []
+
+    def now(self) -> int:
+        return self.now_ms
+
+    def call_later(self, delay: float, ring: Callable[[], None]) -> Any:
+        alarm = (self.now_ms / 1000 + delay, ring)
+        self.alarms.append(alarm)
+
+        class Handle:
+            def cancel(handle) -> None:  # noqa: N805 - `self` is the clock
+                self.alarms.remove(alarm)
+
+        return Handle()
+
+    def advance(self, ms: int) -> None:
+        self.now_ms += ms
+        for alarm in [alarm for alarm in self.alarms if alarm[0] * 1000 <= self.now_ms]:
+            alarm[1]()
+
+
+def make_runner(disk: Disk, clock: Clock | None = None, max_records: int = 1000) -> Runner[Any, int]:
+    clock = clock or Clock()
+    return Runner(Tally(), disk.append, now=clock.now, max_records=max_records, call_later=clock.call_later)
+
+
+async def test_what_one_turn_submits_is_one_append_and_each_event_sees_those_before_it() -> None:
+    disk = Disk()
+    runner = make_runner(disk)
+    assert await asyncio.gather(*[runner.submit(number) for number in (1, 2, 3)]) == [1, 3, 6]
+    assert disk.batches == [[1, 2, 3]]
+
+
+async def test_a_reply_waits_for_the_commit_and_so_does_the_state() -> None:
+    disk = Disk()
+    disk.open.clear()
+    runner = make_runner(disk)
+    reply = runner.submit(5)
+    await disk.begun.wait()
+    assert not reply.done()
+    assert runner.machine.total == 0  # type: ignore[attr-defined]
+    disk.open.set()
+    assert await reply == 5
+    assert runner.machine.total == 5  # type: ignore[attr-defined]
+
+
+async def test_what_comes_during_an_append_is_the_next_batch() -> None:
+    disk = Disk()
+    disk.open.clear()
+    runner = make_runner(disk)
+    first = runner.submit(1)
+    await disk.begun.wait()
+    others = [runner.submit(2), runner.submit(3)]
+    disk.open.set()
+    assert await asyncio.gather(first, *others) == [1, 3, 6]
+    assert disk.batches == [[1], [2, 3]]
+
+
+async def test_a_batch_is_closed_when_it_is_full() -> None:
+    disk = Disk()
+    runner = make_runner(disk, max_records=2)
+    await asyncio.gather(*[runner.submit(1) for _ in range(5)])
+    assert [len(batch) for batch in disk.batches] == [2, 2, 1]
+
+
+async def test_a_refused_event_fails_alone() -> None:
+    disk = Disk()
+    runner = make_runner(disk)
+    replies = [runner.submit(60), runner.submit(70), runner.submit(40)]
+    results = await asyncio.gather(*replies, return_exceptions=True)
+    assert results[0] == 60
+    assert str(results[1]) == "60 + 70 is too much"
+    assert results[2] == 100
+    assert disk.batches == [[60, 40]]
+
+
+async def test_a_failed_append_fails_its_batch_and_leaves_the_state_as_it_was() -> None:
+    disk = Disk()
+    runner = make_runner(disk)
+    await runner.submit(1)
+    disk.failure = OSError("no space")
+    results = await asyncio.gather(runner.submit(2), runner.submit("total"), return_exceptions=True)
+    assert [str(result) for result in results] == ["no space", "no space"]
+    assert runner.machine.total == 1  # type: ignore[attr-defined]
+    disk.failure = None
+    assert await runner.submit(3) == 4
+
+
+async def test_an_event_that_decides_nothing_appends_nothing() -> None:
+    disk = Disk()
+    runner = make_runner(disk)
+    assert await runner.submit("total") == 0
+    assert disk.batches == []
+
+
+async def test_an_event_whose_caller_has_gone_is_not_handled() -> None:
+    disk = Disk()
+    runner = make_runner(disk)
+    gone, stays = runner.submit(1), runner.submit(2)
+    gone.cancel()
+    assert await stays == 2
+    assert disk.batches == [[2]]
+
+
+async def test_timers_fire_in_the_order_of_their_deadlines() -> None:
+    disk, clock = Disk(), Clock()
+    runner = make_runner(disk, clock)
+    await runner.submit(Timer("late", 1500, 30))
+    await runner.submit(Timer("early", 1200, 20))
+    assert runner.has_timer("early")
+    clock.advance(499)
+    assert await runner.submit("total") == 20
+    assert not runner.has_timer("early")
+    clock.advance(1)
+    assert await runner.submit("total") == 50
+
+
+async def test_a_timer_is_replaced_and_cancelled_by_its_key() -> None:
+    disk, clock = Disk(), Clock()
+    runner = make_runner(disk, clock)
+    await runner.submit(Timer("one", 1100, 10))
+    await runner.submit(Timer("one", 1300, 11))
+    clock.advance(200)
+    assert await runner.submit("total") == 0
+    await runner.submit(Timer("one", None))
+    clock.advance(1000)
+    assert await runner.submit("total") == 0
+    assert clock.alarms == []
+
+
+async def test_a_timer_whose_event_fails_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    disk, clock = Disk(), Clock()
+    runner = make_runner(disk, clock)
+    await runner.submit(Timer("too much", 1100, 1000))
+    clock.advance(200)
+    await runner.submit("total")
+    assert "an event that a timer brought failed" in caplog.text
+
+
+async def test_closing_finishes_what_waits_and_takes_no_more() -> None:
+    disk, clock = Disk(), Clock()
+    runner = make_runner(disk, clock)
+    await runner.submit(Timer("one", 1100, 10))
+    reply = runner.submit(1)
+    await runner.close()
+    assert reply.result() == 1
+    assert clock.alarms == []
+    with pytest.raises(ClosedError):
+        await runner.submit(2)
