@@ -39,7 +39,7 @@ class ErrorCode(IntEnum):
     message: str
     """One sentence; used where a handler has nothing more precise to say."""
 
-    def __new__(cls, code: int, retriable: bool, message: str) -> ErrorCode:
+    def __new__(cls, code: int, retriable: bool = False, message: str = "") -> ErrorCode:
         """Make a member whose value is the code alone."""
         member = int.__new__(cls, code)
         member._value_ = code
