@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from pybroker.cli.main import main
+from pybroker.testing import Broker
+
+Topics = Callable[..., int]
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Broker]:
+    with Broker() as broker:
+        yield broker
+
+
+@pytest.fixture
+def topics(shared: Broker) -> Iterator[Topics]:
+    def run(*arguments: str) -> int:
+        return main(["topics", "--bootstrap-server", shared.bootstrap_servers, *arguments])
+
+    yield run
+    run("--delete", "--topic", ".*", "--if-exists")
+
+
+def test_topics_are_created_listed_and_deleted(topics: Topics, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("orders", "invoices"):
+        assert topics("--create", "--topic", name) == 0
+    assert topics("--list") == 0
+    assert topics("--delete", "--topic", "in.*") == 0
+    assert topics("--list") == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "Created topic orders.",
+        "Created topic invoices.",
+        "invoices",
+        "orders",
+        "orders",
+    ]
+
+
+def test_a_description_has_the_form_of_kafkas_tool(topics: Topics, capsys: pytest.CaptureFixture[str]) -> None:
+    topics("--create", "--topic", "orders", "--partitions", "2", "--config", "retention.ms=1000")
+    capsys.readouterr()
+    assert topics("--describe", "--topic", "orders") == 0
+    first, *others = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(
+        r"Topic: orders\tTopicId: [\w-]{22}\tPartitionCount: 2\tReplicationFactor: 1\tConfigs: retention\.ms=1000",
+        first,
+    )
+    assert others == [
+        f"\tTopic: orders\tPartition: {index}\tLeader: 1\tReplicas: 1\tIsr: 1\tElr: N/A\tLastKnownElr: N/A"
+        for index in range(2)
+    ]
+
+
+def test_a_description_can_be_asked_for_by_id(topics: Topics, capsys: pytest.CaptureFixture[str]) -> None:
+    topics("--create", "--topic", "orders")
+    topics("--describe", "--topic", "orders")
+    described = capsys.readouterr().out.splitlines()[1:]
+    topic_id = re.search(r"TopicId: (\S+)", described[0])
+    assert topic_id is not None
+    assert topics("--describe", "--topic-id", topic_id[1]) == 0
+    assert capsys.readouterr().out.splitlines() == described
+
+
+def test_only_what_is_asked_for_is_described(topics: Topics, capsys: pytest.CaptureFixture[str]) -> None:
+    topics("--create", "--topic", "plain")
+    topics("--create", "--topic", "special", "--config", "retention.ms=1")
+    capsys.readouterr()
+    topics("--describe", "--under-replicated-partitions")
+    topics("--describe", "--unavailable-partitions")
+    assert capsys.readouterr().out == ""
+    topics("--describe", "--topics-with-overrides")
+    assert [line.split("\t")[0] for line in capsys.readouterr().out.splitlines()] == ["Topic: special"]
+    topics("--describe", "--at-min-isr-partitions")
+    assert len(capsys.readouterr().out.splitlines()) == 2
+
+
+def test_a_topic_that_is_there_fails_unless_that_is_allowed(topics: Topics, capsys: pytest.CaptureFixture[str]) -> None:
+    topics("--create", "--topic", "orders")
+    assert topics("--create", "--topic", "orders") == 1
+    assert "Topic 'orders' already exists." in capsys.readouterr().err
+    assert topics("--create", "--topic", "orders", "--if-not-exists") == 0
+
+
+def test_a_topic_that_is_not_there_fails_unless_that_is_allowed(
+    topics: Topics, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for action in ("--describe", "--delete"):
+        assert topics(action, "--topic", "nothing") == 1
+        assert "Topic 'nothing' does not exist as expected" in capsys.readouterr().err
+        assert topics(action, "--topic", "nothing", "--if-exists") == 0
+
+
+def test_names_that_may_collide_are_warned_of(topics: Topics, capsys: pytest.CaptureFixture[str]) -> None:
+    topics("--create", "--topic", "a.b")
+    assert capsys.readouterr().out.startswith("WARNING: Due to limitations in metric names")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--partitions", "0"], "must be greater than 0"),
+        (["--replication-factor", "0"], "between 1 and 32767"),
+        (["--replication-factor", "2"], "INVALID_REPLICATION_FACTOR"),
+        (["--config", "retention"], "expected key=value"),
+        (["--config", "retention.ms=soon"], "retention.ms"),
+        (["--replica-assignment", "1:1"], "duplicate entries"),
+        (["--replica-assignment", "1,1:2"], "different replication factor"),
+        (["--replica-assignment", "x"], "expected broker ids"),
+    ],
+)
+def test_what_cannot_be_created_is_told_in_one_line(
+    topics: Topics, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    assert topics("--create", "--topic", "wrong", *arguments) == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert len(error.splitlines()) == 1
+
+
+def test_a_broker_that_is_not_there_is_told_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--list", "--command-property", "default.api.timeout.ms=300"]
+    assert main(["topics", "--bootstrap-server", "127.0.0.1:1", *arguments]) == 1
+    error = capsys.readouterr().err
+    assert "127.0.0.1:1" in error
+    assert len(error.splitlines()) == 1

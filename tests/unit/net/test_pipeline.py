@@ -1,0 +1,288 @@
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from pybroker.net import pipeline
+from pybroker.net.dispatch import Dispatch
+from pybroker.protocol.codec import decode, encode
+from pybroker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+
+
+@dataclass
+class Request:
+    connection: int
+    request: int
+    api_key: int = 18
+    api_version: int = 0
+    client_id: str | None = None
+    peer_host: str = "peer"
+    peer_port: int = 1
+    body: bytes = b""
+
+
+@dataclass
+class Undecided:
+    connection: int
+    request: int
+
+
+@dataclass
+class Closed:
+    connection: int
+
+
+@dataclass
+class Line:
+    level: str
+    text: str
+
+
+@dataclass
+class Failed:
+    directory: str
+    error: str
+
+
+class DataPlane:
+    """What the pipeline uses of the data plane: a queue of events below, a list of what was done above."""
+
+    def __init__(self) -> None:
+        self.event_fd = os.eventfd(0, os.EFD_NONBLOCK)
+        self._events: deque[Any] = deque()
+        self.done: list[tuple[Any, ...]] = []
+        self.drained: list[int] = []
+
+    def happen(self, *events: Any) -> None:
+        self._events.extend(events)
+        os.eventfd_write(self.event_fd, 1)
+
+    def drain(self, limit: int) -> list[Any]:
+        taken = [self._events.popleft() for _ in range(min(limit, len(self._events)))]
+        if not self._events:
+            with contextlib.suppress(BlockingIOError):
+                os.eventfd_read(self.event_fd)
+        self.drained.append(len(taken))
+        return taken
+
+    def respond(self, connection: int, request: int, payload: bytes) -> None:
+        self.done.append(("respond", connection, request, payload))
+
+    def take_up(self, connection: int, request: int) -> None:
+        self.done.append(("take up", connection, request))
+
+    def close_connection(self, connection: int) -> None:
+        self.done.append(("close", connection))
+
+    def answered(self) -> list[tuple[int, int]]:
+        return [(one[1], one[2]) for one in self.done if one[0] == "respond"]
+
+
+@dataclass
+class Api:
+    """ApiVersions, with an answer of the test's."""
+
+    answer: Callable[[Any], Any]
+    name: str = "ApiVersions"
+    min_version: int = 0
+    max_version: int = 2
+    request_type: type[Any] = ApiVersionsRequest
+    failures: list[Exception] = field(default_factory=list)
+    fallback: bytes | None = None
+
+    def handle(self, request: Any, context: Any) -> Any:
+        return self.answer(context)
+
+    def failed(self, request: Any, context: Any, error: Exception) -> Any:
+        self.failures.append(error)
+        return ApiVersionsResponse(error_code=-1)
+
+    def unsupported(self, context: Any) -> bytes | None:
+        return self.fallback
+
+
+@pytest.fixture(autouse=True)
+def _own_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, kind in (
+        ("ControlRequest", Request),
+        ("UndecidedRequest", Undecided),
+        ("ConnectionClosed", Closed),
+        ("LogLine", Line),
+        ("LogDirectoryFailed", Failed),
+    ):
+        monkeypatch.setattr(pipeline, name, kind)
+
+
+class Running:
+    """A pipeline over a data plane of the test's."""
+
+    def __init__(self, api: Api, *, max_in_work: int = 10) -> None:
+        self.data_plane = DataPlane()
+        self.decided: list[Any] = []
+        self.failed: list[Any] = []
+        self.pipeline = pipeline.Pipeline(
+            self.data_plane,  # type: ignore[arg-type]
+            Dispatch({18: api}),
+            new_context=lambda event: event,
+            decide=self._decide,
+            directory_failed=self.failed.append,
+            max_in_work=max_in_work,
+        )
+
+    async def _decide(self, event: Any) -> None:
+        self.decided.append(event)
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        async with asyncio.timeout(5):
+            while not condition():
+                turned = asyncio.get_running_loop().create_future()
+                asyncio.get_running_loop().call_soon(turned.set_result, None)
+                await turned
+
+
+def answer(_context: Any) -> ApiVersionsResponse:
+    return ApiVersionsResponse()
+
+
+EMPTY = encode(ApiVersionsResponse(), 0)
+
+
+async def test_a_request_is_answered_in_place() -> None:
+    running = Running(Api(answer))
+    running.pipeline.start()
+    running.data_plane.happen(Request(1, 1))
+    await running.until(lambda: bool(running.data_plane.done))
+    assert running.data_plane.done == [("respond", 1, 1, EMPTY)]
+
+
+async def test_later_requests_of_a_connection_wait_behind_one_in_work_and_others_do_not() -> None:
+    gate = asyncio.Event()
+
+    async def wait() -> ApiVersionsResponse:
+        await gate.wait()
+        return ApiVersionsResponse()
+
+    running = Running(Api(lambda context: wait() if context.request in (1, 3) else ApiVersionsResponse()))
+    running.pipeline.start()
+    running.data_plane.happen(Request(1, 1), Request(1, 2), Request(1, 3), Request(1, 4), Request(2, 2))
+    await running.until(lambda: bool(running.data_plane.answered()))
+    assert running.data_plane.answered() == [(2, 2)]
+    gate.set()
+    await running.pipeline.finish()
+    assert running.data_plane.answered() == [(2, 2), (1, 1), (1, 2), (1, 3), (1, 4)]
+
+
+async def test_no_more_is_taken_up_than_may_be_in_work() -> None:
+    gate = asyncio.Event()
+
+    async def wait() -> ApiVersionsResponse:
+        await gate.wait()
+        return ApiVersionsResponse()
+
+    running = Running(Api(lambda _: wait()), max_in_work=2)
+    running.pipeline.start()
+    running.data_plane.happen(*(Request(connection, 1) for connection in range(5)))
+    await running.until(lambda: bool(running.data_plane.drained))
+    assert sum(running.data_plane.drained) == 2
+    gate.set()
+    await running.until(lambda: len(running.data_plane.done) == 5)
+    assert sum(running.data_plane.drained) == 5
+
+
+@pytest.mark.parametrize("when", ["at once", "later"])
+async def test_a_handler_that_fails_is_answered_with_an_error(when: str) -> None:
+    async def fail_later() -> None:
+        raise ValueError("wrong")
+
+    def fail(_context: Any) -> Any:
+        if when == "later":
+            return fail_later()
+        raise ValueError("wrong")
+
+    api = Api(fail)
+    running = Running(api)
+    running.pipeline.start()
+    running.data_plane.happen(Request(1, 1))
+    await running.until(lambda: bool(running.data_plane.done))
+    (done,) = running.data_plane.done
+    assert decode(ApiVersionsResponse, done[3], 0)[0].error_code == -1
+    assert [str(error) for error in api.failures] == ["wrong"]
+
+
+async def test_a_body_that_cannot_be_read_closes_its_connection_with_one_line(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    running = Running(Api(answer, max_version=3))
+    running.pipeline.start()
+    running.data_plane.happen(Request(1, 1, api_version=3, body=b"\x00\x7f"))
+    await running.until(lambda: bool(running.data_plane.done))
+    assert running.data_plane.done == [("close", 1)]
+    assert len(caplog.records) == 1
+    assert "closing connection from peer:1" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("event", "fallback", "done"),
+    [
+        (Request(1, 1, api_version=9), None, ("close", 1)),
+        (Request(1, 1, api_version=9), b"v0", ("respond", 1, 1, b"v0")),
+        (Request(1, 1, api_key=77), b"v0", ("close", 1)),
+    ],
+)
+async def test_what_is_not_served_closes_the_connection_unless_the_api_has_an_answer(
+    event: Request, fallback: bytes | None, done: tuple[Any, ...]
+) -> None:
+    running = Running(Api(answer, fallback=fallback))
+    running.pipeline.start()
+    running.data_plane.happen(event)
+    await running.until(lambda: bool(running.data_plane.done))
+    assert running.data_plane.done == [done]
+
+
+async def test_a_response_that_cannot_be_encoded_closes_the_connection() -> None:
+    running = Running(Api(lambda _: ApiVersionsResponse(error_code=10**9)))
+    running.pipeline.start()
+    running.data_plane.happen(Request(1, 1))
+    await running.until(lambda: bool(running.data_plane.done))
+    assert running.data_plane.done == [("close", 1)]
+
+
+async def test_what_waits_behind_a_request_is_dropped_with_its_connection() -> None:
+    gate = asyncio.Event()
+
+    async def wait() -> ApiVersionsResponse:
+        await gate.wait()
+        return ApiVersionsResponse()
+
+    running = Running(Api(lambda _: wait()))
+    running.pipeline.start()
+    running.data_plane.happen(Request(1, 1), Request(1, 2), Closed(1), Request(2, 1))
+    await running.until(lambda: bool(running.data_plane.drained))
+    gate.set()
+    await running.pipeline.finish()
+    assert running.data_plane.answered() == [(1, 1), (2, 1)]
+
+
+async def test_an_undecided_request_is_taken_up_again_when_it_is_decided() -> None:
+    running = Running(Api(answer))
+    running.pipeline.start()
+    running.data_plane.happen(Undecided(1, 5))
+    await running.until(lambda: bool(running.data_plane.done))
+    assert running.data_plane.done == [("take up", 1, 5)]
+    assert running.decided == [Undecided(1, 5)]
+
+
+async def test_lines_and_failed_directories_reach_whom_they_concern(caplog: pytest.LogCaptureFixture) -> None:
+    running = Running(Api(answer))
+    running.pipeline.start()
+    running.data_plane.happen(Line("warning", "a frame was too long"), Failed("/d", "gone"))
+    await running.until(lambda: bool(running.failed))
+    assert running.failed == [Failed("/d", "gone")]
+    assert [(record.levelname, record.message) for record in caplog.records] == [("WARNING", "a frame was too long")]

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from pybroker.config.broker import BrokerConfig
+from pybroker.node import Node, NodeError
+from pybroker.replica.broker_state import BrokerState
+from pybroker.storage.meta_properties import read_meta_properties
+
+
+def config(directory: Path, **settings: str) -> BrokerConfig:
+    given = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(directory)}
+    return BrokerConfig(given | {name.replace("_", "."): value for name, value in settings.items()})
+
+
+async def test_a_life_from_start_to_stop(tmp_path: Path) -> None:
+    node = Node(config(tmp_path / "data"))
+    assert node.state is BrokerState.NOT_RUNNING
+    (listener,) = await node.start()
+    assert node.state is BrokerState.RUNNING
+    assert listener.bound.port > 0
+    await node.stop()
+    assert node.state is BrokerState.NOT_RUNNING
+    assert {path.name for path in (tmp_path / "data").iterdir()} >= {"meta.properties", ".kafka_cleanshutdown"}
+
+
+async def test_the_identity_outlives_a_restart(tmp_path: Path) -> None:
+    identities = set()
+    for _ in range(2):
+        node = Node(config(tmp_path))
+        await node.start()
+        await node.stop()
+        identities.add(read_meta_properties(tmp_path))
+    assert len(identities) == 1
+
+
+async def test_a_port_in_use_is_told_and_a_new_directory_is_not_left(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        node = Node(config(tmp_path / "data", listeners=f"PLAINTEXT://127.0.0.1:{port}"))
+        with pytest.raises(NodeError, match=rf"cannot listen on PLAINTEXT://127\.0\.0\.1:{port}: the port is in use"):
+            await node.start()
+    assert node.state is BrokerState.NOT_RUNNING
+    assert not (tmp_path / "data").exists()
+
+
+async def test_an_address_that_the_machine_lacks_is_told(tmp_path: Path) -> None:
+    node = Node(config(tmp_path / "data", listeners="PLAINTEXT://192.0.2.1:0"))
+    with pytest.raises(NodeError, match="this machine has no such address"):
+        await node.start()
+
+
+async def test_congestion_control_that_the_kernel_lacks_is_told(tmp_path: Path) -> None:
+    node = Node(config(tmp_path / "data", congestion_control="nonsense"))
+    with pytest.raises(NodeError, match=r"congestion\.control=nonsense is not offered by this kernel"):
+        await node.start()
+
+
+async def test_a_node_can_start_again_after_a_failed_start(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        node = Node(config(tmp_path / "data", listeners=f"PLAINTEXT://127.0.0.1:{port}"))
+        with pytest.raises(NodeError):
+            await node.start()
+    await node.start()
+    await node.stop()

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import asyncio
+import threading
+from pathlib import Path
+
+import pytest
+
+from pybroker.client.admin import Admin
+from pybroker.client.async_admin import AsyncAdmin
+from pybroker.config.errors import ConfigError
+from pybroker.node import NodeError
+from pybroker.testing import Broker
+
+
+def test_a_broker_answers_when_the_call_returns_and_leaves_nothing_behind() -> None:
+    with Broker() as broker, Admin(broker.bootstrap_servers) as admin:
+        admin.create_topics(["orders"])
+        assert admin.list_topics() == ["orders"]
+    assert not broker.directory.exists()
+    assert [thread.name for thread in threading.enumerate() if thread.name.startswith("pybroker")] == []
+
+
+def test_several_brokers_run_at_once() -> None:
+    with Broker() as one, Broker() as other:
+        with Admin(one.bootstrap_servers) as admin:
+            admin.create_topics(["here"])
+        with Admin(other.bootstrap_servers) as admin:
+            assert admin.list_topics() == []
+        assert one.bootstrap_servers != other.bootstrap_servers
+
+
+async def test_a_broker_can_be_used_from_a_running_loop() -> None:
+    async with Broker() as broker, AsyncAdmin(broker.bootstrap_servers) as admin:
+        await asyncio.gather(*(admin.create_topics([f"topic-{number}"]) for number in range(5)))
+        assert len(await admin.list_topics()) == 5
+
+
+def test_settings_are_given_by_keyword_or_by_kafkas_name() -> None:
+    with (
+        Broker(num_partitions=3, properties={"message.max.bytes": "1000"}) as broker,
+        Admin(broker.bootstrap_servers) as admin,
+    ):
+        (created,) = admin.create_topics(["orders"])
+        assert created.partitions == 3
+        assert admin.describe_configs("orders")["max.message.bytes"].value == "1000"
+
+
+def test_a_wrong_setting_is_told_at_once() -> None:
+    with pytest.raises(ConfigError, match=r"num\.partitions=0"):
+        Broker(num_partitions=0)
+
+
+def test_a_directory_of_the_caller_is_kept_and_used_again(tmp_path: Path) -> None:
+    for expected in ([], ["orders"]):
+        with Broker(directory=tmp_path) as broker, Admin(broker.bootstrap_servers) as admin:
+            assert admin.list_topics() == expected
+            if not expected:
+                admin.create_topics(["orders"])
+    assert (tmp_path / ".kafka_cleanshutdown").exists()
+
+
+def test_a_broker_that_cannot_start_says_why(tmp_path: Path) -> None:
+    with Broker(directory=tmp_path), pytest.raises(NodeError, match="is locked by another broker"):
+        Broker(directory=tmp_path).start()
+
+
+def test_a_broker_can_be_started_again_after_it_stopped(tmp_path: Path) -> None:
+    broker = Broker(directory=tmp_path)
+    for _ in range(3):
+        with broker, Admin(broker.bootstrap_servers) as admin:
+            assert len(admin.describe_cluster().brokers) == 1
