@@ -52,7 +52,7 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _answers: dict[tuple[int, int], bytes] = {}
 
 
-def _failed(_request: ApiVersionsRequest, error: WireError) -> ApiVersionsResponse:
+def _failed(_request: ApiVersionsRequest, _version: int, error: WireError) -> ApiVersionsResponse:
     return ApiVersionsResponse(error_code=error.code, api_keys=_api_keys())
 
 

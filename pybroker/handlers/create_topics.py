@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 _METADATA_TOPIC = "__cluster_metadata"
 
 
-def _failed(request: CreateTopicsRequest, error: WireError) -> CreateTopicsResponse:
+def _failed(request: CreateTopicsRequest, _version: int, error: WireError) -> CreateTopicsResponse:
     return CreateTopicsResponse(topics=[_failed_topic(topic.name, error) for topic in request.topics])
 
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from pybroker.handlers.context import RequestContext
 
 
-def _failed(request: DeleteTopicsRequest, error: WireError) -> DeleteTopicsResponse:
+def _failed(request: DeleteTopicsRequest, _version: int, error: WireError) -> DeleteTopicsResponse:
     return DeleteTopicsResponse(responses=[_result(topic.name, topic.topic_id, error) for topic in _asked(request)])
 
 
@@ -60,7 +60,7 @@ async def delete_topics(request: DeleteTopicsRequest, context: RequestContext) -
     services = context.services
     if not services.config.delete_topic_enable:
         code = ErrorCode.TOPIC_DELETION_DISABLED if context.version >= 3 else ErrorCode.INVALID_REQUEST
-        return _failed(request, WireError(code, None))
+        return _failed(request, context.version, WireError(code, None))
     responses, found = _look_up(_asked(request), context)
     if found:
         results = await services.controller.delete_topics(list(found))

@@ -41,7 +41,7 @@ _BROKERS = 1
 _CONTROLLERS = 2
 
 
-def _failed(_request: DescribeClusterRequest, error: WireError) -> DescribeClusterResponse:
+def _failed(_request: DescribeClusterRequest, _version: int, error: WireError) -> DescribeClusterResponse:
     return DescribeClusterResponse(error_code=error.code, error_message=error.message)
 
 

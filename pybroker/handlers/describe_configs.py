@@ -52,7 +52,7 @@ TOPIC_RESOURCE = 2
 BROKER_RESOURCE = 4
 
 
-def _failed(request: DescribeConfigsRequest, error: WireError) -> DescribeConfigsResponse:
+def _failed(request: DescribeConfigsRequest, _version: int, error: WireError) -> DescribeConfigsResponse:
     return DescribeConfigsResponse(results=[_failed_result(resource, error) for resource in request.resources])
 
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pybroker.handlers.errors import WireError
 
 
-def _failed(_request: InitProducerIdRequest, error: WireError) -> InitProducerIdResponse:
+def _failed(_request: InitProducerIdRequest, _version: int, error: WireError) -> InitProducerIdResponse:
     return InitProducerIdResponse(error_code=error.code, producer_id=-1, producer_epoch=-1)
 
 

@@ -65,7 +65,7 @@ class _Found(NamedTuple):
 _NOTHING = _Found(-1, -1, -1)
 
 
-def _failed(request: ListOffsetsRequest, error: WireError) -> ListOffsetsResponse:
+def _failed(request: ListOffsetsRequest, _version: int, error: WireError) -> ListOffsetsResponse:
     return ListOffsetsResponse(
         topics=[
             ListOffsetsTopicResponse(

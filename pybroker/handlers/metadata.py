@@ -54,11 +54,15 @@ if TYPE_CHECKING:
     from pybroker.metadata.image import MetadataImage, TopicImage
 
 
-def _failed(request: MetadataRequest, error: WireError) -> MetadataResponse:
+def _failed(request: MetadataRequest, version: int, error: WireError) -> MetadataResponse:
     return MetadataResponse(
-        error_code=error.code,
+        error_code=error.code if version >= 13 else ErrorCode.NONE,
         topics=[
-            MetadataResponseTopic(name=topic.name, topic_id=topic.topic_id, error_code=error.code)
+            MetadataResponseTopic(
+                name=topic.name or ("" if version < 12 else None),
+                topic_id=topic.topic_id,
+                error_code=error.code,
+            )
             for topic in request.topics or ()
         ],
     )

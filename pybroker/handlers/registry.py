@@ -35,15 +35,15 @@ class RegisteredApi(NamedTuple):
     advertised_min: int  # what ApiVersions reports; differs from min_version for Produce only (KAFKA-18659)
     request_type: type[Message]
     handle: Callable[[Any, RequestContext], Any]
-    answer_failure: Callable[[Any, WireError], Any]
+    answer_failure: Callable[[Any, int, WireError], Any]
     answer_unsupported: Callable[[RequestContext], bytes] | None
     in_data_plane: bool
 
-    def failed(self, request: Any, _context: RequestContext, error: Exception) -> Any:
+    def failed(self, request: Any, context: RequestContext, error: Exception) -> Any:
         """Return the response that tells the client of an exception."""
         from pybroker.handlers.errors import wire_error  # errors know more packages than a registration needs
 
-        return self.answer_failure(request, wire_error(error))
+        return self.answer_failure(request, context.version, wire_error(error))
 
     def unsupported(self, context: RequestContext) -> bytes | None:
         """Return the answer to a version outside the range, None to close the connection."""
@@ -56,7 +56,7 @@ _apis: dict[int, RegisteredApi] = {}
 def handles(
     request_type: type[Message],
     *,
-    failed: Callable[[Any, WireError], Any],
+    failed: Callable[[Any, int, WireError], Any],
     unsupported: Callable[[RequestContext], bytes] | None = None,
     max_version: int | None = None,
 ) -> Callable[[H], H]:
@@ -65,7 +65,8 @@ def handles(
     `max_version` leaves out later ones, which Kafka has marked unstable.
 
     The function takes (request, context) and returns the response, ready-made bytes, or an awaitable of either.
-    `failed` builds the response that carries a wire error in every place where the API has room for one.
+    `failed` builds, from (request, version, error), the response that carries the error in every place where that
+    version has room for one.
     """
 
     def register(handle: H) -> H:
@@ -92,7 +93,7 @@ def handles(
 def answered_in_data_plane(request_type: type[Message], *, advertised_min: int | None = None) -> None:
     """Register an API whose requests never come up here, so that clients are told of it."""
 
-    def unreachable(_request: Any, _context: Any) -> Any:
+    def unreachable(*_: Any) -> Any:
         raise AssertionError(f"{request_type.__name__} is answered in the data plane")
 
     declared = request_type.__message__.versions
