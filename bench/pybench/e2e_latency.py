@@ -23,7 +23,8 @@ _TIMEOUT_S = 60.0
 _POSITIONS = ("bootstrap_server", "topic", "num_records", "producer_acks", "record_size", "command_config")
 _DEPRECATED = (
     "WARNING: Positional argument usage is deprecated and will be removed in Apache Kafka 5.0. "
-    "Please use named arguments instead: --bootstrap-server, --topic, --num-records, --producer-acks, --record-size, --command-config"
+    "Please use named arguments instead: --bootstrap-server, --topic, --num-records, --producer-acks, "
+    "--record-size, --command-config"
 )
 
 
