@@ -39,16 +39,6 @@ _GROUP, _TRANSACTION, _SHARE = 0, 1, 2
 
 def _failed(request: FindCoordinatorRequest, version: int, error: WireError) -> FindCoordinatorResponse:
     message = error.message or error.code.message
-<<<<<<< HEAD
-    if request.coordinator_keys:  # version 4 and later: no error but that of each key
-        return FindCoordinatorResponse(
-            coordinators=[
-                Coordinator(key=key, node_id=-1, host="", port=-1, error_code=error.code, error_message=message)
-                for key in request.coordinator_keys
-            ]
-        )
-    return FindCoordinatorResponse(error_code=error.code, error_message=message, node_id=-1, host="", port=-1)
-=======
     if version < 4:
         return FindCoordinatorResponse(error_code=error.code, error_message=message, node_id=-1, host="", port=-1)
     return FindCoordinatorResponse(
@@ -57,7 +47,6 @@ def _failed(request: FindCoordinatorRequest, version: int, error: WireError) -> 
             for key in request.coordinator_keys
         ],
     )
->>>>>>> 5342fb3 (wip)
 
 
 @handles(FindCoordinatorRequest, failed=_failed)
@@ -65,10 +54,4 @@ def find_coordinator(request: FindCoordinatorRequest, context: RequestContext) -
     """Answer that no coordinator is available."""
     if request.key_type not in (_GROUP, _TRANSACTION, _SHARE) or (request.key_type == _SHARE and context.version < 6):
         raise ApiError(ErrorCode.INVALID_REQUEST, f"Unknown coordinator type {request.key_type}")
-<<<<<<< HEAD
-    if context.version >= 4 and not request.coordinator_keys:
-        return FindCoordinatorResponse()
-    return _failed(request, WireError(ErrorCode.COORDINATOR_NOT_AVAILABLE, None))
-=======
     return _failed(request, context.version, WireError(ErrorCode.COORDINATOR_NOT_AVAILABLE, None))
->>>>>>> 5342fb3 (wip)
