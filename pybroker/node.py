@@ -135,6 +135,7 @@ class Node:
             validate_topic_configs=self._topic_config_fault,
             publishers=[publisher],
             session_timeout_ms=config.broker_session_timeout_ms,
+            on_failure=lambda error: self._fail(f"the metadata log failed: {error}"),
         )
         await self._register(controller, directories)
         await publisher.published(controller.image.offset)
@@ -204,11 +205,16 @@ class Node:
     def _directory_failed(self, event: LogDirectoryFailed) -> None:
         log.error("log directory %s failed: %s", event.directory, event.error)
         directories, publisher = self._directories, self._publisher
-        if directories is None or publisher is None or self._failure is None or self._failure.done():
+        if directories is None or publisher is None:
             return
         publisher.directory_failed(event.directory)
         if directories.metadata.offline or not directories.online:
-            self._failure.set_result(NodeError(f"log directory {event.directory} failed: {event.error}"))
+            self._fail(f"log directory {event.directory} failed: {event.error}")
+
+    def _fail(self, text: str) -> None:
+        """Note that the broker cannot go on, and why; whoever waits for `failed` stops it."""
+        if self._failure is not None and not self._failure.done():
+            self._failure.set_result(NodeError(text))
 
     def _begin_chores(self, partitions: Partitions, workers: ThreadPoolExecutor) -> None:
         config = self.config
