@@ -67,14 +67,17 @@ def register_broker(
     if not event.listeners:
         return Outcome((), RegisteredBroker(ErrorCode.INVALID_REGISTRATION, "No listeners specified for the broker"))
     epoch = event.epoch if before is None else max(event.epoch, before.epoch + 1)
-    records: list[Message] = [_registration(event, epoch)]
-    if before is not None and not before.fenced and event.fenced:
-        records += after_leaving(image, event.broker_id, _usable(image, but=event.broker_id))
-    if not event.fenced:
+    record = _registration(event, epoch)
+    records: list[Message] = [record]
+    if same and before is not None:
+        # An answer was lost: the incarnation is as it was, and only its epoch is new.
+        record.fenced, record.in_controlled_shutdown = before.fenced, before.in_controlled_shutdown
+    elif not event.fenced:
         records += after_returning(image, _usable(image, plus=event.broker_id))
-        # The broker in this process lives as long as the controller does, and sends no heartbeats.
-        return Outcome(tuple(records), RegisteredBroker(broker_epoch=epoch), _no_session(event.broker_id))
-    session = _session(event.broker_id, epoch, settings, now)
+    elif before is not None and not before.fenced:
+        records += after_leaving(image, event.broker_id, _usable(image, but=event.broker_id))
+    # The broker in this process, which registers unfenced, lives as long as the controller and sends no heartbeats.
+    session = _session(event.broker_id, epoch, settings, now) if event.fenced else _no_session(event.broker_id)
     return Outcome(tuple(records), RegisteredBroker(broker_epoch=epoch), session)
 
 

@@ -62,17 +62,13 @@ def create_topics(
                 raise _RefusedError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
             _check_name(topic.name, image, taken)
             plan = _plan(topic, topic_id, image, event.seed + partitions, settings)
-            partitions += len(plan.replicas)
-            if partitions > MAX_PARTITIONS_PER_REQUEST:
-                raise _RefusedError(
-                    ErrorCode.POLICY_VIOLATION,
-                    f"Excessively large number of partitions per request: at most {MAX_PARTITIONS_PER_REQUEST}.",
-                )
+            _check_size(partitions + len(plan.replicas))
         except _RefusedError as refusal:
             results.append(CreatedTopic(topic.name, refusal.code, str(refusal)))
             continue
         if may_collide(topic.name):
             taken[metric_name(topic.name)] = topic.name
+        partitions += len(plan.replicas)
         records += plan.records
         results.append(
             CreatedTopic(
@@ -128,6 +124,14 @@ def _check_name(name: str, image: MetadataImage, taken: Mapping[str, str]) -> No
         raise _RefusedError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}")
 
 
+def _check_size(partitions: int) -> None:
+    if partitions > MAX_PARTITIONS_PER_REQUEST:
+        raise _RefusedError(
+            ErrorCode.POLICY_VIOLATION,
+            f"Excessively large number of partitions per request: at most {MAX_PARTITIONS_PER_REQUEST}.",
+        )
+
+
 def _plan(topic: NewTopic, topic_id: bytes, image: MetadataImage, seed: int, settings: ClusterSettings) -> _Plan:
     configs = _configs(topic, settings)
     brokers = image.cluster.brokers
@@ -167,11 +171,7 @@ def _automatic(
         )
     partitions = settings.num_partitions if topic.num_partitions == -1 else topic.num_partitions
     factor = settings.replication_factor if topic.replication_factor == -1 else topic.replication_factor
-    if partitions > MAX_PARTITIONS_PER_REQUEST:
-        raise _RefusedError(
-            ErrorCode.POLICY_VIOLATION,
-            f"Excessively large number of partitions per request: at most {MAX_PARTITIONS_PER_REQUEST}.",
-        )
+    _check_size(partitions)
     try:
         return place(brokers, partitions, factor, seed)
     except PlacementError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -51,7 +52,7 @@ def test_replicas_are_distinct_leaders_are_usable_and_evenly_spread(
 def test_two_replicas_of_a_partition_are_led_in_different_racks(seed: int) -> None:
     there = brokers(*[broker(n, "ab"[n % 2]) for n in range(4)])
     leaders = [replicas[0] % 2 for replicas in place(there, 8, 1, seed)]
-    assert all(one != other for one, other in zip(leaders, leaders[1:], strict=False))
+    assert all(one != other for one, other in pairwise(leaders))
 
 
 def test_without_a_usable_broker_nothing_is_placed() -> None:

@@ -1,0 +1,193 @@
+"""The cluster machine's transcripts: `cluster_*.txt`.
+
+Commands: `register ID [rack=R] [dirs=N] [incarnation=C] [unfenced] [alive]`, `heartbeat ID EPOCH [fence] [stop]`,
+`silence ID EPOCH`, `unregister ID`, `create NAME [partitions=N] [rf=N] [replicas=1,2/2,3] [KEY=VALUE ...] [; ...]
+[validate]`, `delete NAME|#ID ...`, `alter TYPE NAME KEY=VALUE|KEY- ...`, `ids BROKER EPOCH`, `feature NAME=LEVEL ...`,
+`topics`, `brokers`, `configs`. Topic ids are numbered in the order in which they were handed in. A configuration whose
+value is `bad` is invalid.
+"""
+
+from __future__ import annotations
+
+import itertools
+import shlex
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from pybroker.controller.cluster import events
+from pybroker.controller.cluster.machine import ClusterMachine
+from pybroker.controller.cluster.settings import ClusterSettings
+from pybroker.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, ConfigResource
+from pybroker.protocol.messages.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+)
+from tests.transcripts.transcript import check_transcript
+
+HERE = Path(__file__).parent
+OFFSET_OF_EPOCHS = 100
+
+
+def fault(configs: Mapping[str, str]) -> str | None:
+    return next((f"{name} must not be bad" for name, value in configs.items() if value == "bad"), None)
+
+
+class Stage:
+    """A machine, and the text of what it answers."""
+
+    def __init__(self) -> None:
+        self.machine = ClusterMachine(ClusterSettings(1, 1, fault, 9000))
+        self.now = 0
+        self.ids = itertools.count(1)
+        self.epochs = itertools.count(OFFSET_OF_EPOCHS)
+
+    def say(self, command: str) -> str:
+        name, *words = shlex.split(command.replace(";", " ; "))
+        if name in ("topics", "brokers", "configs"):
+            return "\n".join(getattr(self, f"show_{name}")())
+        event = getattr(self, f"event_{name}")(words)
+        outcome = self.machine.handle(event, self.now)
+        for record in outcome.records:
+            self.machine.apply(record)
+        replies = outcome.reply if isinstance(outcome.reply, list) else [outcome.reply]
+        lines = [show_reply(reply) for reply in replies]
+        lines += [f"+ {show_record(record)}" for record in outcome.records]
+        lines += [f"  timer: {timer.key} at {timer.deadline_ms}" for timer in outcome.timers]
+        return "\n".join(lines)
+
+    def event_register(self, words: list[str]) -> events.RegisterBroker:
+        values, flags = split(words[1:])
+        return events.RegisterBroker(
+            broker_id=int(words[0]),
+            incarnation_id=values.get("incarnation", "x").encode().ljust(16, b"\0"),
+            listeners={} if "silent" in flags else {"PLAINTEXT": (f"host{words[0]}", 9092)},
+            security_protocols={"PLAINTEXT": 0},
+            epoch=next(self.epochs),
+            rack=values.get("rack"),
+            log_dirs=tuple(bytes([n + 1]) * 16 for n in range(int(values.get("dirs", 1)))),
+            features={"metadata.version": (7, int(values.get("metadata", 25)))},
+            fenced="unfenced" not in flags,
+            session_is_alive="alive" in flags,
+        )
+
+    def event_heartbeat(self, words: list[str]) -> events.Heartbeat:
+        return events.Heartbeat(int(words[0]), int(words[1]), "fence" in words, "stop" in words)
+
+    def event_silence(self, words: list[str]) -> events.SessionExpired:
+        return events.SessionExpired(int(words[0]), int(words[1]))
+
+    def event_unregister(self, words: list[str]) -> events.UnregisterBroker:
+        return events.UnregisterBroker(int(words[0]))
+
+    def event_create(self, words: list[str]) -> events.CreateTopics:
+        validate = "validate" in words
+        topics = [new_topic(some) for some in parted([word for word in words if word != "validate"])]
+        ids = [next(self.ids).to_bytes(16) for _ in topics]
+        return events.CreateTopics(topics, ids, seed=0, validate_only=validate)
+
+    def event_delete(self, words: list[str]) -> events.DeleteTopics:
+        return events.DeleteTopics([int(word[1:]).to_bytes(16) if word[0] == "#" else word for word in words])
+
+    def event_alter(self, words: list[str]) -> events.AlterConfigs:
+        return events.AlterConfigs([config_change(some) for some in parted(words)])
+
+    def event_ids(self, words: list[str]) -> events.AllocateProducerIds:
+        return events.AllocateProducerIds(int(words[0]), int(words[1]))
+
+    def event_feature(self, words: list[str]) -> events.UpdateFeatures:
+        return events.UpdateFeatures({name: int(level) for name, level in split(words)[0].items()})
+
+    def show_topics(self) -> Iterator[str]:
+        for name, topic in self.machine.image.topics.by_name.items():
+            yield f"{name} #{int.from_bytes(topic.topic_id)}"
+            for index, one in topic.partitions.items():
+                epochs = f"epochs {one.leader_epoch}/{one.partition_epoch}"
+                yield f"  {index}: leader {one.leader} isr {list(one.isr)} of {list(one.replicas)} {epochs}"
+
+    def show_brokers(self) -> Iterator[str]:
+        for broker in self.machine.image.cluster.brokers.values():
+            state = "fenced" if broker.fenced else "stopping" if broker.in_controlled_shutdown else "running"
+            yield f"{broker.id}: {state} epoch {broker.epoch} rack {broker.rack}"
+
+    def show_configs(self) -> Iterator[str]:
+        for resource, configs in self.machine.image.configs.by_resource.items():
+            yield f"{resource.type} {resource.name!r}: {dict(configs)}"
+
+
+def parted(words: list[str]) -> list[list[str]]:
+    return [list(some) for semicolon, some in itertools.groupby(words, lambda word: word == ";") if not semicolon]
+
+
+def split(words: list[str]) -> tuple[dict[str, str], set[str]]:
+    values = dict(word.split("=", 1) for word in words if "=" in word)
+    return values, {word for word in words if "=" not in word}
+
+
+def new_topic(words: list[str]) -> CreatableTopic:
+    values, _ = split(words[1:])
+    replicas = values.pop("replicas", "")
+    return CreatableTopic(
+        name=words[0],
+        num_partitions=int(values.pop("partitions", -1)),
+        replication_factor=int(values.pop("rf", -1)),
+        assignments=[
+            CreatableReplicaAssignment(
+                partition_index=index, broker_ids=[int(broker) for broker in some.split(",") if broker]
+            )
+            for index, some in enumerate(replicas.split("/") if replicas else [])
+        ],
+        configs=[CreatableTopicConfig(name=name, value=value) for name, value in values.items()],
+    )
+
+
+def config_change(words: list[str]) -> events.ConfigChange:
+    kind = {"topic": TOPIC_RESOURCE, "broker": BROKER_RESOURCE}.get(words[0], 99)
+    changes: dict[str, str | None] = {}
+    for word in words[2:]:
+        name, _, value = word.partition("=")
+        changes[name.rstrip("-")] = None if word.endswith("-") else value
+    return events.ConfigChange(ConfigResource(kind, "" if words[1] == "default" else words[1]), changes)
+
+
+def show_reply(reply: Any) -> str:
+    if not hasattr(reply, "_fields"):
+        return repr(reply)
+    shown = []
+    for name, value in zip(reply._fields, reply, strict=True):
+        if name == "error_code":
+            shown.append(value.name)
+        elif isinstance(value, bytes):
+            shown.append(f"#{int.from_bytes(value)}")
+        elif value not in (None, -1):
+            shown.append(f"{name}={value!r}" if isinstance(value, bool | int) else str(value))
+    return " ".join(shown)
+
+
+def show_record(record: Any) -> str:
+    blank = type(record)()
+    fields = []
+    for name in record.__struct_fields__:
+        value = getattr(record, name)
+        if value != getattr(blank, name):
+            fields.append(f"{name}={show_value(value)}")
+    return f"{type(record).__name__} {' '.join(fields)}"
+
+
+def show_value(value: Any) -> str:
+    if isinstance(value, bytes):
+        return f"#{int.from_bytes(value)}" if not value[0] else value[:1].decode("latin-1").encode().hex()
+    if isinstance(value, list):
+        return f"[{','.join(map(show_value, value))}]"
+    if isinstance(value, msgspec.Struct):
+        return "/".join(str(getattr(value, name)) for name in value.__struct_fields__)
+    return str(value)
+
+
+@pytest.mark.parametrize("path", sorted(HERE.glob("cluster_*.txt")), ids=lambda path: path.stem)
+def test_the_cluster_machine_answers_as_written(path: Path, request: pytest.FixtureRequest) -> None:
+    check_transcript(path, Stage().say, rewrite=request.config.getoption("--rewrite"))
