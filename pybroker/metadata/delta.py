@@ -36,7 +36,17 @@ if TYPE_CHECKING:
 class MetadataDelta:
     """A base image and the records applied to it since."""
 
-    __slots__ = ("_epoch", "_features", "_next_producer_id", "_offset", "base", "cluster", "configs", "topics")
+    __slots__ = (
+        "_epoch",
+        "_features",
+        "_features_epoch",
+        "_next_producer_id",
+        "_offset",
+        "base",
+        "cluster",
+        "configs",
+        "topics",
+    )
 
     def __init__(self, base: MetadataImage) -> None:
         self.base = base
@@ -45,6 +55,8 @@ class MetadataDelta:
         # Configurations as they become of each resource that something happened to; empty where none are left.
         self.configs: dict[ConfigResource, dict[str, str]] = {}
         self._features: dict[str, int] | None = None
+        # Invariant: the offset of the batch that changed a level last; None while that batch's end is not reached.
+        self._features_epoch: int | None = base.features.epoch
         self._next_producer_id = base.producer_ids.next_producer_id
         self._offset = base.offset
         self._epoch = base.epoch
@@ -57,7 +69,9 @@ class MetadataDelta:
         change(self, record)
 
     def reach(self, offset: int, epoch: int) -> None:
-        """Say up to which offset, and which leader epoch there, records have been applied."""
+        """Say up to which offset, the end of a batch, and which leader epoch there, records have been applied."""
+        if self._features_epoch is None:
+            self._features_epoch = offset
         self._offset = offset
         self._epoch = epoch
 
@@ -92,7 +106,8 @@ class MetadataDelta:
     def _build_features(self) -> FeaturesImage:
         if self._features is None:
             return self.base.features
-        return FeaturesImage(levels=self._features, epoch=self._offset)
+        epoch = self._offset if self._features_epoch is None else self._features_epoch
+        return FeaturesImage(levels=self._features, epoch=epoch)
 
     def _apply_config(self, record: ConfigRecord) -> None:
         resource = ConfigResource(record.resource_type, record.resource_name)
@@ -113,6 +128,7 @@ class MetadataDelta:
     def _apply_feature_level(self, record: FeatureLevelRecord) -> None:
         if self._features is None:
             self._features = dict(self.base.features.levels)
+        self._features_epoch = None
         if record.feature_level == 0:
             self._features.pop(record.name, None)
         else:

@@ -1,0 +1,138 @@
+"""Replaying what a machine decided, on a fresh one, gives the same state: through bytes, in any batches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pybroker.controller.cluster import events
+from pybroker.controller.cluster.machine import ClusterMachine
+from pybroker.controller.cluster.settings import ClusterSettings
+from pybroker.metadata.features import RECORD_VERSIONS
+from pybroker.metadata.image import BROKER_RESOURCE, NO_LEADER, TOPIC_RESOURCE, ConfigResource, MetadataImage
+from pybroker.metadata.loader import Loader
+from pybroker.protocol.messages.create_topics import CreatableTopicConfig
+from pybroker.protocol.messages.records.frame import decode_record, encode_record
+
+NAMES = st.sampled_from(["a", "b", "a.b", "a_b", "c", "", "d/e"])
+BROKERS = st.integers(0, 3)
+CONFIG_NAMES = st.sampled_from(["retention.ms", "cleanup.policy", "bad"])
+SETTINGS = ClusterSettings(2, 1, lambda configs: "bad" if "bad" in configs else None, 9000)
+
+
+@st.composite
+def new_topics(draw: st.DrawFn) -> events.CreateTopics:
+    topics = draw(
+        st.lists(
+            st.builds(
+                events.NewTopic,
+                name=NAMES,
+                num_partitions=st.integers(-1, 3),
+                replication_factor=st.integers(-1, 3),
+                configs=st.lists(st.builds(CreatableTopicConfig, name=CONFIG_NAMES, value=st.just("1")), max_size=2),
+            ),
+            max_size=3,
+        )
+    )
+    ids = [draw(st.uuids(version=4)).bytes for _ in topics]
+    return events.CreateTopics(topics, ids, draw(st.integers(0, 100)), draw(st.booleans()))
+
+
+RESOURCES = st.builds(ConfigResource, st.sampled_from([TOPIC_RESOURCE, BROKER_RESOURCE]), NAMES)
+CHANGES = st.dictionaries(CONFIG_NAMES, st.none() | st.sampled_from(["1", "2"]), max_size=2)
+# An epoch of 0 stands for the one in force.
+EPOCHS = st.sampled_from([0, 0, 0, 77])
+EVENTS = st.one_of(
+    new_topics(),
+    st.builds(events.DeleteTopics, st.lists(NAMES | st.just(b"?" * 16), max_size=3)),
+    st.builds(
+        events.RegisterBroker,
+        broker_id=BROKERS,
+        incarnation_id=st.sampled_from([b"x" * 16, b"y" * 16]),
+        listeners=st.just({"P": ("h", 1)}),
+        security_protocols=st.just({"P": 0}),
+        epoch=st.integers(1, 50),
+        rack=st.sampled_from([None, "r"]),
+        log_dirs=st.sampled_from([(), (b"d" * 16,)]),
+        features=st.just({"metadata.version": (7, 25)}),
+        fenced=st.booleans(),
+        session_is_alive=st.booleans(),
+    ),
+    st.builds(events.Heartbeat, BROKERS, EPOCHS, st.booleans(), st.booleans()),
+    st.builds(events.SessionExpired, BROKERS, EPOCHS),
+    st.builds(events.UnregisterBroker, BROKERS),
+    st.builds(events.AlterConfigs, st.lists(st.builds(events.ConfigChange, RESOURCES, CHANGES), max_size=3)),
+    st.builds(events.AllocateProducerIds, BROKERS, EPOCHS),
+    st.builds(events.UpdateFeatures, st.dictionaries(st.just("metadata.version"), st.integers(0, 26), max_size=1)),
+)
+
+
+def in_force(event: Any, image: MetadataImage) -> Any:
+    if getattr(event, "broker_epoch", None) == 0 and event.broker_id in image.cluster.brokers:
+        return event._replace(broker_epoch=image.cluster.brokers[event.broker_id].epoch)
+    return event
+
+
+def state(image: MetadataImage) -> tuple[Any, ...]:
+    return image.cluster, image.topics, image.configs, image.features.levels, image.producer_ids
+
+
+def check_invariants(image: MetadataImage) -> None:
+    topics = image.topics
+    assert {topic.name: topic for topic in topics.by_id.values()} == dict(topics.by_name)
+    for resource in image.configs.by_resource:
+        assert resource.type == BROKER_RESOURCE or resource.name in topics.by_name
+    for topic in topics.by_id.values():
+        assert list(topic.partitions) == list(range(len(topic.partitions)))
+        for partition in topic.partitions.values():
+            assert partition.isr
+            assert set(partition.isr) <= set(partition.replicas)
+            assert partition.leader in {NO_LEADER, *partition.isr}
+            if partition.leader != NO_LEADER:
+                leader = image.cluster.brokers[partition.leader]
+                assert not leader.fenced
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(EVENTS, max_size=25), st.integers(1, 7))
+def test_replay_gives_the_same_state(some: list[Any], batch_size: int) -> None:
+    machine = ClusterMachine(SETTINGS)
+    log: list[bytes] = []
+    for now, event in enumerate(some):
+        image = machine.image
+        before = state(image)
+        outcome = machine.handle(in_force(event, image), now)
+        assert state(machine.image) == before, "handle changes nothing"
+        for record in outcome.records:
+            machine.apply(record)
+            log.append(encode_record(record, RECORD_VERSIONS[type(record).__name__]))
+        check_invariants(machine.image)
+    fresh, loader = ClusterMachine(SETTINGS), Loader()
+    for start in range(0, len(log), batch_size):
+        records = [decode_record(value) for value in log[start : start + batch_size]]
+        for record in records:
+            fresh.apply(record)
+        loader.load(records, start + len(records) - 1, 1)
+        loader.publish()
+    assert state(fresh.image) == state(machine.image)
+    assert state(loader.image) == state(machine.image)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(EVENTS, max_size=10), EVENTS)
+def test_a_draft_and_its_machine_do_not_see_each_other(some: list[Any], last: Any) -> None:
+    machine = ClusterMachine(SETTINGS)
+    for event in some:
+        for record in machine.handle(in_force(event, machine.image), 0).records:
+            machine.apply(record)
+    before = state(machine.image)
+    draft = machine.draft()
+    for record in draft.handle(in_force(last, draft.image), 0).records:
+        draft.apply(record)
+    draft_state = state(draft.image)
+    assert state(machine.image) == before
+    for record in machine.handle(in_force(last, machine.image), 0).records:
+        machine.apply(record)
+    assert state(machine.image) == draft_state == state(draft.image)

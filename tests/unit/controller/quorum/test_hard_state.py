@@ -1,0 +1,68 @@
+"""The vote survives a restart, whole, in Kafka's file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pybroker.controller.errors import QuorumStateError
+from pybroker.controller.quorum.hard_state import FILE_NAME, HardState, read_hard_state, write_hard_state
+
+
+def test_without_a_file_there_is_no_state(tmp_path: Path) -> None:
+    assert read_hard_state(tmp_path) is None
+
+
+@pytest.mark.parametrize("state", [HardState(3, 1), HardState(0, None), HardState(7, 0)])
+def test_a_state_is_read_back(tmp_path: Path, state: HardState) -> None:
+    write_hard_state(tmp_path, HardState(1, 9), None, [1])
+    write_hard_state(tmp_path, state, 1, [1, 2])
+    assert read_hard_state(tmp_path) == state
+    assert [path.name for path in tmp_path.iterdir()] == [FILE_NAME]
+
+
+def test_the_file_is_kafkas_data_version_0(tmp_path: Path) -> None:
+    write_hard_state(tmp_path, HardState(3, 1), 1, [1])
+    assert json.loads((tmp_path / FILE_NAME).read_text()) == {
+        "clusterId": "",
+        "leaderId": 1,
+        "leaderEpoch": 3,
+        "votedId": 1,
+        "appliedOffset": 0,
+        "currentVoters": [{"voterId": 1}],
+        "data_version": 0,
+    }
+
+
+def test_a_newer_data_version_of_kafka_is_understood(tmp_path: Path) -> None:
+    (tmp_path / FILE_NAME).write_text(
+        '{"leaderId":1,"leaderEpoch":5,"votedId":1,"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1}'
+    )
+    assert read_hard_state(tmp_path) == HardState(5, 1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "{}",
+        '{"data_version":9,"leaderEpoch":1,"votedId":1}',
+        '{"data_version":0,"leaderEpoch":-1,"votedId":1}',
+    ],
+)
+def test_what_is_no_state_is_told_with_its_path(tmp_path: Path, text: str) -> None:
+    (tmp_path / FILE_NAME).write_text(text)
+    with pytest.raises(QuorumStateError, match=FILE_NAME):
+        read_hard_state(tmp_path)
+
+
+def test_a_write_that_was_cut_short_leaves_the_old_state(tmp_path: Path) -> None:
+    write_hard_state(tmp_path, HardState(3, 1), 1, [1])
+    (tmp_path / f"{FILE_NAME}.tmp").write_text('{"leaderE')
+    assert read_hard_state(tmp_path) == HardState(3, 1)
+    write_hard_state(tmp_path, HardState(4, 1), 1, [1])
+    assert read_hard_state(tmp_path) == HardState(4, 1)
