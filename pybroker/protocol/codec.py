@@ -45,7 +45,7 @@ def _compile(cls: type[Message]) -> Schema:
     places = {struct: place for place, struct in enumerate(structs)}
     table = [(struct, [_row(field, places) for field in fields]) for struct, fields in structs.items()]
     spec = cls.__message__
-    schema = _schemas[cls] = Schema(cls.__name__, table, spec.versions, spec.flexible)
+    schema = _schemas[cls] = Schema(cls.__name__, table, spec.versions.bounds, spec.flexible.bounds)
     return schema
 
 
@@ -62,10 +62,10 @@ def _row(field: FieldSpec, places: dict[type[Struct], int]) -> FieldRow:
         field.name,
         field.type.removeprefix("[]") if field.struct is None else places[field.struct],
         field.array,
-        field.versions,
-        field.nullable,
+        field.versions.bounds,
+        field.nullable.bounds,
         field.tag or 0,
-        field.tagged,
+        field.tagged.bounds,
         field.default,
         field.ignorable,
         field.flexible,

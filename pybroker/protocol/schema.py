@@ -25,7 +25,6 @@ from typing import (
     Any,
     ClassVar,
     Literal,
-    NamedTuple,
     dataclass_transform,
     get_args,
     get_origin,
@@ -76,7 +75,7 @@ MAX_VERSION = 32767
 Kind = Literal["request", "response", "header", "data", "metadata"]
 
 
-class VersionRange(NamedTuple):
+class VersionRange(msgspec.Struct, frozen=True, gc=False):
     """Versions `first` to `last`, both included; empty when `first > last`."""
 
     first: int
@@ -92,6 +91,11 @@ class VersionRange(NamedTuple):
         first, _, last = text.partition("-")
         return cls(int(first), int(last or first))
 
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """First and last, for the compiler of schemas."""
+        return self.first, self.last
+
     def __contains__(self, version: object) -> bool:
         return isinstance(version, int) and self.first <= version <= self.last
 
@@ -106,7 +110,7 @@ class VersionRange(NamedTuple):
 NO_VERSIONS = VersionRange(0, -1)
 
 
-class WireType(NamedTuple):
+class WireType(msgspec.Struct, frozen=True, gc=False):
     """A primitive of Kafka's protocol, by the name Kafka's schemas give it."""
 
     name: str
@@ -129,24 +133,24 @@ uuid = WireType("uuid")
 """16 bytes, in Python a `bytes` of that length; `ZERO_UUID` where there is none."""
 
 
-class _Versions(NamedTuple):
+class _Versions(msgspec.Struct, frozen=True, gc=False):
     range: VersionRange
 
 
-class _Nullable(NamedTuple):
+class _Nullable(msgspec.Struct, frozen=True, gc=False):
     range: VersionRange
 
 
-class _Tag(NamedTuple):
+class _Tag(msgspec.Struct, frozen=True, gc=False):
     number: int
     range: VersionRange
 
 
-class _About(NamedTuple):
+class _About(msgspec.Struct, frozen=True, gc=False):
     text: str
 
 
-class _Mark(NamedTuple):
+class _Mark(msgspec.Struct, frozen=True, gc=False):
     name: str
 
 
@@ -178,7 +182,7 @@ not_flexible = _Mark("not_flexible")
 """The field keeps its old encoding in flexible versions (only the client id of the request header)."""
 
 
-class MessageSpec(NamedTuple):
+class MessageSpec(msgspec.Struct, frozen=True, gc=False):
     """What a `Message` class declares beside its fields."""
 
     api_key: int
@@ -229,7 +233,7 @@ class Message(Struct):
     __message__: ClassVar[MessageSpec]
 
 
-class FieldSpec(NamedTuple):
+class FieldSpec(msgspec.Struct, frozen=True, gc=False):
     """One declared field, read."""
 
     name: str
