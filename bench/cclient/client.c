@@ -33,6 +33,15 @@ rd_kafka_t *new_client(const struct settings *run, rd_kafka_type_t type, const c
   return client;
 }
 
+rd_kafka_topic_t *know_topic(rd_kafka_t *client, const struct settings *run) {
+  const struct rd_kafka_metadata *metadata;
+  rd_kafka_topic_t *topic = rd_kafka_topic_new(client, run->topic, NULL);
+  rd_kafka_resp_err_t error = rd_kafka_metadata(client, 0, topic, &metadata, 10000);
+  if (error) fail("metadata of %s at %s: %s", run->topic, run->bootstrap, rd_kafka_err2str(error));
+  rd_kafka_metadata_destroy(metadata);
+  return topic;
+}
+
 rd_kafka_queue_t *read_partition(rd_kafka_t *consumer, const struct settings *run, int64_t offset) {
   rd_kafka_poll_set_consumer(consumer);
   rd_kafka_topic_partition_list_t *partitions = rd_kafka_topic_partition_list_new(1);

@@ -9,6 +9,7 @@ void run_consume(const struct settings *run) {
   static const char *const defaults[] = {"group.id", "brokerload", "enable.auto.commit", "false",
                                          "auto.offset.reset", "earliest", "fetch.min.bytes", "1", NULL};
   rd_kafka_t *client = new_client(run, RD_KAFKA_CONSUMER, defaults, NULL);
+  know_topic(client, run);
   rd_kafka_message_t **messages = calloc(MOST, sizeof *messages);
   double user0, system0, user, system;
   own_cpu(&user0, &system0);

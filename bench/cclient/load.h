@@ -38,6 +38,9 @@ void own_cpu(double *user_s, double *system_s);
 rd_kafka_t *new_client(const struct settings *run, rd_kafka_type_t type, const char *const *defaults,
                        void (*delivered)(rd_kafka_t *, const rd_kafka_message_t *, void *));
 
+/* Have the topic's metadata and a connection before anything is timed; librdkafka looks for leaders every 500 ms only. */
+rd_kafka_topic_t *know_topic(rd_kafka_t *client, const struct settings *run);
+
 /* A consumer that reads the run's partition from an offset (RD_KAFKA_OFFSET_BEGINNING, _END), and its queue. */
 rd_kafka_queue_t *read_partition(rd_kafka_t *consumer, const struct settings *run, int64_t offset);
 

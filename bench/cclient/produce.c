@@ -22,12 +22,7 @@ void run_produce(const struct settings *run) {
                                          "batch.num.messages", "1000000", "queue.buffering.max.messages", "2000000",
                                          "queue.buffering.max.kbytes", "1048576", NULL};
   rd_kafka_t *client = new_client(run, RD_KAFKA_PRODUCER, defaults, delivered);
-  rd_kafka_topic_t *topic = rd_kafka_topic_new(client, run->topic, NULL);
-  const struct rd_kafka_metadata *metadata;
-  rd_kafka_resp_err_t error = rd_kafka_metadata(client, 0, topic, &metadata, 10000);
-  if (error) fail("metadata of %s: %s", run->topic, rd_kafka_err2str(error));
-  rd_kafka_metadata_destroy(metadata);
-
+  rd_kafka_topic_t *topic = know_topic(client, run);
   char *value = malloc((size_t)run->size);
   unsigned state = 1;
   for (long i = 0; i < run->size; i++) value[i] = (char)('A' + (state = state * 1103515245 + 12345) / 65536 % 26);

@@ -115,7 +115,7 @@ void run_roundtrip(const struct settings *run) {
   if (own.size < (long)sizeof(struct stamp)) own.size = sizeof(struct stamp);
   state.run = &own;
   rd_kafka_t *client = new_client(&own, RD_KAFKA_PRODUCER, defaults, delivered);
-  rd_kafka_topic_t *topic = rd_kafka_topic_new(client, own.topic, NULL);
+  rd_kafka_topic_t *topic = know_topic(client, &own);
   char *value = calloc(1, (size_t)own.size);
   pthread_t consumer;
   if (pthread_create(&consumer, NULL, consume, &own)) fail("no thread for the consumer");
