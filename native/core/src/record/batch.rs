@@ -190,6 +190,12 @@ pub fn set_log_append_time(batch: &mut [u8], timestamp: i64) {
     seal(batch);
 }
 
+/// Puts right the largest timestamp that a producer stated; the checksum is computed again.
+pub fn set_max_timestamp(batch: &mut [u8], timestamp: i64) {
+    batch[35..43].copy_from_slice(&timestamp.to_be_bytes());
+    seal(batch);
+}
+
 /// Iterates over concatenated v2 batches. Ends after the first error.
 #[derive(Clone, Debug)]
 pub struct Batches<'a> {

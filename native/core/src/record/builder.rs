@@ -1,11 +1,18 @@
 //! Building a v2 batch: records are encoded where they will lie, the header is written at the end.
 
 use super::batch::{BatchHeader, HEADER_LEN, LOG_OVERHEAD, seal};
-use super::varint::{put_unsigned, varlong_len, zigzag};
+use super::varint::{SLACK, unsigned_len, varlong_len, write_unsigned, zigzag};
 use super::{Compression, RecordError, compress};
 
 /// A header of a record to build: key and value.
 pub type RecordHeader<'a> = (&'a [u8], Option<&'a [u8]>);
+
+/// No batch is larger, so its length fits the header's field.
+const MOST_BYTES: usize = i32::MAX as usize - (1 << 16);
+/// The buffer grows by this much, so that zeroes are written while they are in the first cache and overwritten there.
+const STEP: usize = 4 << 10;
+/// Most bytes that a new builder reserves ahead.
+const MOST_RESERVED: usize = 1 << 20;
 
 /// A batch that is being built. `base_offset` is 0; the leader assigns offsets.
 #[derive(Debug)]
@@ -13,8 +20,10 @@ pub struct BatchBuilder {
     compression: Compression,
     level: Option<i32>,
     size_limit: usize,
-    /// Room for the header, then the encoded records.
+    /// Room for the header, then the encoded records up to `end`; what follows is of no meaning.
     bytes: Vec<u8>,
+    /// At least [`HEADER_LEN`], at most `bytes.len()`.
+    end: usize,
     count: i32,
     base_timestamp: i64,
     max_timestamp: i64,
@@ -23,12 +32,20 @@ pub struct BatchBuilder {
 impl BatchBuilder {
     /// An empty batch of at most `size_limit` bytes before compression; its first record may be larger.
     pub fn new(compression: Compression, level: Option<i32>, size_limit: usize) -> Self {
-        let mut bytes = Vec::with_capacity(size_limit.clamp(HEADER_LEN, 1 << 20));
-        bytes.resize(HEADER_LEN, 0);
-        Self { compression, level, size_limit, bytes, count: 0, base_timestamp: 0, max_timestamp: -1 }
+        Self {
+            compression,
+            level,
+            size_limit: size_limit.min(MOST_BYTES),
+            bytes: Vec::new(),
+            end: HEADER_LEN,
+            count: 0,
+            base_timestamp: 0,
+            max_timestamp: -1,
+        }
     }
 
-    /// Appends a record with `timestamp` in ms; its place in the batch, or `None` when the batch is full.
+    /// Appends a record with `timestamp` in ms; its place in the batch, or `None` when the batch is full. An empty batch
+    /// is full only for a record that no batch can hold (2 GiB).
     #[inline]
     pub fn try_append(
         &mut self,
@@ -38,33 +55,50 @@ impl BatchBuilder {
         headers: &[RecordHeader<'_>],
     ) -> Option<i32> {
         let base = if self.count == 0 { timestamp } else { self.base_timestamp };
-        let delta = timestamp.wrapping_sub(base);
-        let body = 1
-            + varlong_len(delta)
-            + varlong_len(i64::from(self.count))
-            + part_len(key)
-            + part_len(value)
-            + headers_len(headers);
+        let delta = zigzag(timestamp.wrapping_sub(base));
+        let place = zigzag(i64::from(self.count));
+        let body =
+            1 + unsigned_len(delta) + unsigned_len(place) + part_len(key) + part_len(value) + headers_len(headers);
         let size = varlong_len(body as i64) + body;
-        if self.count > 0 && (self.bytes.len() + size > self.size_limit || self.count == i32::MAX) {
+        let limit = if self.count == 0 { MOST_BYTES } else { self.size_limit };
+        if self.end + size > limit || self.count == i32::MAX {
             return None;
         }
+        self.make_room(size);
+        let bytes = &mut self.bytes[..];
+        let at = write_unsigned(bytes, self.end, zigzag(body as i64));
+        bytes[at] = 0;
+        let at = write_unsigned(bytes, at + 1, delta);
+        let at = write_unsigned(bytes, at, place);
+        let at = write_part(bytes, at, key);
+        let at = write_part(bytes, at, value);
+        let mut at = write_unsigned(bytes, at, zigzag(headers.len() as i64));
+        for (key, value) in headers {
+            at = write_part(bytes, at, Some(key));
+            at = write_part(bytes, at, *value);
+        }
+        self.end = at;
         self.base_timestamp = base;
         self.max_timestamp = self.max_timestamp.max(timestamp);
-        self.bytes.reserve(size);
-        put_unsigned(&mut self.bytes, zigzag(body as i64));
-        self.bytes.push(0);
-        put_unsigned(&mut self.bytes, zigzag(delta));
-        put_unsigned(&mut self.bytes, zigzag(i64::from(self.count)));
-        put_part(&mut self.bytes, key);
-        put_part(&mut self.bytes, value);
-        put_unsigned(&mut self.bytes, zigzag(headers.len() as i64));
-        for (key, value) in headers {
-            put_part(&mut self.bytes, Some(key));
-            put_part(&mut self.bytes, *value);
-        }
         self.count += 1;
         Some(self.count - 1)
+    }
+
+    /// Lets the buffer hold `size` more bytes, and the slack that varints are written with.
+    #[inline(always)]
+    fn make_room(&mut self, size: usize) {
+        if self.end + size + SLACK > self.bytes.len() {
+            self.grow(self.end + size + SLACK);
+        }
+    }
+
+    #[inline(never)]
+    fn grow(&mut self, wanted: usize) {
+        if self.bytes.is_empty() {
+            let ahead = self.size_limit.min(MOST_RESERVED) + STEP;
+            self.bytes.reserve(wanted.max(ahead));
+        }
+        self.bytes.resize(wanted + STEP, 0);
     }
 
     /// Records so far.
@@ -79,11 +113,13 @@ impl BatchBuilder {
 
     /// Bytes so far, header included, before compression.
     pub fn size(&self) -> usize {
-        self.bytes.len()
+        self.end
     }
 
-    /// Appends the finished batch to `out`; -1 for each of the three stands for a producer that is not idempotent.
-    /// The builder is empty again afterwards and keeps its buffer.
+    /// Appends the finished batch to `out`; -1 for each of the three stands for a producer that is not idempotent. The
+    /// builder is empty again afterwards.
+    ///
+    /// Uncompressed records are not copied when `out` is empty: builder and `out` exchange their buffers.
     ///
     /// # Errors
     /// When the codec fails.
@@ -95,16 +131,22 @@ impl BatchBuilder {
         out: &mut Vec<u8>,
     ) -> Result<(), RecordError> {
         let begin = out.len();
-        if self.compression == Compression::None {
-            out.extend_from_slice(&self.bytes);
-        } else {
+        if self.bytes.is_empty() {
+            self.grow(HEADER_LEN);
+        }
+        self.bytes.truncate(self.end);
+        if self.compression != Compression::None {
             out.resize(begin + HEADER_LEN, 0);
             compress(self.compression, self.level, &self.bytes[HEADER_LEN..], out)?;
+        } else if begin == 0 {
+            std::mem::swap(out, &mut self.bytes);
+        } else {
+            out.extend_from_slice(&self.bytes);
         }
         let batch = &mut out[begin..];
         self.header(batch.len(), producer_id, producer_epoch, base_sequence).write(batch);
         seal(batch);
-        self.clear();
+        (self.end, self.count, self.base_timestamp, self.max_timestamp) = (HEADER_LEN, 0, 0, -1);
         Ok(())
     }
 
@@ -125,29 +167,28 @@ impl BatchBuilder {
             record_count: self.count,
         }
     }
-
-    fn clear(&mut self) {
-        self.bytes.truncate(HEADER_LEN);
-        (self.count, self.base_timestamp, self.max_timestamp) = (0, 0, -1);
-    }
 }
 
+#[inline(always)]
 fn part_len(part: Option<&[u8]>) -> usize {
     part.map_or(1, |bytes| varlong_len(bytes.len() as i64) + bytes.len())
 }
 
+#[inline(always)]
 fn headers_len(headers: &[RecordHeader<'_>]) -> usize {
     let each = |(key, value): &RecordHeader<'_>| part_len(Some(key)) + part_len(*value);
     varlong_len(headers.len() as i64) + headers.iter().map(each).sum::<usize>()
 }
 
-#[inline]
-fn put_part(out: &mut Vec<u8>, part: Option<&[u8]>) {
-    match part {
-        Some(bytes) => {
-            put_unsigned(out, zigzag(bytes.len() as i64));
-            out.extend_from_slice(bytes);
-        }
-        None => out.push(1),
-    }
+/// Writes a length and its bytes at `at`; where they end.
+#[inline(always)]
+fn write_part(bytes: &mut [u8], at: usize, part: Option<&[u8]>) -> usize {
+    let Some(part) = part else {
+        bytes[at] = 1;
+        return at + 1;
+    };
+    let at = write_unsigned(bytes, at, zigzag(part.len() as i64));
+    let end = at + part.len();
+    bytes[at..end].copy_from_slice(part);
+    end
 }

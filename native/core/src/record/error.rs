@@ -53,7 +53,7 @@ pub enum RecordError {
     },
 }
 
-/// Why a producer's batch is refused. Each variant is one error code of Kafka's.
+/// Why a producer's batch is refused. Each variant stands for one error code of Kafka's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidBatch {
     /// CORRUPT_MESSAGE: the checksum or the frame of the batch is wrong.
@@ -67,35 +67,31 @@ pub enum InvalidBatch {
         /// The setting.
         limit: usize,
     },
+    /// MESSAGE_TOO_LARGE: compressed records unfold to more than is allowed; a producer that splits the batch succeeds.
+    #[error("the records unfold to more than {limit} bytes")]
+    UnfoldsTooLarge {
+        /// The bound.
+        limit: usize,
+    },
     /// UNSUPPORTED_COMPRESSION_TYPE.
     #[error("compression codec {0}; known are 0 (none) to 4 (zstd)")]
     UnsupportedCompression(i8),
     /// INVALID_RECORD: another message format than the one that Produce carries from version 3 on.
     #[error("message format {0}; only 2 is taken")]
     UnsupportedFormat(i8),
-    /// INVALID_TIMESTAMP: a record's time is too far from the broker's.
-    #[error("record {index} has timestamp {timestamp}; {earliest} to {latest} are allowed")]
+    /// INVALID_TIMESTAMP: records' times are too far from the broker's.
+    #[error("{reason}")]
     InvalidTimestamp {
-        /// The record's place in the batch.
-        index: i32,
-        /// Its timestamp, ms.
-        timestamp: i64,
-        /// Earliest allowed, ms.
-        earliest: i64,
-        /// Latest allowed, ms.
-        latest: i64,
+        /// The records to blame (KIP-467): place in the batch and text.
+        records: Vec<(i32, String)>,
+        /// What is wrong.
+        reason: String,
     },
-    /// INVALID_RECORD: records without keys for a compacted topic.
-    #[error("records without a key; a compacted topic needs one for each")]
-    KeysMissing {
-        /// The records' places in the batch.
-        indexes: Vec<i32>,
-    },
-    /// INVALID_RECORD: a record, or the batch around it, is not what a producer may send.
+    /// INVALID_RECORD: records, or the batch around them, are not what a producer may send.
     #[error("{reason}")]
     InvalidRecord {
-        /// The record's place in the batch; `None`: all of it.
-        index: Option<i32>,
+        /// The records to blame (KIP-467): place in the batch and text.
+        records: Vec<(i32, String)>,
         /// What is wrong.
         reason: String,
     },
@@ -105,14 +101,14 @@ impl InvalidBatch {
     /// The records that are to blame, with the reason (KIP-467): place in the batch and text.
     pub fn record_errors(&self) -> Vec<(i32, Option<String>)> {
         match self {
-            Self::InvalidTimestamp { index, .. } | Self::InvalidRecord { index: Some(index), .. } => {
-                vec![(*index, Some(self.to_string()))]
+            Self::InvalidTimestamp { records, .. } | Self::InvalidRecord { records, .. } => {
+                records.iter().map(|(index, text)| (*index, Some(text.clone()))).collect()
             }
-            Self::KeysMissing { indexes } => {
-                let reason = |index: &i32| format!("record {index} has no key; a compacted topic needs one");
-                indexes.iter().map(|index| (*index, Some(reason(index)))).collect()
-            }
-            _ => Vec::new(),
+            Self::Corrupt(_)
+            | Self::TooLarge { .. }
+            | Self::UnfoldsTooLarge { .. }
+            | Self::UnsupportedCompression(_)
+            | Self::UnsupportedFormat(_) => Vec::new(),
         }
     }
 }

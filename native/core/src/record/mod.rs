@@ -4,6 +4,7 @@
 //! bytes only: neither files nor sockets, and no setting that is not handed to it.
 
 mod batch;
+mod blame;
 mod builder;
 mod compression;
 mod crc;
@@ -13,11 +14,12 @@ mod records;
 mod tests;
 mod validate;
 pub mod varint;
+mod walk;
 mod xerial;
 
 pub use batch::{
     BatchHeader, Batches, HEADER_LEN, LOG_OVERHEAD, TimestampType, batch_crc, seal, set_base_offset,
-    set_log_append_time, set_partition_leader_epoch,
+    set_log_append_time, set_max_timestamp, set_partition_leader_epoch,
 };
 pub use builder::{BatchBuilder, RecordHeader};
 pub use compression::{Compression, compress, decompress};

@@ -49,6 +49,22 @@ fn a_full_builder_takes_no_more_and_is_empty_after_it_is_finished() {
 }
 
 #[test]
+fn a_builder_that_exchanges_buffers_gives_the_same_bytes_as_one_that_appends() {
+    let mut builder = BatchBuilder::new(Compression::None, None, 5000);
+    let (mut apart, mut together) = (Vec::new(), Vec::new());
+    for round in 0..4 {
+        for out in [&mut apart, &mut together] {
+            let value = vec![round; 100 + 1000 * usize::from(round % 2)];
+            while builder.try_append(i64::from(round), Some(b"k"), Some(&value), &[]).is_some() {}
+            builder.finish(1, 2, 3, out).unwrap();
+        }
+        assert!(together.ends_with(&apart));
+        apart.clear();
+    }
+    assert_eq!(Batches::new(&together).filter(|batch| batch.is_ok()).count(), 4);
+}
+
+#[test]
 fn what_a_client_may_not_send_is_refused_by_meaning() {
     let record: Owned = (1000, None, Some(b"v".to_vec()), Vec::new());
     let mut scratch = Vec::new();
@@ -64,6 +80,16 @@ fn what_a_client_may_not_send_is_refused_by_meaning() {
     control[22] |= 0x20;
     seal(&mut control);
     assert!(matches!(validate_batch(&control, &RULES, &mut scratch), Err(InvalidBatch::InvalidRecord { .. })));
+    let mut placed = batch.clone();
+    set_base_offset(&mut placed, 5);
+    assert!(matches!(validate_batch(&placed, &RULES, &mut scratch), Err(InvalidBatch::InvalidRecord { .. })));
+    let mut stamped = batch.clone();
+    set_log_append_time(&mut stamped, 1000);
+    assert!(matches!(validate_batch(&stamped, &RULES, &mut scratch), Err(InvalidBatch::InvalidTimestamp { .. })));
+    let unfolding = build(&[(1000, None, Some(vec![0; 5000]), Vec::new())], Compression::Zstd);
+    let tight = ValidateRules { max_decompressed_bytes: 4096, ..RULES };
+    let refused = validate_batch(&unfolding, &tight, &mut scratch);
+    assert_eq!(refused, Err(InvalidBatch::UnfoldsTooLarge { limit: 4096 }));
     let mut codec = batch.clone();
     codec[22] |= 7;
     seal(&mut codec);
@@ -71,6 +97,32 @@ fn what_a_client_may_not_send_is_refused_by_meaning() {
     let mut old = batch;
     old[16] = 1;
     assert_eq!(validate_batch(&old, &RULES, &mut scratch), Err(InvalidBatch::UnsupportedFormat(1)));
+}
+
+#[test]
+fn every_record_that_breaks_a_rule_is_named() {
+    let records: Vec<Owned> =
+        [(5_000, None), (9_000, Some(vec![1])), (1, None)].map(|(time, key)| (time, key, None, Vec::new())).into();
+    let batch = build(&records, Compression::Lz4);
+    let named = |rules: ValidateRules| {
+        let refused = validate_batch(&batch, &rules, &mut Vec::new()).unwrap_err();
+        let indexes: Vec<i32> = refused.record_errors().iter().map(|(index, _)| *index).collect();
+        (matches!(refused, InvalidBatch::InvalidTimestamp { .. }), indexes)
+    };
+    let late = ValidateRules { now_ms: 9_000, timestamp_before_max_ms: 10, timestamp_after_max_ms: 10, ..RULES };
+    assert_eq!(named(late), (true, vec![0, 2]));
+    assert_eq!(named(ValidateRules { require_keys: true, ..RULES }), (false, vec![0, 2]));
+    assert_eq!(named(ValidateRules { require_keys: true, ..late }), (false, vec![0, 2]), "not time alone");
+}
+
+#[test]
+fn a_stated_largest_timestamp_is_put_right_and_no_timestamp_breaks_no_rule() {
+    let mut batch = build(&[(7, None, None, Vec::new()), (9, None, None, Vec::new())], Compression::None);
+    set_max_timestamp(&mut batch, i64::MAX);
+    assert_eq!(validate_batch(&batch, &RULES, &mut Vec::new()).unwrap().max_timestamp, 9);
+    let timeless = build(&[(-1, None, None, Vec::new())], Compression::None);
+    let strict = ValidateRules { now_ms: 9_000, timestamp_before_max_ms: 10, timestamp_after_max_ms: 10, ..RULES };
+    assert_eq!(validate_batch(&timeless, &strict, &mut Vec::new()).unwrap().max_timestamp, -1);
 }
 
 #[test]
@@ -133,6 +185,40 @@ proptest! {
             for record in Records::new(section, header.record_count).flatten() {
                 let _ = Headers::new(&record).count();
             }
+        }
+    }
+
+    #[test]
+    fn the_light_walk_and_the_careful_one_agree(
+        records in records(), damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..3),
+        require_keys: bool, now_ms in 0_i64..1 << 50, spread in 0_i64..1 << 49,
+    ) {
+        let mut batch = build(&records, Compression::None);
+        for (at, byte) in damage {
+            let at = 61 + at.index(batch.len() - 61);
+            batch[at] = byte;
+        }
+        seal(&mut batch);
+        let (timestamp_before_max_ms, timestamp_after_max_ms) = (spread, spread);
+        let rules = ValidateRules { require_keys, now_ms, timestamp_before_max_ms, timestamp_after_max_ms, ..RULES };
+        let (earliest, latest) = (now_ms - spread, now_ms + spread);
+        let header = BatchHeader::parse(&batch).unwrap();
+        let mut careful = Records::new(&batch[61..], header.record_count);
+        let mut largest = -1;
+        let fine = careful.by_ref().enumerate().all(|(index, record)| {
+            let Ok(record) = record else { return false };
+            let mut headers = Headers::new(&record);
+            let timestamp = header.base_timestamp.wrapping_add(record.timestamp_delta);
+            largest = largest.max(timestamp);
+            headers.by_ref().all(|header| header.is_ok())
+                && headers.rest().is_empty()
+                && record.offset_delta == index as i32
+                && (record.key.is_some() || !require_keys)
+                && (timestamp == -1 || (earliest..=latest).contains(&timestamp))
+        }) && careful.left() == 0;
+        match validate_batch(&batch, &rules, &mut Vec::new()) {
+            Ok(header) => prop_assert!(fine && header.max_timestamp == largest),
+            Err(refused) => prop_assert!(!fine, "{}", refused),
         }
     }
 

@@ -1,7 +1,12 @@
 //! What a leader checks of a producer's batch before it takes it (Kafka's `LogValidator`, for format v2).
+//!
+//! Two passes over the bytes: the checksum, and one light walk that only says yes or no ([`walk`]). What is wrong with
+//! a batch that the walk refuses is found by a second, careful one ([`blame`]).
 
 use super::batch::batch_crc;
-use super::records::{Headers, Records, records_section};
+use super::blame::blame;
+use super::records::records_section;
+use super::walk::walk;
 use super::{BatchHeader, Compression, HEADER_LEN, InvalidBatch, RecordError, TimestampType};
 
 /// The rules of a topic, and the time.
@@ -23,13 +28,29 @@ pub struct ValidateRules {
     pub max_decompressed_bytes: usize,
 }
 
-/// Checks one whole batch as a producer sent it: size, magic, checksum, attributes, counts, the structure of every
-/// record, keys and timestamps. Compressed records are unfolded into `scratch`.
+impl ValidateRules {
+    /// The earliest and the latest timestamp that a record may have, ms. Under LogAppendTime any will do.
+    pub(super) fn bounds(&self) -> (i64, i64) {
+        match self.timestamp_type {
+            TimestampType::CreateTime => (
+                self.now_ms.saturating_sub(self.timestamp_before_max_ms),
+                self.now_ms.saturating_add(self.timestamp_after_max_ms),
+            ),
+            TimestampType::LogAppendTime => (i64::MIN, i64::MAX),
+        }
+    }
+}
+
+/// Checks one whole batch as a producer sent it: size, magic, checksum, attributes, offsets, counts, the structure of
+/// every record, keys and timestamps. Compressed records are unfolded into `scratch`.
+///
+/// The header that comes back has the largest timestamp of the records, whatever the batch says; the caller writes it
+/// into the batch where the two differ ([`super::set_max_timestamp`]), as Kafka does.
 ///
 /// # Errors
-/// The first thing found wrong; see [`InvalidBatch`].
+/// The first thing found wrong with the batch, or all that is wrong with its records; see [`InvalidBatch`].
 pub fn validate_batch(batch: &[u8], rules: &ValidateRules, scratch: &mut Vec<u8>) -> Result<BatchHeader, InvalidBatch> {
-    let header = BatchHeader::parse(batch).map_err(|error| match error {
+    let mut header = BatchHeader::parse(batch).map_err(|error| match error {
         RecordError::Magic(magic) => InvalidBatch::UnsupportedFormat(magic),
         other => InvalidBatch::Corrupt(other.to_string()),
     })?;
@@ -49,18 +70,25 @@ pub fn validate_batch(batch: &[u8], rules: &ValidateRules, scratch: &mut Vec<u8>
     let max = rules.max_decompressed_bytes;
     let section = records_section(&header, batch, scratch, max).map_err(|error| match error {
         RecordError::Codec(code) => InvalidBatch::UnsupportedCompression(code),
+        RecordError::TooLarge { limit, .. } => InvalidBatch::UnfoldsTooLarge { limit },
         other => InvalidBatch::Corrupt(other.to_string()),
     })?;
-    check_records(&header, section, rules)?;
+    match walk(&header, section, rules) {
+        Some(max_timestamp) => header.max_timestamp = max_timestamp,
+        None => return Err(blame(&header, section, rules)),
+    }
     Ok(header)
 }
 
 fn refuse<T>(reason: String) -> Result<T, InvalidBatch> {
-    Err(InvalidBatch::InvalidRecord { index: None, reason })
+    Err(InvalidBatch::InvalidRecord { records: Vec::new(), reason })
 }
 
 /// What the header alone tells.
 fn check_header(header: &BatchHeader) -> Result<(), InvalidBatch> {
+    if header.base_offset != 0 {
+        return refuse(format!("a batch with base offset {}; a producer's begins at 0", header.base_offset));
+    }
     if header.is_control() {
         return refuse("a client may not write control records".into());
     }
@@ -75,58 +103,11 @@ fn check_header(header: &BatchHeader) -> Result<(), InvalidBatch> {
         return refuse(format!("producer id {} with sequence {}", header.producer_id, header.base_sequence));
     }
     if header.timestamp_type() == TimestampType::LogAppendTime {
-        return Err(InvalidBatch::InvalidTimestamp {
-            index: 0,
-            timestamp: header.max_timestamp,
-            earliest: -1,
-            latest: -1,
-        });
+        let reason = "timestamps of type LogAppendTime; a producer sends CreateTime".into();
+        return Err(InvalidBatch::InvalidTimestamp { records: Vec::new(), reason });
     }
     if header.compression() == Ok(Compression::None) && header.size() < HEADER_LEN + header.record_count as usize {
         return refuse(format!("{} records in {} bytes", header.record_count, header.size()));
     }
     Ok(())
-}
-
-fn check_records(header: &BatchHeader, section: &[u8], rules: &ValidateRules) -> Result<(), InvalidBatch> {
-    let bounds = match rules.timestamp_type {
-        TimestampType::CreateTime => (
-            rules.now_ms.saturating_sub(rules.timestamp_before_max_ms),
-            rules.now_ms.saturating_add(rules.timestamp_after_max_ms),
-        ),
-        TimestampType::LogAppendTime => (i64::MIN, i64::MAX),
-    };
-    let mut records = Records::new(section, header.record_count);
-    let mut keyless = Vec::new();
-    for (index, record) in (0_i32..).zip(records.by_ref()) {
-        let record = record.map_err(|error| match error {
-            RecordError::Record { index, reason } => {
-                InvalidBatch::InvalidRecord { index: Some(index), reason: reason.into() }
-            }
-            other => InvalidBatch::InvalidRecord { index: Some(index), reason: other.to_string() },
-        })?;
-        let at_fault = |reason: String| Err(InvalidBatch::InvalidRecord { index: Some(index), reason });
-        if record.offset_delta != index {
-            return at_fault(format!("record {index} has offset delta {}", record.offset_delta));
-        }
-        if rules.require_keys && record.key.is_none() {
-            keyless.push(index);
-        }
-        let timestamp = header.base_timestamp.saturating_add(record.timestamp_delta);
-        if (timestamp < bounds.0 || timestamp > bounds.1) && timestamp != -1 {
-            let (earliest, latest) = bounds;
-            return Err(InvalidBatch::InvalidTimestamp { index, timestamp, earliest, latest });
-        }
-        if record.header_count > 0 {
-            let mut headers = Headers::new(&record);
-            if headers.by_ref().any(|header| header.is_err()) || !headers.rest().is_empty() {
-                return at_fault(format!("the headers of record {index} do not fill it"));
-            }
-        }
-    }
-    match records.left() {
-        0 if keyless.is_empty() => Ok(()),
-        0 => Err(InvalidBatch::KeysMissing { indexes: keyless }),
-        left => refuse(format!("{left} bytes after the last of {} records", header.record_count)),
-    }
 }

@@ -3,7 +3,7 @@
 
 use super::RecordError;
 
-/// Bytes of the longest varint and varlong.
+/// Bytes of the longest varint.
 pub const MAX_VARINT: usize = 5;
 /// Bytes of the longest varlong.
 pub const MAX_VARLONG: usize = 10;
@@ -19,12 +19,42 @@ pub const fn unzigzag(value: u64) -> i64 {
 }
 
 /// Appends an unsigned varint.
+#[inline]
 pub fn put_unsigned(out: &mut Vec<u8>, mut value: u64) {
+    let (mut bytes, mut len) = ([0; MAX_VARLONG], 0);
     while value >= 0x80 {
-        out.push(value as u8 | 0x80);
+        bytes[len] = value as u8 | 0x80;
         value >>= 7;
+        len += 1;
     }
-    out.push(value as u8);
+    bytes[len] = value as u8;
+    out.extend_from_slice(&bytes[..=len]);
+}
+
+/// Bytes that [`write_unsigned`] may touch behind what it writes.
+pub(super) const SLACK: usize = MAX_VARLONG;
+
+/// Writes an unsigned varint at `at`; where it ends. `bytes` reaches at least [`SLACK`] beyond `at`.
+#[inline(always)]
+pub(super) fn write_unsigned(bytes: &mut [u8], at: usize, mut value: u64) -> usize {
+    let room = &mut bytes[at..at + SLACK];
+    if value < 0x80 {
+        room[0] = value as u8;
+        return at + 1;
+    }
+    if value < 0x4000 {
+        room[0] = value as u8 | 0x80;
+        room[1] = (value >> 7) as u8;
+        return at + 2;
+    }
+    let mut len = 0;
+    while value >= 0x80 && len < MAX_VARLONG - 1 {
+        room[len] = value as u8 | 0x80;
+        value >>= 7;
+        len += 1;
+    }
+    room[len] = value as u8;
+    at + len + 1
 }
 
 /// Appends a zigzag varint or varlong; the two encodings agree.
@@ -48,38 +78,62 @@ pub const fn varlong_len(value: i64) -> usize {
 }
 
 /// Reads an unsigned varint of at most `max` bytes at `at`; the value and where it ends.
+///
+/// # Errors
+/// [`RecordError::Truncated`] when the bytes end first, [`RecordError::Varint`] when it does not end within `max` bytes
+/// or 64 bits.
 #[inline]
 pub fn unsigned(bytes: &[u8], at: usize, max: usize) -> Result<(u64, usize), RecordError> {
-    // One byte is by far the most frequent length in records.
-    if let Some(&byte) = bytes.get(at)
-        && byte < 0x80
-    {
-        return Ok((u64::from(byte), at + 1));
-    }
-    unsigned_long(bytes, at, max)
+    try_unsigned(bytes, at, max).ok_or_else(|| what_is_wrong(bytes, at, max))
 }
 
-fn unsigned_long(bytes: &[u8], at: usize, max: usize) -> Result<(u64, usize), RecordError> {
+/// [`unsigned`] for hot loops, which find out what is wrong on a second, careful walk.
+///
+/// Lengths, deltas and counts have one to three bytes: one load covers these, and the branches fall the same way from
+/// record to record.
+#[inline(always)]
+pub(super) fn try_unsigned(bytes: &[u8], at: usize, max: usize) -> Option<(u64, usize)> {
+    let Some(head) = bytes.get(at..).and_then(<[u8]>::first_chunk::<4>) else { return unsigned_slow(bytes, at, max) };
+    let word = u64::from(u32::from_le_bytes(*head));
+    if word & 0x80 == 0 {
+        Some((word & 0x7f, at + 1))
+    } else if word & 0x8000 == 0 {
+        Some((word & 0x7f | word >> 1 & 0x3f80, at + 2))
+    } else if word & 0x80_0000 == 0 {
+        Some((word & 0x7f | word >> 1 & 0x3f80 | word >> 2 & 0x1f_c000, at + 3))
+    } else {
+        unsigned_slow(bytes, at, max)
+    }
+}
+
+#[inline(never)]
+fn unsigned_slow(bytes: &[u8], at: usize, max: usize) -> Option<(u64, usize)> {
     let mut value = 0_u64;
-    for place in 0..max {
-        let byte = *bytes.get(at + place).ok_or(RecordError::Truncated {
-            what: "a varint",
-            wanted: place + 1,
-            left: place,
-        })?;
-        let bits = u64::from(byte & 0x7f);
-        if place == 9 && byte > 1 {
-            return Err(RecordError::Varint);
+    for (place, byte) in bytes.get(at..)?.iter().take(max).enumerate() {
+        if place == MAX_VARLONG - 1 && *byte > 1 {
+            return None;
         }
-        value |= bits << (7 * place);
-        if byte < 0x80 {
-            return Ok((value, at + place + 1));
+        value |= u64::from(byte & 0x7f) << (7 * place);
+        if *byte < 0x80 {
+            return Some((value, at + place + 1));
         }
     }
-    Err(RecordError::Varint)
+    None
+}
+
+#[cold]
+fn what_is_wrong(bytes: &[u8], at: usize, max: usize) -> RecordError {
+    let left = bytes.get(at..).unwrap_or_default();
+    match left.iter().take(max).all(|byte| *byte >= 0x80) && left.len() < max {
+        true => RecordError::Truncated { what: "a varint", wanted: left.len() + 1, left: left.len() },
+        false => RecordError::Varint,
+    }
 }
 
 /// Reads a zigzag varint at `at`; the value and where it ends.
+///
+/// # Errors
+/// Those of [`unsigned`], and [`RecordError::Varint`] beyond 32 bits.
 #[inline]
 pub fn varint(bytes: &[u8], at: usize) -> Result<(i32, usize), RecordError> {
     let (value, end) = unsigned(bytes, at, MAX_VARINT)?;
@@ -88,6 +142,9 @@ pub fn varint(bytes: &[u8], at: usize) -> Result<(i32, usize), RecordError> {
 }
 
 /// Reads a zigzag varlong at `at`; the value and where it ends.
+///
+/// # Errors
+/// Those of [`unsigned`].
 #[inline]
 pub fn varlong(bytes: &[u8], at: usize) -> Result<(i64, usize), RecordError> {
     let (value, end) = unsigned(bytes, at, MAX_VARLONG)?;
@@ -111,7 +168,32 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_varint_that_is_cut_or_does_not_end_is_refused_by_meaning() {
+        let cut = RecordError::Truncated { what: "a varint", wanted: 3, left: 2 };
+        assert_eq!(varint(&[0x80, 0x80], 0), Err(cut.clone()));
+        assert_eq!(varlong(&[9, 0x80, 0x80], 1), Err(cut));
+        assert_eq!(varint(&[0x80; 9], 0), Err(RecordError::Varint));
+        assert_eq!(varint(&[0xff, 0xff, 0xff, 0xff, 0x1f], 0), Err(RecordError::Varint), "33 bits");
+        assert_eq!(varlong(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2], 0), Err(RecordError::Varint));
+        assert!(varint(&[], 7).is_err());
+    }
+
     proptest! {
+        #[test]
+        fn every_length_of_encoding_agrees(value: u64, shift in 0_u32..64, behind in 0_usize..12) {
+            let value = value >> shift;
+            let mut out = vec![0xee; 3];
+            put_unsigned(&mut out, value);
+            let end = out.len();
+            prop_assert_eq!(end, 3 + unsigned_len(value));
+            let mut written = vec![0xee; 3 + SLACK];
+            prop_assert_eq!(write_unsigned(&mut written, 3, value), end);
+            prop_assert_eq!(&written[..end], &out[..]);
+            out.resize(end + behind, 0xff);
+            prop_assert_eq!(unsigned(&out, 3, MAX_VARLONG), Ok((value, end)));
+        }
+
         #[test]
         fn every_number_comes_back(value: i64, small: i32) {
             let mut out = Vec::new();

@@ -9,6 +9,9 @@ const HEADER: [u8; 16] = [0x82, b'S', b'N', b'A', b'P', b'P', b'Y', 0, 0, 0, 0, 
 /// xerial's default block size.
 const BLOCK: usize = 32 << 10;
 
+/// Snappy's longest copy makes 64 bytes of three.
+const MOST_FROM_A_BYTE: usize = 22;
+
 /// Appends `source` to `out` in xerial's framing.
 pub fn compress(source: &[u8], out: &mut Vec<u8>) -> Result<(), snap::Error> {
     out.extend_from_slice(&HEADER);
@@ -38,6 +41,11 @@ fn framed(source: &[u8], max: usize, out: &mut Vec<u8>) -> Result<(), RecordErro
     let bad = |reason: &str| RecordError::Compressed { codec: Compression::Snappy, reason: reason.into() };
     let mut rest = source.get(HEADER.len()..).ok_or_else(|| bad("the frame's header is cut"))?;
     while let Some((length, tail)) = rest.split_first_chunk::<4>() {
+        // Streams may be strung together; a block of the length that the magic spells is impossible.
+        if rest.starts_with(&MAGIC) {
+            rest = rest.get(HEADER.len()..).ok_or_else(|| bad("the frame's header is cut"))?;
+            continue;
+        }
         let length = u32::from_be_bytes(*length) as usize;
         let packed = tail.get(..length).ok_or_else(|| bad("a block runs over the frame"))?;
         block(packed, max - (out.len() - before), out)?;
@@ -55,6 +63,11 @@ fn block(packed: &[u8], max: usize, out: &mut Vec<u8>) -> Result<(), RecordError
     let length = snap::raw::decompress_len(packed).map_err(failed)?;
     if length > max {
         return Err(RecordError::TooLarge { codec, limit: max });
+    }
+    // A stated length that no such block can reach is refused before memory is taken for it.
+    if length > packed.len().saturating_mul(MOST_FROM_A_BYTE) {
+        let reason = format!("{} bytes state that they unfold to {length}", packed.len());
+        return Err(RecordError::Compressed { codec, reason });
     }
     let at = out.len();
     out.resize(at + length, 0);

@@ -13,7 +13,7 @@ use super::producer_state::{BatchMetadata, Staged};
 use super::{AppendError, LogConfig, LogError};
 use crate::record::{
     BatchHeader, Batches, InvalidBatch, RecordError, TimestampType, ValidateRules, batch_crc, set_base_offset,
-    set_log_append_time, set_partition_leader_epoch, validate_batch,
+    set_log_append_time, set_max_timestamp, set_partition_leader_epoch, validate_batch,
 };
 use crate::sys::file;
 
@@ -289,8 +289,13 @@ fn validate(batches: &mut [u8], config: &LogConfig, now_ms: i64) -> Result<Vec<P
             let size = size_of_batch(&batches[start..])?;
             let batch = &mut batches[start..start + size];
             let mut header = validate_batch(batch, &rules, scratch).map_err(AppendError::Invalid)?;
+            let stated = BatchHeader::parse(batch).map_err(malformed)?.max_timestamp;
             if config.timestamp_type == TimestampType::LogAppendTime {
                 set_log_append_time(batch, now_ms);
+                header = BatchHeader::parse(batch).map_err(malformed)?;
+            } else if header.max_timestamp != stated {
+                // Indexes and retention go by it, so it is not taken on the producer's word.
+                set_max_timestamp(batch, header.max_timestamp);
                 header = BatchHeader::parse(batch).map_err(malformed)?;
             }
             placed.push(Placed { start, header });
@@ -309,7 +314,7 @@ fn size_of_batch(bytes: &[u8]) -> Result<usize, AppendError> {
     let size = BatchHeader::parse(bytes).map_err(malformed)?.size();
     if size > bytes.len() {
         let reason = format!("a batch of {size} bytes in {} bytes", bytes.len());
-        return Err(AppendError::Invalid(InvalidBatch::InvalidRecord { index: None, reason }));
+        return Err(AppendError::Invalid(InvalidBatch::InvalidRecord { records: Vec::new(), reason }));
     }
     Ok(size)
 }

@@ -100,12 +100,10 @@ fn log_refused(shared: &Shared, partition: &Partition, error: AppendError, answe
 fn invalid_batch(invalid: &InvalidBatch) -> i16 {
     match invalid {
         InvalidBatch::Corrupt(_) => code::CORRUPT_MESSAGE,
-        InvalidBatch::TooLarge { .. } => code::MESSAGE_TOO_LARGE,
+        InvalidBatch::TooLarge { .. } | InvalidBatch::UnfoldsTooLarge { .. } => code::MESSAGE_TOO_LARGE,
         InvalidBatch::UnsupportedCompression(_) => code::UNSUPPORTED_COMPRESSION_TYPE,
         InvalidBatch::InvalidTimestamp { .. } => code::INVALID_TIMESTAMP,
         // From version 3 on a Produce carries format 2 only; Kafka calls anything else an invalid record.
-        InvalidBatch::UnsupportedFormat(_)
-        | InvalidBatch::KeysMissing { .. }
-        | InvalidBatch::InvalidRecord { .. } => code::INVALID_RECORD,
+        InvalidBatch::UnsupportedFormat(_) | InvalidBatch::InvalidRecord { .. } => code::INVALID_RECORD,
     }
 }

@@ -1,0 +1,74 @@
+//! The careful walk over the records of a batch that is to be refused: which of them are to blame, and for what.
+//!
+//! It may take its time and allocate; nothing valid comes by here.
+
+use super::records::{Headers, Record, Records};
+use super::{BatchHeader, InvalidBatch, RecordError, ValidateRules};
+
+/// Most records that are named: the answer to a batch shall not be larger than the batch.
+const MOST_NAMED: usize = 64;
+
+/// What is wrong with the records of a batch that [`super::walk`] refuses.
+///
+/// Records without a key or with a timestamp out of bounds are all named, up to a bound; after a malformed record there
+/// is no next one.
+pub(super) fn blame(header: &BatchHeader, section: &[u8], rules: &ValidateRules) -> InvalidBatch {
+    let mut found: Vec<Fault> = Vec::new();
+    let mut records = Records::new(section, header.record_count);
+    for (index, record) in (0_i32..).zip(records.by_ref()) {
+        match record {
+            Ok(record) => found.extend(fault(header, &record, index, rules)),
+            Err(RecordError::Record { index, reason }) => found.push(Fault::of_record(index, reason)),
+            Err(error) => found.push(Fault::of_record(index, error)),
+        }
+        if found.len() == MOST_NAMED {
+            break;
+        }
+    }
+    let reason = match &found[..] {
+        [] => format!("{} bytes after the last of {} records", records.left(), header.record_count),
+        [only] => only.text.clone(),
+        [first, others @ ..] => format!("{}; {} more records are refused", first.text, others.len()),
+    };
+    // As in Kafka: only if time is all that is wrong, the batch is refused for its time.
+    let only_time = !found.is_empty() && found.iter().all(|fault| fault.is_time);
+    let records = found.into_iter().map(|fault| (fault.index, fault.text)).collect();
+    if only_time {
+        InvalidBatch::InvalidTimestamp { records, reason }
+    } else {
+        InvalidBatch::InvalidRecord { records, reason }
+    }
+}
+
+struct Fault {
+    index: i32,
+    is_time: bool,
+    text: String,
+}
+
+impl Fault {
+    fn of_record(index: i32, reason: impl std::fmt::Display) -> Self {
+        Self { index, is_time: false, text: format!("record {index}: {reason}") }
+    }
+}
+
+fn fault(header: &BatchHeader, record: &Record<'_>, index: i32, rules: &ValidateRules) -> Option<Fault> {
+    if record.offset_delta != index {
+        return Some(Fault::of_record(index, format_args!("its offset delta is {}", record.offset_delta)));
+    }
+    let mut headers = Headers::new(record);
+    if headers.by_ref().any(|header| header.is_err()) || !headers.rest().is_empty() {
+        return Some(Fault::of_record(index, "its headers do not fill it"));
+    }
+    if rules.require_keys && record.key.is_none() {
+        return Some(Fault::of_record(index, "it has no key; a compacted topic needs one"));
+    }
+    let timestamp = header.base_timestamp.wrapping_add(record.timestamp_delta);
+    let (earliest, latest) = rules.bounds();
+    let in_time = (earliest..=latest).contains(&timestamp) || timestamp == -1;
+    (!in_time).then(|| Fault {
+        index,
+        is_time: true,
+        text: format!("record {index}: timestamp {timestamp}; {earliest} to {latest} are allowed"),
+    })
+}
