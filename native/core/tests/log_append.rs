@@ -71,7 +71,8 @@ fn bad_batches_are_refused_and_leave_nothing() {
     flipped[70] ^= 1;
     assert!(matches!(refused(flipped), InvalidBatch::Corrupt(_)));
     for cut in 1..good.len() {
-        assert!(matches!(refused(good[..cut].to_vec()), InvalidBatch::Corrupt(_) | InvalidBatch::UnsupportedFormat(_)));
+        let reason = refused(good[..cut].to_vec());
+        assert!(matches!(reason, InvalidBatch::Corrupt(_) | InvalidBatch::InvalidRecord { .. }), "{reason}");
     }
     assert!(matches!(refused([good.clone(), good[..30].to_vec()].concat()), InvalidBatch::Corrupt(_)));
     let mut old = good.clone();

@@ -187,6 +187,8 @@ impl Harness {
             return;
         }
         let mut bytes = batch.bytes.clone();
+        // As the producer sent it.
+        set_base_offset(&mut bytes, 0);
         match self.log().append(&mut bytes, self.epoch, NOW) {
             Ok(appended) => {
                 assert!(appended.duplicate);
