@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pybroker.config.topic import TopicConfig
 
 # A batch may not claim more than this once decompressed: without a bound 1 MiB of zeros could ask for a GiB.
-_MAX_DECOMPRESSED_BYTES = 512 * 1024**2
+_MAX_DECOMPRESSED_BYTES = 128 * 1024**2
 
 
 def build_log_config(topic: TopicConfig) -> LogConfig:

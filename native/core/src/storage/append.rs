@@ -283,29 +283,36 @@ fn validate(batches: &mut [u8], config: &LogConfig, now_ms: i64) -> Result<Vec<P
         max_decompressed_bytes: config.max_decompressed_bytes,
     };
     SCRATCH.with_borrow_mut(|scratch| {
-        let mut placed = Vec::with_capacity(1);
-        let mut start = 0;
-        while start < batches.len() {
-            let size = size_of_batch(&batches[start..])?;
-            let batch = &mut batches[start..start + size];
-            let mut header = validate_batch(batch, &rules, scratch).map_err(AppendError::Invalid)?;
-            let stated = BatchHeader::parse(batch).map_err(malformed)?.max_timestamp;
-            if config.timestamp_type == TimestampType::LogAppendTime {
-                set_log_append_time(batch, now_ms);
-                header = BatchHeader::parse(batch).map_err(malformed)?;
-            } else if header.max_timestamp != stated {
-                // Indexes and retention go by it, so it is not taken on the producer's word.
-                set_max_timestamp(batch, header.max_timestamp);
-                header = BatchHeader::parse(batch).map_err(malformed)?;
-            }
-            placed.push(Placed { start, header });
-            start += size;
-        }
+        let placed = place(batches, &rules, scratch);
+        // Also after a batch that was refused: what unfolds to the limit is the likeliest to be.
         if scratch.capacity() > SCRATCH_KEPT {
             *scratch = Vec::new();
         }
-        Ok(placed)
+        placed
     })
+}
+
+/// Checks each batch by `rules`, and says where it stands.
+fn place(batches: &mut [u8], rules: &ValidateRules, scratch: &mut Vec<u8>) -> Result<Vec<Placed>, AppendError> {
+    let mut placed = Vec::with_capacity(1);
+    let mut start = 0;
+    while start < batches.len() {
+        let size = size_of_batch(&batches[start..])?;
+        let batch = &mut batches[start..start + size];
+        let mut header = validate_batch(batch, rules, scratch).map_err(AppendError::Invalid)?;
+        let stated = BatchHeader::parse(batch).map_err(malformed)?.max_timestamp;
+        if rules.timestamp_type == TimestampType::LogAppendTime {
+            set_log_append_time(batch, rules.now_ms);
+            header = BatchHeader::parse(batch).map_err(malformed)?;
+        } else if header.max_timestamp != stated {
+            // Indexes and retention go by it, so it is not taken on the producer's word.
+            set_max_timestamp(batch, header.max_timestamp);
+            header = BatchHeader::parse(batch).map_err(malformed)?;
+        }
+        placed.push(Placed { start, header });
+        start += size;
+    }
+    Ok(placed)
 }
 
 /// The size of the first batch. One that says less than a header is corrupt; one that says more than was sent is no
