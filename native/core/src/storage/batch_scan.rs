@@ -10,6 +10,8 @@ use crate::record::{BatchHeader, HEADER_LEN};
 use crate::sys::file::read_full_at;
 
 const HEADER_CHUNK: usize = 4096;
+/// Batches larger than this are stepped over header by header; of smaller ones a chunk is read at once.
+const SMALL_BATCH: usize = 1024;
 const BATCH_CHUNK: usize = 1 << 20;
 
 /// Reads headers at rising positions through a small buffer on the stack.
@@ -19,12 +21,14 @@ pub(crate) struct HeaderScan<'a> {
     buffer: [u8; HEADER_CHUNK],
     start: u64,
     filled: usize,
+    /// How much to read next: sized by the batch seen last.
+    step: usize,
 }
 
 impl<'a> HeaderScan<'a> {
     /// A walk over the first `limit` bytes.
     pub(crate) fn new(file: &'a File, limit: u64) -> Self {
-        Self { file, limit, buffer: [0; HEADER_CHUNK], start: 0, filled: 0 }
+        Self { file, limit, buffer: [0; HEADER_CHUNK], start: 0, filled: 0, step: HEADER_LEN }
     }
 
     /// The header of the batch at `position`; `None` at the limit, or when no whole batch is there.
@@ -34,13 +38,14 @@ impl<'a> HeaderScan<'a> {
         }
         let buffered = self.start..self.start + self.filled as u64;
         if !buffered.contains(&position) || position + HEADER_LEN as u64 > buffered.end {
-            let wanted = (self.limit - position).min(HEADER_CHUNK as u64) as usize;
+            let wanted = (self.limit - position).min(self.step as u64) as usize;
             self.filled = read_full_at(self.file, &mut self.buffer[..wanted], position)?;
             self.start = position;
         }
         let from = (position - self.start) as usize;
-        let header = BatchHeader::parse(&self.buffer[from..self.filled]).ok();
-        Ok(header.filter(|header| position + header.size() as u64 <= self.limit))
+        let Ok(header) = BatchHeader::parse(&self.buffer[from..self.filled]) else { return Ok(None) };
+        self.step = if header.size() <= SMALL_BATCH { HEADER_CHUNK } else { HEADER_LEN };
+        Ok((position + header.size() as u64 <= self.limit).then_some(header))
     }
 }
 
