@@ -17,6 +17,11 @@ BATCHES = 200
 TOPIC = "torn"
 
 
+def value(number: int) -> bytes:
+    """The value of the record of that number."""
+    return b"%04d" % number * 5000
+
+
 def last_segment(broker: BrokerProcess) -> Path:
     """The active segment of the topic's one partition."""
     return max((broker.directory / f"{TOPIC}-0").glob("*.log"))
@@ -39,14 +44,14 @@ def values(wire: Wire) -> list[bytes | None]:
 
 @pytest.fixture
 def crashed(make_broker: Callable[..., BrokerProcess]) -> BrokerProcess:
-    """A broker that was killed with 200 records of 1000 bytes in its log, in several segments."""
-    broker = make_broker(log_segment_bytes=str(64 * 1024), log_index_interval_bytes="256").start()
+    """A broker that was killed with 200 records of 20 kB in its log, in four segments."""
+    broker = make_broker(log_segment_bytes=str(1 << 20), log_index_interval_bytes="256").start()
     with Wire(broker.bootstrap_servers) as wire:
         wire.call(
             "CreateTopics", 7, topics=[{"name": TOPIC, "num_partitions": 1, "replication_factor": 1}], timeout_ms=10_000
         )
         for number in range(BATCHES):
-            assert produced(wire.ask(produce(TOPIC, batch_of(b"%04d" % number * 250)))).error_code == 0
+            assert produced(wire.ask(produce(TOPIC, batch_of(value(number))))).error_code == 0
     broker.kill()
     return broker
 
@@ -54,7 +59,7 @@ def crashed(make_broker: Callable[..., BrokerProcess]) -> BrokerProcess:
 def test_a_killed_brokers_log_is_whole(crashed: BrokerProcess) -> None:
     crashed.start()
     with Wire(crashed.bootstrap_servers) as wire:
-        assert values(wire) == [b"%04d" % number * 250 for number in range(BATCHES)]
+        assert values(wire) == [value(number) for number in range(BATCHES)]
 
 
 def tear_half_a_batch(segment: Path) -> None:
@@ -89,7 +94,7 @@ def test_what_a_crash_left_after_the_last_batch_is_cut(crashed: BrokerProcess, t
     tear(last_segment(crashed))
     crashed.start()
     with Wire(crashed.bootstrap_servers) as wire:
-        assert values(wire) == [b"%04d" % number * 250 for number in range(BATCHES)]
+        assert values(wire) == [value(number) for number in range(BATCHES)]
         assert produced(wire.ask(produce(TOPIC, batch_of(b"next")))).base_offset == BATCHES
         assert values(wire)[BATCHES:] == [b"next"]
 
@@ -102,7 +107,7 @@ def test_a_last_batch_that_is_cut_short_is_gone_and_its_offset_is_given_again(cr
     crashed.start()
     with Wire(crashed.bootstrap_servers) as wire:
         assert produced(wire.ask(produce(TOPIC, batch_of(b"again")))).base_offset == BATCHES - 1
-        assert values(wire)[-2:] == [b"%04d" % (BATCHES - 2) * 250, b"again"]
+        assert values(wire)[-2:] == [value(BATCHES - 2), b"again"]
 
 
 @pytest.mark.parametrize("kind", ["index", "timeindex"])
@@ -115,7 +120,7 @@ def test_indexes_are_built_again(crashed: BrokerProcess, kind: str, harm: str) -
             index.write_bytes(b"\xff\x00\x13" * 999 if harm == "noise" else b"")
     crashed.start()
     with Wire(crashed.bootstrap_servers) as wire:
-        assert values(wire) == [b"%04d" % number * 250 for number in range(BATCHES)]
+        assert values(wire) == [value(number) for number in range(BATCHES)]
         part = fetched(wire.ask(fetch(TOPIC, BATCHES - 1)))
         assert [batch.base_offset for batch in read_batches(part.records)] == [BATCHES - 1]
 
