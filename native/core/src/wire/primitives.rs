@@ -447,40 +447,4 @@ impl<'a> Writer<'a> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_written_is_read_again_in_both_encodings() {
-        for flexible in [false, true] {
-            let mut bytes = Vec::new();
-            let mut writer = Writer::new(&mut bytes, flexible);
-            writer.string("topic");
-            writer.nullable_string(None);
-            writer.array_len(3);
-            writer.array_null();
-            writer.bytes(&[1, 2, 3]);
-            writer.tags_none();
-            let mut reader = Reader::new(&bytes, 0, flexible);
-            assert_eq!(reader.string(), Ok("topic"));
-            assert_eq!(reader.nullable_string(), Ok(None));
-            assert_eq!(reader.array_len(), Ok(3));
-            assert_eq!(reader.nullable_array_len(), Ok(None));
-            assert_eq!(reader.nullable_bytes(), Ok(Some(&[1, 2, 3][..])));
-            assert_eq!(reader.tags(), Ok(()));
-            assert_eq!(reader.left(), 0);
-        }
-    }
-
-    #[test]
-    fn no_length_is_believed_beyond_what_is_left() {
-        let huge = i32::MAX.to_be_bytes();
-        let array = Reader::new(&huge, 0, false).array_len();
-        assert_eq!(array, Err(Malformed::Array { at: 0, count: i32::MAX as usize, left: 0 }));
-        let bytes = Reader::new(&huge, 0, false).nullable_bytes_range();
-        assert_eq!(bytes, Err(Malformed::Truncated { at: 4, wanted: i32::MAX as usize, left: 0 }));
-        let negative = Reader::new(&(-2_i32).to_be_bytes(), 0, false).array_len();
-        assert_eq!(negative, Err(Malformed::Length { at: 0, length: -2 }));
-        assert_eq!(Reader::new(&[0xff; 6], 0, true).uvarint(), Err(Malformed::Varint { at: 0 }));
-    }
-}
+mod tests;
