@@ -5,7 +5,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use pybroker_core::record::{BatchHeader, Compression};
-use pybroker_core::storage::{AppendError, Log, OpenLog, Recovered};
+use pybroker_core::storage::{AppendError, Log, OpenLog, ReadError, Recovered};
 
 use log_fixture::{NOW, build, config};
 
@@ -204,6 +204,18 @@ fn a_claim_of_a_clean_shutdown_is_not_believed_of_a_torn_log() {
     let (log, recovered) = open(root.path(), true, 60);
     assert_eq!((log.log_end_offset(), recovered.segments_scanned), (58, 1));
     assert_eq!(read_all(&log), batches[..BATCHES - 1].concat());
+}
+
+#[test]
+fn damage_that_appears_later_is_told_to_the_reader_and_hides_nothing() {
+    let root = tempfile::tempdir().unwrap();
+    let batches = fill(root.path());
+    let (log, _) = open(root.path(), false, 0);
+    let file = OpenOptions::new().write(true).open(&files(root.path(), "log")[0]).unwrap();
+    file.write_all_at(&[0; 20], batches[..4].concat().len() as u64).unwrap();
+    assert!(log.plan_read(7, 10, i64::MAX, true).is_ok());
+    assert!(matches!(log.plan_read(8, 10, i64::MAX, true), Err(ReadError::Io { .. })));
+    assert!(log.plan_read(20, 10, i64::MAX, true).is_ok());
 }
 
 #[test]

@@ -68,10 +68,10 @@ impl Log {
     /// See [`AppendError`]; after an error the log holds what it held before.
     pub fn append(&self, batches: &mut [u8], leader_epoch: i32, now_ms: i64) -> Result<Appended, AppendError> {
         let config = self.config.load();
+        let mut placed = validate(batches, &config, now_ms)?;
         if batches.len() as u64 > config.segment_bytes {
             return Err(AppendError::TooLarge { bytes: batches.len(), limit: config.segment_bytes });
         }
-        let mut placed = validate(batches, &config, now_ms)?;
         let log_append_time = match config.timestamp_type {
             TimestampType::CreateTime => -1,
             TimestampType::LogAppendTime => now_ms,

@@ -145,7 +145,10 @@ impl Segment {
         file::release_beyond_end(self.file()?, self.size()).map_err(LogError::io(&path))
     }
 
-    /// The first batch whose last offset is `offset` or more, among the first `limit` bytes.
+    /// The first batch whose last offset is `offset` or more, among the first `limit` bytes, which are whole batches.
+    ///
+    /// # Errors
+    /// `Corrupt` where the bytes are no batch, `Io` when they cannot be read.
     pub(crate) fn find_batch(&self, offset: i64, limit: u64) -> Result<Option<FoundBatch>, LogError> {
         let mut scan = HeaderScan::new(self.file()?, limit);
         let mut position = self.offset_index.floor_position(offset)?;
@@ -159,6 +162,11 @@ impl Segment {
                 return Ok(Some(FoundBatch { position, header }));
             }
             position += header.size() as u64;
+        }
+        if position < limit {
+            // Going on with the next segment would hide records from a consumer.
+            let reason = format!("no batch at position {position} of {limit}");
+            return Err(LogError::Corrupt { path: self.path(), reason });
         }
         Ok(None)
     }
