@@ -5,8 +5,7 @@ Owns nothing; it is the list of what handlers depend on. Must not contain behavi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -47,8 +46,7 @@ class Origin(Protocol):
         """Port that the client dialled."""
 
 
-@dataclass(frozen=True, slots=True)
-class Services:
+class Services(NamedTuple):
     """The parts of the node that handlers call."""
 
     config: BrokerConfig

@@ -6,7 +6,7 @@ particular API.
 
 from __future__ import annotations
 
-import pkgutil
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 H = TypeVar("H", bound="Callable[[Any, RequestContext], Any]")
 
 # Modules of this package that are no API. Every other module registers exactly one.
-SUPPORT = frozenset({"config_entries", "context", "errors", "registry", "topic_metadata"})
+SUPPORT = frozenset({"__init__", "config_entries", "context", "errors", "registry", "topic_metadata"})
 
 
 class RegisteredApi(NamedTuple):
@@ -125,7 +125,8 @@ def _register(api: RegisteredApi) -> None:
 
 def handler_modules() -> list[str]:
     """Return the names of the modules that define an API."""
-    return sorted(info.name for info in pkgutil.iter_modules(pybroker.handlers.__path__) if info.name not in SUPPORT)
+    names = (name.removesuffix(".py") for name in os.listdir(pybroker.handlers.__path__[0]) if name.endswith(".py"))
+    return sorted(name for name in names if name not in SUPPORT)
 
 
 def registered_apis() -> Mapping[int, RegisteredApi]:

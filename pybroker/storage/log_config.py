@@ -6,7 +6,6 @@ exception that is no setting: the bound on what a compressed batch may grow to.
 
 from __future__ import annotations
 
-import random
 from typing import TYPE_CHECKING, cast
 
 from pybroker.storage.native import LogConfig
@@ -25,7 +24,7 @@ def build_log_config(topic: TopicConfig) -> LogConfig:
     return LogConfig(
         segment_bytes=topic.segment_bytes,
         segment_ms=topic.segment_ms,
-        segment_jitter_ms=random.randint(0, topic.segment_jitter_ms),
+        segment_jitter_ms=_jitter(topic.segment_jitter_ms),
         segment_index_bytes=topic.segment_index_bytes,
         index_interval_bytes=topic.index_interval_bytes,
         max_message_bytes=topic.max_message_bytes,
@@ -40,3 +39,12 @@ def build_log_config(topic: TopicConfig) -> LogConfig:
         max_decompressed_bytes=_MAX_DECOMPRESSED_BYTES,
         file_delete_delay_ms=topic.file_delete_delay_ms,
     )
+
+
+def _jitter(bound_ms: int) -> int:
+    """Draw a number of ms from 0 to the bound."""
+    if not bound_ms:
+        return 0
+    import random  # most brokers draw nothing, and start sooner without it
+
+    return random.randint(0, bound_ms)

@@ -8,7 +8,6 @@ Kafka takes it, so that a Kafka and a pybroker exclude each other too; the file 
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 from pathlib import Path
 
@@ -78,7 +77,7 @@ class LogDirectory:
 
     def write_clean_shutdown(self, broker_epoch: int) -> None:
         """Record that every log was flushed and closed; raises OSError."""
-        replace_file(self.path / CLEAN_SHUTDOWN_NAME, json.dumps({"version": 0, "brokerEpoch": broker_epoch}))
+        replace_file(self.path / CLEAN_SHUTDOWN_NAME, f'{{"version": 0, "brokerEpoch": {broker_epoch}}}')
 
     def release(self) -> None:
         """Give the lock back. A directory that was created here and never formatted is removed again."""

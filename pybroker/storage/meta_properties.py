@@ -6,8 +6,8 @@ Owns the form of the file. Must not decide whether a directory may be used.
 from __future__ import annotations
 
 import base64
+import os
 import time
-import uuid
 from typing import TYPE_CHECKING, NamedTuple
 
 from pybroker.config.errors import ConfigError
@@ -32,9 +32,17 @@ class MetaProperties(NamedTuple):
 def random_id() -> str:
     """Return a fresh id in Kafka's form: 22 characters of URL-safe base64, not starting with a dash (KIP-516)."""
     while True:
-        text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        text = base64.urlsafe_b64encode(_random_uuid()).decode().rstrip("=")
         if not text.startswith("-"):
             return text
+
+
+def _random_uuid() -> bytes:
+    """Return 16 random bytes that are a UUID of version 4 (RFC 9562), as Kafka's ids are."""
+    data = bytearray(os.urandom(16))
+    data[6] = data[6] & 0x0F | 0x40
+    data[8] = data[8] & 0x3F | 0x80
+    return bytes(data)
 
 
 def id_bytes(text: str) -> bytes:

@@ -9,10 +9,9 @@ Retention of segments by time and size is not done here yet; a log grows until i
 from __future__ import annotations
 
 import logging
+import os
 import re
-import shutil
 import threading
-import uuid
 from typing import TYPE_CHECKING, NamedTuple
 
 from pybroker.storage.checkpoint import (
@@ -76,7 +75,7 @@ class Partitions:
             self._high_watermarks.update(_checkpoint(directory.path / HIGH_WATERMARKS))
             for entry in directory.path.iterdir():
                 if _DELETED.match(entry.name):
-                    shutil.rmtree(entry, ignore_errors=True)
+                    _remove(entry)
                     continue
                 match = _DIRECTORY.match(entry.name)
                 if match and match["topic"] != _METADATA_TOPIC and entry.is_dir():
@@ -231,7 +230,17 @@ def _belongs(path: Path, topic_id: bytes) -> bool:
     return True
 
 
+def _remove(path: Path) -> None:
+    # A partition's directory holds files only. What cannot be removed now is tried again at the next start.
+    try:
+        for entry in path.iterdir():
+            entry.unlink()
+        path.rmdir()
+    except OSError as error:
+        log.warning("%s cannot be removed: %s", path, error)
+
+
 def _set_aside(path: Path) -> None:
-    stray = path.with_name(f"{path.name}.{uuid.uuid4().hex}-stray")
+    stray = path.with_name(f"{path.name}.{os.urandom(16).hex()}-stray")
     log.warning("%s belongs to no topic of this cluster; it is renamed to %s", path, stray.name)
     path.rename(stray)
