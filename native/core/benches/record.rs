@@ -5,6 +5,7 @@
 use std::hint::black_box;
 use std::time::Duration;
 
+use criterion::measurement::{Measurement, ValueFormatter, WallTime};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use pybroker_core::record::{
     BatchBuilder, Compression, TimestampType, ValidateRules, compress, crc32c, decompress, validate_batch, varint,
@@ -19,6 +20,41 @@ const RULES: ValidateRules = ValidateRules {
     require_keys: false,
     max_decompressed_bytes: 1 << 26,
 };
+
+type Bench = Criterion<CpuTime>;
+
+/// The time that this thread has had on a processor: what others do on the machine does not count.
+struct CpuTime;
+
+impl Measurement for CpuTime {
+    type Intermediate = Duration;
+    type Value = Duration;
+
+    fn start(&self) -> Duration {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
+    }
+
+    fn end(&self, begin: Duration) -> Duration {
+        self.start() - begin
+    }
+
+    fn add(&self, one: &Duration, other: &Duration) -> Duration {
+        *one + *other
+    }
+
+    fn zero(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn to_f64(&self, value: &Duration) -> f64 {
+        value.as_nanos() as f64
+    }
+
+    fn formatter(&self) -> &dyn ValueFormatter {
+        WallTime.formatter()
+    }
+}
 
 /// Text-like bytes that compress about as well as records do.
 fn payload(size: usize) -> Vec<u8> {
@@ -46,7 +82,7 @@ fn batch(codec: Compression, size: usize, value: &[u8]) -> (Vec<u8>, u64) {
     (out, count)
 }
 
-fn varints(c: &mut Criterion) {
+fn varints(c: &mut Bench) {
     let mut group = c.benchmark_group("varint");
     for (name, step) in [("1 byte", 0_i64), ("2 bytes", 8), ("mixed", 1 << 21)] {
         let values: Vec<i64> = (0..1000).map(|n| 1 + n * step % (1 << 28)).collect();
@@ -75,7 +111,7 @@ fn varints(c: &mut Criterion) {
     group.finish();
 }
 
-fn checksums(c: &mut Criterion) {
+fn checksums(c: &mut Bench) {
     let mut group = c.benchmark_group("crc32c");
     for size in [64, 1 << 10, 16 << 10, 1 << 20] {
         let bytes = payload(size);
@@ -88,7 +124,7 @@ fn checksums(c: &mut Criterion) {
 /// Sizes of batch and record, in bytes.
 const SHAPES: [(usize, usize); 4] = [(16 << 10, 100), (1 << 20, 100), (1 << 20, 1 << 10), (1 << 20, 10)];
 
-fn builds(c: &mut Criterion) {
+fn builds(c: &mut Bench) {
     let mut group = c.benchmark_group("build");
     for (size, record) in SHAPES {
         let value = payload(record);
@@ -106,7 +142,7 @@ fn builds(c: &mut Criterion) {
     group.finish();
 }
 
-fn validates(c: &mut Criterion) {
+fn validates(c: &mut Bench) {
     let mut group = c.benchmark_group("validate");
     for (size, record) in SHAPES {
         let (batch, count) = batch(Compression::None, size, &payload(record));
@@ -119,7 +155,7 @@ fn validates(c: &mut Criterion) {
     group.finish();
 }
 
-fn codecs(c: &mut Criterion) {
+fn codecs(c: &mut Bench) {
     let mut group = c.benchmark_group("codec");
     let source = payload(256 << 10);
     group.throughput(Throughput::Bytes(source.len() as u64));
@@ -144,7 +180,7 @@ fn codecs(c: &mut Criterion) {
 
 criterion_group! {
     name = record;
-    config = Criterion::default().warm_up_time(Duration::from_millis(300)).measurement_time(Duration::from_secs(1)).sample_size(20);
+    config = Criterion::default().with_measurement(CpuTime).warm_up_time(Duration::from_millis(300)).measurement_time(Duration::from_secs(1)).sample_size(20);
     targets = varints, checksums, builds, validates, codecs
 }
 criterion_main!(record);
