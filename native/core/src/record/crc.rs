@@ -1,15 +1,59 @@
 //! CRC-32C (Castagnoli), the checksum of v2 batches, by the crc-fast crate, which uses what the processor has.
 
 use crc_fast::CrcAlgorithm::Crc32Iscsi;
+use crc_fast::Digest;
 
 /// The CRC-32C of `bytes` (RFC 3720, appendix B.4).
 pub fn crc32c(bytes: &[u8]) -> u32 {
     crc_fast::checksum(Crc32Iscsi, bytes) as u32
 }
 
+/// A CRC-32C over bytes that come in parts.
+#[derive(Clone, Debug)]
+pub struct Crc32c(Digest);
+
+impl Crc32c {
+    /// Over no bytes yet.
+    #[expect(clippy::new_without_default, reason = "it is no setting, and `new` says what it is")]
+    pub fn new() -> Self {
+        Self(Digest::new(Crc32Iscsi))
+    }
+
+    /// Goes on over `bytes`.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// The checksum of all bytes so far.
+    pub fn value(&self) -> u32 {
+        self.0.finalize() as u32
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::crc32c;
+    use proptest::prelude::*;
+
+    use super::{Crc32c, crc32c};
+
+    /// The definition, bit by bit: polynomial 0x1edc6f41, reflected.
+    fn by_definition(bytes: &[u8]) -> u32 {
+        let step = |crc: u32| if crc & 1 == 0 { crc >> 1 } else { crc >> 1 ^ 0x82f6_3b78 };
+        !bytes.iter().fold(u32::MAX, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), |crc, _| step(crc)))
+    }
+
+    proptest! {
+        #[test]
+        fn parts_and_whole_agree_with_the_definition(bytes in prop::collection::vec(any::<u8>(), 0..2000), cut: prop::sample::Index) {
+            let expected = by_definition(&bytes);
+            prop_assert_eq!(crc32c(&bytes), expected);
+            let mut parts = Crc32c::new();
+            let (front, back) = bytes.split_at(cut.index(bytes.len() + 1));
+            parts.update(front);
+            parts.update(back);
+            prop_assert_eq!(parts.value(), expected);
+        }
+    }
 
     #[test]
     fn the_vectors_of_rfc_3720() {

@@ -23,7 +23,7 @@ pub use batch::{
 };
 pub use builder::{BatchBuilder, RecordHeader};
 pub use compression::{Compression, compress, decompress};
-pub use crc::crc32c;
+pub use crc::{Crc32c, crc32c};
 pub use error::{InvalidBatch, RecordError};
 pub use records::{Headers, Record, Records, records_section};
 pub use validate::{ValidateRules, validate_batch};
