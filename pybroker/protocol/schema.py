@@ -196,7 +196,6 @@ class MessageSpec(msgspec.Struct, frozen=True, gc=False):
         return self.flexible.first <= version <= self.flexible.last
 
 
-@dataclass_transform(kw_only_default=True, field_specifiers=(field,))
 class _StructMeta(msgspec.StructMeta):
     """Makes `msgspec` classes and notes what the class line of a `Message` says.
 
@@ -223,6 +222,7 @@ class _StructMeta(msgspec.StructMeta):
         return super().__new__(mcls, name, bases, namespace, gc=False)
 
 
+@dataclass_transform(kw_only_default=True, field_specifiers=(field,))
 class Struct(msgspec.Struct, metaclass=_StructMeta):
     """Base of everything that has fields: messages, records and the structs inside them."""
 
