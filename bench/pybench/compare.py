@@ -1,0 +1,151 @@
+"""`pybench compare`: pybroker and Apache Kafka in turns, in one run; writes bench/results/*.json and bench/REPORT.md.
+
+Owns the brokers' processes and the machine's description. How a round goes is `pybench.turns`' matter, what the
+figures mean `pybench.figures`', how they are shown `pybench.report`'s.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import platform
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from pybench import report
+from pybench.checkout import BENCH
+from pybench.loads import plain_write, prepare
+from pybench.options import ToolError
+from pybench.peers.java import KAFKA_VERSION
+from pybench.peers.kafka import Kafka
+from pybench.peers.pybroker import Pybroker
+from pybench.process import congestion_control
+from pybench.scenario import Scenario, read_scenarios
+from pybench.turns import Node, run_scenario
+
+RESULTS = BENCH / "results"
+_QUICK_ROUNDS = 2
+_WARM_BYTES = 2 * 2**30
+_SETTINGS = {"log.segment.delete.delay.ms": "1000"}
+"""The one setting that is not a default: the bytes of a deleted topic go after a second, not after a minute."""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """What to run and how often."""
+    parser.add_argument(
+        "--only", action="append", metavar="ROW", help="run this row only (may be repeated); part of its id is enough"
+    )
+    parser.add_argument("--list", action="store_true", help="list the rows and end")
+    parser.add_argument("--rounds", type=int, default=5, metavar="N", help="counted rounds of each row (default: 5)")
+    parser.add_argument("--warm-up", type=int, default=1, metavar="N", help="uncounted rounds before them (default: 1)")
+    parser.add_argument(
+        "--quick", action="store_true", help=f"fewer records, {_QUICK_ROUNDS} rounds, no warming of memory"
+    )
+    parser.add_argument(
+        "--results", type=Path, default=RESULTS, metavar="DIR", help="where the figures go (default: bench/results)"
+    )
+    parser.add_argument("--report", type=Path, metavar="FILE", help="where the report goes (default: bench/REPORT.md)")
+    parser.add_argument(
+        "--kafka-in-both-roles",
+        action="store_true",
+        help="run Apache Kafka also as pybroker: a check of the method, not of a broker",
+    )
+
+
+def main(options: argparse.Namespace) -> int:
+    """Run the rows; 0 also when a figure is missed (the report says so)."""
+    scenarios = choose(read_scenarios(), options.only)
+    if options.list:
+        for scenario in scenarios:
+            print(f"{scenario.id:<24} {scenario.title}", flush=True)
+        return 0
+    rounds = min(options.rounds, _QUICK_ROUNDS) if options.quick else options.rounds
+    if rounds < 1 or options.warm_up < 0:
+        raise ToolError("--rounds must be at least 1, --warm-up at least 0")
+    prepare({c.load for s in scenarios for c in s.contestants})
+    options.results.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="pybench-compare-") as folder:
+        work = Path(folder)
+        if not options.quick:
+            tell("first touch of memory: writing and deleting 2 GiB")
+            plain_write(work, _WARM_BYTES // 1024, 1024)
+        wanted = {c.broker for s in scenarios for c in s.contestants if c.load != "start"} - {"none"}
+        with running(wanted, work, kafka_in_both_roles=options.kafka_in_both_roles) as nodes:
+            for scenario in scenarios:
+                records = scenario.quick_records if options.quick else scenario.records
+                begun = time.monotonic()
+                seen = run_scenario(
+                    scenario, nodes, work, rounds=rounds, warm_up=options.warm_up, records=records, tell=tell
+                )
+                document = describe(scenario, records, rounds, options, seen)
+                (options.results / f"{scenario.id}.json").write_text(json.dumps(document, indent=1) + "\n")
+                tell(f"{scenario.id} took {time.monotonic() - begun:.0f} s")
+                for line in report.verdicts(scenario, document):
+                    tell("  " + line)
+    path = report.write(options.results, options.report)
+    tell(f"report: {path}")
+    return 0
+
+
+def choose(scenarios: list[Scenario], only: list[str] | None) -> list[Scenario]:
+    """The rows whose ids contain one of the words. Raises ToolError when a word fits none."""
+    if not only:
+        return scenarios
+    for word in only:
+        if not any(word in s.id for s in scenarios):
+            raise ToolError(f"--only {word}: no such row; known are {', '.join(s.id for s in scenarios)}")
+    return [s for s in scenarios if any(word in s.id for word in only)]
+
+
+@contextlib.contextmanager
+def running(wanted: set[str], work: Path, *, kafka_in_both_roles: bool) -> Iterator[dict[str, Node]]:
+    """The brokers that the rows need, side by side: the one that is not loaded idles."""
+    with contextlib.ExitStack() as stack:
+        nodes: dict[str, Node] = {}
+        for name in sorted(wanted):
+            tell(f"starting {name}")
+            if name == "kafka" or kafka_in_both_roles:
+                nodes[name] = stack.enter_context(Kafka(work / name, _SETTINGS))
+            else:
+                own = {"congestion.control": "reno"} if name == "pybroker-reno" else {}
+                nodes[name] = stack.enter_context(Pybroker(work / name, {**_SETTINGS, **own}))
+        yield nodes
+
+
+def describe(
+    scenario: Scenario, records: int, rounds: int, options: argparse.Namespace, seen: dict[str, Any]
+) -> dict[str, Any]:
+    """What a results file holds: the raw rounds, and all that they depend on."""
+    return {
+        "scenario": scenario.id,
+        "title": scenario.title,
+        "taken": datetime.now(UTC).isoformat(timespec="seconds"),
+        "quick": options.quick,
+        "kafka_in_both_roles": options.kafka_in_both_roles,
+        "records": records,
+        "size": scenario.size,
+        "rounds": rounds,
+        "warm_up_rounds": options.warm_up,
+        "contestants": seen,
+        "congestion_control": congestion_control(),
+        "versions": {
+            "pybroker": version("pybroker"),
+            "kafka": KAFKA_VERSION,
+            "python": platform.python_version(),
+            "kernel": platform.release(),
+        },
+        "cores": os.cpu_count(),
+    }
+
+
+def tell(line: str) -> None:
+    """Progress goes to standard error."""
+    print(f"{datetime.now():%H:%M:%S} {line}", file=sys.stderr, flush=True)

@@ -1,0 +1,95 @@
+"""Figures: what is computed from a round, in which unit, and how rounds are summed up.
+
+A round is a plain mapping: what the load measured, and the broker's cost (`broker_user_s`, `broker_system_s`,
+`broker_rss_bytes`).
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+Round = Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One column of the report."""
+
+    title: str
+    unit: str
+    of_round: Callable[[Round], float]
+    digits: int = 3
+    pooled: tuple[Callable[[Round], float], Callable[[Round], float]] | None = None
+    """Cost and work: summed over all rounds before they are divided, because /proc counts in steps of 10 ms."""
+
+
+def _raw(name: str) -> Callable[[Round], float]:
+    return lambda r: r[name]
+
+
+def _cost(
+    title: str, unit: str, cost: Callable[[Round], float], work: Callable[[Round], float], digits: int = 3
+) -> Figure:
+    return Figure(title, unit, lambda r: cost(r) / work(r), digits, (cost, work))
+
+
+def _million(r: Round) -> float:
+    return r["records"] / 1e6
+
+
+def _gigabyte(r: Round) -> float:
+    return r["bytes"] / 1e9
+
+
+def _broker_cpu(r: Round) -> float:
+    return r["broker_user_s"] + r["broker_system_s"]
+
+
+FIGURES: dict[str, Figure] = {
+    "records_per_second": Figure("throughput", "M records/s", lambda r: r["records"] / r["seconds"] / 1e6),
+    "mb_per_second": Figure("throughput", "MB/s", lambda r: r["bytes"] / r["seconds"] / 1e6, 0),
+    "broker_user_s_per_mrec": _cost("broker user CPU", "s per M records", _raw("broker_user_s"), _million),
+    "broker_system_s_per_mrec": _cost("broker system CPU", "s per M records", _raw("broker_system_s"), _million),
+    "broker_user_s_per_gb": _cost("broker user CPU", "s per GB", _raw("broker_user_s"), _gigabyte),
+    "broker_system_s_per_gb": _cost("broker system CPU", "s per GB", _raw("broker_system_s"), _gigabyte),
+    "broker_cpu_s_per_gb": _cost("broker CPU in all", "s per GB", _broker_cpu, _gigabyte),
+    "broker_rss_mb": Figure("broker memory", "MiB", lambda r: r["broker_rss_bytes"] / 2**20, 0),
+    "client_cpu_s_per_mrec": _cost(
+        "client CPU", "s per M records", lambda r: r["client_user_s"] + r["client_system_s"], _million
+    ),
+    "connections_per_second": Figure("connections", "per s", lambda r: r["records"] / r["seconds"], 0),
+    "broker_cpu_ms_per_connection": _cost("broker CPU", "ms per connection", _broker_cpu, lambda r: r["records"] / 1e3),
+    "start_s": Figure("start to first answer", "s", _raw("start_s")),
+    "idle_rss_mb": Figure("idle memory", "MiB", lambda r: r["idle_rss_bytes"] / 2**20, 0),
+    "latency_p99_ms": Figure("latency p99", "ms", _raw("latency_p99_ms"), 0),
+    "p99_ms": Figure("p99", "ms", _raw("p99_ms")),
+    **{
+        f"{what}_{point}_ms": Figure(f"{said} {point}", "ms", _raw(f"{what}_{point}_ms"))
+        for what, said in (("arrived", "round trip"), ("acknowledged", "acknowledged"))
+        for point in ("p50", "p90", "p99", "p999", "max")
+    },
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A figure over the counted rounds of one contestant."""
+
+    middle: float
+    """The median; for costs, cost of all rounds by work of all rounds."""
+    low: float
+    high: float
+
+
+def summarise(name: str, rounds: Sequence[Round]) -> Summary:
+    """Sum up one figure. Raises KeyError when the load does not measure it."""
+    figure = FIGURES[name]
+    values = [figure.of_round(r) for r in rounds]
+    if figure.pooled is not None:
+        cost, work = figure.pooled
+        middle = sum(cost(r) for r in rounds) / sum(work(r) for r in rounds)
+    else:
+        middle = statistics.median(values)
+    return Summary(middle, min(values), max(values))

@@ -1,0 +1,221 @@
+"""The loads: one round of one kind of client against one broker, as a command whose output is figures.
+
+Owns the command lines, which the report prints beside the figures. Knows no turns and no ratios.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pybench.checkout import ROOT, build_directory
+from pybench.peers.c_program import build_c_program
+from pybench.peers.errors import ArtefactError, PeerError
+from pybench.peers.java import build_client, java_command
+
+TIMEOUT_S = 600
+
+
+class LoadError(PeerError):
+    """A load ended with a failure; the text holds the command and what it said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What one round has to do."""
+
+    bootstrap_servers: str
+    topic: str
+    records: int
+    size: int
+    properties: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one round did: `seconds`, `records`, `bytes`, and what else the load measures."""
+
+    command: str
+    figures: dict[str, float]
+
+
+def run_load(name: str, task: Task) -> Outcome:
+    """Run one round. Raises LoadError, MissingToolError or ArtefactError."""
+    return LOADS[name](task)
+
+
+def plain_write(directory: Path, records: int, size: int) -> Outcome:
+    """The same bytes by `write()` to a new file in `directory`."""
+    words = [str(build_c_program()), "write", "-d", str(directory), "-n", str(records), "-s", str(size)]
+    return _c_outcome(words, records * size)
+
+
+def _run(words: list[str], *, shown: list[str] | None = None) -> str:
+    done = subprocess.run(words, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    if done.returncode != 0:
+        said = (done.stderr or done.stdout).strip()[-1500:]
+        raise LoadError(f"{shlex.join(shown or words)} ended with status {done.returncode}: {said}")
+    return done.stdout
+
+
+def _show(words: list[str]) -> str:
+    """A command as the report prints it: without this machine's folders and the Java class path."""
+    shown = []
+    skip = False
+    for word in words:
+        if skip:
+            skip = False
+        elif word == "-cp":
+            skip = True
+        elif not word.startswith(("-Xm", "-D")):
+            shown.append(Path(word).name if word.startswith("/") else word)
+    return shlex.join(shown)
+
+
+def _c_outcome(words: list[str], size: int) -> Outcome:
+    document = json.loads(_run(words))
+    figures = {key: value for key, value in document.items() if isinstance(value, int | float) and key != "size"}
+    figures.setdefault("bytes", size)
+    return Outcome(_show(words), figures)
+
+
+def _c_words(load: str, task: Task) -> list[str]:
+    words = [str(build_c_program()), load, "-b", task.bootstrap_servers, "-t", task.topic, "-n", str(task.records)]
+    if task.size:
+        words += ["-s", str(task.size)]
+    for key, value in task.properties.items():
+        words += ["-r", str(value)] if key == "rate" else ["-X", f"{key}={value}"]
+    return words
+
+
+def _c_load(load: str) -> Callable[[Task], Outcome]:
+    return lambda task: _c_outcome(_c_words(load, task), task.records * task.size)
+
+
+def _c_storm(task: Task) -> Outcome:
+    words = [str(build_c_program()), "storm", "-b", task.bootstrap_servers, "-n", str(task.records), "-c", "8"]
+    return _c_outcome(words, 0)
+
+
+_SUMMARY = re.compile(
+    r"^(\d+) records sent, ([\d.]+) records/sec .*?([\d.]+) ms avg latency, .* (\d+) ms 50th, .* (\d+) ms 99th", re.M
+)
+
+
+def _java_produce(task: Task) -> Outcome:
+    arguments = ["--topic", task.topic, "--num-records", str(task.records), "--record-size", str(task.size)]
+    arguments += ["--throughput", "-1", "--bootstrap-server", task.bootstrap_servers]
+    if task.properties:
+        arguments += ["--command-property", *(f"{key}={value}" for key, value in task.properties.items())]
+    words = [*java_command("producer-perf"), *arguments]
+    found = _SUMMARY.search(said := _run(words))
+    if found is None:
+        raise LoadError(f"{_show(words)} printed no summary: {said.strip()[-500:]}")
+    records, rate = int(found[1]), float(found[2])
+    if records != task.records:
+        raise LoadError(f"{_show(words)} sent {records} of {task.records} records")
+    figures = {
+        "records": records,
+        "bytes": records * task.size,
+        "seconds": records / rate,
+        "latency_avg_ms": float(found[3]),
+        "latency_p50_ms": float(found[4]),
+        "latency_p99_ms": float(found[5]),
+    }
+    return Outcome(shlex.join(["kafka-producer-perf-test.sh", *arguments]), figures)
+
+
+def _java_consume(task: Task) -> Outcome:
+    name = build_client("AssignedConsumerPerf")
+    pairs = [f"{key}={value}" for key, value in task.properties.items()]
+    words = [*java_command(name), task.bootstrap_servers, task.topic, str(task.records), *pairs]
+    figures = {k: v for k, v in json.loads(_run(words)).items() if isinstance(v, int | float)}
+    return Outcome(_show(words), figures)
+
+
+def _pybench(words: list[str]) -> Outcome:
+    """Run a tool of ours in a process of its own, and take its CPU time."""
+    with tempfile.NamedTemporaryFile(suffix=".json") as out:
+        command = [str(Path(sys.executable).with_name("pybench")), *words]
+        before = _children_cpu()
+        _run([*command, "--json", out.name], shown=command)
+        user, system = (after - earlier for after, earlier in zip(_children_cpu(), before, strict=True))
+        document = json.load(out)
+    figures = {"records": document["records"], "bytes": document["bytes"]}
+    figures["seconds"] = document.get("fetch_seconds", document["seconds"])
+    return Outcome(_show(command), figures | {"client_user_s": user, "client_system_s": system})
+
+
+def _children_cpu() -> tuple[float, float]:
+    import resource
+
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime, used.ru_stime
+
+
+def _pybench_produce(task: Task) -> Outcome:
+    defaults = {"batch.size": "1000000", "linger.ms": "5", "acks": "all", "max.request.size": "2000000"}
+    pairs = [f"{key}={value}" for key, value in {**defaults, **task.properties}.items()]
+    words = [
+        "producer-perf",
+        "--topic",
+        task.topic,
+        "--num-records",
+        str(task.records),
+        "--record-size",
+        str(task.size),
+    ]
+    words += ["--throughput", "-1", "--bootstrap-server", task.bootstrap_servers, "--command-property", *pairs]
+    return _pybench(words)
+
+
+def _pybench_consume(task: Task) -> Outcome:
+    words = ["consumer-perf", "--topic", task.topic, "--num-records", str(task.records)]
+    words += ["--bootstrap-server", task.bootstrap_servers]
+    return _pybench(words)
+
+
+def _append(task: Task) -> Outcome:
+    """Our log's append, without a broker: a program of the native core; `topic` is the folder to work in."""
+    package = ["--package", "pybroker-core", "--example", "append"]
+    built = subprocess.run(
+        ["cargo", "build", "--quiet", "--release", *package], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if built.returncode != 0:
+        raise ArtefactError(f"cargo could not build the append example: {built.stderr.strip()[-1500:]}")
+    target = Path(json.loads(_run(["cargo", "metadata", "--format-version", "1", "--no-deps"]))["target_directory"])
+    words = [str(target / "release" / "examples" / "append"), task.topic, str(task.records), str(task.size)]
+    document = json.loads(_run(words))
+    return Outcome(_show(words), {k: v for k, v in document.items() if isinstance(v, int | float)})
+
+
+LOADS: dict[str, Callable[[Task], Outcome]] = {
+    "append": _append,
+    "c-consume": _c_load("consume"),
+    "c-produce": _c_load("produce"),
+    "c-roundtrip": _c_load("roundtrip"),
+    "c-storm": _c_storm,
+    "java-consume": _java_consume,
+    "java-produce": _java_produce,
+    "pybench-consume": _pybench_consume,
+    "pybench-produce": _pybench_produce,
+}
+"""By the names that scenarios use; `start` is no load on a running broker and is `pybench.startup`'s."""
+
+
+def prepare(names: set[str]) -> None:
+    """Build what these loads need, so that no round pays for it. Raises MissingToolError or ArtefactError."""
+    build_directory().mkdir(parents=True, exist_ok=True)
+    build_c_program()
+    if "java-consume" in names:
+        build_client("AssignedConsumerPerf")
+    if "java-produce" in names:
+        java_command("producer-perf")

@@ -1,0 +1,36 @@
+"""Our C load program (`bench/cclient`), built when it is older than its sources."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from functools import cache
+from pathlib import Path
+
+from pybench.checkout import BENCH, build_directory
+from pybench.peers.errors import ArtefactError
+
+
+@cache
+def build_c_program() -> Path:
+    """The path of `brokerload`. Raises ArtefactError, with what to install, when it cannot be built.
+
+    `PYBENCH_RDKAFKA` overrides how librdkafka is linked (default `-lrdkafka`).
+    """
+    program = build_directory() / "cclient" / "brokerload"
+    link = os.environ.get("PYBENCH_RDKAFKA", "-lrdkafka")
+    try:
+        done = subprocess.run(
+            ["make", "-s", "-C", str(BENCH / "cclient"), f"OUT={program}", f"RDKAFKA={link}"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    except FileNotFoundError:
+        raise ArtefactError("make is not on the search path: install it (Debian: make gcc librdkafka-dev)") from None
+    if done.returncode != 0:
+        raise ArtefactError(
+            "brokerload could not be built; it needs a C compiler and librdkafka (Debian: gcc librdkafka-dev):\n"
+            + done.stderr.strip()[-1500:]
+        )
+    return program

@@ -1,0 +1,117 @@
+"""pybroker as a process, by its own command: `pybroker start`, default settings, loopback, a port the system chooses.
+
+Owns the node's directory and process, with the same face as `pybench.peers.kafka.Kafka`.
+"""
+
+from __future__ import annotations
+
+import re
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from pybench.peers.errors import StartError
+
+_LOG_TAIL = 3_000
+
+
+class Pybroker:
+    """One pybroker node from `start` to `stop`; its directory is removed with it unless it was given."""
+
+    def __init__(
+        self, directory: Path | None = None, overrides: Mapping[str, str] | None = None, *, ready_timeout_s: float = 60
+    ) -> None:
+        self._keep = directory is not None
+        self.directory = directory or Path(tempfile.mkdtemp(prefix="pybroker-peer-"))
+        self._overrides = dict(overrides or {})
+        self._ready_timeout_s = ready_timeout_s
+        self._process: subprocess.Popen[bytes] | None = None
+        self.bootstrap_servers = ""
+
+    @property
+    def pid(self) -> int:
+        """The process id of the running node."""
+        if self._process is None:
+            raise StartError("this pybroker node is not running")
+        return self._process.pid
+
+    @property
+    def log_directory(self) -> Path:
+        """Where the partitions' directories lie."""
+        return self.directory / "data"
+
+    @property
+    def command(self) -> list[str]:
+        """The words that start the node."""
+        settings = {
+            "listeners": "PLAINTEXT://127.0.0.1:0",
+            "log.dirs": str(self.log_directory),
+            **self._overrides,
+        }
+        program = Path(sys.executable).with_name("pybroker")
+        return [str(program), "start", *(f"--override={key}={value}" for key, value in settings.items())]
+
+    def start(self) -> Self:
+        """Start the node, return when it says that it is ready. Raises StartError."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        with (self.directory / "server.log").open("ab") as log:
+            self._process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log)
+        self.bootstrap_servers = self._wait_for_ready_line()
+        return self
+
+    def stop(self) -> None:
+        """End the node by SIGTERM to its process id (SIGKILL after 30 s), and remove its directory if it made it."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGTERM)
+            try:
+                self._process.wait(30)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+            if self._process.stdout is not None:
+                self._process.stdout.close()
+            self._process = None
+        if not self._keep:
+            shutil.rmtree(self.directory, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        try:
+            return self.start()
+        except BaseException:
+            self.stop()
+            raise
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def log_tail(self) -> str:
+        """The end of what the node has logged."""
+        path = self.directory / "server.log"
+        return path.read_text(errors="replace")[-_LOG_TAIL:] if path.exists() else ""
+
+    def _wait_for_ready_line(self) -> str:
+        process = self._process
+        assert process is not None
+        assert process.stdout is not None
+        said, deadline = b"", time.monotonic() + self._ready_timeout_s
+        while (left := deadline - time.monotonic()) > 0:
+            if not select.select([process.stdout], [], [], left)[0]:
+                break
+            chunk = process.stdout.read1(4096)  # type: ignore[attr-defined]  # a BufferedReader, whatever IO[bytes] says
+            said += chunk
+            if found := re.search(rb"ready: \w+://(\S+)", said):
+                return found[1].decode()
+            if not chunk:
+                break
+        status = process.poll()
+        raise StartError(f"pybroker was not ready (status {status}): {said.decode()}\n{self.log_tail()}")

@@ -1,0 +1,41 @@
+"""What a process has used and holds, read from /proc. Knows no broker."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True, slots=True)
+class CpuTime:
+    """User and system time, in seconds (resolution 10 ms)."""
+
+    user_s: float
+    system_s: float
+
+    def since(self, before: CpuTime) -> CpuTime:
+        """What was used after `before` was read."""
+        return CpuTime(self.user_s - before.user_s, self.system_s - before.system_s)
+
+
+def cpu_time(pid: int) -> CpuTime:
+    """What all threads of a process have used, also of those that ended."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return CpuTime(int(fields[11]) / _TICKS, int(fields[12]) / _TICKS)
+
+
+def resident_bytes(pid: int) -> int:
+    """Resident memory of a process, page cache not counted."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    found = re.search(r"^VmRSS:\s+(\d+) kB", status, re.M)
+    return int(found[1]) * 1024 if found else 0
+
+
+def congestion_control() -> str:
+    """The system's TCP congestion control."""
+    path = Path("/proc/sys/net/ipv4/tcp_congestion_control")
+    return path.read_text().strip() if path.exists() else "unknown"

@@ -1,0 +1,135 @@
+"""`pybench report`: bench/REPORT.md from bench/results/*.json.
+
+Figures are shown as median and range of the counted rounds; verdicts are ratios taken in the same run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pybench.checkout import BENCH
+from pybench.figures import FIGURES, Summary, summarise
+from pybench.scenario import Reach, Scenario, read_scenarios
+
+_HEAD = """\
+# pybroker and Apache Kafka, side by side
+
+Made by `make bench`; the raw rounds are in `bench/results/`. Do not edit.
+
+Both brokers run with default settings on the same machine, each on its own data directory of the same file system
+(but `log.segment.delete.delay.ms` is 1000 for both, so that a deleted topic's bytes are gone before the next turn).
+Rounds go in turns (A B A B), after an uncounted one; a topic is deleted after its round. A figure is the median of the
+counted rounds, with the smallest and largest in brackets; CPU is the broker process's user and system time from
+`/proc`, summed over the rounds. Only ratios of one run are judged: brokers and clients share the machine's cores.
+"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Where from and where to."""
+    parser.add_argument("--results", type=Path, default=BENCH / "results", metavar="DIR", help="default: bench/results")
+    parser.add_argument("--report", type=Path, metavar="FILE", help="default: bench/REPORT.md")
+
+
+def main(options: argparse.Namespace) -> int:
+    """Write the report again."""
+    print(write(options.results, options.report))
+    return 0
+
+
+def write(results: Path, report: Path | None) -> Path:
+    """Write the report of all results that are there; returns its path."""
+    pairs = []
+    for scenario in read_scenarios():
+        path = results / f"{scenario.id}.json"
+        if path.exists():
+            pairs.append((scenario, json.loads(path.read_text())))
+    path = report or (BENCH / "REPORT.md" if results == BENCH / "results" else results / "REPORT.md")
+    path.write_text("\n".join([_HEAD, *_summary(pairs), *(line for s, d in pairs for line in _section(s, d))]) + "\n")
+    return path
+
+
+def verdicts(scenario: Scenario, document: dict[str, Any]) -> Iterator[str]:
+    """One line for each figure that is to be reached."""
+    for reach in scenario.reaches:
+        ratio, _, _ = _judge(reach, document)
+        figure = FIGURES[reach.figure]
+        met = "met" if reach.is_met(ratio) else "MISSED"
+        yield f"{figure.title}: {reach.contestant} / {reach.baseline} = {ratio:.3g}, to reach {reach.text()}: {met}"
+
+
+def _judge(reach: Reach, document: dict[str, Any]) -> tuple[float, Summary, Summary]:
+    ours = summarise(reach.figure, document["contestants"][reach.contestant]["rounds"])
+    theirs = summarise(reach.figure, document["contestants"][reach.baseline]["rounds"])
+    return (ours.middle / theirs.middle if theirs.middle else float("inf")), ours, theirs
+
+
+def _summary(pairs: list[tuple[Scenario, dict[str, Any]]]) -> Iterator[str]:
+    yield "| row | figure | ours | against | ratio | reach | |"
+    yield "|---|---|---|---|---|---|---|"
+    for scenario, document in pairs:
+        for reach in scenario.reaches:
+            ratio, ours, theirs = _judge(reach, document)
+            figure = FIGURES[reach.figure]
+            values = (
+                f"[{scenario.title}](#{_anchor(scenario)})",
+                f"{figure.title}, {figure.unit}",
+                f"{reach.contestant}: {ours.middle:.{figure.digits}f}",
+                f"{reach.baseline}: {theirs.middle:.{figure.digits}f}",
+                f"{ratio:.2f}" if ratio >= 0.1 else f"{ratio:.3f}",
+                reach.text(),
+                "met" if reach.is_met(ratio) else "**missed**",
+            )
+            yield f"| {' | '.join(values)} |"
+    yield ""
+
+
+def _anchor(scenario: Scenario) -> str:
+    return scenario.id
+
+
+def _section(scenario: Scenario, document: dict[str, Any]) -> Iterator[str]:
+    yield f'<a id="{_anchor(scenario)}"></a>'
+    yield ""
+    yield f"## {scenario.title}"
+    yield ""
+    if document["kafka_in_both_roles"]:
+        yield "**A check of the method: Apache Kafka ran in both roles.**\n"
+    contestants = document["contestants"]
+    titles = [f"{FIGURES[name].title}, {FIGURES[name].unit}" for name in scenario.figures]
+    yield f"| | {' | '.join(titles)} |"
+    yield f"|---|{'---|' * len(titles)}"
+    for name, entry in contestants.items():
+        yield f"| {name} | {' | '.join(_cells(scenario, entry['rounds']))} |"
+    yield ""
+    if scenario.remark:
+        yield f"{scenario.remark}\n"
+    versions = document["versions"]
+    yield (
+        f"{document['rounds']} rounds after {document['warm_up_rounds']} uncounted, {document['records']:,} records"
+        f"{' of ' + str(document['size']) + ' bytes' if document['size'] else ''} each"
+        f"{' (quick)' if document['quick'] else ''}; {document['taken'][:16].replace('T', ' ')} UTC; "
+        f"Apache Kafka {versions['kafka']}, pybroker {versions['pybroker']}, CPython {versions['python']}, "
+        f"Linux {versions['kernel']}, {document['cores']} cores, "
+        f"TCP congestion control {document['congestion_control']}."
+    )
+    yield ""
+    yield "```"
+    for name, entry in contestants.items():
+        yield f"# {name}"
+        yield entry["command"]
+    yield "```"
+    yield ""
+
+
+def _cells(scenario: Scenario, rounds: list[dict[str, float]]) -> Iterator[str]:
+    for name in scenario.figures:
+        try:
+            summary, digits = summarise(name, rounds), FIGURES[name].digits
+        except KeyError:
+            yield ""
+            continue
+        yield f"{summary.middle:.{digits}f} ({summary.low:.{digits}f}–{summary.high:.{digits}f})"

@@ -1,0 +1,120 @@
+"""The rounds of one scenario, in turns: A B A B, each contestant once a round, with plain write() in the same turns.
+
+Owns topics and the reading of a broker's cost around each load. A topic is deleted after its round, so that no round
+writes on top of the dirty pages of another; scenarios that read fill theirs once.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from pybench.loads import Task, plain_write, run_load
+from pybench.process import cpu_time, resident_bytes
+from pybench.scenario import Contestant, Scenario
+from pybench.startup import measure_start
+from pybroker.client import Admin, NewTopic
+
+PLAIN_WRITE = "plain write"
+_REMOVAL_TIMEOUT_S = 90.0
+_numbers = itertools.count(1)
+
+
+class Node(Protocol):
+    """A running broker."""
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """`host:port`."""
+
+    @property
+    def pid(self) -> int:
+        """Its process."""
+
+    @property
+    def log_directory(self) -> Path:
+        """Where its partitions lie."""
+
+
+def run_scenario(
+    scenario: Scenario,
+    nodes: Mapping[str, Node],
+    work: Path,
+    *,
+    rounds: int,
+    warm_up: int,
+    records: int,
+    tell: Callable[[str], None],
+) -> dict[str, Any]:
+    """Run every round; returns by contestant the command and the counted rounds."""
+    topics = {c.name: _fill(scenario, c, nodes, records) for c in scenario.contestants} if scenario.fill else {}
+    try:
+        seen: dict[str, dict[str, Any]] = {}
+        for number in range(-warm_up, rounds):
+            for contestant in scenario.contestants:
+                command, measured = _turn(scenario, contestant, nodes, work, records, topics.get(contestant.name))
+                entry = seen.setdefault(contestant.name, {"command": command, "rounds": []})
+                if number >= 0:
+                    entry["rounds"].append(measured)
+                tell(f"{scenario.id} round {number + 1}/{rounds} {contestant.name}: {measured['seconds']:.2f} s")
+            if scenario.plain_write:
+                directory = work if len(nodes) == 0 else next(iter(nodes.values())).log_directory
+                outcome = plain_write(directory, records, scenario.size)
+                entry = seen.setdefault(PLAIN_WRITE, {"command": outcome.command, "rounds": []})
+                if number >= 0:
+                    entry["rounds"].append(outcome.figures)
+        return seen
+    finally:
+        for contestant in scenario.contestants:
+            if contestant.name in topics:
+                _delete(nodes[contestant.broker], topics[contestant.name])
+
+
+def _turn(
+    scenario: Scenario, contestant: Contestant, nodes: Mapping[str, Node], work: Path, records: int, topic: str | None
+) -> tuple[str, dict[str, float]]:
+    if contestant.load == "start":
+        return measure_start(contestant.broker)
+    if contestant.broker == "none":
+        outcome = run_load(contestant.load, Task("", str(work), records, scenario.size, scenario.properties))
+        return outcome.command, outcome.figures
+    node = nodes[contestant.broker]
+    needs_topic = contestant.load != "c-storm"
+    own_topic = topic or (_create(node) if needs_topic else "")
+    try:
+        before = cpu_time(node.pid)
+        task = Task(node.bootstrap_servers, own_topic, records, scenario.size, scenario.properties)
+        outcome = run_load(contestant.load, task)
+        used = cpu_time(node.pid).since(before)
+    finally:
+        if topic is None and needs_topic:
+            _delete(node, own_topic)
+    cost = {"broker_user_s": used.user_s, "broker_system_s": used.system_s}
+    return outcome.command, {**outcome.figures, **cost, "broker_rss_bytes": float(resident_bytes(node.pid))}
+
+
+def _fill(scenario: Scenario, contestant: Contestant, nodes: Mapping[str, Node], records: int) -> str:
+    node = nodes[contestant.broker]
+    topic = _create(node)
+    run_load("c-produce", Task(node.bootstrap_servers, topic, records, scenario.size, {}))
+    return topic
+
+
+def _create(node: Node) -> str:
+    name = f"bench-{next(_numbers)}"
+    with Admin(node.bootstrap_servers) as admin:
+        admin.create_topics([NewTopic(name, 1, 1)])
+        admin.wait_for_leaders(name)
+    return name
+
+
+def _delete(node: Node, topic: str) -> None:
+    """Delete a topic and wait until its files are gone."""
+    with Admin(node.bootstrap_servers) as admin:
+        admin.delete_topics([topic])
+    deadline = time.monotonic() + _REMOVAL_TIMEOUT_S
+    while any(node.log_directory.glob(f"{topic}-*")) and time.monotonic() < deadline:
+        time.sleep(0.05)
