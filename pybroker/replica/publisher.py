@@ -124,7 +124,7 @@ class PartitionPublisher:
         for index, partition in self._here(topic):
             try:
                 opened = self._partitions.open(topic.name, index, topic.topic_id, build_log_config(settings))
-            except (OSError, StorageError) as error:
+            except (OSError, ValueError, StorageError) as error:  # ValueError: the log is damaged beyond recovery
                 log.error("partition %s-%d cannot be opened: %s", topic.name, index, error)
                 continue
             if topic.topic_id in self._published.topics.by_id:

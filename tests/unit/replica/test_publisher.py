@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from pybroker.config.broker import BrokerConfig
+from pybroker.metadata.delta import MetadataDelta
+from pybroker.metadata.image import (
+    EMPTY_IMAGE,
+    TOPIC_RESOURCE,
+    ConfigResource,
+    ConfigsImage,
+    MetadataImage,
+    PartitionImage,
+    TopicImage,
+    TopicsImage,
+)
+from pybroker.replica.native import TopicTable
+from pybroker.replica.publisher import PartitionPublisher
+from pybroker.storage.directories import Directories
+from pybroker.storage.partitions import Partitions
+
+
+class DataPlane:
+    """Keeps the tables that it is given."""
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+
+    def publish(self, table: TopicTable) -> None:
+        self.sizes.append(len(table))
+
+
+class Broker:
+    """A publisher over a directory, and the image that it was told last."""
+
+    def __init__(self, directory: Path) -> None:
+        config = BrokerConfig({"log.dirs": str(directory)})
+        self.directories = Directories.acquire(config.log_directories, config.metadata_directory, config.node_id)
+        self.directories.format(config.node_id)
+        self.partitions = Partitions(self.directories, lambda: 0)
+        self.partitions.scan()
+        self.data_plane = DataPlane()
+        self.workers = ThreadPoolExecutor(2)
+        self.publisher = PartitionPublisher(
+            config,
+            self.partitions,
+            self.data_plane,  # type: ignore[arg-type]
+            self.workers,
+        )
+        self.image = EMPTY_IMAGE
+
+    def tell(self, *topics: TopicImage, configs: ConfigsImage | None = None) -> MetadataImage:
+        self.image = msgspec.structs.replace(
+            self.image,
+            offset=self.image.offset + 1,
+            topics=TopicsImage({one.name: one for one in topics}, {one.topic_id: one for one in topics}),
+            configs=configs or self.image.configs,
+        )
+        self.publisher.publish(MetadataDelta(EMPTY_IMAGE), self.image)
+        return self.image
+
+    async def agree(self) -> None:
+        await self.publisher.published(self.image.offset)
+
+    def close(self) -> None:
+        self.workers.shutdown()
+        self.directories.release()
+
+
+def topic(name: str, *, leader: int = 1, epoch: int = 0, replicas: tuple[int, ...] = (1,)) -> TopicImage:
+    partition = PartitionImage(leader, epoch, 0, replicas, replicas)
+    return TopicImage(name, os.urandom(16), {0: partition})
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[Broker]:
+    made = Broker(tmp_path)
+    yield made
+    made.close()
+
+
+async def test_a_topic_is_open_led_and_shown_when_it_is_published(broker: Broker) -> None:
+    broker.tell(topic("orders", epoch=3))
+    await broker.agree()
+    opened = broker.partitions.get("orders", 0)
+    assert opened is not None
+    assert opened.leader_epoch == 3
+    assert broker.data_plane.sizes[-1] == 1
+
+
+async def test_images_that_come_while_one_is_worked_on_are_taken_in_one_go(broker: Broker) -> None:
+    topics: list[TopicImage] = []
+    for number in range(20):
+        topics.append(topic(f"topic-{number}"))
+        broker.tell(*topics)
+    await broker.agree()
+    assert broker.data_plane.sizes[-1] == 20
+    assert len(broker.data_plane.sizes) <= 3
+
+
+async def test_a_topic_that_is_gone_is_not_shown_and_its_log_is_deleted(broker: Broker, tmp_path: Path) -> None:
+    gone = topic("orders")
+    broker.tell(gone)
+    await broker.agree()
+    opened = broker.partitions.get("orders", 0)
+    assert opened is not None
+    retired = []
+    broker.publisher._retire = retired.append  # type: ignore[method-assign,assignment]
+    broker.tell()
+    await broker.agree()
+    assert retired == [gone]
+    assert broker.data_plane.sizes[-1] == 0
+    assert not (tmp_path / "orders-0").exists()
+
+
+async def test_a_partition_of_other_brokers_is_shown_and_not_opened(broker: Broker) -> None:
+    broker.tell(topic("elsewhere", leader=2, replicas=(2, 3)))
+    await broker.agree()
+    assert broker.partitions.all() == []
+    assert broker.data_plane.sizes[-1] == 1
+
+
+async def test_what_waits_for_an_image_is_woken_by_a_newer_one(broker: Broker) -> None:
+    first = broker.tell(topic("a"))
+    broker.tell(topic("a"), topic("b"))
+    await broker.publisher.published(first.offset)
+    assert broker.partitions.get("b", 0) is not None
+
+
+async def test_a_topic_with_a_setting_of_another_version_is_served_with_the_brokers(
+    broker: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    wrong = ConfigsImage({ConfigResource(TOPIC_RESOURCE, "orders"): {"segment.bytes": "1"}})
+    broker.tell(topic("orders"), configs=wrong)
+    await broker.agree()
+    assert broker.partitions.get("orders", 0) is not None
+    assert "the broker's settings are used" in caplog.text
+
+
+async def test_a_partition_that_cannot_be_opened_does_not_keep_the_others(
+    broker: Broker, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "broken-0").write_text("a file where a directory is due")
+    broker.tell(topic("broken"), topic("whole"))
+    await broker.agree()
+    assert broker.partitions.get("whole", 0) is not None
+    assert broker.partitions.get("broken", 0) is None
+    assert "broken-0 cannot be opened" in caplog.text
