@@ -99,7 +99,7 @@ $(STAMPS)/packages: pyproject.toml $(STAMPS)/tools $(STAMPS)/venv
 	@touch $@
 
 $(STAMPS)/native: $(NATIVE_SOURCES) Cargo.lock pyproject.toml $(STAMPS)/packages
-	@$(BIN)/maturin develop --release --uv --quiet
+	@$(BIN)/maturin develop --release --uv
 	@touch $@
 
 $(STAMPS)/installed: $(STAMPS)/native $(wildcard bench/pyproject.toml) $(wildcard spark/pyproject.toml)

@@ -60,7 +60,7 @@ class DataPlaneSettings:
         fetch_session_slots: int,
         fetch_session_eviction_ms: int,
     ) -> DataPlaneSettings:
-        """Buffer sizes of -1 leave the system's; a negative `connections_max_idle_ms` never closes an idle connection."""
+        """Buffer sizes of -1 leave the system's; a negative `connections_max_idle_ms` closes no idle connection."""
 
 @final
 class DataPlane:

@@ -31,7 +31,7 @@ class DemoError(Exception):
 def running_broker(folder: Path) -> Iterator[str]:
     """Yield the address of a broker on a free port of loopback with its data below `folder`; stops it by SIGTERM."""
     log_path = folder / "broker.log"
-    command = [PROGRAMS / "pybroker", "start"]
+    command = [str(PROGRAMS / "pybroker"), "start"]
     for setting in ("listeners=PLAINTEXT://127.0.0.1:0", f"log.dirs={folder / 'data'}"):
         command += ["--override", setting]
     with log_path.open("w") as log:

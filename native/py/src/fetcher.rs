@@ -11,8 +11,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use crate::connection::{ConnectionSettings, wait};
 use crate::error::client_error;
-use crate::producer::{ConnectionSettings, wait};
 
 /// The attributes of `pybroker.client.settings.FetcherSettings` that are the fetcher's own.
 #[derive(FromPyObject)]

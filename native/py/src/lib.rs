@@ -3,7 +3,9 @@
 #![allow(missing_docs, reason = "what Python sees is documented in pybroker/_native.pyi")]
 
 mod codec;
+mod connection;
 mod data_plane;
+mod delivery;
 mod error;
 mod events;
 mod fetcher;
@@ -31,9 +33,9 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<log::Log>()?;
     m.add_class::<log_config::PyLogConfig>()?;
     m.add_class::<partition::PyPartition>()?;
-    m.add_class::<producer::Delivery>()?;
+    m.add_class::<delivery::Delivery>()?;
     m.add_class::<producer::Producer>()?;
-    m.add_class::<producer::Tally>()?;
+    m.add_class::<delivery::Tally>()?;
     m.add_class::<quorum::Quorum>()?;
     m.add_class::<quorum::QuorumReady>()?;
     m.add_function(wrap_pyfunction!(quorum::build_leader_change_batch, m)?)?;

@@ -5,31 +5,16 @@
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use pybroker_core::client::{
-    self, ConnectionConfig, NewRecord, ProducerConfig, Ticket, Written, fill_random_letters, now_ms,
-};
+use pybroker_core::client::{self, NewRecord, ProducerConfig, fill_random_letters, now_ms};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use crate::connection::{ConnectionSettings, wait};
+use crate::delivery::{Delivery, Tally};
 use crate::error::client_error;
 
 /// Bytes of random letters made at a time: they are still in the cache when they are copied into a batch.
 const LETTERS: usize = 64 * 1024;
-
-/// The attributes of `pybroker.client.settings.ConnectionSettings`.
-#[derive(FromPyObject)]
-pub struct ConnectionSettings {
-    bootstrap_servers: String,
-    client_id: String,
-    request_timeout_ms: u64,
-    socket_connection_setup_timeout_ms: u64,
-    metadata_max_age_ms: u64,
-    reconnect_backoff_ms: u64,
-    reconnect_backoff_max_ms: u64,
-    retry_backoff_ms: u64,
-    send_buffer_bytes: i64,
-    receive_buffer_bytes: i64,
-}
 
 /// The attributes of `pybroker.client.settings.ProducerSettings` that are the producer's own.
 #[derive(FromPyObject)]
@@ -43,30 +28,6 @@ struct ProducerSettings {
     max_in_flight_requests_per_connection: usize,
     compression_type: String,
     compression_level: Option<i32>,
-}
-
-impl ConnectionSettings {
-    /// The core's structure.
-    pub fn config(self) -> ConnectionConfig {
-        let servers = self.bootstrap_servers.split(',').map(str::trim).filter(|s| !s.is_empty());
-        ConnectionConfig {
-            bootstrap_servers: servers.map(str::to_owned).collect(),
-            client_id: self.client_id,
-            request_timeout: Duration::from_millis(self.request_timeout_ms),
-            connection_setup_timeout: Duration::from_millis(self.socket_connection_setup_timeout_ms),
-            metadata_max_age: Duration::from_millis(self.metadata_max_age_ms),
-            reconnect_backoff: Duration::from_millis(self.reconnect_backoff_ms),
-            reconnect_backoff_max: Duration::from_millis(self.reconnect_backoff_max_ms),
-            retry_backoff: Duration::from_millis(self.retry_backoff_ms),
-            send_buffer_bytes: usize::try_from(self.send_buffer_bytes).ok(),
-            receive_buffer_bytes: usize::try_from(self.receive_buffer_bytes).ok(),
-        }
-    }
-}
-
-/// A wait in seconds, as Python gives it; infinite and absurd ones are a year.
-pub fn wait(seconds: f64) -> Duration {
-    Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::from_secs(31_536_000))
 }
 
 /// A native producer.
@@ -117,7 +78,7 @@ impl Producer {
             let (topic, partition) = destination;
             self.inner.send(&*self.inner.destination(topic)?, partition, &record)
         });
-        Ok(Delivery { ticket: sent.map_err(client_error)? })
+        Ok(Delivery::new(sent.map_err(client_error)?))
     }
 
     /// Adds values of `record_size` bytes that lie behind each other in `values`.
@@ -219,56 +180,5 @@ impl Producer {
     /// Raises the first failure of a record, if any failed.
     fn raise_failure(&self) -> PyResult<()> {
         self.inner.first_failure().map_or(Ok(()), |failure| Err(client_error(failure)))
-    }
-}
-
-/// Where a record went, once that is known.
-#[pyclass(frozen, module = "pybroker._native")]
-pub struct Delivery {
-    ticket: Ticket,
-}
-
-#[pymethods]
-impl Delivery {
-    /// The number of the record's batch.
-    #[getter]
-    fn batch(&self) -> u64 {
-        self.ticket.batch
-    }
-
-    /// Whether the outcome is known.
-    fn done(&self) -> bool {
-        self.ticket.delivery.outcome().is_some()
-    }
-
-    /// Waits for the outcome: (partition, offset, timestamp in ms), or `None` when time is up.
-    #[pyo3(signature = (timeout_s))]
-    fn result(&self, py: Python<'_>, timeout_s: f64) -> PyResult<Option<(i32, i64, i64)>> {
-        let outcome = match self.ticket.delivery.outcome() {
-            Some(outcome) => Some(outcome),
-            None => py.detach(|| self.ticket.delivery.wait(wait(timeout_s))),
-        };
-        let Some(outcome) = outcome else { return Ok(None) };
-        let Written { base_offset, log_append_time_ms } = outcome.map_err(client_error)?;
-        let offset = if base_offset < 0 { -1 } else { base_offset + i64::from(self.ticket.index) };
-        let timestamp = if log_append_time_ms < 0 { self.ticket.timestamp_ms } else { log_append_time_ms };
-        Ok(Some((self.ticket.partition, offset, timestamp)))
-    }
-}
-
-/// Sums over acknowledged records.
-#[pyclass(frozen, get_all, module = "pybroker._native")]
-pub struct Tally {
-    records: u64,
-    bytes: u64,
-    failed: u64,
-    latency_sum_us: u64,
-    latency_max_us: u64,
-}
-
-impl From<client::Tally> for Tally {
-    fn from(tally: client::Tally) -> Self {
-        let client::Tally { records, bytes, failed, latency_sum_us, latency_max_us } = tally;
-        Self { records, bytes, failed, latency_sum_us, latency_max_us }
     }
 }
