@@ -18,12 +18,13 @@ def config(directory: Path, **settings: str) -> BrokerConfig:
 
 async def test_a_life_from_start_to_stop(tmp_path: Path) -> None:
     node = Node(config(tmp_path / "data"))
-    assert node.state is BrokerState.NOT_RUNNING
+    states = [node.state]
     (listener,) = await node.start()
-    assert node.state is BrokerState.RUNNING
+    states.append(node.state)
     assert listener.bound.port > 0
     await node.stop()
-    assert node.state is BrokerState.NOT_RUNNING
+    states.append(node.state)
+    assert states == [BrokerState.NOT_RUNNING, BrokerState.RUNNING, BrokerState.NOT_RUNNING]
     assert {path.name for path in (tmp_path / "data").iterdir()} >= {"meta.properties", ".kafka_cleanshutdown"}
 
 

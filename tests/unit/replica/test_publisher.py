@@ -110,7 +110,7 @@ async def test_a_topic_that_is_gone_is_not_shown_and_its_log_is_deleted(broker: 
     await broker.agree()
     opened = broker.partitions.get("orders", 0)
     assert opened is not None
-    retired = []
+    retired: list[TopicImage] = []
     broker.publisher._retire = retired.append  # type: ignore[method-assign,assignment]
     broker.tell()
     await broker.agree()
