@@ -29,10 +29,10 @@ from pybroker.handlers.registry import registered_apis
 from pybroker.metadata.errors import MetadataError
 from pybroker.metadata.features import SUPPORTED_FEATURES
 from pybroker.net.dispatch import Dispatch
-from pybroker.net.listeners import ListenError, OpenListener, open_listeners
+from pybroker.net.listeners import ANY_HOST, ListenError, OpenListener, open_listeners
 from pybroker.net.native import DataPlane, DataPlaneSettings
 from pybroker.net.pipeline import Pipeline
-from pybroker.replica.broker_state import BrokerState, next_state
+from pybroker.replica.broker_state import BROKER_LIFE, BrokerEvent, BrokerState
 from pybroker.replica.producer_ids import ProducerIds
 from pybroker.replica.publisher import PartitionPublisher
 from pybroker.storage.directories import Directories
@@ -79,27 +79,27 @@ class Node:
 
     async def start(self) -> tuple[OpenListener, ...]:
         """Start, and return the listeners when the broker answers; raises NodeError, leaving nothing behind."""
-        self._become(BrokerState.STARTING)
+        self._happen(BrokerEvent.START)
         self._failure = asyncio.get_running_loop().create_future()
         try:
             await self._start()
         except BaseException as error:
-            self._become(BrokerState.SHUTTING_DOWN)
+            self._happen(BrokerEvent.FAIL)
             await self._take_down(clean=False)
-            self._become(BrokerState.NOT_RUNNING)
+            self._happen(BrokerEvent.END)
             if isinstance(error, (OSError, StorageError, ListenError, ControllerError, MetadataError)):
                 raise NodeError(str(error)) from error
             raise
-        self._become(BrokerState.RUNNING)
+        self._happen(BrokerEvent.ANSWER)
         return self.listeners
 
     async def stop(self) -> None:
         """Stop cleanly: what was acknowledged is on disk, and the next start needs no recovery."""
-        self._become(BrokerState.PENDING_CONTROLLED_SHUTDOWN)
+        self._happen(BrokerEvent.STOP)
         # With one broker there is nobody to move leadership to.
-        self._become(BrokerState.SHUTTING_DOWN)
+        self._happen(BrokerEvent.LEAVE)
         await self._take_down(clean=True)
-        self._become(BrokerState.NOT_RUNNING)
+        self._happen(BrokerEvent.END)
 
     async def failed(self) -> NodeError:
         """Wait until the broker cannot go on, and return why."""
@@ -107,8 +107,8 @@ class Node:
             raise NodeError("the broker is not running")
         return await asyncio.shield(self._failure)
 
-    def _become(self, state: BrokerState) -> None:
-        self.state = next_state(self.state, state)
+    def _happen(self, event: BrokerEvent) -> None:
+        self.state = BROKER_LIFE.following(self.state, event)
         log.debug("broker state: %s", self.state.name)
 
     async def _start(self) -> None:
@@ -119,7 +119,7 @@ class Node:
         data_plane = self._data_plane = DataPlane(_settings(config))
         self.listeners = open_listeners(data_plane, config.endpoints, config.socket_listen_backlog_size)
         cluster_id = directories.format(config.node_id)
-        self._become(BrokerState.RECOVERY)
+        self._happen(BrokerEvent.LISTEN)
         workers = self._workers = ThreadPoolExecutor(
             config.num_recovery_threads_per_data_dir * len(directories.logs), "pybroker-storage"
         )
@@ -308,7 +308,7 @@ def _reachable(listener: OpenListener) -> tuple[str, int]:
     if listener.advertised is not None:
         return listener.advertised.host, listener.advertised.port
     host = listener.bound.host
-    return (socket.gethostname() if host in ("", "0.0.0.0", "::") else host), listener.bound.port
+    return (socket.gethostname() if host in (ANY_HOST, "::") else host), listener.bound.port
 
 
 def _now_ms() -> int:

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from pybroker.net.native import DataPlane
 
 
+ANY_HOST = "0.0.0.0"  # what an empty host in `listeners` stands for
+
+
 class ListenError(Exception):
     """A listener cannot be opened; the text is one line that says which, why and what to do."""
 
@@ -47,7 +50,8 @@ def open_listeners(data_plane: DataPlane, listeners: Iterable[Listener], backlog
             )
         except OSError as error:
             raise ListenError(f"cannot listen on {endpoint}: {_reason(error, listener)}") from None
-        opened.append(OpenListener(endpoint.name, endpoint._replace(port=port), listener.advertised))
+        bound = endpoint._replace(host=endpoint.host or ANY_HOST, port=port)
+        opened.append(OpenListener(endpoint.name, bound, listener.advertised))
     return tuple(opened)
 
 

@@ -5,7 +5,9 @@ Owns the table. Must not know what is done on the way from one state to the next
 
 from __future__ import annotations
 
-from enum import IntEnum
+from enum import Enum, IntEnum
+
+from pybroker.machine.transitions import Transitions
 
 
 class BrokerState(IntEnum):
@@ -19,26 +21,29 @@ class BrokerState(IntEnum):
     SHUTTING_DOWN = 7
 
 
-# What may follow a state. A start that fails and a broker that is told to stop while it starts shut down from there.
-TRANSITIONS: dict[BrokerState, frozenset[BrokerState]] = {
-    BrokerState.NOT_RUNNING: frozenset({BrokerState.STARTING}),
-    BrokerState.STARTING: frozenset({BrokerState.RECOVERY, BrokerState.SHUTTING_DOWN}),
-    BrokerState.RECOVERY: frozenset({BrokerState.RUNNING, BrokerState.SHUTTING_DOWN}),
-    BrokerState.RUNNING: frozenset({BrokerState.PENDING_CONTROLLED_SHUTDOWN, BrokerState.SHUTTING_DOWN}),
-    BrokerState.PENDING_CONTROLLED_SHUTDOWN: frozenset({BrokerState.SHUTTING_DOWN}),
-    BrokerState.SHUTTING_DOWN: frozenset({BrokerState.NOT_RUNNING}),
+class BrokerEvent(Enum):
+    """What happens to a broker."""
+
+    START = "it is told to start"
+    LISTEN = "its directories are locked and its listeners open"
+    ANSWER = "its logs are open and it takes requests"
+    FAIL = "it cannot start"
+    STOP = "it is told to stop, or cannot go on"
+    LEAVE = "nothing is led here any more that another broker could lead"
+    END = "everything is closed"
+
+
+_S, _E = BrokerState, BrokerEvent
+
+TRANSITIONS = {
+    (_S.NOT_RUNNING, _E.START): _S.STARTING,
+    (_S.STARTING, _E.LISTEN): _S.RECOVERY,
+    (_S.STARTING, _E.FAIL): _S.SHUTTING_DOWN,
+    (_S.RECOVERY, _E.ANSWER): _S.RUNNING,
+    (_S.RECOVERY, _E.FAIL): _S.SHUTTING_DOWN,
+    (_S.RUNNING, _E.STOP): _S.PENDING_CONTROLLED_SHUTDOWN,
+    (_S.PENDING_CONTROLLED_SHUTDOWN, _E.LEAVE): _S.SHUTTING_DOWN,
+    (_S.SHUTTING_DOWN, _E.END): _S.NOT_RUNNING,
 }
 
-
-class ForbiddenTransition(Exception):  # noqa: N818  # it names the transition, as the table does
-    """A state cannot follow another; nothing has changed."""
-
-    def __init__(self, before: BrokerState, after: BrokerState) -> None:
-        super().__init__(f"a broker cannot go from {before.name} to {after.name}")
-
-
-def next_state(before: BrokerState, after: BrokerState) -> BrokerState:
-    """Return `after` if the table lists it behind `before`; raises ForbiddenTransition."""
-    if after not in TRANSITIONS[before]:
-        raise ForbiddenTransition(before, after)
-    return after
+BROKER_LIFE = Transitions("broker life", BrokerState.NOT_RUNNING, TRANSITIONS)
