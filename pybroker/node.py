@@ -126,7 +126,21 @@ class Node:
         partitions = self._partitions = Partitions(directories, _now_ms)
         partitions.scan()
         publisher = self._publisher = PartitionPublisher(config, partitions, data_plane, workers)
-        controller = self._controller = await Controller.start(
+        starting = asyncio.ensure_future(self._start_controller(directories, cluster_id, publisher))
+        await asyncio.sleep(0)  # it begins: while the disk works for it, the handlers are imported
+        apis = registered_apis()
+        controller = self._controller = await starting
+        await self._register(controller, directories)
+        await publisher.published(controller.image.offset)
+        partitions.set_aside_strays()
+        self._lay_pipeline(Dispatch(apis), cluster_id, controller, partitions, publisher, data_plane)
+        self._begin_chores(partitions, workers)
+
+    async def _start_controller(
+        self, directories: Directories, cluster_id: str, publisher: PartitionPublisher
+    ) -> Controller:
+        config = self.config
+        return await Controller.start(
             directories.metadata.path,
             node_id=config.node_id,
             cluster_id=cluster_id,
@@ -137,11 +151,6 @@ class Node:
             session_timeout_ms=config.broker_session_timeout_ms,
             on_failure=lambda error: self._fail(f"the metadata log failed: {error}"),
         )
-        await self._register(controller, directories)
-        await publisher.published(controller.image.offset)
-        partitions.set_aside_strays()
-        self._lay_pipeline(cluster_id, controller, partitions, publisher, data_plane)
-        self._begin_chores(partitions, workers)
 
     def _topic_config_fault(self, overrides: Mapping[str, str]) -> str | None:
         try:
@@ -167,6 +176,7 @@ class Node:
 
     def _lay_pipeline(
         self,
+        dispatch: Dispatch,
         cluster_id: str,
         controller: Controller,
         partitions: Partitions,
@@ -194,7 +204,7 @@ class Node:
 
         self._pipeline = Pipeline(
             data_plane,
-            Dispatch(registered_apis()),
+            dispatch,
             new_context=lambda event: RequestContext(services, event),
             decide=decide,
             directory_failed=self._directory_failed,
