@@ -6,6 +6,7 @@ Owns the list of commands. Must not import what a command needs: starting a brok
 from __future__ import annotations
 
 import argparse
+import gc
 import sys
 from importlib import import_module
 
@@ -24,6 +25,8 @@ def main(arguments: list[str] | None = None) -> int:
     name = arguments[0] if arguments else ""
     if name not in COMMANDS:
         return _without_command(arguments)
+    # Imports make no garbage to look for; a command that runs on turns the collector on when it has started.
+    gc.disable()
     command = import_module(f"pybroker.cli.{name}")
     parser = argparse.ArgumentParser(prog=f"pybroker {name}", description=command.DESCRIPTION, allow_abbrev=False)
     command.add_arguments(parser)

@@ -10,6 +10,7 @@ A second signal ends the process at once, as after a crash.
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -89,6 +90,9 @@ async def _serve(config: BrokerConfig) -> None:
     listeners = await node.start()
     addresses = " ".join(str(listener) for listener in listeners)
     data = ",".join(str(path) for path in config.log_directories)
+    # What a started broker holds it holds for good: no collection has to walk it again.
+    gc.freeze()
+    gc.enable()
     print(f"pybroker {__version__} ready: {addresses} data {data}", flush=True)
     stopped = asyncio.ensure_future(stop.wait())
     failed = asyncio.ensure_future(node.failed())
