@@ -44,6 +44,7 @@ class BrokerConfig(NodeKeys, NetworkKeys, LogKeys, TopicKeys):
             self.listeners,
             self.advertised_listeners,
             parse_list(self.listener_security_protocol_map),
+            self.controller_listener_names,
             congestion_control,
         )
         self._check_between_keys()

@@ -47,11 +47,13 @@ def build_listeners(
     listeners: tuple[str, ...],
     advertised_listeners: tuple[str, ...],
     protocol_map: tuple[str, ...],
+    controller_names: tuple[str, ...],
     congestion_control: dict[str, str | None],
 ) -> tuple[Listener, ...]:
-    """Return the listeners that the keys describe; raises ConfigError where they contradict each other.
+    """Return the listeners for clients that the keys describe; raises ConfigError where they contradict each other.
 
-    `congestion_control` is by listener name, the empty name standing for all others.
+    Those in `controller_names` are for controllers among themselves; with one controller nobody would dial them, so
+    they are checked and left out. `congestion_control` is by listener name, the empty name standing for all others.
     """
     protocols = _protocols(protocol_map)
     endpoints = _endpoints("listeners", listeners)
@@ -73,10 +75,15 @@ def build_listeners(
             raise ConfigError("listeners", endpoint, f"a protocol for {name} in listener.security.protocol.map")
         if protocol != "PLAINTEXT":
             raise ConfigError("listeners", endpoint, f"a PLAINTEXT listener, as {protocol} is not served yet")
-    return tuple(
+    inner = {name.upper() for name in controller_names}
+    served = tuple(
         Listener(endpoint, advertised.get(name), congestion_control.get(name, congestion_control.get("")))
         for name, endpoint in endpoints.items()
+        if name not in inner
     )
+    if not served:
+        raise ConfigError("listeners", ",".join(listeners), "one that is not in controller.listener.names")
+    return served
 
 
 def _protocols(protocol_map: tuple[str, ...]) -> dict[str, str]:

@@ -22,7 +22,11 @@ class NodeKeys(Settings):
     broker_rack = optional_string(
         "The rack of this broker, used when replicas are placed and when fetching from a near one."
     )
-    controller_listener_names = listing((), "Names of the listeners that controllers use among themselves.", acts=False)
+    controller_listener_names = listing(
+        (),
+        "Names of the listeners that controllers use among themselves. They are not opened, as this version has one "
+        "controller.",
+    )
     controller_quorum_voters = listing((), "The voters of the metadata quorum as id@host:port.", acts=False)
     controller_quorum_bootstrap_servers = listing((), "Where to find the metadata quorum, as host:port.", acts=False)
     controller_quorum_election_timeout_ms = integer(

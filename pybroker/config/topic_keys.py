@@ -61,6 +61,12 @@ class TopicKeys(Settings):
     transaction_state_log_min_isr = integer(
         2, "In-sync replicas that __transaction_state needs.", at_least=1, acts=False
     )
+    share_coordinator_state_topic_replication_factor = short(
+        3, "Replicas of __share_group_state.", at_least=1, acts=False
+    )
+    share_coordinator_state_topic_min_isr = short(
+        2, "In-sync replicas that __share_group_state needs.", at_least=1, acts=False
+    )
     transaction_max_timeout_ms = integer(
         900_000, "Longest transaction timeout in ms that a producer may ask for.", at_least=1, acts=False
     )

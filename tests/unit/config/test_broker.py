@@ -91,3 +91,37 @@ def test_a_key_of_the_table_has_a_meaning_and_a_valid_default() -> None:
     for key in BrokerConfig.keys.values():
         assert key.doc.endswith("."), key.name
         assert key.default is None or key.check(key.default), key.name
+
+
+def test_the_file_that_comes_with_kafka_is_understood() -> None:
+    """The settings of Apache Kafka 4.3's config/server.properties."""
+    config = BrokerConfig(
+        {
+            "process.roles": "broker,controller",
+            "node.id": "1",
+            "controller.quorum.bootstrap.servers": "localhost:9093",
+            "listeners": "PLAINTEXT://:9092,CONTROLLER://:9093",
+            "inter.broker.listener.name": "PLAINTEXT",
+            "advertised.listeners": "PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093",
+            "controller.listener.names": "CONTROLLER",
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL",
+            "num.network.threads": "3",
+            "num.io.threads": "8",
+            "socket.send.buffer.bytes": "102400",
+            "socket.receive.buffer.bytes": "102400",
+            "socket.request.max.bytes": "104857600",
+            "log.dirs": "/tmp/kraft-combined-logs",
+            "num.partitions": "1",
+            "num.recovery.threads.per.data.dir": "2",
+            "offsets.topic.replication.factor": "1",
+            "share.coordinator.state.topic.replication.factor": "1",
+            "share.coordinator.state.topic.min.isr": "1",
+            "transaction.state.log.replication.factor": "1",
+            "transaction.state.log.min.isr": "1",
+            "log.retention.hours": "168",
+            "log.segment.bytes": "1073741824",
+            "log.retention.check.interval.ms": "300000",
+        }
+    )
+    assert config.unknown == ()
+    assert [str(listener.advertised) for listener in config.endpoints] == ["PLAINTEXT://localhost:9092"]

@@ -40,6 +40,7 @@ def test_what_is_no_endpoint_is_told(text: str) -> None:
         ({"advertised.listeners": "PLAINTEXT://0.0.0.0:1"}, "a host that clients can dial"),
         ({"advertised.listeners": "PLAINTEXT://h:0"}, "a port that clients can dial"),
         ({"listener.security.protocol.map": "A:TLS"}, "NAME:PROTOCOL"),
+        ({"controller.listener.names": "PLAINTEXT"}, "one that is not in controller.listener.names"),
     ],
 )
 def test_listeners_that_contradict_each_other_are_told(given: dict[str, str], message: str) -> None:
