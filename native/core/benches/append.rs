@@ -159,7 +159,7 @@ fn main() {
         return;
     }
     compare(1 << 20, 1024, 900 << 20);
-    compare(64 << 10, 1024, 150 << 20);
+    compare(64 << 10, 1024, 400 << 20);
     compare(1 << 20, 100, 150 << 20);
     let mut criterion =
         Criterion::default().sample_size(10).measurement_time(Duration::from_secs(1)).configure_from_args();

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use memmap2::{MmapOptions, MmapRaw};
+use memmap2::{Advice, MmapOptions, MmapRaw};
 
 use super::LogError;
 use super::log_dir::LogHome;
@@ -146,9 +146,18 @@ impl<const WORDS: usize> IndexMap<WORDS> {
     }
 
     fn open_map(&self, path: &PathBuf) -> std::io::Result<MmapRaw> {
-        if self.capacity == 0 {
-            return MmapOptions::new().map_raw_read_only(&File::open(path)?);
-        }
+        let map = if self.capacity == 0 {
+            MmapOptions::new().map_raw_read_only(&File::open(path)?)?
+        } else {
+            self.open_writable_map(path)?
+        };
+        // Otherwise touching one page of the sparse file makes the kernel fill all around it with zeros: its read-ahead,
+        // megabytes on some devices. Advice that is not taken costs just that.
+        let _ = map.advise(Advice::Random);
+        Ok(map)
+    }
+
+    fn open_writable_map(&self, path: &PathBuf) -> std::io::Result<MmapRaw> {
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         let bytes = u64::from(self.capacity) * Self::ENTRY_BYTES;
         if file.metadata()?.len() != bytes {
