@@ -125,6 +125,8 @@ class Node:
         )
         partitions = self._partitions = Partitions(directories, _now_ms)
         partitions.scan()
+        if partitions.to_recover:
+            log.info("recovering %d partitions, as the last run did not stop cleanly", partitions.to_recover)
         publisher = self._publisher = PartitionPublisher(config, partitions, data_plane, workers)
         starting = asyncio.ensure_future(self._start_controller(directories, cluster_id, publisher))
         await asyncio.sleep(0)  # it begins: while the disk works for it, the handlers are imported

@@ -82,9 +82,9 @@ class Partitions:
                     self._found[match["topic"], int(match["index"])] = directory
 
     @property
-    def clean(self) -> bool:
-        """Whether every directory was shut down cleanly by the last run."""
-        return all(self._clean.values())
+    def to_recover(self) -> int:
+        """How many partitions lie in directories that the last run did not shut down cleanly, before they are opened."""
+        return sum(1 for directory in self._found.values() if not self._clean[directory.path])
 
     def get(self, topic: str, index: int) -> Partition | None:
         """Return the open partition, None when it is not open here."""

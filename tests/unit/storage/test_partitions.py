@@ -72,14 +72,13 @@ def test_a_partition_is_found_again_where_it_lies(node: Node) -> None:
 
 def test_a_clean_close_writes_checkpoints_and_vouches_for_them(node: Node) -> None:
     partitions = node.run()
-    assert not partitions.clean
     partitions.open("orders", 0, ID, CONFIG)
     partitions.close(one_by_one, 7, clean=True)
     for name in (RECOVERY_POINTS, HIGH_WATERMARKS):
         assert read_checkpoint(node.paths[0] / name) == {("orders", 0): 0}
     assert all((path / ".kafka_cleanshutdown").exists() for path in node.paths)
     node.end()
-    assert node.run().clean
+    assert node.run().to_recover == 0
     assert not any((path / ".kafka_cleanshutdown").exists() for path in node.paths)
 
 
@@ -88,6 +87,8 @@ def test_a_close_that_is_not_clean_vouches_for_nothing(node: Node) -> None:
     partitions.open("orders", 0, ID, CONFIG)
     partitions.close(one_by_one, 7, clean=False)
     assert not any((path / ".kafka_cleanshutdown").exists() for path in node.paths)
+    node.end()
+    assert node.run().to_recover == 1
 
 
 def test_a_directory_of_another_topic_of_the_name_is_set_aside(node: Node) -> None:
