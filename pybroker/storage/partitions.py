@@ -83,7 +83,7 @@ class Partitions:
 
     @property
     def to_recover(self) -> int:
-        """How many partitions lie in directories that the last run did not shut down cleanly, before they are opened."""
+        """How many partitions, not opened yet, lie where the last run did not stop cleanly."""
         return sum(1 for directory in self._found.values() if not self._clean[directory.path])
 
     def get(self, topic: str, index: int) -> Partition | None:
