@@ -38,8 +38,8 @@ def running_broker(folder: Path) -> Iterator[str]:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True
         )
+    assert process.stdout is not None
     try:
-        assert process.stdout is not None
         ready = process.stdout.readline()
         address = re.search(r"ready: \w+://(\S+)", ready)
         if address is None:
@@ -53,6 +53,7 @@ def running_broker(folder: Path) -> Iterator[str]:
         except subprocess.TimeoutExpired:
             process.kill()
             status = process.wait()
+        process.stdout.close()
         print(f"broker {process.pid} stopped with status {status}", flush=True)
         if status != 0:
             sys.stderr.write(log_path.read_text()[-3000:])

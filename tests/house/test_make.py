@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 from pathlib import Path
+from typing import Any
 
 from tests.support import repository
 from tests.support.repository import ROOT
@@ -59,3 +60,11 @@ def test_an_old_cargo_is_told_in_one_line(tmp_path: Path) -> None:
 
 def test_a_missing_python_is_told_in_one_line(tmp_path: Path) -> None:
     assert refusal(tmp_path, "PYTHON=false").startswith("Python 3.11 or newer is needed, and 'false' is not: install")
+
+
+def test_the_readmes_example_of_a_test_passes() -> None:
+    (example,) = re.findall(r"^```python\n(.*?)^```", repository.section("README.md", "In pytest"), re.M | re.S)
+    names: dict[str, Any] = {}
+    exec(compile(example, "README.md", "exec"), names)
+    (test,) = [value for name, value in names.items() if name.startswith("test_")]
+    assert test() is None
