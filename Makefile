@@ -11,6 +11,8 @@ PYTHON_AT_LEAST := 3.11
 CARGO_AT_LEAST := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
 export VIRTUAL_ENV := $(CURDIR)/$(VENV)
+# A start compiles nothing: what is installed is compiled then, even where PYTHONDONTWRITEBYTECODE is set.
+export UV_COMPILE_BYTECODE := 1
 # Every warning of the compiler is mended, not collected; the flag stays out of RUSTFLAGS, which would rebuild all crates.
 CLIPPY_DENIES := -D warnings
 
@@ -105,4 +107,5 @@ $(STAMPS)/native: $(NATIVE_SOURCES) Cargo.lock pyproject.toml $(STAMPS)/packages
 $(STAMPS)/installed: $(STAMPS)/native $(wildcard bench/pyproject.toml) $(wildcard spark/pyproject.toml)
 	@$(BIN)/uv pip install --quiet --editable bench
 	@$(BIN)/uv pip install --quiet --no-deps --editable spark
+	@$(BIN)/python -m compileall -q pybroker bench/pybench spark/pybroker_spark
 	@touch $@
