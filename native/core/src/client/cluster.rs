@@ -89,7 +89,8 @@ impl Cluster {
             }
         }
         self.answered_at = Some(now);
-        self.stale = missing;
+        // A question cleared it when it was sent; what was wanted since must be asked for again.
+        self.stale |= missing;
     }
 }
 
@@ -102,6 +103,15 @@ pub fn format_server(host: &str, port: i32) -> String {
 mod tests {
     use super::*;
     use crate::client::wire::metadata::{Broker, PartitionMetadata, TopicMetadata};
+
+    #[test]
+    fn a_topic_wanted_while_a_question_is_under_way_is_asked_for_next() {
+        let mut cluster = Cluster::default();
+        cluster.stale = false;
+        cluster.want("t");
+        cluster.apply(&MetadataResponse::default(), Instant::now());
+        assert!(cluster.stale);
+    }
 
     #[test]
     fn a_topic_without_leader_keeps_the_cluster_stale() {
@@ -120,6 +130,7 @@ mod tests {
         assert_eq!(Some(Leader { node: 1, epoch: 3 }), cluster.leader("t", 0));
         assert_eq!((None, true), (cluster.leader("t", 1), cluster.stale));
         answer.topics[0].partitions[0].leader = 1;
+        cluster.stale = false;
         cluster.apply(&answer, Instant::now());
         assert!(!cluster.stale && cluster.leader("t", 1).is_some() && cluster.leader("t", 2).is_none());
         assert_eq!("[::1]:9092", cluster.servers[&1]);

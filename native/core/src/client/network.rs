@@ -283,8 +283,8 @@ impl<T> Network<T> {
         self.waker.will_sleep();
         let wait =
             if work_waits() || !events.is_empty() { Duration::ZERO } else { wake_at.saturating_duration_since(now) };
-        let ready = self.wait(wait);
-        self.waker.woke();
+        let (signalled, ready) = self.wait(wait);
+        self.waker.woke(signalled);
         let now = Instant::now();
         for (node, flags) in ready {
             self.serve(node, flags, now, events);
@@ -309,7 +309,7 @@ impl<T> Network<T> {
         }
     }
 
-    fn wait(&self, wait: Duration) -> Vec<(NodeId, PollFlags)> {
+    fn wait(&self, wait: Duration) -> (bool, Vec<(NodeId, PollFlags)>) {
         let mut fds = vec![PollFd::new(&*self.waker, PollFlags::IN)];
         let mut nodes = Vec::with_capacity(self.links.len());
         for (node, link) in &self.links {
@@ -320,10 +320,11 @@ impl<T> Network<T> {
         let timeout = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().into() };
         // An interrupted or failed poll reports nothing; the loop comes round again.
         if poll(&mut fds, Some(&timeout)).is_err() {
-            return Vec::new();
+            return (false, Vec::new());
         }
+        let signalled = !fds[0].revents().is_empty();
         let ready = nodes.into_iter().zip(&fds[1..]).map(|(node, fd)| (node, fd.revents()));
-        ready.filter(|(_, flags)| !flags.is_empty()).collect()
+        (signalled, ready.filter(|(_, flags)| !flags.is_empty()).collect())
     }
 
     fn serve(&mut self, node: NodeId, flags: PollFlags, now: Instant, events: &mut Vec<Event<T>>) {

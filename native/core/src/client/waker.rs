@@ -36,9 +36,11 @@ impl Waker {
         self.asleep.store(true, Ordering::SeqCst);
     }
 
-    /// The thread is awake; takes the signal back when one was sent.
-    pub fn woke(&self) {
-        if !self.asleep.swap(false, Ordering::SeqCst) {
+    /// The thread is awake; takes the signal back when its poll saw one. A signal that is sent between the poll and
+    /// here stays, and costs one sleep.
+    pub fn woke(&self, signalled: bool) {
+        self.asleep.store(false, Ordering::SeqCst);
+        if signalled {
             let mut count = [0u8; 8];
             let _ = rustix::io::read(&self.fd, &mut count);
         }

@@ -1,0 +1,70 @@
+"""The comparison's files: scenarios that can be read, and a report that says what was met and missed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pybench import report
+from pybench.figures import FIGURES, summarise
+from pybench.loads import LOADS
+from pybench.options import ToolError
+from pybench.scenario import Scenario, read_scenario, read_scenarios
+
+BROKERS = {"pybroker", "pybroker-reno", "kafka", "none"}
+
+
+@pytest.mark.parametrize("scenario", read_scenarios(), ids=lambda s: s.id)
+def test_every_scenario_names_what_exists(scenario: Scenario) -> None:
+    assert {c.load for c in scenario.contestants} <= LOADS.keys() | {"start"}
+    assert {c.broker for c in scenario.contestants} <= BROKERS
+    assert {*scenario.figures, *(r.figure for r in scenario.reaches)} <= FIGURES.keys()
+    assert all((r.at_least is None) != (r.at_most is None) for r in scenario.reaches)
+    assert scenario.records >= scenario.quick_records > 0
+
+
+def test_a_scenario_that_names_a_stranger_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.toml"
+    path.write_text(
+        'title = "x"\nrecords = 1\nquick_records = 1\nfigures = []\n'
+        '[[contestants]]\nname = "a"\nbroker = "kafka"\nload = "c-storm"\n'
+        '[[reach]]\nfigure = "start_s"\ncontestant = "a"\nbaseline = "b"\nat_most = 1\n'
+    )
+    with pytest.raises(ToolError, match="names a and b"):
+        read_scenario(path)
+
+
+def test_costs_are_pooled_and_rates_are_medians() -> None:
+    rounds = [
+        {"records": 1e6, "bytes": 1e8, "seconds": s, "broker_user_s": u, "broker_system_s": 0.0}
+        for s, u in ((1.0, 0.01), (0.5, 0.02), (2.0, 0.06))
+    ]
+    assert summarise("records_per_second", rounds).middle == 1.0
+    cost = summarise("broker_user_s_per_mrec", rounds)
+    assert cost.middle == pytest.approx(0.03)
+    assert (cost.low, cost.high) == (0.01, 0.06)
+
+
+def test_the_report_tells_ratios_ranges_commands_and_misses(tmp_path: Path) -> None:
+    scenario = next(s for s in read_scenarios() if s.id == "14-storm")
+    cost = {"broker_user_s": 0.1, "broker_system_s": 0.1, "broker_rss_bytes": 1, "p99_ms": 1.5}
+    contestants = {
+        name: {"command": f"command of {name}", "rounds": [{"records": 1000, "seconds": s, **cost} for s in seconds]}
+        for name, seconds in (("pybroker", (2.0, 1.0, 4.0)), ("Apache Kafka", (1.0, 1.0, 1.0)))
+    }
+    document = {
+        "title": scenario.title, "taken": "2026-01-01T00:00:00+00:00", "quick": False, "kafka_in_both_roles": False,
+        "records": 1000, "size": 0, "rounds": 3, "warm_up_rounds": 1, "contestants": contestants,
+        "congestion_control": "bbr", "versions": {"pybroker": "0", "kafka": "4", "python": "3", "kernel": "6"}, "cores": 2,
+    }  # fmt: skip
+    (tmp_path / "14-storm.json").write_text(json.dumps(document))
+    text = report.write(tmp_path, None).read_text()
+    assert "| pybroker: 500 | Apache Kafka: 1000 | 0.50 | ≥ 1 | **missed** |" in text
+    assert "| pybroker | 500 (250–1000) |" in text
+    assert "command of Apache Kafka" in text
+    assert "congestion control bbr" in text
+    assert list(report.verdicts(scenario, document)) == [
+        "connections: pybroker / Apache Kafka = 0.5, to reach ≥ 1: MISSED"
+    ]

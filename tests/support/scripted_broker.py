@@ -1,0 +1,155 @@
+"""A broker that answers as a test tells it: for what a client does when things go wrong.
+
+Serves ApiVersions, Metadata (one topic, one partition, led by itself), InitProducerId and Produce over a real socket.
+Each Produce is answered by the next line of the script: an error code, or `DROP` to close the connection instead;
+sequences of idempotent producers are checked as a broker does.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self
+
+from pybroker.protocol.codec import decode, encode
+from pybroker.protocol.header import RequestHeader, response_prefix, skip_tagged
+from pybroker.protocol.messages import api_versions as versions
+from pybroker.protocol.messages import init_producer_id as identity
+from pybroker.protocol.messages import metadata, produce, request_class
+from pybroker.protocol.schema import Message
+from tests.support.batches import HEADER
+
+DROP = -100
+OUT_OF_ORDER = 45
+SERVED = {0: (3, 9), 3: (1, 9), 18: (0, 3), 22: (0, 4)}
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """One batch as it came."""
+
+    producer_id: int
+    epoch: int
+    sequence: int
+    count: int
+    raw: bytes
+
+
+@dataclass
+class ScriptedBroker:
+    """`with ScriptedBroker([6, 0]) as broker`: NOT_LEADER_OR_FOLLOWER for the first Produce, success from then on."""
+
+    script: Sequence[int] = ()
+    topic: str = "t"
+    received: list[Received] = field(default_factory=list)
+    identities: int = 0
+
+    def __enter__(self) -> Self:
+        self._script = deque(self.script)
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.bootstrap_servers = f"127.0.0.1:{self._listener.getsockname()[1]}"
+        self._connections: list[socket.socket] = []
+        self._offset = 0
+        self._sequences: dict[int, int] = {}
+        self._lock = threading.Lock()
+        self._threads = [threading.Thread(target=self._accept)]
+        self._threads[0].start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        for connection in self._connections:
+            try:
+                connection.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                continue
+        for thread in list(self._threads):
+            thread.join(10)
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            self._connections.append(connection)
+            thread = threading.Thread(target=self._serve, args=(connection,))
+            self._threads.append(thread)
+            thread.start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        with connection, connection.makefile("rb") as stream:
+            while True:
+                try:
+                    head = stream.read(4)
+                    if len(head) < 4:
+                        return
+                    frame = stream.read(struct.unpack(">i", head)[0])
+                    answer = self._answer(frame)
+                    if answer is None:
+                        return
+                    connection.sendall(struct.pack(">i", len(answer)) + answer)
+                except OSError:
+                    return
+
+    def _answer(self, frame: bytes) -> bytes | None:
+        header, start = decode(RequestHeader, frame, 1)
+        key, version = header.request_api_key, header.request_api_version
+        if request_class(key).__message__.is_flexible(version):
+            start = skip_tagged(frame, start)
+        request, _ = decode(request_class(key), frame, version, start)
+        body = self._respond(request)
+        if body is None:
+            return None
+        return struct.pack(">i", header.correlation_id) + response_prefix(key, version) + encode(body, version)
+
+    def _respond(self, request: Message) -> Message | None:
+        if isinstance(request, versions.ApiVersionsRequest):
+            keys = [versions.ApiVersion(api_key=k, min_version=a, max_version=b) for k, (a, b) in SERVED.items()]
+            return versions.ApiVersionsResponse(api_keys=keys)
+        if isinstance(request, metadata.MetadataRequest):
+            return self._metadata()
+        if isinstance(request, identity.InitProducerIdRequest):
+            self.identities += 1
+            return identity.InitProducerIdResponse(producer_id=self.identities, producer_epoch=0)
+        assert isinstance(request, produce.ProduceRequest)
+        return self._produce(request)
+
+    def _metadata(self) -> Message:
+        partition = metadata.MetadataResponsePartition(partition_index=0, leader_id=1, replica_nodes=[1], isr_nodes=[1])
+        host, port = self.bootstrap_servers.split(":")
+        return metadata.MetadataResponse(
+            brokers=[metadata.MetadataResponseBroker(node_id=1, host=host, port=int(port))],
+            topics=[metadata.MetadataResponseTopic(name=self.topic, partitions=[partition])],
+        )
+
+    def _produce(self, request: produce.ProduceRequest) -> Message | None:
+        ((topic,),) = (request.topic_data,)
+        (partition,) = topic.partition_data
+        raw = bytes(partition.records or b"")
+        fields = HEADER.unpack_from(raw)
+        with self._lock:
+            batch = Received(fields[9], fields[10], fields[11], fields[12], raw)
+            self.received.append(batch)
+            expected = self._sequences.get(batch.producer_id, 0)
+            code = self._script.popleft() if self._script else 0
+            if code == 0 and batch.producer_id >= 0 and batch.sequence != expected:
+                code = OUT_OF_ORDER
+            base = self._offset
+            if code == 0:
+                self._offset += batch.count
+                self._sequences[batch.producer_id] = expected + batch.count
+        if code == DROP:
+            return None
+        answer = produce.PartitionProduceResponse(index=0, error_code=code, base_offset=base if code == 0 else -1)
+        return produce.ProduceResponse(
+            responses=[produce.TopicProduceResponse(name=topic.name, partition_responses=[answer])]
+        )

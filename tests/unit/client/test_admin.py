@@ -1,0 +1,85 @@
+"""Admin against a broker in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from pybroker.client.admin import Admin
+from pybroker.client.async_admin import AsyncAdmin
+from pybroker.client.errors import BrokerError, ClosedError, SettingError, UnreachableError
+from pybroker.client.topics import EARLIEST, LATEST, NewTopic, TopicPartition
+from pybroker.protocol.errors import ErrorCode
+from pybroker.testing import Broker
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[str]:
+    with Broker() as broker:
+        yield broker.bootstrap_servers
+
+
+@pytest.fixture
+def admin(servers: str) -> Iterator[Admin]:
+    with Admin(servers) as admin:
+        yield admin
+
+
+def test_topics_are_created_described_listed_and_deleted(admin: Admin) -> None:
+    (created,) = admin.create_topics([NewTopic("a", 3, 1, {"retention.ms": "1000"})])
+    assert (created.name, created.partitions, created.replication_factor) == ("a", 3, 1)
+    topic = admin.wait_for_leaders("a")
+    assert topic.topic_id == created.topic_id
+    assert [(p.index, p.replicas, p.isr) for p in topic.partitions] == [
+        (i, (p.leader,), (p.leader,)) for i, p in enumerate(topic.partitions)
+    ]
+    assert "a" in admin.list_topics()
+    assert admin.describe_configs("a")["retention.ms"].value == "1000"
+    admin.delete_topics(["a"])
+    assert "a" not in admin.list_topics()
+
+
+def test_a_refusal_names_server_topic_and_reason(admin: Admin, servers: str) -> None:
+    admin.create_topics(["twice"])
+    with pytest.raises(BrokerError, match=rf"topic 'twice': {servers} answered TOPIC_ALREADY_EXISTS \(36\)") as refusal:
+        admin.create_topics(["twice"])
+    assert refusal.value.code == ErrorCode.TOPIC_ALREADY_EXISTS
+    with pytest.raises(BrokerError, match=r"'missing'.*UNKNOWN_TOPIC_OR_PARTITION"):
+        admin.describe_topics(["missing"])
+
+
+def test_asking_does_not_create_a_topic(admin: Admin) -> None:
+    with pytest.raises(BrokerError):
+        admin.describe_topics(["ghost"])
+    assert "ghost" not in admin.list_topics()
+
+
+def test_offsets_of_an_empty_topic_are_zero(admin: Admin) -> None:
+    admin.create_topics([NewTopic("empty", 2, 1)])
+    admin.wait_for_leaders("empty")
+    wanted = {TopicPartition("empty", 0): EARLIEST, TopicPartition("empty", 1): LATEST}
+    assert {p.partition: found.offset for p, found in admin.list_offsets(wanted).items()} == {0: 0, 1: 0}
+
+
+def test_the_cluster_describes_itself(admin: Admin, servers: str) -> None:
+    cluster = admin.describe_cluster()
+    assert [f"{b.host}:{b.port}" for b in cluster.brokers] == [servers]
+    assert cluster.controller_id in {b.node_id for b in cluster.brokers}
+    assert cluster.cluster_id
+
+
+async def test_the_asyncio_face_does_the_same(servers: str) -> None:
+    async with AsyncAdmin(servers) as admin:
+        await admin.create_topics(["async"])
+        assert "async" in await admin.list_topics()
+    with pytest.raises(ClosedError):
+        await admin.list_topics()
+
+
+def test_servers_that_cannot_be_reached_are_named() -> None:
+    both = r"127\.0\.0\.1:1: .*127\.0\.0\.1:2: "
+    with Admin("127.0.0.1:1,127.0.0.1:2") as admin, pytest.raises(UnreachableError, match=both):
+        admin.list_topics()
+    with pytest.raises(SettingError, match=r"request.timeout.ms=soon: must be a number"):
+        Admin("127.0.0.1:1", {"request.timeout.ms": "soon"})

@@ -1,0 +1,166 @@
+"""What a producer promises when brokers fail, refuse and stay away."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from pybroker.client.errors import (
+    BrokerError,
+    BufferFullError,
+    ClosedError,
+    DeliveryError,
+    RecordError,
+    SettingError,
+    UnreachableError,
+)
+from pybroker.client.producer import AsyncProducer, Producer
+from pybroker.protocol.errors import ErrorCode
+from tests.support.scripted_broker import DROP, ScriptedBroker
+
+NOT_LEADER, TOO_LARGE = 6, 10
+QUICK = {"linger.ms": 0, "retry.backoff.ms": 5, "reconnect.backoff.ms": 5}
+
+
+def test_records_are_written_in_order_and_each_learns_its_offset() -> None:
+    with ScriptedBroker() as broker, Producer(broker.bootstrap_servers) as producer:
+        deliveries = [producer.send("t", b"%d" % number, partition=0) for number in range(100)]
+        producer.flush()
+        assert [d.result().offset for d in deliveries] == list(range(100))
+        assert all(d.done() for d in deliveries)
+
+
+@pytest.mark.parametrize("failure", [NOT_LEADER, DROP])
+def test_a_batch_that_may_succeed_later_is_sent_again_with_the_same_sequence(failure: int) -> None:
+    with ScriptedBroker([failure, failure, 0]) as broker, Producer(broker.bootstrap_servers, QUICK) as producer:
+        assert producer.send("t", b"x").result().offset == 0
+        first, second, third = broker.received
+        assert first == second == third
+        assert (first.producer_id, first.sequence, first.count) == (1, 0, 1)
+
+
+def test_batches_behind_a_failed_one_follow_it_in_order() -> None:
+    with ScriptedBroker([NOT_LEADER, 0, 0, NOT_LEADER]) as broker:
+        settings = {**QUICK, "batch.size": 200, "linger.ms": 5}
+        with Producer(broker.bootstrap_servers, settings) as producer:
+            deliveries = [producer.send("t", b"%03d" % number * 20) for number in range(30)]
+            producer.flush()
+            assert [d.result().offset for d in deliveries] == list(range(30))
+        assert broker.identities == 1
+        assert {r.producer_id for r in broker.received} == {1}
+
+
+def test_a_refused_batch_fails_and_later_ones_get_a_new_identity() -> None:
+    with ScriptedBroker([TOO_LARGE, 0]) as broker, Producer(broker.bootstrap_servers, QUICK) as producer:
+        with pytest.raises(BrokerError, match=r"topic \"t\" partition 0: MESSAGE_TOO_LARGE \(10\)") as refusal:
+            producer.send("t", b"x").result()
+        assert refusal.value.code == ErrorCode.MESSAGE_TOO_LARGE
+        assert producer.send("t", b"y").result().offset == 0
+        assert [(r.producer_id, r.sequence) for r in broker.received] == [(1, 0), (2, 0)]
+
+
+def test_without_idempotence_no_identity_is_asked_for() -> None:
+    settings = {**QUICK, "acks": "1"}
+    with ScriptedBroker() as broker, Producer(broker.bootstrap_servers, settings) as producer:
+        producer.send("t", b"x").result()
+        assert (broker.identities, broker.received[0].producer_id, broker.received[0].sequence) == (0, -1, -1)
+
+
+def test_what_is_not_acknowledged_in_time_is_given_up() -> None:
+    settings = {**QUICK, "delivery.timeout.ms": 300, "request.timeout.ms": 100}
+    with ScriptedBroker([NOT_LEADER] * 1000) as broker, Producer(broker.bootstrap_servers, settings) as producer:
+        delivery = producer.send("t", b"x")
+        with pytest.raises(DeliveryError, match=r"delivery.timeout.ms=300.*NOT_LEADER_OR_FOLLOWER"):
+            delivery.result()
+
+
+def test_a_full_buffer_blocks_and_then_refuses() -> None:
+    settings = {**QUICK, "buffer.memory": 1000, "batch.size": 1000, "max.block.ms": 100, "retry.backoff.ms": 10_000}
+    with ScriptedBroker([NOT_LEADER]) as broker:
+        producer = Producer(broker.bootstrap_servers, settings)
+        producer.send("t", b"x" * 600)
+        with pytest.raises(BufferFullError, match=r"buffer.memory=1000 stayed full for max.block.ms=100"):
+            producer.send("t", b"x" * 600)
+        with pytest.raises(DeliveryError, match="1 batches still unacknowledged"):
+            producer.close(0)
+
+
+def test_an_unknown_server_is_named_after_max_block_ms() -> None:
+    with Producer("127.0.0.1:1", {"max.block.ms": 50}) as producer:
+        begun = time.monotonic()
+        with pytest.raises(UnreachableError, match=r"127\.0\.0\.1:1 within 50 ms.*refused"):
+            producer.send("t", b"x")
+        assert time.monotonic() - begun < 5
+
+
+def test_a_record_above_the_limit_and_a_partition_beyond_the_last_are_refused() -> None:
+    with ScriptedBroker() as broker, Producer(broker.bootstrap_servers, {"max.request.size": 100}) as producer:
+        with pytest.raises(RecordError, match=r"a record of 300 bytes is larger than max.request.size=100"):
+            producer.send("t", b"x" * 300)
+        with pytest.raises(RecordError, match="has 1 partitions; there is no partition 3"):
+            producer.send("t", b"x", partition=3)
+
+
+def test_a_closed_producer_takes_nothing() -> None:
+    with ScriptedBroker() as broker:
+        producer = Producer(broker.bootstrap_servers)
+        producer.send("t", b"x")
+        producer.close()
+        assert [r.count for r in broker.received] == [1]
+        with pytest.raises(ClosedError, match="the producer is closed"):
+            producer.send("t", b"x")
+
+
+@pytest.mark.parametrize(
+    ("settings", "complaint"),
+    [
+        ({"acks": "2"}, "acks=2"),
+        ({"acks": "1", "enable.idempotence": "true"}, "acks=1: must be all"),
+        ({"max.in.flight.requests.per.connection": 6, "enable.idempotence": "true"}, "connection=6"),
+        ({"compression.type": "brotli"}, "brotli"),
+        ({"delivery.timeout.ms": 10}, "delivery.timeout.ms=10"),
+        ({"batch.size": "large"}, "batch.size=large: must be a number"),
+    ],
+)
+def test_settings_that_cannot_work_are_named(settings: dict[str, object], complaint: str) -> None:
+    with pytest.raises(SettingError, match=complaint):
+        Producer("127.0.0.1:9092", settings)
+
+
+def test_what_was_measured_is_what_was_sent() -> None:
+    with ScriptedBroker() as broker, Producer(broker.bootstrap_servers, {"batch.size": 10_000}) as producer:
+        producer.native.send_random_letters("t", 0, 100, 1000)
+        producer.native.begin_phase(1)
+        assert producer.native.send_many("t", 0, b"z" * 5000, 100) == 50
+        producer.flush()
+        tally, (middle, most) = producer.native.summary(0, [0.5, 1.0])
+        steady, _ = producer.native.summary(1, [])
+        assert (tally.records, tally.bytes, tally.failed, steady.records) == (1050, 105_000, 0, 50)
+        assert 0 < middle <= most
+        assert sum(r.count for r in broker.received) == 1050
+        with pytest.raises(ValueError, match="5001 bytes are no whole number"):
+            producer.native.send_many("t", 0, b"z" * 5001, 100)
+
+
+def test_random_letters_differ_from_record_to_record() -> None:
+    with ScriptedBroker() as broker:
+        with Producer(broker.bootstrap_servers, {"acks": "1"}) as producer:
+            producer.native.send_random_letters("t", 0, 64, 2)
+        raw = broker.received[0].raw[61:]
+        first, second = raw[8:72], raw[81:145]
+        assert first != second
+        assert (first + second).isalpha()
+        assert (first + second).isupper()
+
+
+async def test_the_asyncio_face_tells_fates_by_futures() -> None:
+    with ScriptedBroker([0, TOO_LARGE]) as broker:
+        async with AsyncProducer(broker.bootstrap_servers, QUICK) as producer:
+            assert (await (await producer.send("t", b"x"))).offset == 0
+            with pytest.raises(BrokerError):
+                await (await producer.send("t", b"y"))
+            futures = [await producer.send("t", b"z") for _ in range(50)]
+            written = await asyncio.gather(*futures)
+            assert [w.offset for w in written] == list(range(1, 51))

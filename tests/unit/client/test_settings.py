@@ -1,0 +1,50 @@
+"""Kafka's keys become settings."""
+
+from __future__ import annotations
+
+import pytest
+
+from pybroker.client.errors import SettingError
+from pybroker.client.settings import FetcherSettings, ProducerSettings, read_properties
+
+SERVERS = {"bootstrap.servers": "h:1"}
+
+
+def test_keys_are_kafkas_and_values_may_be_text() -> None:
+    settings = ProducerSettings.from_properties({**SERVERS, "linger.ms": "7.5", "batch.size": "10", "acks": "-1"})
+    assert (settings.bootstrap_servers, settings.linger_ms, settings.batch_size) == ("h:1", 7.5, 10)
+    assert (settings.acks_number(), settings.is_idempotent()) == (-1, True)
+
+
+@pytest.mark.parametrize(
+    ("properties", "idempotent"),
+    [
+        ({}, True),
+        ({"acks": "1"}, False),
+        ({"max.in.flight.requests.per.connection": "6"}, False),
+        ({"enable.idempotence": "false"}, False),
+    ],
+)
+def test_idempotence_is_on_unless_something_forbids_it(properties: dict[str, str], idempotent: bool) -> None:
+    assert ProducerSettings.from_properties({**SERVERS, **properties}).is_idempotent() is idempotent
+
+
+def test_unknown_keys_are_told_and_serializers_are_not() -> None:
+    properties = {**SERVERS, "linger.sm": "1", "key.serializer": "x", "check.crcs": "true"}
+    assert ProducerSettings.unknown_keys(properties) == ["check.crcs", "linger.sm"]
+    assert FetcherSettings.unknown_keys(properties) == ["linger.sm"]
+
+
+@pytest.mark.parametrize(("key", "value"), [("check.crcs", "yes"), ("fetch.min.bytes", "1.5"), ("fetch.min.bytes", "")])
+def test_a_value_that_cannot_be_read_is_named(key: str, value: str) -> None:
+    with pytest.raises(SettingError, match=f"{key}={value}: must be "):
+        FetcherSettings.from_properties({**SERVERS, key: value})
+
+
+def test_a_server_must_be_named() -> None:
+    with pytest.raises(SettingError, match=r"bootstrap.servers is not set"):
+        ProducerSettings.from_properties({})
+
+
+def test_a_properties_file_is_read_line_by_line() -> None:
+    assert read_properties("# c\n! d\n a = b=c \n\nx=\n") == {"a": "b=c", "x": ""}
