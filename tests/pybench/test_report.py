@@ -57,7 +57,8 @@ def test_the_report_tells_ratios_ranges_commands_and_misses(tmp_path: Path) -> N
     document = {
         "title": scenario.title, "taken": "2026-01-01T00:00:00+00:00", "quick": False, "kafka_in_both_roles": False,
         "records": 1000, "size": 0, "rounds": 3, "warm_up_rounds": 1, "contestants": contestants,
-        "congestion_control": "bbr", "versions": {"pybroker": "0", "kafka": "4", "python": "3", "kernel": "6"}, "cores": 2,
+        "congestion_control": "bbr", "cores": 2,
+        "versions": {"pybroker": "0", "kafka": "4", "python": "3", "kernel": "6"},
     }  # fmt: skip
     (tmp_path / "14-storm.json").write_text(json.dumps(document))
     text = report.write(tmp_path, None).read_text()

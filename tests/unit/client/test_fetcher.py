@@ -74,9 +74,9 @@ def test_reading_begins_at_any_offset_also_inside_a_batch(servers: str) -> None:
 
 def test_a_seek_of_one_partition_loses_nothing_of_another(servers: str) -> None:
     with Fetcher(servers) as fetcher:
-        fetcher.assign({FIRST: EARLIEST, SECOND: EARLIEST})
+        fetcher.assign({FIRST: EARLIEST, SECOND: LATEST})
         assert fetcher.poll(10, 10)[-1].offset == 9
-        fetcher.seek(SECOND, 0)
+        fetcher.seek(SECOND, LATEST)
         assert [r.offset for r in read(fetcher, 990)] == list(range(10, 1000))
         with pytest.raises(ClientError, match="is not assigned"):
             fetcher.seek(TopicPartition("t", 7), 0)
