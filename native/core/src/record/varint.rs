@@ -21,6 +21,9 @@ pub const fn unzigzag(value: u64) -> i64 {
 /// Appends an unsigned varint.
 #[inline]
 pub fn put_unsigned(out: &mut Vec<u8>, mut value: u64) {
+    if value < 0x80 {
+        return out.push(value as u8);
+    }
     let (mut bytes, mut len) = ([0; MAX_VARLONG], 0);
     while value >= 0x80 {
         bytes[len] = value as u8 | 0x80;
@@ -93,8 +96,8 @@ pub fn unsigned(bytes: &[u8], at: usize, max: usize) -> Result<(u64, usize), Rec
 /// record to record.
 #[inline(always)]
 pub(super) fn try_unsigned(bytes: &[u8], at: usize, max: usize) -> Option<(u64, usize)> {
-    let Some(head) = bytes.get(at..).and_then(<[u8]>::first_chunk::<4>) else { return unsigned_slow(bytes, at, max) };
-    let word = u64::from(u32::from_le_bytes(*head));
+    let Some(head) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) else { return unsigned_slow(bytes, at, max) };
+    let word = u64::from_le_bytes(*head);
     if word & 0x80 == 0 {
         Some((word & 0x7f, at + 1))
     } else if word & 0x8000 == 0 {
@@ -102,8 +105,24 @@ pub(super) fn try_unsigned(bytes: &[u8], at: usize, max: usize) -> Option<(u64, 
     } else if word & 0x80_0000 == 0 {
         Some((word & 0x7f | word >> 1 & 0x3f80 | word >> 2 & 0x1f_c000, at + 3))
     } else {
-        unsigned_slow(bytes, at, max)
+        unsigned_in_word(word, at, max).or_else(|| unsigned_slow(bytes, at, max))
     }
+}
+
+/// A varint of up to eight bytes, which begins `word`, without a branch for its length.
+#[inline]
+fn unsigned_in_word(word: u64, at: usize, max: usize) -> Option<(u64, usize)> {
+    let ends = !word & 0x8080_8080_8080_8080;
+    if ends == 0 {
+        return None;
+    }
+    let len = ends.trailing_zeros() as usize / 8 + 1;
+    // Keeps the bytes up to the last one, then draws their bits together: by pairs, by pairs of pairs, by halves.
+    let bytes = word & (ends ^ (ends - 1));
+    let pairs = bytes & 0x007f_007f_007f_007f | (bytes & 0x7f00_7f00_7f00_7f00) >> 1;
+    let fours = pairs & 0x0000_3fff_0000_3fff | (pairs & 0x3fff_0000_3fff_0000) >> 2;
+    let value = fours & 0x0fff_ffff | (fours & 0x0fff_ffff_0000_0000) >> 4;
+    (len <= max).then_some((value, at + len))
 }
 
 #[inline(never)]

@@ -73,3 +73,47 @@ fn block(packed: &[u8], max: usize, out: &mut Vec<u8>) -> Result<(), RecordError
     out.resize(at + length, 0);
     snap::raw::Decoder::new().decompress(packed, &mut out[at..]).map(drop).map_err(failed)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unfold(source: &[u8], max: usize) -> Result<Vec<u8>, RecordError> {
+        let mut out = b"before".to_vec();
+        let done = decompress(source, max, &mut out);
+        assert!(
+            out.starts_with(b"before") && (done.is_ok() || out.len() == 6),
+            "what was there stays, and nothing else"
+        );
+        done.map(|()| out.split_off(6))
+    }
+
+    #[test]
+    fn frames_are_those_of_java_and_bare_blocks_are_read_too() {
+        let source = b"0123456789".repeat(10_000);
+        let mut framed = Vec::new();
+        compress(&source, &mut framed).unwrap();
+        assert_eq!(framed[..16], *b"\x82SNAPPY\0\0\0\0\x01\0\0\0\x01");
+        let first = u32::from_be_bytes([framed[16], framed[17], framed[18], framed[19]]) as usize;
+        assert_eq!(snap::raw::decompress_len(&framed[20..20 + first]), Ok(32 << 10));
+        assert_eq!(unfold(&framed, source.len()), Ok(source.clone()));
+        let bare = snap::raw::Encoder::new().compress_vec(&source).unwrap();
+        assert_eq!(unfold(&bare, source.len()), Ok(source.clone()));
+        assert_eq!(unfold(&[&framed[..], &framed[..]].concat(), 1 << 20), Ok(source.repeat(2)));
+        assert!(matches!(unfold(&framed, source.len() - 1), Err(RecordError::TooLarge { .. })));
+        assert!(matches!(unfold(&framed[..framed.len() - 1], 1 << 20), Err(RecordError::Compressed { .. })));
+    }
+
+    #[test]
+    fn a_stated_length_that_cannot_be_takes_no_memory() {
+        let claims_a_gib = [0x80, 0x80, 0x80, 0x80, 0x04, 0, b'x'];
+        assert!(matches!(unfold(&claims_a_gib, usize::MAX), Err(RecordError::Compressed { .. })));
+    }
+
+    #[test]
+    fn the_densest_block_is_not_taken_for_a_false_claim() {
+        let source = vec![0; 1 << 20];
+        let dense = snap::raw::Encoder::new().compress_vec(&source).unwrap();
+        assert_eq!(unfold(&dense, source.len()), Ok(source));
+    }
+}
