@@ -59,7 +59,8 @@ bench: build ## Compare with Apache Kafka in turns, and write bench/REPORT.md (l
 	$(BIN)/pybench compare
 
 micro: build ## Compare kernels in pure Python, NumPy, Cython and Rust (long)
-	$(BIN)/pytest bench/micro --benchmark-only
+	@$(BIN)/uv pip install --quiet --editable 'bench[micro]'
+	$(BIN)/pytest bench/micro --benchmark-only --benchmark-columns=min,median,ops --benchmark-sort=min
 
 docs: build ## Write docs/reference again from the code
 	$(BIN)/python docs/generate.py

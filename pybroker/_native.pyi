@@ -5,6 +5,8 @@ Sections, one per file of `native/py/src`, in alphabetical order.
 
 from typing import Literal, final
 
+from typing_extensions import Buffer
+
 # --------------------------------------------------------------------------------------------------- codec.rs
 
 _Versions = tuple[int, int]
@@ -296,6 +298,35 @@ class LogConfig:
         file_delete_delay_ms: int,
     ) -> LogConfig:
         """`segment_jitter_ms` is the jitter drawn for this log, not the bound; `require_keys`: compacted topics."""
+
+# --------------------------------------------------------------------------------------------------- micro.rs
+
+def build_batch(values: list[bytes], timestamp_ms: int) -> bytes:
+    """An uncompressed v2 batch of records without keys and headers, with base offset 0 and no producer id.
+
+    `ValueError` for more than a batch can hold (2 GiB)."""
+
+def crc32c(data: bytes) -> int:
+    """The CRC-32C (RFC 3720)."""
+
+def decode_varints(data: bytes) -> bytes:
+    """The 64-bit integers, in the machine's byte order, whose zigzag varints stand one after the other in `data`.
+
+    `ValueError` for a varint that is cut or has more than 64 bits."""
+
+def encode_varints(values: Buffer) -> bytes:
+    """The zigzag varints of a buffer of 64-bit integers."""
+
+def search_index(entries: bytes, relative_offset: int) -> int:
+    """The position in the last entry of an offset index that is not above `relative_offset`; 0 when there is none.
+
+    Entries are 8 bytes: relative offset and position, big-endian, ascending."""
+
+def validate_batch(batch: bytes) -> int:
+    """The number of records in a batch as a producer sends it. `ValueError` says what is wrong with it."""
+
+def zigzag(values: Buffer) -> bytes:
+    """A buffer of 64-bit integers, zigzag-coded, as unsigned 64-bit integers in the machine's byte order."""
 
 # ----------------------------------------------------------------------------------------------- partition.rs
 
