@@ -16,15 +16,17 @@ import confluent_kafka
 import confluent_kafka.admin
 import pytest
 
+from tests.support.batches import batch_of
 from tests.support.conditions import wait_until
 from tests.support.processes import BrokerProcess
+from tests.support.wire import Wire, produce, produced
 
 ROUNDS = int(os.environ.get("PYBROKER_KILL_ROUNDS", "20"))
 PARTITIONS = 3
 ACKNOWLEDGED_PER_ROUND = 20_000
 PADDING = b"." * 80
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.process, pytest.mark.timeout(300 + 30 * max(0, ROUNDS - 20))]
 
 
 class Load:
@@ -148,3 +150,29 @@ def test_what_was_acknowledged_survives_kills(make_broker: Callable[..., BrokerP
             assert numbers == every, "each number once, in order"
         else:
             assert list(dict.fromkeys(numbers)) == every, "each number at least once, first seen in order"
+
+
+def test_topics_that_were_created_and_deleted_survive_kills(make_broker: Callable[..., BrokerProcess]) -> None:
+    broker = make_broker().start()
+    expected: dict[str, object] = {}
+    for round_number in range(5):
+        with Wire(broker.bootstrap_servers) as wire:
+            for number in range(20):
+                name = f"topic-{round_number}-{number}"
+                made = wire.call(
+                    "CreateTopics", 7, topics=[{"name": name, "num_partitions": 2, "replication_factor": 1}]
+                )
+                assert made.topics[0].error_code == 0
+                expected[name] = made.topics[0].topic_id
+            gone = f"topic-{round_number}-7"
+            assert wire.call("DeleteTopics", 6, topics=[{"name": gone}]).responses[0].error_code == 0
+            del expected[gone]
+        broker.kill()
+        broker.start()
+        with Wire(broker.bootstrap_servers) as wire:
+            shown = {topic.name: topic.topic_id for topic in wire.call("Metadata", 12, topics=None).topics}
+            assert shown == expected
+            for name in list(expected)[-3:]:
+                assert produced(wire.ask(produce(name, batch_of(b"usable"), partition=1))).error_code == 0
+    directories = {path.name.rsplit("-", 1)[0] for path in broker.directory.glob("topic-*-[01]") if path.is_dir()}
+    assert directories == set(expected)

@@ -54,7 +54,7 @@ def test_a_port_that_is_taken_is_named(make_broker: Callable[..., BrokerProcess]
         line = refusal(make_broker(listeners=f"PLAINTEXT://127.0.0.1:{port}"))
     assert str(port) in line
     assert re.search(r"in use", line)
-    assert not (tmp_path / "data").exists() or make_broker().start().terminate() == 0
+    assert not (tmp_path / "data").exists()
 
 
 def test_a_directory_that_another_broker_holds_is_named(
