@@ -78,7 +78,7 @@ class DataPlane:
         """Open connections."""
     def drain(
         self, limit: int
-    ) -> list[ControlRequest | UndecidedRequest | ConnectionClosed | LogDirectoryFailed | LogLine]:
+    ) -> list[ControlRequest | UndecidedRequest | ConnectionClosed | LogDirectoryFailed | LogLine | SegmentRolled]:
         """Up to `limit` events, oldest first."""
     def listen(self, *, name: str, host: str, port: int, backlog: int, congestion_control: str | None) -> int:
         """Binds a listener and returns its port; `port` 0 lets the system choose. `OSError` with its errno."""
@@ -271,6 +271,17 @@ class Log:
     def close(self) -> None:
         """Flushes and ends appending."""
 
+@final
+class SegmentRolled:
+    """A log began a new segment: it is due to be flushed, so that a crash finds little to recover."""
+
+    @property
+    def topic(self) -> str:
+        """The topic's name."""
+    @property
+    def index(self) -> int:
+        """The partition's index."""
+
 # ---------------------------------------------------------------------------------------------- log_config.rs
 
 @final
@@ -380,7 +391,7 @@ class Partition:
     def leader_epoch(self) -> int:
         """The leader epoch in force, -1 before the first."""
     def become_leader(self, leader_epoch: int, *, in_sync_replicas: int, min_insync_replicas: int) -> None:
-        """Serves as leader at `leader_epoch`; called again with the same epoch it changes the two counts."""
+        """Serves as leader at `leader_epoch`; again with the same epoch it changes the two counts. `OSError`."""
     def find_timestamp(self, timestamp_ms: int) -> tuple[int, int, int] | None:
         """(timestamp, offset, leader epoch) of the first record at or after `timestamp_ms`."""
     def max_timestamp(self) -> tuple[int, int, int] | None:

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from pybroker.config.broker import BrokerConfig
-    from pybroker.net.native import LogDirectoryFailed, UndecidedRequest
+    from pybroker.net.native import LogDirectoryFailed, SegmentRolled, UndecidedRequest
 
 log = logging.getLogger("pybroker")
 
@@ -74,6 +74,8 @@ class Node:
         self._publisher: PartitionPublisher | None = None
         self._workers: ThreadPoolExecutor | None = None
         self._chores: list[asyncio.Task[None]] = []
+        # Flushes of logs that rolled; empty before the logs are closed.
+        self._flushes: set[asyncio.Task[None]] = set()
         self._broker_epoch = -1
         self._failure: asyncio.Future[NodeError] | None = None
 
@@ -210,6 +212,7 @@ class Node:
             new_context=lambda event: RequestContext(services, event),
             decide=decide,
             directory_failed=self._directory_failed,
+            segment_rolled=self._segment_rolled,
             max_in_work=self.config.queued_max_requests,
         )
         self._pipeline.start()
@@ -222,6 +225,23 @@ class Node:
         publisher.directory_failed(event.directory)
         if directories.metadata.offline or not directories.online:
             self._fail(f"log directory {event.directory} failed: {event.error}")
+
+    def _segment_rolled(self, event: SegmentRolled) -> None:
+        """Flush a log that began a new segment: its recovery point follows, and a crash has one segment to scan."""
+        partitions, workers = self._partitions, self._workers
+        partition = partitions.get(event.topic, event.index) if partitions is not None else None
+        if partition is None or workers is None:
+            return
+
+        async def flush() -> None:
+            try:
+                await asyncio.get_running_loop().run_in_executor(workers, partition.flush)
+            except OSError as error:
+                log.error("partition %s-%d cannot be flushed: %s", event.topic, event.index, error)
+
+        flushing = asyncio.ensure_future(flush())
+        self._flushes.add(flushing)
+        flushing.add_done_callback(self._flushes.discard)
 
     def _fail(self, text: str) -> None:
         """Note that the broker cannot go on, and why; whoever waits for `failed` stops it."""
@@ -247,6 +267,7 @@ class Node:
         await self._finish_requests()
         if self._publisher is not None:
             await self._publisher.stop()
+        await asyncio.gather(*self._flushes)
         await self._close_logs(clean=clean)
         if self._workers is not None:
             self._workers.shutdown()

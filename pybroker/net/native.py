@@ -9,6 +9,7 @@ from pybroker._native import (
     DataPlaneSettings,
     LogDirectoryFailed,
     LogLine,
+    SegmentRolled,
     UndecidedRequest,
 )
 
@@ -19,5 +20,6 @@ __all__ = [
     "DataPlaneSettings",
     "LogDirectoryFailed",
     "LogLine",
+    "SegmentRolled",
     "UndecidedRequest",
 ]

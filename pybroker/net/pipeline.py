@@ -16,7 +16,14 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from pybroker.net.dispatch import RefusedError
-from pybroker.net.native import ConnectionClosed, ControlRequest, LogDirectoryFailed, LogLine, UndecidedRequest
+from pybroker.net.native import (
+    ConnectionClosed,
+    ControlRequest,
+    LogDirectoryFailed,
+    LogLine,
+    SegmentRolled,
+    UndecidedRequest,
+)
 from pybroker.protocol.codec import decode, encode
 from pybroker.protocol.errors import MalformedMessage
 from pybroker.protocol.header import flexible, response_prefix, skip_tagged
@@ -43,6 +50,7 @@ class Pipeline:
         new_context: Callable[[ControlRequest], Any],
         decide: Callable[[UndecidedRequest], Awaitable[None]],
         directory_failed: Callable[[LogDirectoryFailed], None],
+        segment_rolled: Callable[[SegmentRolled], None],
         max_in_work: int,
     ) -> None:
         self._data_plane = data_plane
@@ -50,6 +58,7 @@ class Pipeline:
         self._new_context = new_context
         self._decide = decide
         self._directory_failed = directory_failed
+        self._segment_rolled = segment_rolled
         self._max_in_work = max_in_work
         self._loop: asyncio.AbstractEventLoop | None = None
         self._reading = False
@@ -101,7 +110,8 @@ class Pipeline:
                 return
 
     def _take_up(
-        self, event: ControlRequest | UndecidedRequest | ConnectionClosed | LogDirectoryFailed | LogLine
+        self,
+        event: ControlRequest | UndecidedRequest | ConnectionClosed | LogDirectoryFailed | LogLine | SegmentRolled,
     ) -> None:
         if isinstance(event, ControlRequest):
             self._in_work += 1
@@ -117,6 +127,8 @@ class Pipeline:
             self._forget(event.connection)
         elif isinstance(event, LogLine):
             log.log(logging.getLevelNamesMapping().get(event.level.upper(), logging.WARNING), "%s", event.text)
+        elif isinstance(event, SegmentRolled):
+            self._segment_rolled(event)
         else:
             self._directory_failed(event)
 

@@ -5,10 +5,15 @@ from pathlib import Path
 
 import pytest
 
+from pybroker.client.admin import Admin
+from pybroker.client.producer import Producer
+from pybroker.client.topics import NewTopic
 from pybroker.config.broker import BrokerConfig
 from pybroker.node import Node, NodeError
 from pybroker.replica.broker_state import BrokerState
 from pybroker.storage.meta_properties import read_meta_properties
+from pybroker.testing import Broker
+from tests.support.conditions import wait_until
 
 
 def config(directory: Path, **settings: str) -> BrokerConfig:
@@ -68,3 +73,21 @@ async def test_a_node_can_start_again_after_a_failed_start(tmp_path: Path) -> No
             await node.start()
     await node.start()
     await node.stop()
+
+
+def test_a_log_that_rolled_is_flushed_up_to_its_new_segment(tmp_path: Path) -> None:
+    properties = {"log.segment.bytes": "1048576", "log.flush.offset.checkpoint.interval.ms": "10"}
+    with Broker(directory=tmp_path, properties=properties) as broker:
+        with Admin(broker.bootstrap_servers) as admin:
+            admin.create_topics([NewTopic("rolls", partitions=1)])
+        with Producer(broker.bootstrap_servers) as producer:
+            for _ in range(6):
+                producer.send("rolls", b"v" * 400_000, partition=0)
+        wait_until(
+            lambda: recovery_point(tmp_path, "rolls 0") >= 2, within=20, what="a recovery point in the checkpoint"
+        )
+
+
+def recovery_point(directory: Path, partition: str) -> int:
+    lines = (directory / "recovery-point-offset-checkpoint").read_text().splitlines()
+    return next((int(line.split()[2]) for line in lines if line.startswith(partition)), 0)

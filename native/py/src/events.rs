@@ -122,6 +122,13 @@ pub struct PyLogDirectoryFailed {
     error: String,
 }
 
+/// A log began a new segment; see `_native.pyi`.
+#[pyclass(frozen, get_all, name = "SegmentRolled", module = "pybroker._native")]
+pub struct PySegmentRolled {
+    topic: String,
+    index: i32,
+}
+
 /// A line for the broker's log; see `_native.pyi`.
 #[pyclass(frozen, get_all, name = "LogLine", module = "pybroker._native")]
 pub struct PyLogLine {
@@ -139,6 +146,7 @@ pub fn into_python(py: Python<'_>, event: Event) -> PyResult<Py<PyAny>> {
         Event::Undecided(inner) => PyUndecidedRequest { inner }.into_py_any(py),
         Event::ConnectionClosed { connection } => PyConnectionClosed { connection }.into_py_any(py),
         Event::LogDirectoryFailed { directory, error } => PyLogDirectoryFailed { directory, error }.into_py_any(py),
+        Event::SegmentRolled { topic, index } => PySegmentRolled { topic: topic.to_string(), index }.into_py_any(py),
         Event::Line { level, text } => {
             let level = match level {
                 Level::Info => "info",

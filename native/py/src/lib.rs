@@ -28,6 +28,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<events::PyControlRequest>()?;
     m.add_class::<events::PyLogDirectoryFailed>()?;
     m.add_class::<events::PyLogLine>()?;
+    m.add_class::<events::PySegmentRolled>()?;
     m.add_class::<events::PyUndecidedRequest>()?;
     m.add_class::<fetcher::Fetcher>()?;
     m.add_class::<fetcher::Record>()?;

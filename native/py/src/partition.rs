@@ -123,8 +123,14 @@ impl PyPartition {
     }
 
     #[pyo3(signature = (leader_epoch, *, in_sync_replicas, min_insync_replicas))]
-    fn become_leader(&self, leader_epoch: i32, in_sync_replicas: usize, min_insync_replicas: usize) {
-        self.inner.become_leader(leader_epoch, in_sync_replicas, min_insync_replicas);
+    fn become_leader(
+        &self,
+        py: Python<'_>,
+        leader_epoch: i32,
+        in_sync_replicas: usize,
+        min_insync_replicas: usize,
+    ) -> PyResult<()> {
+        py.detach(|| self.inner.become_leader(leader_epoch, in_sync_replicas, min_insync_replicas)).map_err(log_error)
     }
 
     #[pyo3(signature = (timestamp_ms))]

@@ -127,12 +127,14 @@ class Running:
         self.data_plane = DataPlane()
         self.decided: list[Any] = []
         self.failed: list[Any] = []
+        self.rolled: list[Any] = []
         self.pipeline = pipeline.Pipeline(
             self.data_plane,  # type: ignore[arg-type]
             Dispatch({18: api}),
             new_context=lambda event: event,
             decide=self._decide,
             directory_failed=self.failed.append,
+            segment_rolled=self.rolled.append,
             max_in_work=max_in_work,
         )
 

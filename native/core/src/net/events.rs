@@ -77,6 +77,13 @@ pub enum Event {
         /// Why.
         error: String,
     },
+    /// A log began a new segment: the ones before are due to be flushed, so that a crash finds little to recover.
+    SegmentRolled {
+        /// The topic.
+        topic: Arc<str>,
+        /// The partition's index.
+        index: i32,
+    },
     /// A line for the broker's log.
     Line {
         /// How loud.

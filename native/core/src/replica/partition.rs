@@ -11,7 +11,7 @@ use arc_swap::ArcSwap;
 
 use super::{TopicId, Waiter, WaitingFetch, WaitingList, high_watermark};
 use crate::record::Batches;
-use crate::storage::{AppendError, Appended, FileSlice, Log, ReadError};
+use crate::storage::{AppendError, Appended, FileSlice, Log, LogError, ReadError};
 
 /// What a partition is to this broker, as the control plane last said. Swapped whole.
 #[derive(Clone, Copy, Debug)]
@@ -141,9 +141,14 @@ impl Partition {
     }
 
     /// Takes up leadership at `leader_epoch`. With one replica in sync everything in the log is committed.
-    pub fn become_leader(&self, leader_epoch: i32, in_sync: usize, min_in_sync: usize) {
+    ///
+    /// # Errors
+    /// When the log's leader epoch file cannot be written; the role is then as it was.
+    pub fn become_leader(&self, leader_epoch: i32, in_sync: usize, min_in_sync: usize) -> Result<(), LogError> {
+        self.log.begin_epoch(leader_epoch)?;
         self.leadership.store(Arc::new(Leadership { leader_epoch, is_leader: true, in_sync, min_in_sync }));
         self.maybe_advance_high_watermark();
+        Ok(())
     }
 
     /// Compares a leader epoch that a client named (-1: none) with the one in force (KIP-320).

@@ -80,7 +80,7 @@ impl Plane {
         let how = OpenLog { clean_shutdown: false, recovery_point: 0, log_start_offset: 0, now_ms: 0 };
         let (log, _) = Log::open(&directory.join(format!("{name}-0")), log_config(), how).unwrap();
         let partition = Partition::new(name.into(), 0, [id; 16], directory, log, 0);
-        partition.become_leader(0, 1, 1);
+        partition.become_leader(0, 1, 1).unwrap();
         let slot = PartitionSlot { partition: Some(Arc::new(partition)), leader: 1, leader_epoch: 0 };
         let topic = Topic { name: name.into(), id: [id; 16], partitions: vec![Some(slot)] };
         self.publish(Arc::new(self.plane.table().replace([topic], &[])));

@@ -1,6 +1,9 @@
 //! Produce, from the frame to the answer.
 
+use std::sync::Arc;
+
 use super::super::data_plane::{Shared, wall_ms};
+use super::super::events::Event;
 use super::super::response::Response;
 use super::Outcome;
 use super::errors::{self, code};
@@ -135,6 +138,10 @@ fn append(
     }
     match partition.append(records, request.acks == -1, wall_ms(), wake) {
         Ok(appended) => {
+            if appended.rolled {
+                let (topic, index) = (Arc::clone(partition.topic()), partition.index());
+                shared.events.push(Event::SegmentRolled { topic, index });
+            }
             answer.base_offset = appended.first_offset;
             answer.log_append_time = appended.log_append_time;
             answer.log_start_offset = appended.log_start_offset;
