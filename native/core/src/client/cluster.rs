@@ -106,8 +106,7 @@ mod tests {
 
     #[test]
     fn a_topic_wanted_while_a_question_is_under_way_is_asked_for_next() {
-        let mut cluster = Cluster::default();
-        cluster.stale = false;
+        let mut cluster = Cluster { stale: false, ..Cluster::default() };
         cluster.want("t");
         cluster.apply(&MetadataResponse::default(), Instant::now());
         assert!(cluster.stale);

@@ -5,7 +5,7 @@
 //!
 //! Cheap while idle: nothing is mapped, and no file made, before the first entry is pushed or looked up.
 
-#![allow(unsafe_code)]
+#![allow(unsafe_code, reason = "memory maps: argued at each block")]
 
 use std::fs::{File, OpenOptions};
 use std::path::PathBuf;
