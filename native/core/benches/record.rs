@@ -8,7 +8,8 @@ use std::time::Duration;
 use criterion::measurement::{Measurement, ValueFormatter, WallTime};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use pybroker_core::record::{
-    BatchBuilder, Compression, TimestampType, ValidateRules, compress, crc32c, decompress, validate_batch, varint,
+    BatchBuilder, Compression, HEADER_LEN, Records, TimestampType, ValidateRules, compress, crc32c, decompress,
+    validate_batch, varint,
 };
 
 const RULES: ValidateRules = ValidateRules {
@@ -155,6 +156,22 @@ fn validates(c: &mut Bench) {
     group.finish();
 }
 
+fn iterates(c: &mut Bench) {
+    let mut group = c.benchmark_group("iterate");
+    for (size, record) in SHAPES {
+        let (batch, count) = batch(Compression::None, size, &payload(record));
+        group.throughput(Throughput::Elements(count));
+        group.bench_function(BenchmarkId::new(format!("{} KiB", size >> 10), format!("{record} B")), |b| {
+            let section = &batch[HEADER_LEN..];
+            b.iter(|| {
+                let records = Records::new(black_box(section), count as i32);
+                records.flatten().map(|record| record.value.map_or(0, <[u8]>::len)).sum::<usize>()
+            });
+        });
+    }
+    group.finish();
+}
+
 fn codecs(c: &mut Bench) {
     let mut group = c.benchmark_group("codec");
     let source = payload(256 << 10);
@@ -181,6 +198,6 @@ fn codecs(c: &mut Bench) {
 criterion_group! {
     name = record;
     config = Criterion::default().with_measurement(CpuTime).warm_up_time(Duration::from_millis(300)).measurement_time(Duration::from_secs(1)).sample_size(20);
-    targets = varints, checksums, builds, validates, codecs
+    targets = varints, checksums, builds, validates, iterates, codecs
 }
 criterion_main!(record);

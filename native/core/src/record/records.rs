@@ -40,11 +40,12 @@ impl<'a> Records<'a> {
         self.bytes.len() - self.at
     }
 
+    #[cold]
     fn bad(&self, reason: &'static str) -> RecordError {
         RecordError::Record { index: self.index, reason }
     }
 
-    #[inline]
+    #[inline(always)]
     fn read(&mut self) -> Result<Record<'a>, RecordError> {
         let (length, begin) = varint(self.bytes, self.at)?;
         let end = usize::try_from(length).ok().and_then(|length| begin.checked_add(length));
@@ -68,7 +69,7 @@ impl<'a> Records<'a> {
         Ok(record)
     }
 
-    #[inline]
+    #[inline(always)]
     fn field(&self, bytes: &'a [u8], at: usize) -> Result<(Option<&'a [u8]>, usize), RecordError> {
         let (length, at) = varint(bytes, at)?;
         if length < 0 {

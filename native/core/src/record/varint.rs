@@ -85,7 +85,7 @@ pub const fn varlong_len(value: i64) -> usize {
 /// # Errors
 /// [`RecordError::Truncated`] when the bytes end first, [`RecordError::Varint`] when it does not end within `max` bytes
 /// or 64 bits.
-#[inline]
+#[inline(always)]
 pub fn unsigned(bytes: &[u8], at: usize, max: usize) -> Result<(u64, usize), RecordError> {
     try_unsigned(bytes, at, max).ok_or_else(|| what_is_wrong(bytes, at, max))
 }
@@ -153,7 +153,7 @@ fn what_is_wrong(bytes: &[u8], at: usize, max: usize) -> RecordError {
 ///
 /// # Errors
 /// Those of [`unsigned`], and [`RecordError::Varint`] beyond 32 bits.
-#[inline]
+#[inline(always)]
 pub fn varint(bytes: &[u8], at: usize) -> Result<(i32, usize), RecordError> {
     let (value, end) = unsigned(bytes, at, MAX_VARINT)?;
     let value = u32::try_from(value).map_err(|_| RecordError::Varint)?;
@@ -164,7 +164,7 @@ pub fn varint(bytes: &[u8], at: usize) -> Result<(i32, usize), RecordError> {
 ///
 /// # Errors
 /// Those of [`unsigned`].
-#[inline]
+#[inline(always)]
 pub fn varlong(bytes: &[u8], at: usize) -> Result<(i64, usize), RecordError> {
     let (value, end) = unsigned(bytes, at, MAX_VARLONG)?;
     Ok((unzigzag(value), end))
