@@ -69,7 +69,7 @@ soak: build ## Kill a loaded broker 500 times and audit every acknowledged recor
 	PYBROKER_KILL_ROUNDS=500 $(BIN)/pytest tests/cluster/test_kill.py --timeout 14400
 
 fuzz: ## Fuzz every decoder for a minute each (long; needs a nightly toolchain with cargo-fuzz)
-	cd native/core && for target in $$(cargo fuzz list); do cargo fuzz run $$target -- -max_total_time=60 || exit 1; done
+	cd native/core && for target in $$(cargo fuzz list); do cargo +nightly fuzz run $$target -- -max_total_time=60 || exit 1; done
 
 changelog: ## Collate changes/*.md into CHANGELOG.md for a release: make changelog VERSION=0.2.0
 	$(PYTHON) changes/collate.py $(VERSION)
