@@ -1,6 +1,6 @@
 """A broker that answers as a test tells it: for what a client does when things go wrong.
 
-Serves ApiVersions, Metadata (one topic, one partition, led by itself), InitProducerId and Produce over a real socket.
+Serves ApiVersions, Metadata (one topic, one partition, led by itself), InitProducerId, Produce, ListOffsets and Fetch.
 Each Produce is answered by the next line of the script: an error code, or `DROP` to close the connection instead;
 sequences of idempotent producers are checked as a broker does.
 """
@@ -11,7 +11,7 @@ import socket
 import struct
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
@@ -19,14 +19,15 @@ from typing import Self
 from pybroker.protocol.codec import decode, encode
 from pybroker.protocol.header import RequestHeader, response_prefix, skip_tagged
 from pybroker.protocol.messages import api_versions as versions
+from pybroker.protocol.messages import fetch, list_offsets, metadata, produce, request_class
 from pybroker.protocol.messages import init_producer_id as identity
-from pybroker.protocol.messages import metadata, produce, request_class
 from pybroker.protocol.schema import Message
 from tests.support.batches import HEADER
 
 DROP = -100
 OUT_OF_ORDER = 45
-SERVED = {0: (3, 9), 3: (1, 9), 18: (0, 3), 22: (0, 4)}
+SERVED = {0: (3, 12), 1: (4, 12), 2: (1, 7), 3: (1, 12), 18: (0, 3), 22: (0, 4)}
+"""By API key, the versions that are served unless a test says otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,9 @@ class ScriptedBroker:
 
     script: Sequence[int] = ()
     topic: str = "t"
+    served: Mapping[int, tuple[int, int]] = field(default_factory=lambda: SERVED)
+    seen: dict[int, set[int]] = field(default_factory=dict)
+    """By API key, the versions that were asked for."""
     received: list[Received] = field(default_factory=list)
     identities: int = 0
 
@@ -56,6 +60,7 @@ class ScriptedBroker:
         self._connections: list[socket.socket] = []
         self._offset = 0
         self._sequences: dict[int, int] = {}
+        self._log: list[tuple[int, int, bytes]] = []
         self._lock = threading.Lock()
         self._threads = [threading.Thread(target=self._accept)]
         self._threads[0].start()
@@ -103,6 +108,11 @@ class ScriptedBroker:
     def _answer(self, frame: bytes) -> bytes | None:
         header, start = decode(RequestHeader, frame, 1)
         key, version = header.request_api_key, header.request_api_version
+        self.seen.setdefault(key, set()).add(version)
+        if key == 18 and version > self.served[18][1]:
+            # KIP-511: the error in version 0's encoding, and what would be understood.
+            refusal = versions.ApiVersionsResponse(error_code=35, api_keys=[_range(18, self.served[18])])
+            return struct.pack(">i", header.correlation_id) + encode(refusal, 0)
         if request_class(key).__message__.is_flexible(version):
             start = skip_tagged(frame, start)
         request, _ = decode(request_class(key), frame, version, start)
@@ -113,13 +123,16 @@ class ScriptedBroker:
 
     def _respond(self, request: Message) -> Message | None:
         if isinstance(request, versions.ApiVersionsRequest):
-            keys = [versions.ApiVersion(api_key=k, min_version=a, max_version=b) for k, (a, b) in SERVED.items()]
-            return versions.ApiVersionsResponse(api_keys=keys)
+            return versions.ApiVersionsResponse(api_keys=[_range(k, served) for k, served in self.served.items()])
         if isinstance(request, metadata.MetadataRequest):
             return self._metadata()
         if isinstance(request, identity.InitProducerIdRequest):
             self.identities += 1
             return identity.InitProducerIdResponse(producer_id=self.identities, producer_epoch=0)
+        if isinstance(request, list_offsets.ListOffsetsRequest):
+            return self._list_offsets(request)
+        if isinstance(request, fetch.FetchRequest):
+            return self._fetch(request)
         assert isinstance(request, produce.ProduceRequest)
         return self._produce(request)
 
@@ -131,20 +144,39 @@ class ScriptedBroker:
             topics=[metadata.MetadataResponseTopic(name=self.topic, partitions=[partition])],
         )
 
+    def _list_offsets(self, request: list_offsets.ListOffsetsRequest) -> Message:
+        ((topic,),) = (request.topics,)
+        (asked,) = topic.partitions
+        offset = 0 if asked.timestamp == -2 else self._offset
+        answer = list_offsets.ListOffsetsPartitionResponse(partition_index=0, offset=offset)
+        return list_offsets.ListOffsetsResponse(
+            topics=[list_offsets.ListOffsetsTopicResponse(name=topic.name, partitions=[answer])]
+        )
+
+    def _fetch(self, request: fetch.FetchRequest) -> Message:
+        """Every batch from the one that holds the offset on; nothing waits."""
+        ((topic,),) = (request.topics,)
+        (asked,) = topic.partitions
+        with self._lock:
+            found = b"".join(raw for base, count, raw in self._log if base + count > asked.fetch_offset)
+        partition = fetch.PartitionData(partition_index=0, high_watermark=self._offset, records=found)
+        return fetch.FetchResponse(responses=[fetch.FetchableTopicResponse(topic=topic.topic, partitions=[partition])])
+
     def _produce(self, request: produce.ProduceRequest) -> Message | None:
         ((topic,),) = (request.topic_data,)
         (partition,) = topic.partition_data
         raw = bytes(partition.records or b"")
         fields = HEADER.unpack_from(raw)
         with self._lock:
+            base = self._offset
             batch = Received(fields[9], fields[10], fields[11], fields[12], raw)
             self.received.append(batch)
             expected = self._sequences.get(batch.producer_id, 0)
             code = self._script.popleft() if self._script else 0
             if code == 0 and batch.producer_id >= 0 and batch.sequence != expected:
                 code = OUT_OF_ORDER
-            base = self._offset
             if code == 0:
+                self._log.append((base, batch.count, struct.pack(">q", base) + raw[8:]))
                 self._offset += batch.count
                 self._sequences[batch.producer_id] = expected + batch.count
         if code == DROP:
@@ -153,3 +185,7 @@ class ScriptedBroker:
         return produce.ProduceResponse(
             responses=[produce.TopicProduceResponse(name=topic.name, partition_responses=[answer])]
         )
+
+
+def _range(key: int, served: tuple[int, int]) -> versions.ApiVersion:
+    return versions.ApiVersion(api_key=key, min_version=served[0], max_version=served[1])

@@ -27,6 +27,8 @@ mod pool;
 mod producer;
 mod reader;
 mod sender;
+#[cfg(test)]
+mod tests;
 mod waker;
 mod wire;
 
