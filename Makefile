@@ -27,7 +27,7 @@ all: fmt build lint test ## Format, build, lint and test: the round before every
 help: ## List every target
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-build: $(STAMPS)/installed ## Make .venv with the release extension, .venv/bin/pybroker and .venv/bin/pybench
+build: $(STAMPS)/native $(STAMPS)/installed ## Make .venv with the release extension, .venv/bin/pybroker and .venv/bin/pybench
 	@:
 
 fmt: $(STAMPS)/packages ## Rewrite Python and Rust sources in the one accepted layout
@@ -78,7 +78,8 @@ clean: ## Remove the virtual environment and all build output
 	rm -rf $(VENV) target build dist
 
 # What each stamp stands for: tools = new enough tools were seen, venv = an empty environment with uv, packages = what
-# tests and lints need, installed = the extension and the three distributions, editable.
+# tests and lints need, native = the extension is built and pybroker installed, installed = pybench and pybroker-spark
+# are, all of them editable.
 
 $(STAMPS)/tools: Cargo.toml Makefile
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < tuple(map(int, "$(PYTHON_AT_LEAST)".split("."))))' 2>/dev/null \
@@ -105,7 +106,7 @@ $(STAMPS)/native: $(NATIVE_SOURCES) Cargo.lock pyproject.toml $(STAMPS)/packages
 	@$(BIN)/maturin develop --release --uv
 	@touch $@
 
-$(STAMPS)/installed: $(STAMPS)/native $(wildcard bench/pyproject.toml) $(wildcard spark/pyproject.toml)
+$(STAMPS)/installed: bench/pyproject.toml spark/pyproject.toml $(STAMPS)/packages | $(STAMPS)/native
 	@$(BIN)/uv pip install --quiet --editable bench
 	@$(BIN)/uv pip install --quiet --no-deps --editable spark
 	@$(BIN)/python -m compileall -q pybroker bench/pybench spark/pybroker_spark
