@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -13,9 +14,13 @@ from tests.support.repository import ROOT
 TARGET = re.compile(r"^([a-z][a-z-]*):(?!=)", re.M)
 
 
+#: The tests may themselves run below `make`, which tells its children so.
+OUTSIDE_MAKE = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+
+
 def make(*arguments: str) -> str:
     """What `make` prints."""
-    ran = subprocess.run(["make", *arguments], cwd=ROOT, capture_output=True, text=True, check=True)
+    ran = subprocess.run(["make", *arguments], cwd=ROOT, env=OUTSIDE_MAKE, capture_output=True, text=True, check=True)
     return ran.stdout
 
 
@@ -43,6 +48,7 @@ def refusal(tmp_path: Path, setting: str) -> str:
     ran = subprocess.run(
         ["make", "--no-print-directory", f"STAMPS={stamps}", setting, str(stamps / "tools")],
         cwd=ROOT,
+        env=OUTSIDE_MAKE,
         capture_output=True,
         text=True,
         check=False,
