@@ -59,6 +59,9 @@ FIGURES: dict[str, Figure] = {
     "client_cpu_s_per_mrec": _cost(
         "client CPU", "s per M records", lambda r: r["client_user_s"] + r["client_system_s"], _million
     ),
+    "client_cpu_s_per_gb": _cost(
+        "client CPU", "s per GB", lambda r: r["client_user_s"] + r["client_system_s"], _gigabyte
+    ),
     "connections_per_second": Figure("connections", "per s", lambda r: r["records"] / r["seconds"], 0),
     "broker_cpu_ms_per_connection": _cost("broker CPU", "ms per connection", _broker_cpu, lambda r: r["records"] / 1e3),
     "start_s": Figure("start to first answer", "s", _raw("start_s")),

@@ -48,7 +48,9 @@ def write(results: Path, report: Path | None) -> Path:
         if path.exists():
             pairs.append((scenario, json.loads(path.read_text())))
     path = report or (BENCH / "REPORT.md" if results == BENCH / "results" else results / "REPORT.md")
-    path.write_text("\n".join([_HEAD, *_summary(pairs), *(line for s, d in pairs for line in _section(s, d))]) + "\n")
+    quick = ["**Some rows are of quick runs (few records, two rounds): a sketch, not a result.**\n"]
+    head = [_HEAD, *(quick if any(document["quick"] for _, document in pairs) else [])]
+    path.write_text("\n".join([*head, *_summary(pairs), *(line for s, d in pairs for line in _section(s, d))]) + "\n")
     return path
 
 
@@ -71,11 +73,11 @@ def _summary(pairs: list[tuple[Scenario, dict[str, Any]]]) -> Iterator[str]:
     yield "| row | figure | ours | against | ratio | reach | |"
     yield "|---|---|---|---|---|---|---|"
     for scenario, document in pairs:
-        for reach in scenario.reaches:
+        for number, reach in enumerate(scenario.reaches):
             ratio, ours, theirs = _judge(reach, document)
             figure = FIGURES[reach.figure]
             values = (
-                f"[{scenario.title}](#{_anchor(scenario)})",
+                f"[{scenario.title}](#{scenario.id})" if number == 0 else "",
                 f"{figure.title}, {figure.unit}",
                 f"{reach.contestant}: {ours.middle:.{figure.digits}f}",
                 f"{reach.baseline}: {theirs.middle:.{figure.digits}f}",
@@ -87,12 +89,8 @@ def _summary(pairs: list[tuple[Scenario, dict[str, Any]]]) -> Iterator[str]:
     yield ""
 
 
-def _anchor(scenario: Scenario) -> str:
-    return scenario.id
-
-
 def _section(scenario: Scenario, document: dict[str, Any]) -> Iterator[str]:
-    yield f'<a id="{_anchor(scenario)}"></a>'
+    yield f'<a id="{scenario.id}"></a>'
     yield ""
     yield f"## {scenario.title}"
     yield ""
