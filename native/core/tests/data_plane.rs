@@ -234,3 +234,83 @@ fn an_empty_table_is_published_and_forgets_its_topics() {
     plane.take_up(request.connection, request.request);
     assert_eq!(Fetched::read(&mut socket, 1).error, 3);
 }
+
+#[test]
+fn control_requests_beyond_the_limit_wait_in_their_connection() {
+    let plane = Plane::with(|settings| settings.queued_max_requests = 2);
+    let mut sockets = [plane.connect(), plane.connect()];
+    for socket in &mut sockets {
+        for correlation in 0..3_i32 {
+            socket.write_all(&frame(18, 0, correlation, b"")).unwrap();
+        }
+    }
+    let mut answered = 0;
+    while answered < 6 {
+        let mut waiting = Vec::new();
+        while waiting.is_empty() {
+            waiting.extend(plane.events());
+        }
+        assert!(waiting.len() <= 2, "{} control requests at once", waiting.len());
+        for event in waiting {
+            if let Event::Control(request) = event {
+                plane.respond(request.connection, request.request, b"");
+                answered += 1;
+            }
+        }
+    }
+    for socket in &mut sockets {
+        for correlation in 0..3_i32 {
+            assert_eq!(read_frame(socket), correlation.to_be_bytes());
+        }
+    }
+}
+
+#[test]
+fn an_idle_connection_is_closed_and_one_that_waits_for_an_answer_is_not() {
+    let plane = Plane::with(|settings| settings.connections_max_idle_ms = 30);
+    plane.topic("t", 1);
+    let (mut idle, mut waiting) = (plane.connect(), plane.connect());
+    waiting.write_all(&fetch_request(1, "t", 0, 0, 1, 300)).unwrap();
+    assert_eq!(idle.read(&mut [0; 8]).unwrap(), 0);
+    assert_eq!(Fetched::read(&mut waiting, 1).error, 0);
+    plane.wait_until(|| plane.connections() == 0);
+}
+
+#[test]
+fn connections_beyond_the_limit_are_refused_until_one_ends() {
+    let plane = Plane::with(|settings| settings.max_connections = 1);
+    let first = plane.connect();
+    plane.wait_until(|| plane.connections() == 1);
+    let mut second = plane.connect();
+    assert_eq!(second.read(&mut [0; 8]).unwrap_or(0), 0);
+    plane.event(|event| matches!(event, Event::Line { text, .. } if text.contains("max.connections is 1")));
+    drop(first);
+    plane.wait_until(|| plane.connections() == 0);
+    let mut third = plane.connect();
+    third.write_all(&frame(18, 0, 1, b"")).unwrap();
+    plane.event(|event| matches!(event, Event::Control(_)));
+}
+
+#[test]
+fn a_peer_that_does_not_read_its_answers_is_not_read_from_and_gets_them_all_later() {
+    let plane = Plane::with(|settings| {
+        settings.queued_response_bytes_per_connection = 1 << 20;
+        settings.socket_send_buffer_bytes = 64 << 10;
+        settings.socket_receive_buffer_bytes = 64 << 10;
+    });
+    plane.topic("t", 1);
+    let mut socket = plane.connect();
+    let value = "v".repeat(500_000);
+    socket.write_all(&produce_request(0, "t", 0, 1, &batch(&[&value]))).unwrap();
+    Produced::read(&mut socket, 0);
+    let mut writer = socket.try_clone().unwrap();
+    let asking = std::thread::spawn(move || {
+        for correlation in 1..200 {
+            writer.write_all(&fetch_request(correlation, "t", 0, 0, 1, 0)).unwrap();
+        }
+    });
+    asking.join().unwrap();
+    for correlation in 1..200 {
+        assert_eq!(values(&Fetched::read(&mut socket, correlation).records), [value.as_str()]);
+    }
+}

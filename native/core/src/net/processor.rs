@@ -227,12 +227,13 @@ impl Processor {
     /// Writes what is queued, goes on with frames that waited for that, and tells epoll what to look for.
     fn write(&mut self, connection: &mut Connection) -> Result<(), End> {
         loop {
-            let queued = connection.out_bytes();
             if !connection.blocked {
                 connection.write(self.shared.now())?;
             }
             self.work(connection)?;
-            if connection.out_bytes() == 0 || connection.blocked || connection.out_bytes() == queued {
+            // Answers of frames that had waited for room have to be written too: a connection that is paused with room
+            // in its socket would never be looked at again.
+            if connection.blocked || connection.out_bytes() == 0 {
                 break;
             }
         }

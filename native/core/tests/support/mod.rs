@@ -63,7 +63,13 @@ fn log_config() -> LogConfig {
 
 impl Plane {
     pub fn start() -> Self {
-        let plane = DataPlane::start(settings()).unwrap();
+        Self::with(|_| {})
+    }
+
+    pub fn with(change: impl FnOnce(&mut Settings)) -> Self {
+        let mut settings = settings();
+        change(&mut settings);
+        let plane = DataPlane::start(settings).unwrap();
         let listener = ListenerSettings {
             name: "PLAINTEXT".into(),
             host: "127.0.0.1".into(),
@@ -121,6 +127,17 @@ impl Plane {
             assert!(Instant::now() < until, "no such event in {PATIENCE:?}: {seen:?}");
             std::thread::yield_now();
         }
+    }
+
+    /// Every event that is there now, those that `event` passed over included.
+    pub fn events(&self) -> Vec<Event> {
+        let mut seen = self.seen.lock();
+        seen.extend(self.plane.events().drain(100));
+        seen.drain(..).collect()
+    }
+
+    pub fn connections(&self) -> usize {
+        self.plane.connections()
     }
 
     pub fn respond(&self, connection: u64, request: u64, payload: &[u8]) {
