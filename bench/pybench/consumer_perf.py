@@ -187,7 +187,7 @@ def read(fetcher: Fetcher, progress: Progress, options: argparse.Namespace, want
             bar.update(progress.records)
             last_tick = now
         if options.show_detailed_stats and now - progress.told_at >= interval_s:
-            print(progress.row(options), flush=True)
+            bar.say(progress.row(options))
     bar.update(progress.records)
     return True
 

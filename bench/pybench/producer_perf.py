@@ -141,9 +141,9 @@ class Run:
         if now - window.start < self.options.reporting_interval / 1000 or not window.records:
             return
         if self.steady_start is not None and not self.steady_said:
-            print("In steady state.")
+            self.bar.say("In steady state.")
             self.steady_said = True
-        print(window.line(now), flush=True)
+        self.bar.say(window.line(now))
         rate = window.records / (now - window.start)
         self.windows.append({"seconds": now - window.start, "records": window.records, "records_per_second": rate})
         self.window = Window(now)

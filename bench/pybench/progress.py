@@ -26,13 +26,9 @@ class ProgressBar:
                 MofNCompleteColumn(),
                 TextColumn("{task.fields[rate]}"),
             )
-            console = Console(stderr=True)
+            times = (TimeElapsedColumn(), TimeRemainingColumn())
             self._progress = Progress(
-                *columns,
-                TimeElapsedColumn(),
-                TimeRemainingColumn(),
-                console=console,
-                redirect_stdout=sys.stdout.isatty(),
+                *columns, *times, console=Console(stderr=True), transient=True, redirect_stdout=False
             )
             self._task = self._progress.add_task(what, total=total, rate="")
 
@@ -53,3 +49,11 @@ class ProgressBar:
             speed = self._progress.tasks[0].speed
             rate = f"{speed / 1e6:.2f} M/s" if speed and speed >= 1e6 else f"{speed or 0:,.0f}/s"
             self._progress.update(self._task, completed=min(done, self._total), rate=rate)
+
+    def say(self, line: str) -> None:
+        """Print a line on standard output as it is, above the bar."""
+        if self._progress is not None:
+            self._progress.stop()
+        print(line, flush=True)
+        if self._progress is not None:
+            self._progress.start()
