@@ -197,7 +197,7 @@ impl Sender {
         let version = match self.network.version(node, PRODUCE) {
             Ok(version) => version,
             Err(error) => {
-                taken.into_iter().for_each(|(lane, batch)| self.fail(lane, batch, error.clone()));
+                taken.into_iter().for_each(|(_, batch)| self.fail(batch, error.clone()));
                 return true;
             }
         };
@@ -259,7 +259,7 @@ impl Sender {
             }
             Err(detail) => {
                 let (topic, partition) = (lane.queue.topic.to_string(), lane.queue.index);
-                self.fail(index, batch, ClientError::Unbuildable { topic, partition, detail });
+                self.fail(batch, ClientError::Unbuildable { topic, partition, detail });
             }
         }
     }
@@ -325,7 +325,7 @@ impl Sender {
                     api: PRODUCE.name,
                     detail: e.to_string(),
                 };
-                batches.into_iter().for_each(|(lane, batch)| self.fail(lane, batch, error.clone()));
+                batches.into_iter().for_each(|(_, batch)| self.fail(batch, error.clone()));
                 return;
             }
         };
@@ -340,7 +340,7 @@ impl Sender {
                 None => {
                     let detail = "an answer without the partition that was sent".to_owned();
                     let error = ClientError::Malformed { server: self.network.server(node), api: PRODUCE.name, detail };
-                    self.fail(lane, batch, error);
+                    self.fail(batch, error);
                 }
             }
         }
@@ -366,7 +366,7 @@ impl Sender {
         if codes::is_retriable(code) || behind_another {
             self.retry(lane, batch, error, now)
         } else {
-            self.fail(lane, batch, error)
+            self.fail(batch, error)
         }
     }
 
@@ -389,7 +389,7 @@ impl Sender {
         lane.again.insert(place, batch);
     }
 
-    fn fail(&mut self, _lane: usize, batch: Batch, error: ClientError) {
+    fn fail(&mut self, batch: Batch, error: ClientError) {
         // The broker has not seen these sequences and will not: later batches need a new identity (KIP-360).
         if batch.sequence.is_some() {
             self.identity = None;
@@ -434,7 +434,7 @@ impl Sender {
                     timeout_ms: limit.as_millis() as u64,
                     detail,
                 };
-                self.fail(index, batch, error);
+                self.fail(batch, error);
             }
         }
     }
@@ -475,7 +475,7 @@ impl Sender {
             while let Some(batch) = self.lanes[index].queue.pop() {
                 batches.push(batch);
             }
-            batches.into_iter().for_each(|batch| self.fail(index, batch, error.clone()));
+            batches.into_iter().for_each(|batch| self.fail(batch, error.clone()));
         }
     }
 
@@ -486,7 +486,7 @@ impl Sender {
         self.network.drop_all(&error, &mut events);
         for event in events {
             if let Event::Failed { token: Token::Produce(batches), error, .. } = event {
-                batches.into_iter().for_each(|(lane, batch)| self.fail(lane, batch, error.clone()));
+                batches.into_iter().for_each(|(_, batch)| self.fail(batch, error.clone()));
             }
         }
         self.fail_waiting(&error);
