@@ -6,7 +6,6 @@ side of client tests: `with Kafka() as kafka: ... kafka.bootstrap_servers`.
 
 from __future__ import annotations
 
-import argparse
 import base64
 import random
 import shutil
@@ -14,7 +13,6 @@ import signal
 import socket
 import struct
 import subprocess
-import sys
 import tempfile
 import time
 import uuid
@@ -201,22 +199,3 @@ def _free_ports() -> tuple[int, int]:
     finally:
         for s in found:
             s.close()
-
-
-def main() -> None:
-    """`python -m pybench.peers.kafka [--directory DIR] [--override k=v]`: run one node until interrupted."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("--directory", type=Path, help="data and log; default: a fresh one, removed at the end")
-    parser.add_argument("--override", action="append", default=[], metavar="KEY=VALUE", help="a broker setting")
-    options = parser.parse_args()
-    with Kafka(options.directory, dict(o.split("=", 1) for o in options.override)) as kafka:
-        print(f"{kafka.bootstrap_servers} pid {kafka.pid} data {kafka.log_directory}", flush=True)
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-        try:
-            signal.pause()
-        except KeyboardInterrupt:
-            return
-
-
-if __name__ == "__main__":
-    main()
