@@ -1,7 +1,6 @@
 //! The lane: Produce and Fetch from the frame to the answer, without leaving the thread.
 //!
-//! Each API has its own file. What they share is here: which versions are served, what can become of a request, and the
-//! scratch that a processor keeps so that a request allocates little.
+//! Each API has its own file. What they share is here: which versions are served, and what can become of a request.
 
 mod errors;
 mod fetch;
@@ -73,12 +72,12 @@ pub enum Outcome {
     Close(String),
 }
 
-/// What one processor keeps between requests.
+/// The lane of one processor. It keeps nothing between requests yet.
 #[derive(Debug, Default)]
 pub struct Lane {}
 
 impl Lane {
-    /// A lane without scratch yet.
+    /// A lane.
     pub fn new() -> Self {
         Self::default()
     }
