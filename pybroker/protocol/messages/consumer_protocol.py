@@ -1,0 +1,34 @@
+"""The frame of the consumer protocol: a version in two bytes, then a subscription or an assignment.
+
+Owns the frame. To the coordinator of a classic group both are opaque bytes in JoinGroup and SyncGroup; clients, the
+readers of DescribeGroups and a group's change to the protocol of KIP-848 look into them.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from pybroker.protocol.codec import decode, encode
+from pybroker.protocol.errors import MalformedMessage
+from pybroker.protocol.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
+from pybroker.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
+
+Payload = TypeVar("Payload", ConsumerProtocolSubscription, ConsumerProtocolAssignment)
+
+
+def encode_framed(payload: ConsumerProtocolSubscription | ConsumerProtocolAssignment, version: int) -> bytes:
+    """Make the bytes that JoinGroup's metadata or SyncGroup's assignment carries."""
+    return version.to_bytes(2, "big") + encode(payload, version)
+
+
+def decode_framed(cls: type[Payload], raw: bytes | memoryview) -> Payload:
+    """Read such bytes; a version newer than ours is read as ours, which by the protocol's rule it begins with.
+
+    Raises `MalformedMessage`.
+    """
+    if len(raw) < 2:
+        raise MalformedMessage(f"{cls.__name__} of {len(raw)} bytes has no version")
+    version = int.from_bytes(raw[:2], "big", signed=True)
+    if version < 0:
+        raise MalformedMessage(f"{cls.__name__} in version {version}")
+    return decode(cls, raw, min(version, cls.__message__.versions.last), 2)[0]

@@ -1,0 +1,23 @@
+"""ConsumerProtocolAssignment: what the leader of a classic group assigns to a member, in SyncGroup."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pybroker.protocol.schema import Message, Struct, about, int32, map_key, nullable, octets, string, versions
+
+
+class TopicPartition(Struct):
+    """Partitions of a topic that the member is to have."""
+
+    topic: Annotated[str, string, versions("0+"), map_key, about("The topic's name.")] = ""
+    partitions: Annotated[list[int], int32, versions("0+"), about("Its partitions.")] = []
+
+
+class ConsumerProtocolAssignment(Message, kind="data", versions="0-3", flexible="none"):
+    """What a member is to have."""
+
+    assigned_partitions: Annotated[list[TopicPartition], versions("0+"), about("The partitions.")] = []
+    user_data: Annotated[
+        bytes | None, octets, versions("0+"), nullable("0+"), about("What the leader's assignor tells the member's.")
+    ] = None
