@@ -72,7 +72,7 @@ ZERO_UUID = bytes(16)
 
 MAX_VERSION = 32767
 
-Kind = Literal["request", "response", "header", "data", "metadata"]
+Kind = Literal["request", "response", "header", "data", "metadata", "coordinator-key", "coordinator-value"]
 
 
 class VersionRange(msgspec.Struct, frozen=True, gc=False):
@@ -186,7 +186,7 @@ class MessageSpec(msgspec.Struct, frozen=True, gc=False):
     """What a `Message` class declares beside its fields."""
 
     api_key: int
-    """Kafka's API key; for a metadata record its record type; -1 where there is none (headers, control records)."""
+    """Kafka's API key; for a record of a log its record type; -1 where there is none (headers, control records)."""
     kind: Kind
     versions: VersionRange
     flexible: VersionRange

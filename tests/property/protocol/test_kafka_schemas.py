@@ -15,6 +15,7 @@ import pytest
 from pybench.peers import java
 from pybroker.protocol.api_keys import ApiKey
 from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.messages.group_records import GROUP_RECORDS
 from pybroker.protocol.messages.records import METADATA_RECORDS
 from pybroker.protocol.schema import MAX_VERSION, FieldSpec, Message, Struct, VersionRange, fields_of
 from tests.support import programs
@@ -118,6 +119,12 @@ def _squeezed(name: str) -> str:
 def test_every_metadata_record_has_kafkas_number() -> None:
     schemas = _schemas()
     assert {number: name for number, name in METADATA_RECORDS.items() if schemas[name]["apiKey"] != number} == {}
+
+
+def test_every_group_record_has_kafkas_number() -> None:
+    schemas = _schemas()
+    for number, (name, _) in GROUP_RECORDS.items():
+        assert (schemas[f"{name}Key"]["apiKey"], schemas[f"{name}Value"]["apiKey"]) == (number, number)
 
 
 def test_api_keys_and_names_are_kafkas() -> None:

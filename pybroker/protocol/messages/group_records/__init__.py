@@ -1,0 +1,46 @@
+"""The records of `__consumer_offsets`, in Kafka's own schemas: one module per record, its key and its value.
+
+Owns which declarations a record type has, found without importing others, and the version in which each value is
+written. Knows nothing of batches and logs. A record's key begins with its type, two bytes, and its value with its
+version, two bytes; `pybroker.coordinator.group` has them encoded and decoded in bulk.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+if TYPE_CHECKING:
+    from pybroker.protocol.schema import Message
+
+GROUP_RECORDS = {
+    1: ("OffsetCommit", 3),
+    2: ("GroupMetadata", 3),
+}
+"""Kafka's numbers of the records that are declared here, and the version in which a value is written.
+
+OffsetCommit's value is written in version 1 where the client asked for a retention time of its own, which later
+versions cannot carry. A reader takes type 0 as type 1: both keys have the same fields.
+"""
+
+LEGACY_OFFSET_COMMIT = 0
+
+
+class RecordClasses(NamedTuple):
+    """The declarations of one record type."""
+
+    key: type[Message]
+    value: type[Message]
+    version: int
+    """In which values are written."""
+
+
+@cache
+def record_classes(record_type: int) -> RecordClasses:
+    """Find the declarations of a record type; raises `KeyError` where there are none."""
+    name, version = GROUP_RECORDS[1 if record_type == LEGACY_OFFSET_COMMIT else record_type]
+    words = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
+    module = import_module(f"{__name__}.{words.removeprefix('_')}")
+    key, value = (cast("type[Message]", getattr(module, f"{name}{half}")) for half in ("Key", "Value"))
+    return RecordClasses(key, value, version)
