@@ -17,6 +17,13 @@ if TYPE_CHECKING:
 GROUP_RECORDS = {
     1: ("OffsetCommit", 3),
     2: ("GroupMetadata", 3),
+    3: ("ConsumerGroupMetadata", 0),
+    4: ("ConsumerGroupPartitionMetadata", 0),
+    5: ("ConsumerGroupMemberMetadata", 0),
+    6: ("ConsumerGroupTargetAssignmentMetadata", 0),
+    7: ("ConsumerGroupTargetAssignmentMember", 0),
+    8: ("ConsumerGroupCurrentMemberAssignment", 0),
+    16: ("ConsumerGroupRegularExpression", 0),
 }
 """Kafka's numbers of the records that are declared here, and the version in which a value is written.
 
