@@ -1,0 +1,58 @@
+"""Cooperative sticky: as sticky, but members keep what they have while the group rebalances (KIP-429).
+
+Owns the step that makes it safe: a partition that goes from one member to another is given to nobody in the rebalance
+that takes it away, and to its new owner in the next, which the old owner asks for when it has given it back.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+
+from pybroker.client.assignors.assignor import Assignment, GroupMember
+from pybroker.client.assignors.equal_wishes import Transfers
+from pybroker.client.assignors.holdings import NO_GENERATION, Claim, Holdings
+from pybroker.client.assignors.sticky import assign_sticky
+from pybroker.client.topics import TopicPartition
+
+
+class CooperativeStickyAssignor:
+    """Kafka's `cooperative-sticky`."""
+
+    name = "cooperative-sticky"
+    cooperative = True
+
+    def __init__(self) -> None:
+        self._generation = NO_GENERATION
+
+    def user_data(self) -> bytes | None:
+        """The generation of what this member owns, for leaders that do not find it in the subscription."""
+        return struct.pack(">i", self._generation)
+
+    def on_assignment(self, _partitions: Sequence[TopicPartition], generation: int, /) -> None:
+        """Remember the generation."""
+        self._generation = generation
+
+    def assign(self, partitions: Mapping[str, int], members: Mapping[str, GroupMember]) -> Assignment:
+        """As Kafka's assignor: what is to change hands is left out."""
+        holdings = Holdings.of(partitions, members, _claim)
+        assignment, transfers = assign_sticky(partitions, members, holdings)
+        for partition, member in (_transfers(members, assignment) if transfers is None else transfers).items():
+            assignment[member].remove(partition)
+        return assignment
+
+
+def _claim(member: GroupMember) -> Claim:
+    if member.generation is not None:
+        return Claim(member.owned, member.generation)
+    if member.user_data is None:
+        return Claim(member.owned, None)
+    generation = struct.unpack_from(">i", member.user_data)[0] if len(member.user_data) >= 4 else NO_GENERATION
+    return Claim(member.owned, generation)
+
+
+def _transfers(members: Mapping[str, GroupMember], assignment: Assignment) -> Transfers:
+    """Partitions that one member loses and another gains."""
+    lost = {p for m, member in members.items() for p in set(member.owned).difference(assignment[m])}
+    gained = {p: m for m, partitions in assignment.items() for p in set(partitions).difference(members[m].owned)}
+    return {partition: member for partition, member in gained.items() if partition in lost}

@@ -1,0 +1,89 @@
+"""What the members of a group hold, made out from what each of them claims.
+
+Claims may contradict each other: a member that was away claims what another has been given since. The claim of the
+younger generation holds; where two of one generation claim the same partition, neither does. Owns that rule; both
+sticky algorithms begin with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from pybroker.client.assignors.assignor import GroupMember
+from pybroker.client.assignors.hash_order import in_hash_order
+from pybroker.client.topics import TopicPartition
+
+NO_GENERATION = -1
+
+
+class Claim(NamedTuple):
+    """What one member says that it holds, and since which generation; None where it does not say."""
+
+    partitions: tuple[TopicPartition, ...]
+    generation: int | None
+
+
+@dataclass(slots=True)
+class Holdings:
+    """Who holds what before the assignment."""
+
+    by_member: dict[str, list[TopicPartition]] = field(default_factory=dict)
+    """In the order in which members are looked at."""
+    contested: set[TopicPartition] = field(default_factory=set)
+    """Claimed by two members of one generation, so held by none."""
+    claims: dict[str, Claim] = field(default_factory=dict)
+    youngest: int = NO_GENERATION
+    """The highest generation that any member named."""
+    all_want_the_same: bool = True
+
+    @classmethod
+    def of(
+        cls,
+        partitions: Mapping[str, int],
+        members: Mapping[str, GroupMember],
+        claim_of: Callable[[GroupMember], Claim],
+    ) -> Holdings:
+        """Weigh the claims of all members against each other."""
+        found = cls()
+        holders: dict[TopicPartition, str] = {}
+        wanted: set[str] = set()
+        for member_id in in_hash_order(members):
+            member = members[member_id]
+            if not wanted:
+                wanted = set(member.topics)
+            elif len(member.topics) != len(wanted) or not wanted.issuperset(member.topics):
+                found.all_want_the_same = False
+            claim = found.claims[member_id] = claim_of(member)
+            found.youngest = max(found.youngest, _number(claim.generation))
+            found.by_member[member_id] = []
+            for partition in claim.partitions:
+                if partition.partition < partitions.get(partition.topic, 0):
+                    found._weigh(partition, member_id, members, holders)
+        return found
+
+    def _weigh(
+        self,
+        partition: TopicPartition,
+        member_id: str,
+        members: Mapping[str, GroupMember],
+        holders: dict[TopicPartition, str],
+    ) -> None:
+        other = holders.get(partition)
+        ours = _number(self.claims[member_id].generation)
+        # What the other's generation is compared by is its subscription's, not its assignor's, as in Kafka's assignor.
+        theirs = NO_GENERATION - 1 if other is None else _number(members[other].generation)
+        if other is not None and ours < theirs:
+            return
+        holders[partition] = member_id
+        if other is not None and partition in self.by_member[other]:
+            self.by_member[other].remove(partition)
+        if ours == theirs:
+            self.contested.add(partition)
+        else:
+            self.by_member[member_id].append(partition)
+
+
+def _number(generation: int | None) -> int:
+    return NO_GENERATION if generation is None else generation

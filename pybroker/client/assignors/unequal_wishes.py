@@ -1,0 +1,162 @@
+"""Sticky assignment where members want different topics: keep, fill up, then move until it is balanced.
+
+An assignment is balanced when no member could get a partition from one that has two more. Owns that case; its time
+grows with partitions times moves, so it is taken only where wishes differ.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator, Mapping
+from itertools import combinations
+
+from pybroker.client.assignors.assignor import Assignment, GroupMember
+from pybroker.client.assignors.holdings import NO_GENERATION, Holdings
+from pybroker.client.assignors.movements import Movements
+from pybroker.client.topics import TopicPartition
+
+
+class _Balance:
+    """The assignment while it is being made."""
+
+    def __init__(self, partitions: Mapping[str, int], members: Mapping[str, GroupMember], holdings: Holdings) -> None:
+        self.partitions = partitions
+        self.wishes = {m: [t for t in members[m].topics if t in partitions] for m in holdings.by_member}
+        self.takers: dict[str, list[str]] = {topic: [] for topic in partitions}
+        for member, topics in self.wishes.items():
+            for topic in topics:
+                self.takers[topic].append(member)
+        self.current: dict[str, dict[TopicPartition, None]] = {
+            member: {p: None for p in held if p.topic in self.wishes[member]}
+            for member, held in holdings.by_member.items()
+        }
+        self.revocation = any(len(self.current[m]) != len(held) for m, held in holdings.by_member.items())
+        self.holder = {p: member for member, held in self.current.items() for p in held}
+        self.before = _held_before(holdings)
+        by_rarity = sorted(partitions, key=lambda topic: (len(self.takers[topic]), topic))
+        self.all = [TopicPartition(topic, index) for topic in by_rarity for index in range(partitions[topic])]
+        self.ranking = sorted((len(held), member) for member, held in self.current.items())
+        """(how many it has, member), of all members that may still gain or lose."""
+        self.movements = Movements()
+
+    def give(self, partition: TopicPartition, member: str) -> None:
+        """Add a partition to a member, and take it from who has it."""
+        holder = self.holder.get(partition)
+        if holder is not None:
+            self._change(holder, partition, gain=False)
+        self._change(member, partition, gain=True)
+        self.holder[partition] = member
+
+    def _change(self, member: str, partition: TopicPartition, *, gain: bool) -> None:
+        held = self.current[member]
+        del self.ranking[bisect_left(self.ranking, (len(held), member))]
+        if gain:
+            held[partition] = None
+        else:
+            del held[partition]
+        insort(self.ranking, (len(held), member))
+
+    def poorest(self, topic: str) -> str:
+        """The member with the fewest partitions that wants a topic."""
+        return next(member for _, member in self.ranking if topic in self.wishes[member])
+
+    def move(self, partition: TopicPartition, target: str) -> None:
+        """Move a partition, or one of its topic that comes back by it."""
+        moved = self.movements.better(partition, self.holder[partition], target)
+        self.movements.note(moved, self.holder[moved], target)
+        self.give(moved, target)
+
+    def can_change(self, member: str) -> bool:
+        """Whether a member may gain or lose."""
+        held = self.current[member]
+        if len(held) < sum(self.partitions[topic] for topic in self.wishes[member]):
+            return True
+        return any(len(self.takers[p.topic]) >= 2 for p in held)
+
+    def is_balanced(self) -> bool:
+        """Whether nobody could get a partition from one that has at least two more."""
+        if self.ranking[0][0] >= self.ranking[-1][0] - 1:
+            return True
+        for size, member in self.ranking:
+            if size + 1 >= self.ranking[-1][0]:
+                break
+            for partition in self._within_reach(member):
+                if size + 1 < len(self.current.get(self.holder[partition], ())):
+                    return False
+        return True
+
+    def _within_reach(self, member: str) -> Iterator[TopicPartition]:
+        held = self.current[member]
+        for topic in self.wishes[member]:
+            for index in range(self.partitions[topic]):
+                partition = TopicPartition(topic, index)
+                if partition not in held:
+                    yield partition
+
+    def even_out(self, movable: list[TopicPartition]) -> bool:
+        """Move partitions as long as that makes it more even; whether any was moved."""
+        moved_any = False
+        while True:
+            moved = False
+            for partition in movable:
+                if self.is_balanced():
+                    break
+                target = self._better_holder(partition)
+                if target is not None:
+                    self.move(partition, target)
+                    moved = moved_any = True
+            if not moved:
+                return moved_any
+
+    def _better_holder(self, partition: TopicPartition) -> str | None:
+        size = len(self.current[self.holder[partition]])
+        earlier = self.before.get(partition, (None, 0))[0]
+        if (
+            earlier in self.current
+            and partition.topic in self.wishes[earlier]
+            and size > len(self.current[earlier]) + 1
+        ):
+            return earlier
+        if any(size > len(self.current[other]) + 1 for other in self.takers[partition.topic]):
+            return self.poorest(partition.topic)
+        return None
+
+
+def assign_unequal(partitions: Mapping[str, int], members: Mapping[str, GroupMember], holdings: Holdings) -> Assignment:
+    """Who gets what."""
+    balance = _Balance(partitions, members, holdings)
+    unassigned = [p for p in balance.all if p not in balance.holder]
+    began_empty = balance.ranking[-1][0] == 0
+    for partition in unassigned:
+        if balance.takers[partition.topic]:
+            balance.give(partition, balance.poorest(partition.topic))
+    settled = {member: held for member, held in balance.current.items() if not balance.can_change(member)}
+    for member, held in settled.items():
+        balance.ranking.remove((len(held), member))
+        del balance.current[member]
+    kept = {member: dict(held) for member, held in balance.current.items()}
+    if not balance.revocation:
+        balance.even_out([p for p in unassigned if len(balance.takers[p.topic]) >= 2])
+    moved = balance.even_out([p for p in balance.all if len(balance.takers[p.topic]) >= 2])
+    better = began_empty or not moved or _unevenness(balance.current) < _unevenness(kept)
+    final = (balance.current if better else kept) | settled
+    return {member: list(final[member]) for member in members}
+
+
+def _held_before(holdings: Holdings) -> dict[TopicPartition, tuple[str, int]]:
+    """Who held a partition one generation before: of the claims older than the youngest generation, the youngest."""
+    before: dict[TopicPartition, tuple[str, int]] = {}
+    for member, claim in holdings.claims.items():
+        generation = NO_GENERATION if claim.generation is None else claim.generation
+        if generation >= holdings.youngest:
+            continue
+        for partition in claim.partitions:
+            if partition not in before or generation > before[partition][1]:
+                before[partition] = (member, generation)
+    return before
+
+
+def _unevenness(assignment: Mapping[str, Mapping[TopicPartition, None]]) -> int:
+    """The differences of all pairs of members, summed; 0 where all have as many."""
+    sizes = [len(held) for held in assignment.values()]
+    return sum(abs(one - other) for one, other in combinations(sizes, 2))

@@ -1,0 +1,120 @@
+"""Assignments equal those of Kafka's own assignors, on groups that grow and shrink and on claims that contradict.
+
+Half of the groups are random and unrelated; the others go on from what the assignor itself answered, as groups do.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from pybench.peers import java
+from pybroker.client.assignors import Assignor, GroupMember, make_assignors
+from pybroker.client.assignors.sticky import encode_claim
+from pybroker.client.topics import TopicPartition
+from tests.support import programs
+
+pytestmark = pytest.mark.java
+
+GROUPS = 300
+Group = tuple[str, dict[str, int], dict[str, GroupMember]]
+
+
+def random_members(dice: random.Random, partitions: dict[str, int]) -> dict[str, GroupMember]:
+    """Members with any wishes and any claims."""
+    every = [TopicPartition(topic, index) for topic, count in partitions.items() for index in range(count)]
+    same = tuple(sorted(partitions)) if dice.random() < 0.5 else None
+    members = {}
+    for number in range(dice.randrange(1, 14)):
+        claimed = tuple(dice.sample(every, dice.randrange(min(len(every), 8) + 1)))
+        generation = dice.choice((None, 3, 4, 5, 5, 5))
+        members[f"consumer-{dice.randrange(10**6)}-{number}"] = GroupMember(
+            topics=same or tuple(dice.sample([*partitions, "gone"], dice.randrange(1, len(partitions) + 2))),
+            user_data=encode_claim(claimed, generation) if generation is not None else None,
+            owned=claimed,
+            generation=generation,
+            instance_id=f"i{number}" if dice.random() < 0.2 else None,
+        )
+    return members
+
+
+def random_groups(assignor: Assignor, dice: random.Random) -> Iterator[Group]:
+    """Groups one after another, every second one made from the answer to the one before."""
+    for _ in range(GROUPS):
+        partitions = {f"topic-{n}": dice.randrange(1, 9) for n in range(dice.randrange(1, 6))}
+        members = random_members(dice, partitions)
+        yield assignor.name, partitions, members
+        answer = assignor.assign(partitions, members)
+        grown = {topic: count + dice.randrange(2) for topic, count in partitions.items()}
+        later = {}
+        for member_id, member in members.items():
+            if len(members) > 1 and dice.random() < 0.2:
+                continue
+            held = tuple(answer[member_id])
+            later[member_id] = GroupMember(member.topics, encode_claim(held, 9), held, 9, member.instance_id)
+        for number in range(dice.randrange(3)):
+            wishes = dice.choice(list(members.values())).topics
+            later[f"new-{number}"] = GroupMember(wishes, generation=None)
+        if later:
+            yield assignor.name, grown, later
+
+
+def question(group: Group) -> str:
+    name, partitions, members = group
+    told = [
+        {
+            "id": member_id,
+            "topics": member.topics,
+            "userData": None if member.user_data is None else base64.b64encode(member.user_data).decode(),
+            "owned": [[p.topic, p.partition] for p in member.owned],
+            "generation": -1 if member.generation is None else member.generation,
+            "instance": member.instance_id,
+        }
+        for member_id, member in members.items()
+    ]
+    return json.dumps({"assignor": name, "partitions": partitions, "members": told})
+
+
+def ask_kafka(groups: list[Group]) -> list[dict[str, Any]]:
+    """What Kafka's assignors answer."""
+    ran = subprocess.run(
+        java.java_command(java.build_client("AssignorOracle"), log_level="off"),
+        input="\n".join(map(question, groups)),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=100,
+    )
+    return [json.loads(line) for line in ran.stdout.splitlines()]
+
+
+def fits(group: Group, answer: dict[str, Any]) -> bool:
+    """Whether Kafka's answer makes sense: its sticky assignors may throw, or assign a topic that nobody wanted."""
+    return "error" not in answer and all(
+        topic in group[2][member].topics for member, assigned in answer.items() for topic, _ in assigned
+    )
+
+
+@pytest.mark.parametrize("name", ["range", "roundrobin", "sticky", "cooperative-sticky"])
+def test_assignments_are_those_of_kafkas_assignors(name: str) -> None:
+    programs.kafka_tools()
+    (assignor,) = make_assignors(name)
+    seed = random.randrange(10**9)
+    groups = list(random_groups(assignor, random.Random(seed)))
+    answers = ask_kafka(groups)
+    assert len(answers) == len(groups)
+    compared = 0
+    for group, answer in zip(groups, answers, strict=True):
+        if fits(group, answer):
+            ours = assignor.assign(group[1], group[2])
+            theirs = {member: {TopicPartition(*pair) for pair in assigned} for member, assigned in answer.items()}
+            assert {member: set(assigned) for member, assigned in ours.items()} == theirs, f"seed {seed}: {group}"
+            assert all(len(set(assigned)) == len(assigned) for assigned in ours.values())
+            compared += 1
+    assert compared > 0.9 * len(groups)
