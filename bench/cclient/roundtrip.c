@@ -18,7 +18,7 @@ struct stamp {
 
 static struct {
   const struct settings *run;
-  struct histogram arrived, acknowledged;
+  struct histogram sent, arrived, acknowledged;
   atomic_long received, warmed, failed;
   atomic_bool stop;
 } state;
@@ -97,6 +97,8 @@ static void report(double elapsed, long late, double user, double system) {
   static const struct { const char *name; double q; } points[] = {{"p50", .5}, {"p90", .9}, {"p99", .99}, {"p999", .999}};
   for (int i = 0; i < 4; i++) {
     char name[32];
+    snprintf(name, sizeof name, "sent_%s_ms", points[i].name);
+    json_number(name, histogram_ms(&state.sent, points[i].q));
     snprintf(name, sizeof name, "arrived_%s_ms", points[i].name);
     json_number(name, histogram_ms(&state.arrived, points[i].q));
     snprintf(name, sizeof name, "acknowledged_%s_ms", points[i].name);
@@ -129,6 +131,7 @@ void run_roundtrip(const struct settings *run) {
     int64_t due = begun + (int64_t)((double)i * 1e9 / own.rate);
     if (wait_until(client, due) - due > 1000000) late++;
     send_record(client, topic, value, (struct stamp){.number = i + 1, .due_ns = due});
+    histogram_add(&state.sent, now_ns() - due);
   }
   rd_kafka_flush(client, 60000);
   for (int i = 0; i < 2000 && atomic_load(&state.received) < own.records; i++)

@@ -1,6 +1,7 @@
 //! An answer on its way out: bytes, with slices of log files spliced in, and how much of it is written.
 
 use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
 
 use rustix::io::Errno;
 use rustix::net::SendFlags;
@@ -12,6 +13,12 @@ const SENDFILE_BYTES: usize = 1 << 20;
 /// Answers without file slices are written into one buffer up to this size, so that a pipelining client's answers
 /// leave in one system call.
 const COALESCE_BYTES: usize = 64 << 10;
+
+/// A slice up to this size is copied into the answer's buffer, which then leaves in one system call: below it the copy is
+/// cheaper than a second call (`sendfile` sets up a pipe for each).
+const COPY_SLICE_BYTES: usize = 8 << 10;
+/// The most that one answer copies: a fetch of many partitions stays with `sendfile` for the rest.
+const COPY_BYTES: usize = 64 << 10;
 
 /// A response frame: size prefix, header and body, and the file slices that interrupt the body.
 #[derive(Debug)]
@@ -46,7 +53,8 @@ impl Response {
     }
 
     /// Completes a frame that [`Response::begin`] began; `slices` are ordered by position.
-    pub fn finish(mut bytes: Vec<u8>, slices: Vec<(usize, FileSlice)>) -> Self {
+    pub fn finish(bytes: Vec<u8>, slices: Vec<(usize, FileSlice)>) -> Self {
+        let (mut bytes, slices) = copy_small_slices(bytes, slices);
         let size = bytes.len() - 4 + slices.iter().map(|(_, slice)| slice.len).sum::<usize>();
         // Answers stay far below 2 GiB: `fetch.max.bytes` and `socket.request.max.bytes` are 32-bit settings.
         bytes[..4].copy_from_slice(&(size as u32).to_be_bytes());
@@ -111,4 +119,31 @@ impl Response {
             }
         }
     }
+}
+
+/// Takes small slices into the bytes. One that cannot be read whole stays a slice: sending it will say why.
+fn copy_small_slices(bytes: Vec<u8>, slices: Vec<(usize, FileSlice)>) -> (Vec<u8>, Vec<(usize, FileSlice)>) {
+    let small = |(_, slice): &(usize, FileSlice)| slice.len <= COPY_SLICE_BYTES;
+    if !slices.iter().any(small) {
+        return (bytes, slices);
+    }
+    let mut whole =
+        Vec::with_capacity(bytes.len() + slices.iter().filter(|at| small(at)).map(|(_, s)| s.len).sum::<usize>());
+    let (mut from, mut copied, mut left) = (0, 0, Vec::new());
+    for (at, slice) in slices {
+        whole.extend_from_slice(&bytes[from..at]);
+        from = at;
+        let begin = whole.len();
+        if slice.len <= COPY_SLICE_BYTES && copied + slice.len <= COPY_BYTES {
+            whole.resize(begin + slice.len, 0);
+            if slice.file.read_exact_at(&mut whole[begin..], slice.position).is_ok() {
+                copied += slice.len;
+                continue;
+            }
+            whole.truncate(begin);
+        }
+        left.push((begin, slice));
+    }
+    whole.extend_from_slice(&bytes[from..]);
+    (whole, left)
 }
