@@ -70,6 +70,45 @@ fn a_waiting_fetch_is_answered_empty_when_its_time_is_up() {
     assert_eq!(plane.partition("t", 0).waiting(), 0);
 }
 
+/// Three network threads, six connections: appends satisfy fetches of connections that other threads own while these
+/// are being driven, closed and written to.
+#[test]
+fn fetches_of_every_processor_follow_small_appends_of_every_processor() {
+    const APPENDS: i64 = 400;
+    let plane = Plane::with(|settings| settings.network_threads = 3);
+    plane.topic("t", 1);
+    let consumers: Vec<_> = (0..3).map(|_| plane.connect()).collect();
+    let producers: Vec<_> = (0..3).map(|_| plane.connect()).collect();
+    std::thread::scope(|threads| {
+        for mut socket in producers {
+            threads.spawn(move || {
+                for correlation in 0..APPENDS as i32 / 3 + 1 {
+                    socket.write_all(&produce_request(correlation, "t", 0, -1, &batch(&["x"]))).unwrap();
+                    assert_eq!(Produced::read(&mut socket, correlation).error, 0);
+                }
+            });
+        }
+        for mut socket in consumers {
+            threads.spawn(move || {
+                let (mut offset, mut correlation) = (0, 0);
+                while offset < APPENDS {
+                    // The second is read behind the first, which may wait: its connection has more than one in work.
+                    let mut frames = fetch_request(correlation, "t", 0, offset, 1, 60_000);
+                    frames.extend(fetch_request(correlation + 1, "t", 0, 0, 1, 0));
+                    socket.write_all(&frames[..frames.len() - correlation as usize % 2 * 10]).unwrap();
+                    let fetched = values(&Fetched::read(&mut socket, correlation).records).len();
+                    assert!(fetched > 0, "a fetch with a minute's time came back empty at offset {offset}");
+                    socket.write_all(&frames[frames.len() - correlation as usize % 2 * 10..]).unwrap();
+                    Fetched::read(&mut socket, correlation + 1);
+                    offset += fetched as i64;
+                    correlation += 3;
+                }
+            });
+        }
+    });
+    assert_eq!(plane.partition("t", 0).waiting(), 0);
+}
+
 #[test]
 fn a_fetch_waits_until_as_many_bytes_have_come_as_it_asked_for() {
     let plane = Plane::start();

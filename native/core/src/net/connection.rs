@@ -1,7 +1,8 @@
 //! One client connection: its input buffer, its requests in work, its answers in order.
 //!
 //! Invariant: `slots[i]` belongs to request `first + i`. Answers leave from the front only, so a response that is ready
-//! early waits behind those before it. Everything here is touched by the connection's own processor alone.
+//! early waits behind those before it. Everything here is touched by who has locked the connection: its own processor, but for
+//! [`super::elsewhere`].
 
 use std::collections::VecDeque;
 use std::net::{SocketAddr, TcpStream};
@@ -132,6 +133,16 @@ impl Connection {
     /// Requests in work and answers not yet at the front.
     pub fn in_work(&self) -> usize {
         self.slots.len()
+    }
+
+    /// Whether one waiting request is all that the connection has: nothing is buffered, queued or about to end.
+    pub fn only_waits(&self) -> bool {
+        self.slots.len() == 1
+            && self.out.is_empty()
+            && self.consumed == self.input.len()
+            && self.closing.is_none()
+            && self.parked.is_none()
+            && !self.throttled
     }
 
     /// Whether a connection that is about to end may go now.

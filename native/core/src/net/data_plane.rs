@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use super::acceptor::{Acceptor, ListenError};
 use super::events::EventQueue;
 use super::inbox::{Inbox, Message};
+use super::open_connections::OpenConnections;
 use super::processor::Processor;
 use super::settings::{ListenerSettings, Settings};
 use crate::replica::{FetchSessionCache, TopicTable, Waiter};
@@ -30,6 +31,8 @@ pub struct Shared {
     pub events: EventQueue,
     /// Fetch sessions of all connections.
     pub sessions: FetchSessionCache,
+    /// The connections of all processors.
+    pub open: OpenConnections,
     /// One inbox a processor.
     pub inboxes: Vec<Inbox>,
     /// Control requests that Python has not answered yet.
@@ -49,8 +52,13 @@ impl Shared {
 
     /// Wakes the owner of a waiting fetch.
     pub fn wake(&self, waiter: Waiter) {
-        if let Some(inbox) = self.inboxes.get(processor_of(waiter.connection)) {
-            inbox.post(Message::Wake(waiter));
+        self.post(waiter.connection, Message::Wake(waiter));
+    }
+
+    /// Tells a connection's owner something.
+    pub fn post(&self, connection: u64, message: Message) {
+        if let Some(inbox) = self.inboxes.get(processor_of(connection)) {
+            inbox.post(message);
         }
     }
 
@@ -104,6 +112,7 @@ impl DataPlane {
             table: ArcSwap::from_pointee(TopicTable::default()),
             events: EventQueue::new()?,
             sessions: FetchSessionCache::new(settings.fetch_session_slots, settings.fetch_session_eviction_ms),
+            open: OpenConnections::new(settings.network_threads),
             inboxes,
             control_in_work: AtomicUsize::new(0),
             throttled: AtomicU64::new(0),
@@ -136,23 +145,17 @@ impl DataPlane {
 
     /// Answers a control request: `payload` is everything after the correlation id.
     pub fn respond(&self, to: Waiter, payload: Vec<u8>) {
-        self.post(to.connection, Message::Answer { to, payload });
+        self.shared.post(to.connection, Message::Answer { to, payload });
     }
 
     /// Lets an undecided request be evaluated again.
     pub fn take_up(&self, waiter: Waiter) {
-        self.post(waiter.connection, Message::TakeUp(waiter));
+        self.shared.post(waiter.connection, Message::TakeUp(waiter));
     }
 
     /// Closes a connection, when its queued answers are written.
     pub fn close_connection(&self, connection: u64) {
-        self.post(connection, Message::Close { connection });
-    }
-
-    fn post(&self, connection: u64, message: Message) {
-        if let Some(inbox) = self.shared.inboxes.get(processor_of(connection)) {
-            inbox.post(message);
-        }
+        self.shared.post(connection, Message::Close { connection });
     }
 
     /// The topics as last published.

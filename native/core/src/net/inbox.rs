@@ -31,6 +31,11 @@ pub enum Message {
         /// Its number.
         connection: u64,
     },
+    /// Another processor has written to a connection and could not write all, or failed.
+    Settle {
+        /// Its number.
+        connection: u64,
+    },
     /// Room for control requests came free.
     Resume,
     /// Answer what is in work, then close everything; what is not done by then (milliseconds) is dropped.

@@ -9,9 +9,11 @@
 mod acceptor;
 mod connection;
 mod data_plane;
+mod elsewhere;
 mod events;
 mod inbox;
 mod lane;
+mod open_connections;
 mod processor;
 mod requests;
 mod response;

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use rustc_hash::FxHashMap;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 
@@ -57,11 +56,11 @@ pub struct Processor {
     pub(super) index: usize,
     pub(super) shared: Arc<Shared>,
     epoll: OwnedFd,
-    pub(super) connections: FxHashMap<u64, Connection>,
     accepted: u64,
     pub(super) deadlines: TimerWheel<Deadline>,
     pub(super) lane: Lane,
-    /// Own fetches that an append on this thread satisfied, served when the present event is done.
+    /// Fetches that an append on this thread satisfied, served when the present event is done: own ones, and at most one
+    /// of another processor.
     pub(super) woken: Vec<Waiter>,
     pub(super) throttled: Vec<u64>,
     /// When the stop is due, in milliseconds of the processor's clock.
@@ -78,7 +77,6 @@ impl Processor {
             index,
             shared,
             epoll,
-            connections: FxHashMap::default(),
             accepted: 0,
             deadlines: TimerWheel::new(now),
             lane: Lane::new(),
@@ -111,9 +109,9 @@ impl Processor {
             }
             self.serve_woken();
         }
-        let open: Vec<u64> = self.connections.keys().copied().collect();
-        for number in open {
-            self.end(number, End::Gone);
+        for number in self.shared.open.numbers(self.index) {
+            let Some(open) = self.shared.open.get(number) else { continue };
+            self.end(&mut open.lock(), End::Gone);
         }
     }
 
@@ -125,7 +123,7 @@ impl Processor {
 
     fn stopped(&self) -> bool {
         match self.stop_at {
-            Some(at) => self.connections.is_empty() || self.shared.now() >= at,
+            Some(at) => self.shared.open.is_empty(self.index) || self.shared.now() >= at,
             None => false,
         }
     }
@@ -141,6 +139,7 @@ impl Processor {
                 Message::Wake(waiter) => self.woken.push(waiter),
                 Message::TakeUp(waiter) => self.take_up(waiter),
                 Message::Close { connection } => self.close_when_written(connection),
+                Message::Settle { connection } => self.settle_written(connection),
                 Message::Resume => self.resume(),
                 Message::Stop { grace_ms } => self.stop(grace_ms),
             }
@@ -159,26 +158,23 @@ impl Processor {
         if let Ok(idle) = u64::try_from(self.shared.settings.connections_max_idle_ms) {
             self.deadlines.insert(now + idle, Deadline::Idle(number));
         }
-        self.connections.insert(number, Connection::new(number, accepted, now));
+        self.shared.open.insert(Connection::new(number, accepted, now));
     }
 
     /// A socket is readable or writable.
     fn drive(&mut self, number: u64, flags: epoll::EventFlags) {
-        let Some(mut connection) = self.connections.remove(&number) else { return };
+        let Some(open) = self.shared.open.get(number) else { return };
+        let mut connection = open.lock();
         let done = self.turn(&mut connection, flags);
-        self.settle(connection, done);
+        self.settle(&mut connection, done);
     }
 
-    /// Puts a connection back with the interest it now has, or ends it.
-    pub(super) fn settle(&mut self, mut connection: Connection, done: Result<(), End>) {
-        let number = connection.number;
-        let done = done.and_then(|()| self.write(&mut connection));
-        let finished = connection.finished();
-        self.connections.insert(number, connection);
-        match done {
-            Ok(()) if !finished => {}
-            Ok(()) => self.end(number, End::Gone),
-            Err(end) => self.end(number, end),
+    /// Leaves a connection with the interest it now has, or ends it.
+    pub(super) fn settle(&mut self, connection: &mut Connection, done: Result<(), End>) {
+        match done.and_then(|()| self.write(connection)) {
+            Ok(()) if !connection.finished() => {}
+            Ok(()) => self.end(connection, End::Gone),
+            Err(end) => self.end(connection, end),
         }
     }
 
@@ -253,22 +249,23 @@ impl Processor {
     }
 
     fn answer(&mut self, to: Waiter, payload: &[u8]) {
-        let Some(mut connection) = self.connections.remove(&to.connection) else { return };
+        let Some(open) = self.shared.open.get(to.connection) else { return };
+        let mut connection = open.lock();
         if let Some(&mut Slot::Control(correlation_id)) = connection.slot_mut(to.request) {
             self.shared.control_done();
             connection.answer(to.request, Response::from_payload(correlation_id, payload));
         }
         let done = self.work(&mut connection);
-        self.settle(connection, done);
+        self.settle(&mut connection, done);
     }
 
     fn expire(&mut self, deadline: Deadline) {
         match deadline {
             Deadline::Fetch(waiter) => {
-                let connection = self.connections.get_mut(&waiter.connection);
-                let slot = connection.and_then(|connection| connection.slot_mut(waiter.request));
+                let Some(open) = self.shared.open.get(waiter.connection) else { return };
+                let mut connection = open.lock();
                 // The number may have been served long ago, or belong to a later fetch that took a silent one's place.
-                if let Some(Slot::Fetch(fetch)) = slot
+                if let Some(Slot::Fetch(fetch)) = connection.slot_mut(waiter.request)
                     && fetch.claim()
                 {
                     self.woken.push(waiter);
@@ -280,7 +277,8 @@ impl Processor {
 
     fn reap(&mut self, number: u64) {
         let (now, idle) = (self.shared.now(), self.shared.settings.connections_max_idle_ms.max(0) as u64);
-        let Some(connection) = self.connections.get_mut(&number) else { return };
+        let Some(open) = self.shared.open.get(number) else { return };
+        let mut connection = open.lock();
         let due = connection.last_active + idle;
         if due > now || connection.in_work() > 0 {
             self.deadlines.insert(due.max(now + 1 + idle / 2), Deadline::Idle(number));
@@ -289,43 +287,54 @@ impl Processor {
         }
         let text = format!("connection from {} closed: idle for {idle} ms", connection.accepted.peer);
         self.shared.events.line(Level::Info, text);
-        self.end(number, End::Gone);
+        self.end(&mut connection, End::Gone);
     }
 
     fn close_when_written(&mut self, number: u64) {
-        let Some(mut connection) = self.connections.remove(&number) else { return };
+        let Some(open) = self.shared.open.get(number) else { return };
+        let mut connection = open.lock();
         connection.closing = Some(Closing::WhenWritten);
-        self.settle(connection, Ok(()));
+        self.settle(&mut connection, Ok(()));
+    }
+
+    /// Goes on with what another processor has begun to write.
+    fn settle_written(&mut self, number: u64) {
+        let Some(open) = self.shared.open.get(number) else { return };
+        self.settle(&mut open.lock(), Ok(()));
     }
 
     fn resume(&mut self) {
         for number in std::mem::take(&mut self.throttled) {
-            let Some(mut connection) = self.connections.remove(&number) else { continue };
+            let Some(open) = self.shared.open.get(number) else { continue };
+            let mut connection = open.lock();
             connection.throttled = false;
             let done = self.work(&mut connection);
-            self.settle(connection, done);
+            self.settle(&mut connection, done);
         }
     }
 
     /// Answers waiting fetches with what there is, and lets connections without work go.
     fn stop(&mut self, grace_ms: u64) {
         self.stop_at = Some(self.shared.now() + grace_ms);
-        let open: Vec<u64> = self.connections.keys().copied().collect();
-        for number in open {
-            let waiting = self.connections.get(&number).map(Connection::waiting_requests).unwrap_or_default();
+        for number in self.shared.open.numbers(self.index) {
+            let Some(open) = self.shared.open.get(number) else { continue };
+            let waiting = open.lock().waiting_requests();
             for request in waiting {
                 self.expire(Deadline::Fetch(Waiter { connection: number, request }));
             }
             self.serve_woken();
-            let Some(mut connection) = self.connections.remove(&number) else { continue };
-            connection.closing = Some(Closing::WhenAnswered);
-            self.settle(connection, Ok(()));
+            let mut connection = open.lock();
+            if self.shared.open.get(number).is_some() {
+                connection.closing = Some(Closing::WhenAnswered);
+                self.settle(&mut connection, Ok(()));
+            }
         }
     }
 
     /// Drops a connection and everything that waits for it.
-    fn end(&mut self, number: u64, why: End) {
-        let Some(mut connection) = self.connections.remove(&number) else { return };
+    fn end(&mut self, connection: &mut Connection, why: End) {
+        let number = connection.number;
+        self.shared.open.remove(number);
         let peer = connection.accepted.peer;
         if let End::Refused(why) = why {
             self.shared.events.line(Level::Warning, format!("connection from {peer} closed: {why}"));
@@ -339,15 +348,17 @@ impl Processor {
         if connection.known_above {
             self.shared.events.push(Event::ConnectionClosed { connection: number });
         }
-        // Closing the socket takes it out of the epoll set: no other descriptor refers to it.
-        drop(connection);
+        // The socket closes when whoever holds the connection lets go; nothing is to be seen of it before that.
+        let _ = epoll::delete(&self.epoll, &connection.accepted.stream);
         self.shared.connections.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// Wakes a fetch: on this thread at the end of the event, on another through its inbox.
-pub fn wake(shared: &Shared, own: usize, woken: &mut Vec<Waiter>, waiter: Waiter) {
-    if processor_of(waiter.connection) == own {
+/// Wakes a fetch: on this thread at the end of the event, on another through its inbox. The first that a small append
+/// satisfies elsewhere (`near`) stays on this thread as well.
+pub fn wake(shared: &Shared, own: usize, near: bool, woken: &mut Vec<Waiter>, waiter: Waiter) {
+    let elsewhere = |waiter: &Waiter| processor_of(waiter.connection) != own;
+    if !elsewhere(&waiter) || (near && !woken.iter().any(elsewhere)) {
         woken.push(waiter);
     } else {
         shared.wake(waiter);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::connection::{Connection, Framing, Parked, Slot};
+use super::data_plane::processor_of;
 use super::events::{ControlRequest, Event, UndecidedRequest};
 use super::inbox::Message;
 use super::lane::{self, Outcome};
@@ -130,16 +131,21 @@ impl Processor {
         Ok(())
     }
 
-    /// Serves own fetches that were satisfied, and those that serving them satisfies.
+    /// Serves fetches that were satisfied, and those that serving them satisfies.
     pub(super) fn serve_woken(&mut self) {
         while let Some(waiter) = self.woken.pop() {
-            self.serve_fetch(waiter);
+            if processor_of(waiter.connection) == self.index {
+                self.serve_fetch(waiter);
+            } else {
+                self.serve_elsewhere(waiter);
+            }
         }
     }
 
     /// Answers a fetch that has been claimed, with whatever there is.
     fn serve_fetch(&mut self, waiter: Waiter) {
-        let Some(mut connection) = self.connections.remove(&waiter.connection) else { return };
+        let Some(open) = self.shared.open.get(waiter.connection) else { return };
+        let mut connection = open.lock();
         if let Some(slot) = connection.slot_mut(waiter.request)
             && matches!(slot, Slot::Fetch(_))
             && let Slot::Fetch(fetch) = std::mem::replace(slot, Slot::Parked)
@@ -148,11 +154,12 @@ impl Processor {
             connection.answer(waiter.request, response);
         }
         let done = self.work(&mut connection);
-        self.settle(connection, done);
+        self.settle(&mut connection, done);
     }
 
     pub(super) fn take_up(&mut self, waiter: Waiter) {
-        let Some(mut connection) = self.connections.remove(&waiter.connection) else { return };
+        let Some(open) = self.shared.open.get(waiter.connection) else { return };
+        let mut connection = open.lock();
         let mut done = Ok(());
         if let Some(mut parked) = connection.parked.take_if(|parked| parked.request == waiter.request) {
             let outcome = self.lane.handle(&self.shared, self.index, &mut self.woken, waiter, &mut parked.frame, true);
@@ -161,6 +168,6 @@ impl Processor {
             connection.parked = None;
         }
         let done = done.and_then(|()| self.work(&mut connection));
-        self.settle(connection, done);
+        self.settle(&mut connection, done);
     }
 }

@@ -11,6 +11,7 @@ use std::ops::RangeInclusive;
 pub use fetch::PendingFetch;
 
 use super::data_plane::Shared;
+use super::elsewhere::SMALL_APPEND_BYTES;
 use super::response::Response;
 use crate::replica::Waiter;
 use crate::wire::frame::RequestHead;
@@ -99,7 +100,8 @@ impl Lane {
         };
         match of(head.api_key) {
             Some(LaneApi::Produce) => {
-                let mut wake = |waiter| super::processor::wake(shared, own, woken, waiter);
+                let near = frame.len() <= SMALL_APPEND_BYTES;
+                let mut wake = |waiter| super::processor::wake(shared, own, near, woken, waiter);
                 produce::handle(shared, &head, frame, decided, &mut wake)
             }
             Some(LaneApi::Fetch) => fetch::handle(shared, &head, frame, decided, waiter),

@@ -1,0 +1,55 @@
+//! The open connections, by number: each owned by one processor, found by all.
+//!
+//! The owner reads, begins requests and watches the socket. Another processor may lock a connection for one purpose: to
+//! answer the fetch that its append has satisfied ([`super::elsewhere`]). Nobody waits for a lock while it holds another.
+
+use std::sync::Arc;
+
+use parking_lot::{Mutex, RwLock};
+use rustc_hash::FxHashMap;
+
+use super::connection::Connection;
+use super::data_plane::processor_of;
+
+/// Open connections, in one map for each processor: only its owner writes to it.
+#[derive(Debug)]
+pub struct OpenConnections {
+    of_processor: Vec<RwLock<FxHashMap<u64, Arc<Mutex<Connection>>>>>,
+}
+
+impl OpenConnections {
+    /// No connections, for `processors` owners.
+    pub fn new(processors: usize) -> Self {
+        Self { of_processor: (0..processors).map(|_| RwLock::default()).collect() }
+    }
+
+    /// The connection with this number, while it is open.
+    pub fn get(&self, number: u64) -> Option<Arc<Mutex<Connection>>> {
+        self.of_processor.get(processor_of(number))?.read().get(&number).cloned()
+    }
+
+    /// Adds a connection.
+    pub fn insert(&self, connection: Connection) {
+        let number = connection.number;
+        if let Some(own) = self.of_processor.get(processor_of(number)) {
+            own.write().insert(number, Arc::new(Mutex::new(connection)));
+        }
+    }
+
+    /// Takes a connection out. Its socket closes with the last who holds it.
+    pub fn remove(&self, number: u64) {
+        if let Some(own) = self.of_processor.get(processor_of(number)) {
+            own.write().remove(&number);
+        }
+    }
+
+    /// Numbers of a processor's connections.
+    pub fn numbers(&self, processor: usize) -> Vec<u64> {
+        self.of_processor[processor].read().keys().copied().collect()
+    }
+
+    /// Whether a processor has no connection.
+    pub fn is_empty(&self, processor: usize) -> bool {
+        self.of_processor[processor].read().is_empty()
+    }
+}
