@@ -1,10 +1,11 @@
-"""The shape of a state machine: Machine, Outcome, Timer.
+"""The shape of a state machine: Machine, Outcome, Timer, Parked.
 
 Owns the vocabulary between a machine and the runner. Records, events and replies are the machine's own types.
 """
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 Event = TypeVar("Event", contravariant=True)
@@ -15,10 +16,23 @@ Reply = TypeVar("Reply")
 class Timer(NamedTuple):
     """An event to be handled later. A timer under the same key replaces the one before it."""
 
-    key: str
+    key: Hashable
     deadline_ms: int | None
     """When, on the clock that `handle` is told; None cancels the timer."""
     event: Any = None
+
+
+class Parked(NamedTuple):
+    """In place of a reply: it is told later, by the `Answer` of this or another outcome under the same key."""
+
+    key: Hashable
+
+
+class Answer(NamedTuple):
+    """A reply to an event that was parked; where nothing is parked under the key, nothing happens."""
+
+    key: Hashable
+    reply: Any
 
 
 class Outcome(NamedTuple, Generic[Record, Reply]):
@@ -26,10 +40,12 @@ class Outcome(NamedTuple, Generic[Record, Reply]):
 
     records: tuple[Record, ...]
     """Committed all together or not at all."""
-    reply: Reply
+    reply: Reply | Parked
     """Told to whoever submitted the event, after the commit."""
     timers: tuple[Timer, ...] = ()
     """Set after the commit."""
+    answers: tuple[Answer, ...] = ()
+    """Told after the commit, to those whose events were parked."""
 
 
 class Machine(Protocol[Event, Record]):
@@ -42,7 +58,14 @@ class Machine(Protocol[Event, Record]):
         """Change the state as the record says; the record was decided on by `handle` of an equal state."""
 
     def draft(self) -> Machine[Event, Record]:
-        """Return a machine of the same state; what is applied to either is not seen in the other.
+        """Return a machine of the same state, which ends with either its `keep` or its `drop`.
 
-        A draft is made for each wake-up of the runner, so it has to be cheap: share what is immutable.
+        A draft is made for each wake-up of the runner, so it has to be cheap: share what is immutable, or note down
+        what is changed. Until its end nobody looks at the machine that it was made of.
         """
+
+    def keep(self) -> Machine[Event, Record]:
+        """End this draft: what was applied is committed. Return the machine of its state."""
+
+    def drop(self) -> None:
+        """End this draft: what was applied is undone. The machine that it was made of is as it was."""

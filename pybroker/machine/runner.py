@@ -5,8 +5,11 @@ decides, nor where records go: `append` is handed in.
 
 What one wake-up drains is handled together against a draft of the machine, each event seeing the records of those
 before it; appended as one batch; and answered together when the batch is committed. Meanwhile new events gather for the
-next batch. The draft takes the machine's place only after the commit, so a failed append leaves nothing to undo: the
-draft is dropped, and with it everything that was not committed.
+next batch. The draft is kept only after the commit: when an append fails it is dropped, and with it everything that was
+not committed.
+
+An `append` that commits at once costs no task and no future: `post` and `step` are the way of requests that come in
+thousands, `submit` of those who would rather await.
 """
 
 from __future__ import annotations
@@ -14,21 +17,31 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from pybroker.machine.machine import Machine, Outcome, Timer
+from pybroker.machine.alarm import Alarm
+from pybroker.machine.machine import Machine, Outcome, Parked
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Hashable, Sequence
+
+    from pybroker.machine.machine import Timer
 
 log = logging.getLogger("pybroker.machine")
 
 Event = TypeVar("Event")
 Record = TypeVar("Record")
+Told = Callable[[Any, Exception | None], None]
+"""Who is told the reply, or why there is none."""
 
 
 class ClosedError(Exception):
     """The runner takes no events any more."""
+
+
+class SupersededError(Exception):
+    """Another event was parked under the same key; who waited is not answered any more."""
 
 
 class Runner(Generic[Event, Record]):
@@ -37,28 +50,28 @@ class Runner(Generic[Event, Record]):
     def __init__(
         self,
         machine: Machine[Event, Record],
-        append: Callable[[Sequence[Record]], Awaitable[None]],
+        append: Callable[[Sequence[Record]], Awaitable[None] | None],
         *,
         now: Callable[[], int],
         max_records: int,
         call_later: Callable[[float, Callable[[], None]], asyncio.TimerHandle] | None = None,
     ) -> None:
-        """`append` returns when the records are committed; it is never called again before it returned.
-
-        `now` is the clock in milliseconds. A batch is closed when it has `max_records` or more.
+        """`append` returns None when the records are committed, or what is awaited until they are; it is not called
+        again before that. `now` is the clock in milliseconds. A batch is closed when it has `max_records` or more.
         """
-        # Invariant: shows exactly the committed records.
+        # Invariant: shows exactly the committed records, but while a batch is in work.
         self._machine = machine
         self._append = append
         self._now = now
         self._max_records = max_records
-        self._call_later = call_later
-        self._waiting: deque[tuple[Event, asyncio.Future[Any] | None]] = deque()
-        # Not None exactly while events wait or are in work.
+        self._waiting: deque[tuple[Event, Told | None]] = deque()
+        # Whether a step is due in a later turn of the loop.
+        self._due = False
+        self._stepping = False
+        # Not None exactly while an append is awaited.
         self._work: asyncio.Task[None] | None = None
-        self._timers: dict[str, Timer] = {}
-        # Invariant: set for the earliest timer, None without timers.
-        self._alarm: asyncio.TimerHandle | None = None
+        self._parked: dict[Hashable, Told] = {}
+        self._alarm = Alarm(now, self._ring, call_later)
         self._closed = False
 
     @property
@@ -66,9 +79,14 @@ class Runner(Generic[Event, Record]):
         """The machine in its committed state, to be read only."""
         return self._machine
 
-    def has_timer(self, key: str) -> bool:
+    @property
+    def parked(self) -> int:
+        """How many replies are parked."""
+        return len(self._parked)
+
+    def has_timer(self, key: Hashable) -> bool:
         """Tell whether a timer is set and has not fired."""
-        return key in self._timers
+        return key in self._alarm
 
     def submit(self, event: Event) -> asyncio.Future[Any]:
         """Hand in an event; the future is the machine's reply, when what it decided is committed.
@@ -76,101 +94,154 @@ class Runner(Generic[Event, Record]):
         The future fails with what `handle` raised, with what `append` raised, or with `ClosedError`.
         """
         reply: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        if self._closed:
-            reply.set_exception(ClosedError("no more events are taken"))
-        else:
-            self._enqueue(event, reply)
+        self.post(event, _Asked(reply))
         return reply
+
+    def post(self, event: Event, told: Told) -> None:
+        """Hand in an event; `told` is called once, with the reply and None, or with None and an exception."""
+        if self._closed:
+            told(None, ClosedError("no more events are taken"))
+        else:
+            self._enqueue(event, told)
+
+    def step(self) -> None:
+        """Handle what waits now, unless an append is under way; otherwise the next turn of the loop does it."""
+        self._due = False
+        if self._stepping:
+            return
+        self._stepping = True
+        try:
+            while self._waiting and self._work is None:
+                self._step_batch()
+        finally:
+            self._stepping = False
 
     def set_timers(self, timers: Sequence[Timer]) -> None:
         """Set and cancel timers."""
         for timer in timers:
-            if timer.deadline_ms is None:
-                self._timers.pop(timer.key, None)
-            else:
-                self._timers[timer.key] = timer
-        self._set_alarm()
+            self._alarm.set(timer)
 
     async def close(self) -> None:
-        """Take no more events, finish those that wait, and drop the timers."""
+        """Take no more events, finish those that wait, fail the parked ones, and drop the timers."""
         self._closed = True
-        self._timers.clear()
-        self._set_alarm()
+        self._alarm.clear()
+        self.step()
         while self._work is not None:
             await asyncio.shield(self._work)
+        self._alarm.clear()
+        parked, self._parked = self._parked, {}
+        for told in parked.values():
+            told(None, ClosedError("no more events are taken"))
 
-    def _enqueue(self, event: Event, reply: asyncio.Future[Any] | None) -> None:
-        self._waiting.append((event, reply))
-        if self._work is None:
-            # A task begins in the next turn of the loop: all that this turn submits is one batch.
-            self._work = asyncio.get_running_loop().create_task(self._drain())
+    def _enqueue(self, event: Event, told: Told | None) -> None:
+        self._waiting.append((event, told))
+        if not self._due and self._work is None and not self._stepping:
+            # The next turn of the loop: all that this turn submits is one batch.
+            self._due = True
+            asyncio.get_running_loop().call_soon(self.step)
 
-    async def _drain(self) -> None:
-        try:
-            while self._waiting:
-                await self._step_batch()
-        finally:
-            self._work = None
-
-    async def _step_batch(self) -> None:
+    def _step_batch(self) -> None:
         draft = self._machine.draft()
         records: list[Record] = []
-        parked: list[tuple[asyncio.Future[Any] | None, Outcome[Record, Any]]] = []
+        decided: list[tuple[Told | None, Outcome[Record, Any]]] = []
+        waiting, now = self._waiting, self._now()
+        while waiting and len(records) < self._max_records:
+            event, told = waiting.popleft()
+            if type(told) is _Asked and told.gone():
+                continue  # Whoever asked has gone, and nothing was decided yet.
+            try:
+                outcome = draft.handle(event, now)
+            except Exception as error:  # noqa: BLE001 - the answer to this event alone: `handle` changes nothing
+                _fail(told, error)
+                continue
+            for record in outcome.records:
+                draft.apply(record)
+            decided.append((told, outcome))
+            records += outcome.records
         try:
-            while self._waiting and len(records) < self._max_records:
-                event, reply = self._waiting.popleft()
-                outcome = self._handle(draft, event, reply)
-                if outcome is not None:
-                    parked.append((reply, outcome))
-                    records.extend(outcome.records)
-            if records:
-                await self._append(records)
+            committed = self._append(records) if records else None
         except Exception as error:  # noqa: BLE001 - whatever ended the batch is the answer to everyone in it
-            for reply, _ in parked:
-                _fail(reply, error)
+            self._give_up(draft, decided, error)
             return
-        self._machine = draft
-        for reply, outcome in parked:
-            if outcome.timers:
-                self.set_timers(outcome.timers)
-            if reply is not None and not reply.done():
-                reply.set_result(outcome.reply)
+        if committed is None:
+            self._settle(draft, decided)
+        else:
+            self._work = asyncio.get_running_loop().create_task(self._finish(draft, decided, committed))
 
-    def _handle(
-        self, draft: Machine[Event, Record], event: Event, reply: asyncio.Future[Any] | None
-    ) -> Outcome[Record, Any] | None:
-        if reply is not None and reply.done():
-            return None  # Whoever asked has gone, and nothing was decided yet.
+    async def _finish(
+        self,
+        draft: Machine[Event, Record],
+        decided: list[tuple[Told | None, Outcome[Record, Any]]],
+        committed: Awaitable[None],
+    ) -> None:
         try:
-            outcome = draft.handle(event, self._now())
-        except Exception as error:  # noqa: BLE001 - the answer to this event alone: `handle` changes nothing
-            _fail(reply, error)
-            return None
-        for record in outcome.records:
-            draft.apply(record)
-        return outcome
+            await committed
+        except Exception as error:  # noqa: BLE001 - whatever ended the batch is the answer to everyone in it
+            self._give_up(draft, decided, error)
+        else:
+            self._settle(draft, decided)
+        finally:
+            self._work = None
+            self.step()
 
-    def _set_alarm(self) -> None:
-        if self._alarm is not None:
-            self._alarm.cancel()
-            self._alarm = None
-        deadlines = [timer.deadline_ms for timer in self._timers.values() if timer.deadline_ms is not None]
-        if deadlines:
-            call_later = self._call_later or asyncio.get_running_loop().call_later
-            self._alarm = call_later(max(0, min(deadlines) - self._now()) / 1000, self._fire)
+    def _settle(self, draft: Machine[Event, Record], decided: list[tuple[Told | None, Outcome[Record, Any]]]) -> None:
+        self._machine = draft.keep()
+        for told, (_, reply, timers, answers) in decided:
+            for timer in timers:
+                self._alarm.set(timer)
+            if type(reply) is Parked:
+                self._park(reply.key, told)
+            elif told is not None:
+                told(reply, None)
+            for key, answer in answers:
+                waiting = self._parked.pop(key, None)
+                if waiting is not None:
+                    waiting(answer, None)
 
-    def _fire(self) -> None:
-        now = self._now()
-        due = [timer for timer in self._timers.values() if timer.deadline_ms is not None and timer.deadline_ms <= now]
-        for timer in sorted(due, key=lambda timer: timer.deadline_ms or 0):
-            del self._timers[timer.key]
+    def _park(self, key: Hashable, told: Told | None) -> None:
+        before = self._parked.pop(key, None)
+        if before is not None:
+            before(None, SupersededError("another event waits in its place"))
+        if told is not None:
+            self._parked[key] = told
+
+    def _give_up(
+        self,
+        draft: Machine[Event, Record],
+        decided: list[tuple[Told | None, Outcome[Record, Any]]],
+        error: Exception,
+    ) -> None:
+        draft.drop()
+        for told, _ in decided:
+            _fail(told, error)
+
+    def _ring(self, due: Sequence[Timer]) -> None:
+        for timer in due:
             self._enqueue(timer.event, None)
-        self._alarm = None
-        self._set_alarm()
 
 
-def _fail(reply: asyncio.Future[Any] | None, error: Exception) -> None:
-    if reply is None:
+class _Asked:
+    """Tells a future."""
+
+    __slots__ = ("_reply",)
+
+    def __init__(self, reply: asyncio.Future[Any]) -> None:
+        self._reply = reply
+
+    def gone(self) -> bool:
+        return self._reply.done()
+
+    def __call__(self, reply: Any, error: Exception | None) -> None:
+        if self._reply.done():
+            return
+        if error is not None:
+            self._reply.set_exception(error)
+        else:
+            self._reply.set_result(reply)
+
+
+def _fail(told: Told | None, error: Exception) -> None:
+    if told is None:
         log.error("an event that a timer brought failed", exc_info=error)
-    elif not reply.done():
-        reply.set_exception(error)
+    else:
+        told(None, error)

@@ -63,6 +63,13 @@ class ClusterMachine:
         """Return a machine of the same state; images are immutable, so nothing is copied."""
         return ClusterMachine(self._settings, self.image)
 
+    def keep(self) -> ClusterMachine:
+        """End a draft whose records are committed."""
+        return self
+
+    def drop(self) -> None:
+        """End a draft whose records are not; nobody else has seen its state."""
+
     def apply(self, record: Message) -> None:
         """Change the state as a record says; raises `RecordError`."""
         if self._delta is None:

@@ -21,6 +21,12 @@ class Tally:
     def draft(self) -> Tally:
         return Tally(self.total)
 
+    def keep(self) -> Tally:
+        return self
+
+    def drop(self) -> None:
+        pass
+
     def handle(self, event: Any, now: int) -> Outcome[int, Any]:
         if event == "total":
             return Outcome((), self.total)
@@ -68,13 +74,15 @@ class Clock:
 
         class Handle:
             def cancel(handle) -> None:  # noqa: N805 - `self` is the clock
-                self.alarms.remove(alarm)
+                if alarm in self.alarms:
+                    self.alarms.remove(alarm)
 
         return Handle()
 
     def advance(self, ms: int) -> None:
         self.now_ms += ms
         for alarm in [alarm for alarm in self.alarms if alarm[0] * 1000 <= self.now_ms]:
+            self.alarms.remove(alarm)
             alarm[1]()
 
 

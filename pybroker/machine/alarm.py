@@ -1,0 +1,97 @@
+"""The timers of one machine, and the one alarm of the loop that they share.
+
+Owns the order of deadlines. Must not know what a timer's event means. Setting a timer later than it stood costs one
+assignment: most timers are sessions, put off by every sign of life and hardly ever due.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Sequence
+
+    from pybroker.machine.machine import Timer
+
+
+class Alarm:
+    """Timers by key; those that are due are handed to `ring`, the earliest first."""
+
+    def __init__(
+        self,
+        now: Callable[[], int],
+        ring: Callable[[Sequence[Timer]], None],
+        call_later: Callable[[float, Callable[[], None]], asyncio.TimerHandle] | None = None,
+    ) -> None:
+        self._now = now
+        self._ring = ring
+        self._call_later = call_later
+        self._timers: dict[Hashable, Timer] = {}
+        # The earliest time at which each key is looked at. Invariant: not after the deadline of the key's timer.
+        self._looks: dict[Hashable, int] = {}
+        # (time, ordinal, key); an entry that `_looks` does not have is of no meaning.
+        self._heap: list[tuple[int, int, Hashable]] = []
+        self._ordinal = 0
+        # Invariant: set for the first look or earlier, None without timers.
+        self._handle: asyncio.TimerHandle | None = None
+        self._rings_at = 0
+
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._timers
+
+    def set(self, timer: Timer) -> None:
+        """Set a timer in place of the one under its key, or cancel that."""
+        key, deadline = timer.key, timer.deadline_ms
+        if deadline is None:
+            if self._timers.pop(key, None) is not None and not self._timers:
+                self.clear()
+            return
+        self._timers[key] = timer
+        look = self._looks.get(key)
+        if look is None or deadline < look:
+            self._look(key, deadline)
+            if self._handle is None or deadline < self._rings_at:
+                self._arm()
+
+    def clear(self) -> None:
+        """Drop every timer."""
+        self._timers.clear()
+        self._looks.clear()
+        self._heap.clear()
+        self._arm()
+
+    def _look(self, key: Hashable, at: int) -> None:
+        self._looks[key] = at
+        self._ordinal += 1
+        heappush(self._heap, (at, self._ordinal, key))
+
+    def _arm(self) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+        if self._heap:
+            self._rings_at = self._heap[0][0]
+            call_later = self._call_later or asyncio.get_running_loop().call_later
+            self._handle = call_later(max(0, self._rings_at - self._now()) / 1000, self._fire)
+
+    def _fire(self) -> None:
+        now = self._now()
+        due: list[Timer] = []
+        while self._heap and self._heap[0][0] <= now:
+            at, _, key = heappop(self._heap)
+            if self._looks.get(key) != at:
+                continue
+            del self._looks[key]
+            timer = self._timers.get(key)
+            if timer is None or timer.deadline_ms is None:
+                continue  # It was cancelled since.
+            if timer.deadline_ms <= now:
+                del self._timers[key]
+                due.append(timer)
+            else:
+                self._look(key, timer.deadline_ms)
+        self._handle = None
+        self._arm()
+        self._ring(due)
