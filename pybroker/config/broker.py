@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from pybroker.config.endpoint import Listener, build_listeners
 from pybroker.config.errors import ConfigError
+from pybroker.config.group_keys import GroupKeys
 from pybroker.config.key import parse_list
 from pybroker.config.log_keys import LogKeys
 from pybroker.config.network_keys import NetworkKeys
@@ -25,7 +26,7 @@ _HOUR_MS = 3_600_000
 _PER_LISTENER = ("listener.name.", ".congestion.control")
 
 
-class BrokerConfig(NodeKeys, NetworkKeys, LogKeys, TopicKeys):
+class BrokerConfig(NodeKeys, NetworkKeys, LogKeys, TopicKeys, GroupKeys):
     """The settings of one node. Values by attribute, `log.segment.bytes` being `log_segment_bytes`."""
 
     endpoints: tuple[Listener, ...]

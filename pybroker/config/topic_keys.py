@@ -1,11 +1,9 @@
-"""Keys about topics and replicas as a broker sees them: creation, replication, coordinators' own topics."""
+"""Keys about topics and replicas as a broker sees them: creation, replication, transactions, share groups."""
 
 from __future__ import annotations
 
 from pybroker.config.key import boolean, integer, long, short
 from pybroker.config.settings import Settings
-
-_DAY_MINUTES = 1440
 
 
 class TopicKeys(Settings):
@@ -37,25 +35,6 @@ class TopicKeys(Settings):
         64 * 1024, "Receive buffer in bytes of a follower's connection.", acts=False
     )
     replica_high_watermark_checkpoint_interval_ms = long(5000, "Time in ms between writings of the high watermarks.")
-    offsets_topic_num_partitions = integer(50, "Partitions of __consumer_offsets.", at_least=1, acts=False)
-    offsets_topic_replication_factor = short(3, "Replicas of __consumer_offsets.", at_least=1, acts=False)
-    offsets_topic_segment_bytes = integer(
-        100 * 1024**2, "Segment size in bytes of __consumer_offsets.", at_least=1, acts=False
-    )
-    offsets_retention_minutes = integer(
-        7 * _DAY_MINUTES, "Minutes for which a group's offsets outlive its members.", at_least=1, acts=False
-    )
-    offset_metadata_max_bytes = integer(4096, "Largest text in bytes kept with a committed offset.", acts=False)
-    group_initial_rebalance_delay_ms = integer(
-        3000, "Wait in ms for more members when the first joins an empty group.", dynamic=False, acts=False
-    )
-    group_min_session_timeout_ms = integer(
-        6000, "Shortest session timeout in ms that a member may ask for.", acts=False
-    )
-    group_max_session_timeout_ms = integer(
-        1_800_000, "Longest session timeout in ms that a member may ask for.", acts=False
-    )
-    group_max_size = integer(2**31 - 1, "Most members of a group.", at_least=1, acts=False)
     transaction_state_log_num_partitions = integer(50, "Partitions of __transaction_state.", at_least=1, acts=False)
     transaction_state_log_replication_factor = short(3, "Replicas of __transaction_state.", at_least=1, acts=False)
     transaction_state_log_min_isr = integer(
