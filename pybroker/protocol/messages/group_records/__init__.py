@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pybroker.protocol.schema import Message
 
 GROUP_RECORDS = {
-    1: ("OffsetCommit", 3),
+    1: ("OffsetCommit", 4),
     2: ("GroupMetadata", 3),
     3: ("ConsumerGroupMetadata", 0),
     4: ("ConsumerGroupPartitionMetadata", 0),

@@ -1,0 +1,100 @@
+"""List, describe and delete groups, of whatever type they are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.coordinator.group.classic.group import ClassicGroup
+from pybroker.coordinator.group.classic.transitions import ClassicState
+from pybroker.coordinator.group.errors import GroupError, GroupIdNotFoundError
+from pybroker.coordinator.group.records import build_offset_tombstone
+from pybroker.machine.machine import Outcome, Timer
+from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.messages.delete_groups import DeletableGroupResult
+from pybroker.protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember
+from pybroker.protocol.messages.list_groups import ListedGroup
+
+if TYPE_CHECKING:
+    from pybroker.coordinator.group.classic.group import ClassicMember
+    from pybroker.coordinator.group.events import DeleteGroups, DescribeGroups, ListGroups
+    from pybroker.coordinator.group.records import Record
+    from pybroker.coordinator.group.view import Group, GroupView
+
+TELLS_NOT_FOUND = 6
+"""From this version on a group that is unknown is an error; before, it is a dead group (KIP-1043)."""
+
+
+def list_groups(view: GroupView, event: ListGroups, _now: int) -> Outcome[Record, list[ListedGroup]]:
+    """List the groups in these states and of these types; no case is looked at."""
+    listed = [
+        ListedGroup(
+            group_id=group.id,
+            protocol_type=group.protocol_type or "",
+            group_state=group.state_name,
+            group_type=group.type_name,
+        )
+        for group in view.groups.values()
+        if (not event.states or group.state_name.lower() in event.states)
+        and (not event.types or group.type_name.lower() in event.types)
+    ]
+    return Outcome((), listed)
+
+
+def describe_groups(view: GroupView, event: DescribeGroups, _now: int) -> Outcome[Record, list[DescribedGroup]]:
+    """Describe groups of the classic protocol."""
+    return Outcome((), [_describe(view.group(group_id), group_id, event.version) for group_id in event.group_ids])
+
+
+def _describe(group: Group | None, group_id: str, version: int) -> DescribedGroup:
+    if not isinstance(group, ClassicGroup):
+        described = DescribedGroup(group_id=group_id, group_state=ClassicState.DEAD.value)
+        if version >= TELLS_NOT_FOUND:
+            described.error_code = ErrorCode.GROUP_ID_NOT_FOUND
+            missing = "not found" if group is None else "is not a classic group"
+            described.error_message = f"Group {group_id} {missing}."
+        return described
+    protocol = group.protocol if group.state is ClassicState.STABLE else None
+    return DescribedGroup(
+        group_id=group_id,
+        group_state=group.state_name,
+        protocol_type=group.protocol_type or "",
+        protocol_data=protocol or "",
+        members=[_member(member, protocol) for member in group.members.values()],
+    )
+
+
+def _member(member: ClassicMember, protocol: str | None) -> DescribedGroupMember:
+    return DescribedGroupMember(
+        member_id=member.id,
+        group_instance_id=member.instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        member_metadata=b"" if protocol is None else member.metadata(protocol),
+        member_assignment=member.assignment,
+    )
+
+
+def delete_groups(view: GroupView, event: DeleteGroups, _now: int) -> Outcome[Record, list[DeletableGroupResult]]:
+    """Delete groups without members, and their offsets; each succeeds or fails by itself."""
+    records: list[Record] = []
+    timers: list[Timer] = []
+    results = []
+    for group_id in event.group_ids:
+        try:
+            group = _deletable(view, group_id)
+        except GroupError as error:
+            results.append(DeletableGroupResult(group_id=group_id, error_code=error.code))
+            continue
+        records += [build_offset_tombstone(group_id, *partition) for partition in view.offsets(group_id)]
+        records += group.build_tombstones()
+        timers += [Timer(key, None) for key in group.timer_keys()]
+        results.append(DeletableGroupResult(group_id=group_id, error_code=ErrorCode.NONE))
+    return Outcome(tuple(records), results, tuple(timers))
+
+
+def _deletable(view: GroupView, group_id: str) -> Group:
+    group = view.group(group_id)
+    if group is None:
+        raise GroupIdNotFoundError(f"Group {group_id} not found.")
+    group.check_delete()
+    return group

@@ -1,0 +1,311 @@
+"""GroupDraft: a classic group while a decision is made about it, and what the decision brings with it.
+
+Owns the small steps that all decisions share: members come, go and change, waiting replies are told, timers are set.
+Every step changes the draft alone; `outcome` makes the new value of the group. Decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pybroker.coordinator.group.classic.group import (
+    ClassicGroup,
+    ClassicMember,
+    join_timer,
+    session_timer,
+    subscribed_topics,
+    sync_timer,
+)
+from pybroker.coordinator.group.classic.transitions import CLASSIC_LIFE, ClassicState, ClassicStep
+from pybroker.coordinator.group.events import SessionOver
+from pybroker.coordinator.group.ids import Generation
+from pybroker.coordinator.group.records import GroupChange, GroupRecord, Record
+from pybroker.machine.machine import Answer, Outcome, Parked, Timer
+from pybroker.protocol.messages.group_records.group_metadata import (
+    GroupMetadataKey,
+    GroupMetadataValue,
+    MemberMetadata,
+)
+from pybroker.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Mapping
+
+    from pybroker.coordinator.group.ids import InstanceId, MemberId
+    from pybroker.coordinator.group.settings import GroupSettings
+    from pybroker.protocol.messages.sync_group import SyncGroupResponse
+
+Protocols = tuple[tuple[str, bytes], ...]
+
+
+class GroupDraft:
+    """One decision in the making."""
+
+    def __init__(self, group: ClassicGroup, settings: GroupSettings, now: int) -> None:
+        self.id = group.id
+        self.settings = settings
+        self.now = now
+        self.state = group.state
+        self.before = group.before
+        self.since_ms = group.since_ms
+        self.generation = group.generation
+        self.protocol_type = group.protocol_type
+        self.protocol = group.protocol
+        self.leader = group.leader
+        self.members = dict(group.members)
+        self.pending_joins = set(group.pending_joins)
+        self.pending_syncs = set(group.pending_syncs)
+        self.more_have_come = group.more_have_come
+        self.subscribed = group.subscribed
+        self.why = ""
+        self._records: list[Record] = []
+        self._timers: list[Timer] = []
+        self._answers: list[Answer] = []
+
+    def outcome(self, reply: Any) -> Outcome[Record, Any]:
+        """Make the outcome of the decision."""
+        group = ClassicGroup(
+            id=self.id,
+            state=self.state,
+            before=self.before,
+            since_ms=self.since_ms,
+            generation=self.generation,
+            protocol_type=self.protocol_type,
+            protocol=self.protocol,
+            leader=self.leader,
+            members=self.members,
+            pending_joins=frozenset(self.pending_joins),
+            pending_syncs=frozenset(self.pending_syncs),
+            more_have_come=self.more_have_come,
+            subscribed=self.subscribed,
+        )
+        records = (*self._records, GroupChange(self.id, group, self.why))
+        return Outcome(records, reply, tuple(self._timers), tuple(self._answers))
+
+    # What there is.
+
+    @property
+    def awaiting_joins(self) -> int:
+        """How many members wait for the rebalance to end."""
+        return sum(1 for member in self.members.values() if member.awaiting_join)
+
+    @property
+    def all_have_joined(self) -> bool:
+        """Whether nobody is missing."""
+        return not self.pending_joins and all(member.awaiting_join for member in self.members.values())
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        """How long the slowest member may take to join again."""
+        return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
+
+    def static_member(self, instance_id: str) -> ClassicMember | None:
+        """Return the member of that instance id."""
+        return next((member for member in self.members.values() if member.instance_id == instance_id), None)
+
+    def common_protocols(self) -> set[str]:
+        """Return the names of the protocols that every member knows."""
+        known = Counter(name for member in self.members.values() for name in {name for name, _ in member.protocols})
+        return {name for name, members in known.items() if members == len(self.members)}
+
+    def supports(self, protocol_type: str, protocols: Protocols) -> bool:
+        """Tell whether a member with these protocols fits in."""
+        if self.state is ClassicState.EMPTY:
+            return bool(protocol_type and protocols)
+        if self.protocol_type != protocol_type:
+            return False
+        common = self.common_protocols()
+        return any(name in common for name, _ in protocols)
+
+    def select_protocol(self) -> str:
+        """Count votes: each member is for the first of its protocols that all know; a tie goes to the earlier vote."""
+        common = self.common_protocols()
+        votes = Counter(
+            next(name for name, _ in member.protocols if name in common) for member in self.members.values()
+        )
+        return votes.most_common(1)[0][0]
+
+    # Members.
+
+    def add_member(self, member: ClassicMember, protocol_type: str) -> None:
+        """Take a member in; the first one leads, and says what the group is for."""
+        if not self.members:
+            self.protocol_type = protocol_type
+        if self.leader is None:
+            self.leader = member.id
+        self.members[member.id] = member
+        self.pending_joins.discard(member.id)
+
+    def remove_member(self, member_id: MemberId) -> None:
+        """Let a member, or an id that was given out, go. The longest there leads, when it was the leader."""
+        self.members.pop(member_id, None)
+        if self.leader == member_id:
+            self.leader = next(iter(self.members), None)
+        self.pending_joins.discard(member_id)
+        self.pending_syncs.discard(member_id)
+        self.cancel(session_timer(self.id, member_id))
+
+    def change_member(self, member_id: MemberId, **changes: Any) -> ClassicMember:
+        """Replace a member by a changed one."""
+        changed = self.members[member_id] = msgspec.structs.replace(self.members[member_id], **changes)
+        return changed
+
+    def rename_static_member(self, old: MemberId, new: MemberId) -> None:
+        """Let a static member go on under a new id; whoever waits under the old one is fenced by the caller."""
+        member = msgspec.structs.replace(self.members[old], id=new, awaiting_join=False, awaiting_sync=False)
+        self.members = {
+            (new if member_id == old else member_id): (member if member_id == old else other)
+            for member_id, other in self.members.items()
+        }
+        if self.leader == old:
+            self.leader = new
+        if old in self.pending_syncs:
+            self.pending_syncs.discard(old)
+            self.pending_syncs.add(new)
+        self.cancel(session_timer(self.id, old))
+
+    # States.
+
+    def step(self, what: ClassicStep) -> None:
+        """Move on in the transition table; raises `TransitionError`."""
+        following = CLASSIC_LIFE.following(self.state, what)
+        self.before, self.state, self.since_ms = self.state, following, self.now
+
+    def begin_generation(self) -> None:
+        """Begin the next generation with those who are there."""
+        self.generation = Generation(self.generation + 1)
+        self.protocol = self.select_protocol() if self.members else None
+        self.subscribed = subscribed_topics(self.protocol_type, self.protocol, self.members.values())
+        self.step(ClassicStep.JOINED if self.members else ClassicStep.ALL_GONE)
+        self.pending_syncs.clear()
+
+    # What a decision brings with it.
+
+    def park_join(self, member_id: MemberId) -> Parked:
+        """Let a member's JoinGroup wait."""
+        self.change_member(member_id, awaiting_join=True)
+        return Parked(_join_reply(self.id, member_id))
+
+    def park_sync(self, member_id: MemberId) -> Parked:
+        """Let a member's SyncGroup wait."""
+        self.change_member(member_id, awaiting_sync=True)
+        return Parked(_sync_reply(self.id, member_id))
+
+    def answer_join(self, member_id: MemberId, response: JoinGroupResponse) -> None:
+        """Tell a member that waits for the rebalance to end."""
+        if self.members[member_id].awaiting_join:
+            self._answers.append(Answer(_join_reply(self.id, member_id), response))
+            self.change_member(member_id, awaiting_join=False)
+
+    def answer_sync(self, member_id: MemberId, response: SyncGroupResponse) -> bool:
+        """Tell a member that waits for its assignment; whether it did."""
+        if not self.members[member_id].awaiting_sync:
+            return False
+        self._answers.append(Answer(_sync_reply(self.id, member_id), response))
+        self.change_member(member_id, awaiting_sync=False)
+        return True
+
+    def prolong_session(self, member_id: MemberId, timeout_ms: int | None = None) -> None:
+        """Begin a member's session again."""
+        timeout_ms = self.members[member_id].session_timeout_ms if timeout_ms is None else timeout_ms
+        self.set_timer(session_timer(self.id, member_id), timeout_ms, SessionOver(self.id, member_id))
+
+    def set_timer(self, key: Hashable, delay_ms: int, event: Any) -> None:
+        """Let an event come later."""
+        self._timers.append(Timer(key, self.now + delay_ms, event))
+
+    def cancel(self, key: Hashable) -> None:
+        """Let a timer's event not come."""
+        self._timers.append(Timer(key, None))
+
+    def end_join_phase(self) -> None:
+        """Wait no longer for members to join."""
+        self.cancel(join_timer(self.id))
+
+    def end_sync_phase(self) -> None:
+        """Wait no longer for members to ask for their assignment."""
+        self.pending_syncs.clear()
+        self.cancel(sync_timer(self.id))
+
+    def write(self, assignments: Mapping[MemberId, bytes]) -> None:
+        """Write the group down as it is, with these assignments."""
+        value = GroupMetadataValue(
+            protocol_type=self.protocol_type or "",
+            generation=self.generation,
+            protocol=self.protocol,
+            leader=self.leader,
+            current_state_timestamp=-1 if self.since_ms is None else self.since_ms,
+            members=[
+                MemberMetadata(
+                    member_id=member.id,
+                    group_instance_id=member.instance_id,
+                    client_id=member.client_id,
+                    client_host=member.client_host,
+                    rebalance_timeout=member.rebalance_timeout_ms,
+                    session_timeout=member.session_timeout_ms,
+                    subscription=b"" if self.protocol is None else member.metadata(self.protocol),
+                    assignment=assignments[member.id],
+                )
+                for member in self.members.values()
+            ],
+        )
+        self._records.append(GroupRecord(GroupMetadataKey(group=self.id), value))
+
+    def write_new(self) -> None:
+        """Write down that the group exists, and nothing else of it (Kafka's empty group metadata)."""
+        since_ms = -1 if self.since_ms is None else self.since_ms
+        value = GroupMetadataValue(protocol=None, leader=None, current_state_timestamp=since_ms)
+        self._records.append(GroupRecord(GroupMetadataKey(group=self.id), value))
+
+    def joined(self, member_id: MemberId, *, skip_assignment: bool = False) -> JoinGroupResponse:
+        """Make the response to a member that is in the current generation; the leader learns of all members."""
+        protocol = self.protocol
+        leads = member_id == self.leader
+        return JoinGroupResponse(
+            generation_id=self.generation,
+            protocol_type=self.protocol_type,
+            protocol_name=protocol,
+            leader=self.leader or "",
+            skip_assignment=skip_assignment,
+            member_id=member_id,
+            members=[
+                JoinGroupResponseMember(
+                    member_id=member.id,
+                    group_instance_id=member.instance_id,
+                    metadata=b"" if protocol is None else member.metadata(protocol),
+                )
+                for member in self.members.values()
+                if leads
+            ],
+        )
+
+
+def build_member(
+    member_id: MemberId,
+    instance_id: InstanceId | None,
+    client: tuple[str, str],
+    timeouts_ms: tuple[int, int],
+    protocols: Protocols,
+) -> ClassicMember:
+    """Make a new member; `timeouts_ms` are those of the rebalance and of the session."""
+    return ClassicMember(
+        id=member_id,
+        instance_id=instance_id,
+        client_id=client[0],
+        client_host=client[1],
+        rebalance_timeout_ms=timeouts_ms[0],
+        session_timeout_ms=timeouts_ms[1],
+        protocols=protocols,
+        is_new=True,
+    )
+
+
+def _join_reply(group_id: str, member_id: str) -> Hashable:
+    return "join", group_id, member_id
+
+
+def _sync_reply(group_id: str, member_id: str) -> Hashable:
+    return "sync", group_id, member_id

@@ -1,0 +1,203 @@
+"""ClassicGroup: one group of the classic protocol as an immutable value, and what it answers about itself.
+
+Owns the shape, and the checks that offsets and administration ask of every group. Decides nothing about joining.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable, Mapping
+from typing import TYPE_CHECKING, ClassVar
+
+import msgspec
+
+from pybroker.coordinator.group.classic.transitions import ClassicState
+from pybroker.coordinator.group.errors import (
+    FencedInstanceIdError,
+    IllegalGenerationError,
+    NonEmptyGroupError,
+    RebalanceInProgressError,
+    UnknownMemberIdError,
+)
+from pybroker.coordinator.group.ids import Generation, GroupId, InstanceId, MemberId
+from pybroker.coordinator.group.records import GroupRecord, build_group_tombstone
+from pybroker.protocol.errors import MalformedMessage
+from pybroker.protocol.messages.consumer_protocol import decode_framed
+from pybroker.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+CONSUMER_PROTOCOL = "consumer"
+"""The protocol type of consumers; other groups (`connect` ...) subscribe to nothing that a broker understands."""
+
+
+class ClassicMember(msgspec.Struct, frozen=True, kw_only=True):
+    """One member."""
+
+    id: MemberId
+    instance_id: InstanceId | None = None
+    """Set for a static member."""
+    client_id: str
+    client_host: str
+    rebalance_timeout_ms: int
+    session_timeout_ms: int
+    protocols: tuple[tuple[str, bytes], ...]
+    """Name and metadata, the best first."""
+    assignment: bytes = b""
+    awaiting_join: bool = False
+    """Whether the reply to its JoinGroup is parked."""
+    awaiting_sync: bool = False
+    """Whether the reply to its SyncGroup is parked."""
+    is_new: bool = False
+    """Until its first rebalance ends. The session of such a member ends although it waits for its reply."""
+
+    def metadata(self, protocol: str) -> bytes:
+        """Return what it tells the assignor of that name; raises `KeyError` when it does not know it."""
+        return dict(self.protocols)[protocol]
+
+
+class ClassicGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """One group. Its collections are never written after it is made."""
+
+    type_name: ClassVar[str] = "Classic"
+
+    id: GroupId
+    state: ClassicState = ClassicState.EMPTY
+    before: ClassicState = ClassicState.DEAD
+    """The state before this one: a rebalance that began in Empty waits for the initial delay."""
+    since_ms: int | None = None
+    """When it came into its state; None for one read from a record that does not say."""
+    generation: Generation = Generation(0)
+    protocol_type: str | None = None
+    protocol: str | None = None
+    """The chosen protocol; None until a generation has members."""
+    leader: MemberId | None = None
+    members: Mapping[MemberId, ClassicMember] = {}
+    pending_joins: frozenset[MemberId] = frozenset()
+    """Ids that were given out and with which nobody has joined yet (KIP-394)."""
+    pending_syncs: frozenset[MemberId] = frozenset()
+    """Members of this generation that have not asked for their assignment."""
+    more_have_come: bool = False
+    """Whether a member joined while the initial delay ran."""
+    subscribed: frozenset[str] | None = None
+    """Topics that members read by subscription; None where that is not known."""
+
+    @property
+    def state_name(self) -> str:
+        """Kafka's name of the state."""
+        return self.state.value
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it is at rest without members."""
+        return self.state is ClassicState.EMPTY
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether nobody ever joined it: it only keeps offsets."""
+        return self.protocol_type is None and self.is_empty and not self.pending_joins
+
+    @property
+    def uses_consumer_protocol(self) -> bool:
+        """Whether its members are consumers."""
+        return self.protocol_type == CONSUMER_PROTOCOL
+
+    def static_member(self, instance_id: str) -> ClassicMember | None:
+        """Return the member of that instance id."""
+        return next((member for member in self.members.values() if member.instance_id == instance_id), None)
+
+    def check_member(self, member_id: str, instance_id: str | None) -> None:
+        """Raise why this is no member: unknown, or another one has taken the static member's place."""
+        if instance_id is not None:
+            member = self.static_member(instance_id)
+            if member is None:
+                raise UnknownMemberIdError
+            if member.id != member_id:
+                raise FencedInstanceIdError
+        if member_id not in self.members:
+            raise UnknownMemberIdError
+
+    def check_commit(
+        self, member_id: str, instance_id: str | None, generation: int, _version: int
+    ) -> Callable[[str, bytes, int], None] | None:
+        """Raise why a member may not commit. Whoever is in no group may, while the group has no members."""
+        if generation < 0 and self.state is ClassicState.EMPTY:
+            return None
+        if generation >= 0 or member_id or instance_id is not None:
+            self.check_member(member_id, instance_id)
+            if generation != self.generation:
+                raise IllegalGenerationError
+        elif self.state is not ClassicState.EMPTY:
+            raise UnknownMemberIdError
+        if self.state is ClassicState.COMPLETING_REBALANCE:
+            raise RebalanceInProgressError
+        return None
+
+    def check_fetch(self, _member_id: str | None, _member_epoch: int) -> None:
+        """Anybody may read offsets."""
+
+    def check_offset_delete(self) -> None:
+        """Raise why offsets may not be deleted: only of consumers is it known what they read."""
+        if not self.is_empty and not self.uses_consumer_protocol:
+            raise NonEmptyGroupError
+
+    def check_delete(self) -> None:
+        """Raise why the group may not be deleted."""
+        if not self.is_empty:
+            raise NonEmptyGroupError
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Tell whether a member reads the topic by subscription; where that is not known, whether one may."""
+        return self.uses_consumer_protocol if self.subscribed is None else topic in self.subscribed
+
+    def retention_begins(self, committed_ms: int) -> int | None:
+        """Return when the retention of an offset committed at that time begins (KIP-211); None while it is kept."""
+        if self.protocol_type is None:
+            return committed_ms
+        if self.is_empty:
+            return committed_ms if self.since_ms is None else self.since_ms
+        knows_topics = self.uses_consumer_protocol and self.subscribed is not None
+        return committed_ms if knows_topics and self.state is ClassicState.STABLE else None
+
+    def build_tombstones(self) -> Iterable[GroupRecord]:
+        """Make the record by which the group goes."""
+        return (build_group_tombstone(self.id),)
+
+    def timer_keys(self) -> Iterable[Hashable]:
+        """Yield the keys of timers that the group may have set."""
+        yield join_timer(self.id)
+        yield sync_timer(self.id)
+        for member_id in (*self.members, *self.pending_joins):
+            yield session_timer(self.id, member_id)
+
+
+def session_timer(group_id: str, member_id: str) -> Hashable:
+    """Return the key of the timer of a member's session."""
+    return "session", group_id, member_id
+
+
+def join_timer(group_id: str) -> Hashable:
+    """Return the key of the timer of a rebalance's first half."""
+    return "join", group_id
+
+
+def sync_timer(group_id: str) -> Hashable:
+    """Return the key of the timer of a rebalance's second half."""
+    return "sync", group_id
+
+
+def subscribed_topics(
+    protocol_type: str | None, protocol: str | None, members: Collection[ClassicMember]
+) -> frozenset[str] | None:
+    """Read from the members' metadata which topics they subscribe to; None where that cannot be known."""
+    if protocol_type != CONSUMER_PROTOCOL:
+        return None
+    if not members:
+        return frozenset()
+    if protocol is None:
+        return None
+    try:
+        wanted = [decode_framed(ConsumerProtocolSubscription, member.metadata(protocol)) for member in members]
+    except (MalformedMessage, KeyError):
+        return None
+    return frozenset(topic for subscription in wanted for topic in subscription.topics)

@@ -1,0 +1,114 @@
+"""How a rebalance of a classic group goes on: from the first who wants it to the last who has joined.
+
+Owns the two halves' beginnings and ends: the initial delay, the rebalance timeout, the choice of leader and protocol.
+Every function takes a draft and changes it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.coordinator.group.classic.group import join_timer, sync_timer
+from pybroker.coordinator.group.classic.transitions import CLASSIC_LIFE, ClassicState, ClassicStep
+from pybroker.coordinator.group.events import InitialDelayOver, JoinPhaseOver, SyncPhaseOver
+from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.messages.join_group import JoinGroupResponse
+from pybroker.protocol.messages.sync_group import SyncGroupResponse
+
+if TYPE_CHECKING:
+    from pybroker.coordinator.group.classic.draft import GroupDraft
+    from pybroker.coordinator.group.ids import MemberId
+
+
+def maybe_rebalance_or_complete_join(draft: GroupDraft, why: str) -> None:
+    """Begin a rebalance, or end the first half of the one under way when nobody is missing any more."""
+    if (draft.state, ClassicStep.REBALANCE) in CLASSIC_LIFE.table:
+        prepare_rebalance(draft, why)
+    else:
+        maybe_complete_join(draft)
+
+
+def prepare_rebalance(draft: GroupDraft, why: str) -> None:
+    """Begin a rebalance: members that wait for an assignment are told to join again."""
+    if draft.state is ClassicState.COMPLETING_REBALANCE:
+        for member_id in list(draft.members):
+            draft.change_member(member_id, assignment=b"")
+        propagate_assignments(draft, ErrorCode.REBALANCE_IN_PROGRESS)
+    draft.end_sync_phase()
+    is_initial = draft.state is ClassicState.EMPTY
+    draft.step(ClassicStep.REBALANCE)
+    draft.why = why
+    if is_initial:
+        delay = draft.settings.initial_rebalance_delay_ms
+        remaining = max(draft.rebalance_timeout_ms - delay, 0)
+        draft.set_timer(join_timer(draft.id), delay, InitialDelayOver(draft.id, delay, remaining))
+    elif draft.all_have_joined:
+        complete_join(draft)
+    else:
+        draft.set_timer(join_timer(draft.id), draft.rebalance_timeout_ms, JoinPhaseOver(draft.id))
+
+
+def maybe_complete_join(draft: GroupDraft) -> None:
+    """End the first half when nobody is missing; that of a new group lasts for the initial delay."""
+    if draft.state is not ClassicState.PREPARING_REBALANCE or draft.before is ClassicState.EMPTY:
+        return
+    if draft.all_have_joined:
+        complete_join(draft)
+
+
+def complete_join(draft: GroupDraft) -> None:
+    """End the first half: whoever has not joined is out, unless static, and the next generation begins."""
+    draft.end_join_phase()
+    for member in list(draft.members.values()):
+        if not member.awaiting_join and member.instance_id is None:
+            draft.remove_member(member.id)
+    if draft.members and not _elect_leader(draft):
+        # Static members alone, and none of them is here.
+        draft.set_timer(join_timer(draft.id), draft.rebalance_timeout_ms, JoinPhaseOver(draft.id))
+        return
+    draft.begin_generation()
+    if draft.state is ClassicState.EMPTY:
+        draft.write({})
+        return
+    for member_id in list(draft.members):
+        draft.answer_join(member_id, draft.joined(member_id))
+        draft.prolong_session(member_id)
+        draft.change_member(member_id, is_new=False)
+        draft.pending_syncs.add(member_id)
+    draft.set_timer(sync_timer(draft.id), draft.rebalance_timeout_ms, SyncPhaseOver(draft.id, draft.generation))
+
+
+def _elect_leader(draft: GroupDraft) -> bool:
+    """Let a member that has joined lead, the present leader if it has; false when none has."""
+    leader = draft.members.get(draft.leader) if draft.leader is not None else None
+    if leader is None or not leader.awaiting_join:
+        leader = next((member for member in draft.members.values() if member.awaiting_join), None)
+        if leader is None:
+            return False
+        draft.leader = leader.id
+    return True
+
+
+def propagate_assignments(draft: GroupDraft, code: ErrorCode = ErrorCode.NONE) -> None:
+    """Tell every member that waits for it its assignment, or the error."""
+    told = code is ErrorCode.NONE
+    for member in list(draft.members.values()):
+        response = SyncGroupResponse(
+            error_code=code,
+            protocol_type=draft.protocol_type if told else None,
+            protocol_name=draft.protocol if told else None,
+            assignment=member.assignment,
+        )
+        if draft.answer_sync(member.id, response):
+            draft.prolong_session(member.id)
+
+
+def take_out(draft: GroupDraft, member_id: MemberId, why: str) -> None:
+    """Remove a member that is lost, and rebalance those who stay."""
+    draft.answer_join(member_id, JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID, member_id=""))
+    draft.answer_sync(member_id, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
+    draft.remove_member(member_id)
+    if draft.state in (ClassicState.STABLE, ClassicState.COMPLETING_REBALANCE):
+        maybe_rebalance_or_complete_join(draft, why)
+    elif draft.state is ClassicState.PREPARING_REBALANCE and draft.all_have_joined:
+        complete_join(draft)

@@ -1,0 +1,155 @@
+"""Why a group's event is refused: one exception for each wire error, which carries its code.
+
+The code stands here, and not in `pybroker.handlers.errors` alone, because most replies carry codes for parts of them.
+
+    GroupError
+    ├── CoordinatorLoadInProgressError   the partition is being read: ask again
+    ├── CoordinatorNotAvailableError     the group, or the topic, is not served right now: look for it again
+    ├── FencedInstanceIdError            another member has taken the static member's place
+    ├── FencedMemberEpochError           the member's epoch is not the one in force (KIP-848)
+    ├── GroupIdNotFoundError             there is no such group, or it is of another type
+    ├── GroupMaxSizeReachedError         the group is full
+    ├── IllegalGenerationError           the generation is not the one in force
+    ├── InconsistentGroupProtocolError   the group is of another type, or no protocol would be common to all
+    ├── InvalidGroupIdError              no group can have this id
+    ├── InvalidRegularExpressionError    RE2 does not understand it (KIP-848)
+    ├── InvalidRequestError              the request contradicts itself
+    ├── InvalidSessionTimeoutError       outside of what the broker allows
+    ├── NonEmptyGroupError               the group has members
+    ├── NotCoordinatorError              another broker leads the partition
+    ├── RebalanceInProgressError         join again
+    ├── StaleMemberEpochError            the member's epoch has passed (KIP-848)
+    ├── UnknownMemberIdError             the group has no such member
+    ├── UnreleasedInstanceIdError        the static member is still there (KIP-848)
+    └── UnsupportedAssignorError         the broker has no such assignor (KIP-848)
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pybroker.protocol.errors import ErrorCode
+
+
+class GroupError(Exception):
+    """Base of what this package raises."""
+
+    code: ClassVar[ErrorCode] = ErrorCode.UNKNOWN_SERVER_ERROR
+
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(message or self.code.message)
+        self.message = message
+
+
+class CoordinatorLoadInProgressError(GroupError):
+    """The coordinator's partition is being read."""
+
+    code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+
+class CoordinatorNotAvailableError(GroupError):
+    """The group is not served right now."""
+
+    code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
+class FencedInstanceIdError(GroupError):
+    """Another member has taken the static member's place."""
+
+    code = ErrorCode.FENCED_INSTANCE_ID
+
+
+class FencedMemberEpochError(GroupError):
+    """The member's epoch is not the one in force."""
+
+    code = ErrorCode.FENCED_MEMBER_EPOCH
+
+
+class GroupIdNotFoundError(GroupError):
+    """There is no such group, or it is of another type."""
+
+    code = ErrorCode.GROUP_ID_NOT_FOUND
+
+
+class GroupMaxSizeReachedError(GroupError):
+    """The group is full."""
+
+    code = ErrorCode.GROUP_MAX_SIZE_REACHED
+
+
+class IllegalGenerationError(GroupError):
+    """The generation is not the one in force."""
+
+    code = ErrorCode.ILLEGAL_GENERATION
+
+
+class InconsistentGroupProtocolError(GroupError):
+    """The group is of another type, or no protocol would be common to all members."""
+
+    code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+
+
+class InvalidGroupIdError(GroupError):
+    """No group can have this id."""
+
+    code = ErrorCode.INVALID_GROUP_ID
+
+
+class InvalidRegularExpressionError(GroupError):
+    """RE2 does not understand the regular expression."""
+
+    code = ErrorCode.INVALID_REGULAR_EXPRESSION
+
+
+class InvalidRequestError(GroupError):
+    """The request contradicts itself."""
+
+    code = ErrorCode.INVALID_REQUEST
+
+
+class InvalidSessionTimeoutError(GroupError):
+    """The session timeout is outside of what the broker allows."""
+
+    code = ErrorCode.INVALID_SESSION_TIMEOUT
+
+
+class NonEmptyGroupError(GroupError):
+    """The group has members."""
+
+    code = ErrorCode.NON_EMPTY_GROUP
+
+
+class NotCoordinatorError(GroupError):
+    """This broker does not lead the group's partition."""
+
+    code = ErrorCode.NOT_COORDINATOR
+
+
+class RebalanceInProgressError(GroupError):
+    """The group is rebalancing."""
+
+    code = ErrorCode.REBALANCE_IN_PROGRESS
+
+
+class StaleMemberEpochError(GroupError):
+    """The member's epoch has passed."""
+
+    code = ErrorCode.STALE_MEMBER_EPOCH
+
+
+class UnknownMemberIdError(GroupError):
+    """The group has no such member."""
+
+    code = ErrorCode.UNKNOWN_MEMBER_ID
+
+
+class UnreleasedInstanceIdError(GroupError):
+    """The static member is still there."""
+
+    code = ErrorCode.UNRELEASED_INSTANCE_ID
+
+
+class UnsupportedAssignorError(GroupError):
+    """The broker has no such assignor."""
+
+    code = ErrorCode.UNSUPPORTED_ASSIGNOR

@@ -1,0 +1,141 @@
+"""What the group machine is asked, and what its timers bring.
+
+Owns the shapes alone. Requests are carried as they were decoded, with what else a decision needs of them; where a
+choice is random the event carries the dice. The reply to a request is its response message, or one group's part of it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from pybroker.coordinator.group.ids import GroupId, MemberId
+    from pybroker.protocol.messages.heartbeat import HeartbeatRequest
+    from pybroker.protocol.messages.join_group import JoinGroupRequest
+    from pybroker.protocol.messages.leave_group import LeaveGroupRequest
+    from pybroker.protocol.messages.offset_commit import OffsetCommitRequest
+    from pybroker.protocol.messages.offset_delete import OffsetDeleteRequest
+    from pybroker.protocol.messages.offset_fetch import OffsetFetchRequestGroup
+    from pybroker.protocol.messages.sync_group import SyncGroupRequest
+
+
+class Client(NamedTuple):
+    """Who asks."""
+
+    client_id: str
+    client_host: str
+    """A slash and the address, as Java writes it."""
+
+
+class JoinGroup(NamedTuple):
+    """Answered by a `JoinGroupResponse`, perhaps when the rebalance ends."""
+
+    request: JoinGroupRequest
+    version: int
+    client: Client
+    fresh_id: str
+    """Random; the end of the member id that a new member gets."""
+
+
+class SyncGroup(NamedTuple):
+    """Answered by a `SyncGroupResponse`, perhaps when the leader has brought the assignment."""
+
+    request: SyncGroupRequest
+
+
+class Heartbeat(NamedTuple):
+    """Answered by a `HeartbeatResponse`."""
+
+    request: HeartbeatRequest
+
+
+class LeaveGroup(NamedTuple):
+    """Answered by a `LeaveGroupResponse`."""
+
+    request: LeaveGroupRequest
+
+
+class CommitOffsets(NamedTuple):
+    """Answered by an `OffsetCommitResponse`. Every topic has name and id, and every partition exists."""
+
+    request: OffsetCommitRequest
+    version: int
+
+
+class FetchOffsets(NamedTuple):
+    """Answered by an `OffsetFetchResponseGroup`. Every topic has its name."""
+
+    group: OffsetFetchRequestGroup
+
+
+class DeleteOffsets(NamedTuple):
+    """Answered by an `OffsetDeleteResponse`. Every partition exists."""
+
+    request: OffsetDeleteRequest
+
+
+class ListGroups(NamedTuple):
+    """Answered by a list of `ListedGroup`."""
+
+    states: Collection[str] = ()
+    """Kafka's names in lower case; none for all."""
+    types: Collection[str] = ()
+
+
+class DescribeGroups(NamedTuple):
+    """Answered by a list of `DescribedGroup`."""
+
+    group_ids: Sequence[str]
+    version: int
+
+
+class DeleteGroups(NamedTuple):
+    """Answered by a list of `DeletableGroupResult`."""
+
+    group_ids: Sequence[str]
+
+
+class Loaded(NamedTuple):
+    """The partition's log is replayed: members' sessions begin. Answered by None."""
+
+
+class ExpireOffsets(NamedTuple):
+    """Offsets whose retention is over go, and groups without any. Answered by None."""
+
+
+class TopicsDeleted(NamedTuple):
+    """Topics are gone, and with them the offsets committed for them. Answered by None."""
+
+    topics: Sequence[tuple[str, bytes]]
+    """Name and id."""
+
+
+class SessionOver(NamedTuple):
+    """A member of a classic group was silent for its session timeout."""
+
+    group_id: GroupId
+    member_id: MemberId
+
+
+class InitialDelayOver(NamedTuple):
+    """A new group has waited for more members."""
+
+    group_id: GroupId
+    delay_ms: int
+    remaining_ms: int
+    """How much longer it may wait, when one has come meanwhile."""
+
+
+class JoinPhaseOver(NamedTuple):
+    """Members of a classic group had their rebalance timeout to join again."""
+
+    group_id: GroupId
+
+
+class SyncPhaseOver(NamedTuple):
+    """Members of a classic group had their rebalance timeout to ask for their assignment."""
+
+    group_id: GroupId
+    generation: int

@@ -1,0 +1,175 @@
+"""GroupMachine: every decision about the groups of one partition of `__consumer_offsets`.
+
+Owns which module decides about which event, by the event's type and the group's, and which record changes what. Reads
+no clock, rolls no dice and does no I/O.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pybroker.coordinator.group import admin, offsets
+from pybroker.coordinator.group.classic import timeouts
+from pybroker.coordinator.group.classic.draft import GroupDraft
+from pybroker.coordinator.group.classic.group import ClassicGroup
+from pybroker.coordinator.group.classic.heartbeat import heartbeat, session
+from pybroker.coordinator.group.classic.join import join
+from pybroker.coordinator.group.classic.leave import leave
+from pybroker.coordinator.group.classic.rebalance import prepare_rebalance
+from pybroker.coordinator.group.classic.replay import build_group
+from pybroker.coordinator.group.classic.sync import sync
+from pybroker.coordinator.group.errors import InconsistentGroupProtocolError, UnknownMemberIdError
+from pybroker.coordinator.group.events import (
+    CommitOffsets,
+    DeleteGroups,
+    DeleteOffsets,
+    DescribeGroups,
+    ExpireOffsets,
+    FetchOffsets,
+    Heartbeat,
+    InitialDelayOver,
+    JoinGroup,
+    JoinPhaseOver,
+    LeaveGroup,
+    ListGroups,
+    Loaded,
+    SessionOver,
+    SyncGroup,
+    SyncPhaseOver,
+    TopicsDeleted,
+)
+from pybroker.coordinator.group.ids import GroupId
+from pybroker.coordinator.group.records import GroupChange
+from pybroker.coordinator.group.state import GroupState
+from pybroker.coordinator.group.view import Topics
+from pybroker.machine.machine import Outcome
+from pybroker.protocol.messages.group_records.group_metadata import GroupMetadataKey
+from pybroker.protocol.messages.group_records.offset_commit import OffsetCommitKey
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pybroker.coordinator.group.records import Record
+    from pybroker.coordinator.group.settings import GroupSettings
+    from pybroker.coordinator.group.view import GroupView
+
+    Decision = Callable[[GroupView, Any, int], Outcome[Record, Any]]
+    Change = Callable[[GroupState, Any, Any], None]
+
+NO_TOPICS = Topics()
+
+
+class GroupMachine:
+    """A `Machine` over the groups and offsets of one partition."""
+
+    def __init__(self, settings: GroupSettings, topics: Callable[[], Topics] = lambda: NO_TOPICS) -> None:
+        """`topics` are the cluster's, as they are when it is called."""
+        self.state = GroupState(settings, topics)
+
+    def handle(self, event: Any, now: int) -> Outcome[Record, Any]:
+        """Decide about an event at `now` in milliseconds; the event's docstring tells what the reply is."""
+        return DECISIONS[type(event)](self.state, event, now)
+
+    def apply(self, record: Record) -> None:
+        """Change the state as a record says."""
+        if type(record) is GroupChange:
+            self.state.put_group(record.group_id, record.group)
+        else:
+            CHANGES[type(record.key)](self.state, record.key, record.value)  # type: ignore[union-attr]
+
+    def draft(self) -> GroupMachine:
+        """Return this machine, which notes down what is applied from now on."""
+        self.state.begin()
+        return self
+
+    def keep(self) -> GroupMachine:
+        """Let what was applied since `draft` stand."""
+        self.state.commit()
+        return self
+
+    def drop(self) -> None:
+        """Undo what was applied since `draft`."""
+        self.state.undo()
+
+
+def _join(view: GroupView, event: JoinGroup, now: int) -> Outcome[Record, Any]:
+    group = view.group(event.request.group_id)
+    if group is None or isinstance(group, ClassicGroup):
+        return join(view, event, now, group)
+    raise InconsistentGroupProtocolError
+
+
+def _sync(view: GroupView, event: SyncGroup, now: int) -> Outcome[Record, Any]:
+    return sync(view, event, now, _classic(view, event.request.group_id))
+
+
+def _heartbeat(view: GroupView, event: Heartbeat, now: int) -> Outcome[Record, Any]:
+    return heartbeat(view, event, now, _classic(view, event.request.group_id))
+
+
+def _leave(view: GroupView, event: LeaveGroup, now: int) -> Outcome[Record, Any]:
+    return leave(view, event, now, _classic(view, event.request.group_id))
+
+
+def _classic(view: GroupView, group_id: str) -> ClassicGroup:
+    group = view.group(group_id)
+    if not isinstance(group, ClassicGroup):
+        raise UnknownMemberIdError(f"Group {group_id} not found.")
+    return group
+
+
+def _loaded(view: GroupView, _event: Loaded, now: int) -> Outcome[Record, None]:
+    """Begin the sessions of all members; a group over `group.max.size` rebalances, and the last are left out."""
+    records: list[Record] = []
+    timers = [offsets.expiration_timer(view, now)]
+    for group in view.groups.values():
+        if not isinstance(group, ClassicGroup):
+            continue
+        timers += [session(group, member_id, now) for member_id in group.members]
+        if len(group.members) > view.settings.max_size:
+            draft = GroupDraft(group, view.settings, now)
+            prepare_rebalance(draft, f"Freshly-loaded group is over capacity {view.settings.max_size}")
+            outcome = draft.outcome(None)
+            records += outcome.records
+            timers += outcome.timers
+    return Outcome(tuple(records), None, tuple(timers))
+
+
+DECISIONS: dict[type, Decision] = {
+    CommitOffsets: offsets.commit,
+    DeleteGroups: admin.delete_groups,
+    DeleteOffsets: offsets.delete,
+    DescribeGroups: admin.describe_groups,
+    ExpireOffsets: offsets.expire,
+    FetchOffsets: offsets.fetch,
+    Heartbeat: _heartbeat,
+    InitialDelayOver: timeouts.end_initial_delay,
+    JoinGroup: _join,
+    JoinPhaseOver: timeouts.end_join_phase,
+    LeaveGroup: _leave,
+    ListGroups: admin.list_groups,
+    Loaded: _loaded,
+    SessionOver: timeouts.end_session,
+    SyncGroup: _sync,
+    SyncPhaseOver: timeouts.end_sync_phase,
+    TopicsDeleted: offsets.forget_topics,
+}
+"""Who decides about an event."""
+
+
+def _apply_group(state: GroupState, key: GroupMetadataKey, value: Any) -> None:
+    state.put_group(GroupId(key.group), None if value is None else build_group(key.group, value))
+
+
+def _apply_offset(state: GroupState, key: OffsetCommitKey, value: Any) -> None:
+    group_id = key.group
+    if value is not None and state.group(group_id) is None:
+        state.put_group(GroupId(group_id), offsets.simple_group(group_id, value.commit_timestamp))
+    state.put_offset(group_id, key.topic, key.partition, value)
+
+
+CHANGES: dict[type, Change] = {
+    GroupMetadataKey: _apply_group,
+    OffsetCommitKey: _apply_offset,
+}
+"""What a record changes, by the class of its key."""

@@ -1,0 +1,230 @@
+"""Committed offsets: commit, fetch, delete, and what goes when its time is over (Kafka's `OffsetMetadataManager`).
+
+Owns who may commit what and what a fetch sees. Must not know how groups come to their members: it asks the group.
+Offsets of transactions are not here yet.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.coordinator.group.classic.group import ClassicGroup
+from pybroker.coordinator.group.classic.heartbeat import session
+from pybroker.coordinator.group.classic.transitions import ClassicState
+from pybroker.coordinator.group.errors import GroupIdNotFoundError, IllegalGenerationError
+from pybroker.coordinator.group.events import ExpireOffsets
+from pybroker.coordinator.group.ids import GroupId
+from pybroker.coordinator.group.records import build_offset_commit, build_offset_tombstone
+from pybroker.machine.machine import Outcome, Timer
+from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.messages.group_records.offset_commit import OffsetCommitValue
+from pybroker.protocol.messages.offset_commit import (
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from pybroker.protocol.messages.offset_delete import (
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+from pybroker.protocol.messages.offset_fetch import (
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
+)
+from pybroker.protocol.schema import ZERO_UUID
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pybroker.coordinator.group.events import CommitOffsets, DeleteOffsets, FetchOffsets, TopicsDeleted
+    from pybroker.coordinator.group.records import GroupRecord, Record
+    from pybroker.coordinator.group.view import Group, GroupView
+    from pybroker.protocol.messages.offset_fetch import OffsetFetchRequestTopics
+
+TELLS_OF_UNKNOWN_GROUP = 9
+"""From this version on a member of a group that is gone is told so (KIP-848)."""
+NO_OFFSET = -1
+
+
+def commit(view: GroupView, event: CommitOffsets, now: int) -> Outcome[Record, OffsetCommitResponse]:
+    """Decide about offsets to commit; each partition succeeds or fails by itself. Raises a `GroupError`."""
+    request = event.request
+    group_id = request.group_id
+    check, timers = _check_commit(view, event, now)
+    too_long = view.settings.offset_metadata_max_bytes
+    expires = -1 if request.retention_time_ms == -1 else now + request.retention_time_ms
+    records: list[Record] = []
+    topics = []
+    for topic in request.topics:
+        name, topic_id = topic.name, topic.topic_id
+        partitions = []
+        for partition in topic.partitions:
+            index = partition.partition_index
+            metadata = partition.committed_metadata or ""
+            if len(metadata) > too_long:
+                code = ErrorCode.OFFSET_METADATA_TOO_LARGE
+                partitions.append(OffsetCommitResponsePartition(partition_index=index, error_code=code))
+                continue
+            if check is not None:
+                check(name, topic_id, index)
+            value = OffsetCommitValue(
+                offset=partition.committed_offset,
+                leader_epoch=partition.committed_leader_epoch,
+                metadata=metadata,
+                commit_timestamp=now,
+                expire_timestamp=expires,
+                topic_id=topic_id,
+            )
+            records.append(build_offset_commit(group_id, name, index, value))
+            partitions.append(OffsetCommitResponsePartition(partition_index=index))
+        topics.append(OffsetCommitResponseTopic(name=name, topic_id=topic_id, partitions=partitions))
+    return Outcome(tuple(records), OffsetCommitResponse(topics=topics), timers)
+
+
+def _check_commit(
+    view: GroupView, event: CommitOffsets, now: int
+) -> tuple[Callable[[str, bytes, int], None] | None, tuple[Timer, ...]]:
+    """Raise why the member may not commit. A commit is a sign of life, so it begins the member's session again."""
+    request = event.request
+    generation = request.generation_id_or_member_epoch
+    group = view.group(request.group_id)
+    if group is None:
+        if generation < 0:
+            return None, ()  # The commit makes the group: a simple one, without members.
+        if event.version >= TELLS_OF_UNKNOWN_GROUP:
+            raise GroupIdNotFoundError(f"Group {request.group_id} not found.")
+        raise IllegalGenerationError
+    check = group.check_commit(request.member_id, request.group_instance_id, generation, event.version)
+    if (
+        isinstance(group, ClassicGroup)
+        and group.state in (ClassicState.STABLE, ClassicState.PREPARING_REBALANCE)
+        and request.member_id in group.members
+    ):
+        return check, (session(group, request.member_id, now),)
+    return check, ()
+
+
+def fetch(view: GroupView, event: FetchOffsets, _now: int) -> Outcome[Record, OffsetFetchResponseGroup]:
+    """Tell what is committed; of a group that is unknown, nothing. Raises a `GroupError`."""
+    asked = event.group
+    offsets: Mapping[tuple[str, int], OffsetCommitValue] = {}
+    group = view.group(asked.group_id)
+    if group is not None:
+        group.check_fetch(asked.member_id, asked.member_epoch)
+        offsets = view.offsets(asked.group_id)
+    if asked.topics is None:
+        topics = _all_topics(offsets)
+    else:
+        topics = [_asked_topic(topic, offsets) for topic in asked.topics]
+    return Outcome((), OffsetFetchResponseGroup(group_id=asked.group_id, topics=topics))
+
+
+def _asked_topic(
+    topic: OffsetFetchRequestTopics, offsets: Mapping[tuple[str, int], OffsetCommitValue]
+) -> OffsetFetchResponseTopics:
+    """Tell of one topic. An offset of another topic, which had this one's name before, is no offset of it."""
+    partitions = []
+    for index in topic.partition_indexes:
+        value = offsets.get((topic.name, index))
+        if value is not None and topic.topic_id not in (ZERO_UUID, value.topic_id) and value.topic_id != ZERO_UUID:
+            value = None
+        partitions.append(_fetched(index, value))
+    return OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
+
+
+def _all_topics(offsets: Mapping[tuple[str, int], OffsetCommitValue]) -> list[OffsetFetchResponseTopics]:
+    topics: dict[str, OffsetFetchResponseTopics] = {}
+    for (name, index), value in offsets.items():
+        topic = topics.get(name)
+        if topic is None:
+            topic = topics[name] = OffsetFetchResponseTopics(name=name, partitions=[])
+        topic.partitions.append(_fetched(index, value))
+    return list(topics.values())
+
+
+def _fetched(index: int, value: OffsetCommitValue | None) -> OffsetFetchResponsePartitions:
+    if value is None:
+        return OffsetFetchResponsePartitions(partition_index=index, committed_offset=NO_OFFSET, metadata="")
+    return OffsetFetchResponsePartitions(
+        partition_index=index,
+        committed_offset=value.offset,
+        committed_leader_epoch=value.leader_epoch,
+        metadata=value.metadata,
+    )
+
+
+def delete(view: GroupView, event: DeleteOffsets, _now: int) -> Outcome[Record, OffsetDeleteResponse]:
+    """Forget offsets of topics that no member reads by subscription. Raises a `GroupError`."""
+    request = event.request
+    group = view.group(request.group_id)
+    if group is None:
+        raise GroupIdNotFoundError(f"Group {request.group_id} not found.")
+    group.check_offset_delete()
+    offsets = view.offsets(request.group_id)
+    records: list[Record] = []
+    topics = []
+    for topic in request.topics:
+        subscribed = group.is_subscribed_to(topic.name)
+        code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if subscribed else ErrorCode.NONE
+        indexes = [partition.partition_index for partition in topic.partitions]
+        if not subscribed:
+            records += [
+                build_offset_tombstone(request.group_id, topic.name, index)
+                for index in indexes
+                if (topic.name, index) in offsets
+            ]
+        partitions = [OffsetDeleteResponsePartition(partition_index=index, error_code=code) for index in indexes]
+        topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=partitions))
+    return Outcome(tuple(records), OffsetDeleteResponse(topics=topics))
+
+
+def expire(view: GroupView, _event: ExpireOffsets, now: int) -> Outcome[Record, None]:
+    """Forget offsets whose retention is over, and empty groups that have none left; again after the interval."""
+    records: list[Record] = []
+    timers: list[Timer] = [expiration_timer(view, now)]
+    for group_id, group in view.groups.items():
+        gone = [build_offset_tombstone(group_id, *partition) for partition in _expired(view, group, now)]
+        records += gone
+        if group.is_empty and len(gone) == len(view.offsets(group_id)):
+            records += group.build_tombstones()
+            timers += [Timer(key, None) for key in group.timer_keys()]
+    return Outcome(tuple(records), None, tuple(timers))
+
+
+def expiration_timer(view: GroupView, now: int) -> Timer:
+    """Make the timer of the next look for offsets whose retention is over."""
+    return Timer("expire offsets", now + view.settings.offsets_retention_check_interval_ms, ExpireOffsets())
+
+
+def _expired(view: GroupView, group: Group, now: int) -> list[tuple[str, int]]:
+    gone = []
+    for (topic, index), value in view.offsets(group.id).items():
+        begins = group.retention_begins(value.commit_timestamp)
+        if begins is None:
+            break  # The group keeps all its offsets.
+        if value.expire_timestamp >= 0:
+            over = now >= value.expire_timestamp
+        else:
+            over = now - begins >= view.settings.offsets_retention_ms
+        if over and not group.is_subscribed_to(topic):
+            gone.append((topic, index))
+    return gone
+
+
+def forget_topics(view: GroupView, event: TopicsDeleted, _now: int) -> Outcome[Record, None]:
+    """Forget what was committed for topics that are deleted; another topic of the same name keeps its offsets."""
+    deleted = dict(event.topics)
+    records: list[GroupRecord] = []
+    for group_id in view.groups:
+        for (topic, index), value in view.offsets(group_id).items():
+            topic_id = deleted.get(topic)
+            if topic_id is not None and value.topic_id in (ZERO_UUID, topic_id):
+                records.append(build_offset_tombstone(group_id, topic, index))
+    return Outcome(tuple(records), None)
+
+
+def simple_group(group_id: str, since_ms: int | None) -> ClassicGroup:
+    """Make the group that only keeps offsets."""
+    return ClassicGroup(id=GroupId(group_id), since_ms=since_ms)

@@ -1,0 +1,62 @@
+"""What a decision about groups consists of: records of `__consumer_offsets`, and changes that are not written down.
+
+Owns the union of both. Must not know bytes: `log` turns records into batches and back.
+
+A classic group lives through its rebalances in memory; what of it survives the coordinator is written when it comes to
+rest (as in Kafka). Every other change of it is a `GroupChange`, which replay does not need.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from pybroker.protocol.messages.group_records.group_metadata import GroupMetadataKey
+from pybroker.protocol.messages.group_records.offset_commit import OffsetCommitKey, OffsetCommitValue
+
+if TYPE_CHECKING:
+    from pybroker.coordinator.group.ids import GroupId
+    from pybroker.coordinator.group.view import Group
+    from pybroker.protocol.schema import Message
+
+CURRENT_VERSION = -1
+"""Lets the value be written in the version that `GROUP_RECORDS` names."""
+WITH_EXPIRY = 1
+"""The only version of OffsetCommitValue that can say when the offset may go."""
+
+
+class GroupRecord(NamedTuple):
+    """A record of `__consumer_offsets`."""
+
+    key: Message
+    value: Message | None
+    """None is a tombstone: what the key names is gone."""
+    version: int = CURRENT_VERSION
+
+
+class GroupChange(NamedTuple):
+    """A group has changed in a way that is not written down."""
+
+    group_id: GroupId
+    group: Group | None
+    """The group as it is now; None where it is gone."""
+    why: str = ""
+    """For the log: why it rebalances, with the reasons that clients give (KIP-800)."""
+
+
+Record: TypeAlias = GroupRecord | GroupChange
+
+
+def build_offset_commit(group: str, topic: str, partition: int, value: OffsetCommitValue) -> GroupRecord:
+    """Make the record of a committed offset."""
+    key = OffsetCommitKey(group=group, topic=topic, partition=partition)
+    return GroupRecord(key, value, CURRENT_VERSION if value.expire_timestamp < 0 else WITH_EXPIRY)
+
+
+def build_offset_tombstone(group: str, topic: str, partition: int) -> GroupRecord:
+    """Make the record by which a committed offset goes."""
+    return GroupRecord(OffsetCommitKey(group=group, topic=topic, partition=partition), None)
+
+
+def build_group_tombstone(group: str) -> GroupRecord:
+    """Make the record by which a classic group goes."""
+    return GroupRecord(GroupMetadataKey(group=group), None)

@@ -1,0 +1,101 @@
+"""GroupState: the groups and offsets of one partition, and the journal by which a batch is undone.
+
+Owns every change of them. Decides nothing. Must not know records, but for the values that it keeps.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pybroker.coordinator.group.ids import GroupId
+    from pybroker.coordinator.group.settings import GroupSettings
+    from pybroker.coordinator.group.view import Group, TopicInfo, Topics
+    from pybroker.protocol.messages.group_records.offset_commit import OffsetCommitValue
+
+_NO_OFFSETS: Mapping[tuple[str, int], OffsetCommitValue] = {}
+
+
+class GroupState:
+    """A `GroupView` that can be changed. Groups are immutable values: a change replaces one."""
+
+    __slots__ = ("_groups", "_journal", "_offsets", "_topics", "settings")
+
+    def __init__(self, settings: GroupSettings, topics: Callable[[], Topics]) -> None:
+        self.settings = settings
+        self._topics = topics
+        self._groups: dict[GroupId, Group] = {}
+        # Invariant: no group has an empty mapping.
+        self._offsets: dict[str, dict[tuple[str, int], OffsetCommitValue]] = {}
+        # (table, key, what was under it or None), the oldest change first; None while changes are not noted down.
+        self._journal: list[tuple[dict[Any, Any], Any, Any]] | None = None
+
+    @property
+    def topics(self) -> Mapping[str, TopicInfo]:
+        """The cluster's topics by name."""
+        return self._topics().by_name
+
+    @property
+    def topic_by_id(self) -> Mapping[bytes, str]:
+        """The names of the cluster's topics by id."""
+        return self._topics().name_by_id
+
+    @property
+    def groups(self) -> Mapping[GroupId, Group]:
+        """All groups by id."""
+        return self._groups
+
+    def group(self, group_id: str) -> Group | None:
+        """Return a group, None where there is none."""
+        return self._groups.get(group_id)  # type: ignore[call-overload, no-any-return]
+
+    def offsets(self, group_id: str) -> Mapping[tuple[str, int], OffsetCommitValue]:
+        """Return the committed offsets of a group by (topic, partition)."""
+        return self._offsets.get(group_id, _NO_OFFSETS)
+
+    def all_offsets(self) -> Mapping[str, Mapping[tuple[str, int], OffsetCommitValue]]:
+        """Return the committed offsets of all groups."""
+        return self._offsets
+
+    def put_group(self, group_id: GroupId, group: Group | None) -> None:
+        """Replace a group; None takes it away."""
+        self._put(self._groups, group_id, group)
+
+    def put_offset(self, group_id: str, topic: str, partition: int, value: OffsetCommitValue | None) -> None:
+        """Replace a committed offset; None takes it away."""
+        offsets = self._offsets.get(group_id)
+        if offsets is None:
+            if value is None:
+                return
+            offsets = {}
+            self._put(self._offsets, group_id, offsets)
+        self._put(offsets, (topic, partition), value)
+        if not offsets:
+            self._put(self._offsets, group_id, None)
+
+    def begin(self) -> None:
+        """Note down changes from now on."""
+        self._journal = []
+
+    def commit(self) -> None:
+        """Let the changes since `begin` stand."""
+        self._journal = None
+
+    def undo(self) -> None:
+        """Take back the changes since `begin`."""
+        journal, self._journal = self._journal, None
+        for table, key, before in reversed(journal or ()):
+            if before is None:
+                table.pop(key, None)
+            else:
+                table[key] = before
+
+    def _put(self, table: dict[Any, Any], key: Any, value: Any) -> None:
+        if self._journal is not None:
+            self._journal.append((table, key, table.get(key)))
+        if value is None:
+            table.pop(key, None)
+        else:
+            table[key] = value
