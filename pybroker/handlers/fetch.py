@@ -11,6 +11,7 @@ Behaviour
     - A request that names a topic the data plane's table lacks comes up once, is held until the newest metadata is
       published, and is then decided there, unknown topics failing with UNKNOWN_TOPIC_OR_PARTITION or UNKNOWN_TOPIC_ID.
     - A fetch waits for min_bytes at most max_wait_ms, and is answered by the append that brings them.
+    - read_committed: records below the last stable offset, and the aborted transactions that have records among them.
     - Fetch sessions (KIP-227) are kept in max.incremental.fetch.session.cache.slots slots.
 
 Version notes

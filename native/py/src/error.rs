@@ -62,6 +62,8 @@ pub fn append_error(error: AppendError) -> PyErr {
         | AppendError::TooLarge { .. }
         | AppendError::OutOfOrderSequence { .. }
         | AppendError::InvalidProducerEpoch { .. }
+        | AppendError::CoordinatorFenced { .. }
+        | AppendError::InvalidTxnState { .. }
         | AppendError::UnexpectedOffset { .. } => PyValueError::new_err(text),
     }
 }

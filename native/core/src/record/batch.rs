@@ -190,6 +190,20 @@ pub fn set_log_append_time(batch: &mut [u8], timestamp: i64) {
     seal(batch);
 }
 
+/// Makes a batch of a transaction one of control records; the checksum is computed again.
+pub fn set_control(batch: &mut [u8]) {
+    let attributes = i16::from_be_bytes([batch[21], batch[22]]) | CONTROL_MASK | TRANSACTIONAL_MASK;
+    batch[21..23].copy_from_slice(&attributes.to_be_bytes());
+    seal(batch);
+}
+
+/// Makes a batch part of a transaction; the checksum is computed again.
+pub fn set_transactional(batch: &mut [u8]) {
+    let attributes = i16::from_be_bytes([batch[21], batch[22]]) | TRANSACTIONAL_MASK;
+    batch[21..23].copy_from_slice(&attributes.to_be_bytes());
+    seal(batch);
+}
+
 /// Puts right the largest timestamp that a producer stated; the checksum is computed again.
 pub fn set_max_timestamp(batch: &mut [u8], timestamp: i64) {
     batch[35..43].copy_from_slice(&timestamp.to_be_bytes());

@@ -7,6 +7,7 @@ mod batch;
 mod blame;
 mod builder;
 mod compression;
+mod control;
 mod crc;
 mod error;
 mod records;
@@ -18,11 +19,12 @@ mod walk;
 mod xerial;
 
 pub use batch::{
-    BatchHeader, Batches, HEADER_LEN, LOG_OVERHEAD, TimestampType, batch_crc, seal, set_base_offset,
-    set_log_append_time, set_max_timestamp, set_partition_leader_epoch,
+    BatchHeader, Batches, HEADER_LEN, LOG_OVERHEAD, TimestampType, batch_crc, seal, set_base_offset, set_control,
+    set_log_append_time, set_max_timestamp, set_partition_leader_epoch, set_transactional,
 };
 pub use builder::{BatchBuilder, RecordHeader};
 pub use compression::{Compression, compress, decompress};
+pub use control::EndMarker;
 pub use crc::{Crc32c, crc32c};
 pub use error::{InvalidBatch, RecordError};
 pub use records::{Headers, Record, Records, records_section};

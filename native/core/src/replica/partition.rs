@@ -11,7 +11,7 @@ use arc_swap::ArcSwap;
 
 use super::{TopicId, Waiter, WaitingFetch, WaitingList, high_watermark};
 use crate::record::Batches;
-use crate::storage::{AppendError, Appended, FileSlice, Log, LogError, ReadError};
+use crate::storage::{AppendError, Appended, CommittedSlice, FileSlice, Log, LogError, ReadError};
 
 /// What a partition is to this broker, as the control plane last said. Swapped whole.
 #[derive(Clone, Copy, Debug)]
@@ -85,6 +85,7 @@ impl Partition {
         high_watermark: i64,
     ) -> Self {
         let bounded = high_watermark.clamp(log.log_start_offset(), log.log_end_offset());
+        log.settle_transactions(bounded);
         let nobody = Leadership { leader_epoch: -1, is_leader: false, in_sync: 0, min_in_sync: 1 };
         Self {
             topic,
@@ -129,10 +130,10 @@ impl Partition {
         self.high_watermark.load(Ordering::Acquire)
     }
 
-    /// The offset up to which (exclusive) `read_committed` consumers may read: no transaction is ever open here, since
-    /// transactional batches are refused, so it is the high watermark.
+    /// The offset up to which (exclusive) `read_committed` consumers may read: every transaction below it is decided.
     pub fn last_stable_offset(&self) -> i64 {
-        self.high_watermark()
+        let high_watermark = self.high_watermark();
+        self.log.first_unstable_offset().map_or(high_watermark, |unstable| unstable.min(high_watermark))
     }
 
     /// The role in force.
@@ -197,11 +198,23 @@ impl Partition {
     fn maybe_advance_high_watermark(&self) {
         let reached = high_watermark(self.log.log_end_offset(), []);
         self.high_watermark.fetch_max(reached, Ordering::AcqRel);
+        self.log.settle_transactions(reached);
     }
 
     /// Where the bytes lie that answer a read from `offset`, below the exclusive bound `end`.
     pub fn plan_read(&self, offset: i64, max_bytes: usize, end: i64, min_one: bool) -> Result<FileSlice, ReadError> {
         self.log.plan_read(offset, max_bytes, end, min_one)
+    }
+
+    /// [`Partition::plan_read`] for a `read_committed` reader, with the aborted transactions to leave out.
+    pub fn plan_read_committed(
+        &self,
+        offset: i64,
+        max_bytes: usize,
+        end: i64,
+        min_one: bool,
+    ) -> Result<CommittedSlice, ReadError> {
+        self.log.plan_read_committed(offset, max_bytes, end, min_one)
     }
 
     /// Lets a fetch wait here. The caller plans its read again afterwards, so that an append in between is not missed.

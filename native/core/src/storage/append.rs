@@ -9,11 +9,11 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use super::log::{Log, Tail, View, Writer};
-use super::producer_state::{BatchMetadata, Staged};
+use super::producer_state::{BatchMetadata, Origin, Staged};
 use super::{AppendError, LogConfig, LogError};
 use crate::record::{
-    BatchHeader, Batches, InvalidBatch, RecordError, TimestampType, ValidateRules, batch_crc, set_base_offset,
-    set_log_append_time, set_max_timestamp, set_partition_leader_epoch, validate_batch,
+    BatchHeader, Batches, EndMarker, InvalidBatch, RecordError, TimestampType, ValidateRules, batch_crc,
+    set_base_offset, set_log_append_time, set_max_timestamp, set_partition_leader_epoch, validate_batch,
 };
 use crate::sys::file;
 
@@ -82,7 +82,7 @@ impl Log {
                 return Ok(self.duplicate(original, log_append_time));
             }
             self.assign(batches, &mut placed, leader_epoch);
-            let staged = stage(&writer, &placed, true)?;
+            let staged = stage(&writer, batches, &placed, Origin::Client)?;
             self.write(&mut writer, batches, &placed, staged, log_append_time, now_ms)?
         };
         self.flush_when_due(&config)?;
@@ -104,7 +104,7 @@ impl Log {
                 }
                 expected = header.next_offset();
             }
-            let staged = stage(&writer, &placed, false)?;
+            let staged = stage(&writer, batches, &placed, Origin::Replication)?;
             self.write(&mut writer, batches, &placed, staged, -1, now_ms)?
         };
         self.flush_when_due(&self.config.load())?;
@@ -112,7 +112,7 @@ impl Log {
     }
 
     /// Appends batches made by this node (coordinators, the quorum): offsets and leader epoch are assigned in place,
-    /// client rules do not apply.
+    /// client rules do not apply, but producers and coordinators that were fenced are refused.
     ///
     /// # Errors
     /// See [`AppendError`]; after an error the log holds what it held before.
@@ -121,7 +121,7 @@ impl Log {
         let appended = {
             let mut writer = self.writer.lock();
             self.assign(batches, &mut placed, leader_epoch);
-            let staged = stage(&writer, &placed, false)?;
+            let staged = stage(&writer, batches, &placed, Origin::Coordinator)?;
             self.write(&mut writer, batches, &placed, staged, -1, now_ms)?
         };
         self.flush_when_due(&self.config.load())?;
@@ -179,8 +179,10 @@ impl Log {
         reserve_index(writer, &view, placed, interval)?;
         self.write_bytes(writer, &config, &view, batches)?;
         let next = index(writer, &view, placed, interval);
-        writer.producers.commit(staged, next.end_offset);
+        let aborted = writer.producers.commit(staged, next.end_offset);
+        view.segments.active().txn_index.append(&aborted).map_err(|error| self.failed(error))?;
         view.segments.active().set_size(next.end_position);
+        self.publish_transactions(writer);
         let log_start_offset = next.log_start_offset;
         self.view.store(Arc::new(next));
         Ok(Appended {
@@ -352,10 +354,11 @@ fn parse(batches: &[u8], check_crc: bool) -> Result<Vec<Placed>, AppendError> {
     Ok(placed)
 }
 
-fn stage(writer: &Writer, placed: &[Placed], checked: bool) -> Result<Staged, AppendError> {
+fn stage(writer: &Writer, batches: &[u8], placed: &[Placed], origin: Origin) -> Result<Staged, AppendError> {
     let mut staged = Staged::default();
-    for Placed { header, .. } in placed {
-        writer.producers.stage(&mut staged, header, header.base_offset, checked)?;
+    for &Placed { start, ref header } in placed {
+        let marker = EndMarker::parse(header, &batches[start..start + header.size()]).map_err(malformed)?;
+        writer.producers.stage(&mut staged, header, marker, origin)?;
     }
     Ok(staged)
 }

@@ -76,6 +76,26 @@ pub enum AppendError {
         /// Epoch of the batch.
         found: i16,
     },
+    /// A marker of a transaction coordinator that another one has succeeded (TRANSACTION_COORDINATOR_FENCED).
+    #[error("producer {producer_id}: coordinator epoch {found} is older than {current}")]
+    CoordinatorFenced {
+        /// The producer.
+        producer_id: i64,
+        /// Coordinator epoch of the last marker in the log.
+        current: i32,
+        /// Coordinator epoch of the marker.
+        found: i32,
+    },
+    /// A batch outside transactions, while one of its producer is open (INVALID_TXN_STATE).
+    #[error(
+        "producer {producer_id}: its transaction since offset {first_offset} is open and the batch is not part of it"
+    )]
+    InvalidTxnState {
+        /// The producer.
+        producer_id: i64,
+        /// First offset of the transaction.
+        first_offset: i64,
+    },
     /// A follower's batch does not continue the log.
     #[error("batch at offset {found} does not continue the log, which ends at {expected}")]
     UnexpectedOffset {

@@ -46,6 +46,7 @@ impl Log {
                 segment.offset_index.map.sync()?;
                 segment.time_index.map.sync()?;
             }
+            segment.txn_index.sync()?;
         }
         let mut epochs = self.epochs.lock();
         if epochs.dirty {

@@ -31,6 +31,11 @@ pub struct Log {
     pub(crate) epochs: Mutex<EpochFile>,
     /// Held while data is synced: whoever waits for it finds the work of the one before done.
     pub(crate) flushing: Mutex<()>,
+    /// First offset of a transaction that is not decided; `i64::MAX` for none. Changed by the holder of `writer` only,
+    /// and before the batch that changes it is published.
+    pub(crate) first_unstable: AtomicI64,
+    /// The smallest marker that waits for the high watermark; `i64::MAX` for none.
+    pub(crate) next_to_settle: AtomicI64,
     /// Everything below is on the device. Changed by the holder of `flushing` only.
     pub(crate) recovery_point: AtomicI64,
     /// A segment file was made since the directory was last synced.
@@ -125,7 +130,10 @@ impl Log {
     pub fn open(dir: &Path, config: LogConfig, how: OpenLog) -> Result<(Self, Recovered), LogError> {
         let home = LogHome::new(dir);
         let (loaded, recovered) = recovery::load(&home, &config, how)?;
+        let transactions = loaded.writer.producers.transactions();
         let log = Self {
+            first_unstable: AtomicI64::new(transactions.first_unstable().unwrap_or(i64::MAX)),
+            next_to_settle: AtomicI64::new(transactions.next_to_settle().unwrap_or(i64::MAX)),
             home,
             config: ArcSwap::from_pointee(config),
             view: ArcSwap::from_pointee(loaded.view),

@@ -1,6 +1,6 @@
 //! The log of one partition: segments, indexes, and what is derived from them.
 //!
-//! Owns the bytes on disk in Kafka's layout: `<20-digit base offset>.log/.index/.timeindex/.snapshot`,
+//! Owns the bytes on disk in Kafka's layout: `<20-digit base offset>.log/.index/.timeindex/.txnindex/.snapshot`,
 //! `leader-epoch-checkpoint`, `partition.metadata` and the checkpoint files at the root of a log directory. It must not
 //! know sockets, requests, watermarks or policy: it appends, reads, rolls, truncates, recovers and tells offsets. On a
 //! Produce's way it is the last stop (after [`crate::replica`]); on a Fetch's way it turns an offset into a slice of
@@ -9,6 +9,7 @@
 mod append;
 mod batch_scan;
 pub mod checkpoint;
+mod committed;
 mod config;
 mod error;
 mod flush;
@@ -29,9 +30,12 @@ mod roll;
 mod segment;
 mod segment_list;
 mod time_index;
+mod transactions;
 mod truncation;
+pub mod txn_index;
 
 pub use append::Appended;
+pub use committed::CommittedSlice;
 pub use config::{LogConfig, OpenLog};
 pub use error::{AppendError, LogError, ReadError};
 pub use log::Log;

@@ -30,6 +30,13 @@ impl OffsetIndex {
         Ok(found.map_or(0, |[_, position]| u64::from(position)))
     }
 
+    /// The last offset of the first indexed batch that starts at `position` or beyond; `None` when there is none.
+    pub(crate) fn ceiling_offset(&self, position: u64) -> Result<Option<i64>, LogError> {
+        let entries = self.map.entries()?;
+        let at = partition_point(&entries, |[_, start]| u64::from(start) < position);
+        Ok((at < entries.len()).then(|| self.base_offset + i64::from(entries.get(at)[0])))
+    }
+
     /// The last entry: a batch's last offset and its position.
     pub(crate) fn last(&self) -> Result<Option<(i64, u64)>, LogError> {
         let last = self.map.entries()?.last();
@@ -81,5 +88,9 @@ mod tests {
             assert_eq!(index.entries_below(offset).unwrap() as usize, entries.iter().filter(|e| e.0 < offset).count());
         }
         assert_eq!(index.floor_position(i64::MAX).unwrap(), 3000 * 4097);
+        for position in (0..3001 * 4097).step_by(1999) {
+            let naive = entries.iter().find(|entry| entry.1 >= position).map(|entry| entry.0);
+            assert_eq!(index.ceiling_offset(position).unwrap(), naive, "{position}");
+        }
     }
 }

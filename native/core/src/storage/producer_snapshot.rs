@@ -136,6 +136,8 @@ impl Fields<'_> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn states() -> ProducerStates {
@@ -158,6 +160,31 @@ mod tests {
         assert_eq!(read.get(6).unwrap().batches(), []);
         assert_eq!(read.end_offset(), 11);
         assert_eq!(offsets(dir.path()).unwrap(), [11]);
+    }
+
+    #[test]
+    fn an_open_transaction_and_its_coordinator_survive() {
+        let mut open = ProducerEntry::new(3);
+        open.remember(BatchMetadata { last_sequence: 7, last_offset: 10, offset_delta: 0, timestamp: 100 });
+        (open.current_txn_first_offset, open.coordinator_epoch) = (8, 5);
+        let dir = tempfile::tempdir().unwrap();
+        write(&LogHome::new(dir.path()), &ProducerStates::restored([(5, open)], 11)).unwrap();
+        let read = read(dir.path(), 11).unwrap();
+        let entry = read.get(5).unwrap();
+        assert_eq!((entry.current_txn_first_offset, entry.coordinator_epoch), (8, 5));
+        assert_eq!(read.transactions().first_unstable(), Some(8));
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_never_panic(mut bytes: Vec<u8>, sealed: bool) {
+            if sealed && bytes.len() >= ENTRIES_AT {
+                bytes[..CRC_AT].copy_from_slice(&VERSION.to_be_bytes());
+                let crc = crc32c(&bytes[ENTRIES_AT..]);
+                bytes[CRC_AT..ENTRIES_AT].copy_from_slice(&crc.to_be_bytes());
+            }
+            let _ = decode(&bytes);
+        }
     }
 
     #[test]

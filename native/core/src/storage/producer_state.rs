@@ -1,17 +1,31 @@
-//! What a log knows of its producers: epoch and the last batches of each, from which duplicates and gaps are told.
+//! What a log knows of its producers: epoch, the last batches and the open transaction of each.
 //!
 //! Owns KIP-98's broker side without transactions' coordination: sequence numbers continue per producer and epoch, wrap
-//! from `i32::MAX` to 0, and the last five batches are kept so that a retry is answered with the offsets of then. It must
-//! not know files (see [`super::producer_snapshot`]) or requests. An append is first checked against a [`Staged`] copy and
-//! taken over when it is in the log, so a failed write leaves no trace here.
+//! from `i32::MAX` to 0, and the last five batches are kept so that a retry is answered with the offsets of then; a
+//! transaction begins with a transactional batch and ends with a marker. It must not know files (see
+//! [`super::producer_snapshot`]) or requests. An append is first checked against a [`Staged`] copy and taken over when it
+//! is in the log, so a failed write leaves no trace here.
 
 use rustc_hash::FxHashMap;
 
 use super::AppendError;
-use crate::record::BatchHeader;
+use super::transactions::{Transactions, TxnEvent};
+use super::txn_index::AbortedTxn;
+use crate::record::{BatchHeader, EndMarker};
 
 /// Batches remembered per producer: the in-flight limit of an idempotent client.
 pub const BATCHES_KEPT: usize = 5;
+
+/// Who appends, which decides what is checked (Kafka's `AppendOrigin`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// A producer: sequence numbers continue, epochs do not go back.
+    Client,
+    /// This node's own coordinators, markers among them: epochs do not go back.
+    Coordinator,
+    /// The leader's log, which has been checked.
+    Replication,
+}
 
 /// One batch in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,12 +104,27 @@ impl ProducerEntry {
         self.kept += 1;
     }
 
-    fn check(&self, header: &BatchHeader) -> Result<(), AppendError> {
+    fn check(&self, header: &BatchHeader, marker: Option<EndMarker>, origin: Origin) -> Result<(), AppendError> {
         let producer_id = header.producer_id;
         if header.producer_epoch < self.epoch {
             let (current, found) = (self.epoch, header.producer_epoch);
             return Err(AppendError::InvalidProducerEpoch { producer_id, current, found });
         }
+        match marker {
+            Some(marker) if marker.coordinator_epoch < self.coordinator_epoch => {
+                let (current, found) = (self.coordinator_epoch, marker.coordinator_epoch);
+                Err(AppendError::CoordinatorFenced { producer_id, current, found })
+            }
+            Some(_) => Ok(()),
+            None if self.current_txn_first_offset >= 0 && !header.is_transactional() => {
+                Err(AppendError::InvalidTxnState { producer_id, first_offset: self.current_txn_first_offset })
+            }
+            None if origin == Origin::Client => self.check_sequence(header),
+            None => Ok(()),
+        }
+    }
+
+    fn check_sequence(&self, header: &BatchHeader) -> Result<(), AppendError> {
         let last = match self.batches().last() {
             Some(batch) if header.producer_epoch == self.epoch => batch.last_sequence,
             _ => -1,
@@ -104,28 +133,42 @@ impl ProducerEntry {
         if header.base_sequence == expected {
             return Ok(());
         }
-        Err(AppendError::OutOfOrderSequence { producer_id, last, found: header.base_sequence })
+        Err(AppendError::OutOfOrderSequence { producer_id: header.producer_id, last, found: header.base_sequence })
     }
 
-    fn apply(&mut self, header: &BatchHeader, first_offset: i64) {
+    fn apply(&mut self, header: &BatchHeader, marker: Option<EndMarker>) -> Option<TxnEvent> {
+        // Compaction may have left nothing of a marker: its transaction has left the log altogether.
+        if header.is_control() && marker.is_none() {
+            return None;
+        }
         if header.producer_epoch != self.epoch {
             self.epoch = header.producer_epoch;
             self.kept = 0;
         }
         self.last_timestamp = header.max_timestamp;
-        if header.is_control() {
+        let (producer_id, open) = (header.producer_id, self.current_txn_first_offset);
+        if let Some(marker) = marker {
+            self.coordinator_epoch = marker.coordinator_epoch;
             self.current_txn_first_offset = -1;
-            return;
+            let ended = TxnEvent::Ended {
+                producer_id,
+                first_offset: open,
+                marker: header.base_offset,
+                aborted: !marker.commit,
+            };
+            return (open >= 0).then_some(ended);
         }
         self.remember(BatchMetadata {
             last_sequence: header.last_sequence(),
-            last_offset: first_offset + i64::from(header.last_offset_delta),
+            last_offset: header.last_offset(),
             offset_delta: header.last_offset_delta,
             timestamp: header.max_timestamp,
         });
-        if header.is_transactional() && self.current_txn_first_offset < 0 {
-            self.current_txn_first_offset = first_offset;
+        if !header.is_transactional() || open >= 0 {
+            return None;
         }
+        self.current_txn_first_offset = header.base_offset;
+        Some(TxnEvent::Began { producer_id, first_offset: header.base_offset })
     }
 }
 
@@ -133,19 +176,28 @@ impl ProducerEntry {
 #[derive(Clone, Debug, Default)]
 pub struct ProducerStates {
     entries: FxHashMap<i64, ProducerEntry>,
+    transactions: Transactions,
     /// Offset up to which batches are accounted for.
     end_offset: i64,
 }
 
 /// What an append will change, kept aside until its bytes are in the log.
 #[derive(Debug, Default)]
-pub(crate) struct Staged(Vec<(i64, ProducerEntry)>);
+pub(crate) struct Staged {
+    producers: Vec<(i64, ProducerEntry)>,
+    events: Vec<TxnEvent>,
+}
 
 impl ProducerStates {
     /// The state at `end_offset`, as a snapshot tells it.
     #[must_use]
     pub fn restored(entries: impl IntoIterator<Item = (i64, ProducerEntry)>, end_offset: i64) -> Self {
-        Self { entries: entries.into_iter().collect(), end_offset }
+        let entries: FxHashMap<i64, ProducerEntry> = entries.into_iter().collect();
+        let mut transactions = Transactions::default();
+        for (&id, entry) in entries.iter().filter(|(_, entry)| entry.current_txn_first_offset >= 0) {
+            transactions.begin(id, entry.current_txn_first_offset);
+        }
+        Self { entries, transactions, end_offset }
     }
 
     /// Offset up to which batches are accounted for.
@@ -174,49 +226,63 @@ impl ProducerStates {
         entry.batches().iter().find(same).copied()
     }
 
-    /// Stages a batch that will start at `first_offset`. `checked`: its sequence must continue the producer's.
+    /// Stages a batch with its offsets, as far as `origin` calls for after checking it; `marker` is what a control batch
+    /// holds.
     ///
     /// A producer that is not known may start with any sequence number: its state may have expired (KIP-360).
     pub(crate) fn stage(
         &self,
         staged: &mut Staged,
         header: &BatchHeader,
-        first_offset: i64,
-        checked: bool,
+        marker: Option<EndMarker>,
+        origin: Origin,
     ) -> Result<(), AppendError> {
         if header.producer_id < 0 {
             return Ok(());
         }
-        let (position, unknown) = match staged.0.iter().position(|(id, _)| *id == header.producer_id) {
+        let (position, unknown) = match staged.producers.iter().position(|(id, _)| *id == header.producer_id) {
             Some(position) => (position, false),
             None => {
                 let known = self.entries.get(&header.producer_id).copied();
-                staged.0.push((header.producer_id, known.unwrap_or_else(|| ProducerEntry::new(header.producer_epoch))));
-                (staged.0.len() - 1, known.is_none())
+                let entry = known.unwrap_or_else(|| ProducerEntry::new(header.producer_epoch));
+                staged.producers.push((header.producer_id, entry));
+                (staged.producers.len() - 1, known.is_none())
             }
         };
-        let entry = &mut staged.0[position].1;
-        if checked && !unknown {
-            entry.check(header)?;
+        let entry = &mut staged.producers[position].1;
+        if origin != Origin::Replication && !unknown {
+            entry.check(header, marker, origin)?;
         }
-        entry.apply(header, first_offset);
+        staged.events.extend(entry.apply(header, marker));
         Ok(())
     }
 
-    /// Takes over what was staged: the log now ends at `end_offset`.
-    pub(crate) fn commit(&mut self, staged: Staged, end_offset: i64) {
-        self.entries.extend(staged.0);
+    /// Takes over what was staged: the log now ends at `end_offset`. Returns the transactions that were aborted, which
+    /// belong into the index.
+    pub(crate) fn commit(&mut self, staged: Staged, end_offset: i64) -> Vec<AbortedTxn> {
+        self.entries.extend(staged.producers);
         self.end_offset = end_offset;
+        staged.events.into_iter().filter_map(|event| self.transactions.apply(event)).collect()
     }
 
-    /// Accounts for a batch read from the log.
-    pub(crate) fn replay(&mut self, header: &BatchHeader) {
-        if header.producer_id >= 0 {
-            let entry =
-                self.entries.entry(header.producer_id).or_insert_with(|| ProducerEntry::new(header.producer_epoch));
-            entry.apply(header, header.base_offset);
-        }
+    /// Accounts for a batch read from the log; the entry for the index when it aborts a transaction.
+    pub(crate) fn replay(&mut self, header: &BatchHeader, marker: Option<EndMarker>) -> Option<AbortedTxn> {
         self.end_offset = header.next_offset();
+        if header.producer_id < 0 {
+            return None;
+        }
+        let entry = self.entries.entry(header.producer_id).or_insert_with(|| ProducerEntry::new(header.producer_epoch));
+        entry.apply(header, marker).and_then(|event| self.transactions.apply(event))
+    }
+
+    /// The transactions that are not decided.
+    pub(crate) fn transactions(&self) -> &Transactions {
+        &self.transactions
+    }
+
+    /// The high watermark has come to this offset: see [`Transactions::settle`].
+    pub(crate) fn settle(&mut self, high_watermark: i64) {
+        self.transactions.settle(high_watermark);
     }
 
     /// Moves the end without a batch: the log was read up to here.

@@ -22,7 +22,7 @@ fn batch(producer_id: i64, epoch: i16, sequence: i32, records: i32, offset: i64)
 
 fn append(states: &mut ProducerStates, header: &BatchHeader) -> Result<(), AppendError> {
     let mut staged = Staged::default();
-    states.stage(&mut staged, header, header.base_offset, true)?;
+    states.stage(&mut staged, header, None, Origin::Client)?;
     states.commit(staged, header.next_offset());
     Ok(())
 }
@@ -92,9 +92,9 @@ fn the_last_five_batches_are_known_again() {
 fn what_is_staged_leaves_no_trace_until_committed() {
     let states = ProducerStates::default();
     let mut staged = Staged::default();
-    states.stage(&mut staged, &batch(1, 0, 0, 1, 0), 0, true).unwrap();
-    states.stage(&mut staged, &batch(1, 0, 1, 1, 0), 1, true).unwrap();
-    assert!(states.stage(&mut staged, &batch(1, 0, 5, 1, 0), 2, true).is_err());
+    states.stage(&mut staged, &batch(1, 0, 0, 1, 0), None, Origin::Client).unwrap();
+    states.stage(&mut staged, &batch(1, 0, 1, 1, 1), None, Origin::Client).unwrap();
+    assert!(states.stage(&mut staged, &batch(1, 0, 5, 1, 2), None, Origin::Client).is_err());
     assert!(states.get(1).is_none());
 }
 
@@ -118,9 +118,96 @@ fn replaying_the_log_gives_the_state_of_the_appends() {
     for n in 0..9 {
         let header = batch(i64::from(n % 2), 0, n / 2 * 3, 3, i64::from(n) * 3);
         append(&mut live, &header).unwrap();
-        replayed.replay(&header);
+        replayed.replay(&header, None);
     }
     assert_eq!(live.get(0), replayed.get(0));
     assert_eq!(live.get(1), replayed.get(1));
     assert_eq!(live.end_offset(), replayed.end_offset());
+}
+
+const COMMIT: Option<EndMarker> = Some(EndMarker { commit: true, coordinator_epoch: 3 });
+const ABORT: Option<EndMarker> = Some(EndMarker { commit: false, coordinator_epoch: 3 });
+
+fn transactional(producer_id: i64, epoch: i16, sequence: i32, records: i32, offset: i64) -> BatchHeader {
+    BatchHeader { attributes: 0x10, ..batch(producer_id, epoch, sequence, records, offset) }
+}
+
+fn control(producer_id: i64, epoch: i16, offset: i64) -> BatchHeader {
+    BatchHeader { attributes: 0x30, ..batch(producer_id, epoch, -1, 1, offset) }
+}
+
+fn end(
+    states: &mut ProducerStates,
+    header: &BatchHeader,
+    marker: Option<EndMarker>,
+) -> Result<Vec<AbortedTxn>, AppendError> {
+    let mut staged = Staged::default();
+    states.stage(&mut staged, header, marker, Origin::Coordinator)?;
+    Ok(states.commit(staged, header.next_offset()))
+}
+
+#[test]
+fn a_marker_ends_the_transaction_and_leaves_the_sequence() {
+    let mut states = ProducerStates::default();
+    append(&mut states, &transactional(1, 0, 0, 2, 5)).unwrap();
+    append(&mut states, &transactional(1, 0, 2, 1, 7)).unwrap();
+    assert_eq!(states.transactions().first_unstable(), Some(5));
+    assert_eq!(end(&mut states, &control(1, 0, 8), COMMIT).unwrap(), []);
+    let entry = states.get(1).unwrap();
+    assert_eq!((entry.current_txn_first_offset, entry.coordinator_epoch), (-1, 3));
+    states.settle(9);
+    assert_eq!(states.transactions().first_unstable(), None);
+    append(&mut states, &transactional(1, 0, 3, 1, 9)).unwrap();
+    let aborted = end(&mut states, &control(1, 0, 10), ABORT).unwrap();
+    let entry = AbortedTxn { producer_id: 1, first_offset: 9, last_offset: 10, last_stable_offset: 11 };
+    assert_eq!(aborted, [entry]);
+    assert_eq!(end(&mut states, &control(1, 0, 11), ABORT).unwrap(), [], "a transaction without records");
+}
+
+#[test]
+fn a_marker_of_a_newer_epoch_fences_the_producer() {
+    let mut states = ProducerStates::default();
+    append(&mut states, &transactional(1, 0, 0, 2, 0)).unwrap();
+    end(&mut states, &control(1, 1, 2), ABORT).unwrap();
+    let refused = append(&mut states, &transactional(1, 0, 2, 1, 3));
+    assert!(matches!(refused, Err(AppendError::InvalidProducerEpoch { current: 1, found: 0, .. })));
+    let refused = end(&mut states, &control(1, 0, 3), ABORT);
+    assert!(matches!(refused, Err(AppendError::InvalidProducerEpoch { .. })));
+    append(&mut states, &transactional(1, 1, 0, 1, 3)).unwrap();
+}
+
+#[test]
+fn a_zombie_coordinator_is_fenced() {
+    let mut states = ProducerStates::default();
+    append(&mut states, &transactional(1, 0, 0, 2, 0)).unwrap();
+    end(&mut states, &control(1, 0, 2), COMMIT).unwrap();
+    let zombie = Some(EndMarker { commit: false, coordinator_epoch: 2 });
+    let refused = end(&mut states, &control(1, 0, 3), zombie);
+    assert!(matches!(refused, Err(AppendError::CoordinatorFenced { current: 3, found: 2, .. })));
+}
+
+#[test]
+fn a_plain_batch_inside_a_transaction_is_refused() {
+    let mut states = ProducerStates::default();
+    append(&mut states, &transactional(1, 0, 0, 2, 0)).unwrap();
+    let refused = append(&mut states, &batch(1, 0, 2, 1, 2));
+    assert!(matches!(refused, Err(AppendError::InvalidTxnState { producer_id: 1, first_offset: 0 })));
+}
+
+#[test]
+fn what_compaction_left_of_a_marker_says_nothing() {
+    let mut states = ProducerStates::default();
+    append(&mut states, &batch(1, 0, 0, 2, 0)).unwrap();
+    let emptied = BatchHeader { record_count: 0, producer_epoch: 5, ..control(1, 0, 2) };
+    assert_eq!(states.replay(&emptied, None), None);
+    assert_eq!((states.get(1).unwrap().epoch, states.end_offset()), (0, 3));
+}
+
+#[test]
+fn a_snapshot_brings_open_transactions_back() {
+    let mut states = ProducerStates::default();
+    append(&mut states, &transactional(1, 0, 0, 2, 5)).unwrap();
+    append(&mut states, &batch(2, 0, 0, 2, 7)).unwrap();
+    let again = ProducerStates::restored(states.iter().map(|(id, entry)| (id, *entry)), 9);
+    assert_eq!(again.transactions().first_unstable(), Some(5));
 }

@@ -40,14 +40,23 @@ impl Log {
     /// # Errors
     /// `OffsetOutOfRange` outside `[log start, log end]`; `Io` when the log directory failed.
     pub fn plan_read(&self, offset: i64, max_bytes: usize, end: i64, min_one: bool) -> Result<FileSlice, ReadError> {
+        self.plan_in_view(offset, |view| Ok(plan(view, offset, max_bytes, end, min_one)?.slice))
+    }
+
+    /// Plans on one view of the log that has `offset`; once more where the segments change meanwhile.
+    pub(crate) fn plan_in_view<T>(
+        &self,
+        offset: i64,
+        plan: impl Fn(&View) -> Result<T, LogError>,
+    ) -> Result<T, ReadError> {
         loop {
             let view = self.view.load();
             let (start, log_end) = (view.log_start_offset, view.end_offset);
             if offset < start || offset > log_end {
                 return Err(ReadError::OffsetOutOfRange { offset, start, end: log_end });
             }
-            match plan(&view, offset, max_bytes, end.min(log_end), min_one) {
-                Ok(slice) => return Ok(slice),
+            match plan(&view) {
+                Ok(planned) => return Ok(planned),
                 // Segments went away (removal, truncation) between the look and the read: look again.
                 Err(_) if !Arc::ptr_eq(&view.segments, &self.view.load().segments) => {}
                 Err(error) => return Err(error.into()),
@@ -69,10 +78,18 @@ impl Log {
     }
 }
 
-fn plan(view: &View, offset: i64, max_bytes: usize, end: i64, min_one: bool) -> Result<FileSlice, LogError> {
-    let nothing = || -> Result<FileSlice, LogError> {
+/// A slice, and the place of its segment in the view's list.
+pub(crate) struct Planned {
+    pub(crate) slice: FileSlice,
+    pub(crate) segment: usize,
+}
+
+pub(crate) fn plan(view: &View, offset: i64, max_bytes: usize, end: i64, min_one: bool) -> Result<Planned, LogError> {
+    let end = end.min(view.end_offset);
+    let nothing = || -> Result<Planned, LogError> {
         let file = Arc::clone(view.segments.active().file()?);
-        Ok(FileSlice { file, position: view.end_position, len: 0, start_offset: offset })
+        let slice = FileSlice { file, position: view.end_position, len: 0, start_offset: offset };
+        Ok(Planned { slice, segment: view.segments.len() - 1 })
     };
     if offset >= end {
         return nothing();
@@ -89,7 +106,8 @@ fn plan(view: &View, offset: i64, max_bytes: usize, end: i64, min_one: bool) -> 
         len = len.max(size_at(view, first)?).min(available);
     }
     let file = Arc::clone(view.segments.as_slice()[first.segment].file()?);
-    Ok(FileSlice { file, position: first.position, len, start_offset: offset })
+    let slice = FileSlice { file, position: first.position, len, start_offset: offset };
+    Ok(Planned { slice, segment: first.segment })
 }
 
 /// The first batch whose last offset is `offset` or more; `None` at the end of the log.

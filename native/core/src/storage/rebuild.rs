@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::LogError;
-use super::batch_scan::{BatchScan, HeaderScan};
+use super::batch_scan::{BatchScan, HeaderScan, ScannedBatch};
 use super::log::Tail;
 use super::log_dir::{LOG_SUFFIX, LogHome, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX};
 use super::offset_index::OffsetIndex;
@@ -16,7 +16,7 @@ use super::producer_snapshot;
 use super::producer_state::ProducerStates;
 use super::segment::{IndexEntries, Segment};
 use super::time_index::{TimeIndex, TimestampOffset};
-use crate::record::{BatchHeader, HEADER_LEN, batch_crc};
+use crate::record::{BatchHeader, EndMarker, HEADER_LEN, batch_crc};
 use crate::sys::file::read_full_at;
 
 /// Where the batches of a segment end.
@@ -71,11 +71,11 @@ pub(crate) fn find_end(segment: &Segment) -> Result<Option<SegmentEnd>, LogError
 }
 
 /// Reads a segment from its start, checks every batch and builds its indexes anew; stops at the first batch that is not
-/// whole and valid. `each` is told every header.
+/// whole and valid. `each` is told every batch.
 pub(crate) fn scan(
     segment: &Segment,
     index_interval_bytes: u32,
-    mut each: impl FnMut(&BatchHeader),
+    mut each: impl FnMut(&ScannedBatch<'_>) -> Result<(), LogError>,
 ) -> Result<SegmentEnd, LogError> {
     let mut end = SegmentEnd::before_any_batch(segment);
     if segment.size() == 0 {
@@ -98,9 +98,17 @@ pub(crate) fn scan(
         }
         segment.add_batch(&header, header.last_offset(), batch.position, index_due);
         end.add(&header, batch.position);
-        each(&header);
+        each(&batch)?;
     }
     Ok(end)
+}
+
+/// The marker in a batch whose checksum holds; a control record that is none of Kafka's says nothing.
+pub(crate) fn marker_of(segment: &Segment, header: &BatchHeader, bytes: &[u8]) -> Option<EndMarker> {
+    EndMarker::parse(header, bytes).unwrap_or_else(|error| {
+        log::warn!("{}: control batch at offset {}: {error}", segment.path().display(), header.base_offset);
+        None
+    })
 }
 
 /// Entries of a segment's index files, as far as a look at their ends can tell that they are sound; `None` otherwise.
@@ -120,7 +128,7 @@ pub(crate) fn check_index_files(home: &Arc<LogHome>, base_offset: i64, log_size:
     });
     // Every log whose records have timestamps was left with one entry at least.
     let times_lost = times == 0 && log_size > 0 && first_timestamp(home, base_offset) >= 0;
-    (offsets_sound && times_sound && !times_lost).then_some(IndexEntries { offsets, times })
+    (offsets_sound && times_sound && !times_lost).then_some(IndexEntries { offsets, times, aborted: 0 })
 }
 
 fn first_timestamp(home: &Arc<LogHome>, base_offset: i64) -> i64 {
@@ -177,12 +185,30 @@ pub(crate) fn latest_snapshot(
     Ok((ProducerStates::default(), -1))
 }
 
-/// Tells `each` the header of every batch from `from` on in these segments, up to `to`.
-pub(crate) fn walk_headers(
+/// Accounts for the batches from where the state ends in these segments, up to `to`. Indexes are left as they are.
+pub(crate) fn replay(producers: &mut ProducerStates, segments: &[Arc<Segment>], to: i64) -> Result<(), LogError> {
+    walk_batches(segments, producers.end_offset(), to, |segment, header, position| {
+        let marker = if header.is_control() && header.has_producer_id() {
+            let mut bytes = vec![0; header.size()];
+            let read = read_full_at(segment.file()?, &mut bytes, position);
+            read.map_err(|error| segment.read_error(error))?;
+            marker_of(segment, header, &bytes)
+        } else {
+            None
+        };
+        producers.replay(header, marker);
+        Ok(())
+    })?;
+    producers.advance_to(to);
+    Ok(())
+}
+
+/// Tells `each` the header and the position of every batch from `from` on in these segments, up to `to`.
+pub(crate) fn walk_batches(
     segments: &[Arc<Segment>],
     from: i64,
     to: i64,
-    mut each: impl FnMut(&BatchHeader),
+    mut each: impl FnMut(&Segment, &BatchHeader, u64) -> Result<(), LogError>,
 ) -> Result<(), LogError> {
     let first = segments.partition_point(|segment| segment.base_offset() <= from).saturating_sub(1);
     if from >= to {
@@ -196,7 +222,7 @@ pub(crate) fn walk_headers(
             if header.base_offset >= to {
                 return Ok(());
             }
-            each(&header);
+            each(segment, &header, position)?;
             position += header.size() as u64;
         }
     }
@@ -213,7 +239,6 @@ pub(crate) fn restore_producers(
 ) -> Result<(ProducerStates, i64), LogError> {
     let snapshots = producer_snapshot::offsets(directory)?;
     let (mut producers, snapshot) = latest_snapshot(directory, &snapshots, end_offset)?;
-    walk_headers(segments, producers.end_offset(), end_offset, |header| producers.replay(header))?;
-    producers.advance_to(end_offset);
+    replay(&mut producers, segments, end_offset)?;
     Ok((producers, snapshot))
 }

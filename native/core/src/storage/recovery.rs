@@ -9,6 +9,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::batch_scan::ScannedBatch;
 use super::leader_epochs::LeaderEpochs;
 use super::log::{View, Writer};
 use super::log_dir::{
@@ -19,7 +20,7 @@ use super::producer_state::ProducerStates;
 use super::rebuild::{self, SegmentEnd};
 use super::segment::{IndexEntries, Segment, remove_if_present};
 use super::segment_list::SegmentList;
-use super::{LogConfig, LogError, OpenLog, producer_snapshot};
+use super::{LogConfig, LogError, OpenLog, producer_snapshot, txn_index};
 use crate::record::BatchHeader;
 
 /// What opening a log had to repair.
@@ -72,12 +73,13 @@ pub(crate) fn load(home: &Arc<LogHome>, config: &LogConfig, how: OpenLog) -> Res
 struct Files {
     logs: Vec<i64>,
     snapshots: Vec<i64>,
+    txn_indexes: Vec<i64>,
 }
 
 impl Files {
     /// Lists the directory; removes what a crash left half done: files marked as deleted, and indexes without a segment.
     fn list(directory: &Path) -> Result<Self, LogError> {
-        let (mut logs, mut snapshots, mut indexes) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut logs, mut snapshots, mut txn_indexes, mut indexes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for entry in fs::read_dir(directory).map_err(LogError::io(directory))? {
             let entry = entry.map_err(LogError::io(directory))?;
             let file_name = entry.file_name();
@@ -89,6 +91,7 @@ impl Files {
                 snapshots.push(at);
             } else if [OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX].into_iter().find_map(offset).is_some()
             {
+                txn_indexes.extend(offset(TXN_INDEX_SUFFIX));
                 indexes.push(entry.path());
             } else if name.ends_with(DELETED_SUFFIX) {
                 remove_if_present(&entry.path())?;
@@ -96,6 +99,7 @@ impl Files {
         }
         logs.sort_unstable();
         snapshots.sort_unstable();
+        txn_indexes.sort_unstable();
         let has_segment = |path: &Path| {
             let stem = path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.parse().ok());
             stem.is_some_and(|base: i64| logs.binary_search(&base).is_ok())
@@ -103,7 +107,7 @@ impl Files {
         for orphan in indexes.iter().filter(|path| !has_segment(path)) {
             remove_if_present(orphan)?;
         }
-        Ok(Self { logs, snapshots })
+        Ok(Self { logs, snapshots, txn_indexes })
     }
 }
 
@@ -145,8 +149,17 @@ impl Loader<'_> {
         };
         for (index, &base) in files.logs[..trusted].iter().enumerate() {
             let is_last = index + 1 == files.logs.len();
-            if !self.load_trusted(base, is_last)? {
-                // The last segment does not end where it should: this was no clean shutdown after all.
+            let aborted = match files.txn_indexes.binary_search(&base) {
+                Ok(_) => txn_index::check_file(&self.home.path(), base),
+                Err(_) => Some(0),
+            };
+            let taken = match aborted {
+                Some(aborted) => self.load_trusted(base, aborted, is_last)?,
+                None => false,
+            };
+            if !taken {
+                // The index of aborted transactions is damaged, which takes the producers' state to mend; or the last
+                // segment does not end where it should, and this was no clean shutdown after all.
                 self.begin_scan(&files.snapshots, base)?;
                 return self.scan_segments(&files.logs[index..]);
             }
@@ -158,14 +171,15 @@ impl Loader<'_> {
         Ok(())
     }
 
-    /// Takes a segment without reading its batches; `false` when it is the last one and does not end in a whole batch.
-    fn load_trusted(&mut self, base: i64, is_last: bool) -> Result<bool, LogError> {
+    /// Takes a segment without reading its batches, and `aborted` transactions in its index; `false` when it is the last
+    /// one and does not end in a whole batch.
+    fn load_trusted(&mut self, base: i64, aborted: u64, is_last: bool) -> Result<bool, LogError> {
         let size = self.log_size(base)?;
         let entries = rebuild::check_index_files(self.home, base, size);
         let max_bytes = if is_last || entries.is_none() { self.config.segment_index_bytes } else { 0 };
         let Some(entries) = entries else {
-            let segment = self.new_segment(base, size)?;
-            let end = rebuild::scan(&segment, self.config.index_interval_bytes, |_| ())?;
+            let segment = self.new_segment(base, size, aborted)?;
+            let end = rebuild::scan(&segment, self.config.index_interval_bytes, |_| Ok(()))?;
             if is_last && end.end_position != size {
                 return Ok(false);
             }
@@ -175,6 +189,7 @@ impl Loader<'_> {
             }
             return Ok(self.take(segment, end));
         };
+        let entries = IndexEntries { aborted, ..entries };
         let segment = Segment::existing(Arc::clone(self.home), base, size, entries, max_bytes);
         if is_last {
             let Some(end) = rebuild::find_end(&segment)? else { return Ok(false) };
@@ -196,23 +211,19 @@ impl Loader<'_> {
         Ok(fs::metadata(&path).map_err(LogError::io(&path))?.len())
     }
 
-    /// A segment whose indexes are to be made anew.
-    fn new_segment(&self, base: i64, size: u64) -> Result<Segment, LogError> {
+    /// A segment whose indexes of offsets and times are to be made anew.
+    fn new_segment(&self, base: i64, size: u64, aborted: u64) -> Result<Segment, LogError> {
         for suffix in [OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX] {
             remove_if_present(&self.home.segment_file(base, suffix))?;
         }
-        let entries = IndexEntries::default();
+        let entries = IndexEntries { aborted, ..IndexEntries::default() };
         Ok(Segment::existing(Arc::clone(self.home), base, size, entries, self.config.segment_index_bytes))
     }
 
     /// Brings the producers' state to the first segment that will be scanned.
     fn begin_scan(&mut self, snapshots: &[i64], base: i64) -> Result<(), LogError> {
         (self.producers, self.snapshot_offset) = rebuild::latest_snapshot(&self.home.path(), snapshots, base)?;
-        let from = self.producers.end_offset();
-        let producers = &mut self.producers;
-        rebuild::walk_headers(&self.segments, from, base, |header| producers.replay(header))?;
-        self.producers.advance_to(base);
-        Ok(())
+        rebuild::replay(&mut self.producers, &self.segments, base)
     }
 
     fn scan_segments(&mut self, bases: &[i64]) -> Result<(), LogError> {
@@ -229,15 +240,16 @@ impl Loader<'_> {
     /// Checks a segment and cuts it behind its last valid batch; says whether there was nothing to cut.
     fn scan_segment(&mut self, base: i64, is_last: bool) -> Result<bool, LogError> {
         let size = self.log_size(base)?;
-        let segment = self.new_segment(base, size)?;
+        remove_if_present(&self.home.segment_file(base, TXN_INDEX_SUFFIX))?;
+        let segment = self.new_segment(base, size, 0)?;
         let (epochs, producers) = (&mut self.epochs, &mut self.producers);
         let mut epochs_changed = false;
-        let end = rebuild::scan(&segment, self.config.index_interval_bytes, |header| {
-            epochs_changed |= note_epoch(epochs, header);
-            if header.base_offset >= producers.end_offset() {
-                producers.replay(header);
-            }
-        })?;
+        let end =
+            rebuild::scan(&segment, self.config.index_interval_bytes, |ScannedBatch { header, bytes, .. }| {
+                epochs_changed |= note_epoch(epochs, header);
+                let aborted = producers.replay(header, rebuild::marker_of(&segment, header, bytes));
+                segment.txn_index.append(aborted.as_slice())
+            })?;
         self.epochs_changed |= epochs_changed;
         self.recovered.segments_scanned += 1;
         let cut = size - end.end_position;
@@ -360,8 +372,9 @@ impl Loader<'_> {
             self.epochs_changed = true;
             self.epochs = LeaderEpochs::default();
             let epochs = &mut self.epochs;
-            rebuild::walk_headers(&self.segments, log_start_offset, end_offset, |header| {
+            rebuild::walk_batches(&self.segments, log_start_offset, end_offset, |_, header, _| {
                 note_epoch(epochs, header);
+                Ok(())
             })?;
         }
         self.epochs_changed |= self.epochs.truncate_from_end(end_offset);

@@ -1,6 +1,6 @@
-//! One segment: a file of batches and its two indexes, and how an offset is found in it.
+//! One segment: a file of batches and its indexes, and how an offset is found in it.
 //!
-//! Owns the three files of a base offset. It must not know the log's end (a reader brings the bound it may read up to) or
+//! Owns the files of a base offset. It must not know the log's end (a reader brings the bound it may read up to) or
 //! its neighbours. The writer's side (indexing, sealing) is called under the log's mutex; the readers' side takes none.
 
 use std::fs::{self, File, OpenOptions};
@@ -16,6 +16,7 @@ use super::batch_scan::HeaderScan;
 use super::log_dir::{LOG_SUFFIX, LogHome, OFFSET_INDEX_SUFFIX, SNAPSHOT_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX};
 use super::offset_index::OffsetIndex;
 use super::time_index::{TimeIndex, TimestampOffset};
+use super::txn_index::TxnIndex;
 use crate::record::BatchHeader;
 use crate::sys::file;
 
@@ -30,6 +31,7 @@ pub(crate) struct Segment {
     size: AtomicU64,
     pub(crate) offset_index: OffsetIndex,
     pub(crate) time_index: TimeIndex,
+    pub(crate) txn_index: TxnIndex,
     /// Largest timestamp and its batch's last offset; not ahead of the batches, may be ahead of the time index.
     largest_timestamp: Mutex<TimestampOffset>,
 }
@@ -46,6 +48,7 @@ pub(crate) struct FoundBatch {
 pub(crate) struct IndexEntries {
     pub(crate) offsets: u32,
     pub(crate) times: u32,
+    pub(crate) aborted: u64,
 }
 
 impl Segment {
@@ -60,6 +63,7 @@ impl Segment {
         Self {
             offset_index: OffsetIndex::new(Arc::clone(&home), base_offset, entries.offsets, max_index_bytes),
             time_index: TimeIndex::new(Arc::clone(&home), base_offset, entries.times, max_index_bytes),
+            txn_index: TxnIndex::new(Arc::clone(&home), base_offset, entries.aborted),
             home,
             base_offset,
             file: OnceLock::new(),
@@ -70,7 +74,7 @@ impl Segment {
 
     /// Makes an empty segment; leftovers of the same name are replaced.
     pub(crate) fn create(home: Arc<LogHome>, base_offset: i64, max_index_bytes: u32) -> Result<Self, LogError> {
-        for suffix in [OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX] {
+        for suffix in [OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX] {
             remove_if_present(&home.segment_file(base_offset, suffix))?;
         }
         let path = home.segment_file(base_offset, LOG_SUFFIX);

@@ -55,6 +55,7 @@ impl Log {
         let entries = IndexEntries {
             offsets: old.offset_index.entries_below(end_offset)?,
             times: old.time_index.entries_below(end_offset)?,
+            aborted: old.txn_index.entries_below(end_offset)?,
         };
         let segment = Segment::existing(
             Arc::clone(&self.home),
@@ -63,6 +64,7 @@ impl Log {
             entries,
             config.segment_index_bytes,
         );
+        segment.txn_index.trim()?;
         let end = rebuild::find_end(&segment)?;
         self.recovery_point.fetch_min(end_offset, Ordering::AcqRel);
         let list = SegmentList::new(segments[..kept].iter().cloned().chain([Arc::new(segment)]).collect());
@@ -107,6 +109,7 @@ impl Log {
         writer.begin_segment(now_ms);
         writer.producers = ProducerStates::restored([], offset);
         writer.snapshot_offset = -1;
+        self.publish_transactions(writer);
         self.change_epochs(|epochs| {
             let had_any = epochs.latest().is_some();
             *epochs = LeaderEpochs::default();
@@ -124,6 +127,7 @@ impl Log {
             rebuild::restore_producers(&directory, view.segments.as_slice(), end_offset)?;
         writer.producers = producers;
         writer.snapshot_offset = snapshot_offset;
+        self.publish_transactions(writer);
         Ok(())
     }
 

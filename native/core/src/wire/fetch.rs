@@ -127,6 +127,8 @@ pub struct FetchedPartition {
     pub last_stable_offset: i64,
     /// The log start offset, -1 on error.
     pub log_start_offset: i64,
+    /// Aborted transactions that a `read_committed` client has to leave out: producer and first offset.
+    pub aborted: Vec<(i64, i64)>,
     /// Bytes of record batches.
     pub records: usize,
     /// Where the client's log leaves the leader's: epoch and end offset (KIP-595).
@@ -142,7 +144,7 @@ pub struct FetchedHead {
     pub error: i16,
     /// The session, 0 for none.
     pub session_id: i32,
-    /// Whether the client asked for committed data only: it is told the (empty) list of aborted transactions then.
+    /// Whether the client asked for committed data only: it is told the list of aborted transactions then.
     pub read_committed: bool,
 }
 
@@ -194,11 +196,15 @@ fn write_partition(
     if version >= 5 {
         writer.i64(partition.log_start_offset);
     }
-    // aborted_transactions: none, as no transactional batch is ever accepted.
     if head.read_committed {
-        writer.array_len(0)
+        writer.array_len(partition.aborted.len());
+        for &(producer_id, first_offset) in &partition.aborted {
+            writer.i64(producer_id);
+            writer.i64(first_offset);
+            writer.tags_none();
+        }
     } else {
-        writer.array_null()
+        writer.array_null();
     }
     if version >= 11 {
         writer.i32(-1); // preferred_read_replica

@@ -24,6 +24,7 @@ pub mod code {
     pub const OUT_OF_ORDER_SEQUENCE_NUMBER: i16 = 45;
     pub const INVALID_PRODUCER_EPOCH: i16 = 47;
     pub const INVALID_TXN_STATE: i16 = 48;
+    pub const TRANSACTION_COORDINATOR_FENCED: i16 = 52;
     pub const KAFKA_STORAGE_ERROR: i16 = 56;
     pub const FETCH_SESSION_ID_NOT_FOUND: i16 = 70;
     pub const INVALID_FETCH_SESSION_EPOCH: i16 = 71;
@@ -87,6 +88,8 @@ fn log_refused(shared: &Shared, partition: &Partition, error: AppendError, answe
             code::OUT_OF_ORDER_SEQUENCE_NUMBER
         }
         AppendError::InvalidProducerEpoch { .. } => code::INVALID_PRODUCER_EPOCH,
+        AppendError::CoordinatorFenced { .. } => code::TRANSACTION_COORDINATOR_FENCED,
+        AppendError::InvalidTxnState { .. } => code::INVALID_TXN_STATE,
         AppendError::Io { .. } => {
             let directory = partition.directory().display().to_string();
             shared.events.push(Event::LogDirectoryFailed { directory, error: text.clone() });

@@ -213,6 +213,7 @@ impl PendingFetch {
             high_watermark: -1,
             last_stable_offset: -1,
             log_start_offset: -1,
+            aborted: Vec::new(),
             records: 0,
             diverging: None,
             current_leader: None,
@@ -235,9 +236,15 @@ impl PendingFetch {
             return Read { place, fetched, slice: None };
         }
         // The first batch is given whole however large it is, so that a consumer always gets on (KIP-74).
-        match replica.plan_read(partition.fetch_offset, wanted, end, taken == 0) {
-            Ok(slice) if slice.len > 0 => {
+        let planned = if self.read_committed {
+            replica.plan_read_committed(partition.fetch_offset, wanted, end, taken == 0)
+        } else {
+            replica.plan_read(partition.fetch_offset, wanted, end, taken == 0).map(|slice| (slice, Vec::new()))
+        };
+        match planned {
+            Ok((slice, aborted)) if slice.len > 0 => {
                 fetched.records = slice.len;
+                fetched.aborted = aborted.iter().map(|txn| (txn.producer_id, txn.first_offset)).collect();
                 Read { place, fetched, slice: Some(slice) }
             }
             Ok(_) => Read { place, fetched, slice: None },
