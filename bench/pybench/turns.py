@@ -99,7 +99,8 @@ def _turn(
 def _fill(scenario: Scenario, contestant: Contestant, nodes: Mapping[str, Node], records: int) -> str:
     node = nodes[contestant.broker]
     topic = _create(node)
-    run_load("c-produce", Task(node.bootstrap_servers, topic, records, scenario.size, {}))
+    # Batches leave when they are full, so that every contestant's topic holds the same ones however fast it took them.
+    run_load("c-produce", Task(node.bootstrap_servers, topic, records, scenario.size, {"linger.ms": "1000"}))
     return topic
 
 
