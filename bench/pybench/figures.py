@@ -70,7 +70,11 @@ FIGURES: dict[str, Figure] = {
     "p99_ms": Figure("p99", "ms", _raw("p99_ms")),
     **{
         f"{what}_{point}_ms": Figure(f"{said} {point}", "ms", _raw(f"{what}_{point}_ms"))
-        for what, said in (("arrived", "round trip"), ("acknowledged", "acknowledged"))
+        for what, said in (
+            ("arrived", "round trip"),
+            ("acknowledged", "acknowledged"),
+            ("sent", "sent after it was due"),
+        )
         for point in ("p50", "p90", "p99", "p999", "max")
     },
 }
