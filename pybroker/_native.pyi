@@ -7,6 +7,90 @@ from typing import Literal, final
 
 from typing_extensions import Buffer
 
+# ------------------------------------------------------------------------------------------------- cleaner.rs
+
+@final
+class CleanedLog:
+    """What a pass of compaction has done."""
+
+    @property
+    def end_offset(self) -> int:
+        """The first dirty offset from now on."""
+    @property
+    def keys(self) -> int:
+        """Keys in the dirty part."""
+    @property
+    def map_full(self) -> bool:
+        """The memory for keys was full before the cleanable part ended: another pass is due."""
+    @property
+    def bytes_indexed(self) -> int:
+        """Bytes of the dirty part."""
+    @property
+    def bytes_read(self) -> int:
+        """Bytes of the segments rewritten, before."""
+    @property
+    def bytes_written(self) -> int:
+        """Bytes of the segments rewritten, after."""
+    @property
+    def records_read(self) -> int:
+        """Records of the segments rewritten, before."""
+    @property
+    def records_written(self) -> int:
+        """Records of the segments rewritten, after."""
+    @property
+    def records_without_key(self) -> int:
+        """Records that had no key, and are gone."""
+    @property
+    def segments_read(self) -> int:
+        """Segments, before."""
+    @property
+    def segments_written(self) -> int:
+        """Segments, after."""
+    @property
+    def index_ms(self) -> int:
+        """How long it took to learn the keys."""
+    @property
+    def total_ms(self) -> int:
+        """How long all took."""
+    @property
+    def files(self) -> list[str]:
+        """Files of the segments replaced, as they are called now; they wait to be removed."""
+
+@final
+class LogCleaner:
+    """Passes of compaction over logs, all of them together at one pace."""
+
+    def __new__(cls, *, max_bytes_per_second: float) -> LogCleaner:
+        """The pace counts bytes read and bytes written."""
+    def clean(
+        self,
+        partition: Partition,
+        *,
+        first_dirty: int,
+        first_uncleanable: int,
+        map_bytes: int,
+        load_factor: float,
+        buffer_bytes: int,
+        now_ms: int,
+    ) -> CleanedLog:
+        """Compacts one log below `first_uncleanable`, a segment's base offset; releases the GIL.
+
+        `CleaningEndedError` when it was ended (`stop`, or the log is cut, closed or deleted), `OSError` with its errno,
+        `ValueError` for a log whose batches are damaged."""
+    def set_pace(self, max_bytes_per_second: float) -> None:
+        """Changes the pace from now on."""
+    def stop(self) -> None:
+        """Ends passes that are under way, and those that are begun afterwards."""
+
+def earliest_dirty_timestamp(partition: Partition, offset: int) -> int | None:
+    """The earliest timestamp (ms) that a segment from the one with `offset` on begins with, the active one left out."""
+
+def roll_when_older(partition: Partition, age_ms: int, now_ms: int) -> bool:
+    """Begins a new segment when the first record of the active one is older than `age_ms`; whether it did. `OSError`."""
+
+def survey_segments(partition: Partition) -> list[tuple[int, int, int]]:
+    """(base offset, bytes, largest timestamp in ms or -1) of each segment, the active one last."""
+
 # --------------------------------------------------------------------------------------------------- codec.rs
 
 _Versions = tuple[int, int]
@@ -302,6 +386,7 @@ class LogConfig:
         timestamp_after_max_ms: int,
         require_keys: bool,
         preallocate: bool,
+        delete_retention_ms: int,
         flush_messages: int,
         flush_ms: int,
         producer_id_expiration_ms: int,

@@ -5,7 +5,8 @@ StorageError
 │   ├── DirectoryLockedError    another broker holds it
 │   └── ForeignDirectoryError   it belongs to another node or cluster, or to no broker
 ├── CorruptCheckpointError      a checkpoint file is not in Kafka's form
-└── DirectoryOfflineError       the directory failed while the broker ran: its partitions are not served
+├── DirectoryOfflineError       the directory failed while the broker ran: its partitions are not served
+└── CleaningEndedError          a pass of compaction was ended: the log is cut, closed or deleted, or the broker stops
 """
 
 from __future__ import annotations
@@ -45,3 +46,7 @@ class CorruptCheckpointError(StorageError):
 
 class DirectoryOfflineError(StorageError):
     """The directory of a partition failed."""
+
+
+class CleaningEndedError(StorageError):
+    """A pass of compaction was ended before its end; what it had finished by then stays."""

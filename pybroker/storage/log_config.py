@@ -33,6 +33,7 @@ def build_log_config(topic: TopicConfig) -> LogConfig:
         timestamp_after_max_ms=topic.message_timestamp_after_max_ms,
         require_keys="compact" in topic.cleanup_policy,
         preallocate=topic.preallocate,
+        delete_retention_ms=topic.delete_retention_ms,
         flush_messages=topic.flush_messages,
         flush_ms=topic.flush_ms,
         producer_id_expiration_ms=topic.broker.producer_id_expiration_ms,

@@ -2,6 +2,22 @@
 
 from __future__ import annotations
 
-from pybroker._native import LogConfig, Partition
+from pybroker._native import (
+    CleanedLog,
+    LogCleaner,
+    LogConfig,
+    Partition,
+    earliest_dirty_timestamp,
+    roll_when_older,
+    survey_segments,
+)
 
-__all__ = ["LogConfig", "Partition"]
+__all__ = [
+    "CleanedLog",
+    "LogCleaner",
+    "LogConfig",
+    "Partition",
+    "earliest_dirty_timestamp",
+    "roll_when_older",
+    "survey_segments",
+]

@@ -25,6 +25,7 @@ fn config() -> LogConfig {
         timestamp_after_max_ms: 3_600_000,
         require_keys: false,
         preallocate: false,
+        delete_retention_ms: 86_400_000,
         flush_messages: i64::MAX,
         flush_ms: i64::MAX,
         producer_id_expiration_ms: 86_400_000,

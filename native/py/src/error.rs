@@ -7,7 +7,7 @@ use std::io;
 use pybroker_core::client::ClientError;
 use pybroker_core::net::ListenError;
 use pybroker_core::quorum::QuorumError as QuorumRefusal;
-use pybroker_core::storage::{AppendError, LogError, ReadError};
+use pybroker_core::storage::{AppendError, CleanError, LogError, ReadError};
 use pyo3::PyErr;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::import_exception;
@@ -27,6 +27,7 @@ import_exception!(pybroker.controller.errors, QuorumError);
 import_exception!(pybroker.protocol.errors, MalformedMessage);
 import_exception!(pybroker.protocol.errors, UnencodableValue);
 import_exception!(pybroker.protocol.errors, UnsupportedVersion);
+import_exception!(pybroker.storage.errors, CleaningEndedError);
 
 /// `OSError(errno, text)`, so that callers tell causes apart by errno and never by text.
 pub fn os_error(error: &io::Error, text: String) -> PyErr {
@@ -40,6 +41,14 @@ pub fn log_error(error: LogError) -> PyErr {
         LogError::Io { source, .. } => os_error(&source, text),
         LogError::Corrupt { .. } => PyValueError::new_err(text),
         LogError::Offline { .. } => PyOSError::new_err((libc_eio(), text)),
+    }
+}
+
+/// A pass of compaction that did not come to its end.
+pub fn clean_error(error: CleanError) -> PyErr {
+    match error {
+        CleanError::Aborted => CleaningEndedError::new_err(error.to_string()),
+        CleanError::Log(error) => log_error(error),
     }
 }
 

@@ -2,6 +2,7 @@
 
 #![allow(missing_docs, reason = "what Python sees is documented in pybroker/_native.pyi")]
 
+mod cleaner;
 mod codec;
 mod connection;
 mod data_plane;
@@ -21,6 +22,11 @@ use pyo3::prelude::*;
 
 #[pymodule]
 fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<cleaner::PyCleanedLog>()?;
+    m.add_class::<cleaner::PyLogCleaner>()?;
+    m.add_function(wrap_pyfunction!(cleaner::earliest_dirty_timestamp, m)?)?;
+    m.add_function(wrap_pyfunction!(cleaner::roll_when_older, m)?)?;
+    m.add_function(wrap_pyfunction!(cleaner::survey_segments, m)?)?;
     m.add_class::<codec::Schema>()?;
     m.add_class::<data_plane::PyDataPlane>()?;
     m.add_class::<data_plane::PyDataPlaneSettings>()?;

@@ -45,6 +45,7 @@ impl Log {
             timestamp_before_max_ms: i64::MAX,
             timestamp_after_max_ms: i64::MAX,
             require_keys: false,
+            delete_retention_ms: i64::MAX,
             flush_messages: i64::MAX,
             flush_ms: i64::MAX,
             producer_id_expiration_ms: i64::MAX,

@@ -14,7 +14,7 @@ pub struct PyLogConfig {
 #[pymethods]
 impl PyLogConfig {
     #[new]
-    #[pyo3(signature = (*, segment_bytes, segment_ms, segment_jitter_ms, segment_index_bytes, index_interval_bytes, max_message_bytes, timestamp_type, timestamp_before_max_ms, timestamp_after_max_ms, require_keys, preallocate, flush_messages, flush_ms, producer_id_expiration_ms, max_decompressed_bytes, file_delete_delay_ms))]
+    #[pyo3(signature = (*, segment_bytes, segment_ms, segment_jitter_ms, segment_index_bytes, index_interval_bytes, max_message_bytes, timestamp_type, timestamp_before_max_ms, timestamp_after_max_ms, require_keys, preallocate, delete_retention_ms, flush_messages, flush_ms, producer_id_expiration_ms, max_decompressed_bytes, file_delete_delay_ms))]
     #[allow(clippy::too_many_arguments, reason = "keyword-only: one argument a field")]
     fn new(
         segment_bytes: u64,
@@ -28,6 +28,7 @@ impl PyLogConfig {
         timestamp_after_max_ms: i64,
         require_keys: bool,
         preallocate: bool,
+        delete_retention_ms: i64,
         flush_messages: i64,
         flush_ms: i64,
         producer_id_expiration_ms: i64,
@@ -55,6 +56,7 @@ impl PyLogConfig {
                 timestamp_after_max_ms,
                 require_keys,
                 preallocate,
+                delete_retention_ms,
                 flush_messages,
                 flush_ms,
                 producer_id_expiration_ms,

@@ -155,6 +155,29 @@ impl BatchHeader {
         self.attributes & DELETE_HORIZON_MASK != 0
     }
 
+    /// When the tombstones in it may go, ms; `None` before a compaction has set that (KIP-534).
+    pub fn delete_horizon_ms(&self) -> Option<i64> {
+        self.has_delete_horizon().then_some(self.base_timestamp)
+    }
+
+    /// Sets when the tombstones in it may go; timestamps of its records count from there.
+    pub fn set_delete_horizon(&mut self, horizon_ms: i64) {
+        self.attributes |= DELETE_HORIZON_MASK;
+        self.base_timestamp = horizon_ms;
+    }
+
+    /// The header of the batch without its records, as compaction leaves it (Kafka's `DefaultRecordBatch.writeEmptyHeader`).
+    #[must_use]
+    pub fn emptied(&self) -> Self {
+        Self {
+            batch_length: (HEADER_LEN - LOG_OVERHEAD) as i32,
+            attributes: self.attributes & !(COMPRESSION_MASK | DELETE_HORIZON_MASK),
+            base_timestamp: -1,
+            record_count: 0,
+            ..*self
+        }
+    }
+
     /// Whether an idempotent producer sent it.
     pub fn has_producer_id(&self) -> bool {
         self.producer_id >= 0

@@ -29,6 +29,8 @@ pub struct LogConfig {
     pub require_keys: bool,
     /// `preallocate`: reserve the blocks of a whole segment when it is created, instead of step by step.
     pub preallocate: bool,
+    /// `delete.retention.ms`: how long compaction keeps tombstones after it has first met them.
+    pub delete_retention_ms: i64,
     /// `flush.messages`: records appended between two forced flushes.
     pub flush_messages: i64,
     /// `flush.ms`: driven from outside by [`crate::storage::Log::flush`]; kept here for the owner.

@@ -65,6 +65,7 @@ impl Log {
     /// # Errors
     /// `Io` with the path that failed: the shutdown is then not clean.
     pub fn close(&self) -> Result<(), LogError> {
+        let _no_cleaning = self.end_cleaning();
         let mut writer = self.writer.lock();
         if self.closed.load(Ordering::Acquire) {
             return Ok(());

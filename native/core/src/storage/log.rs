@@ -4,11 +4,11 @@
 //! What is done with them stands in the sibling modules: `append`, `read`, `lookup`, `roll`, `flush`, `truncation`,
 //! `removal`, `recovery`.
 //!
-//! Lock order: writer, then flush, then epochs.
+//! Lock order: cleaning, then writer, then flush, then epochs.
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
@@ -29,6 +29,10 @@ pub struct Log {
     pub(crate) view: ArcSwap<View>,
     pub(crate) writer: Mutex<Writer>,
     pub(crate) epochs: Mutex<EpochFile>,
+    /// Held by the pass that compacts the log, from its beginning to its end.
+    pub(crate) cleaning: Mutex<()>,
+    /// How many wait for that pass to end, or keep others from beginning.
+    pub(crate) cleaning_ends: AtomicU32,
     /// Held while data is synced: whoever waits for it finds the work of the one before done.
     pub(crate) flushing: Mutex<()>,
     /// First offset of a transaction that is not decided; `i64::MAX` for none. Changed by the holder of `writer` only,
@@ -139,6 +143,8 @@ impl Log {
             view: ArcSwap::from_pointee(loaded.view),
             writer: Mutex::new(loaded.writer),
             epochs: Mutex::new(EpochFile { epochs: loaded.epochs, dirty: false }),
+            cleaning: Mutex::new(()),
+            cleaning_ends: AtomicU32::new(0),
             flushing: Mutex::new(()),
             recovery_point: AtomicI64::new(loaded.recovery_point),
             directory_dirty: AtomicBool::new(loaded.directory_dirty),

@@ -9,6 +9,7 @@
 mod append;
 mod batch_scan;
 pub mod checkpoint;
+mod cleaner;
 mod committed;
 mod config;
 mod error;
@@ -35,6 +36,7 @@ mod truncation;
 pub mod txn_index;
 
 pub use append::Appended;
+pub use cleaner::{CleanError, CleanLimits, CleanRange, Cleaned, SegmentSurvey, Throttle};
 pub use committed::CommittedSlice;
 pub use config::{LogConfig, OpenLog};
 pub use error::{AppendError, LogError, ReadError};

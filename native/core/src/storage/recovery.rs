@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::batch_scan::ScannedBatch;
+use super::cleaner::half_done;
 use super::leader_epochs::LeaderEpochs;
 use super::log::{View, Writer};
 use super::log_dir::{
@@ -78,6 +79,7 @@ struct Files {
 
 impl Files {
     /// Lists the directory; removes what a crash left half done: files marked as deleted, and indexes without a segment.
+    /// Passes of compaction that were cut short are undone or completed.
     fn list(directory: &Path) -> Result<Self, LogError> {
         let (mut logs, mut snapshots, mut txn_indexes, mut indexes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for entry in fs::read_dir(directory).map_err(LogError::io(directory))? {
@@ -95,6 +97,9 @@ impl Files {
                 indexes.push(entry.path());
             } else if name.ends_with(DELETED_SUFFIX) {
                 remove_if_present(&entry.path())?;
+            } else if half_done::is_left_over(name) {
+                half_done::settle(directory)?;
+                return Self::list(directory);
             }
         }
         logs.sort_unstable();

@@ -44,6 +44,7 @@ impl Log {
     /// # Errors
     /// `Io` when the rename fails; the log then stays what it was.
     pub fn rename_for_delete(&self, unique_id: &str) -> Result<(), LogError> {
+        let _no_cleaning = self.end_cleaning();
         let _writer = self.writer.lock();
         let _flushing = self.flushing.lock();
         let old = self.home.path();
@@ -64,6 +65,7 @@ impl Log {
     /// # Errors
     /// `Io` with the directory.
     pub fn delete(&self) -> Result<(), LogError> {
+        let _no_cleaning = self.end_cleaning();
         let _writer = self.writer.lock();
         let _flushing = self.flushing.lock();
         self.closed.store(true, Ordering::Release);

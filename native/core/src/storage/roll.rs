@@ -26,6 +26,28 @@ impl Log {
         self.begin_segment(&mut writer, now_ms)
     }
 
+    /// Begins a new segment when the first record of the active one is older than `age_ms`; whether it did. Appends look
+    /// at that themselves: this is for a log that nobody appends to.
+    ///
+    /// # Errors
+    /// `Io`; the log then goes on with the old segment.
+    pub fn roll_when_older(&self, age_ms: i64, now_ms: i64) -> Result<bool, LogError> {
+        let view = self.view.load();
+        if view.end_position == 0 {
+            return Ok(false);
+        }
+        let mut writer = self.writer.lock();
+        self.ensure_online()?;
+        let view = self.view.load();
+        let first = first_timestamp(&mut writer, &view)?;
+        let begun = if first >= 0 { first } else { writer.created_ms };
+        if view.end_position == 0 || now_ms.saturating_sub(begun) <= age_ms {
+            return Ok(false);
+        }
+        self.begin_segment(&mut writer, now_ms)?;
+        Ok(true)
+    }
+
     /// Begins a new segment when these batches call for it.
     pub(crate) fn maybe_roll(
         &self,
@@ -99,18 +121,22 @@ fn roll_is_due(
     {
         return Ok(true);
     }
-    let first_timestamp = match writer.first_timestamp {
-        Some(timestamp) => timestamp,
-        None => {
-            let mut scan = HeaderScan::new(active.file()?, view.end_position);
-            let header = scan.header_at(0).map_err(|error| active.read_error(error))?;
-            *writer.first_timestamp.insert(header.map_or(-1, |header| header.max_timestamp))
-        }
-    };
+    let first_timestamp = first_timestamp(writer, view)?;
     let waited = if first_timestamp >= 0 && incoming.max_timestamp >= 0 {
         incoming.max_timestamp - first_timestamp
     } else {
         now_ms - writer.created_ms
     };
     Ok(waited > config.segment_ms.saturating_sub(config.segment_jitter_ms))
+}
+
+/// Largest timestamp of the active segment's first batch; -1 when it has none.
+fn first_timestamp(writer: &mut Writer, view: &View) -> Result<i64, LogError> {
+    if let Some(timestamp) = writer.first_timestamp {
+        return Ok(timestamp);
+    }
+    let active = view.segments.active();
+    let mut scan = HeaderScan::new(active.file()?, view.end_position);
+    let Some(header) = scan.header_at(0).map_err(|error| active.read_error(error))? else { return Ok(-1) };
+    Ok(*writer.first_timestamp.insert(header.max_timestamp))
 }

@@ -106,6 +106,14 @@ impl Segment {
         Ok(self.file.get_or_init(|| Arc::new(file)))
     }
 
+    /// Opens every file of the segment: once they are renamed or removed, whoever holds the segment goes on with them.
+    pub(crate) fn open_all(&self) -> Result<(), LogError> {
+        self.file()?;
+        self.offset_index.map.entries()?;
+        self.time_index.map.entries()?;
+        self.txn_index.open()
+    }
+
     pub(crate) fn largest_timestamp(&self) -> TimestampOffset {
         *self.largest_timestamp.lock()
     }

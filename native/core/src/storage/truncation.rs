@@ -19,6 +19,7 @@ impl Log {
     /// # Errors
     /// `Io` with the path that failed; the log is then offline.
     pub fn truncate_to(&self, offset: i64, now_ms: i64) -> Result<(), LogError> {
+        let _no_cleaning = self.end_cleaning();
         let mut writer = self.writer.lock();
         self.ensure_online()?;
         let view = self.view.load_full();
@@ -36,6 +37,7 @@ impl Log {
     /// # Errors
     /// `Io` with the path that failed; the log is then offline.
     pub fn truncate_fully_and_start_at(&self, offset: i64, now_ms: i64) -> Result<(), LogError> {
+        let _no_cleaning = self.end_cleaning();
         let mut writer = self.writer.lock();
         self.ensure_online()?;
         self.restart_at(&mut writer, offset, now_ms).map_err(|error| self.failed(error))

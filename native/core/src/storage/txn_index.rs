@@ -154,6 +154,11 @@ impl TxnIndex {
         }
     }
 
+    /// Opens the file, where there is one: once it is renamed or removed, readers go on with it.
+    pub(crate) fn open(&self) -> Result<(), LogError> {
+        if self.len() > 0 { self.file().map(drop) } else { Ok(()) }
+    }
+
     /// Waits until the entries are on the device.
     pub(crate) fn sync(&self) -> Result<(), LogError> {
         if !self.dirty.swap(false, Ordering::AcqRel) || self.len() == 0 {

@@ -2,10 +2,34 @@
 //!
 //! Owns the choice between the Linux call and its portable fallback. It must not know what the bytes are.
 
-use std::fs::File;
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+
+/// Makes an empty file, in place of one that has its name.
+///
+/// # Errors
+/// Whatever `open` says.
+pub fn create(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path)
+}
+
+/// Writes all of `bytes` at `position`.
+///
+/// # Errors
+/// Whatever `pwrite` says; a part of the bytes may be in the file then.
+pub fn write_all_at(file: &File, bytes: &[u8], position: u64) -> io::Result<()> {
+    file.write_all_at(bytes, position)
+}
+
+/// Renames; what had the new name is gone.
+///
+/// # Errors
+/// Whatever `rename` says.
+pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    fs::rename(from, to)
+}
 
 /// Asks for the blocks of `len` bytes from `position` on without changing the file's length.
 ///

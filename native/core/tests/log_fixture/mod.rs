@@ -20,6 +20,7 @@ pub fn config() -> LogConfig {
         timestamp_after_max_ms: i64::MAX,
         require_keys: false,
         preallocate: false,
+        delete_retention_ms: 1000,
         flush_messages: i64::MAX,
         flush_ms: i64::MAX,
         producer_id_expiration_ms: i64::MAX,
