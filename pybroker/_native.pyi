@@ -282,41 +282,31 @@ class Fetcher:
         """Takes the attributes of `pybroker.client.settings.FetcherSettings`; no broker is asked before `assign`."""
     def assign(self, partitions: list[tuple[str, int, int]]) -> None:
         """Reads (topic, partition, offset) from now on, and nothing else; offset -1: after the last record, -2: from
-        the first."""
+        the first; at or above 0 an offset."""
+    def add(self, partitions: list[tuple[str, int, int]]) -> None:
+        """Reads these partitions too, or from elsewhere; what was read of others stays."""
+    def remove(self, partitions: list[tuple[str, int]]) -> None:
+        """Reads these partitions no longer; what was read of others stays."""
+    def pause(self, topic: str, partition: int, paused: bool) -> bool:
+        """Hands out one assigned partition no longer, or again; false when it is not assigned."""
     def seek(self, topic: str, partition: int, offset: int) -> bool:
         """Reads one assigned partition from elsewhere; false when it is not assigned."""
+    def position(self, topic: str, partition: int) -> int | None:
+        """Where the caller has read one partition to; below 0 until its beginning is found, `None`: not assigned."""
     def positions(self) -> list[tuple[str, int, int]]:
         """Where the caller has read to: (topic, partition, offset; below 0 as in `assign` before the first record)."""
     def count(self, timeout_s: float) -> tuple[int, int] | None:
         """Takes the next received batches and reads every record: (records, bytes of keys and values); `None` when
         nothing came in time. Raises `ClientError`."""
-    def poll(self, timeout_s: float) -> list[Record]:
-        """Takes the next received batches of one partition: their records, none when nothing came in time."""
+    def take(self, timeout_s: float) -> tuple[str, int, list[Record]] | None:
+        """Takes the next received batches of one partition: (topic, partition, records); `None` when nothing came in
+        time. Batches of which a consumer sees nothing come with no records. Raises `ClientError`."""
     def arrived_descriptor(self) -> int:
-        """A descriptor that is readable when `poll` may have something."""
+        """A descriptor that is readable when `take` may have something."""
     def clear_signal(self) -> None:
-        """Makes the descriptor unreadable; called before `poll`."""
+        """Makes the descriptor unreadable; called before `take`."""
     def close(self) -> None:
         """Ends the I/O thread; releases the GIL."""
-
-@final
-class Record:
-    """One record as a program sees it."""
-
-    @property
-    def topic(self) -> str: ...
-    @property
-    def partition(self) -> int: ...
-    @property
-    def offset(self) -> int: ...
-    @property
-    def timestamp_ms(self) -> int: ...
-    @property
-    def key(self) -> bytes | None: ...
-    @property
-    def value(self) -> bytes | None: ...
-    @property
-    def headers(self) -> list[tuple[str, bytes | None]]: ...
 
 # ----------------------------------------------------------------------------------------------------- log.rs
 
@@ -648,6 +638,27 @@ def parse_metadata_batches(buffer: bytes) -> tuple[list[tuple[int, int, int, int
     Each is (base offset, last offset, leader epoch, timestamp, is control, values). Raises `MetadataLogError` when the
     first batch is not whole, or any is corrupt.
     """
+
+# -------------------------------------------------------------------------------------------------- record.rs
+
+@final
+class Record:
+    """One record as a program sees it."""
+
+    @property
+    def topic(self) -> str: ...
+    @property
+    def partition(self) -> int: ...
+    @property
+    def offset(self) -> int: ...
+    @property
+    def timestamp_ms(self) -> int: ...
+    @property
+    def key(self) -> bytes | None: ...
+    @property
+    def value(self) -> bytes | None: ...
+    @property
+    def headers(self) -> list[tuple[str, bytes | None]]: ...
 
 # --------------------------------------------------------------------------------------------- topic_table.rs
 

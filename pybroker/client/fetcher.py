@@ -7,6 +7,7 @@ assigned by the caller. Works against any Kafka.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Self
@@ -19,7 +20,8 @@ from pybroker.client.topics import EARLIEST, LATEST, TopicPartition
 Record = native.Record
 
 
-def _make_native(settings: FetcherSettings) -> native.Fetcher:
+def make_native(settings: FetcherSettings) -> native.Fetcher:
+    """A native fetcher by its settings. Raises SettingError."""
     try:
         return native.Fetcher(settings)
     except (ValueError, OverflowError) as error:
@@ -31,7 +33,7 @@ class _Assigned:
 
     def __init__(self, bootstrap_servers: str, properties: Mapping[str, object] | None = None) -> None:
         self.settings = FetcherSettings.from_properties({**(properties or {}), "bootstrap.servers": bootstrap_servers})
-        self.native = _make_native(self.settings)
+        self.native = make_native(self.settings)
         """The engine, for load generators: `count` reads every record without making Python objects."""
         self._rest: list[Record] = []
 
@@ -89,7 +91,13 @@ class Fetcher(_Assigned):
 
         None come when the timeout is over. Raises what a broker answered, or what is wrong with a received batch.
         """
-        return self._hand_out(self._rest or self.native.poll(timeout_s), max_records)
+        records, deadline = self._rest, time.monotonic() + timeout_s
+        while not records:
+            taken = self.native.take(max(0.0, deadline - time.monotonic()))
+            if taken is None:
+                return []
+            records = taken[2]
+        return self._hand_out(records, max_records)
 
     def close(self) -> None:
         """End; waits for the I/O thread."""
@@ -120,9 +128,13 @@ class AsyncFetcher(_Assigned):
         records = self._rest
         try:
             async with asyncio.timeout(timeout_s):
-                while not (records := records or self.native.poll(0.0)):
-                    await self._arrived.wait()
-                    self._arrived.clear()
+                while not records:
+                    taken = self.native.take(0.0)
+                    if taken is not None:
+                        records = taken[2]
+                    else:
+                        await self._arrived.wait()
+                        self._arrived.clear()
         except TimeoutError:
             return []
         return self._hand_out(records, max_records)

@@ -6,7 +6,8 @@ The only home of the clients' defaults; the native side receives complete struct
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
@@ -19,6 +20,13 @@ _SERIALIZERS = {
     "value.deserializer",
 }
 """Set by every Java configuration file; bytes go in and come out here."""
+
+
+_DURATION = re.compile(
+    r"(?P<sign>[-+]?)P(?:(?P<days>[-+]?\d+)D)?"
+    r"(?:T(?:(?P<hours>[-+]?\d+)H)?(?:(?P<minutes>[-+]?\d+)M)?(?:(?P<seconds>[-+]?\d+(?:\.\d+)?)S)?)?",
+    re.IGNORECASE,
+)
 
 
 def _key(name: str) -> str:
@@ -53,7 +61,7 @@ class ConnectionSettings:
         known = {_key(f.name): f for f in dataclasses.fields(cls)}
         values = {}
         for key, value in properties.items():
-            if key in known:
+            if key in known and value is not None:
                 values[known[key].name] = _read(key, known[key].type, value)
         if "bootstrap_servers" not in values:
             raise SettingError("bootstrap.servers is not set: name at least one host:port")
@@ -111,12 +119,62 @@ class FetcherSettings(ConnectionSettings):
     check_crcs: bool = True
     isolation_level: str = "read_uncommitted"
     auto_offset_reset: str = "latest"
-    """`earliest`, `latest` or `none`."""
+    """`earliest`, `latest`, `none`, or `by_duration:` and an ISO 8601 duration (KIP-1106)."""
     max_poll_records: int = 500
     queued_responses: int = 4
     """Received responses that wait for the caller while the next Fetch is under way. No key of Kafka's."""
     max_decompressed_bytes: int = 268_435_456
     """The largest a compressed batch may become. No key of Kafka's."""
+
+    @property
+    def auto_offset_reset_ms(self) -> int | None:
+        """With `by_duration`: how far back. Raises SettingError."""
+        kind, _, duration = self.auto_offset_reset.partition(":")
+        return parse_duration_ms(duration) if kind == "by_duration" else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerSettings(FetcherSettings):
+    """A consumer's settings; Kafka 4's defaults."""
+
+    group_id: str | None = None
+    """None: partitions can be assigned, but no group joined and no offset committed."""
+    group_instance_id: str | None = None
+    """Set by a static member (KIP-345): its place in the group outlives a restart."""
+    group_protocol: str = "classic"
+    """`classic` or `consumer` (KIP-848)."""
+    group_remote_assignor: str | None = None
+    """With `consumer`: the broker's assignor to wish for, `uniform` or `range`."""
+    session_timeout_ms: int = 45_000
+    heartbeat_interval_ms: int = 3_000
+    max_poll_interval_ms: int = 300_000
+    enable_auto_commit: bool | None = None
+    """Unset: on with a `group.id`, off without."""
+    auto_commit_interval_ms: int = 5_000
+    allow_auto_create_topics: bool = True
+    exclude_internal_topics: bool = True
+    """Whether a pattern leaves Kafka's own topics out."""
+    client_rack: str = ""
+
+    def check(self, given: Collection[str]) -> None:
+        """Refuse what Kafka's consumer refuses; `given` are the keys that were set. Raises SettingError."""
+        if self.group_protocol not in ("classic", "consumer"):
+            raise SettingError(f"group.protocol={self.group_protocol}: must be classic or consumer")
+        if self.group_protocol == "consumer":
+            for key in ("heartbeat.interval.ms", "session.timeout.ms", "partition.assignment.strategy"):
+                if key in given:
+                    raise SettingError(f"{key} cannot be set when group.protocol=consumer: the broker decides it")
+        elif "group.remote.assignor" in given:
+            raise SettingError("group.remote.assignor cannot be set when group.protocol=classic")
+        if self.group_id is None and (self.enable_auto_commit or self.group_instance_id is not None):
+            raise SettingError("enable.auto.commit and group.instance.id need a group.id")
+        if self.isolation_level not in ("read_uncommitted", "read_committed"):
+            raise SettingError(f"isolation.level={self.isolation_level}: must be read_uncommitted or read_committed")
+
+    @property
+    def commits_itself(self) -> bool:
+        """Whether offsets are committed without being asked."""
+        return self.group_id is not None if self.enable_auto_commit is None else self.enable_auto_commit
 
 
 Settings = TypeVar("Settings", bound=ConnectionSettings)
@@ -137,6 +195,15 @@ def _read(key: str, type_name: object, value: Any) -> Any:
             f"{key}={value}: must be {'true or false' if kind.startswith('bool') else 'a number'}"
         ) from None
     return text
+
+
+def parse_duration_ms(text: str) -> int:
+    """Read an ISO 8601 duration as Java's Duration does (`P2DT3H`, `PT1.5S`). Raises SettingError."""
+    found = _DURATION.fullmatch(text.strip())
+    if found is None or not any(found.groupdict().values()) or text.strip().endswith("T"):
+        raise SettingError(f"{text!r} is no duration: must read like P1DT2H3M4S")
+    days, hours, minutes, seconds = (float(found[name] or 0) for name in ("days", "hours", "minutes", "seconds"))
+    return round((((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000) * (-1 if found["sign"] == "-" else 1)
 
 
 def read_properties(text: str) -> dict[str, str]:

@@ -5,14 +5,14 @@
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use pybroker_core::client::{self, Assignment, FetchedRecord, FetcherConfig, OffsetReset, Start};
-use pybroker_core::record::Headers;
+use pybroker_core::client::{self, Assignment, FetcherConfig, OffsetReset, Start};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::PyString;
 
 use crate::connection::{ConnectionSettings, wait};
 use crate::error::client_error;
+use crate::record::Record;
 
 /// The attributes of `pybroker.client.settings.FetcherSettings` that are the fetcher's own.
 #[derive(FromPyObject)]
@@ -24,9 +24,13 @@ struct FetcherSettings {
     check_crcs: bool,
     isolation_level: String,
     auto_offset_reset: String,
+    auto_offset_reset_ms: Option<u64>,
     queued_responses: usize,
     max_decompressed_bytes: usize,
 }
+
+/// The records of one partition, perhaps none of them for consumers' eyes.
+type Taken = (Py<PyString>, i32, Vec<Record>);
 
 /// A native fetcher.
 #[pyclass(frozen, module = "pybroker._native")]
@@ -53,10 +57,13 @@ impl Fetcher {
                 "earliest" => OffsetReset::Earliest,
                 "latest" => OffsetReset::Latest,
                 "none" => OffsetReset::None,
-                other => {
-                    let text = format!("auto.offset.reset={other}: must be earliest, latest or none");
-                    return Err(PyValueError::new_err(text));
-                }
+                other => match own.auto_offset_reset_ms {
+                    Some(span) => OffsetReset::Before(Duration::from_millis(span)),
+                    None => {
+                        let text = format!("auto.offset.reset={other}: must be earliest, latest or none");
+                        return Err(PyValueError::new_err(text));
+                    }
+                },
             },
             queued_responses: own.queued_responses,
             max_decompressed_bytes: own.max_decompressed_bytes,
@@ -68,18 +75,39 @@ impl Fetcher {
     /// Reads these partitions from now on: (topic, partition, offset; -1 after the last record, -2 from the first).
     #[pyo3(signature = (partitions))]
     fn assign(&self, py: Python<'_>, partitions: Vec<(String, i32, i64)>) {
-        let assignment = partitions.into_iter().map(|(topic, index, offset)| {
-            let topic = topic.into();
-            Assignment { topic, index, start: start(offset) }
-        });
-        let assignment = assignment.collect();
-        py.detach(|| self.inner.assign(assignment));
+        py.detach(|| self.inner.assign(assignment(partitions)));
+    }
+
+    /// Reads these partitions too, or from elsewhere.
+    #[pyo3(signature = (partitions))]
+    fn add(&self, py: Python<'_>, partitions: Vec<(String, i32, i64)>) {
+        py.detach(|| self.inner.add(assignment(partitions)));
+    }
+
+    /// Reads these partitions no longer.
+    #[pyo3(signature = (partitions))]
+    fn remove(&self, py: Python<'_>, partitions: Vec<(String, i32)>) {
+        let partitions: Vec<_> = partitions.into_iter().map(|(topic, index)| (topic.into(), index)).collect();
+        py.detach(|| self.inner.remove(&partitions));
+    }
+
+    /// Hands out one assigned partition no longer, or again; false when it is not assigned.
+    #[pyo3(signature = (topic, partition, paused))]
+    fn pause(&self, py: Python<'_>, topic: &str, partition: i32, paused: bool) -> bool {
+        py.detach(|| self.inner.pause(topic, partition, paused))
     }
 
     /// Reads one assigned partition from elsewhere; false when it is not assigned.
     #[pyo3(signature = (topic, partition, offset))]
     fn seek(&self, py: Python<'_>, topic: &str, partition: i32, offset: i64) -> bool {
         py.detach(|| self.inner.seek(topic, partition, start(offset)))
+    }
+
+    /// Where the caller has read one partition to (offset or -1 or -2); `None` when it is not assigned.
+    #[pyo3(signature = (topic, partition))]
+    fn position(&self, topic: &str, partition: i32) -> Option<i64> {
+        let (Start::Offset(offset) | Start::Time(offset)) = self.inner.position(topic, partition)?;
+        Some(offset)
     }
 
     /// Where the caller has read to: (topic, partition, offset or -1 or -2).
@@ -101,22 +129,22 @@ impl Fetcher {
         counted.map_err(client_error)
     }
 
-    /// Takes the next received batches: their records, empty when nothing came in time.
+    /// Takes the next received batches: (topic, partition, their records); `None` when nothing came in time.
     #[pyo3(signature = (timeout_s))]
-    fn poll(&self, py: Python<'_>, timeout_s: f64) -> PyResult<Vec<Record>> {
+    fn take(&self, py: Python<'_>, timeout_s: f64) -> PyResult<Option<Taken>> {
         let Some(chunk) = py.detach(|| self.inner.next(wait(timeout_s))).map_err(client_error)? else {
-            return Ok(Vec::new());
+            return Ok(None);
         };
         let mut records = Vec::new();
-        let (topic, partition) = (pyo3::types::PyString::new(py, &chunk.topic).unbind(), chunk.index);
+        let (topic, partition) = (PyString::new(py, &chunk.topic).unbind(), chunk.index);
         let taken = chunk.for_each(&mut self.scratch.lock(), |fetched| {
             records.push(Record::new(py, topic.clone_ref(py), partition, &fetched));
         });
         taken.map_err(client_error)?;
-        Ok(records)
+        Ok(Some((topic, partition, records)))
     }
 
-    /// A descriptor that is readable when `poll` may have something.
+    /// A descriptor that is readable when `take` may have something.
     fn arrived_descriptor(&self) -> PyResult<i32> {
         Ok(self.inner.arrived_descriptor()?)
     }
@@ -132,36 +160,14 @@ impl Fetcher {
     }
 }
 
+fn assignment(partitions: Vec<(String, i32, i64)>) -> Vec<Assignment> {
+    let made = partitions.into_iter().map(|(topic, index, offset)| {
+        let topic = topic.into();
+        Assignment { topic, index, start: start(offset) }
+    });
+    made.collect()
+}
+
 fn start(offset: i64) -> Start {
     if offset < 0 { Start::Time(offset) } else { Start::Offset(offset) }
-}
-
-/// One record as a program sees it.
-#[pyclass(frozen, get_all, module = "pybroker._native")]
-pub struct Record {
-    topic: Py<pyo3::types::PyString>,
-    partition: i32,
-    offset: i64,
-    timestamp_ms: i64,
-    key: Option<Py<PyBytes>>,
-    value: Option<Py<PyBytes>>,
-    headers: Vec<(String, Option<Py<PyBytes>>)>,
-}
-
-impl Record {
-    fn new(py: Python<'_>, topic: Py<pyo3::types::PyString>, partition: i32, fetched: &FetchedRecord<'_>) -> Self {
-        let bytes = |part: Option<&[u8]>| part.map(|part| PyBytes::new(py, part).unbind());
-        let FetchedRecord { offset, timestamp_ms, record } = fetched;
-        let headers = Headers::new(record).map_while(Result::ok);
-        let headers = headers.map(|(key, value)| (String::from_utf8_lossy(key).into_owned(), bytes(value)));
-        Self {
-            topic,
-            partition,
-            offset: *offset,
-            timestamp_ms: *timestamp_ms,
-            key: bytes(record.key),
-            value: bytes(record.value),
-            headers: headers.collect(),
-        }
-    }
 }

@@ -16,6 +16,7 @@ mod micro;
 mod partition;
 mod producer;
 mod quorum;
+mod record;
 mod topic_table;
 
 use pyo3::prelude::*;
@@ -37,7 +38,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<events::PySegmentRolled>()?;
     m.add_class::<events::PyUndecidedRequest>()?;
     m.add_class::<fetcher::Fetcher>()?;
-    m.add_class::<fetcher::Record>()?;
+    m.add_class::<record::Record>()?;
     m.add_class::<log::Log>()?;
     m.add_class::<log_config::PyLogConfig>()?;
     m.add_function(wrap_pyfunction!(micro::build_batch, m)?)?;

@@ -81,8 +81,6 @@ pub struct Chunk {
     pub high_watermark: i64,
     /// `(producer id, first offset)` of aborted transactions, ascending by offset.
     pub aborted: Vec<(i64, i64)>,
-    /// No other chunk of the same response follows.
-    pub last_of_response: bool,
     pub(super) check_crcs: bool,
     pub(super) read_committed: bool,
     pub(super) max_decompressed_bytes: usize,

@@ -48,6 +48,13 @@ impl Cluster {
         }
     }
 
+    /// From now on ask for these topics and no others.
+    pub fn want_only<'a>(&mut self, topics: impl Iterator<Item = &'a str>) {
+        let wanted: FxHashSet<String> = topics.map(str::to_owned).collect();
+        self.stale |= !wanted.is_subset(&self.wanted);
+        self.wanted = wanted;
+    }
+
     /// The topics to ask for, in a fixed order.
     pub fn wanted(&self) -> Vec<&str> {
         let mut names: Vec<&str> = self.wanted.iter().map(String::as_str).collect();
@@ -110,6 +117,15 @@ mod tests {
         cluster.want("t");
         cluster.apply(&MetadataResponse::default(), Instant::now());
         assert!(cluster.stale);
+    }
+
+    #[test]
+    fn only_what_is_wanted_is_asked_for() {
+        let mut cluster = Cluster::default();
+        cluster.want_only(["a", "b"].into_iter());
+        assert!(std::mem::take(&mut cluster.stale));
+        cluster.want_only(["b"].into_iter());
+        assert_eq!((false, vec!["b"]), (cluster.stale, cluster.wanted()));
     }
 
     #[test]

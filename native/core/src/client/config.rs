@@ -99,6 +99,8 @@ impl ConnectionConfig {
 pub enum OffsetReset {
     Earliest,
     Latest,
+    /// At the first record that is younger than this.
+    Before(Duration),
     /// Out of range is an error.
     None,
 }

@@ -15,8 +15,10 @@ use super::codes;
 use super::config::OffsetReset;
 use super::connection::Frame;
 use super::error::ClientError;
-use super::fetcher::{Assignment, Shared, Start};
+use super::fetcher::Shared;
+use super::inbox::{Mark, Start, Wanted};
 use super::network::{Event, Network};
+use super::producer::now_ms;
 use super::wire::fetch::{self, FetchLimits, FetchPosition, FetchedPartition};
 use super::wire::header::{FETCH, LIST_OFFSETS};
 use super::wire::list_offsets::{self, EARLIEST, LATEST, OffsetAnswer, OffsetQuestion};
@@ -32,6 +34,7 @@ struct Part {
     topic: Arc<str>,
     index: i32,
     start: Start,
+    mark: Mark,
     /// A request that concerns it is under way.
     busy: bool,
     hold_until: Option<Instant>,
@@ -39,8 +42,8 @@ struct Part {
 
 #[derive(Debug)]
 enum Token {
-    Fetch { generation: u64, parts: Vec<usize> },
-    Offsets { generation: u64, parts: Vec<usize> },
+    Fetch { parts: Vec<Mark> },
+    Offsets { parts: Vec<Mark> },
 }
 
 /// State of the I/O thread.
@@ -49,7 +52,8 @@ pub struct Reader {
     shared: Arc<Shared>,
     network: Network<Token>,
     parts: Vec<Part>,
-    generation: u64,
+    /// Where a partition stands in `parts`.
+    places: FxHashMap<Mark, usize>,
     /// Which partition stands first in the next Fetch: large responses must not starve the last ones.
     turn: usize,
 }
@@ -58,20 +62,20 @@ impl Reader {
     pub fn new(shared: Arc<Shared>) -> Self {
         let network =
             Network::new(shared.config.connection.clone(), Arc::clone(&shared.waker), Arc::clone(&shared.pool));
-        Self { shared, network, parts: Vec::new(), generation: 0, turn: 0 }
+        Self { shared, network, parts: Vec::new(), places: FxHashMap::default(), turn: 0 }
     }
 
     /// Run until the fetcher is closed.
     pub fn run(mut self) {
         let mut events = Vec::new();
         while !self.shared.closed.load(Ordering::Acquire) {
-            self.take_assignment();
+            self.take_change();
             let now = Instant::now();
             let wake_at = self.ask(now);
             let (shared, had_room) = (Arc::clone(&self.shared), self.shared.has_room());
             let news = || {
                 let closed = shared.closed.load(Ordering::Acquire);
-                closed || shared.inbox.lock().assignment.is_some() || shared.has_room() != had_room
+                closed || shared.inbox.lock().has_changed() || shared.has_room() != had_room
             };
             self.network.poll(wake_at, &mut events, news);
             for event in events.drain(..) {
@@ -80,17 +84,16 @@ impl Reader {
         }
     }
 
-    fn take_assignment(&mut self) {
-        let mut inbox = self.shared.inbox.lock();
-        let Some(assignment) = inbox.assignment.take() else { return };
-        self.generation = inbox.generation;
-        drop(inbox);
-        for Assignment { topic, .. } in &assignment {
-            self.network.cluster.want(topic);
-        }
-        let part =
-            |a: Assignment| Part { topic: a.topic, index: a.index, start: a.start, busy: false, hold_until: None };
-        self.parts = assignment.into_iter().map(part).collect();
+    /// Read what is wanted now. Partitions that did not change keep their state, and the request that is under way.
+    fn take_change(&mut self) {
+        let Some(wanted) = self.shared.inbox.lock().take_change() else { return };
+        self.network.cluster.want_only(wanted.iter().map(|w| &*w.topic));
+        let mut old: FxHashMap<Mark, Part> = self.parts.drain(..).map(|part| (part.mark, part)).collect();
+        let part = |Wanted { topic, index, start, mark }| {
+            old.remove(&mark).unwrap_or(Part { topic, index, start, mark, busy: false, hold_until: None })
+        };
+        self.parts = wanted.into_iter().map(part).collect();
+        self.places = self.parts.iter().enumerate().map(|(place, part)| (part.mark, place)).collect();
     }
 
     /// Send what can be sent; returns when there is something to look at again.
@@ -129,8 +132,8 @@ impl Reader {
         if topic.error_code != codes::NONE && !codes::is_retriable(topic.error_code) {
             let (topic, partition, code) = (part.topic.to_string(), part.index, topic.error_code);
             part.hold_until = Some(Instant::now() + IDLE);
-            let error = ClientError::Broker { topic, partition, code, message: None };
-            self.shared.deliver_error(self.generation, error);
+            let (mark, error) = (part.mark, ClientError::Broker { topic, partition, code, message: None });
+            self.shared.deliver_error(mark, error);
         }
     }
 
@@ -158,10 +161,14 @@ impl Reader {
         for index in &parts {
             self.parts[*index].busy = true;
         }
-        let token = Token::Fetch { generation: self.generation, parts };
+        let token = Token::Fetch { parts: self.marks(&parts) };
         self.network.ask((node, FETCH, version), token, wait, now, |out| {
             fetch::write_request(out, version, limits, &positions)
         });
+    }
+
+    fn marks(&self, parts: &[usize]) -> Vec<Mark> {
+        parts.iter().map(|i| self.parts[*i].mark).collect()
     }
 
     fn position(&self, index: usize) -> Option<FetchPosition> {
@@ -189,7 +196,7 @@ impl Reader {
         for index in &parts {
             self.parts[*index].busy = true;
         }
-        let token = Token::Offsets { generation: self.generation, parts };
+        let token = Token::Offsets { parts: self.marks(&parts) };
         self.network.ask((node, LIST_OFFSETS, version), token, wait, now, |out| {
             let questions: Vec<OffsetQuestion<'_>> = questions
                 .iter()
@@ -200,40 +207,41 @@ impl Reader {
     }
 
     fn refuse(&mut self, parts: Vec<usize>, error: ClientError, now: Instant) {
+        let Some(first) = parts.first() else { return };
+        let mark = self.parts[*first].mark;
         for index in parts {
             self.parts[index].hold_until = Some(now + IDLE);
         }
-        self.shared.deliver_error(self.generation, error);
+        self.shared.deliver_error(mark, error);
     }
 
     fn step(&mut self, event: Event<Token>, now: Instant) {
         match event {
             Event::Metadata => {}
-            Event::Failed {
-                token: Token::Fetch { generation, parts } | Token::Offsets { generation, parts }, ..
-            } => {
+            Event::Failed { token: Token::Fetch { parts } | Token::Offsets { parts }, .. } => {
                 self.network.cluster.stale = true;
-                if generation == self.generation {
-                    parts.iter().for_each(|i| self.hold(*i, now));
-                }
+                self.answered(&parts).into_iter().for_each(|i| self.hold(i, now));
             }
-            Event::Answered { token: Token::Fetch { generation, parts }, node, version, frame: Some(frame) } => {
-                if generation == self.generation {
-                    parts.iter().for_each(|i| self.parts[*i].busy = false);
-                    self.take_records(node, version, frame, &parts, now);
-                }
+            Event::Answered { token: Token::Fetch { parts }, node, version, frame: Some(frame) } => {
+                let parts = self.answered(&parts);
+                self.take_records(node, version, frame, &parts, now);
             }
-            Event::Answered { token: Token::Offsets { generation, parts }, node, version, frame: Some(frame) } => {
-                if generation == self.generation {
-                    parts.iter().for_each(|i| self.parts[*i].busy = false);
-                    match list_offsets::read_response(frame.bytes(), version) {
-                        Ok(answers) => answers.iter().for_each(|answer| self.take_offset(answer, &parts, now)),
-                        Err(e) => self.malformed(node, LIST_OFFSETS.name, &e.to_string(), parts, now),
-                    }
+            Event::Answered { token: Token::Offsets { parts }, node, version, frame: Some(frame) } => {
+                let parts = self.answered(&parts);
+                match list_offsets::read_response(frame.bytes(), version) {
+                    Ok(answers) => answers.iter().for_each(|answer| self.take_offset(answer, &parts, now)),
+                    Err(e) => self.malformed(node, LIST_OFFSETS.name, &e.to_string(), parts, now),
                 }
             }
             Event::Answered { frame: None, .. } => {}
         }
+    }
+
+    /// The partitions that a request was for, without those that changed since; it is no longer under way.
+    fn answered(&mut self, marks: &[Mark]) -> Vec<usize> {
+        let places: Vec<usize> = marks.iter().filter_map(|mark| self.places.get(mark).copied()).collect();
+        places.iter().for_each(|i| self.parts[*i].busy = false);
+        places
     }
 
     fn hold(&mut self, index: usize, now: Instant) {
@@ -251,8 +259,14 @@ impl Reader {
         if answer.error_code != codes::NONE {
             return self.take_error(index, answer.error_code, now);
         }
-        // No record is as young as the timestamp: read what comes from now on.
-        self.parts[index].start = if answer.offset < 0 { Start::Time(LATEST) } else { Start::Offset(answer.offset) };
+        if answer.offset < 0 {
+            // No record is as young as the timestamp: read what comes from now on.
+            self.parts[index].start = Start::Time(LATEST);
+            return;
+        }
+        let part = &mut self.parts[index];
+        part.start = Start::Offset(answer.offset);
+        self.shared.found(&(Arc::clone(&part.topic), part.index), part.mark, answer.offset);
     }
 
     fn find(&self, parts: &[usize], topic: &str, index: i32) -> Option<usize> {
@@ -275,10 +289,11 @@ impl Reader {
             if partition.error_code != codes::NONE {
                 self.take_error(index, partition.error_code, now);
             } else if !partition.records.is_empty() {
-                chunks.extend(self.take_batches(index, partition, &frame, now));
+                let mark = self.parts[index].mark;
+                chunks.extend(self.take_batches(index, partition, &frame, now).map(|chunk| (mark, chunk)));
             }
         }
-        self.shared.deliver(self.generation, chunks);
+        self.shared.deliver(chunks);
     }
 
     fn take_batches(
@@ -302,7 +317,6 @@ impl Reader {
                     next_offset: extent.next_offset,
                     high_watermark: fetched.high_watermark,
                     aborted: fetched.aborted,
-                    last_of_response: false,
                     check_crcs: config.check_crcs,
                     read_committed: config.read_committed,
                     max_decompressed_bytes: config.max_decompressed_bytes,
@@ -328,14 +342,16 @@ impl Reader {
         let reset = match self.shared.config.auto_offset_reset {
             OffsetReset::Earliest => Some(EARLIEST),
             OffsetReset::Latest => Some(LATEST),
+            OffsetReset::Before(span) => Some(now_ms().saturating_sub_unsigned(span.as_millis() as u64)),
             OffsetReset::None => None,
         };
-        if code == codes::OFFSET_OUT_OF_RANGE && reset.is_some() {
-            part.start = Start::Time(reset.unwrap_or(LATEST));
+        if let Some(time) = reset.filter(|_| code == codes::OFFSET_OUT_OF_RANGE) {
+            part.start = Start::Time(time);
         } else if !codes::is_retriable(code) {
             let (topic, partition) = (part.topic.to_string(), part.index);
             part.hold_until = Some(now + IDLE);
-            self.shared.deliver_error(self.generation, ClientError::Broker { topic, partition, code, message: None });
+            let (mark, error) = (part.mark, ClientError::Broker { topic, partition, code, message: None });
+            self.shared.deliver_error(mark, error);
         }
     }
 }
