@@ -1,13 +1,18 @@
-"""Clients of any Kafka: Producer, Fetcher and Admin, blocking and over asyncio.
+"""Clients of any Kafka: Producer, Consumer, Fetcher and Admin, blocking and over asyncio.
 
-`Admin` speaks the declared protocol in Python. Records travel through the native engine (`native/core/src/client`) and
-are touched in Python only one by one, when a program asks for them so. Knows no broker of ours.
+`Admin` and a consumer's membership speak the declared protocol in Python. Records travel through the native engine
+(`native/core/src/client`) and are touched in Python only one by one, when a program asks for them so. Knows no broker
+of ours.
 """
 
 from pybroker.client.admin import Admin
 from pybroker.client.async_admin import AsyncAdmin
-from pybroker.client.errors import BrokerError, ClientError
+from pybroker.client.async_consumer import AsyncConsumer
+from pybroker.client.consumer import Consumer
+from pybroker.client.errors import BrokerError, ClientError, CommitFailedError
 from pybroker.client.fetcher import AsyncFetcher, Fetcher, Record
+from pybroker.client.groups import OffsetAndMetadata
+from pybroker.client.listener import RebalanceListener
 from pybroker.client.producer import AsyncProducer, Delivery, Producer, RecordMetadata
 from pybroker.client.topics import EARLIEST, LATEST, MAX_TIMESTAMP, NewTopic, TopicPartition
 
@@ -17,14 +22,19 @@ __all__ = [
     "MAX_TIMESTAMP",
     "Admin",
     "AsyncAdmin",
+    "AsyncConsumer",
     "AsyncFetcher",
     "AsyncProducer",
     "BrokerError",
     "ClientError",
+    "CommitFailedError",
+    "Consumer",
     "Delivery",
     "Fetcher",
     "NewTopic",
+    "OffsetAndMetadata",
     "Producer",
+    "RebalanceListener",
     "Record",
     "RecordMetadata",
     "TopicPartition",

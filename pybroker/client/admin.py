@@ -7,11 +7,13 @@ running event loop: use `AsyncAdmin` there.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
 from pybroker.client.async_admin import AsyncAdmin, wait_for_leaders
+from pybroker.client.errors import BrokerError
+from pybroker.client.groups import GroupDescription, GroupListing, OffsetAndMetadata, Offsets
 from pybroker.client.topics import (
     TOPIC,
     ClusterDescription,
@@ -75,6 +77,37 @@ class Admin:
     def list_offsets(self, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, ListedOffset]:
         """As `AsyncAdmin.list_offsets`."""
         return self._runner.run(self._async.list_offsets(wanted))
+
+    def list_groups(
+        self, *, states: Sequence[str] = (), types: Sequence[str] = (), protocol_types: Collection[str] | None = None
+    ) -> list[GroupListing]:
+        """As `AsyncAdmin.list_groups`."""
+        listing = self._async.list_groups(states=states, types=types, protocol_types=protocol_types)
+        return self._runner.run(listing)
+
+    def describe_groups(self, group_ids: Sequence[str]) -> dict[str, GroupDescription]:
+        """As `AsyncAdmin.describe_groups`."""
+        return self._runner.run(self._async.describe_groups(group_ids))
+
+    def delete_groups(self, group_ids: Sequence[str]) -> dict[str, BrokerError | None]:
+        """As `AsyncAdmin.delete_groups`."""
+        return self._runner.run(self._async.delete_groups(group_ids))
+
+    def list_group_offsets(
+        self, group_id: str, partitions: Sequence[TopicPartition] | None = None, *, stable: bool = False
+    ) -> Offsets:
+        """As `AsyncAdmin.list_group_offsets`."""
+        return self._runner.run(self._async.list_group_offsets(group_id, partitions, stable=stable))
+
+    def alter_group_offsets(self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata | int]) -> None:
+        """As `AsyncAdmin.alter_group_offsets`."""
+        self._runner.run(self._async.alter_group_offsets(group_id, offsets))
+
+    def delete_group_offsets(
+        self, group_id: str, partitions: Sequence[TopicPartition]
+    ) -> dict[TopicPartition, BrokerError | None]:
+        """As `AsyncAdmin.delete_group_offsets`."""
+        return self._runner.run(self._async.delete_group_offsets(group_id, partitions))
 
     def wait_for_leaders(self, name: str, timeout_s: float = 30) -> TopicDescription:
         """Wait until every partition of a topic has a leader."""

@@ -1,19 +1,19 @@
 """Admin over asyncio: topics, cluster, configurations and offsets of any Kafka.
 
-Owns the connections it asks over and the search for the node that must be asked. Errors name the server that answered
-and the topic or resource it is about. `pybroker.client.admin` is the same for blocking code.
+Owns what is asked of whom; errors name the server that answered and the topic or resource it is about. The calls about
+groups are `pybroker.client.group_admin`'s. `pybroker.client.admin` is the same for blocking code.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
-from pybroker.client.connection import Connection
-from pybroker.client.errors import BrokerError, ClientError, ClosedError, ConnectionLostError, UnreachableError
+from pybroker.client.cluster import ANY, Cluster, raise_refused
+from pybroker.client.errors import BrokerError, ClientError, UnreachableError
+from pybroker.client.group_admin import GroupCalls
 from pybroker.client.settings import ConnectionSettings
 from pybroker.client.topics import (
     TOPIC,
@@ -32,25 +32,22 @@ from pybroker.protocol.messages import create_topics as create
 from pybroker.protocol.messages import delete_topics as delete
 from pybroker.protocol.messages import describe_configs as configs
 from pybroker.protocol.messages import list_offsets as offsets
-from pybroker.protocol.messages.metadata import (
-    MetadataRequest,
-    MetadataRequestTopic,
-    MetadataResponse,
-    MetadataResponseTopic,
-)
-
-_ANY = -1
+from pybroker.protocol.messages.metadata import MetadataResponseTopic
 
 
-class AsyncAdmin:
+class AsyncAdmin(GroupCalls):
     """`async with AsyncAdmin("127.0.0.1:9092") as admin: await admin.list_topics()`."""
 
     def __init__(self, bootstrap_servers: str, properties: Mapping[str, object] | None = None) -> None:
         merged = {"client.id": "pybroker-admin", **(properties or {}), "bootstrap.servers": bootstrap_servers}
-        self._settings = ConnectionSettings.from_properties(merged)
-        self._connections: dict[str, Connection] = {}
-        self._servers: dict[int, str] = {}
-        self._closed = False
+        self.cluster = Cluster(ConnectionSettings.from_properties(merged))
+
+    @classmethod
+    def over(cls, cluster: Cluster) -> Self:
+        """An admin over the connections of another client, which closes them."""
+        admin = cls.__new__(cls)
+        admin.cluster = cluster
+        return admin
 
     async def __aenter__(self) -> Self:
         return self
@@ -62,10 +59,7 @@ class AsyncAdmin:
 
     async def close(self) -> None:
         """Close every connection."""
-        self._closed = True
-        connections, self._connections = list(self._connections.values()), {}
-        for connection in connections:
-            await connection.close()
+        await self.cluster.close()
 
     async def create_topics(
         self, topics: Sequence[NewTopic | str], *, validate_only: bool = False, timeout_ms: int = 60_000
@@ -79,9 +73,9 @@ class AsyncAdmin:
         request = create.CreateTopicsRequest(
             topics=[_creatable(topic) for topic in wanted], timeout_ms=timeout_ms, validate_only=validate_only
         )
-        async with self._controller() as connection:
+        async with self.cluster.controller() as connection:
             answer = await connection.ask(request, create.CreateTopicsResponse)
-            _raise_refused(
+            raise_refused(
                 connection.server, ((f"topic {r.name!r}", r.error_code, r.error_message) for r in answer.topics)
             )
         return [CreatedTopic(r.name, r.topic_id, r.num_partitions, r.replication_factor) for r in answer.topics]
@@ -90,30 +84,30 @@ class AsyncAdmin:
         """Delete topics by name. Raises BrokerError for the first that was refused, the others' errors as notes."""
         states = [delete.DeleteTopicState(name=name) for name in names]
         request = delete.DeleteTopicsRequest(topics=states, topic_names=list(names), timeout_ms=timeout_ms)
-        async with self._controller() as connection:
+        async with self.cluster.controller() as connection:
             if connection.version_of(request) >= 6:
                 request.topic_names = []
             else:
                 request.topics = []
             answer = await connection.ask(request, delete.DeleteTopicsResponse)
             refusals = ((f"topic {r.name!r}", r.error_code, r.error_message) for r in answer.responses)
-            _raise_refused(connection.server, refusals)
+            raise_refused(connection.server, refusals)
 
     async def list_topics(self, *, internal: bool = False) -> list[str]:
         """The names of all topics, sorted; Kafka's own (`__consumer_offsets` ...) only if asked for."""
-        _, answer = await self._metadata(None)
+        _, answer = await self.cluster.metadata(None)
         return sorted(t.name or "" for t in answer.topics if internal or not t.is_internal)
 
     async def describe_topics(self, names: Sequence[str]) -> list[TopicDescription]:
         """Partitions, leaders and replicas of topics, in the order asked for. Raises BrokerError (unknown topic)."""
-        server, answer = await self._metadata(names)
+        server, answer = await self.cluster.metadata(names)
         by_name = {topic.name: topic for topic in answer.topics}
-        _raise_refused(server, ((f"topic {t.name!r}", t.error_code, None) for t in answer.topics))
+        raise_refused(server, ((f"topic {t.name!r}", t.error_code, None) for t in answer.topics))
         return [_describe(by_name[name]) for name in names]
 
     async def describe_cluster(self) -> ClusterDescription:
         """The cluster's id, controller and brokers."""
-        _, answer = await self._metadata(())
+        _, answer = await self.cluster.metadata(())
         brokers = tuple(BrokerDescription(b.node_id, b.host, b.port, b.rack) for b in answer.brokers)
         return ClusterDescription(answer.cluster_id, answer.controller_id, brokers)
 
@@ -123,19 +117,22 @@ class AsyncAdmin:
             resource_type=resource_type, resource_name=name, configuration_keys=None
         )
         request = configs.DescribeConfigsRequest(resources=[resource])
-        async with self._node(_ANY if resource_type == TOPIC else int(name)) as connection:
+        async with self.cluster.node(ANY if resource_type == TOPIC else int(name)) as connection:
             answer = await connection.ask(request, configs.DescribeConfigsResponse)
             refusals = (
                 (f"configuration of {r.resource_name!r}", r.error_code, r.error_message) for r in answer.results
             )
-            _raise_refused(connection.server, refusals)
+            raise_refused(connection.server, refusals)
         entries = (e for result in answer.results for e in result.configs)
         return {e.name: ConfigEntry(e.name, e.value, e.read_only, e.config_source, e.is_sensitive) for e in entries}
 
-    async def list_offsets(self, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, ListedOffset]:
+    async def list_offsets(
+        self, wanted: Mapping[TopicPartition, int], *, read_committed: bool = False
+    ) -> dict[TopicPartition, ListedOffset]:
         """The first offset at or after a timestamp (ms, or `EARLIEST`, `LATEST`, `MAX_TIMESTAMP`) of each partition.
 
-        Each leader is asked once. Raises BrokerError for the first partition that was refused.
+        Each leader is asked once. With `read_committed` the latest offset is the last stable one. Raises BrokerError
+        for the first partition that was refused.
         """
         by_leader: dict[int, list[TopicPartition]] = {}
         for topic in await self.describe_topics(sorted({p.topic for p in wanted})):
@@ -144,15 +141,15 @@ class AsyncAdmin:
                 if leaders.get(partition.partition, -1) < 0:
                     code = ErrorCode.LEADER_NOT_AVAILABLE
                     what = f"topic {topic.name!r} partition {partition.partition}"
-                    raise BrokerError.of(self._settings.bootstrap_servers, what, code, None)
+                    raise BrokerError.of(self.cluster.settings.bootstrap_servers, what, code, None)
                 by_leader.setdefault(leaders[partition.partition], []).append(partition)
         found: dict[TopicPartition, ListedOffset] = {}
         for leader, partitions in by_leader.items():
-            found |= await self._list_offsets_of(leader, {p: wanted[p] for p in partitions})
+            found |= await self._list_offsets_of(leader, {p: wanted[p] for p in partitions}, read_committed)
         return found
 
     async def _list_offsets_of(
-        self, leader: int, wanted: Mapping[TopicPartition, int]
+        self, leader: int, wanted: Mapping[TopicPartition, int], read_committed: bool
     ) -> dict[TopicPartition, ListedOffset]:
         topics: dict[str, list[offsets.ListOffsetsPartition]] = {}
         for partition, timestamp in wanted.items():
@@ -160,57 +157,18 @@ class AsyncAdmin:
             topics.setdefault(partition.topic, []).append(asked)
         request = offsets.ListOffsetsRequest(
             replica_id=-1,
+            isolation_level=int(read_committed),
             topics=[offsets.ListOffsetsTopic(name=name, partitions=asked) for name, asked in topics.items()],
         )
-        async with self._node(leader) as connection:
+        async with self.cluster.node(leader) as connection:
             answer = await connection.ask(request, offsets.ListOffsetsResponse)
             flat = [(t.name, p) for t in answer.topics for p in t.partitions]
             refusals = ((f"topic {name!r} partition {p.partition_index}", p.error_code, None) for name, p in flat)
-            _raise_refused(connection.server, refusals)
+            raise_refused(connection.server, refusals)
         return {
             TopicPartition(name, p.partition_index): ListedOffset(p.offset, p.timestamp, p.leader_epoch)
             for name, p in flat
         }
-
-    async def _metadata(self, names: Sequence[str] | None) -> tuple[str, MetadataResponse]:
-        """Ask any node about some topics, none (empty) or all (None); no topic is created by asking."""
-        topics = None if names is None else [MetadataRequestTopic(name=name) for name in names]
-        async with self._node(_ANY) as connection:
-            request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
-            answer = await connection.ask(request, MetadataResponse)
-            self._servers = {b.node_id: f"{b.host}:{b.port}" for b in answer.brokers} or self._servers
-            return connection.server, answer
-
-    @contextlib.asynccontextmanager
-    async def _controller(self) -> AsyncIterator[Connection]:
-        """A connection to the node that changes metadata: with KRaft any broker forwards to the active controller."""
-        _, answer = await self._metadata(())
-        async with self._node(answer.controller_id if answer.controller_id in self._servers else _ANY) as connection:
-            yield connection
-
-    @contextlib.asynccontextmanager
-    async def _node(self, node_id: int) -> AsyncIterator[Connection]:
-        """A usable connection to a node; `_ANY` takes one that is open, or the first server that answers."""
-        if self._closed:
-            raise ClosedError("the admin client is closed")
-        servers = [self._servers[node_id]] if node_id in self._servers else self._any_servers()
-        failures = []
-        for server in servers:
-            connection = self._connections.get(server)
-            try:
-                if connection is None or not connection.usable:
-                    connection = self._connections[server] = await Connection.open(server, self._settings)
-            except ConnectionLostError as failure:
-                failures.append(str(failure))
-                continue
-            yield connection
-            return
-        raise UnreachableError(f"no broker answered: {'; '.join(failures)}")
-
-    def _any_servers(self) -> list[str]:
-        bootstrap = [s.strip() for s in self._settings.bootstrap_servers.split(",") if s.strip()]
-        usable = [server for server, connection in self._connections.items() if connection.usable]
-        return list(dict.fromkeys([*usable, *bootstrap, *self._servers.values()]))
 
 
 async def wait_for_leaders(admin: AsyncAdmin, name: str, timeout_s: float = 30) -> TopicDescription:
@@ -256,13 +214,3 @@ def _describe(topic: MetadataResponseTopic) -> TopicDescription:
         for p in sorted(topic.partitions, key=lambda p: p.partition_index)
     )
     return TopicDescription(topic.name or "", topic.topic_id, topic.is_internal, tuple(partitions))
-
-
-def _raise_refused(server: str, outcomes: Iterable[tuple[str, int, str | None]]) -> None:
-    """Raise the first refusal, the others as its notes."""
-    refused = [BrokerError.of(server, what, code, message) for what, code, message in outcomes if code]
-    if refused:
-        first, *others = refused
-        for other in others:
-            first.add_note(str(other))
-        raise first

@@ -57,14 +57,25 @@ class Connection:
             raise
         return connection
 
-    async def ask(self, request: Message, response: type[Response], max_version: int = 32767) -> Response:
+    async def ask(
+        self, request: Message, response: type[Response], max_version: int = 32767, *, timeout_ms: int | None = None
+    ) -> Response:
         """Send a request in the highest version both sides speak, and return its answer.
 
-        Raises ConnectionLostError (also when no answer comes within request.timeout.ms) and UnservedApiError.
+        Raises ConnectionLostError (also when no answer comes in time, by default within request.timeout.ms) and
+        UnservedApiError.
         """
         key = request.__message__.api_key
         assert key is not None
-        return await self._ask(key, self._choose(key, max_version), request, response)
+        version = self._choose(key, max_version)
+        raw = await self._exchange(key, version, request, timeout_ms or self._settings.request_timeout_ms)
+        try:
+            start = skip_tagged(raw) if response_class(key).__message__.is_flexible(version) else 0
+            return decode(response, raw, version, start)[0]
+        except ProtocolError as error:
+            raise ConnectionLostError(
+                f"{self.server}: unreadable {response.__name__} version {version}: {error}"
+            ) from error
 
     def version_of(self, request: Message) -> int:
         """The version that `ask` would send this request in. Raises UnservedApiError."""
@@ -85,26 +96,16 @@ class Connection:
 
     async def _learn_versions(self) -> None:
         request = ApiVersionsRequest(client_software_name="pybroker", client_software_version="0.1.0")
-        newest = request_class(_API_VERSIONS).__message__.versions.last
-        raw = await self._exchange(_API_VERSIONS, min(3, newest), request)
+        newest, timeout_ms = request_class(_API_VERSIONS).__message__.versions.last, self._settings.request_timeout_ms
+        raw = await self._exchange(_API_VERSIONS, min(3, newest), request, timeout_ms)
         if raw[:2] == ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big"):
-            raw = await self._exchange(_API_VERSIONS, 0, request)
+            raw = await self._exchange(_API_VERSIONS, 0, request, timeout_ms)
             answer, _ = decode(ApiVersionsResponse, raw, 0)
         else:
             answer, _ = decode(ApiVersionsResponse, raw, min(3, newest))
         self._served = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
 
-    async def _ask(self, key: int, version: int, request: Message, response: type[Response]) -> Response:
-        raw = await self._exchange(key, version, request)
-        try:
-            start = skip_tagged(raw) if response_class(key).__message__.is_flexible(version) else 0
-            return decode(response, raw, version, start)[0]
-        except ProtocolError as error:
-            raise ConnectionLostError(
-                f"{self.server}: unreadable {response.__name__} version {version}: {error}"
-            ) from error
-
-    async def _exchange(self, key: int, version: int, request: Message) -> bytes:
+    async def _exchange(self, key: int, version: int, request: Message, timeout_ms: int) -> bytes:
         """Send one request; returns the answer after its correlation id."""
         correlation_id = next(self._correlation_ids)
         header = RequestHeader(
@@ -119,15 +120,12 @@ class Connection:
             raise ConnectionLostError(f"{self.server}: the connection is closed")
         self._waiting.put_nowait((correlation_id, answered))
         self._writer.write(len(frame).to_bytes(4, "big") + frame)
-        timeout_s = self._settings.request_timeout_ms / 1000
         try:
-            async with asyncio.timeout(timeout_s):
+            async with asyncio.timeout(timeout_ms / 1000):
                 return await answered
         except TimeoutError:
             self._receiver.cancel()
-            raise ConnectionLostError(
-                f"{self.server}: no answer within request.timeout.ms={self._settings.request_timeout_ms}"
-            ) from None
+            raise ConnectionLostError(f"{self.server}: no answer within {timeout_ms} ms") from None
 
     async def _receive(self) -> None:
         failure = f"{self.server}: the broker closed the connection"

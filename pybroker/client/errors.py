@@ -5,6 +5,8 @@
     ├── ConnectionLostError  a connection ended while an answer was awaited; names the server
     ├── UnservedApiError     the broker serves no version of an API that this client speaks
     ├── BrokerError          a broker answered with an error code: `.code` is the `ErrorCode`
+    │   └── CommitFailedError  offsets were not committed, because the committer is not, or not any more, who it says
+    ├── NoOffsetError        a partition has no committed offset, and auto.offset.reset=none
     ├── DeliveryError        records were not acknowledged within delivery.timeout.ms
     ├── BufferFullError      buffer.memory stayed full for max.block.ms
     ├── RecordError          a record is too large, or a received batch cannot be read
@@ -15,6 +17,8 @@ Every message says which server, topic and value it is about.
 """
 
 from __future__ import annotations
+
+from typing import Self
 
 from pybroker.protocol.errors import ErrorCode
 
@@ -43,7 +47,7 @@ class BrokerError(ClientError):
         self.code = _known(code) or ErrorCode.UNKNOWN_SERVER_ERROR
 
     @classmethod
-    def of(cls, server: str, what: str, code: int, message: str | None) -> BrokerError:
+    def of(cls, server: str, what: str, code: int, message: str | None) -> Self:
         """Say which server answered what about which thing."""
         known = _known(code)
         name = known.name if known is not None else "an error code not known to this client"
@@ -53,6 +57,14 @@ class BrokerError(ClientError):
 
 def _known(code: int) -> ErrorCode | None:
     return next((known for known in ErrorCode if known == code), None)
+
+
+class CommitFailedError(BrokerError):
+    """The member that committed has lost its place in the group, or the group is rebalancing."""
+
+
+class NoOffsetError(ClientError):
+    """Nothing says where reading begins."""
 
 
 class DeliveryError(ClientError):

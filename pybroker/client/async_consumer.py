@@ -1,0 +1,420 @@
+"""Consumers over asyncio: records of subscribed or assigned partitions, group membership, offsets.
+
+Owns what the program has and where it stands; records come from the native fetcher, membership is a link's, commits are
+`pybroker.client.commits`'. Whatever changes the program's partitions happens inside `poll`. One caller at a time.
+`pybroker.client.consumer` is the same for blocking code.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import time
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from pybroker.client import native
+from pybroker.client.assignors import Assignor, make_assignors
+from pybroker.client.async_admin import AsyncAdmin
+from pybroker.client.cluster import Cluster
+from pybroker.client.commits import Callback, Commits
+from pybroker.client.errors import ClientError, ClosedError, NoOffsetError, SettingError
+from pybroker.client.fetcher import Record, make_native
+from pybroker.client.groups import OffsetAndMetadata, Offsets
+from pybroker.client.links.classic import ClassicLink
+from pybroker.client.links.link import Identity, Link
+from pybroker.client.links.modern import ModernLink
+from pybroker.client.listener import RebalanceListener
+from pybroker.client.membership.turn import Turn
+from pybroker.client.places import Places
+from pybroker.client.settings import ConsumerSettings
+from pybroker.client.topic_watch import TopicWatch
+from pybroker.client.topics import EARLIEST, LATEST, ListedOffset, TopicDescription, TopicPartition
+
+Invoke = Callable[..., Awaitable[None]]
+"""Calls a function of the program's with arguments."""
+
+_STRATEGY = "partition.assignment.strategy"
+_DEFAULT_STRATEGY = "range,cooperative-sticky"
+
+
+async def invoke_directly(function: Callable[..., Any], *arguments: object) -> None:
+    """Call, and await what comes back if it can be awaited."""
+    outcome = function(*arguments)
+    if isinstance(outcome, Awaitable):
+        await outcome
+
+
+class AsyncConsumer:
+    """`async with AsyncConsumer("127.0.0.1:9092", {"group.id": "g"}) as c: c.subscribe(["orders"]); await c.poll()`."""
+
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        properties: Mapping[str, Any] | None = None,
+        *,
+        invoke: Invoke = invoke_directly,
+    ) -> None:
+        given = {**(properties or {}), "bootstrap.servers": bootstrap_servers}
+        self.settings = ConsumerSettings.from_properties(given)
+        self.settings.check(given)
+        self._assignors: list[Assignor] = make_assignors(given.get(_STRATEGY, _DEFAULT_STRATEGY))
+        self.native: native.Fetcher = make_native(self.settings)
+        """The engine, for load generators."""
+        self._cluster = Cluster(self.settings)
+        self._admin = AsyncAdmin.over(self._cluster)
+        self._topics = TopicWatch(self._cluster, self.settings, self._topics_changed)
+        self._commits = Commits(self._cluster, self.settings, self._notify)
+        self._link: Link | None = None
+        self._invoke = invoke
+        self._listener = RebalanceListener()
+        self._places = Places(self.native)
+        self._failure: Exception | None = None
+        self._news = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._commit_at = 0.0
+        self._closed = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    # --------------------------------------------------------------------------------------------- what to read
+
+    def subscribe(
+        self,
+        topics: Collection[str] = (),
+        *,
+        pattern: str | re.Pattern[str] | None = None,
+        listener: RebalanceListener | None = None,
+    ) -> None:
+        """Read these topics as a member of the group, or those that match a pattern, from the next `poll` on.
+
+        A compiled pattern is searched for here, in the names of all topics. One given as text is matched whole: by the
+        broker with `group.protocol=consumer` (RE2 syntax), else here. Raises SettingError without a `group.id`.
+        """
+        self._open()
+        if self.settings.group_id is None:
+            raise SettingError("subscribing joins a group: set group.id")
+        if bool(topics) == (pattern is not None) or isinstance(topics, str):
+            raise ClientError("subscribe takes either a list of topics or a pattern")
+        if self._places and self._link is None:
+            raise ClientError("partitions are assigned by hand: unsubscribe first")
+        self._listener = listener or RebalanceListener()
+        regex = pattern if isinstance(pattern, str) and self.settings.group_protocol == "consumer" else None
+        compiled = re.compile(rf"(?:{pattern})\Z") if isinstance(pattern, str) and regex is None else pattern
+        self._topics.want(topics, compiled if isinstance(compiled, re.Pattern) else None, regex)
+        if self._link is None:
+            self._link = self._commits.link = self._make_link()
+        self._resubscribe("the subscription has changed")
+
+    def _make_link(self) -> Link:
+        if self.settings.group_protocol == "consumer":
+            return ModernLink(self._cluster, self.settings, self._topics, self._notify)
+        return ClassicLink(self._cluster, self.settings, self._topics, self._notify, self._assignors)
+
+    def _resubscribe(self, reason: str) -> None:
+        assert self._link is not None
+        subscribed = self._topics.subscribed()
+        keeps = frozenset(p for p in self._places.all() if p.topic in subscribed or self._topics.regex is not None)
+        if subscribed or self._topics.regex is not None:
+            self._link.subscribe(keeps, reason)
+
+    def assign(self, partitions: Collection[TopicPartition]) -> None:
+        """Read these partitions, without a group's leave; each begins at its committed offset, or by the reset."""
+        self._open()
+        if self._link is not None:
+            raise ClientError("topics are subscribed to: unsubscribe first")
+        self._places.drop(self._places.all().difference(partitions))
+        self._places.add(partitions)
+
+    async def unsubscribe(self) -> None:
+        """Read nothing any more, and leave the group."""
+        await self._give_up(commits=self.settings.commits_itself, reason="the consumer unsubscribed from all topics")
+
+    def assignment(self) -> frozenset[TopicPartition]:
+        """What is being read."""
+        return self._places.all()
+
+    def subscription(self) -> frozenset[str]:
+        """The topics subscribed to, as far as they are known."""
+        return frozenset() if self._link is None else self._topics.subscribed()
+
+    def membership(self) -> Identity:
+        """Member id, generation (or epoch) and instance id; `("", -1, None)` outside of a group."""
+        return ("", -1, None) if self._link is None else self._link.identity()
+
+    # ----------------------------------------------------------------------------------------------------- reading
+
+    async def poll(self, timeout_s: float = 1.0, max_records: int | None = None) -> list[Record]:
+        """The next records, at most `max_records` (default: `max.poll.records`); none when the timeout is over.
+
+        Raises what a broker answered, or what is wrong with a received batch.
+        """
+        most = self.settings.max_poll_records if max_records is None else max_records
+        return await self._until(timeout_s, lambda: self._places.take(most)) or []
+
+    async def count(self, timeout_s: float = 1.0) -> tuple[int, int]:
+        """As `poll`, for load generators: all that has arrived, as (records, bytes of keys and values)."""
+        return await self._until(timeout_s, self._places.count) or (0, 0)
+
+    async def _until(self, timeout_s: float, take: Callable[[], Any]) -> Any:
+        """Do what is due until something can be taken; None when the timeout is over."""
+        self._begin()
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + timeout_s
+        if self._link is not None:
+            self._link.poll()
+        while True:
+            self._news.clear()
+            await self._advance()
+            if taken := take():
+                return taken
+            left = deadline - clock()
+            if left <= 0:
+                return None
+            if self.settings.commits_itself:
+                left = min(left, max(0.0, self._commit_at - clock()))
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(left):
+                    await self._news.wait()
+
+    # ------------------------------------------------------------------------------------------------- what is due
+
+    async def _advance(self) -> None:
+        for callback, offsets, error in self._commits.take_done():
+            await self._invoke(callback, offsets, error)
+        self._raise_failure()
+        while self._link is not None and (turn := self._link.turn()) is not None:
+            await self._take_turn(self._link, turn)
+        await self._find_places()
+        if self.settings.commits_itself and self._clock() >= self._commit_at:
+            self._commit_at = self._clock() + self.settings.auto_commit_interval_ms / 1000
+            self._commits.commit_later(self._places.positions(), None)
+
+    def _raise_failure(self) -> None:
+        failure, self._failure = self._failure, None
+        if self._link is not None and self._link.failure is not None:
+            failure, self._link.failure = self._link.failure, None
+        if failure is not None:
+            raise failure
+
+    async def _take_turn(self, link: Link, turn: Turn) -> None:
+        try:
+            if turn.lost:
+                self._places.drop(turn.lost)
+                await self._tell(self._listener.on_lost, turn.lost)
+            if turn.revoked:
+                if self.settings.commits_itself:
+                    await self._commit_quietly()
+                await self._tell(self._listener.on_revoked, turn.revoked)
+                self._places.drop(turn.revoked)
+            if turn.assigned is not None:
+                self._places.add(turn.assigned)
+                await self._tell(self._listener.on_assigned, turn.assigned)
+        finally:
+            link.turn_done(turn)
+
+    async def _tell(self, what: Callable[..., object], partitions: Collection[TopicPartition]) -> None:
+        await self._invoke(what, sorted(partitions, key=lambda p: (p.topic, p.partition)))
+
+    async def _commit_quietly(self) -> None:
+        """Commit before partitions go; what fails is read again by whoever gets them."""
+        with contextlib.suppress(ClientError):
+            await self._commits.commit(self._places.positions(), self.settings.request_timeout_ms / 1000)
+
+    async def _find_places(self) -> None:
+        """Find where the partitions begin that are new: their committed offsets, else what the reset says."""
+        new = self._places.unbegun()
+        if not new:
+            return
+        offsets: Offsets = {}
+        unknown: set[TopicPartition] = set()
+        if self.settings.group_id is not None:
+            offsets, unknown = await self._commits.committed(new, as_member=True)
+        starts = {partition: offset.offset for partition, offset in offsets.items()}
+        starts |= await self._reset([p for p in new if p not in starts and p not in unknown])
+        self._places.begin(starts)
+        if unknown:
+            asyncio.get_running_loop().call_later(self.settings.retry_backoff_ms / 1000, self._notify)
+
+    async def _reset(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        kind = self.settings.auto_offset_reset
+        if kind in ("earliest", "latest") or not partitions:
+            return dict.fromkeys(partitions, EARLIEST if kind == "earliest" else LATEST)
+        back_ms = self.settings.auto_offset_reset_ms
+        if back_ms is None:
+            names = ", ".join(f"{p.topic}-{p.partition}" for p in partitions)
+            raise NoOffsetError(f"no committed offset for {names}, and auto.offset.reset=none")
+        found = await self.offsets_for_times(dict.fromkeys(partitions, round(time.time() * 1000) - back_ms))
+        return {p: LATEST if listed is None else listed.offset for p, listed in found.items()}
+
+    # --------------------------------------------------------------------------------------------------- positions
+
+    async def position(self, partition: TopicPartition) -> int:
+        """The offset of the next record that `poll` hands out; looks it up where that is needed."""
+        self._begin()
+        async with asyncio.timeout(self.settings.default_api_timeout_ms / 1000):
+            while True:
+                self._news.clear()
+                await self._find_places()
+                if (at := self._places.position(partition)) is not None:
+                    return at
+                await self._news.wait()
+
+    def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
+        """Go on at another offset. Raises ClientError for a partition that is not assigned."""
+        self._places.seek(partition, offset.offset if isinstance(offset, OffsetAndMetadata) else offset)
+
+    def seek_to_beginning(self, *partitions: TopicPartition) -> None:
+        """Go on at the first offset, of all partitions where none is named."""
+        for partition in partitions or self._places.all():
+            self.seek(partition, EARLIEST)
+
+    def seek_to_end(self, *partitions: TopicPartition) -> None:
+        """Go on after the last record, of all partitions where none is named."""
+        for partition in partitions or self._places.all():
+            self.seek(partition, LATEST)
+
+    def pause(self, *partitions: TopicPartition) -> None:
+        """Hand out nothing of these until `resume`; they stay assigned."""
+        for partition in partitions:
+            self._places.pause(partition, True)
+
+    def resume(self, *partitions: TopicPartition) -> None:
+        """Hand these out again."""
+        for partition in partitions:
+            self._places.pause(partition, False)
+
+    def paused(self) -> frozenset[TopicPartition]:
+        """What is paused."""
+        return self._places.paused()
+
+    # ----------------------------------------------------------------------------------------------------- offsets
+
+    async def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None) -> None:
+        """Commit these offsets, or the positions of all partitions, and wait until it is done.
+
+        Raises CommitFailedError when this member may not commit (any more), BrokerError, UnreachableError.
+        """
+        self._begin()
+        await self._commits.commit(self._offsets(offsets), self.settings.default_api_timeout_ms / 1000)
+
+    def commit_later(
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None,
+        callback: Callback | None = None,
+    ) -> None:
+        """Commit without waiting; the callback gets the offsets and what went wrong, in a later `poll` or `close`."""
+        self._begin()
+        self._commits.commit_later(self._offsets(offsets), callback)
+
+    def _offsets(self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None) -> Offsets:
+        if offsets is None:
+            return self._places.positions()
+        return {p: OffsetAndMetadata(o) if isinstance(o, int) else o for p, o in offsets.items()}
+
+    async def committed(self, *partitions: TopicPartition) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """The group's offsets of these partitions; None where there is none."""
+        self._begin()
+        while True:
+            offsets, unstable = await self._commits.committed(partitions)
+            if not unstable:
+                return {partition: offsets.get(partition) for partition in partitions}
+            await asyncio.sleep(self.settings.retry_backoff_ms / 1000)
+
+    async def offsets_for_times(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, ListedOffset | None]:
+        """The first record at or after a time (ms) of each partition; None where there is none."""
+        found = await self._admin.list_offsets(times, read_committed=self._reads_committed())
+        return {partition: listed if listed.offset >= 0 else None for partition, listed in found.items()}
+
+    async def beginning_offsets(self, *partitions: TopicPartition) -> dict[TopicPartition, int]:
+        """The first offset of each partition."""
+        found = await self._admin.list_offsets(dict.fromkeys(partitions, EARLIEST))
+        return {partition: listed.offset for partition, listed in found.items()}
+
+    async def end_offsets(self, *partitions: TopicPartition) -> dict[TopicPartition, int]:
+        """The offset after the last record that this consumer may read, of each partition."""
+        found = await self._admin.list_offsets(
+            dict.fromkeys(partitions, LATEST), read_committed=self._reads_committed()
+        )
+        return {partition: listed.offset for partition, listed in found.items()}
+
+    async def partitions_for(self, topic: str) -> TopicDescription:
+        """The partitions of a topic. Raises BrokerError."""
+        return (await self._admin.describe_topics([topic]))[0]
+
+    def _reads_committed(self) -> bool:
+        return self.settings.isolation_level == "read_committed"
+
+    # ------------------------------------------------------------------------------------------------ begin and end
+
+    async def close(self) -> None:
+        """Commit (with auto-commit), give the partitions up, leave the group, end."""
+        if self._closed:
+            return
+        try:
+            await self._give_up(commits=self.settings.commits_itself, reason="the consumer is being closed")
+            await self._commits.settle(self.settings.request_timeout_ms / 1000)
+            for callback, offsets, error in self._commits.take_done():
+                await self._invoke(callback, offsets, error)
+        finally:
+            self._closed = True
+            await self._topics.stop()
+            if self._loop is not None:
+                self._loop.remove_reader(self.native.arrived_descriptor())
+            await asyncio.to_thread(self.native.close)
+            await self._cluster.close()
+
+    async def _give_up(self, *, commits: bool, reason: str) -> None:
+        if commits and self._places:
+            await self._commit_quietly()
+        link, self._link = self._link, None
+        try:
+            if link is not None and self._places:
+                lost = link.identity()[1] == -1
+                await self._tell(self._listener.on_lost if lost else self._listener.on_revoked, self._places.all())
+        finally:
+            self._places.drop(self._places.all())
+            self._topics.want()
+            if link is not None:
+                await link.stop()
+                await link.leave(reason)
+            self._commits.link = None
+
+    def _begin(self) -> None:
+        """On the first call inside a loop: watch the fetcher."""
+        self._open()
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+            self._loop.add_reader(self.native.arrived_descriptor(), self._arrive)
+            self._commit_at = self._clock() + self.settings.auto_commit_interval_ms / 1000
+
+    def _open(self) -> None:
+        if self._closed:
+            raise ClosedError("the consumer is closed")
+
+    def _clock(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    def _arrive(self) -> None:
+        self.native.clear_signal()
+        self._news.set()
+
+    def _notify(self) -> None:
+        self._news.set()
+
+    def _topics_changed(self, failure: Exception | None) -> None:
+        """The topic watch saw something new, or was refused."""
+        self._failure = failure or self._failure
+        if self._link is not None and failure is None:
+            if self._topics.follows_pattern():
+                self._resubscribe("topics that match the pattern have changed")
+            self._link.topics_changed()
+        self._notify()

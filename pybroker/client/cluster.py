@@ -1,0 +1,169 @@
+"""The cluster as a client of the declared protocol sees it: its brokers, their addresses, who coordinates which group.
+
+Owns the connections that Admin and Consumer ask over, and the search for the broker that must be asked. Knows no
+records: the native engine has connections of its own for Produce and Fetch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from typing import TypeVar
+
+from pybroker.client.connection import Connection
+from pybroker.client.errors import BrokerError, ClosedError, ConnectionLostError, UnreachableError
+from pybroker.client.settings import ConnectionSettings
+from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from pybroker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+
+Answer = TypeVar("Answer")
+
+ANY = -1
+"""In place of a node id: whichever broker answers."""
+SEARCH_AGAIN = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
+"""Answers after which the coordinator is looked for anew."""
+ASK_AGAIN = SEARCH_AGAIN | {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
+"""Answers of a coordinator that may be another one in a moment."""
+
+
+class Cluster:
+    """One client's view of a cluster; for one event loop."""
+
+    def __init__(self, settings: ConnectionSettings) -> None:
+        self.settings = settings
+        self._connections: dict[tuple[str, bool], Connection] = {}
+        """By server, and whether it is for coordinators: a JoinGroup waits long, and others must not."""
+        self._opening: dict[tuple[str, bool], asyncio.Lock] = {}
+        """Two that need the same connection at once share it."""
+        self._servers: dict[int, str] = {}
+        self._coordinators: dict[str, str] = {}
+        self._closed = False
+
+    async def close(self) -> None:
+        """Close every connection."""
+        self._closed = True
+        connections, self._connections = list(self._connections.values()), {}
+        for connection in connections:
+            await connection.close()
+
+    async def metadata(
+        self, names: Sequence[str] | None, *, ids: Sequence[bytes] = (), create: bool = False
+    ) -> tuple[str, MetadataResponse]:
+        """Ask any broker about topics by name and by id, about none (both empty) or about all (None).
+
+        A topic that is missing is made only where `create` says so, and the broker allows it.
+        """
+        topics = None if names is None else [MetadataRequestTopic(name=name) for name in names]
+        if topics is not None:
+            topics += [MetadataRequestTopic(topic_id=topic_id, name=None) for topic_id in ids]
+        async with self.node(ANY) as connection:
+            request = MetadataRequest(topics=topics, allow_auto_topic_creation=create)
+            answer = await connection.ask(request, MetadataResponse)
+            self._servers = {b.node_id: f"{b.host}:{b.port}" for b in answer.brokers} or self._servers
+            return connection.server, answer
+
+    @contextlib.asynccontextmanager
+    async def controller(self) -> AsyncIterator[Connection]:
+        """A connection to the node that changes metadata: with KRaft any broker forwards to the active controller."""
+        _, answer = await self.metadata(())
+        async with self.node(answer.controller_id if answer.controller_id in self._servers else ANY) as connection:
+            yield connection
+
+    @contextlib.asynccontextmanager
+    async def node(self, node_id: int) -> AsyncIterator[Connection]:
+        """A usable connection to a node; `ANY` takes one that is open, or the first server that answers."""
+        yield await self._connect([self._servers[node_id]] if node_id in self._servers else self._any_servers())
+
+    async def coordinator(self, group: str) -> Connection:
+        """A connection to a group's coordinator, which is looked for once and then remembered. Raises BrokerError."""
+        if group not in self._coordinators:
+            self._coordinators[group] = await self._find_coordinator(group)
+        return await self._connect([self._coordinators[group]], for_groups=True)
+
+    def forget_coordinator(self, group: str) -> None:
+        """Look for the coordinator again before the next request."""
+        self._coordinators.pop(group, None)
+
+    async def ask_coordinator(self, group: str, ask: Callable[[Connection], Awaitable[tuple[Answer, int]]]) -> Answer:
+        """Ask a group's coordinator until it is there and has loaded its state, for at most default.api.timeout.ms.
+
+        `ask` returns the answer and the error code by which the coordinator refuses, or 0. Raises what the last try
+        met: BrokerError for a refusal, UnreachableError.
+        """
+        deadline = asyncio.get_running_loop().time() + self.settings.default_api_timeout_ms / 1000
+        while True:
+            failure: Exception
+            try:
+                connection = await self.coordinator(group)
+                answer, code = await ask(connection)
+                if code not in ASK_AGAIN:
+                    return answer
+                failure = BrokerError.of(connection.server, f"group {group!r}", code, None)
+                if code in SEARCH_AGAIN:
+                    self.forget_coordinator(group)
+            except BrokerError as error:
+                if error.code not in ASK_AGAIN:
+                    raise
+                failure = error
+            except (ConnectionLostError, UnreachableError) as error:
+                self.forget_coordinator(group)
+                failure = error
+            if self._closed or asyncio.get_running_loop().time() > deadline:
+                raise failure
+            await asyncio.sleep(self.settings.retry_backoff_ms / 1000)
+
+    async def _find_coordinator(self, group: str) -> str:
+        async with self.node(ANY) as connection:
+            request = FindCoordinatorRequest(key=group, coordinator_keys=[group])
+            if connection.version_of(request) >= 4:
+                request.key = ""
+            else:
+                request.coordinator_keys = []
+            answer = await connection.ask(request, FindCoordinatorResponse)
+            found = answer.coordinators[0] if answer.coordinators else answer
+            if found.error_code:
+                raise BrokerError.of(
+                    connection.server, f"coordinator of group {group!r}", found.error_code, found.error_message
+                )
+            self._servers[found.node_id] = f"{found.host}:{found.port}"
+            return self._servers[found.node_id]
+
+    async def _connect(self, servers: Sequence[str], *, for_groups: bool = False) -> Connection:
+        if self._closed:
+            raise ClosedError("the client is closed")
+        failures = []
+        for server in servers:
+            try:
+                return await self._connect_to(server, for_groups)
+            except ConnectionLostError as failure:
+                failures.append(str(failure))
+        raise UnreachableError(f"no broker answered: {'; '.join(failures)}")
+
+    async def _connect_to(self, server: str, for_groups: bool) -> Connection:
+        key = (server, for_groups)
+        async with self._opening.setdefault(key, asyncio.Lock()):
+            connection = self._connections.get(key)
+            if connection is None or not connection.usable:
+                connection = await Connection.open(server, self.settings)
+                if self._closed:
+                    await connection.close()
+                    raise ClosedError("the client is closed")
+                self._connections[key] = connection
+            return connection
+
+    def _any_servers(self) -> list[str]:
+        bootstrap = [s.strip() for s in self.settings.bootstrap_servers.split(",") if s.strip()]
+        usable = [server for (server, _), connection in self._connections.items() if connection.usable]
+        return list(dict.fromkeys([*usable, *bootstrap, *self._servers.values()]))
+
+
+def raise_refused(server: str, outcomes: Iterable[tuple[str, int, str | None]]) -> None:
+    """Raise the first refusal as BrokerError, the others as its notes."""
+    refused = [BrokerError.of(server, what, code, message) for what, code, message in outcomes if code]
+    if refused:
+        first, *others = refused
+        for other in others:
+            first.add_note(str(other))
+        raise first

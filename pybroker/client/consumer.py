@@ -1,0 +1,205 @@
+"""Consumer for blocking code: every call of `AsyncConsumer`, on an event loop in a thread of its own.
+
+That thread keeps the member alive while the program works on its records. A rebalance listener and the callbacks of
+commits are called in the program's thread, inside the call that meets them, and may call the consumer in turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import re
+import threading
+from collections.abc import Callable, Collection, Coroutine, Mapping
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from pybroker.client.async_consumer import AsyncConsumer
+from pybroker.client.commits import Callback
+from pybroker.client.errors import ClosedError
+from pybroker.client.fetcher import Record
+from pybroker.client.groups import OffsetAndMetadata
+from pybroker.client.links.link import Identity
+from pybroker.client.listener import RebalanceListener
+from pybroker.client.topics import ListedOffset, TopicDescription, TopicPartition
+
+Result = TypeVar("Result")
+
+_Job = Callable[[], None]
+
+
+class Consumer:
+    """`with Consumer("127.0.0.1:9092", {"group.id": "g"}) as c: c.subscribe(["orders"]); c.poll()`.
+
+    One thread at a time.
+    """
+
+    def __init__(self, bootstrap_servers: str, properties: Mapping[str, Any] | None = None) -> None:
+        self._async = AsyncConsumer(bootstrap_servers, properties, invoke=self._invoke)
+        self._loop = asyncio.new_event_loop()
+        self._jobs: queue.SimpleQueue[_Job | None] | None = None
+        """Where the call that is under way finds what its own thread has to do."""
+        self._thread = threading.Thread(target=self._loop.run_forever, name="pybroker-consumer", daemon=True)
+        self._thread.start()
+        self._closed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """As `AsyncConsumer.close`."""
+        if self._closed:
+            return
+        try:
+            self._call(self._async.close())
+        finally:
+            self._closed = True
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
+
+    def subscribe(
+        self,
+        topics: Collection[str] = (),
+        *,
+        pattern: str | re.Pattern[str] | None = None,
+        listener: RebalanceListener | None = None,
+    ) -> None:
+        """As `AsyncConsumer.subscribe`; the listener's methods are plain functions."""
+        self._run(lambda: self._async.subscribe(topics, pattern=pattern, listener=listener))
+
+    def assign(self, partitions: Collection[TopicPartition]) -> None:
+        """As `AsyncConsumer.assign`."""
+        self._run(lambda: self._async.assign(partitions))
+
+    def unsubscribe(self) -> None:
+        """As `AsyncConsumer.unsubscribe`."""
+        self._call(self._async.unsubscribe())
+
+    def assignment(self) -> frozenset[TopicPartition]:
+        """As `AsyncConsumer.assignment`."""
+        return self._run(self._async.assignment)
+
+    def subscription(self) -> frozenset[str]:
+        """As `AsyncConsumer.subscription`."""
+        return self._run(self._async.subscription)
+
+    def membership(self) -> Identity:
+        """As `AsyncConsumer.membership`."""
+        return self._run(self._async.membership)
+
+    def poll(self, timeout_s: float = 1.0, max_records: int | None = None) -> list[Record]:
+        """As `AsyncConsumer.poll`."""
+        return self._call(self._async.poll(timeout_s, max_records))
+
+    def count(self, timeout_s: float = 1.0) -> tuple[int, int]:
+        """As `AsyncConsumer.count`."""
+        return self._call(self._async.count(timeout_s))
+
+    def position(self, partition: TopicPartition) -> int:
+        """As `AsyncConsumer.position`."""
+        return self._call(self._async.position(partition))
+
+    def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
+        """As `AsyncConsumer.seek`."""
+        self._run(lambda: self._async.seek(partition, offset))
+
+    def seek_to_beginning(self, *partitions: TopicPartition) -> None:
+        """As `AsyncConsumer.seek_to_beginning`."""
+        self._run(lambda: self._async.seek_to_beginning(*partitions))
+
+    def seek_to_end(self, *partitions: TopicPartition) -> None:
+        """As `AsyncConsumer.seek_to_end`."""
+        self._run(lambda: self._async.seek_to_end(*partitions))
+
+    def pause(self, *partitions: TopicPartition) -> None:
+        """As `AsyncConsumer.pause`."""
+        self._run(lambda: self._async.pause(*partitions))
+
+    def resume(self, *partitions: TopicPartition) -> None:
+        """As `AsyncConsumer.resume`."""
+        self._run(lambda: self._async.resume(*partitions))
+
+    def paused(self) -> frozenset[TopicPartition]:
+        """As `AsyncConsumer.paused`."""
+        return self._run(self._async.paused)
+
+    def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None) -> None:
+        """As `AsyncConsumer.commit`."""
+        self._call(self._async.commit(offsets))
+
+    def commit_later(
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None,
+        callback: Callback | None = None,
+    ) -> None:
+        """As `AsyncConsumer.commit_later`."""
+        self._run(lambda: self._async.commit_later(offsets, callback))
+
+    def committed(self, *partitions: TopicPartition) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """As `AsyncConsumer.committed`."""
+        return self._call(self._async.committed(*partitions))
+
+    def offsets_for_times(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, ListedOffset | None]:
+        """As `AsyncConsumer.offsets_for_times`."""
+        return self._call(self._async.offsets_for_times(times))
+
+    def beginning_offsets(self, *partitions: TopicPartition) -> dict[TopicPartition, int]:
+        """As `AsyncConsumer.beginning_offsets`."""
+        return self._call(self._async.beginning_offsets(*partitions))
+
+    def end_offsets(self, *partitions: TopicPartition) -> dict[TopicPartition, int]:
+        """As `AsyncConsumer.end_offsets`."""
+        return self._call(self._async.end_offsets(*partitions))
+
+    def partitions_for(self, topic: str) -> TopicDescription:
+        """As `AsyncConsumer.partitions_for`."""
+        return self._call(self._async.partitions_for(topic))
+
+    def _run(self, function: Callable[[], Result]) -> Result:
+        """A plain call, in the loop's thread."""
+
+        async def run() -> Result:
+            return function()
+
+        return self._call(run())
+
+    def _call(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """Run in the loop's thread; meanwhile do here what the work wants done by the program's thread."""
+        if self._closed:
+            work.close()
+            raise ClosedError("the consumer is closed")
+        jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        outer, self._jobs = self._jobs, jobs
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        future.add_done_callback(lambda _: jobs.put(None))
+        try:
+            while (job := jobs.get()) is not None:
+                job()
+            return future.result()
+        finally:
+            self._jobs = outer
+            future.cancel()
+
+    async def _invoke(self, function: Callable[..., object], *arguments: object) -> None:
+        """Have the program's thread call a function of the program's."""
+        loop, done = asyncio.get_running_loop(), asyncio.Event()
+        failures: list[Exception] = []
+
+        def job() -> None:
+            try:
+                function(*arguments)
+            except Exception as error:  # noqa: BLE001 (it is raised again by the call that is under way)
+                failures.append(error)
+            loop.call_soon_threadsafe(done.set)
+
+        assert self._jobs is not None
+        self._jobs.put(job)
+        await done.wait()
+        if failures:
+            raise failures[0]

@@ -1,0 +1,65 @@
+"""What clients say of groups: members, offsets, and what a coordinator tells of them. Plain values, no behaviour."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pybroker.client.topics import BrokerDescription, TopicPartition
+
+
+class OffsetAndMetadata(NamedTuple):
+    """How far a group has read a partition: the next offset to read, and what the committer wanted kept with it."""
+
+    offset: int
+    metadata: str = ""
+    leader_epoch: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class GroupListing:
+    """A group as its coordinator lists it."""
+
+    group_id: str
+    protocol_type: str
+    """`consumer`, `connect` ...; empty for a group that only keeps offsets."""
+    state: str
+    """Kafka's name of the state; empty where an old broker does not say."""
+    type: str
+    """`classic` or `consumer` (KIP-848); empty where an old broker does not say."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemberDescription:
+    """A member of a group."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    host: str
+    assignment: tuple[TopicPartition, ...]
+    target: tuple[TopicPartition, ...] | None = None
+    """What it is to have; None in the classic protocol."""
+    epoch: int | None = None
+    """None in the classic protocol."""
+    upgraded: bool | None = None
+    """Whether it speaks the protocol of KIP-848; None where the broker does not say."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDescription:
+    """A group and its members."""
+
+    group_id: str
+    type: str
+    state: str
+    assignor: str
+    coordinator: BrokerDescription
+    members: tuple[MemberDescription, ...]
+    group_epoch: int | None = None
+    target_epoch: int | None = None
+    error: str | None = None
+    """Why an unknown group is told as dead, for people."""
+
+
+Offsets = dict[TopicPartition, OffsetAndMetadata]

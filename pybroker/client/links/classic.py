@@ -1,0 +1,264 @@
+"""The link of the classic protocol: JoinGroup, SyncGroup, Heartbeat and LeaveGroup, and the leader's assignment.
+
+Owns the requests and what members tell each other in them. Two tasks: one takes the member through rebalances, the
+other keeps it alive.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Sequence
+
+from pybroker.client.assignors import Assignor, GroupMember
+from pybroker.client.cluster import Cluster
+from pybroker.client.connection import Connection
+from pybroker.client.errors import ClientError, SettingError
+from pybroker.client.group_offsets import by_topic
+from pybroker.client.links.link import Identity, Link
+from pybroker.client.membership.classic import ClassicMember, ClassicState
+from pybroker.client.membership.turn import Remedy, Turn
+from pybroker.client.settings import ConsumerSettings
+from pybroker.client.topic_watch import TopicWatch
+from pybroker.client.topics import TopicPartition
+from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.messages import consumer_protocol_assignment as assignments
+from pybroker.protocol.messages import consumer_protocol_subscription as subscriptions
+from pybroker.protocol.messages import heartbeat, join_group, leave_group, sync_group
+from pybroker.protocol.messages.consumer_protocol import decode_framed, encode_framed
+
+_PROTOCOL_TYPE = "consumer"
+_GRACE_MS = 5_000
+"""A JoinGroup may wait for the whole rebalance; the broker answers a little later."""
+_NEWEST = 3
+"""Version of the consumer protocol that is written."""
+
+
+class ClassicLink(Link):
+    """A member of a classic group."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        settings: ConsumerSettings,
+        topics: TopicWatch,
+        notify: Callable[[], None],
+        assignors: Sequence[Assignor],
+    ) -> None:
+        super().__init__(cluster, settings, topics, notify)
+        self._assignors = {assignor.name: assignor for assignor in assignors}
+        self.member = ClassicMember(
+            session_timeout_s=settings.session_timeout_ms / 1000,
+            heartbeat_interval_s=settings.heartbeat_interval_ms / 1000,
+            max_poll_interval_s=settings.max_poll_interval_ms / 1000,
+            # One assignor that is not cooperative makes the whole consumer give everything back (KIP-429).
+            cooperative=all(assignor.cooperative for assignor in assignors),
+        )
+        self._moved = asyncio.Event()
+        self._joined = join_group.JoinGroupResponse()
+        self._counts: dict[str, int] | None = None
+        """As leader: how many partitions the topics had that the group was assigned."""
+
+    def subscribe(self, keeps: frozenset[TopicPartition], reason: str, /) -> None:
+        """Join, or join again."""
+        self.member.step_subscribed(keeps, reason, asyncio.get_running_loop().time())
+        self.start()
+        self.wake()
+
+    def poll(self) -> None:
+        """The program is alive; one that had been given up as silent joins again."""
+        if self.member.state is ClassicState.OUTSIDE:
+            self.subscribe(self.member.owned, "need to rejoin after the poll timeout had expired")
+        self.member.step_poll(asyncio.get_running_loop().time())
+
+    def turn(self) -> Turn | None:
+        """As the machine says."""
+        return self.member.turn()
+
+    def turn_done(self, turn: Turn) -> None:
+        """As the machine says."""
+        self.member.step_turn_done(turn)
+        self.wake()
+
+    def owned(self) -> frozenset[TopicPartition]:
+        """As the machine says."""
+        return self.member.owned
+
+    def identity(self) -> Identity:
+        """The member and its generation."""
+        return self.member.member_id, self.member.generation, self.settings.group_instance_id
+
+    def commit_refused(self, code: int, identity: Identity) -> None:
+        """As the machine says."""
+        self.member.step_commit_refused(code, identity[1])
+        self.wake()
+
+    def topics_changed(self) -> None:
+        """A leader whose group was assigned by other numbers of partitions asks for another assignment."""
+        counts = self._counts
+        if counts is not None and any(self.topics.counts.get(t, n) != n for t, n in counts.items()):
+            self._counts = None
+            self.member.step_rejoin("cached metadata has changed")
+            self.wake()
+
+    async def leave(self, reason: str, /) -> None:
+        """Tell the coordinator, unless the member is static: its place is kept until the session ends."""
+        member_id, _, instance_id = self.identity()
+        waits = self.member.state in (ClassicState.JOINING, ClassicState.SYNCING)
+        self.member.step_left()
+        self._counts = None
+        self.wake()
+        if not member_id or instance_id is not None:
+            return
+        with contextlib.suppress(ClientError):
+            connection = await self.cluster.coordinator(self.group)
+            if waits:  # a broker reads nothing behind a request that it has not answered
+                await connection.close()
+                connection = await self.cluster.coordinator(self.group)
+            request = leave_group.LeaveGroupRequest(group_id=self.group)
+            if connection.version_of(request) >= 3:
+                request.members = [leave_group.MemberIdentity(member_id=member_id, reason=reason)]
+            else:
+                request.member_id = member_id
+            await connection.ask(request, leave_group.LeaveGroupResponse)
+
+    # ----------------------------------------------------------------------------------------------------- the tasks
+
+    def loops(self) -> list[Awaitable[None]]:
+        """Rebalances, and heartbeats."""
+        return [self._rebalance(), self._beat()]
+
+    async def _rebalance(self) -> None:
+        while True:
+            if self.member.state is ClassicState.JOINING:
+                await self.attempt(self._join)
+            elif self.member.state is ClassicState.SYNCING:
+                await self.attempt(self._sync)
+            else:
+                self._moved.clear()
+                await self._moved.wait()
+
+    def wake(self) -> None:
+        """As every link, and the rebalance's task."""
+        super().wake()
+        self._moved.set()
+
+    async def _beat(self) -> None:
+        clock = asyncio.get_running_loop().time
+        while True:
+            member, now = self.member, clock()
+            if member.has_stalled(now):
+                await self.leave_as_silent()
+            elif member.heartbeat_at() <= now:
+                if member.is_unheard(now):
+                    self.cluster.forget_coordinator(self.group)
+                await self.attempt(self._heartbeat)
+            else:
+                await self.sleep_until(min(member.heartbeat_at(), member.stalls_at()))
+
+    async def _heartbeat(self, connection: Connection) -> tuple[Remedy, int]:
+        clock = asyncio.get_running_loop().time
+        member_id, generation, instance_id = self.identity()
+        request = heartbeat.HeartbeatRequest(
+            group_id=self.group, generation_id=generation, member_id=member_id, group_instance_id=instance_id
+        )
+        self.member.step_heartbeat_sent(clock())
+        answer = await connection.ask(request, heartbeat.HeartbeatResponse)
+        return self.member.step_heartbeat(answer.error_code, generation, clock()), answer.error_code
+
+    async def _join(self, connection: Connection) -> tuple[Remedy, int]:
+        request = join_group.JoinGroupRequest(
+            group_id=self.group,
+            session_timeout_ms=self.settings.session_timeout_ms,
+            rebalance_timeout_ms=self.settings.max_poll_interval_ms,
+            member_id=self.member.member_id,
+            group_instance_id=self.settings.group_instance_id,
+            protocol_type=_PROTOCOL_TYPE,
+            protocols=[
+                join_group.JoinGroupRequestProtocol(name=assignor.name, metadata=self._subscription(assignor))
+                for assignor in self._assignors.values()
+            ],
+            reason=self.member.reason,
+        )
+        timeout_ms = max(self.settings.max_poll_interval_ms + _GRACE_MS, self.settings.request_timeout_ms)
+        answer = await connection.ask(request, join_group.JoinGroupResponse, timeout_ms=timeout_ms)
+        self._joined = answer
+        now = asyncio.get_running_loop().time()
+        remedy = self.member.step_joined(
+            answer.error_code, answer.member_id, answer.generation_id, answer.protocol_name, now
+        )
+        return remedy, answer.error_code
+
+    def _subscription(self, assignor: Assignor) -> bytes:
+        owned = by_topic(sorted(self.member.owned, key=lambda p: (p.topic, p.partition)))
+        payload = subscriptions.ConsumerProtocolSubscription(
+            topics=sorted(self.topics.subscribed()),
+            user_data=assignor.user_data(),
+            owned_partitions=[subscriptions.TopicPartition(topic=t, partitions=i) for t, i in owned.items()],
+            generation_id=self.member.generation,
+            rack_id=self.settings.client_rack or None,
+        )
+        return encode_framed(payload, _NEWEST)
+
+    async def _sync(self, connection: Connection) -> tuple[Remedy, int]:
+        joined, generation = self._joined, self.member.generation
+        leads = joined.leader == joined.member_id
+        request = sync_group.SyncGroupRequest(
+            group_id=self.group,
+            generation_id=generation,
+            member_id=self.member.member_id,
+            group_instance_id=self.settings.group_instance_id,
+            protocol_type=_PROTOCOL_TYPE,
+            protocol_name=joined.protocol_name,
+            assignments=await self._assign() if leads and not joined.skip_assignment else [],
+        )
+        self._counts = self._counts if leads else None
+        timeout_ms = max(self.settings.max_poll_interval_ms + _GRACE_MS, self.settings.request_timeout_ms)
+        answer = await connection.ask(request, sync_group.SyncGroupResponse, timeout_ms=timeout_ms)
+        assigned = _read_assignment(answer.assignment) if answer.error_code == ErrorCode.NONE else ()
+        if answer.error_code == ErrorCode.NONE and self.member.generation == generation:
+            self._assignor(joined.protocol_name).on_assignment(assigned, generation)
+        now = asyncio.get_running_loop().time()
+        return self.member.step_synced(answer.error_code, generation, frozenset(assigned), now), answer.error_code
+
+    def _assignor(self, name: str | None) -> Assignor:
+        if name not in self._assignors:
+            raise SettingError(f"group {self.group!r} chose the assignor {name!r}, which this consumer does not have")
+        return self._assignors[name]
+
+    async def _assign(self) -> list[sync_group.SyncGroupRequestAssignment]:
+        """As the leader: everyone's partitions."""
+        members = {member.member_id: _read_member(member) for member in self._joined.members}
+        wanted = {topic for member in members.values() for topic in member.topics}
+        self._counts = await self.topics.count(wanted)
+        assignor = self._assignor(self._joined.protocol_name)
+        assigned = assignor.assign({topic: n for topic, n in self._counts.items() if n > 0}, members)
+        return [
+            sync_group.SyncGroupRequestAssignment(member_id=member_id, assignment=_assignment(partitions))
+            for member_id, partitions in assigned.items()
+        ]
+
+
+def _read_member(member: join_group.JoinGroupResponseMember) -> GroupMember:
+    said = decode_framed(subscriptions.ConsumerProtocolSubscription, member.metadata)
+    owned = tuple(TopicPartition(t.topic, index) for t in said.owned_partitions for index in t.partitions)
+    return GroupMember(
+        topics=tuple(said.topics),
+        user_data=said.user_data,
+        owned=owned,
+        generation=said.generation_id if said.generation_id >= 0 else None,
+        instance_id=member.group_instance_id,
+    )
+
+
+def _assignment(partitions: Sequence[TopicPartition]) -> bytes:
+    topics = [assignments.TopicPartition(topic=t, partitions=i) for t, i in by_topic(partitions).items()]
+    return encode_framed(assignments.ConsumerProtocolAssignment(assigned_partitions=topics), _NEWEST)
+
+
+def _read_assignment(raw: bytes) -> tuple[TopicPartition, ...]:
+    """What a leader assigned; nothing, where it assigned no bytes at all."""
+    if not raw:
+        return ()
+    said = decode_framed(assignments.ConsumerProtocolAssignment, raw)
+    return tuple(TopicPartition(t.topic, index) for t in said.assigned_partitions for index in t.partitions)

@@ -1,0 +1,155 @@
+"""What both links share: the tasks, the coordinator that goes away and comes back, the failure that ends it.
+
+Owns the face that the consumer sees. Knows neither protocol.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
+
+from pybroker.client.cluster import Cluster
+from pybroker.client.connection import Connection
+from pybroker.client.errors import BrokerError, ClientError, ConnectionLostError, UnreachableError
+from pybroker.client.membership.turn import Remedy, Turn
+from pybroker.client.settings import ConsumerSettings
+from pybroker.client.topic_watch import TopicWatch
+from pybroker.client.topics import TopicPartition
+from pybroker.protocol.errors import ErrorCode
+
+Identity = tuple[str, int, str | None]
+"""Member id, generation or epoch, instance id: who commits."""
+
+_SILENT = "consumer poll timeout has expired."
+
+
+class Link(ABC):
+    """A member's tie to its group."""
+
+    def __init__(
+        self, cluster: Cluster, settings: ConsumerSettings, topics: TopicWatch, notify: Callable[[], None]
+    ) -> None:
+        assert settings.group_id is not None
+        self.group = settings.group_id
+        self.cluster, self.settings, self.topics = cluster, settings, topics
+        self.failure: Exception | None = None
+        """Why the member is out for good; raised by the next poll."""
+        self._notify = notify
+        self._changed = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    # The program's side.
+
+    @abstractmethod
+    def subscribe(self, keeps: frozenset[TopicPartition], reason: str, /) -> None:
+        """The wishes are new; `keeps` is what the program has and still wants."""
+
+    @abstractmethod
+    def poll(self) -> None:
+        """The program is alive."""
+
+    @abstractmethod
+    def turn(self) -> Turn | None:
+        """What the program has to do now."""
+
+    @abstractmethod
+    def turn_done(self, turn: Turn) -> None:
+        """The program has done it."""
+
+    @abstractmethod
+    def identity(self) -> Identity:
+        """As whom offsets are committed now."""
+
+    @abstractmethod
+    def commit_refused(self, code: int, identity: Identity) -> None:
+        """A commit was refused because of who committed."""
+
+    @abstractmethod
+    async def leave(self, reason: str, /) -> None:
+        """Leave the group, as far as the coordinator can be told."""
+
+    @abstractmethod
+    def topics_changed(self) -> None:
+        """There are other topics or partitions than before."""
+
+    @abstractmethod
+    def owned(self) -> frozenset[TopicPartition]:
+        """What the program has by the group's leave."""
+
+    # The tasks.
+
+    @abstractmethod
+    def loops(self) -> list[Awaitable[None]]:
+        """What runs while the link is up."""
+
+    def start(self) -> None:
+        """Begin; a link that was stopped begins anew."""
+        if not self._tasks:
+            self._tasks = [asyncio.ensure_future(self._guard(loop)) for loop in self.loops()]
+
+    async def stop(self) -> None:
+        """End the tasks; the coordinator is told nothing."""
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def wake(self) -> None:
+        """The machine has moved: the tasks and the program look at it again."""
+        self._changed.set()
+        self._notify()
+
+    async def sleep_until(self, moment: float) -> None:
+        """Wait for a moment of the loop's clock or for a change, whichever comes first."""
+        left = moment - asyncio.get_running_loop().time()
+        self._changed.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(None if left == float("inf") else max(0.0, left)):
+                await self._changed.wait()
+
+    async def attempt(self, ask: Callable[[Connection], Awaitable[tuple[Remedy, int]]]) -> bool:
+        """Ask the coordinator once, and do what the machine says about its answer; false when no answer came."""
+        try:
+            connection = await self.cluster.coordinator(self.group)
+            remedy, code = await ask(connection)
+        except (ConnectionLostError, UnreachableError):
+            self.cluster.forget_coordinator(self.group)
+            await self._back_off()
+            return False
+        except BrokerError as error:
+            if error.code not in (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS):
+                self.fail(error)
+            await self._back_off()
+            return False
+        except ClientError as error:
+            self.fail(error)
+            await self._back_off()
+            return False
+        if remedy is Remedy.FAIL:
+            self.fail(BrokerError.of(connection.server, f"group {self.group!r}", code, None))
+        if remedy is Remedy.SEARCH:
+            self.cluster.forget_coordinator(self.group)
+        if remedy in (Remedy.SEARCH, Remedy.WAIT):
+            await self._back_off()
+        self.wake()
+        return True
+
+    def fail(self, failure: Exception) -> None:
+        """Tell the program with its next poll."""
+        self.failure = failure
+        self.wake()
+
+    async def leave_as_silent(self) -> None:
+        """The program was silent for longer than max.poll.interval.ms."""
+        await self.leave(_SILENT)
+
+    async def _guard(self, loop: Awaitable[None]) -> None:
+        try:
+            await loop
+        except Exception as error:  # noqa: BLE001 (an assignor's failure, say: it is the program's to know)
+            self.fail(error)
+
+    async def _back_off(self) -> None:
+        await asyncio.sleep(self.settings.retry_backoff_ms / 1000)

@@ -1,0 +1,147 @@
+"""The link of the protocol of KIP-848: one task sends ConsumerGroupHeartbeat when the machine has something to say.
+
+Owns the request's way, and the names of topics that an assignment gives by id.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import uuid
+from collections.abc import Awaitable, Callable
+
+from pybroker.client.cluster import Cluster
+from pybroker.client.connection import Connection
+from pybroker.client.errors import BrokerError, ClientError, ConnectionLostError
+from pybroker.client.links.link import Identity, Link
+from pybroker.client.membership.modern import JOIN_EPOCH, ModernMember, ModernState, Wishes
+from pybroker.client.membership.turn import Remedy, Turn
+from pybroker.client.settings import ConsumerSettings
+from pybroker.client.topic_watch import TopicWatch
+from pybroker.client.topics import TopicPartition
+from pybroker.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from pybroker.protocol.schema import ZERO_UUID
+
+
+class ModernLink(Link):
+    """A member of a group of KIP-848."""
+
+    def __init__(
+        self, cluster: Cluster, settings: ConsumerSettings, topics: TopicWatch, notify: Callable[[], None]
+    ) -> None:
+        super().__init__(cluster, settings, topics, notify)
+        self.member = ModernMember(
+            group_id=self.group,
+            member_id=str(uuid.uuid4()),
+            instance_id=settings.group_instance_id,
+            max_poll_interval_s=settings.max_poll_interval_ms / 1000,
+        )
+        self._names: dict[bytes, str] = {}
+
+    def subscribe(self, _keeps: frozenset[TopicPartition], _reason: str, /) -> None:
+        """Join, or tell the new wishes; what is to be given up comes back as an assignment."""
+        wishes = Wishes(
+            topics=tuple(sorted(self.topics.subscribed())),
+            regex=self.topics.regex,
+            assignor=self.settings.group_remote_assignor,
+            rack=self.settings.client_rack or None,
+        )
+        self.member.step_subscribed(wishes, asyncio.get_running_loop().time())
+        self.start()
+        self.wake()
+
+    def poll(self) -> None:
+        """The program is alive."""
+        was = self.member.state
+        self.member.step_poll(asyncio.get_running_loop().time())
+        if self.member.state is not was:
+            self.wake()
+
+    def turn(self) -> Turn | None:
+        """As the machine says."""
+        return self.member.turn(self._names)
+
+    def turn_done(self, turn: Turn) -> None:
+        """As the machine says."""
+        self.member.step_turn_done(turn, self._names, asyncio.get_running_loop().time())
+        self.wake()
+
+    def owned(self) -> frozenset[TopicPartition]:
+        """As the machine says."""
+        return self.member.owned
+
+    def identity(self) -> Identity:
+        """The member and its epoch."""
+        epoch = self.member.epoch if self.member.epoch != JOIN_EPOCH else -1
+        return self.member.member_id, epoch, self.settings.group_instance_id
+
+    def commit_refused(self, code: int, identity: Identity) -> None:
+        """As the machine says."""
+        self.member.step_commit_refused(code, identity[1])
+        self.wake()
+
+    def topics_changed(self) -> None:
+        """The broker watches the topics itself."""
+
+    async def leave(self, _reason: str, /) -> None:
+        """Tell the coordinator."""
+        member = self.member
+        in_group = member.epoch != JOIN_EPOCH or member.state is ModernState.JOINING
+        request = member.build_leave()
+        if member.has_stalled(asyncio.get_running_loop().time()):
+            member.step_stalled()
+        else:
+            member.step_left()
+        self.wake()
+        if in_group:
+            with contextlib.suppress(ClientError):
+                connection = await self.cluster.coordinator(self.group)
+                await connection.ask(request, ConsumerGroupHeartbeatResponse)
+
+    def loops(self) -> list[Awaitable[None]]:
+        """Heartbeats."""
+        return [self._beat()]
+
+    async def _beat(self) -> None:
+        clock = asyncio.get_running_loop().time
+        while True:
+            member, now = self.member, clock()
+            if member.has_stalled(now):
+                await self.leave_as_silent()
+            elif member.heartbeat_at() <= now:
+                if not await self.attempt(self._heartbeat):
+                    member.step_heartbeat_lost(clock())
+            else:
+                await self.sleep_until(min(member.heartbeat_at(), member.stalls_at()))
+
+    async def _heartbeat(self, connection: Connection) -> tuple[Remedy, int]:
+        clock = asyncio.get_running_loop().time
+        request = self._fit(connection, self.member.build_heartbeat())
+        self.member.step_heartbeat_sent(request, clock())
+        answer = await connection.ask(request, ConsumerGroupHeartbeatResponse)
+        await self._learn_names(answer)
+        remedy = self.member.step_heartbeat(request.member_epoch, answer, clock())
+        if remedy is Remedy.FAIL:
+            raise BrokerError.of(connection.server, f"group {self.group!r}", answer.error_code, answer.error_message)
+        return remedy, answer.error_code
+
+    def _fit(self, connection: Connection, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatRequest:
+        if connection.version_of(request) == 0 and request.member_epoch == JOIN_EPOCH:
+            request.member_id = ""  # version 0: the broker makes the id
+        return request
+
+    async def _learn_names(self, answer: ConsumerGroupHeartbeatResponse) -> None:
+        """Look up the names of assigned topics that are not known yet; one that is missing is looked up next time."""
+        if answer.member_id:
+            self.member.member_id = answer.member_id
+        assigned = {} if answer.assignment is None else {t.topic_id for t in answer.assignment.topic_partitions}
+        self._names |= {i: n for i, n in self.topics.names.items() if i in assigned}
+        unknown = sorted(set(assigned) - self._names.keys())
+        if unknown:
+            with contextlib.suppress(ConnectionLostError):
+                _, metadata = await self.cluster.metadata((), ids=unknown)
+                found = {t.topic_id: t.name for t in metadata.topics if t.name and t.topic_id != ZERO_UUID}
+                self._names |= found

@@ -1,0 +1,191 @@
+"""A member of a group of KIP-848: every pair of state and trigger, what heartbeats say, and reconciliation."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from pybroker.client.membership.modern import (
+    TRANSITIONS,
+    ModernMember,
+    ModernState,
+    ModernTrigger,
+    Wishes,
+)
+from pybroker.client.membership.turn import Remedy, Turn
+from pybroker.client.topics import TopicPartition
+from pybroker.machine.transitions import TransitionError, Transitions
+from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.messages.consumer_group_heartbeat import (
+    Assignment,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    TopicPartitions,
+)
+
+TOPIC, OTHER = b"t" * 16, b"u" * 16
+NAMES = {TOPIC: "t"}
+A, B = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+def member(instance_id: str | None = None) -> ModernMember:
+    one = ModernMember(group_id="g", member_id="m", instance_id=instance_id, max_poll_interval_s=300)
+    one.step_subscribed(Wishes(topics=("t",)), 0)
+    return one
+
+
+def answer(epoch: int, *partitions: int | None, topic: bytes = TOPIC, code: int = 0) -> ConsumerGroupHeartbeatResponse:
+    told = None
+    if partitions != (None,):
+        assigned = [TopicPartitions(topic_id=topic, partitions=[p for p in partitions if p is not None])]
+        told = Assignment(topic_partitions=assigned)
+    return ConsumerGroupHeartbeatResponse(
+        error_code=code, member_epoch=epoch, heartbeat_interval_ms=5000, assignment=told
+    )
+
+
+def beat(one: ModernMember, reply: ConsumerGroupHeartbeatResponse, now: float = 0) -> ConsumerGroupHeartbeatRequest:
+    request = one.build_heartbeat()
+    one.step_heartbeat_sent(request, now)
+    one.step_heartbeat(request.member_epoch, reply, now)
+    return request
+
+
+def take_turn(one: ModernMember) -> Turn:
+    turn = one.turn(NAMES)
+    assert turn is not None
+    one.step_turn_done(turn, NAMES, 0)
+    return turn
+
+
+def stable(*partitions: int) -> ModernMember:
+    """A member of epoch 1 that has these partitions and has said so."""
+    one = member()
+    beat(one, answer(1, *partitions))
+    if partitions:
+        take_turn(one)
+        beat(one, answer(1, None))
+    assert one.state is ModernState.STABLE
+    return one
+
+
+def test_what_the_table_does_not_list_raises() -> None:
+    table = Transitions("ModernMember", ModernState.UNSUBSCRIBED, TRANSITIONS)
+    for state, trigger in itertools.product(ModernState, ModernTrigger):
+        if (state, trigger) in TRANSITIONS:
+            assert table.following(state, trigger) is TRANSITIONS[state, trigger]
+        else:
+            with pytest.raises(TransitionError):
+                table.following(state, trigger)
+    assert table.unreachable() == []
+
+
+def test_joining_tells_everything_and_later_heartbeats_only_what_changed() -> None:
+    one = member()
+    first = beat(one, answer(1, 0))
+    assert (first.member_epoch, first.subscribed_topic_names, first.topic_partitions) == (0, ["t"], [])
+    assert first.rebalance_timeout_ms == 300_000
+    assert take_turn(one) == Turn(assigned=frozenset({A}))
+    second = beat(one, answer(1, None))
+    assert (second.member_epoch, second.subscribed_topic_names) == (1, None)
+    assert second.topic_partitions == [TopicPartitions(topic_id=TOPIC, partitions=[0])]
+    third = beat(one, answer(1, None))
+    assert (third.topic_partitions, third.rebalance_timeout_ms) == (None, -1)
+
+
+def test_an_empty_assignment_needs_no_turn() -> None:
+    one = member()
+    beat(one, answer(1))
+    assert (one.state, one.turn(NAMES)) == (ModernState.STABLE, None)
+
+
+def test_a_smaller_target_is_given_back_and_acknowledged_at_once() -> None:
+    one = stable(0, 1)
+    beat(one, answer(2, 1), now=10)
+    assert take_turn(one) == Turn(revoked=frozenset({A}), assigned=frozenset())
+    assert (one.state, one.heartbeat_at()) == (ModernState.ACKNOWLEDGING, 0)
+    assert beat(one, answer(3, None)).topic_partitions == [TopicPartitions(topic_id=TOPIC, partitions=[1])]
+    assert one.state is ModernState.STABLE
+
+
+def test_a_topic_without_a_name_waits_for_it() -> None:
+    one = member()
+    beat(one, answer(1, 0, topic=OTHER))
+    assert (one.state, one.turn(NAMES)) == (ModernState.RECONCILING, None)
+    assert one.turn({OTHER: "u"}) == Turn(assigned=frozenset({TopicPartition("u", 0)}))
+
+
+def test_a_target_that_comes_while_one_is_taken_follows_it() -> None:
+    one = member()
+    beat(one, answer(1, 0))
+    turn = one.turn(NAMES)
+    assert turn is not None
+    beat(one, answer(2, 0, 1))
+    one.step_turn_done(turn, NAMES, 0)
+    assert one.state is ModernState.ACKNOWLEDGING
+    beat(one, answer(2, None))
+    assert take_turn(one) == Turn(assigned=frozenset({B}))
+
+
+@pytest.mark.parametrize("code", [ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID])
+def test_a_fenced_member_gives_up_what_it_had_and_joins_again(code: ErrorCode) -> None:
+    one = stable(0)
+    beat(one, answer(0, None, code=code))
+    assert (one.state, one.heartbeat_at()) == (ModernState.FENCED, float("inf"))
+    assert take_turn(one) == Turn(lost=frozenset({A}))
+    request = one.build_heartbeat()
+    assert (one.state, request.member_epoch, request.subscribed_topic_names) == (ModernState.JOINING, 0, ["t"])
+
+
+def test_a_heartbeat_without_an_answer_is_told_again_in_full() -> None:
+    one = stable(0)
+    one.step_heartbeat_sent(one.build_heartbeat(), 5)
+    one.step_heartbeat_lost(6)
+    request = one.build_heartbeat()
+    assert (one.heartbeat_at(), request.subscribed_topic_names) == (6, ["t"])
+    assert request.topic_partitions == [TopicPartitions(topic_id=TOPIC, partitions=[0])]
+
+
+def test_a_coordinator_that_moves_costs_no_membership() -> None:
+    one = stable(0)
+    reply = answer(0, None, code=ErrorCode.NOT_COORDINATOR)
+    assert one.step_heartbeat(1, reply, 5) is Remedy.SEARCH
+    assert (one.state, one.owned) == (ModernState.STABLE, {A})
+
+
+def test_a_refusal_that_no_retry_mends_ends_the_membership() -> None:
+    one = stable(0)
+    assert one.step_heartbeat(1, answer(0, None, code=ErrorCode.UNSUPPORTED_ASSIGNOR), 5) is Remedy.FAIL
+    assert (one.state, one.heartbeat_at()) == (ModernState.FATAL, float("inf"))
+
+
+def test_an_expression_is_taken_back_by_an_empty_one() -> None:
+    one = member()
+    one.step_subscribed(Wishes(regex="t.*"), 0)
+    assert beat(one, answer(1)).subscribed_topic_regex == "t.*"
+    one.step_subscribed(Wishes(topics=("t",)), 0)
+    request = one.build_heartbeat()
+    assert (request.subscribed_topic_regex, request.subscribed_topic_names) == ("", ["t"])
+
+
+def test_a_program_that_does_not_poll_is_out_and_joins_again_when_it_does() -> None:
+    one = stable(0)
+    assert not one.has_stalled(300)
+    assert one.has_stalled(300.1)
+    assert one.build_leave().member_epoch == -1
+    one.step_stalled()
+    assert (one.state, one.stalls_at()) == (ModernState.STALE, float("inf"))
+    one.step_poll(400)
+    assert take_turn(one) == Turn(lost=frozenset({A}))
+    assert (one.state, one.build_heartbeat().member_epoch) == (ModernState.JOINING, 0)
+
+
+def test_a_static_member_leaves_for_a_while() -> None:
+    assert member("i").build_leave().member_epoch == -2
+
+
+def test_a_stale_commit_asks_for_a_heartbeat_at_once() -> None:
+    one = stable(0)
+    one.step_commit_refused(ErrorCode.STALE_MEMBER_EPOCH, 1)
+    assert one.heartbeat_at() < 0
