@@ -13,6 +13,8 @@ from importlib import import_module
 from pybroker.cli.errors import CommandError
 
 COMMANDS = {
+    "consumer-groups": "list, describe, reset and delete consumer groups",
+    "groups": "list groups of all types",
     "start": "run a broker in the foreground",
     "stop": "stop the broker of a data directory",
     "topics": "create, list, describe and delete topics",
@@ -27,7 +29,7 @@ def main(arguments: list[str] | None = None) -> int:
         return _without_command(arguments)
     # Imports make no garbage to look for; a command that runs on turns the collector on when it has started.
     gc.disable()
-    command = import_module(f"pybroker.cli.{name}")
+    command = import_module(f"pybroker.cli.{name.replace('-', '_')}")
     parser = argparse.ArgumentParser(prog=f"pybroker {name}", description=command.DESCRIPTION, allow_abbrev=False)
     command.add_arguments(parser)
     try:
@@ -44,7 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _without_command(arguments: list[str]) -> int:
-    lines = [f"  {name:<8} {what}" for name, what in COMMANDS.items()]
+    lines = [f"  {name:<15} {what}" for name, what in COMMANDS.items()]
     parser = argparse.ArgumentParser(
         prog="pybroker",
         usage="pybroker COMMAND [options]",

@@ -1,0 +1,195 @@
+"""`--describe` of `pybroker consumer-groups`: offsets and lag, members, state.
+
+Owns the columns and their widths, which are those of Kafka 4.3's tool. Must not know options but those of describing.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from pybroker.cli.kafka_exceptions import named
+from pybroker.client.admin import Admin
+from pybroker.client.groups import GroupDescription, MemberDescription, Offsets
+from pybroker.client.topics import LATEST, TopicPartition
+from pybroker.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    import argparse
+
+_MISSING = "-"
+_REBALANCING = ("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
+
+
+def describe(admin: Admin, arguments: argparse.Namespace, group_ids: Sequence[str]) -> None:
+    """Print what is asked for of each group, by id."""
+    groups = admin.describe_groups(group_ids)
+    for group in groups.values():
+        if group.error is not None:
+            print(
+                "\nError: Executing consumer group command failed due to "
+                f"{named(ErrorCode.GROUP_ID_NOT_FOUND, group.error)}"
+            )
+            return
+    for group_id in sorted(groups):
+        group = groups[group_id]
+        if arguments.members:
+            _print_members(group, verbose=arguments.verbose)
+        elif arguments.state is not None:
+            _print_state(group, verbose=arguments.verbose)
+        else:
+            _print_offsets(group, _rows(admin, group), verbose=arguments.verbose)
+
+
+def _tells(group: GroupDescription, rows: int) -> bool:
+    """Say what is special about a group's state; whether there is something to print besides."""
+    if group.state == "Dead":
+        print(f"\nError: Consumer group '{group.group_id}' does not exist.")
+    elif group.state == "Empty":
+        print(f"\nConsumer group '{group.group_id}' has no active members.", file=sys.stderr)
+    elif group.state in _REBALANCING:
+        print(f"\nWarning: Consumer group '{group.group_id}' is rebalancing.", file=sys.stderr)
+    return group.state != "Dead" and rows > 0
+
+
+def _text(value: object) -> str:
+    return _MISSING if value is None or value == "" else str(value)
+
+
+# ------------------------------------------------------------------------------------------------------------ offsets
+
+
+class _Row(NamedTuple):
+    """One partition of a group; None is shown as missing."""
+
+    group: str
+    topic: str
+    partition: int
+    leader_epoch: int | None
+    offset: int | None
+    end: int | None
+    lag: int | None
+    member: str
+    host: str
+    client: str
+
+
+def _rows(admin: Admin, group: GroupDescription) -> list[_Row]:
+    """Members with the most partitions first, then partitions that no member has."""
+    committed = admin.list_group_offsets(group.group_id)
+    members = sorted((m for m in group.members if m.assignment), key=lambda m: -len(m.assignment))
+    assigned = {partition for member in members for partition in member.assignment}
+    shares: list[tuple[Iterable[TopicPartition], tuple[str, str, str]]] = [
+        (member.assignment, (member.member_id, member.host, member.client_id)) for member in members
+    ]
+    shares.append((committed.keys() - assigned, (_MISSING, _MISSING, _MISSING)))
+    ends = _ends(admin, assigned | committed.keys())
+    return [
+        _row(group.group_id, partition, committed, ends, who)
+        for partitions, who in shares
+        for partition in sorted(partitions, key=lambda p: (p.topic, p.partition))
+    ]
+
+
+def _ends(admin: Admin, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+    """Log end offsets, of partitions that have a leader."""
+    wanted = set(partitions)
+    topics = admin.describe_topics(sorted({p.topic for p in wanted})) if wanted else []
+    led = {TopicPartition(t.name, p.index) for t in topics for p in t.partitions if p.leader >= 0} & wanted
+    return {p: listed.offset for p, listed in admin.list_offsets(dict.fromkeys(led, LATEST)).items()}
+
+
+def _row(
+    group_id: str,
+    partition: TopicPartition,
+    committed: Offsets,
+    ends: Mapping[TopicPartition, int],
+    who: tuple[str, str, str],
+) -> _Row:
+    offset, end = committed.get(partition), ends.get(partition)
+    lag = None if offset is None or end is None else end - offset.offset
+    epoch = None if offset is None or offset.leader_epoch < 0 else offset.leader_epoch
+    at = None if offset is None else offset.offset
+    return _Row(group_id, partition.topic, partition.partition, epoch, at, end, lag, *who)
+
+
+def _print_offsets(group: GroupDescription, rows: list[_Row], *, verbose: bool) -> None:
+    if not _tells(group, len(rows)):
+        return
+    titles = ("GROUP", "TOPIC", "PARTITION", "LEADER-EPOCH", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG")
+    lines = [(*titles, "CONSUMER-ID", "HOST", "CLIENT-ID"), *(tuple(_text(value) for value in row) for row in rows)]
+    widths = [15, 15, 10, 15, 15, 15, 15, 15, 15, 0]
+    for column in (0, 1, 7, 8):
+        widths[column] = max([15, *(len(line[column]) for line in lines[1:])])
+    shown = [column for column in range(10) if verbose or column != 3]
+    for line in lines:
+        print("\n" + " ".join(f"{line[column]:<{widths[column]}}" for column in shown), end="")
+    print()
+
+
+# ------------------------------------------------------------------------------------------------------------ members
+
+
+def _print_members(group: GroupDescription, *, verbose: bool) -> None:
+    _tells(group, len(group.members))  # the titles are printed whatever it says, as by Kafka's tool
+    upgrades = {member.upgraded for member in group.members}
+    migrates = {True, False} <= upgrades
+    has_instances = any(member.instance_id for member in group.members)
+    titles = ["GROUP", "CONSUMER-ID", "GROUP-INSTANCE-ID", "HOST", "CLIENT-ID", "#PARTITIONS"]
+    titles += ["CURRENT-EPOCH", "CURRENT-ASSIGNMENT", "TARGET-EPOCH", "TARGET-ASSIGNMENT", "UPGRADED"]
+    rows = [_member_row(group, member) for member in group.members]
+    least = [15, 15, 17, 15, 15, 15, 15, 20, 15, 20, 0]
+    widths = [
+        max([least[c], *(len(row[c]) for row in rows)]) if c in (0, 1, 2, 3, 4, 7, 9) else least[c] for c in range(11)
+    ]
+    shown = [c for c in range(6) if has_instances or c != 2]
+    more = list(range(6, 10 + migrates)) if verbose else []
+    for number, row in enumerate([titles, *rows]):
+        first = "".join(f"{row[c]:<{widths[c]}} " for c in shown)
+        print(("\n" if number == 0 else "") + first + " ".join(f"{row[c]:<{widths[c]}}" for c in more))
+
+
+def _member_row(group: GroupDescription, member: MemberDescription) -> list[str]:
+    return [
+        group.group_id,
+        member.member_id,
+        member.instance_id or "",
+        member.host,
+        member.client_id,
+        str(len(member.assignment)),
+        _text(member.epoch),
+        _text(_assignment(member.assignment)),
+        _text(group.target_epoch),
+        _text(_assignment(member.target or ())),
+        _text(None if member.upgraded is None else str(member.upgraded).lower()),
+    ]
+
+
+def _assignment(partitions: Iterable[TopicPartition]) -> str:
+    by_topic: dict[str, list[int]] = {}
+    for partition in partitions:
+        by_topic.setdefault(partition.topic, []).append(partition.partition)
+    return ";".join(sorted(f"{topic}:{','.join(map(str, sorted(ids)))}" for topic, ids in by_topic.items()))
+
+
+# -------------------------------------------------------------------------------------------------------------- state
+
+
+def _print_state(group: GroupDescription, *, verbose: bool) -> None:
+    if not _tells(group, 1):
+        return
+    node = group.coordinator
+    coordinator = f"{node.host}:{node.port}  ({node.node_id})"
+    titles = ["GROUP", "COORDINATOR (ID)", "ASSIGNMENT-STRATEGY", "STATE"]
+    values = [group.group_id, coordinator, _text(group.assignor), group.state]
+    widths = [max(15, len(group.group_id)), max(25, len(coordinator)), 20, 20]
+    if verbose:
+        titles += ["GROUP-EPOCH", "TARGET-ASSIGNMENT-EPOCH"]
+        values += [_text(group.group_epoch), _text(group.target_epoch)]
+        widths += [15, 25]
+    titles.append("#MEMBERS")
+    values.append(str(len(group.members)))
+    for line in (titles, values):
+        print("\n" + " ".join(f"{text:<{width}}" for text, width in zip(line, [*widths, 0], strict=True)), end="")
+    print()

@@ -1,0 +1,86 @@
+"""`pybroker groups`: list groups of all types, with the options and output of kafka-groups.
+
+Owns option names and columns, which are those of Kafka 4.3's tool. Works against any Kafka, by Admin alone.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pybroker.cli.errors import CommandError
+from pybroker.cli.kafka_exceptions import java_text
+from pybroker.client.admin import Admin
+from pybroker.client.errors import ClientError, SettingError
+from pybroker.client.groups import GroupListing
+from pybroker.config.errors import ConfigError
+from pybroker.config.properties import parse_overrides, read_properties
+
+if TYPE_CHECKING:
+    import argparse
+
+DESCRIPTION = "List groups of all types. Options and output are those of kafka-groups."
+_TYPES = ("classic", "consumer", "share", "streams")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    add = parser.add_argument
+    add("--bootstrap-server", required=True, metavar="HOST:PORT", help="brokers to connect to")
+    add("--command-config", type=Path, metavar="FILE", help="client settings")
+    add("--command-property", action="append", default=[], metavar="K=V", help="a client setting")
+    add("--list", action="store_true", help="list the groups")
+    add("--group-type", metavar="TYPE", help="only groups of this type: classic, consumer, share or streams")
+    add("--protocol", metavar="PROTOCOL", help="only groups of this protocol type")
+    for name, what in (
+        ("consumer", "only consumer groups: of type consumer, and of type classic with protocol consumer or none"),
+        ("share", "only share groups"),
+        ("streams", "only streams groups"),
+    ):
+        add(f"--{name}", action="store_true", help=what)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """List, and return 0."""
+    _check(arguments)
+    try:
+        properties = {} if arguments.command_config is None else read_properties(arguments.command_config)
+        properties.update(parse_overrides(arguments.command_property))
+        with Admin(arguments.bootstrap_server, properties) as admin:
+            groups = [group for group in admin.list_groups() if _fits(group, arguments)]
+    except ConfigError as error:
+        raise CommandError(str(error), 2) from None
+    except SettingError as error:
+        raise CommandError(str(error)) from None
+    except ClientError as error:
+        print(f"Error while executing groups command : {java_text(error)}")
+        return 1
+    rows = [(group.group_id, group.type.capitalize(), group.protocol_type) for group in groups]
+    width = max([20, *(len(text) for row in rows for text in row)])
+    print(" ".join(f"{title:<{width}}" for title in ("GROUP", "TYPE", "PROTOCOL")))
+    for row in rows:
+        print("".join(f"{text:<{width}} " for text in row))
+    return 0
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    if not arguments.list:
+        raise CommandError("Command must include exactly one action: --list.")
+    if arguments.group_type is not None and arguments.group_type.lower() not in _TYPES:
+        raise CommandError("--group-type must be a valid group type.")
+    for kind in ("consumer", "share", "streams"):
+        for other in ("consumer", "group_type", "protocol", "share", "streams"):
+            if getattr(arguments, kind) and other != kind and getattr(arguments, other):
+                name = other.replace("_", "-")
+                raise CommandError(f'Option "[{kind}]" can\'t be used with option "[{name}]"')
+
+
+def _fits(group: GroupListing, arguments: argparse.Namespace) -> bool:
+    kind = group.type.lower()
+    if arguments.group_type is not None and kind != arguments.group_type.lower():
+        return False
+    if arguments.protocol is not None and group.protocol_type != arguments.protocol:
+        return False
+    if arguments.consumer:
+        return group.protocol_type in ("consumer", "") or kind == "consumer"
+    return not (arguments.share and kind != "share") and not (arguments.streams and kind != "streams")
