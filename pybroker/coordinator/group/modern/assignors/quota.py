@@ -1,0 +1,80 @@
+"""`uniform` where all members are subscribed to the same topics: every member up to its quota.
+
+    n partitions in all, m members: a quota of n // m each, and one more for n mod m members
+
+Owns who gets the one more, what is taken away, and who gets what is free. A member keeps what it has up to its quota;
+the extra ones go first to members that have that much already, so that nothing moves for their sake.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.coordinator.group.modern.assignors.spec import topic_order
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pybroker.coordinator.group.modern.assignors.spec import Assigned, GroupSpec
+
+
+def assign_by_quota(spec: GroupSpec) -> dict[str, Assigned]:
+    """Return what each member is to have."""
+    topics = sorted(next(iter(spec.members.values())).topics, key=topic_order)
+    if not topics:
+        return {}
+    free = list(_unassigned(spec, topics))
+    kept: dict[str, dict[bytes, frozenset[int]]] = {}
+    unfilled: list[tuple[str, int]] = []
+    least, extra = divmod(sum(spec.partitions[topic] for topic in topics), len(spec.members))
+    for place, (member_id, member) in enumerate(spec.members.items()):
+        takes_extra = extra > 0
+        kept[member_id], room, revoked = _keep(member.assigned, frozenset(topics), least + takes_extra)
+        free += revoked
+        if room > 0 and takes_extra and len(spec.members) - place > extra:
+            # It has no more than the others' quota, and enough members are left to take the extra ones.
+            takes_extra = False
+            room -= 1
+        extra -= takes_extra
+        if room > 0:
+            unfilled.append((member_id, room))
+    _fill(kept, unfilled, free)
+    return dict(kept)
+
+
+def _unassigned(spec: GroupSpec, topics: list[bytes]) -> Iterator[tuple[bytes, int]]:
+    for topic in topics:
+        taken = frozenset[int]().union(*(member.assigned.get(topic, ()) for member in spec.members.values()))
+        yield from ((topic, partition) for partition in range(spec.partitions[topic]) if partition not in taken)
+
+
+def _keep(
+    assigned: Assigned, topics: frozenset[bytes], room: int
+) -> tuple[dict[bytes, frozenset[int]], int, list[tuple[bytes, int]]]:
+    """Return what stays of what a member had, the room that is left then, and what goes to others."""
+    kept: dict[bytes, frozenset[int]] = {}
+    revoked: list[tuple[bytes, int]] = []
+    for topic in sorted(topics & assigned.keys(), key=topic_order):
+        stay = assigned[topic]
+        if len(stay) > room:
+            partitions = sorted(stay)
+            stay = frozenset(partitions[:room])
+            revoked += [(topic, partition) for partition in partitions[room:]]
+        room -= len(stay)
+        if stay:
+            kept[topic] = stay
+    return kept, room, revoked
+
+
+def _fill(
+    kept: dict[str, dict[bytes, frozenset[int]]], unfilled: list[tuple[str, int]], free: list[tuple[bytes, int]]
+) -> None:
+    start = 0
+    for member_id, room in unfilled:
+        gained: dict[bytes, set[int]] = {}
+        for topic, partition in free[start : start + room]:
+            gained.setdefault(topic, set()).add(partition)
+        start += room
+        has = kept[member_id]
+        for topic, partitions in gained.items():
+            has[topic] = has.get(topic, frozenset()) | partitions
