@@ -1,0 +1,122 @@
+"""How a member follows the target: what it keeps, gives back and takes, and in which epoch it is then.
+
+    T  what the target gives to the member, of topics that it is subscribed to
+    A  what the member has
+    U  what another member has, and this one did not have a moment ago
+
+    keep = A and T          revoke = A - T          take = T - A - U
+
+    revoke, and the member still has some of it  -> UNREVOKED_PARTITIONS: keep; its epoch stays
+    otherwise                                    -> keep + take; its epoch is the target's:
+        T - A - take is not empty                   -> UNRELEASED_PARTITIONS
+        else                                        -> STABLE
+
+Owns that equation (KIP-848, "Member Reconciliation"; Kafka's `CurrentAssignmentBuilder`). A partition is given to a
+member only when nobody else has it, which is why no two ever have the same; the owner of each partition comes in as
+an argument.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from pybroker.coordinator.group.modern.member import RECONCILIATION, Held, Member, MemberState, Owned, Step
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Container, Mapping
+
+NOBODY = -1
+"""The epoch of a partition that no member has."""
+
+
+class UnknownStateError(Exception):
+    """The member's state is one of a newer broker, and it has not given everything back yet."""
+
+
+class Goal(NamedTuple):
+    """Where a member is to come."""
+
+    epoch: int
+    """The target's epoch."""
+    target: Owned
+    """What the target gives to the member."""
+    subscribed: Container[bytes]
+    """Ids of the topics that it is subscribed to."""
+    subscription_changed: bool
+    """Whether it has changed its subscription just now."""
+
+
+def reconcile(member: Member, goal: Goal, partition_epoch: Callable[[bytes, int], int], owned: Owned | None) -> Member:
+    """Return the member after its next step; the same object when there is none.
+
+    `partition_epoch` tells the epoch of the member that has a partition, `NOBODY` where none has it. `owned` is what
+    the member says that it has, None where it says nothing. Raises `UnknownStateError`.
+    """
+    if member.state is MemberState.STABLE and member.epoch == goal.epoch:
+        return _drop_unsubscribed(member, goal, owned) if goal.subscription_changed else member
+    if member.state is MemberState.UNREVOKED_PARTITIONS and _has_any(owned, member.revoking):
+        return _drop_unsubscribed(member, goal, owned) if goal.subscription_changed else member
+    if member.state is MemberState.UNKNOWN:
+        if owned is None or owned:
+            raise UnknownStateError
+        return _follow(member, goal.epoch, goal, partition_epoch, owned)
+    return _follow(member, member.epoch, goal, partition_epoch, owned)
+
+
+def _follow(
+    member: Member, epoch: int, goal: Goal, partition_epoch: Callable[[bytes, int], int], owned: Owned | None
+) -> Member:
+    keep: dict[bytes, dict[int, int]] = {}
+    revoke: dict[bytes, dict[int, int]] = {}
+    waits = False
+    for topic, partitions in member.assigned.items():
+        wanted = _wanted(goal, topic)
+        for partition, since in partitions.items():
+            (keep if partition in wanted else revoke).setdefault(topic, {})[partition] = since
+    if revoke and _has_any(owned, revoke):
+        return _step(member, Step.REVOKE, epoch, keep, revoke)
+    for topic in goal.target:
+        had, revoked = member.assigned.get(topic, {}), member.revoking.get(topic, {})
+        for partition in sorted(_wanted(goal, topic) - had.keys()):
+            if partition_epoch(topic, partition) == NOBODY or partition in revoked:
+                keep.setdefault(topic, {})[partition] = goal.epoch
+            else:
+                waits = True
+    return _step(member, Step.WAIT if waits else Step.SETTLE, goal.epoch, keep, {})
+
+
+def _drop_unsubscribed(member: Member, goal: Goal, owned: Owned | None) -> Member:
+    """Take topics away at once that the member is subscribed to no more; the new target will say so later."""
+    gone = {topic: held for topic, held in member.assigned.items() if topic not in goal.subscribed}
+    if not gone:
+        return member
+    keep = {topic: held for topic, held in member.assigned.items() if topic not in gone}
+    revoke: dict[bytes, Mapping[int, int]] = dict(member.revoking)
+    for topic, held in gone.items():
+        revoke[topic] = {**revoke.get(topic, {}), **held}
+    if _has_any(owned, revoke):
+        return _step(member, Step.REVOKE, member.epoch, keep, revoke)
+    return _moved(member, member.state, member.epoch, keep, member.revoking)
+
+
+def _wanted(goal: Goal, topic: bytes) -> frozenset[int]:
+    return goal.target.get(topic, frozenset()) if topic in goal.subscribed else frozenset()
+
+
+def _has_any(owned: Owned | None, held: Held) -> bool:
+    """Tell whether the member has some of these; while it does not say, it is taken to have them."""
+    if owned is None:
+        return True
+    return any(partition in held.get(topic, ()) for topic, partitions in owned.items() for partition in partitions)
+
+
+def _step(member: Member, step: Step, epoch: int, assigned: Held, revoking: Held) -> Member:
+    return _moved(member, RECONCILIATION.following(member.state, step), epoch, assigned, revoking)
+
+
+def _moved(member: Member, state: MemberState, epoch: int, assigned: Held, revoking: Held) -> Member:
+    return msgspec.structs.replace(
+        member, state=state, epoch=epoch, previous_epoch=member.epoch, assigned=assigned, revoking=revoking
+    )
