@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pybroker.config.consumer_group_keys import ConsumerGroupKeys
 from pybroker.config.endpoint import Listener, build_listeners
 from pybroker.config.errors import ConfigError
 from pybroker.config.group_keys import GroupKeys
@@ -26,7 +27,7 @@ _HOUR_MS = 3_600_000
 _PER_LISTENER = ("listener.name.", ".congestion.control")
 
 
-class BrokerConfig(NodeKeys, NetworkKeys, LogKeys, TopicKeys, GroupKeys):
+class BrokerConfig(NodeKeys, NetworkKeys, LogKeys, TopicKeys, GroupKeys, ConsumerGroupKeys):
     """The settings of one node. Values by attribute, `log.segment.bytes` being `log_segment_bytes`."""
 
     endpoints: tuple[Listener, ...]
@@ -73,6 +74,23 @@ class BrokerConfig(NodeKeys, NetworkKeys, LogKeys, TopicKeys, GroupKeys):
                 "controller.quorum.voters",
                 ",".join(self.controller_quorum_voters),
                 "at most one voter, as this version runs one controller",
+            )
+
+        self._check_consumer_groups()
+
+    def _check_consumer_groups(self) -> None:
+        for name in ("session_timeout_ms", "heartbeat_interval_ms", "assignment_interval_ms"):
+            key = self.keys[f"group.consumer.{name.replace('_', '.')}"]
+            value = getattr(self, f"group_consumer_{name}")
+            low, high = (getattr(self, f"group_consumer_{end}_{name}") for end in ("min", "max"))
+            if not low <= value <= high:
+                least, most = (f"group.consumer.{end}.{name.replace('_', '.')}" for end in ("min", "max"))
+                raise ConfigError(key.name, str(value), f"a number from {least} ({low}) to {most} ({high})")
+        if self.group_consumer_heartbeat_interval_ms >= self.group_consumer_session_timeout_ms:
+            raise ConfigError(
+                "group.consumer.heartbeat.interval.ms",
+                str(self.group_consumer_heartbeat_interval_ms),
+                f"less than group.consumer.session.timeout.ms ({self.group_consumer_session_timeout_ms})",
             )
 
     @property
