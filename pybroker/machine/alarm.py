@@ -44,6 +44,8 @@ class Alarm:
     def set(self, timer: Timer) -> None:
         """Set a timer in place of the one under its key, or cancel that."""
         key, deadline = timer.key, timer.deadline_ms
+        if timer.if_absent and key in self._timers:
+            return
         if deadline is None:
             if self._timers.pop(key, None) is not None and not self._timers:
                 self.clear()

@@ -20,6 +20,8 @@ class Timer(NamedTuple):
     deadline_ms: int | None
     """When, on the clock that `handle` is told; None cancels the timer."""
     event: Any = None
+    if_absent: bool = False
+    """Whether a timer that is set already under the same key stays as it is."""
 
 
 class Parked(NamedTuple):

@@ -21,7 +21,8 @@ The code stands here, and not in `pybroker.handlers.errors` alone, because most 
     ├── StaleMemberEpochError            the member's epoch has passed (KIP-848)
     ├── UnknownMemberIdError             the group has no such member
     ├── UnreleasedInstanceIdError        the static member is still there (KIP-848)
-    └── UnsupportedAssignorError         the broker has no such assignor (KIP-848)
+    ├── UnsupportedAssignorError         the broker has no such assignor (KIP-848)
+    └── UnsupportedVersionError          the request is too old for what the member is (KIP-848)
 """
 
 from __future__ import annotations
@@ -153,3 +154,9 @@ class UnsupportedAssignorError(GroupError):
     """The broker has no such assignor."""
 
     code = ErrorCode.UNSUPPORTED_ASSIGNOR
+
+
+class UnsupportedVersionError(GroupError):
+    """The request is too old for what the member is."""
+
+    code = ErrorCode.UNSUPPORTED_VERSION

@@ -39,6 +39,15 @@ from pybroker.coordinator.group.events import (
     TopicsDeleted,
 )
 from pybroker.coordinator.group.ids import GroupId
+from pybroker.coordinator.group.modern import classic_members
+from pybroker.coordinator.group.modern.describe import DescribeConsumerGroups, describe
+from pybroker.coordinator.group.modern.group import ConsumerGroup
+from pybroker.coordinator.group.modern.heartbeat import ConsumerHeartbeat
+from pybroker.coordinator.group.modern.heartbeat import heartbeat as consumer_heartbeat
+from pybroker.coordinator.group.modern.leave import fence_overdue, fence_silent
+from pybroker.coordinator.group.modern.loading import load_timers
+from pybroker.coordinator.group.modern.replay import RECORD_KEYS, replay
+from pybroker.coordinator.group.modern.timers import MemberSilent, RevocationOverdue
 from pybroker.coordinator.group.records import GroupChange
 from pybroker.coordinator.group.state import GroupState
 from pybroker.coordinator.group.view import Topics
@@ -96,24 +105,39 @@ def _join(view: GroupView, event: JoinGroup, now: int) -> Outcome[Record, Any]:
     group = view.group(event.request.group_id)
     if group is None or isinstance(group, ClassicGroup):
         return join(view, event, now, group)
-    raise InconsistentGroupProtocolError
+    if not isinstance(group, ConsumerGroup):
+        raise InconsistentGroupProtocolError
+    if not group.is_empty:
+        return classic_members.join(view, event, now, group)
+    # Nobody is there: it makes room for a classic group, and its offsets stay.
+    outcome = join(view, event, now, None)
+    return outcome._replace(records=(*group.build_tombstones(), *outcome.records)) if outcome.records else outcome
 
 
 def _sync(view: GroupView, event: SyncGroup, now: int) -> Outcome[Record, Any]:
-    return sync(view, event, now, _classic(view, event.request.group_id))
+    group = _joined(view, event.request.group_id)
+    if isinstance(group, ConsumerGroup):
+        return classic_members.sync(view, event, now, group)
+    return sync(view, event, now, group)
 
 
 def _heartbeat(view: GroupView, event: Heartbeat, now: int) -> Outcome[Record, Any]:
-    return heartbeat(view, event, now, _classic(view, event.request.group_id))
+    group = _joined(view, event.request.group_id)
+    if isinstance(group, ConsumerGroup):
+        return classic_members.heartbeat(view, event, now, group)
+    return heartbeat(view, event, now, group)
 
 
 def _leave(view: GroupView, event: LeaveGroup, now: int) -> Outcome[Record, Any]:
-    return leave(view, event, now, _classic(view, event.request.group_id))
+    group = _joined(view, event.request.group_id)
+    if isinstance(group, ConsumerGroup):
+        return classic_members.leave(view, event, now, group)
+    return leave(view, event, now, group)
 
 
-def _classic(view: GroupView, group_id: str) -> ClassicGroup:
+def _joined(view: GroupView, group_id: str) -> ClassicGroup | ConsumerGroup:
     group = view.group(group_id)
-    if not isinstance(group, ClassicGroup):
+    if not isinstance(group, ClassicGroup | ConsumerGroup):
         raise UnknownMemberIdError(f"Group {group_id} not found.")
     return group
 
@@ -123,6 +147,8 @@ def _loaded(view: GroupView, _event: Loaded, now: int) -> Outcome[Record, None]:
     records: list[Record] = []
     timers = [offsets.expiration_timer(view, now)]
     for group in view.groups.values():
+        if isinstance(group, ConsumerGroup):
+            timers += load_timers(view, group, now)
         if not isinstance(group, ClassicGroup):
             continue
         timers += [session(group, member_id, now) for member_id in group.members]
@@ -137,8 +163,10 @@ def _loaded(view: GroupView, _event: Loaded, now: int) -> Outcome[Record, None]:
 
 DECISIONS: dict[type, Decision] = {
     CommitOffsets: offsets.commit,
+    ConsumerHeartbeat: consumer_heartbeat,
     DeleteGroups: admin.delete_groups,
     DeleteOffsets: offsets.delete,
+    DescribeConsumerGroups: describe,
     DescribeGroups: admin.describe_groups,
     ExpireOffsets: offsets.expire,
     FetchOffsets: offsets.fetch,
@@ -149,6 +177,8 @@ DECISIONS: dict[type, Decision] = {
     LeaveGroup: _leave,
     ListGroups: admin.list_groups,
     Loaded: _loaded,
+    MemberSilent: fence_silent,
+    RevocationOverdue: fence_overdue,
     SessionOver: timeouts.end_session,
     SyncGroup: _sync,
     SyncPhaseOver: timeouts.end_sync_phase,
@@ -168,7 +198,15 @@ def _apply_offset(state: GroupState, key: OffsetCommitKey, value: Any) -> None:
     state.put_offset(group_id, key.topic, key.partition, value)
 
 
+def _apply_consumer_group(state: GroupState, key: Any, value: Any) -> None:
+    group = state.group(key.group_id)
+    before = group if isinstance(group, ConsumerGroup) else None
+    if before is not None or value is not None:
+        state.put_group(GroupId(key.group_id), replay(before, key, value))
+
+
 CHANGES: dict[type, Change] = {
+    **dict.fromkeys(RECORD_KEYS, _apply_consumer_group),
     GroupMetadataKey: _apply_group,
     OffsetCommitKey: _apply_offset,
 }

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pybroker.coordinator.group.modern.settings import ConsumerGroupSettings, build_consumer_settings
+
 if TYPE_CHECKING:
     from pybroker.config.broker import BrokerConfig
 
@@ -25,6 +27,8 @@ class GroupSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Longest text that a commit may carry; Kafka counts its characters."""
     offsets_retention_ms: int
     offsets_retention_check_interval_ms: int
+    consumer: ConsumerGroupSettings
+    """Those of groups of KIP-848."""
 
 
 def build_settings(config: BrokerConfig) -> GroupSettings:
@@ -38,6 +42,7 @@ def build_settings(config: BrokerConfig) -> GroupSettings:
         offset_metadata_max_bytes=config.offset_metadata_max_bytes,
         offsets_retention_ms=config.offsets_retention_minutes * 60_000,
         offsets_retention_check_interval_ms=config.offsets_retention_check_interval_ms,
+        consumer=build_consumer_settings(config),
     )
 
 

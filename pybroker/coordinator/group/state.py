@@ -43,6 +43,11 @@ class GroupState:
         return self._topics().name_by_id
 
     @property
+    def topics_version(self) -> int:
+        """Offset in the metadata log at which the last topic was new."""
+        return self._topics().version
+
+    @property
     def groups(self) -> Mapping[GroupId, Group]:
         """All groups by id."""
         return self._groups

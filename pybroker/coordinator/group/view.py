@@ -23,6 +23,8 @@ class TopicInfo(NamedTuple):
     topic_id: bytes
     partitions: int
     """How many."""
+    racks: tuple[tuple[str, ...], ...] = ()
+    """Of the replicas of each partition; empty where no broker has a rack."""
 
 
 class Topics(NamedTuple):
@@ -30,6 +32,8 @@ class Topics(NamedTuple):
 
     by_name: Mapping[str, TopicInfo] = {}
     name_by_id: Mapping[bytes, str] = {}
+    version: int = -1
+    """Offset in the metadata log at which the last topic was new: what was looked up before may lack it."""
 
 
 class Group(Protocol):
@@ -99,6 +103,10 @@ class GroupView(Protocol):
     @property
     def topic_by_id(self) -> Mapping[bytes, str]:
         """The names of the cluster's topics by id."""
+
+    @property
+    def topics_version(self) -> int:
+        """Offset in the metadata log at which the last topic was new."""
 
     @property
     def groups(self) -> Mapping[GroupId, Group]:

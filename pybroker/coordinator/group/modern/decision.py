@@ -1,0 +1,44 @@
+"""A decision in the making: the records so far, and the group as they make it.
+
+Owns the bookkeeping that every decision about a consumer group shares. What is decided next sees what has been decided
+before as if it were committed already; the machine's own group stays as it is until the records are.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from pybroker.coordinator.group.modern.replay import replay
+from pybroker.machine.machine import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pybroker.coordinator.group.modern.group import ConsumerGroup
+    from pybroker.coordinator.group.records import GroupRecord, Record
+    from pybroker.machine.machine import Answer, Parked, Timer
+
+Reply = TypeVar("Reply")
+
+
+class Decision:
+    """Begins with a group as it is; a group that does not exist yet has no records and no members."""
+
+    def __init__(self, group: ConsumerGroup) -> None:
+        # Invariant: what `records` make of the group that this began with.
+        self.group = group
+        self.records: list[Record] = []
+        self.timers: list[Timer] = []
+        self.answers: list[Answer] = []
+
+    def write(self, records: Iterable[GroupRecord]) -> None:
+        """Add records, of which none takes the group itself away."""
+        for record in records:
+            self.records.append(record)
+            after = replay(self.group, record.key, record.value)
+            assert after is not None
+            self.group = after
+
+    def outcome(self, reply: Reply | Parked) -> Outcome[Record, Reply]:
+        """Return all of it."""
+        return Outcome(tuple(self.records), reply, tuple(self.timers), tuple(self.answers))

@@ -1,0 +1,232 @@
+"""A consumer group, as a value: its epochs, its members, the target, and what follows from them.
+
+Owns the shape and everything that can be read off it; a change makes another value (`replay`). Decides nothing, but
+for what `view.Group` has offsets and administration ask of any group.
+
+    group epoch        rises when members, their subscriptions or their topics change
+    assignment epoch   the group epoch that the target was made for; behind it while a new target is due
+    member's epoch     the assignment epoch that the member has come to
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from enum import Enum
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pybroker.coordinator.group.errors import (
+    GroupError,
+    IllegalGenerationError,
+    NonEmptyGroupError,
+    StaleMemberEpochError,
+    UnknownMemberIdError,
+    UnsupportedVersionError,
+)
+from pybroker.coordinator.group.modern.member import Member
+from pybroker.coordinator.group.modern.reconciliation import NOBODY
+from pybroker.coordinator.group.modern.records import build_group_tombstones
+from pybroker.coordinator.group.modern.timers import timer_keys
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable, Mapping
+
+    from pybroker.coordinator.group.ids import GroupId
+    from pybroker.coordinator.group.modern.member import Owned
+    from pybroker.coordinator.group.records import GroupRecord
+
+FIRST_EPOCH = 1
+"""The epoch of a group that nobody has joined yet."""
+NO_TARGET_EPOCH = -1
+"""The assignment epoch of a group on its way out."""
+PROTOCOL_TYPE = "consumer"
+
+_FIRST_COMMIT_WITH_EPOCH = 9  # OffsetCommit: older versions' clients know no STALE_MEMBER_EPOCH
+
+
+class ConsumerGroupState(Enum):
+    """Where a group is; it follows from the rest of the value. The names are Kafka's."""
+
+    EMPTY = "Empty"
+    ASSIGNING = "Assigning"
+    """A new target is due."""
+    RECONCILING = "Reconciling"
+    """Members are on their way to the target."""
+    STABLE = "Stable"
+
+
+class ResolvedRegex(msgspec.Struct, frozen=True):
+    """What a pattern stands for."""
+
+    topics: frozenset[str] = frozenset()
+    version: int = 0
+    """Of the metadata that was looked at."""
+    timestamp_ms: int = 0
+
+
+class ConsumerGroup(msgspec.Struct, frozen=True, dict=True):
+    """A group of the consumer protocol."""
+
+    id: GroupId
+    epoch: int = FIRST_EPOCH
+    metadata_hash: int = 0
+    """Of the topics that it is subscribed to, as they were at the last change of the epoch (KIP-1101)."""
+    assignment_epoch: int = FIRST_EPOCH
+    assignment_ms: int = 0
+    """When the target was made; 0 where nobody knows."""
+    members: Mapping[str, Member] = {}
+    targets: Mapping[str, Owned] = {}
+    """What each member is to have."""
+    regexes: Mapping[str, ResolvedRegex] = {}
+    """The patterns of members, as far as they are looked up."""
+    partition_epochs: Mapping[bytes, Mapping[int, int]] = {}
+    """The epoch of the member that has a partition, by topic id and number. Follows from `members`; kept, so that a
+    change costs what it changes."""
+    has_partition_metadata: bool = False
+    """Whether its log holds a record of Kafka 4.0, which is to be taken away."""
+
+    type_name = "Consumer"
+    protocol_type = PROTOCOL_TYPE
+
+    # ------------------------------------------------------------------------------------- what follows
+
+    @cached_property
+    def state(self) -> ConsumerGroupState:
+        """Where it is."""
+        if not self.members:
+            return ConsumerGroupState.EMPTY
+        if self.epoch > self.assignment_epoch:
+            return ConsumerGroupState.ASSIGNING
+        if all(member.is_reconciled_to(self.assignment_epoch) for member in self.members.values()):
+            return ConsumerGroupState.STABLE
+        return ConsumerGroupState.RECONCILING
+
+    @cached_property
+    def static_members(self) -> Mapping[str, str]:
+        """Member ids by instance id."""
+        return {member.instance_id: member.member_id for member in self.members.values() if member.instance_id}
+
+    @cached_property
+    def regex_subscribers(self) -> Mapping[str, int]:
+        """How many members are subscribed to each pattern."""
+        return Counter(member.regex for member in self.members.values() if member.regex)
+
+    @cached_property
+    def classic_members(self) -> int:
+        """How many members speak the classic protocol."""
+        return sum(member.classic is not None for member in self.members.values())
+
+    @cached_property
+    def subscribed_topics(self) -> frozenset[str]:
+        """The names that members are subscribed to, by name or by pattern."""
+        names = frozenset[str]().union(*(member.topics for member in self.members.values()))
+        return names.union(*(resolved.topics for resolved in self.regexes.values()))
+
+    @property
+    def state_name(self) -> str:
+        """Kafka's name of the state."""
+        return self.state.value
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no members."""
+        return not self.members
+
+    def member(self, member_id: str) -> Member:
+        """Return a member; raises `UnknownMemberIdError`."""
+        member = self.members.get(member_id)
+        if member is None:
+            raise UnknownMemberIdError(f"Member {member_id} is not a member of group {self.id}.")
+        return member
+
+    def static_member(self, instance_id: str | None) -> Member | None:
+        """Return the member with an instance id, None where there is none."""
+        member_id = None if instance_id is None else self.static_members.get(instance_id)
+        return None if member_id is None else self.members[member_id]
+
+    def target_of(self, member_id: str, instance_id: str | None) -> Owned:
+        """Return what a member is to have; a static one what stands for its instance id, whoever held it last."""
+        holder = member_id if instance_id is None else self.static_members.get(instance_id, "")
+        return self.targets.get(holder, {})
+
+    def partition_epoch(self, topic_id: bytes, partition: int) -> int:
+        """Return the epoch of the member that has a partition, `NOBODY` where none has it."""
+        return self.partition_epochs.get(topic_id, {}).get(partition, NOBODY)
+
+    # ---------------------------------------------------------------------- what others ask of any group
+
+    def check_commit(
+        self, member_id: str, _instance_id: str | None, generation: int, version: int
+    ) -> Callable[[str, bytes, int], None] | None:
+        """Raise why a member may not commit; what is returned raises why it may not commit (topic, id, partition).
+
+        A commit in the member's epoch stands for all of its partitions. One in an older epoch stands for those that
+        the member had by then and has had ever since (KIP-1251): its answer with the new epoch may be under way.
+        """
+        if generation < 0 and not self.members:
+            return None
+        member = self.member(member_id)
+        if member.classic is None and version < _FIRST_COMMIT_WITH_EPOCH:
+            raise UnsupportedVersionError(
+                f"OffsetCommit version {_FIRST_COMMIT_WITH_EPOCH} or above must be used by members using the consumer "
+                "group protocol"
+            )
+        if generation == member.epoch:
+            return None
+        if generation > member.epoch:
+            raise _stale(member, "Received", f"{generation} is newer than current member epoch {member.epoch}.")
+
+        def check(topic: str, topic_id: bytes, partition: int) -> None:
+            held = member.assigned.get(topic_id, {}).get(partition)
+            since = member.revoking.get(topic_id, {}).get(partition) if held is None else held
+            if since is None:
+                stale = IllegalGenerationError if member.classic else StaleMemberEpochError
+                raise stale(f"Partition {topic}-{partition} is not assigned or pending revocation for member.")
+            if generation < since:
+                fault = f"{generation} is older than assignment epoch {since} for partition {topic}-{partition}."
+                raise _stale(member, "Received", fault)
+
+        return check
+
+    def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
+        """Raise why a member may not read offsets."""
+        if member_id is None and member_epoch < 0:
+            return
+        member = self.member(member_id or "")
+        if member_epoch != member.epoch:
+            fault = f"{member_epoch} does not match the expected member epoch {member.epoch}."
+            raise _stale(member, "The received", fault)
+
+    def check_offset_delete(self) -> None:
+        """Any offset may be deleted of whose topic no member reads (`is_subscribed_to`)."""
+
+    def check_delete(self) -> None:
+        """Raise why the group may not be deleted."""
+        if self.members:
+            raise NonEmptyGroupError
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Tell whether a member reads the topic by subscription."""
+        return topic in self.subscribed_topics
+
+    def retention_begins(self, committed_ms: int) -> int | None:
+        """Return when the retention of an offset committed at that time begins."""
+        return committed_ms
+
+    def build_tombstones(self) -> Iterable[GroupRecord]:
+        """Make the records by which the group goes."""
+        return build_group_tombstones(self.id, self.members, self.regexes)
+
+    def timer_keys(self) -> Iterable[Hashable]:
+        """Yield the keys of timers that the group may have set."""
+        for member_id in self.members:
+            yield from timer_keys(self.id, member_id)
+
+
+def _stale(member: Member, whose: str, fault: str) -> GroupError:
+    """Make the error of a member that names a wrong epoch, in the words of the protocol that it speaks."""
+    if member.classic is not None:
+        return IllegalGenerationError(f"{whose} generation id {fault}")
+    return StaleMemberEpochError(f"{whose} member epoch {fault}")

@@ -1,0 +1,109 @@
+"""Members that leave, and members that are fenced because they were silent or too slow.
+
+Owns what becomes of a group that loses members: they go with all of their records, the epoch rises, and the next
+heartbeat of another member makes the new target. When only members of the classic protocol remain, the group becomes
+a classic one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pybroker.coordinator.group.errors import GroupIdNotFoundError
+from pybroker.coordinator.group.modern.decision import Decision
+from pybroker.coordinator.group.modern.downgrade import downgrade_without, may_downgrade_without
+from pybroker.coordinator.group.modern.group import ConsumerGroup
+from pybroker.coordinator.group.modern.member import STATIC_LEAVE_EPOCH
+from pybroker.coordinator.group.modern.membership import check_instance, unknown_instance
+from pybroker.coordinator.group.modern.records import (
+    build_current,
+    build_epoch,
+    build_member_tombstones,
+    build_regex_tombstone,
+)
+from pybroker.coordinator.group.modern.subscription import current_hash
+from pybroker.coordinator.group.modern.timers import cancel_timers
+from pybroker.machine.machine import Outcome
+from pybroker.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pybroker.coordinator.group.modern.member import Member
+    from pybroker.coordinator.group.modern.timers import MemberSilent, RevocationOverdue
+    from pybroker.coordinator.group.records import Record
+    from pybroker.coordinator.group.view import GroupView
+    from pybroker.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+
+
+def leave(
+    view: GroupView, request: ConsumerGroupHeartbeatRequest, now: int
+) -> Outcome[Record, ConsumerGroupHeartbeatResponse]:
+    """Decide about a member that leaves, for good or as a static one for a while."""
+    group = find_consumer_group(view, request.group_id)
+    reply = ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
+    if request.instance_id is None:
+        return fence(view, group, [group.member(request.member_id)], now).outcome(reply)
+    member = group.static_member(request.instance_id)
+    if member is None:
+        raise unknown_instance(request.instance_id)
+    check_instance(member, request.member_id, request.instance_id)
+    if request.member_epoch != STATIC_LEAVE_EPOCH:
+        return fence(view, group, [member], now).outcome(reply)
+    # What it has waits for whoever comes with its instance id, and the epochs of it begin anew with that one's.
+    away = msgspec.structs.replace(
+        member,
+        epoch=STATIC_LEAVE_EPOCH,
+        revoking={},
+        assigned={topic: dict.fromkeys(held, 0) for topic, held in member.assigned.items()},
+    )
+    return Outcome((build_current(group.id, away),), reply)
+
+
+def fence(view: GroupView, group: ConsumerGroup, members: Sequence[Member], now: int) -> Decision:
+    """Take members out of a group; none leaves everything as it is."""
+    decision = Decision(group)
+    if not members:
+        return decision
+    if may_downgrade_without(view, group, members):
+        downgrade_without(decision, view, members, now)
+        return decision
+    for member in members:
+        decision.write(build_member_tombstones(group.id, member.member_id))
+        decision.timers += cancel_timers(group.id, member.member_id)
+    left = decision.group
+    decision.write(
+        build_regex_tombstone(left.id, regex) for regex in left.regexes if regex not in left.regex_subscribers
+    )
+    decision.write([build_epoch(group.id, group.epoch + 1, current_hash(decision.group, view.topics))])
+    return decision
+
+
+def fence_silent(view: GroupView, event: MemberSilent, now: int) -> Outcome[Record, None]:
+    """Take a member out whose time is over, if it is still there."""
+    group = view.group(event.group_id)
+    member = group.members.get(event.member_id) if isinstance(group, ConsumerGroup) else None
+    if not isinstance(group, ConsumerGroup) or member is None:
+        return Outcome((), None)
+    return fence(view, group, [member], now).outcome(None)
+
+
+def fence_overdue(view: GroupView, event: RevocationOverdue, now: int) -> Outcome[Record, None]:
+    """Take a member out that has not given its partitions back, if it is still in the epoch that it was to leave."""
+    group = view.group(event.group_id)
+    member = group.members.get(event.member_id) if isinstance(group, ConsumerGroup) else None
+    if not isinstance(group, ConsumerGroup) or member is None or member.epoch != event.epoch:
+        return Outcome((), None)
+    return fence(view, group, [member], now).outcome(None)
+
+
+def find_consumer_group(view: GroupView, group_id: str) -> ConsumerGroup:
+    """Return a consumer group; raises `GroupIdNotFoundError`."""
+    group = view.group(group_id)
+    if group is None:
+        raise GroupIdNotFoundError(f"Group {group_id} not found.")
+    if not isinstance(group, ConsumerGroup):
+        raise GroupIdNotFoundError(f"Group {group_id} is not a consumer group.")
+    return group

@@ -1,0 +1,162 @@
+"""The records of consumer groups, made from values.
+
+Owns the order in which things stand in a record, and the order of a member's or a group's tombstones: what depends on
+something else goes first (Kafka's replay insists on it). Must not know why a record is written.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.coordinator.group.records import GroupRecord
+from pybroker.protocol.messages.group_records.consumer_group_current_member_assignment import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    TopicPartitions,
+)
+from pybroker.protocol.messages.group_records.consumer_group_member_metadata import (
+    ClassicMemberMetadata,
+    ClassicProtocol,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMemberMetadataValue,
+)
+from pybroker.protocol.messages.group_records.consumer_group_metadata import (
+    ConsumerGroupMetadataKey,
+    ConsumerGroupMetadataValue,
+)
+from pybroker.protocol.messages.group_records.consumer_group_partition_metadata import ConsumerGroupPartitionMetadataKey
+from pybroker.protocol.messages.group_records.consumer_group_regular_expression import (
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupRegularExpressionValue,
+)
+from pybroker.protocol.messages.group_records.consumer_group_target_assignment_member import (
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMemberValue,
+    TopicPartition,
+)
+from pybroker.protocol.messages.group_records.consumer_group_target_assignment_metadata import (
+    ConsumerGroupTargetAssignmentMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataValue,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from pybroker.coordinator.group.modern.group import ResolvedRegex
+    from pybroker.coordinator.group.modern.member import ClassicMember, Held, Member, Owned
+
+
+def build_subscription(group_id: str, member: Member) -> GroupRecord:
+    """Make the record of who a member is and what it wants."""
+    value = ConsumerGroupMemberMetadataValue(
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=sorted(member.topics),
+        subscribed_topic_regex=member.regex,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        server_assignor=member.assignor,
+        classic_member_metadata=None if member.classic is None else _classic(member.classic),
+    )
+    return GroupRecord(ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member.member_id), value)
+
+
+def build_current(group_id: str, member: Member) -> GroupRecord:
+    """Make the record of what a member has."""
+    value = ConsumerGroupCurrentMemberAssignmentValue(
+        member_epoch=member.epoch,
+        previous_member_epoch=member.previous_epoch,
+        state=member.state,
+        assigned_partitions=_held(member.assigned),
+        partitions_pending_revocation=_held(member.revoking),
+    )
+    return GroupRecord(ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member.member_id), value)
+
+
+def build_target(group_id: str, member_id: str, target: Owned) -> GroupRecord:
+    """Make the record of what a member is to have."""
+    value = ConsumerGroupTargetAssignmentMemberValue(
+        topic_partitions=[
+            TopicPartition(topic_id=topic, partitions=sorted(partitions))
+            for topic, partitions in sorted(target.items())
+        ]
+    )
+    return GroupRecord(ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), value)
+
+
+def build_target_epoch(group_id: str, epoch: int, now: int) -> GroupRecord:
+    """Make the record of the epoch that the target is for."""
+    value = ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=epoch, assignment_timestamp=now)
+    return GroupRecord(ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id), value)
+
+
+def build_epoch(group_id: str, epoch: int, metadata_hash: int) -> GroupRecord:
+    """Make the record of the group's epoch."""
+    value = ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash)
+    return GroupRecord(ConsumerGroupMetadataKey(group_id=group_id), value)
+
+
+def build_regex(group_id: str, regex: str, resolved: ResolvedRegex) -> GroupRecord:
+    """Make the record of what a pattern stands for."""
+    value = ConsumerGroupRegularExpressionValue(
+        topics=sorted(resolved.topics), version=resolved.version, timestamp=resolved.timestamp_ms
+    )
+    return GroupRecord(ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=regex), value)
+
+
+def build_regex_tombstone(group_id: str, regex: str) -> GroupRecord:
+    """Make the record by which a pattern goes."""
+    return GroupRecord(ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=regex), None)
+
+
+def build_partition_metadata_tombstone(group_id: str) -> GroupRecord:
+    """Make the record by which that of Kafka 4.0 goes."""
+    return GroupRecord(ConsumerGroupPartitionMetadataKey(group_id=group_id), None)
+
+
+def build_member_tombstones(group_id: str, member_id: str) -> Iterator[GroupRecord]:
+    """Make the records by which a member goes."""
+    yield _current_tombstone(group_id, member_id)
+    yield _target_tombstone(group_id, member_id)
+    yield _subscription_tombstone(group_id, member_id)
+
+
+def build_group_tombstones(group_id: str, member_ids: Iterable[str], regexes: Iterable[str]) -> Iterator[GroupRecord]:
+    """Make the records by which a group goes."""
+    members = tuple(member_ids)
+    yield from (_current_tombstone(group_id, member_id) for member_id in members)
+    yield from (_target_tombstone(group_id, member_id) for member_id in members)
+    yield GroupRecord(ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id), None)
+    yield from (_subscription_tombstone(group_id, member_id) for member_id in members)
+    yield from (build_regex_tombstone(group_id, regex) for regex in regexes)
+    yield build_partition_metadata_tombstone(group_id)
+    yield GroupRecord(ConsumerGroupMetadataKey(group_id=group_id), None)
+
+
+def _current_tombstone(group_id: str, member_id: str) -> GroupRecord:
+    return GroupRecord(ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id), None)
+
+
+def _target_tombstone(group_id: str, member_id: str) -> GroupRecord:
+    return GroupRecord(ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), None)
+
+
+def _subscription_tombstone(group_id: str, member_id: str) -> GroupRecord:
+    return GroupRecord(ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id), None)
+
+
+def _held(held: Held) -> list[TopicPartitions]:
+    return [
+        TopicPartitions(topic_id=topic, partitions=list(epochs), assignment_epochs=list(epochs.values()))
+        for topic, epochs in ((topic, dict(sorted(epochs.items()))) for topic, epochs in sorted(held.items()))
+    ]
+
+
+def _classic(classic: ClassicMember) -> ClassicMemberMetadata:
+    return ClassicMemberMetadata(
+        session_timeout_ms=classic.session_timeout_ms,
+        supported_protocols=[
+            ClassicProtocol(name=protocol.name, metadata=protocol.metadata) for protocol in classic.protocols
+        ],
+    )

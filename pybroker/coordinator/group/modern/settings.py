@@ -1,0 +1,59 @@
+"""What the configuration says about consumer groups."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from pybroker.config.broker import BrokerConfig
+
+
+class MigrationPolicy(Enum):
+    """Which groups with members may change between the classic and the consumer protocol; empty ones always may."""
+
+    BIDIRECTIONAL = "bidirectional"
+    UPGRADE = "upgrade"
+    DOWNGRADE = "downgrade"
+    DISABLED = "disabled"
+
+    @property
+    def allows_upgrade(self) -> bool:
+        """Whether a classic group may become a consumer group."""
+        return self in (MigrationPolicy.BIDIRECTIONAL, MigrationPolicy.UPGRADE)
+
+    @property
+    def allows_downgrade(self) -> bool:
+        """Whether a consumer group may become a classic group."""
+        return self in (MigrationPolicy.BIDIRECTIONAL, MigrationPolicy.DOWNGRADE)
+
+
+class ConsumerGroupSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """The settings that decisions about consumer groups read."""
+
+    session_timeout_ms: int
+    heartbeat_interval_ms: int
+    max_size: int
+    """Most members of a consumer group."""
+    assignors: tuple[str, ...]
+    """Those that members may wish for; the first is used where none does."""
+    migration_policy: MigrationPolicy
+    assignment_interval_ms: int
+    """Shortest time from one target assignment of a group to the next."""
+    regex_refresh_interval_ms: int
+    """Longest time after which patterns are looked up again."""
+
+
+def build_consumer_settings(config: BrokerConfig) -> ConsumerGroupSettings:
+    """Take from the broker's configuration what concerns consumer groups."""
+    return ConsumerGroupSettings(
+        session_timeout_ms=config.group_consumer_session_timeout_ms,
+        heartbeat_interval_ms=config.group_consumer_heartbeat_interval_ms,
+        max_size=config.group_consumer_max_size,
+        assignors=config.group_consumer_assignors,
+        migration_policy=MigrationPolicy(config.group_consumer_migration_policy.lower()),
+        assignment_interval_ms=config.group_consumer_assignment_interval_ms,
+        regex_refresh_interval_ms=config.group_consumer_regex_refresh_interval_ms,
+    )

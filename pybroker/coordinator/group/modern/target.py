@@ -1,0 +1,57 @@
+"""The target assignment: what each member is to have, made anew when the group's epoch has risen.
+
+Owns what an assignor is given and what is written of its result: only what has changed, and the epoch. Not more often
+than `group.consumer.assignment.interval.ms`, so that members who come together cost one assignment and not one each
+(KIP-1263); until then members are led to the last target.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.coordinator.group.modern.assignors import ASSIGNORS
+from pybroker.coordinator.group.modern.assignors.spec import GroupSpec, MemberSpec
+from pybroker.coordinator.group.modern.records import build_target, build_target_epoch
+from pybroker.coordinator.group.modern.subscription import is_homogeneous, preferred_assignor, subscribed_ids
+
+if TYPE_CHECKING:
+    from pybroker.coordinator.group.modern.decision import Decision
+    from pybroker.coordinator.group.modern.group import ConsumerGroup
+    from pybroker.coordinator.group.view import GroupView
+
+
+def maybe_update_target(decision: Decision, view: GroupView, now: int) -> None:
+    """Make a new target when one is due."""
+    group = decision.group
+    if group.assignment_epoch >= group.epoch or not _may_assign(group, view, now):
+        return
+    assign = ASSIGNORS[preferred_assignor(group.members.values(), view.settings.consumer.assignors)]
+    result = assign(build_spec(group, view))
+    for member_id in sorted(group.members):
+        target = result.get(member_id, {})
+        if target != group.targets.get(member_id):
+            decision.write([build_target(group.id, member_id, target)])
+    decision.write([build_target_epoch(group.id, group.epoch, now)])
+
+
+def build_spec(group: ConsumerGroup, view: GroupView) -> GroupSpec:
+    """Say of a group what an assignor has to know; members go by their ids, so that every broker assigns alike."""
+    members = {
+        member_id: MemberSpec(
+            subscribed_ids(member, group.regexes, view.topics),
+            group.targets.get(member_id, {}),
+            member.instance_id,
+        )
+        for member_id, member in sorted(group.members.items())
+    }
+    topics = (view.topics.get(name) for name in group.subscribed_topics)
+    return GroupSpec(
+        members,
+        {topic.topic_id: topic.partitions for topic in topics if topic is not None},
+        is_homogeneous(group.members.values()),
+    )
+
+
+def _may_assign(group: ConsumerGroup, view: GroupView, now: int) -> bool:
+    interval_ms = view.settings.consumer.assignment_interval_ms
+    return group.assignment_ms == 0 or interval_ms == 0 or now >= group.assignment_ms + interval_ms

@@ -1,0 +1,147 @@
+"""From a classic group to a consumer group, while its members go on.
+
+Owns when that may be, and what a member of the classic protocol is in a consumer group: its generation becomes the
+epoch, what its leader assigned becomes target and possession, and it is served as before (`classic_members`). Nobody
+has to give anything back for the change itself.
+
+In the middle of a rebalance Kafka takes a member to have nothing; here it has what it claims in its metadata, as with
+a cooperative assignor it goes on reading meanwhile (`docs/adr/0016-where-consumer-groups-differ-from-kafkas.md`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.coordinator.group.classic.draft import GroupDraft
+from pybroker.coordinator.group.errors import GroupIdNotFoundError
+from pybroker.coordinator.group.modern.decision import Decision
+from pybroker.coordinator.group.modern.group import ConsumerGroup
+from pybroker.coordinator.group.modern.member import ClassicMember, ClassicProtocol, Member
+from pybroker.coordinator.group.modern.records import (
+    build_current,
+    build_epoch,
+    build_subscription,
+    build_target,
+    build_target_epoch,
+)
+from pybroker.coordinator.group.modern.subscription import metadata_hash
+from pybroker.coordinator.group.modern.timers import MemberSilent, session_key
+from pybroker.machine.machine import Timer
+from pybroker.protocol.errors import ErrorCode, MalformedMessage
+from pybroker.protocol.messages.consumer_protocol import decode_framed
+from pybroker.protocol.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
+from pybroker.protocol.messages.consumer_protocol_assignment import TopicPartition as Assigned
+from pybroker.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
+from pybroker.protocol.messages.consumer_protocol_subscription import TopicPartition as Claimed
+from pybroker.protocol.messages.join_group import JoinGroupResponse
+from pybroker.protocol.messages.sync_group import SyncGroupResponse
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pybroker.coordinator.group.classic.group import ClassicGroup
+    from pybroker.coordinator.group.classic.group import ClassicMember as MemberBefore
+    from pybroker.coordinator.group.view import GroupView, TopicInfo
+
+
+def replace_classic(group: ClassicGroup) -> Decision:
+    """Let a classic group without members go, and begin a consumer group in its place; offsets stay."""
+    decision = Decision(ConsumerGroup(group.id))
+    decision.records += group.build_tombstones()
+    decision.timers += (Timer(key, None) for key in group.timer_keys())
+    return decision
+
+
+def upgrade(view: GroupView, group: ClassicGroup, now: int) -> Decision:
+    """Make a consumer group of a classic one; raises `GroupIdNotFoundError` where that may not be."""
+    _check(view, group)
+    members = _members(view, group)
+    decision = replace_classic(group)
+    waiting = GroupDraft(group, view.settings, now)
+    for member_id in group.members:
+        waiting.answer_join(
+            member_id, JoinGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS, member_id=member_id)
+        )
+        waiting.answer_sync(member_id, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
+    decision.answers += waiting.outcome(None).answers
+    names = frozenset[str]().union(*(member.topics for member in members))
+    decision.write(build_subscription(group.id, member) for member in members)
+    decision.write([build_epoch(group.id, group.generation, metadata_hash(names, view.topics))])
+    decision.write(
+        build_target(
+            group.id, member.member_id, {topic: frozenset(partitions) for topic, partitions in member.assigned.items()}
+        )
+        for member in members
+    )
+    decision.write([build_target_epoch(group.id, group.generation, 0)])
+    decision.write(build_current(group.id, member) for member in members)
+    decision.timers += (
+        Timer(session_key(group.id, member.id), now + member.session_timeout_ms, MemberSilent(group.id, member.id))
+        for member in group.members.values()
+    )
+    return decision
+
+
+def _check(view: GroupView, group: ClassicGroup) -> None:
+    if not view.settings.consumer.migration_policy.allows_upgrade:
+        raise _refusal(group, "online upgrade is disabled.")
+    if not group.uses_consumer_protocol:
+        raise _refusal(group, "the group does not use the consumer embedded protocol.")
+    if len(group.members) > view.settings.consumer.max_size:
+        raise _refusal(group, "the group size exceeds the consumer group maximum size.")
+
+
+def _members(view: GroupView, group: ClassicGroup) -> list[Member]:
+    taken: set[tuple[str, int]] = set()
+    try:
+        return [_member(group, member, view.topics, taken) for member in group.members.values()]
+    except MalformedMessage:
+        raise _refusal(group, "the embedded consumer protocol is malformed.") from None
+
+
+def _member(
+    group: ClassicGroup, before: MemberBefore, topics: Mapping[str, TopicInfo], taken: set[tuple[str, int]]
+) -> Member:
+    # While a rebalance is under way, its first or a later one, a member need not know the protocol chosen before.
+    metadata = dict(before.protocols).get(group.protocol or "", before.protocols[0][1])
+    subscription = decode_framed(ConsumerProtocolSubscription, metadata)
+    held: dict[bytes, dict[int, int]] = {}
+    for topic in _has(group, before, subscription):
+        info = topics.get(topic.topic)
+        free = [partition for partition in topic.partitions if (topic.topic, partition) not in taken]
+        if info is not None and free:
+            held.setdefault(info.topic_id, {}).update(dict.fromkeys(free, group.generation))
+            taken.update((topic.topic, partition) for partition in free)
+    return Member(
+        before.id,
+        epoch=group.generation,
+        previous_epoch=group.generation,
+        instance_id=before.instance_id,
+        rack_id=subscription.rack_id or None,
+        rebalance_timeout_ms=before.rebalance_timeout_ms,
+        client_id=before.client_id,
+        client_host=before.client_host,
+        topics=frozenset(subscription.topics),
+        assigned=held,
+        classic=ClassicMember(before.session_timeout_ms, tuple(ClassicProtocol(*offer) for offer in before.protocols)),
+    )
+
+
+def _has(
+    group: ClassicGroup, member: MemberBefore, subscription: ConsumerProtocolSubscription
+) -> Sequence[Assigned | Claimed]:
+    """Return what a member has: its assignment, or in the middle of a rebalance what it said that it keeps."""
+    if not member.assignment:
+        return subscription.owned_partitions
+    assignment = decode_framed(ConsumerProtocolAssignment, member.assignment)
+    if assignment.user_data:
+        raise _refusal(
+            group,
+            "an unsupported custom assignor is in use. Please refer to the documentation or switch to a default "
+            "assignor before re-attempting the upgrade.",
+        )
+    return assignment.assigned_partitions
+
+
+def _refusal(group: ClassicGroup, why: str) -> GroupIdNotFoundError:
+    return GroupIdNotFoundError(f"Cannot upgrade classic group {group.id} to consumer group because {why}")
