@@ -86,7 +86,8 @@ def earliest_dirty_timestamp(partition: Partition, offset: int) -> int | None:
     """The earliest timestamp (ms) that a segment from the one with `offset` on begins with, the active one left out."""
 
 def roll_when_older(partition: Partition, age_ms: int, now_ms: int) -> bool:
-    """Begins a new segment when the first record of the active one is older than `age_ms`; whether it did. `OSError`."""
+    """Begins a new segment when the first record of the active one is older than `age_ms`: whether it did. Raises
+    `OSError`."""
 
 def survey_segments(partition: Partition) -> list[tuple[int, int, int]]:
     """(base offset, bytes, largest timestamp in ms or -1) of each segment, the active one last."""

@@ -35,6 +35,7 @@ from pybroker.net.pipeline import Pipeline
 from pybroker.replica.broker_state import BROKER_LIFE, BrokerEvent, BrokerState
 from pybroker.replica.producer_ids import ProducerIds
 from pybroker.replica.publisher import PartitionPublisher
+from pybroker.storage.cleaner import Cleaner
 from pybroker.storage.directories import Directories
 from pybroker.storage.errors import StorageError
 from pybroker.storage.meta_properties import id_bytes
@@ -42,6 +43,7 @@ from pybroker.storage.partitions import Partitions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
 
     from pybroker.config.broker import BrokerConfig
     from pybroker.net.native import LogDirectoryFailed, SegmentRolled, UndecidedRequest
@@ -72,7 +74,9 @@ class Node:
         self._pipeline: Pipeline | None = None
         self._partitions: Partitions | None = None
         self._publisher: PartitionPublisher | None = None
+        self._cleaner: Cleaner | None = None
         self._workers: ThreadPoolExecutor | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._chores: list[asyncio.Task[None]] = []
         # Flushes of logs that rolled; empty before the logs are closed.
         self._flushes: set[asyncio.Task[None]] = set()
@@ -82,7 +86,8 @@ class Node:
     async def start(self) -> tuple[OpenListener, ...]:
         """Start, and return the listeners when the broker answers; raises NodeError, leaving nothing behind."""
         self._happen(BrokerEvent.START)
-        self._failure = asyncio.get_running_loop().create_future()
+        self._loop = asyncio.get_running_loop()
+        self._failure = self._loop.create_future()
         try:
             await self._start()
         except BaseException as error:
@@ -139,6 +144,7 @@ class Node:
         partitions.set_aside_strays()
         self._lay_pipeline(Dispatch(apis), cluster_id, controller, partitions, publisher, data_plane)
         self._begin_chores(partitions, workers)
+        self._begin_cleaning(partitions, publisher)
 
     async def _start_controller(
         self, directories: Directories, cluster_id: str, publisher: PartitionPublisher
@@ -218,13 +224,16 @@ class Node:
         self._pipeline.start()
 
     def _directory_failed(self, event: LogDirectoryFailed) -> None:
-        log.error("log directory %s failed: %s", event.directory, event.error)
+        self._lose_directory(event.directory, event.error)
+
+    def _lose_directory(self, directory: str, error: str) -> None:
+        log.error("log directory %s failed: %s", directory, error)
         directories, publisher = self._directories, self._publisher
         if directories is None or publisher is None:
             return
-        publisher.directory_failed(event.directory)
+        publisher.directory_failed(directory)
         if directories.metadata.offline or not directories.online:
-            self._fail(f"log directory {event.directory} failed: {event.error}")
+            self._fail(f"log directory {directory} failed: {error}")
 
     def _segment_rolled(self, event: SegmentRolled) -> None:
         """Flush a log that began a new segment: its recovery point follows, and a crash has one segment to scan."""
@@ -260,10 +269,36 @@ class Node:
             chores.append(_repeat(config.log_flush_scheduler_interval_ms, workers, partitions.flush))
         self._chores = [asyncio.ensure_future(chore) for chore in chores]
 
+    def _later(self, delay_ms: int, work: Callable[[], None]) -> None:
+        """Do blocking work on a worker some time from now, unless the broker stops before. From any thread."""
+        loop, workers = self._loop, self._workers
+
+        def begin() -> None:
+            if workers is not None and self._workers is workers:
+                workers.submit(work)
+
+        if loop is not None:
+            loop.call_soon_threadsafe(lambda: loop.call_later(delay_ms / 1000, begin))
+
+    def _begin_cleaning(self, partitions: Partitions, publisher: PartitionPublisher) -> None:
+        config, loop = self.config, self._loop
+        if not config.log_cleaner_enable or loop is None:
+            return
+
+        def failed(path: Path, error: OSError) -> None:
+            loop.call_soon_threadsafe(self._lose_directory, str(path), str(error))
+
+        cleaner = self._cleaner = Cleaner(
+            partitions, publisher.settings_of, lambda: self.config, self._later, _now_ms, failed
+        )
+        self._chores.append(asyncio.ensure_future(cleaner.run()))
+
     async def _take_down(self, *, clean: bool) -> None:
         """Stop every part that runs, in the order that loses nothing; a part that fails does not keep the others."""
         for chore in self._chores:
             chore.cancel()
+        if self._cleaner is not None:
+            await asyncio.get_running_loop().run_in_executor(None, self._cleaner.stop)
         await self._finish_requests()
         if self._publisher is not None:
             await self._publisher.stop()
@@ -273,7 +308,7 @@ class Node:
             self._workers.shutdown()
         if self._directories is not None:
             self._directories.release()
-        self._pipeline = self._publisher = self._partitions = None
+        self._pipeline = self._publisher = self._partitions = self._cleaner = None
         self._data_plane = self._controller = self._workers = self._directories = None
         self._chores = []
 

@@ -15,6 +15,7 @@ from pybroker.cli.errors import CommandError
 COMMANDS = {
     "consumer-groups": "list, describe, reset and delete consumer groups",
     "groups": "list groups of all types",
+    "log-cleaner": "show how dirty compacted logs are, and what their last pass did",
     "start": "run a broker in the foreground",
     "stop": "stop the broker of a data directory",
     "topics": "create, list, describe and delete topics",

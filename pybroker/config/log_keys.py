@@ -76,39 +76,40 @@ class LogKeys(Settings):
         dynamic=True,
         acts=False,
     )
-    log_cleaner_enable = boolean(True, "Whether compaction runs at all.", acts=False)
-    log_cleaner_threads = integer(1, "Threads that compact.", at_least=0, dynamic=True, acts=False)
+    log_cleaner_enable = boolean(True, "Whether compaction runs at all.")
+    log_cleaner_threads = integer(1, "Threads that compact.", at_least=0, dynamic=True)
     log_cleaner_dedupe_buffer_size = long(
-        128 * 1024**2, "Bytes of memory for the keys that compaction has seen.", dynamic=True, acts=False
+        128 * 1024**2, "Bytes of memory for the keys that compaction has seen.", dynamic=True
     )
     log_cleaner_io_buffer_size = integer(
-        512 * 1024, "Bytes of memory for reading and writing while compacting.", at_least=0, dynamic=True, acts=False
+        512 * 1024, "Bytes of memory for reading and writing while compacting.", at_least=0, dynamic=True
+    )
+    log_cleaner_io_buffer_load_factor = double(
+        0.9,
+        "Share of log.cleaner.dedupe.buffer.size that may be filled; what does not fit waits for another pass.",
+        dynamic=True,
     )
     log_cleaner_io_max_bytes_per_second = double(
-        1.7976931348623157e308, "Most bytes that compaction reads and writes in a second.", dynamic=True, acts=False
+        1.7976931348623157e308, "Most bytes that compaction reads and writes in a second.", dynamic=True
     )
-    log_cleaner_backoff_ms = long(
-        15000, "Pause in ms when there is nothing to compact.", at_least=0, dynamic=True, acts=False
-    )
+    log_cleaner_backoff_ms = long(15000, "Pause in ms when there is nothing to compact.", at_least=0, dynamic=True)
     log_cleaner_min_cleanable_ratio = double(
-        0.5, "Share of a log that must be new before it is compacted.", at_most=1.0, dynamic=True, acts=False
+        0.5, "Share of a log that must be new before it is compacted.", at_most=1.0, dynamic=True
     )
     log_cleaner_delete_retention_ms = long(
         86_400_000,
         "Time in ms for which a compacted log keeps the mark of a deleted key.",
         at_least=0,
         dynamic=True,
-        acts=False,
     )
     log_cleaner_min_compaction_lag_ms = long(
-        0, "Age in ms before which a record is not compacted away.", at_least=0, dynamic=True, acts=False
+        0, "Age in ms before which a record is not compacted away.", at_least=0, dynamic=True
     )
     log_cleaner_max_compaction_lag_ms = long(
         LONG_MAX,
         "Age in ms after which a record must have been looked at by compaction.",
         at_least=1,
         dynamic=True,
-        acts=False,
     )
     log_flush_interval_messages = long(
         LONG_MAX, "Records after which a log is flushed to the disk.", at_least=1, dynamic=True

@@ -53,6 +53,8 @@ class PartitionPublisher:
         self._partitions = partitions
         self._data_plane = data_plane
         self._workers = workers
+        # Invariant: of every topic in `_published` the settings that its logs were given.
+        self._settings: dict[str, TopicConfig] = {}
         self._table = TopicTable(brokers=[])
         # Invariant: `_table` and the open partitions show exactly this image.
         self._published = EMPTY_IMAGE
@@ -65,6 +67,10 @@ class PartitionPublisher:
         self._newest = image
         if self._work is None:
             self._work = asyncio.ensure_future(self._catch_up())
+
+    def settings_of(self, topic: str) -> TopicConfig | None:
+        """Return a topic's settings in force, None for one that is not served here. May be called from any thread."""
+        return self._settings.get(topic)
 
     async def published(self, offset: int) -> None:
         """Wait until the image at `offset`, or a newer one, is in force here."""
@@ -93,6 +99,7 @@ class PartitionPublisher:
                 change = _compare(self._published, image)
                 for topic in change.removed:
                     self._retire(topic)
+                    self._settings.pop(topic.name, None)
                 self._show(upsert=[], remove=[topic.name for topic in change.removed])
                 for topic in change.removed:
                     await loop.run_in_executor(self._workers, self._delete, topic)
@@ -120,7 +127,7 @@ class PartitionPublisher:
 
     def _open(self, topic: TopicImage, image: MetadataImage) -> None:
         """Open and lead what this broker has of a topic; one partition that fails does not fail the others."""
-        settings = self._topic_config(topic, image)
+        settings = self._settings[topic.name] = self._topic_config(topic, image)
         for index, partition in self._here(topic):
             try:
                 opened = self._partitions.open(topic.name, index, topic.topic_id, build_log_config(settings))

@@ -23,8 +23,8 @@ def build_log_config(topic: TopicConfig) -> LogConfig:
     """Return the native settings for one log of a topic; the jitter of its segments' age is drawn here."""
     return LogConfig(
         segment_bytes=topic.segment_bytes,
-        segment_ms=topic.segment_ms,
-        segment_jitter_ms=_jitter(topic.segment_jitter_ms),
+        segment_ms=_segment_ms(topic),
+        segment_jitter_ms=_jitter(min(topic.segment_jitter_ms, _segment_ms(topic))),
         segment_index_bytes=topic.segment_index_bytes,
         index_interval_bytes=topic.index_interval_bytes,
         max_message_bytes=topic.max_message_bytes,
@@ -40,6 +40,11 @@ def build_log_config(topic: TopicConfig) -> LogConfig:
         max_decompressed_bytes=_MAX_DECOMPRESSED_BYTES,
         file_delete_delay_ms=topic.file_delete_delay_ms,
     )
+
+
+def _segment_ms(topic: TopicConfig) -> int:
+    """Return the age at which a segment is closed: in time for what max.compaction.lag.ms asks."""
+    return min(topic.segment_ms, topic.max_compaction_lag_ms) if "compact" in topic.cleanup_policy else topic.segment_ms
 
 
 def _jitter(bound_ms: int) -> int:

@@ -96,6 +96,14 @@ class Partitions:
         with self._lock:
             return [hosted.partition for hosted in self._hosted.values()]
 
+    def by_directory(self) -> dict[LogDirectory, list[Partition]]:
+        """Return every log directory, failed ones too, with what is open in it."""
+        lying: dict[LogDirectory, list[Partition]] = {directory: [] for directory in self._directories.logs}
+        with self._lock:
+            for hosted in self._hosted.values():
+                lying[hosted.directory].append(hosted.partition)
+        return lying
+
     def open(self, topic: str, index: int, topic_id: bytes, config: LogConfig) -> Partition:
         """Open the partition, creating it where it is new; raises OSError, DirectoryError and the log's own errors."""
         key = (topic, index)

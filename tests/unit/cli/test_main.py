@@ -17,7 +17,7 @@ def test_no_command_tells_which_there_are(capsys: pytest.CaptureFixture[str]) ->
 def test_an_unknown_command_is_told_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["topic"]) == 2
     said = capsys.readouterr().err
-    assert said == "pybroker: no command topic; there are consumer-groups, groups, start, stop, topics\n"
+    assert said == "pybroker: no command topic; there are consumer-groups, groups, log-cleaner, start, stop, topics\n"
 
 
 def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

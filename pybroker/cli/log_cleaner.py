@@ -1,0 +1,113 @@
+"""`pybroker log-cleaner`: shows how dirty compacted logs are, and what their last pass did.
+
+Owns options and output. It reads the files of log directories and asks no broker, so it works beside one that runs and
+after one that has stopped; Kafka has no such command.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from pybroker.cli.errors import CommandError
+from pybroker.storage.checkpoint import CLEANED_OFFSETS, read_checkpoint
+from pybroker.storage.dirtiness import Segment, bytes_of, first_dirty_offset
+from pybroker.storage.errors import CorruptCheckpointError
+from pybroker.storage.last_passes import CLEANED, FILE_NAME, LastPass, read_last_passes
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+DESCRIPTION = (
+    "Show for each compacted log how many bytes are clean, how many a pass could clean (the active segment is never "
+    "cleaned) and what the last pass did. Reads the log directories; no broker need be running."
+)
+
+_HEAD = (
+    "TOPIC",
+    "PARTITION",
+    "STATE",
+    "SEGMENTS",
+    "CLEAN-BYTES",
+    "DIRTY-BYTES",
+    "ACTIVE-BYTES",
+    "DIRTY-RATIO",
+    "FIRST-DIRTY-OFFSET",
+    "LAST-PASS",
+    "TOOK-MS",
+    "BYTES-BEFORE",
+    "BYTES-AFTER",
+    "RECORDS-BEFORE",
+    "RECORDS-AFTER",
+)
+
+
+class _Row(NamedTuple):
+    topic: str
+    partition: int
+    segments: list[Segment]
+    first_dirty: int
+    last: LastPass
+
+    def cells(self) -> tuple[str, ...]:
+        """The row as text, in the order of the head."""
+        active = self.segments[-1]
+        found = bytes_of(self.segments, self.first_dirty, active.base_offset)
+        figures = (
+            *(self.last.state, len(self.segments), found.clean, found.cleanable, active.size),
+            *(f"{found.ratio:.2f}", self.first_dirty),
+        )
+        passed: tuple[object, ...] = ("-",) * 6
+        if self.last.ended_ms:
+            ended = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.last.ended_ms / 1000))
+            passed = (ended, *self.last[3:]) if self.last.state == CLEANED else (ended, *passed[1:])
+        return tuple(map(str, (self.topic, self.partition, *figures, *passed)))
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--log-dirs", required=True, metavar="DIRS", help="log directories, separated by commas")
+    parser.add_argument("--topic-list", metavar="TOPICS", help="only these topics, separated by commas")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the table and return 0."""
+    topics = None if arguments.topic_list is None else set(arguments.topic_list.split(","))
+    rows = []
+    for directory in map(Path, arguments.log_dirs.split(",")):
+        if not directory.is_dir():
+            raise CommandError(f"--log-dirs {directory}: expected a directory")
+        try:
+            rows += [row.cells() for row in _rows(directory) if topics is None or row.topic in topics]
+        except (OSError, CorruptCheckpointError) as error:
+            raise CommandError(str(error)) from None
+    table = [_HEAD, *sorted(rows)]
+    widths = [max(len(row[column]) for row in table) for column in range(len(_HEAD))]
+    for row in table:
+        print(" ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    return 0
+
+
+def _rows(directory: Path) -> Iterator[_Row]:
+    offsets = read_checkpoint(directory / CLEANED_OFFSETS)
+    passes = read_last_passes(directory / FILE_NAME)
+    for topic, index in offsets.keys() | passes.keys():
+        segments = _segments(directory / f"{topic}-{index}")
+        if segments:
+            # Where the log ends is in no file; what lies in its active segment is dirty in any case.
+            start, end = segments[0].base_offset, 2**63 - 1
+            first_dirty = first_dirty_offset(offsets.get((topic, index)), start, end)
+            yield _Row(topic, index, segments, first_dirty, passes.get((topic, index), LastPass()))
+
+
+def _segments(directory: Path) -> list[Segment]:
+    """Return the segments of a partition's directory; those that a running broker takes away meanwhile are left out."""
+    found = []
+    for path in sorted(directory.glob("*.log")):
+        try:
+            found.append(Segment(int(path.stem), path.stat().st_size, -1))
+        except (FileNotFoundError, ValueError):
+            continue
+    return found

@@ -1,0 +1,215 @@
+"""The log cleaner over real logs: which is compacted, what is remembered, what happens to one that is damaged."""
+
+from __future__ import annotations
+
+import os
+import struct
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from pybroker.config.broker import BrokerConfig
+from pybroker.config.topic import TopicConfig
+from pybroker.storage.checkpoint import CLEANED_OFFSETS, read_checkpoint, write_checkpoint
+from pybroker.storage.cleaner import Cleaner
+from pybroker.storage.directories import Directories
+from pybroker.storage.last_passes import CLEANED, FILE_NAME, UNCLEANABLE, WAITING, read_last_passes
+from pybroker.storage.log_config import build_log_config
+from pybroker.storage.native import Partition
+from pybroker.storage.partitions import Partitions
+from tests.support.batches import Batch, Record, read_batches
+
+NOW = int(time.time() * 1000)
+COMPACT = {"cleanup.policy": "compact", "delete.retention.ms": "0", "file.delete.delay.ms": "7"}
+
+
+def segment(base: int, keys: bytes, *, time_ms: int = NOW) -> bytes:
+    """One batch of a record for each letter, whose value is its offset."""
+    records = tuple(Record(b"%d" % (base + index), key=bytes([key])) for index, key in enumerate(keys))
+    return Batch(records, base_offset=base, leader_epoch=0, base_timestamp=time_ms).encode()
+
+
+class Broker:
+    """What a cleaner works for, in one directory."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.settings: dict[str, dict[str, str]] = {}
+        self.config = BrokerConfig({})
+        self.later: list[tuple[int, Callable[[], None]]] = []
+        self.failed: list[Path] = []
+        self.directories = Directories.acquire([path], path, 1)
+        self.directories.format(1)
+        self.partitions = Partitions(self.directories, lambda: NOW)
+        self.partitions.scan()
+
+    def topic(self, name: str, *segments: bytes, **settings: str) -> Partition:
+        """A partition of these segments, the last one active."""
+        self.settings[name] = {**COMPACT, **{key.replace("_", "."): value for key, value in settings.items()}}
+        folder = self.path / f"{name}-0"
+        folder.mkdir()
+        for content in segments:
+            (base,) = struct.unpack_from(">q", content)
+            (folder / f"{base:020}.log").write_bytes(content)
+        self.partitions.scan()
+        partition = self.partitions.open(name, 0, os.urandom(16), build_log_config(self.settings_of(name)))
+        partition.become_leader(0, in_sync_replicas=1, min_insync_replicas=1)
+        return partition
+
+    def settings_of(self, name: str) -> TopicConfig:
+        return TopicConfig(self.settings[name], self.config)
+
+    def cleaner(self) -> Cleaner:
+        return Cleaner(
+            self.partitions,
+            self.settings_of,
+            lambda: self.config,
+            lambda delay_ms, work: self.later.append((delay_ms, work)),
+            lambda: NOW,
+            lambda path, _error: self.failed.append(path),
+        )
+
+    def values(self, name: str) -> list[bytes | None]:
+        """The values in all segments of a log."""
+        logs = sorted((self.path / f"{name}-0").glob("*.log"))
+        return [value for path in logs for batch in read_batches(path.read_bytes()) for value in batch.values]
+
+    def checkpoint(self) -> dict[tuple[str, int], int]:
+        return read_checkpoint(self.path / CLEANED_OFFSETS)
+
+    def states(self) -> dict[str, str]:
+        return {topic: last.state for (topic, _), last in read_last_passes(self.path / FILE_NAME).items()}
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[Broker]:
+    made = Broker(tmp_path / "data")
+    yield made
+    made.directories.release()
+
+
+def test_a_dirty_log_is_compacted_and_the_pass_is_remembered(broker: Broker) -> None:
+    broker.topic("a", segment(0, b"xyx"), segment(3, b"xz"), segment(5, b"x"))
+    cleaner = broker.cleaner()
+    assert cleaner.clean_filthiest()
+    assert broker.values("a") == [b"1", b"3", b"4", b"5"]
+    assert broker.checkpoint() == {("a", 0): 5}
+    last = read_last_passes(broker.path / FILE_NAME)["a", 0]
+    assert (last.state, last.first_dirty, last.records_before, last.records_after) == (CLEANED, 5, 5, 3)
+    assert last.bytes_before > last.bytes_after > 0
+    assert not cleaner.clean_filthiest(), "nothing is dirty any more"
+
+
+def test_files_that_were_replaced_go_when_their_time_has_come(broker: Broker) -> None:
+    broker.topic("a", segment(0, b"xx"), segment(2, b"x"), segment(3, b"x"))
+    assert broker.cleaner().clean_filthiest()
+    folder = broker.path / "a-0"
+    assert {path.name for path in folder.glob("*.log.deleted")} == {f"{base:020}.log.deleted" for base in (0, 2)}
+    ((delay_ms, work),) = broker.later
+    assert delay_ms == 7
+    work()
+    assert list(folder.glob("*.deleted")) == []
+
+
+def test_the_next_run_goes_on_where_the_last_one_was(broker: Broker) -> None:
+    broker.topic("a", segment(0, b"xx"), segment(2, b"x"))
+    assert broker.cleaner().clean_filthiest()
+    assert [found.first_dirty for found in broker.cleaner().look()] == [2]
+    assert not broker.cleaner().clean_filthiest()
+    write_checkpoint(broker.path / CLEANED_OFFSETS, {("a", 0): 99})
+    assert [found.first_dirty for found in broker.cleaner().look()] == [0], "a checkpoint beyond the log is none"
+
+
+def test_a_log_is_worth_a_pass_when_its_ratio_is_above_its_topics(broker: Broker) -> None:
+    broker.topic("a", segment(0, b"xx"), segment(2, b"xx"), segment(4, b"x"), min_cleanable_dirty_ratio="0.6")
+    write_checkpoint(broker.path / CLEANED_OFFSETS, {("a", 0): 2})
+    assert not broker.cleaner().clean_filthiest()
+    broker.settings["a"]["min.cleanable.dirty.ratio"] = "0.4"
+    assert broker.cleaner().clean_filthiest()
+
+
+def test_a_log_whose_lag_has_passed_is_compacted_however_clean(broker: Broker) -> None:
+    broker.topic("a", segment(0, b"xx"), segment(2, b"xx", time_ms=NOW - 5000), segment(4, b"x"))
+    broker.settings["a"]["min.cleanable.dirty.ratio"] = "1.0"
+    write_checkpoint(broker.path / CLEANED_OFFSETS, {("a", 0): 2})
+    assert not broker.cleaner().clean_filthiest()
+    broker.settings["a"]["max.compaction.lag.ms"] = "4000"
+    assert broker.cleaner().clean_filthiest()
+
+
+def test_records_younger_than_the_least_lag_stay(broker: Broker) -> None:
+    old = NOW - 100_000
+    broker.topic(
+        "a", segment(0, b"xx", time_ms=old), segment(2, b"xx"), segment(4, b"x"), min_compaction_lag_ms="50000"
+    )
+    assert broker.cleaner().clean_filthiest()
+    assert broker.values("a") == [b"1", b"2", b"3", b"4"]
+
+
+def test_an_idle_log_is_rolled_when_its_records_have_to_be_compacted(broker: Broker) -> None:
+    broker.topic("a", segment(0, b"xyx", time_ms=NOW - 5000), max_compaction_lag_ms="4000")
+    assert broker.cleaner().clean_filthiest()
+    assert broker.values("a") == [b"1", b"2"]
+
+
+def test_the_filthiest_log_is_first(broker: Broker) -> None:
+    broker.topic("some", segment(0, b"xx"), segment(2, b"xx"), segment(4, b"x"), min_cleanable_dirty_ratio="0.1")
+    broker.topic("most", segment(0, b"xx"), segment(2, b"xx"), segment(4, b"x"))
+    write_checkpoint(broker.path / CLEANED_OFFSETS, {("some", 0): 2})
+    cleaner = broker.cleaner()
+    assert cleaner.clean_filthiest()
+    assert broker.states() == {"most": CLEANED, "some": WAITING}
+    assert cleaner.clean_filthiest()
+    assert broker.states() == {"most": CLEANED, "some": CLEANED}
+
+
+def test_only_compacted_topics_are_looked_at_and_remembered(broker: Broker) -> None:
+    broker.topic("a", segment(0, b"xx"), segment(2, b"x"))
+    broker.topic("b", segment(0, b"xx"), segment(2, b"x"), cleanup_policy="delete")
+    broker.topic("c", segment(0, b"xx"), segment(2, b"x"), cleanup_policy="compact,delete")
+    cleaner = broker.cleaner()
+    while cleaner.clean_filthiest():
+        pass
+    assert broker.values("b") == [b"0", b"1", b"2"]
+    assert broker.checkpoint() == {("a", 0): 2, ("c", 0): 2}
+    broker.settings["a"]["cleanup.policy"] = "delete"
+    cleaner.clean_filthiest()
+    assert broker.checkpoint() == {("c", 0): 2}
+    broker.partitions.delete("c", 0)
+    cleaner.clean_filthiest()
+    assert broker.checkpoint() == {}
+    assert broker.states() == {}
+
+
+def test_a_damaged_log_is_left_alone_and_the_others_are_not(broker: Broker) -> None:
+    broker.topic("bad", segment(0, b"xx"), segment(2, b"x"))
+    path = broker.path / "bad-0" / f"{0:020}.log"
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    broker.topic("good", segment(0, b"xx"), segment(2, b"x"))
+    cleaner = broker.cleaner()
+    while cleaner.clean_filthiest():
+        pass
+    assert broker.states() == {"bad": UNCLEANABLE, "good": CLEANED}
+    assert broker.checkpoint() == {("good", 0): 2}
+    assert path.read_bytes() == content
+    assert broker.failed == []
+
+
+def test_a_directory_that_takes_no_files_is_told(broker: Broker) -> None:
+    broker.topic("a", segment(0, b"xx"), segment(2, b"x"))
+    cleaner = broker.cleaner()
+    (broker.path / "a-0" / f"{0:020}.log.cleaned").mkdir()
+    assert not cleaner.clean_filthiest()
+    assert broker.failed == [broker.path]
+
+
+def test_a_cleaner_that_was_stopped_begins_nothing(broker: Broker) -> None:
+    broker.topic("a", segment(0, b"xx"), segment(2, b"x"))
+    cleaner = broker.cleaner()
+    cleaner.stop()
+    assert not cleaner.clean_filthiest()
+    assert broker.values("a") == [b"0", b"1", b"2"]
