@@ -169,6 +169,11 @@ class DataPlane:
         """Binds a listener and returns its port; `port` 0 lets the system choose. `OSError` with its errno."""
     def respond(self, connection: int, request: int, payload: bytes) -> None:
         """Answers a control request; `payload` is everything after the correlation id."""
+    def respond_many(self, answers: list[tuple[int, int, bytes]]) -> None:
+        """As `respond`, for (connection, request, payload)."""
+    def hold(self, connection: int, request: int) -> None:
+        """Says that the answer to a control request waits for what others do: until then it takes none of the room that
+        `queued_max_requests` bounds."""
     def take_up(self, connection: int, request: int) -> None:
         """Evaluates an undecided request again, against the table published last; topics still unknown are errors."""
     def close_connection(self, connection: int) -> None:
@@ -485,6 +490,29 @@ class Partition:
     def delete(self) -> None:
         """Renames the directory to `<topic>-<index>.<32 hex>-delete` and removes it."""
 
+# ------------------------------------------------------------------------------------------- partition_log.rs
+
+@final
+class PartitionLog:
+    """A partition as the coordinator that lives in it writes and reads it."""
+
+    def __new__(cls, partition: Partition, data_plane: DataPlane) -> PartitionLog:
+        """Appends wake the fetches that wait in `data_plane`."""
+    @property
+    def high_watermark(self) -> int:
+        """What lies below is committed."""
+    @property
+    def log_start_offset(self) -> int:
+        """Offset of the first record."""
+    @property
+    def log_end_offset(self) -> int:
+        """Offset that the next record will have."""
+    def append(self, batches: bytes, now_ms: int) -> tuple[int, int]:
+        """Appends as leader, for all replicas in sync: (first offset, last offset). Committed when the high watermark
+        has passed them. `NotLeaderError`, `NotEnoughReplicasError`, `BatchTooLargeError`, `OSError`."""
+    def read(self, offset: int, max_bytes: int) -> bytes:
+        """Batches from the one that holds `offset`, the last perhaps cut, the first not. `ValueError` outside of it."""
+
 # ------------------------------------------------------------------------------------------------- producer.rs
 
 @final
@@ -660,6 +688,34 @@ class Record:
     def value(self) -> bytes | None: ...
     @property
     def headers(self) -> list[tuple[str, bytes | None]]: ...
+
+# -------------------------------------------------------------------------------------------- record_table.rs
+
+@final
+class RecordTable:
+    """The record types of a coordinator's topic, for coding records in bulk."""
+
+    def __new__(cls, types: list[tuple[int, type, Schema, Schema, int]]) -> RecordTable:
+        """Types are (number, class of keys, its schema, schema of values, version in which values are written)."""
+    def encode(
+        self,
+        records: list[tuple[object, object | None, int]],
+        timestamp_ms: int,
+        *,
+        codec: int,
+        max_batch_bytes: int,
+    ) -> bytes:
+        """Makes batches of (key, value or None, version; -1: the type's), with base offset 0 and no producer.
+
+        A batch has at most `max_batch_bytes` before compression, or one record. Raises as `Schema.encode`, and
+        `TypeError` for a key that the table does not have.
+        """
+    def decode(self, batches: bytes, *, max_bytes: int) -> tuple[list[tuple[object, object | None]], int, int, int]:
+        """Reads the whole batches at the front of a buffer: (records as (key, value or None), the offset after them,
+        the bytes that they take, records skipped because their type is not in the table). Control batches hold none.
+
+        Records of a batch unfold to at most `max_bytes`. `MalformedMessage` for what is no record of the table.
+        """
 
 # --------------------------------------------------------------------------------------------- topic_table.rs
 

@@ -21,12 +21,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pybroker.machine.alarm import Alarm
-from pybroker.machine.machine import Machine, Outcome, Parked
+from pybroker.machine.machine import Machine, Outcome, Parked, Timer
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Hashable, Sequence
-
-    from pybroker.machine.machine import Timer
 
 log = logging.getLogger("pybroker.machine")
 
@@ -34,6 +32,11 @@ Event = TypeVar("Event")
 Record = TypeVar("Record")
 Told = Callable[[Any, Exception | None], None]
 """Who is told the reply, or why there is none."""
+RETRY_MS = 500
+"""A timer whose event could not be committed rings again so much later: nobody else would ask again."""
+
+
+_Decided = list[tuple[Told | Timer, Outcome[Record, Any]]]
 
 
 class ClosedError(Exception):
@@ -64,7 +67,8 @@ class Runner(Generic[Event, Record]):
         self._append = append
         self._now = now
         self._max_records = max_records
-        self._waiting: deque[tuple[Event, Told | None]] = deque()
+        # With each event who is told, or the timer that brought it.
+        self._waiting: deque[tuple[Event, Told | Timer]] = deque()
         # Whether a step is due in a later turn of the loop.
         self._due = False
         self._stepping = False
@@ -133,7 +137,7 @@ class Runner(Generic[Event, Record]):
         for told in parked.values():
             told(None, ClosedError("no more events are taken"))
 
-    def _enqueue(self, event: Event, told: Told | None) -> None:
+    def _enqueue(self, event: Event, told: Told | Timer) -> None:
         self._waiting.append((event, told))
         if not self._due and self._work is None and not self._stepping:
             # The next turn of the loop: all that this turn submits is one batch.
@@ -143,7 +147,7 @@ class Runner(Generic[Event, Record]):
     def _step_batch(self) -> None:
         draft = self._machine.draft()
         records: list[Record] = []
-        decided: list[tuple[Told | None, Outcome[Record, Any]]] = []
+        decided: _Decided[Record] = []
         waiting, now = self._waiting, self._now()
         while waiting and len(records) < self._max_records:
             event, told = waiting.popleft()
@@ -171,7 +175,7 @@ class Runner(Generic[Event, Record]):
     async def _finish(
         self,
         draft: Machine[Event, Record],
-        decided: list[tuple[Told | None, Outcome[Record, Any]]],
+        decided: _Decided[Record],
         committed: Awaitable[None],
     ) -> None:
         try:
@@ -184,40 +188,44 @@ class Runner(Generic[Event, Record]):
             self._work = None
             self.step()
 
-    def _settle(self, draft: Machine[Event, Record], decided: list[tuple[Told | None, Outcome[Record, Any]]]) -> None:
+    def _settle(self, draft: Machine[Event, Record], decided: _Decided[Record]) -> None:
         self._machine = draft.keep()
         for told, (_, reply, timers, answers) in decided:
             for timer in timers:
                 self._alarm.set(timer)
-            if type(reply) is Parked:
-                self._park(reply.key, told)
-            elif told is not None:
-                told(reply, None)
+            if type(told) is not Timer:
+                if type(reply) is Parked:
+                    self._park(reply.key, told)  # type: ignore[arg-type]
+                else:
+                    told(reply, None)  # type: ignore[operator]
             for key, answer in answers:
                 waiting = self._parked.pop(key, None)
                 if waiting is not None:
                     waiting(answer, None)
 
-    def _park(self, key: Hashable, told: Told | None) -> None:
+    def _park(self, key: Hashable, told: Told) -> None:
         before = self._parked.pop(key, None)
         if before is not None:
             before(None, SupersededError("another event waits in its place"))
-        if told is not None:
-            self._parked[key] = told
+        self._parked[key] = told
 
     def _give_up(
         self,
         draft: Machine[Event, Record],
-        decided: list[tuple[Told | None, Outcome[Record, Any]]],
+        decided: _Decided[Record],
         error: Exception,
     ) -> None:
         draft.drop()
         for told, _ in decided:
-            _fail(told, error)
+            if not isinstance(told, Timer):
+                told(None, error)
+            elif told.key not in self._alarm and not self._closed:
+                log.warning("an event that a timer brought is tried again, as it could not be committed: %s", error)
+                self._alarm.set(told._replace(deadline_ms=self._now() + RETRY_MS))
 
     def _ring(self, due: Sequence[Timer]) -> None:
         for timer in due:
-            self._enqueue(timer.event, None)
+            self._enqueue(timer.event, timer)
 
 
 class _Asked:
@@ -240,8 +248,8 @@ class _Asked:
             self._reply.set_result(reply)
 
 
-def _fail(told: Told | None, error: Exception) -> None:
-    if told is None:
+def _fail(told: Told | Timer, error: Exception) -> None:
+    if isinstance(told, Timer):
         log.error("an event that a timer brought failed", exc_info=error)
     else:
         told(None, error)

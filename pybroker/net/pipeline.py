@@ -4,8 +4,10 @@ Owns draining, the order of requests within a connection, the bound on requests 
 what happens to a request that cannot be decoded or whose handler fails. Must not know what any request means. Runs on
 the loop thread only.
 
-A handler that answers at once is answered in place, without a task. While one that waits is in work, later requests of
-the same connection wait behind it, as in Kafka, where a connection is muted until its answer is sent.
+A handler that answers at once is answered in place, without a task. One that returns a `Reply` has it told by whoever
+decides, perhaps before the wake-up is over (`drained` lets them): then its answer leaves with the others, and there was
+no task and no turn of the loop either. While one that waits is in work, later requests of the same connection wait
+behind it, as in Kafka, where a connection is muted until its answer is sent.
 """
 
 from __future__ import annotations
@@ -13,8 +15,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from pybroker.machine.reply import Reply
 from pybroker.net.dispatch import RefusedError
 from pybroker.net.native import (
     ConnectionClosed,
@@ -29,10 +33,12 @@ from pybroker.protocol.errors import MalformedMessage
 from pybroker.protocol.header import flexible, response_prefix, skip_tagged
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
     from pybroker.net.dispatch import Api, Dispatch
     from pybroker.net.native import DataPlane
+
+    Event = ControlRequest | UndecidedRequest | ConnectionClosed | LogDirectoryFailed | LogLine | SegmentRolled
 
 log = logging.getLogger("pybroker.net")
 
@@ -52,7 +58,9 @@ class Pipeline:
         directory_failed: Callable[[LogDirectoryFailed], None],
         segment_rolled: Callable[[SegmentRolled], None],
         max_in_work: int,
+        drained: Callable[[], None] | None = None,
     ) -> None:
+        """`drained` is called when a wake-up's events are all taken up, before their answers are sent."""
         self._data_plane = data_plane
         self._dispatch = dispatch
         self._new_context = new_context
@@ -60,11 +68,20 @@ class Pipeline:
         self._directory_failed = directory_failed
         self._segment_rolled = segment_rolled
         self._max_in_work = max_in_work
+        self._drained = drained
         self._loop: asyncio.AbstractEventLoop | None = None
         self._reading = False
         # Requests of a connection that wait behind one in work. Invariant: a key is here while a handler of that
         # connection waits, and only then.
-        self._behind: dict[int, deque[ControlRequest]] = {}
+        self._behind: dict[int, deque[ControlRequest] | None] = {}
+        # Requests whose `Reply` this wake-up has brought, by connection.
+        self._fresh: dict[int, ControlRequest] = {}
+        # Connections whose `Reply` has outlasted its wake-up: it waits for what others do, so it takes no room, nor
+        # does what waits behind it. Invariant: their requests are not counted in `_in_work`.
+        self._held: set[int] = set()
+        # Answers (connection, request, payload) that leave together. Invariant: empty unless `_draining`.
+        self._answers: list[tuple[int, int, bytes]] = []
+        self._draining = False
         # Invariant: requests drained and not yet answered, those that wait behind others included.
         self._in_work = 0
         self._tasks: set[asyncio.Task[None]] = set()
@@ -104,19 +121,48 @@ class Pipeline:
                 return
             limit = min(room, _DRAIN_AT_ONCE)
             events = self._data_plane.drain(limit)
-            for event in events:
-                self._take_up(event)
+            self._step_events(events)
             if len(events) < limit:
                 return
 
-    def _take_up(
-        self,
-        event: ControlRequest | UndecidedRequest | ConnectionClosed | LogDirectoryFailed | LogLine | SegmentRolled,
-    ) -> None:
+    def _step_events(self, events: Sequence[Event]) -> None:
+        self._draining = True
+        try:
+            for event in events:
+                self._take_up(event)
+            if self._drained is not None:
+                self._drained()
+        finally:
+            self._draining = False
+            self._send_answers()
+            self._hold()
+
+    def _send_answers(self) -> None:
+        answers, self._answers = self._answers, []
+        if answers:
+            self._data_plane.respond_many(answers)
+            self._settle(len(answers))
+
+    def _hold(self) -> None:
+        while self._fresh:
+            connection, event = self._fresh.popitem()
+            self._held.add(connection)
+            held = [event, *(self._behind[connection] or ())]
+            for one in held:
+                self._data_plane.hold(connection, one.request)
+            self._settle(len(held))
+
+    def _take_up(self, event: Event) -> None:
         if isinstance(event, ControlRequest):
-            self._in_work += 1
-            waiting = self._behind.get(event.connection)
-            if waiting is not None:
+            connection = event.connection
+            if connection in self._held:
+                self._data_plane.hold(connection, event.request)
+            else:
+                self._in_work += 1
+            if connection in self._behind:
+                waiting = self._behind[connection]
+                if waiting is None:
+                    waiting = self._behind[connection] = deque()
                 waiting.append(event)
             else:
                 self._step_request(event)
@@ -149,11 +195,30 @@ class Pipeline:
         except Exception as error:  # noqa: BLE001  # every failure of a handler is its client's answer
             self._respond(event, api, self._failure(api, request, context, error))
             return
+        if type(outcome) is Reply:
+            connection = event.connection
+            self._behind[connection] = None
+            self._fresh[connection] = event
+            self._idle.clear()
+            outcome.hear(partial(self._told, event, api, request, context))
+            return
         if isinstance(outcome, bytes) or not hasattr(outcome, "__await__"):
             self._respond(event, api, outcome)
             return
-        self._behind[event.connection] = deque()
+        self._behind[event.connection] = None
         self._spawn(self._wait(event, api, request, context, outcome))
+
+    def _told(
+        self, event: ControlRequest, api: Api, request: Any, context: Any, response: Any, error: Exception | None
+    ) -> None:
+        connection = event.connection
+        if self._fresh.pop(connection, None) is None:
+            self._held.discard(connection)
+            self._in_work += 1 + len(self._behind[connection] or ())
+        if error is not None:
+            response = self._failure(api, request, context, error)
+        self._respond(event, api, response)
+        self._step_behind(connection)
 
     async def _wait(self, event: ControlRequest, api: Api, request: Any, context: Any, outcome: Awaitable[Any]) -> None:
         try:
@@ -161,12 +226,15 @@ class Pipeline:
         except Exception as error:  # noqa: BLE001  # every failure of a handler is its client's answer
             response = self._failure(api, request, context, error)
         self._respond(event, api, response)
-        waiting = self._behind.pop(event.connection, None)
+        self._step_behind(event.connection)
+
+    def _step_behind(self, connection: int) -> None:
+        """Go on with the requests of a connection that waited behind an answered one, up to the next that waits."""
+        waiting = self._behind.pop(connection, None)
         while waiting:
             self._step_request(waiting.popleft())
-            now_behind = self._behind.get(event.connection)
-            if now_behind is not None:
-                now_behind.extend(waiting)
+            if connection in self._behind:
+                self._behind[connection] = waiting or None
                 return
 
     async def _step_undecided(self, event: UndecidedRequest) -> None:
@@ -214,18 +282,23 @@ class Pipeline:
                 self._close(event, f"{api.name} could not be answered")
                 return
             response = response_prefix(event.api_key, event.api_version) + payload
+        if self._draining:
+            self._answers.append((event.connection, event.request, response))
+            return
         self._data_plane.respond(event.connection, event.request, response)
         self._settle(1)
 
     def _close(self, event: ControlRequest, reason: str) -> None:
         log.warning("closing connection from %s:%s: %s", event.peer_host, event.peer_port, reason)
+        self._send_answers()  # Those that were before it are not lost.
         self._data_plane.close_connection(event.connection)
         self._settle(1)
 
     def _forget(self, connection: int) -> None:
         waiting = self._behind.get(connection)
         if waiting:
-            self._settle(len(waiting))
+            if connection not in self._held:
+                self._settle(len(waiting))
             waiting.clear()
 
     def _settle(self, count: int) -> None:

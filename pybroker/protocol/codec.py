@@ -40,6 +40,11 @@ def decode(cls: type[T], buffer: bytes | memoryview, version: int, offset: int =
     return (_schemas.get(cls) or _compile(cls)).decode(buffer, version, offset)  # type: ignore[return-value]
 
 
+def schema_of(cls: type[Message]) -> Schema:
+    """Return the compiled schema, for those who code many messages at once."""
+    return _schemas.get(cls) or _compile(cls)
+
+
 def _compile(cls: type[Message]) -> Schema:
     structs = {struct: fields_of(struct) for struct in _inside_out(cls)}
     places = {struct: place for place, struct in enumerate(structs)}

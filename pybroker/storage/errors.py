@@ -6,7 +6,11 @@ StorageError
 │   └── ForeignDirectoryError   it belongs to another node or cluster, or to no broker
 ├── CorruptCheckpointError      a checkpoint file is not in Kafka's form
 ├── DirectoryOfflineError       the directory failed while the broker ran: its partitions are not served
-└── CleaningEndedError          a pass of compaction was ended: the log is cut, closed or deleted, or the broker stops
+├── CleaningEndedError          a pass of compaction was ended: the log is cut, closed or deleted, or the broker stops
+└── NotAppendedError            a coordinator's batches were refused
+    ├── BatchTooLargeError      a batch is larger than the topic takes
+    ├── NotEnoughReplicasError  fewer replicas are in sync than min.insync.replicas
+    └── NotLeaderError          this broker does not lead the partition
 """
 
 from __future__ import annotations
@@ -50,3 +54,19 @@ class DirectoryOfflineError(StorageError):
 
 class CleaningEndedError(StorageError):
     """A pass of compaction was ended before its end; what it had finished by then stays."""
+
+
+class NotAppendedError(StorageError):
+    """Batches were refused; nothing was written."""
+
+
+class BatchTooLargeError(NotAppendedError):
+    """A batch is larger than the topic takes."""
+
+
+class NotEnoughReplicasError(NotAppendedError):
+    """Fewer replicas are in sync than min.insync.replicas."""
+
+
+class NotLeaderError(NotAppendedError):
+    """This broker does not lead the partition."""

@@ -7,6 +7,7 @@ use pybroker_core::net::{DataPlane, ListenerSettings, Settings};
 use pybroker_core::replica::Waiter;
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 use crate::error::listen_error;
 use crate::events::into_python;
@@ -103,6 +104,18 @@ impl PyDataPlane {
     #[pyo3(signature = (connection, request, payload))]
     fn respond(&self, connection: u64, request: u64, payload: &[u8]) {
         self.inner.respond(Waiter { connection, request }, payload.to_vec());
+    }
+
+    #[pyo3(signature = (answers))]
+    fn respond_many(&self, answers: Vec<(u64, u64, Bound<'_, PyBytes>)>) {
+        for (connection, request, payload) in answers {
+            self.inner.respond(Waiter { connection, request }, payload.as_bytes().to_vec());
+        }
+    }
+
+    #[pyo3(signature = (connection, request))]
+    fn hold(&self, connection: u64, request: u64) {
+        self.inner.hold(Waiter { connection, request });
     }
 
     #[pyo3(signature = (connection, request))]

@@ -7,6 +7,8 @@ use std::io;
 use pybroker_core::client::ClientError;
 use pybroker_core::net::ListenError;
 use pybroker_core::quorum::QuorumError as QuorumRefusal;
+use pybroker_core::record::InvalidBatch;
+use pybroker_core::replica::NotAppended;
 use pybroker_core::storage::{AppendError, CleanError, LogError, ReadError};
 use pyo3::PyErr;
 use pyo3::exceptions::{PyOSError, PyValueError};
@@ -27,7 +29,10 @@ import_exception!(pybroker.controller.errors, QuorumError);
 import_exception!(pybroker.protocol.errors, MalformedMessage);
 import_exception!(pybroker.protocol.errors, UnencodableValue);
 import_exception!(pybroker.protocol.errors, UnsupportedVersion);
+import_exception!(pybroker.storage.errors, BatchTooLargeError);
 import_exception!(pybroker.storage.errors, CleaningEndedError);
+import_exception!(pybroker.storage.errors, NotEnoughReplicasError);
+import_exception!(pybroker.storage.errors, NotLeaderError);
 
 /// `OSError(errno, text)`, so that callers tell causes apart by errno and never by text.
 pub fn os_error(error: &io::Error, text: String) -> PyErr {
@@ -74,6 +79,22 @@ pub fn append_error(error: AppendError) -> PyErr {
         | AppendError::CoordinatorFenced { .. }
         | AppendError::InvalidTxnState { .. }
         | AppendError::UnexpectedOffset { .. } => PyValueError::new_err(text),
+    }
+}
+
+/// An append to a partition, of a coordinator's batches, that was refused.
+pub fn not_appended(error: NotAppended) -> PyErr {
+    match error {
+        NotAppended::NotLeader => NotLeaderError::new_err("this broker does not lead the partition"),
+        NotAppended::NotEnoughReplicas { in_sync, wanted } => {
+            NotEnoughReplicasError::new_err(format!("{in_sync} replicas are in sync, min.insync.replicas is {wanted}"))
+        }
+        NotAppended::NoTransaction => PyValueError::new_err("a transactional batch without a transaction"),
+        NotAppended::Log(AppendError::Invalid(InvalidBatch::TooLarge { size, limit })) => {
+            BatchTooLargeError::new_err(format!("a batch of {size} bytes, at most {limit} are taken"))
+        }
+        NotAppended::Log(error @ AppendError::TooLarge { .. }) => BatchTooLargeError::new_err(error.to_string()),
+        NotAppended::Log(error) => append_error(error),
     }
 }
 

@@ -14,9 +14,11 @@ mod log;
 mod log_config;
 mod micro;
 mod partition;
+mod partition_log;
 mod producer;
 mod quorum;
 mod record;
+mod record_table;
 mod topic_table;
 
 use pyo3::prelude::*;
@@ -49,6 +51,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(micro::validate_batch, m)?)?;
     m.add_function(wrap_pyfunction!(micro::zigzag, m)?)?;
     m.add_class::<partition::PyPartition>()?;
+    m.add_class::<partition_log::PartitionLog>()?;
     m.add_class::<delivery::Delivery>()?;
     m.add_class::<producer::Producer>()?;
     m.add_class::<delivery::Tally>()?;
@@ -57,6 +60,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(quorum::build_leader_change_batch, m)?)?;
     m.add_function(wrap_pyfunction!(quorum::build_record_batch, m)?)?;
     m.add_function(wrap_pyfunction!(quorum::parse_metadata_batches, m)?)?;
+    m.add_class::<record_table::RecordTable>()?;
     m.add_class::<topic_table::PyPartitionEntry>()?;
     m.add_class::<topic_table::PyTopicEntry>()?;
     m.add_class::<topic_table::PyTopicTable>()?;

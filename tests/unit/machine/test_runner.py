@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from pybroker.machine.machine import Outcome, Timer
-from pybroker.machine.runner import ClosedError, Runner
+from pybroker.machine.machine import Answer, Outcome, Parked, Timer
+from pybroker.machine.runner import ClosedError, Runner, SupersededError
 
 
 class Tally:
@@ -214,3 +214,102 @@ async def test_closing_finishes_what_waits_and_takes_no_more() -> None:
     assert clock.alarms == []
     with pytest.raises(ClosedError):
         await runner.submit(2)
+
+
+class Rendezvous(Tally):
+    """Parks `("wait", key)` until `("meet", key)` answers it."""
+
+    def draft(self) -> Rendezvous:
+        return Rendezvous(self.total)
+
+    def handle(self, event: Any, now: int) -> Outcome[int, Any]:
+        match event:
+            case ("wait", key):
+                return Outcome((), Parked(key))
+            case ("meet", key):
+                return Outcome((1,), "met", (), (Answer(key, "answered"), Answer("nobody", "unheard")))
+            case ("both", key):
+                return Outcome((1,), Parked(key), (), (Answer(key, "at once"),))
+        return super().handle(event, now)
+
+
+def make_rendezvous(disk: Disk) -> Runner[Any, int]:
+    clock = Clock()
+    return Runner(Rendezvous(), disk.append, now=clock.now, max_records=1000, call_later=clock.call_later)
+
+
+async def test_a_parked_reply_is_told_by_a_later_event_after_its_commit() -> None:
+    disk = Disk()
+    runner = make_rendezvous(disk)
+    waits = runner.submit(("wait", "a"))
+    await runner.submit("total")
+    assert not waits.done()
+    assert runner.parked == 1
+    disk.open.clear()
+    meets = runner.submit(("meet", "a"))
+    await disk.begun.wait()
+    assert not waits.done()
+    disk.open.set()
+    assert await asyncio.gather(waits, meets) == ["answered", "met"]
+    assert runner.parked == 0
+
+
+async def test_an_event_may_answer_what_it_parks() -> None:
+    assert await make_rendezvous(Disk()).submit(("both", "a")) == "at once"
+
+
+async def test_who_parks_under_a_taken_key_takes_the_place() -> None:
+    runner = make_rendezvous(Disk())
+    first, second = runner.submit(("wait", "a")), runner.submit(("wait", "a"))
+    with pytest.raises(SupersededError):
+        await first
+    await runner.submit(("meet", "a"))
+    assert await second == "answered"
+
+
+async def test_closing_fails_what_is_parked() -> None:
+    runner = make_rendezvous(Disk())
+    waits = runner.submit(("wait", "a"))
+    await runner.close()
+    with pytest.raises(ClosedError):
+        await waits
+
+
+async def test_an_append_that_commits_at_once_answers_within_the_step() -> None:
+    clock = Clock()
+    appended: list[list[int]] = []
+    told: list[tuple[Any, Exception | None]] = []
+
+    def append(records: Sequence[int]) -> None:
+        appended.append(list(records))
+
+    runner = Runner(Tally(), append, now=clock.now, max_records=1000, call_later=clock.call_later)
+    for number in (1, 2, 101):
+        runner.post(number, lambda value, error: told.append((value, error)))
+    runner.step()
+    assert appended == [[1, 2]]
+    assert [value for value, error in told if error is None] == [1, 3]
+    assert [str(error) for _, error in told if error is not None] == ["3 + 101 is too much"]
+    assert runner.machine.total == 3  # type: ignore[attr-defined]
+
+
+async def test_a_failed_append_drops_the_draft() -> None:
+    dropped: list[int] = []
+
+    class Watched(Tally):
+        def draft(self) -> Watched:
+            return Watched(self.total)
+
+        def drop(self) -> None:
+            dropped.append(self.total)
+
+    clock = Clock()
+
+    def append(_records: Sequence[int]) -> None:
+        raise OSError("no space")
+
+    runner = Runner(Watched(), append, now=clock.now, max_records=1000, call_later=clock.call_later)
+    with pytest.raises(OSError, match="no space"):
+        await runner.submit(5)
+    assert dropped == [5]
+    assert runner.machine.total == 0  # type: ignore[attr-defined]

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from pybroker.machine.reply import Reply
 from pybroker.net import pipeline
 from pybroker.net.dispatch import Dispatch
 from pybroker.protocol.codec import decode, encode
@@ -75,6 +76,13 @@ class DataPlane:
     def respond(self, connection: int, request: int, payload: bytes) -> None:
         self.done.append(("respond", connection, request, payload))
 
+    def respond_many(self, answers: list[tuple[int, int, bytes]]) -> None:
+        for answer in answers:
+            self.respond(*answer)
+
+    def hold(self, connection: int, request: int) -> None:
+        self.done.append(("hold", connection, request))
+
     def take_up(self, connection: int, request: int) -> None:
         self.done.append(("take up", connection, request))
 
@@ -136,7 +144,13 @@ class Running:
             directory_failed=self.failed.append,
             segment_rolled=self.rolled.append,
             max_in_work=max_in_work,
+            drained=self._drained,
         )
+        self.when_drained: list[Callable[[], None]] = []
+
+    def _drained(self) -> None:
+        for call in self.when_drained:
+            call()
 
     async def _decide(self, event: Any) -> None:
         self.decided.append(event)
@@ -288,3 +302,60 @@ async def test_lines_and_failed_directories_reach_whom_they_concern(caplog: pyte
     await running.until(lambda: bool(running.failed))
     assert running.failed == [Failed("/d", "gone")]
     assert [(record.levelname, record.message) for record in caplog.records] == [("WARNING", "a frame was too long")]
+
+
+async def test_replies_that_are_told_within_the_wake_up_leave_together() -> None:
+    replies: list[Reply] = []
+
+    def later(_context: Any) -> Reply:
+        replies.append(Reply())
+        return replies[-1]
+
+    running = Running(Api(later))
+
+    def tell_all() -> None:
+        while replies:
+            replies.pop()(ApiVersionsResponse(), None)
+
+    running.when_drained.append(tell_all)
+    running.pipeline.start()
+    running.data_plane.happen(Request(1, 1), Request(1, 2), Request(2, 1))
+    await running.pipeline.finish()
+    await running.until(lambda: len(running.data_plane.done) == 3)
+    assert sorted(running.data_plane.answered()) == [(1, 1), (1, 2), (2, 1)]
+    assert [one[0] for one in running.data_plane.done] == ["respond"] * 3
+
+
+async def test_a_reply_that_outlasts_the_wake_up_is_held_and_takes_no_room() -> None:
+    replies: dict[int, Reply] = {}
+
+    def later(context: Any) -> Any:
+        if context.request == 9:
+            return ApiVersionsResponse()
+        return replies.setdefault(context.connection, Reply())
+
+    running = Running(Api(later), max_in_work=1)
+    running.pipeline.start()
+    running.data_plane.happen(Request(1, 1))
+    await running.until(lambda: bool(running.data_plane.done))
+    running.data_plane.happen(Request(2, 1), Request(1, 9), Request(3, 9))
+    await running.until(lambda: (3, 9) in running.data_plane.answered())
+    assert sorted(one for one in running.data_plane.done if one[0] == "hold") == [
+        ("hold", 1, 1),
+        ("hold", 1, 9),
+        ("hold", 2, 1),
+    ]
+    assert running.data_plane.answered() == [(3, 9)]
+    replies[1](ApiVersionsResponse(), None)
+    assert running.data_plane.answered() == [(3, 9), (1, 1), (1, 9)]
+    replies[2](None, ValueError("no"))
+    await running.pipeline.finish()
+    assert running.data_plane.answered()[-1] == (2, 1)
+
+
+async def test_answers_before_a_malformed_request_are_sent_before_its_connection_is_closed() -> None:
+    running = Running(Api(answer))
+    running.pipeline.start()
+    running.data_plane.happen(Request(1, 1), Request(1, 2, api_key=99))
+    await running.until(lambda: len(running.data_plane.done) == 2)
+    assert [one[0] for one in running.data_plane.done] == ["respond", "close"]

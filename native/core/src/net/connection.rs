@@ -39,6 +39,8 @@ pub struct Accepted {
 pub enum Slot {
     /// Python answers it; the number is its correlation id.
     Control(i32),
+    /// As [`Slot::Control`], but kept waiting for what others do: it takes none of the room for control requests.
+    Held(i32),
     /// A fetch waits for data.
     Fetch(Box<PendingFetch>),
     /// It stands in [`Connection::parked`].

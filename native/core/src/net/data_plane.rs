@@ -148,6 +148,11 @@ impl DataPlane {
         self.shared.post(to.connection, Message::Answer { to, payload });
     }
 
+    /// Says that the answer to a control request waits for what others do: until then it takes no room.
+    pub fn hold(&self, waiter: Waiter) {
+        self.shared.post(waiter.connection, Message::Hold(waiter));
+    }
+
     /// Lets an undecided request be evaluated again.
     pub fn take_up(&self, waiter: Waiter) {
         self.shared.post(waiter.connection, Message::TakeUp(waiter));

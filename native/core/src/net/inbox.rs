@@ -22,6 +22,8 @@ pub enum Message {
         /// The bytes after the correlation id.
         payload: Vec<u8>,
     },
+    /// The control plane keeps a request waiting for what others do.
+    Hold(Waiter),
     /// A waiting fetch was satisfied.
     Wake(Waiter),
     /// An undecided request is to be evaluated again.

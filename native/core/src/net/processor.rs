@@ -136,6 +136,7 @@ impl Processor {
             match message {
                 Message::Accept(accepted) => self.accept(accepted),
                 Message::Answer { to, payload } => self.answer(to, &payload),
+                Message::Hold(waiter) => self.hold(waiter),
                 Message::Wake(waiter) => self.woken.push(waiter),
                 Message::TakeUp(waiter) => self.take_up(waiter),
                 Message::Close { connection } => self.close_when_written(connection),
@@ -251,12 +252,27 @@ impl Processor {
     fn answer(&mut self, to: Waiter, payload: &[u8]) {
         let Some(open) = self.shared.open.get(to.connection) else { return };
         let mut connection = open.lock();
-        if let Some(&mut Slot::Control(correlation_id)) = connection.slot_mut(to.request) {
-            self.shared.control_done();
+        let slot = connection.slot_mut(to.request);
+        let counts = matches!(slot, Some(Slot::Control(_)));
+        if let Some(&mut (Slot::Control(correlation_id) | Slot::Held(correlation_id))) = slot {
             connection.answer(to.request, Response::from_payload(correlation_id, payload));
+        }
+        if counts {
+            self.shared.control_done();
         }
         let done = self.work(&mut connection);
         self.settle(&mut connection, done);
+    }
+
+    fn hold(&mut self, waiter: Waiter) {
+        let Some(open) = self.shared.open.get(waiter.connection) else { return };
+        let mut connection = open.lock();
+        if let Some(slot) = connection.slot_mut(waiter.request)
+            && let Slot::Control(correlation_id) = *slot
+        {
+            *slot = Slot::Held(correlation_id);
+            self.shared.control_done();
+        }
     }
 
     fn expire(&mut self, deadline: Deadline) {

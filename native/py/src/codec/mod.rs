@@ -77,18 +77,7 @@ impl Schema {
     fn encode<'py>(&self, message: &Bound<'py, PyAny>, version: i16) -> PyResult<Bound<'py, PyBytes>> {
         let py = message.py();
         let mut out = Vec::with_capacity(512);
-        let host = Host { py, schema: self, astuple: self.astuple.bind(py) };
-        codec::encode(&self.table, &host, message, version, &mut out).map_err(|error| {
-            let text = format!("{}: {error}", self.name);
-            match error.cause {
-                EncodeError::UnknownVersion(_) => UnsupportedVersion::new_err(self.unknown(version)),
-                EncodeError::NotInVersion { .. } | EncodeError::NullNotInVersion(_) => {
-                    UnsupportedVersion::new_err(text)
-                }
-                EncodeError::OutOfRange { .. } | EncodeError::TooLong { .. } => UnencodableValue::new_err(text),
-                EncodeError::Host(cause) => refused(py, cause, &text),
-            }
-        })?;
+        self.write(message, version, &mut out)?;
         Ok(PyBytes::new(py, &out))
     }
 
@@ -109,6 +98,36 @@ impl Schema {
             copy = pyo3::buffer::PyBuffer::<u8>::get(buffer)?.to_vec(py)?;
             &copy
         };
+        self.read(py, bytes, version, offset)
+    }
+}
+
+impl Schema {
+    /// Appends an encoded instance of the message class to `out`.
+    pub fn write(&self, message: &Bound<'_, PyAny>, version: i16, out: &mut Vec<u8>) -> PyResult<()> {
+        let py = message.py();
+        let host = Host { py, schema: self, astuple: self.astuple.bind(py) };
+        codec::encode(&self.table, &host, message, version, out).map_err(|error| {
+            let text = format!("{}: {error}", self.name);
+            match error.cause {
+                EncodeError::UnknownVersion(_) => UnsupportedVersion::new_err(self.unknown(version)),
+                EncodeError::NotInVersion { .. } | EncodeError::NullNotInVersion(_) => {
+                    UnsupportedVersion::new_err(text)
+                }
+                EncodeError::OutOfRange { .. } | EncodeError::TooLong { .. } => UnencodableValue::new_err(text),
+                EncodeError::Host(cause) => refused(py, cause, &text),
+            }
+        })
+    }
+
+    /// Decodes a message that begins at `offset`: (message, bytes read).
+    pub fn read<'py>(
+        &self,
+        py: Python<'py>,
+        bytes: &[u8],
+        version: i16,
+        offset: usize,
+    ) -> PyResult<(Bound<'py, PyAny>, usize)> {
         if offset > bytes.len() {
             return Err(MalformedMessage::new_err(format!("{}: begins past the end", self.name)));
         }
@@ -119,9 +138,7 @@ impl Schema {
             DecodeError::Host(cause) => cause,
         })
     }
-}
 
-impl Schema {
     fn unknown(&self, version: i16) -> String {
         let Versions { first, last } = self.table.versions();
         format!("{} has no version {version}, only {first} to {last}", self.name)

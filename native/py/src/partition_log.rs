@@ -1,0 +1,68 @@
+//! `PartitionLog`: a partition as the coordinator that lives in it writes and reads it.
+
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use pybroker_core::net::DataPlane;
+use pybroker_core::replica::{Partition, Waiter};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::data_plane::PyDataPlane;
+use crate::error::{not_appended, read_error};
+use crate::partition::PyPartition;
+
+/// A partition with the data plane, whose waiting fetches an append wakes; see `_native.pyi`.
+#[pyclass(frozen, module = "pybroker._native")]
+pub struct PartitionLog {
+    partition: Arc<Partition>,
+    data_plane: Arc<DataPlane>,
+}
+
+#[pymethods]
+impl PartitionLog {
+    #[new]
+    #[pyo3(signature = (partition, data_plane))]
+    fn new(partition: &PyPartition, data_plane: &PyDataPlane) -> Self {
+        Self { partition: Arc::clone(&partition.inner), data_plane: Arc::clone(&data_plane.inner) }
+    }
+
+    #[getter]
+    fn high_watermark(&self) -> i64 {
+        self.partition.high_watermark()
+    }
+
+    #[getter]
+    fn log_start_offset(&self) -> i64 {
+        self.partition.log().log_start_offset()
+    }
+
+    #[getter]
+    fn log_end_offset(&self) -> i64 {
+        self.partition.log().log_end_offset()
+    }
+
+    #[pyo3(signature = (batches, now_ms))]
+    fn append(&self, py: Python<'_>, batches: &[u8], now_ms: i64) -> PyResult<(i64, i64)> {
+        let mut batches = batches.to_vec();
+        let mut woken: Vec<Waiter> = Vec::new();
+        let appended = py
+            .detach(|| self.partition.append(&mut batches, true, now_ms, &mut |waiter| woken.push(waiter)))
+            .map_err(not_appended)?;
+        for waiter in woken {
+            self.data_plane.wake(waiter);
+        }
+        Ok((appended.first_offset, appended.last_offset))
+    }
+
+    #[pyo3(signature = (offset, max_bytes))]
+    fn read<'py>(&self, py: Python<'py>, offset: i64, max_bytes: usize) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = py.detach(|| {
+            let slice = self.partition.plan_read(offset, max_bytes, i64::MAX, true).map_err(read_error)?;
+            let mut bytes = vec![0; slice.len];
+            slice.file.read_exact_at(&mut bytes, slice.position)?;
+            PyResult::Ok(bytes)
+        })?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+}

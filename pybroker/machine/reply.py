@@ -1,0 +1,69 @@
+"""A reply that comes later: told once by whoever decides, heard by whoever asked.
+
+Owns the meeting of both, in either order. It is what a handler returns whose answer may come before the wake-up is over
+that brought the request: a future would cost a turn of the loop, a task several. It can be awaited as well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+_WAITING = object()
+
+
+class Reply:
+    """One reply. Used from one thread."""
+
+    __slots__ = ("_error", "_hear", "_through", "_value")
+
+    def __init__(self) -> None:
+        self._value: Any = _WAITING
+        self._error: Exception | None = None
+        self._hear: Callable[[Any, Exception | None], None] | None = None
+        self._through: Callable[[Any], Any] | None = None
+
+    def __call__(self, value: Any, error: Exception | None) -> None:
+        """Tell the reply, or why there is none; called once."""
+        if self._through is not None and error is None:
+            try:
+                value = self._through(value)
+            except Exception as fault:  # noqa: BLE001 - whoever asked is told
+                error = fault
+        hear = self._hear
+        if hear is not None:
+            hear(value, error)
+        else:
+            self._value, self._error = value, error
+
+    def through(self, change: Callable[[Any], Any]) -> Reply:
+        """Let the reply be heard as `change` makes it; called at most once, before it is told or heard."""
+        if self._value is not _WAITING:
+            self._value = change(self._value) if self._error is None else None
+        else:
+            self._through = change
+        return self
+
+    def hear(self, hear: Callable[[Any, Exception | None], None]) -> None:
+        """Have `hear` called with the reply and None, or None and an exception: now, if it is told already."""
+        if self._value is not _WAITING:
+            hear(self._value, self._error)
+        else:
+            self._hear = hear
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        told: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+        def hear(value: Any, error: Exception | None) -> None:
+            if told.done():
+                return
+            if error is not None:
+                told.set_exception(error)
+            else:
+                told.set_result(value)
+
+        self.hear(hear)
+        return told.__await__()

@@ -1,0 +1,98 @@
+"""Timers ring at their deadline, and putting one off sets no alarm anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pybroker.machine.alarm import Alarm
+from pybroker.machine.machine import Timer
+
+
+class Loop:
+    """A clock that is set by hand; counts the alarms that were set."""
+
+    def __init__(self) -> None:
+        self.now_ms = 0
+        self.rung: list[str] = []
+        self.set_alarms = 0
+        self._ring: Callable[[], None] | None = None
+        self._at = 0
+        self.alarm = Alarm(lambda: self.now_ms, self.ring, self.call_later)
+
+    def ring(self, due: Any) -> None:
+        self.rung += [timer.key for timer in due]
+
+    def call_later(self, delay: float, ring: Callable[[], None]) -> Any:
+        self.set_alarms += 1
+        self._ring, self._at = ring, self.now_ms + round(delay * 1000)
+        loop = self
+
+        class Handle:
+            def cancel(self) -> None:
+                loop._ring = None
+
+        return Handle()
+
+    def go_to(self, now_ms: int) -> None:
+        while self._ring is not None and self._at <= now_ms:
+            self.now_ms = max(self.now_ms, self._at)
+            ring, self._ring = self._ring, None
+            ring()
+        self.now_ms = now_ms
+
+
+def test_timers_ring_in_the_order_of_their_deadlines() -> None:
+    loop = Loop()
+    for key, deadline in (("c", 30), ("a", 10), ("b", 20), ("never", 99)):
+        loop.alarm.set(Timer(key, deadline))
+    loop.go_to(50)
+    assert loop.rung == ["a", "b", "c"]
+    assert "never" in loop.alarm
+    assert "a" not in loop.alarm
+
+
+def test_a_timer_that_is_put_off_rings_at_its_last_deadline_and_not_before() -> None:
+    loop = Loop()
+    loop.alarm.set(Timer("session", 10))
+    for now in range(0, 100, 5):
+        loop.go_to(now)
+        loop.alarm.set(Timer("session", now + 10))
+    assert loop.rung == []
+    loop.go_to(104)
+    assert loop.rung == []
+    loop.go_to(105)
+    assert loop.rung == ["session"]
+
+
+def test_putting_a_timer_off_sets_no_alarm() -> None:
+    loop = Loop()
+    loop.alarm.set(Timer("session", 1000))
+    for deadline in range(1001, 2000):
+        loop.alarm.set(Timer("session", deadline))
+    assert loop.set_alarms == 1
+
+
+def test_a_timer_that_is_brought_forward_rings_earlier() -> None:
+    loop = Loop()
+    loop.alarm.set(Timer("late", 100))
+    loop.alarm.set(Timer("late", 10))
+    loop.go_to(10)
+    assert loop.rung == ["late"]
+    loop.go_to(200)
+    assert loop.rung == ["late"]
+
+
+def test_a_cancelled_timer_does_not_ring_and_leaves_no_alarm() -> None:
+    loop = Loop()
+    loop.alarm.set(Timer("a", 10))
+    loop.alarm.set(Timer("b", 20))
+    loop.alarm.set(Timer("a", None))
+    loop.alarm.set(Timer("unknown", None))
+    loop.go_to(15)
+    assert loop.rung == []
+    loop.alarm.set(Timer("b", None))
+    assert loop._ring is None
+    loop.alarm.set(Timer("a", 30))
+    loop.go_to(30)
+    assert loop.rung == ["a"]
