@@ -27,7 +27,7 @@ def leave(view: GroupView, event: LeaveGroup, now: int, group: ClassicGroup) -> 
     draft = GroupDraft(group, view.settings, now)
     responses = [_leave_one(draft, member) for member in event.request.members]
     gone = [
-        f"{member.member_id} (reason: {member.reason or 'not provided'})"
+        f"{member.member_id or member.group_instance_id} (reason: {member.reason or 'not provided'})"
         for member, response in zip(event.request.members, responses, strict=True)
         if response.error_code == ErrorCode.NONE
     ]
