@@ -24,6 +24,9 @@ from pybroker.config.key import LONG_MAX
 from pybroker.config.topic import TopicConfig
 from pybroker.controller.errors import ControllerError
 from pybroker.controller.service import Controller
+from pybroker.coordinator.group.offsets_topic import OFFSETS_TOPIC
+from pybroker.coordinator.group.service import GroupCoordinator
+from pybroker.coordinator.group.settings import build_settings
 from pybroker.handlers.context import RequestContext, Services
 from pybroker.handlers.registry import registered_apis
 from pybroker.metadata.errors import MetadataError
@@ -39,6 +42,7 @@ from pybroker.storage.cleaner import Cleaner
 from pybroker.storage.directories import Directories
 from pybroker.storage.errors import StorageError
 from pybroker.storage.meta_properties import id_bytes
+from pybroker.storage.native import PartitionLog
 from pybroker.storage.partitions import Partitions
 
 if TYPE_CHECKING:
@@ -71,6 +75,7 @@ class Node:
         self._directories: Directories | None = None
         self._data_plane: DataPlane | None = None
         self._controller: Controller | None = None
+        self._groups: GroupCoordinator | None = None
         self._pipeline: Pipeline | None = None
         self._partitions: Partitions | None = None
         self._publisher: PartitionPublisher | None = None
@@ -134,7 +139,8 @@ class Node:
         partitions.scan()
         if partitions.to_recover:
             log.info("recovering %d partitions, as the last run did not stop cleanly", partitions.to_recover)
-        publisher = self._publisher = PartitionPublisher(config, partitions, data_plane, workers)
+        groups = self._groups = self._make_groups(partitions, data_plane)
+        publisher = self._publisher = PartitionPublisher(config, partitions, data_plane, workers, groups.follow)
         starting = asyncio.ensure_future(self._start_controller(directories, cluster_id, publisher))
         await asyncio.sleep(0)  # it begins: while the disk works for it, the handlers are imported
         apis = registered_apis()
@@ -142,9 +148,26 @@ class Node:
         await self._register(controller, directories)
         await publisher.published(controller.image.offset)
         partitions.set_aside_strays()
-        self._lay_pipeline(Dispatch(apis), cluster_id, controller, partitions, publisher, data_plane)
+        self._lay_pipeline(Dispatch(apis), cluster_id, controller, groups, partitions, publisher, data_plane)
         self._begin_chores(partitions, workers)
         self._begin_cleaning(partitions, publisher)
+
+    def _make_groups(self, partitions: Partitions, data_plane: DataPlane) -> GroupCoordinator:
+        config = self.config
+
+        def open_log(index: int) -> PartitionLog | None:
+            partition = partitions.get(OFFSETS_TOPIC, index)
+            return None if partition is None else PartitionLog(partition, data_plane)
+
+        return GroupCoordinator(
+            build_settings(config),
+            node_id=config.node_id,
+            partitions=config.offsets_topic_num_partitions,
+            codec=config.offsets_topic_compression_codec,
+            max_batch_bytes=config.message_max_bytes,
+            load_bytes=config.offsets_load_buffer_size,
+            open_log=open_log,
+        )
 
     async def _start_controller(
         self, directories: Directories, cluster_id: str, publisher: PartitionPublisher
@@ -189,6 +212,7 @@ class Node:
         dispatch: Dispatch,
         cluster_id: str,
         controller: Controller,
+        groups: GroupCoordinator,
         partitions: Partitions,
         publisher: PartitionPublisher,
         data_plane: DataPlane,
@@ -198,6 +222,7 @@ class Node:
             cluster_id=cluster_id,
             image=lambda: controller.image,
             controller=controller,
+            groups=groups,
             partitions=partitions,
             publisher=publisher,
             producer_ids=ProducerIds(lambda: controller.allocate_producer_ids(self.config.node_id, self._broker_epoch)),
@@ -220,6 +245,7 @@ class Node:
             directory_failed=self._directory_failed,
             segment_rolled=self._segment_rolled,
             max_in_work=self.config.queued_max_requests,
+            drained=groups.step,
         )
         self._pipeline.start()
 
@@ -308,7 +334,7 @@ class Node:
             self._workers.shutdown()
         if self._directories is not None:
             self._directories.release()
-        self._pipeline = self._publisher = self._partitions = self._cleaner = None
+        self._pipeline = self._publisher = self._partitions = self._cleaner = self._groups = None
         self._data_plane = self._controller = self._workers = self._directories = None
         self._chores = []
 
@@ -316,6 +342,8 @@ class Node:
         if self._data_plane is None:
             return
         self._data_plane.stop_accepting()
+        if self._groups is not None:
+            await self._groups.close()  # Members that wait for a rebalance are answered, and do not hold up the stop.
         if self._pipeline is not None:
             try:
                 await asyncio.wait_for(self._pipeline.finish(), _FINISH_MS / 1000)

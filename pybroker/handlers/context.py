@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from pybroker.config.broker import BrokerConfig
     from pybroker.controller.service import Controller
+    from pybroker.coordinator.group.service import GroupCoordinator
     from pybroker.metadata.image import MetadataImage
     from pybroker.replica.producer_ids import ProducerIds
     from pybroker.replica.publisher import PartitionPublisher
@@ -45,6 +46,10 @@ class Origin(Protocol):
     def local_port(self) -> int:
         """Port that the client dialled."""
 
+    @property
+    def peer_host(self) -> str:
+        """The client's address."""
+
 
 class Services(NamedTuple):
     """The parts of the node that handlers call."""
@@ -53,6 +58,7 @@ class Services(NamedTuple):
     cluster_id: str
     image: Callable[[], MetadataImage]
     controller: Controller
+    groups: GroupCoordinator
     partitions: Partitions
     publisher: PartitionPublisher
     producer_ids: ProducerIds

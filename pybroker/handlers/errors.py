@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 from pybroker.config.errors import ConfigError
 from pybroker.controller.errors import NotControllerError, StaleBrokerEpochError
+from pybroker.coordinator.group.errors import GroupError
+from pybroker.machine.runner import ClosedError, SupersededError
 from pybroker.protocol.errors import ErrorCode
 from pybroker.storage.errors import DirectoryOfflineError, StorageError
 
@@ -43,12 +45,18 @@ _CODES: dict[type[Exception], ErrorCode] = {
     NotControllerError: ErrorCode.NOT_CONTROLLER,
     StaleBrokerEpochError: ErrorCode.STALE_BROKER_EPOCH,
     TimeoutError: ErrorCode.REQUEST_TIMED_OUT,
+    # A coordinator that resigned while the request waited; another one has the group.
+    ClosedError: ErrorCode.NOT_COORDINATOR,
+    # A member that asked again before it was answered: the answer goes to its later request.
+    SupersededError: ErrorCode.REBALANCE_IN_PROGRESS,
 }
 
 
 def wire_error(error: Exception) -> WireError:
     """Return what to tell the client of `error`; one that nobody foresaw is logged and becomes UNKNOWN_SERVER_ERROR."""
     if isinstance(error, ApiError):
+        return WireError(error.code, error.message)
+    if isinstance(error, GroupError):
         return WireError(error.code, error.message)
     for kind in type(error).__mro__:
         code = _CODES.get(kind)

@@ -7,23 +7,26 @@ Versions
     0-6
 
 Behaviour
-    - Every key is COORDINATOR_NOT_AVAILABLE with node -1, which clients take as "ask again later".
+    - A group's coordinator is the leader of partition abs(hash(group)) mod partitions of __consumer_offsets, the hash
+      being Java's. The topic is created when it is first needed, and the answer waits until this broker serves it.
+    - A partition without a leader that can be reached is COORDINATOR_NOT_AVAILABLE with node -1.
     - A key type other than group, transaction and (version 6 and later) share is INVALID_REQUEST.
 
 Version notes
     - One key in versions 0-3, many from version 4 on (KIP-699).
 
 Not done
-    - There are no group, transaction or share coordinators yet. The API is served because librdkafka offers lz4 only to
-      brokers that list it.
+    - There are no transaction or share coordinators yet: their keys are COORDINATOR_NOT_AVAILABLE.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from pybroker.coordinator.group.offsets_topic import OFFSETS_TOPIC, build_offsets_topic
 from pybroker.handlers.errors import ApiError, WireError
 from pybroker.handlers.registry import handles
+from pybroker.handlers.topic_metadata import broker_addresses
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.find_coordinator import (
     Coordinator,
@@ -32,26 +35,100 @@ from pybroker.protocol.messages.find_coordinator import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Sequence
+
     from pybroker.handlers.context import RequestContext
 
 _GROUP, _TRANSACTION, _SHARE = 0, 1, 2
+_MANY = 4
+
+
+class _Found(NamedTuple):
+    """Where a key's coordinator is, or why it is nowhere."""
+
+    key: str
+    node_id: int = -1
+    host: str = ""
+    port: int = -1
+    error_code: ErrorCode = ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
 def _failed(request: FindCoordinatorRequest, version: int, error: WireError) -> FindCoordinatorResponse:
-    message = error.message or error.code.message
-    if version < 4:
-        return FindCoordinatorResponse(error_code=error.code, error_message=message, node_id=-1, host="", port=-1)
-    return FindCoordinatorResponse(
-        coordinators=[
-            Coordinator(key=key, node_id=-1, host="", port=-1, error_code=error.code, error_message=message)
-            for key in request.coordinator_keys
-        ],
-    )
+    found = [_Found(key, error_code=error.code) for key in _keys(request, version)]
+    return _build_response(found, version, error.message)
 
 
 @handles(FindCoordinatorRequest, failed=_failed)
-def find_coordinator(request: FindCoordinatorRequest, context: RequestContext) -> FindCoordinatorResponse:
-    """Answer that no coordinator is available."""
+def find_coordinator(
+    request: FindCoordinatorRequest, context: RequestContext
+) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse]:
+    """Tell the leaders of the groups' partitions, after creating the topic where it lacks."""
     if request.key_type not in (_GROUP, _TRANSACTION, _SHARE) or (request.key_type == _SHARE and context.version < 6):
         raise ApiError(ErrorCode.INVALID_REQUEST, f"Unknown coordinator type {request.key_type}")
-    return _failed(request, context.version, WireError(ErrorCode.COORDINATOR_NOT_AVAILABLE, None))
+    keys = _keys(request, context.version)
+    if request.key_type != _GROUP:
+        return _build_response([_Found(key) for key in keys], context.version)
+    if OFFSETS_TOPIC not in context.image.topics.by_name:
+        return _create_and_find(keys, context)
+    return _build_response(_find(keys, context), context.version)
+
+
+def _keys(request: FindCoordinatorRequest, version: int) -> list[str]:
+    return [request.key] if version < _MANY else request.coordinator_keys
+
+
+async def _create_and_find(keys: Sequence[str], context: RequestContext) -> FindCoordinatorResponse:
+    services = context.services
+    brokers = [broker for broker in context.image.cluster.brokers.values() if not broker.fenced]
+    # Another request may create it meanwhile, which is as good.
+    await services.controller.create_topics([build_offsets_topic(services.config, len(brokers))])
+    context.image = services.image()
+    await services.publisher.published(context.image.offset)
+    await services.groups.loaded()
+    return _build_response(_find(keys, context), context.version)
+
+
+def _find(keys: Sequence[str], context: RequestContext) -> list[_Found]:
+    topic = context.image.topics.by_name.get(OFFSETS_TOPIC)
+    if topic is None:
+        return [_Found(key) for key in keys]
+    addresses = {broker.node_id: broker for broker in broker_addresses(context)}
+    found = []
+    for key in keys:
+        leader = topic.partitions[context.services.groups.partition_for(key)].leader
+        address = addresses.get(leader)
+        if address is None:
+            found.append(_Found(key))
+        else:
+            found.append(_Found(key, leader, address.host, address.port, ErrorCode.NONE))
+    return found
+
+
+def _build_response(found: list[_Found], version: int, message: str | None = None) -> FindCoordinatorResponse:
+    if version >= _MANY:
+        return FindCoordinatorResponse(
+            coordinators=[
+                Coordinator(
+                    key=one.key,
+                    node_id=one.node_id,
+                    host=one.host,
+                    port=one.port,
+                    error_code=one.error_code,
+                    error_message=_message(one.error_code, message) if one.error_code else "",
+                )
+                for one in found
+            ]
+        )
+    one = found[0]
+    return FindCoordinatorResponse(
+        error_code=one.error_code,
+        error_message=_message(one.error_code, message),
+        node_id=one.node_id,
+        host=one.host,
+        port=one.port,
+    )
+
+
+def _message(code: ErrorCode, message: str | None) -> str:
+    """Return what went wrong; Kafka says NONE where nothing did."""
+    return "NONE" if code is ErrorCode.NONE else message or code.message

@@ -19,7 +19,7 @@ from pybroker.storage.errors import StorageError
 from pybroker.storage.log_config import build_log_config
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from concurrent.futures import Executor
 
     from pybroker.config.broker import BrokerConfig
@@ -48,13 +48,16 @@ class PartitionPublisher:
         partitions: Partitions,
         data_plane: DataPlane,
         workers: Executor,
+        published: Callable[[MetadataImage], None] | None = None,
     ) -> None:
+        """`published` is told of each image that is in force here, before those who wait for it."""
         self._config = config
         self._partitions = partitions
         self._data_plane = data_plane
         self._workers = workers
         # Invariant: of every topic in `_published` the settings that its logs were given.
         self._settings: dict[str, TopicConfig] = {}
+        self._tell = published
         self._table = TopicTable(brokers=[])
         # Invariant: `_table` and the open partitions show exactly this image.
         self._published = EMPTY_IMAGE
@@ -107,6 +110,8 @@ class PartitionPublisher:
                 await asyncio.gather(*opened)
                 self._show(upsert=change.added, remove=[])
                 self._published = image
+                if self._tell is not None:
+                    self._tell(image)
                 self._wake(image.offset)
         except Exception as error:
             log.exception("metadata at offset %d could not be put in force", self._newest.offset)

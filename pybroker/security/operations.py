@@ -41,6 +41,13 @@ TOPIC_OPERATIONS = _bits(
     Operation.DESCRIBE_CONFIGS,
     Operation.ALTER_CONFIGS,
 )
+GROUP_OPERATIONS = _bits(
+    Operation.READ,
+    Operation.DELETE,
+    Operation.DESCRIBE,
+    Operation.DESCRIBE_CONFIGS,
+    Operation.ALTER_CONFIGS,
+)
 CLUSTER_OPERATIONS = _bits(
     Operation.CREATE,
     Operation.ALTER,

@@ -30,6 +30,8 @@ T = TypeVar("T")
 _DEFAULTS = {
     "listeners": "PLAINTEXT://127.0.0.1:0",
     "num.network.threads": "1",
+    # A test's only consumer waits for no others.
+    "group.initial.rebalance.delay.ms": "0",
 }
 
 

@@ -1,4 +1,4 @@
-"""DescribeCluster, DescribeConfigs, InitProducerId, FindCoordinator: what clients ask before their main job."""
+"""DescribeCluster, DescribeConfigs, InitProducerId: what clients ask before their main job."""
 
 from __future__ import annotations
 
@@ -76,10 +76,3 @@ def test_every_version_gives_a_producer_id(wire: Wire, version: int) -> None:
     given = wire.call("InitProducerId", version, transactional_id=None, transaction_timeout_ms=60_000)
     assert (given.error_code, given.producer_epoch) == (0, 0)
     assert given.producer_id >= 0
-
-
-@pytest.mark.parametrize("version", range(7))
-def test_a_client_that_looks_for_a_coordinator_gets_an_answer_it_knows(wire: Wire, version: int) -> None:
-    answer = wire.call("FindCoordinator", version, key="group", key_type=0, coordinator_keys=["group"])
-    code = answer.coordinators[0].error_code if version >= 4 else answer.error_code
-    assert code in {0, 15, 16}, "a coordinator, or an error that a client asks again for"

@@ -1,0 +1,30 @@
+"""The topic `__consumer_offsets` as it is created on first need.
+
+Owns its name and its settings. Must not know who creates it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig
+
+if TYPE_CHECKING:
+    from pybroker.config.broker import BrokerConfig
+
+OFFSETS_TOPIC = "__consumer_offsets"
+
+
+def build_offsets_topic(config: BrokerConfig, brokers: int) -> CreatableTopic:
+    """Describe the topic; it takes no more replicas than there are brokers (docs/adr/0015)."""
+    configs = {
+        "cleanup.policy": "compact",
+        "compression.type": "producer",
+        "segment.bytes": str(config.offsets_topic_segment_bytes),
+    }
+    return CreatableTopic(
+        name=OFFSETS_TOPIC,
+        num_partitions=config.offsets_topic_num_partitions,
+        replication_factor=max(1, min(config.offsets_topic_replication_factor, brokers)),
+        configs=[CreatableTopicConfig(name=name, value=value) for name, value in configs.items()],
+    )

@@ -1,0 +1,26 @@
+"""Which partition of `__consumer_offsets` a group belongs to.
+
+partition = abs(String.hashCode(group)) mod partitions,   abs(Integer.MIN_VALUE) = 0
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+_KEPT = 1 << 16
+
+
+@lru_cache(_KEPT)
+def java_hash(text: str) -> int:
+    """Return Java's `String.hashCode`: s[0]*31^(n-1) + ... + s[n-1] over UTF-16 code units, in 32 bits signed."""
+    units = text.encode("utf-16-be", "surrogatepass")
+    value = 0
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        value = (value * 31 + (high << 8 | low)) & 0xFFFFFFFF
+    return value - (1 << 32) if value >> 31 else value
+
+
+def partition_of(group_id: str, partitions: int) -> int:
+    """Return the group's partition, of so many."""
+    value = java_hash(group_id)
+    return (0 if value == -(1 << 31) else abs(value)) % partitions

@@ -1,0 +1,304 @@
+"""The group coordinator as the rest of the broker sees it: a group's event in, its reply out when it is committed.
+
+Owns one runner and machine for each partition of `__consumer_offsets` that this broker leads: loading at election,
+unloading at resignation. Follows the metadata image, after its partitions are open here. Must not know requests'
+envelopes, nor what a partition is: logs are handed in.
+
+Loading streams the log through the machine's `apply` in chunks, between which the loop goes on; meanwhile events are
+refused with COORDINATOR_LOAD_IN_PROGRESS.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import TYPE_CHECKING, Any
+
+from pybroker.coordinator.group.errors import (
+    CoordinatorLoadInProgressError,
+    CoordinatorNotAvailableError,
+    GroupError,
+    NotCoordinatorError,
+)
+from pybroker.coordinator.group.events import Loaded, TopicsDeleted
+from pybroker.coordinator.group.log import decode_records, encode_records
+from pybroker.coordinator.group.machine import GroupMachine
+from pybroker.coordinator.group.offsets_topic import OFFSETS_TOPIC
+from pybroker.coordinator.group.partitioning import partition_of
+from pybroker.coordinator.group.records import GroupChange, GroupRecord
+from pybroker.coordinator.group.shard import SHARD_LIFE, ShardState, ShardStep
+from pybroker.coordinator.group.view import TopicInfo, Topics
+from pybroker.machine.machine import Timer
+from pybroker.machine.reply import Reply
+from pybroker.machine.runner import Runner
+from pybroker.metadata.image import EMPTY_IMAGE
+from pybroker.protocol.errors import ProtocolError
+from pybroker.storage.errors import BatchTooLargeError, NotEnoughReplicasError, NotLeaderError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from pybroker.coordinator.group.log import PartitionLog
+    from pybroker.coordinator.group.records import Record
+    from pybroker.coordinator.group.settings import GroupSettings
+    from pybroker.metadata.image import MetadataImage, TopicsImage
+
+log = logging.getLogger("pybroker.coordinator.group")
+
+MAX_RECORDS_PER_BATCH = 2000
+"""A wake-up with more goes into several appends; a single event may exceed it, as its records are never parted."""
+_LOAD_BYTES = 256 * 1024
+"""Read and replayed at once: a few milliseconds of the loop's time."""
+_PROGRESS_S = 1.0
+
+
+class GroupCoordinator:
+    """The coordinators on this broker. Used from one event loop."""
+
+    def __init__(
+        self,
+        settings: GroupSettings,
+        *,
+        node_id: int,
+        partitions: int,
+        codec: int,
+        max_batch_bytes: int,
+        load_bytes: int,
+        open_log: Callable[[int], PartitionLog | None],
+    ) -> None:
+        """`partitions` is how many the topic will have, `open_log` finds the log of one that this broker leads."""
+        self._settings = settings
+        self._node_id = node_id
+        self._partitions = partitions
+        self._codec = codec
+        self._max_batch_bytes = max_batch_bytes
+        self._load_bytes = min(load_bytes, _LOAD_BYTES)
+        self._open_log = open_log
+        # Invariant: exactly the partitions that this broker leads in `_image`.
+        self._shards: dict[int, _Shard] = {}
+        self._image = EMPTY_IMAGE
+        # The topics of `_image` as machines see them; None until somebody looks.
+        self._topics: Topics | None = None
+        # Those with events that wait for `step`.
+        self._touched: list[_Shard] = []
+        self._closings: set[asyncio.Task[None]] = set()
+        self._closed = False
+
+    def follow(self, image: MetadataImage) -> None:
+        """Take note of a newer image, whose partitions are open here: be elected, resign, forget deleted topics."""
+        before, self._image = self._image, image
+        if image.topics is before.topics or self._closed:
+            return
+        self._topics = None
+        topic = image.topics.by_name.get(OFFSETS_TOPIC)
+        led = {}
+        if topic is not None:
+            self._partitions = len(topic.partitions)
+            for index, partition in topic.partitions.items():
+                if partition.leader == self._node_id:
+                    led[index] = partition.leader_epoch
+        for index, shard in list(self._shards.items()):
+            if led.get(index) != shard.epoch:
+                self._resign(index)
+        for index, epoch in led.items():
+            if index not in self._shards:
+                self._elect(index, epoch)
+        self._forget_deleted(before.topics, image.topics)
+
+    async def loaded(self) -> None:
+        """Wait until no coordinator is being loaded."""
+        while loading := [shard.loading for shard in self._shards.values() if shard.state is ShardState.LOADING]:
+            await asyncio.wait(loading)
+
+    def partition_for(self, group_id: str) -> int:
+        """Return the partition of `__consumer_offsets` that a group belongs to."""
+        return partition_of(group_id, self._partitions)
+
+    def submit(self, group_id: str, event: Any) -> Reply:
+        """Hand in an event of a group; raises a `GroupError` when this broker does not coordinate it."""
+        return self._post(self._shard(self.partition_for(group_id)), event)
+
+    def submit_to(self, partition: int, event: Any) -> Reply:
+        """Hand in an event of several groups of one partition; raises as `submit`."""
+        return self._post(self._shard(partition), event)
+
+    def submit_all(self, event: Any) -> list[Reply]:
+        """Hand in an event for every coordinator on this broker; raises as `submit` while one is being loaded."""
+        if self._closed:
+            raise CoordinatorNotAvailableError
+        shards = [self._shard(index) for index, shard in self._shards.items() if shard.state is not ShardState.FAILED]
+        return [self._post(shard, event) for shard in shards]
+
+    def step(self) -> None:
+        """Handle what was handed in since the last step, without waiting for the loop's next turn."""
+        while self._touched:
+            touched, self._touched = self._touched, []
+            for shard in touched:
+                shard.touched = False
+                if shard.runner is not None:
+                    shard.runner.step()
+
+    async def close(self) -> None:
+        """Resign from everything: who waits for a reply is told to look for another coordinator."""
+        self._closed = True
+        for index in list(self._shards):
+            self._resign(index)
+        if self._closings:
+            await asyncio.gather(*self._closings)
+
+    def _shard(self, index: int) -> _Shard:
+        shard = self._shards.get(index)
+        if shard is None:
+            raise CoordinatorNotAvailableError if self._closed else NotCoordinatorError
+        if shard.state is ShardState.LOADING:
+            raise CoordinatorLoadInProgressError
+        if shard.runner is None:
+            raise NotCoordinatorError
+        return shard
+
+    def _post(self, shard: _Shard, event: Any) -> Reply:
+        reply = Reply()
+        if shard.runner is None:
+            raise NotCoordinatorError
+        shard.runner.post(event, reply)
+        if not shard.touched:
+            shard.touched = True
+            self._touched.append(shard)
+        return reply
+
+    def _elect(self, index: int, epoch: int) -> None:
+        shard = self._shards[index] = _Shard(index, epoch)
+        opened = self._open_log(index)
+        shard.loading = asyncio.ensure_future(self._load(shard, opened))
+
+    def _resign(self, index: int) -> None:
+        shard = self._shards.pop(index)
+        shard.step(ShardStep.RESIGN)
+        shard.loading.cancel()
+        runner, shard.runner = shard.runner, None
+        if runner is not None:
+            closing = asyncio.ensure_future(runner.close())
+            self._closings.add(closing)
+            closing.add_done_callback(self._closings.discard)
+        level = logging.DEBUG if self._closed else logging.INFO
+        log.log(level, "no longer coordinating the groups of %s-%d", OFFSETS_TOPIC, index)
+
+    async def _load(self, shard: _Shard, opened: PartitionLog | None) -> None:
+        machine = GroupMachine(self._settings, self._now_topics)
+        try:
+            if opened is None:
+                raise NotLeaderError("the partition is not open here")
+            await self._replay(shard.index, opened, machine)
+        except (OSError, ValueError, ProtocolError, NotLeaderError) as error:
+            shard.step(ShardStep.FAIL)
+            log.error("the groups of %s-%d cannot be loaded: %s", OFFSETS_TOPIC, shard.index, error)
+            return
+        shard.runner = Runner(
+            machine,
+            lambda records: self._append(opened, records),
+            now=_now_ms,
+            max_records=MAX_RECORDS_PER_BATCH,
+        )
+        shard.step(ShardStep.LOADED)
+        shard.runner.set_timers([Timer("loaded", _now_ms(), Loaded())])
+
+    async def _replay(self, index: int, opened: PartitionLog, machine: GroupMachine) -> None:
+        loop = asyncio.get_running_loop()
+        began = told = time.monotonic()
+        offset, end, replayed = opened.log_start_offset, opened.high_watermark, 0
+        apply = machine.apply
+        while offset < end:
+            batches = await loop.run_in_executor(None, opened.read, offset, self._load_bytes)
+            chunk = decode_records(batches)
+            if chunk.size == 0:
+                raise ValueError(f"the log ends at offset {offset}, not at its high watermark {end}")
+            for key, value in chunk.records:
+                apply(GroupRecord(key, value))
+            offset, replayed = chunk.next_offset, replayed + len(chunk.records)
+            if chunk.skipped:
+                log.warning(
+                    "%s-%d has %d records of unknown types below %d", OFFSETS_TOPIC, index, chunk.skipped, offset
+                )
+            if time.monotonic() - told >= _PROGRESS_S:
+                told = time.monotonic()
+                log.info("loading %s-%d: at offset %d of %d", OFFSETS_TOPIC, index, offset, end)
+        log.log(
+            logging.INFO if replayed else logging.DEBUG,
+            "loaded %d groups from %d records of %s-%d in %d ms",
+            len(machine.state.groups),
+            replayed,
+            OFFSETS_TOPIC,
+            index,
+            (time.monotonic() - began) * 1000,
+        )
+
+    def _append(self, opened: PartitionLog, records: Sequence[Record]) -> None:
+        """Write what was decided down. With one replica it is committed when it is written."""
+        now = _now_ms()
+        batches = encode_records(records, now, codec=self._codec, max_batch_bytes=self._max_batch_bytes)
+        if batches:
+            try:
+                opened.append(batches, now)
+            except (NotLeaderError, OSError) as error:
+                raise NotCoordinatorError(str(error)) from error
+            except NotEnoughReplicasError as error:
+                raise CoordinatorNotAvailableError(str(error)) from error
+            except BatchTooLargeError as error:
+                raise GroupError(str(error)) from error
+        for record in records:
+            if type(record) is GroupChange and record.why:
+                log.info("group %s rebalances: %s", record.group_id, record.why)
+
+    def _now_topics(self) -> Topics:
+        if self._topics is None:
+            self._topics = _build_topics(self._image.topics)
+        return self._topics
+
+    def _forget_deleted(self, before: TopicsImage, now: TopicsImage) -> None:
+        gone = [(topic.name, topic_id) for topic_id, topic in before.by_id.items() if topic_id not in now.by_id]
+        if gone:
+            for shard in self._shards.values():
+                if shard.runner is not None:
+                    # As a timer's event it is tried again until it is committed.
+                    key = "topics deleted", gone[0][1]
+                    shard.runner.set_timers([Timer(key, _now_ms(), TopicsDeleted(gone))])
+
+
+class _Shard:
+    """One partition that this broker leads."""
+
+    def __init__(self, index: int, epoch: int) -> None:
+        self.index = index
+        self.epoch = epoch
+        self.state = SHARD_LIFE.initial
+        self.loading: asyncio.Future[None]
+        # Invariant: None unless the state is ACTIVE.
+        self.runner: Runner[Any, Record] | None = None
+        self.touched = False
+
+    def step(self, what: ShardStep) -> None:
+        self.state = SHARD_LIFE.following(self.state, what)
+
+
+def _build_topics(image: TopicsImage) -> Topics:
+    return Topics(
+        {name: TopicInfo(topic.topic_id, len(topic.partitions)) for name, topic in image.by_name.items()},
+        {topic_id: topic.name for topic_id, topic in image.by_id.items()},
+    )
+
+
+def by_partition(group_ids: Iterable[str], coordinator: GroupCoordinator) -> dict[int, list[str]]:
+    """Sort groups by the partition that they belong to."""
+    sorted_out: dict[int, list[str]] = {}
+    for group_id in group_ids:
+        sorted_out.setdefault(coordinator.partition_for(group_id), []).append(group_id)
+    return sorted_out
+
+
+_CLOCK_BEGAN = time.time() - time.monotonic()
+
+
+def _now_ms() -> int:
+    """Return the time as of the start of the broker, so that a clock that is set meanwhile ends no session."""
+    return int((_CLOCK_BEGAN + time.monotonic()) * 1000)

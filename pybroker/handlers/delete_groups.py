@@ -1,0 +1,57 @@
+"""DeleteGroups: deletes groups without members, and their offsets (KIP-229).
+
+Key
+    42
+
+Versions
+    0-2
+
+Behaviour
+    - Each group succeeds or fails by itself; one that is named twice is deleted once.
+    - Errors of a group: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS.
+
+Version notes
+    - None.
+
+Not done
+    - Rights. Throttling: throttle_time_ms is always 0.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.coordinator.group.errors import GroupError
+from pybroker.coordinator.group.events import DeleteGroups
+from pybroker.coordinator.group.service import by_partition
+from pybroker.handlers.errors import wire_error
+from pybroker.handlers.registry import handles
+from pybroker.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
+
+if TYPE_CHECKING:
+    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.errors import WireError
+    from pybroker.protocol.errors import ErrorCode
+
+
+def _failed(request: DeleteGroupsRequest, _version: int, error: WireError) -> DeleteGroupsResponse:
+    return DeleteGroupsResponse(results=_refused(request.groups_names, error.code))
+
+
+def _refused(group_ids: list[str], code: ErrorCode) -> list[DeletableGroupResult]:
+    return [DeletableGroupResult(group_id=group_id, error_code=code) for group_id in group_ids]
+
+
+@handles(DeleteGroupsRequest, failed=_failed)
+async def delete_groups(request: DeleteGroupsRequest, context: RequestContext) -> DeleteGroupsResponse:
+    """Delete groups, in the order asked."""
+    coordinator = context.services.groups
+    deleted: dict[str, DeletableGroupResult] = {}
+    asked = dict.fromkeys(request.groups_names)
+    for partition, group_ids in by_partition(asked, coordinator).items():
+        try:
+            results = await coordinator.submit_to(partition, DeleteGroups(group_ids))
+        except GroupError as error:
+            results = _refused(group_ids, wire_error(error).code)
+        deleted.update((result.group_id, result) for result in results)
+    return DeleteGroupsResponse(results=[deleted[group_id] for group_id in asked])

@@ -1,0 +1,62 @@
+"""DescribeGroups: groups of the classic protocol, their members and assignments.
+
+Key
+    15
+
+Versions
+    0-6
+
+Behaviour
+    - Metadata and the protocol are told while the group is stable; members always.
+    - Errors of a group: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS.
+
+Version notes
+    - Authorized operations from version 3 on, where they are asked for.
+    - A group that is unknown, or of another type, is a dead group; from version 6 on GROUP_ID_NOT_FOUND (KIP-1043).
+
+Not done
+    - Rights: authorized operations name all of them. Throttling: throttle_time_ms is always 0.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.coordinator.group.errors import GroupError
+from pybroker.coordinator.group.events import DescribeGroups
+from pybroker.coordinator.group.service import by_partition
+from pybroker.handlers.errors import wire_error
+from pybroker.handlers.registry import handles
+from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
+from pybroker.security.operations import GROUP_OPERATIONS
+
+if TYPE_CHECKING:
+    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.errors import WireError
+
+
+def _failed(request: DescribeGroupsRequest, _version: int, error: WireError) -> DescribeGroupsResponse:
+    return DescribeGroupsResponse(groups=_refused(request.groups, error.code))
+
+
+def _refused(group_ids: list[str], code: ErrorCode) -> list[DescribedGroup]:
+    return [DescribedGroup(group_id=group_id, error_code=code) for group_id in group_ids]
+
+
+@handles(DescribeGroupsRequest, failed=_failed)
+async def describe_groups(request: DescribeGroupsRequest, context: RequestContext) -> DescribeGroupsResponse:
+    """Describe groups, in the order asked."""
+    coordinator = context.services.groups
+    described: dict[str, DescribedGroup] = {}
+    for partition, group_ids in by_partition(dict.fromkeys(request.groups), coordinator).items():
+        try:
+            groups = await coordinator.submit_to(partition, DescribeGroups(group_ids, context.version))
+        except GroupError as error:
+            groups = _refused(group_ids, wire_error(error).code)
+        described.update((group.group_id, group) for group in groups)
+    if request.include_authorized_operations:
+        for group in described.values():
+            if group.error_code == ErrorCode.NONE:
+                group.authorized_operations = GROUP_OPERATIONS
+    return DescribeGroupsResponse(groups=[described[group_id] for group_id in request.groups])

@@ -1,0 +1,67 @@
+"""JoinGroup: a member enters a group of the classic protocol, or a rebalance.
+
+Key
+    11
+
+Versions
+    0-9
+
+Behaviour
+    - The answer comes when the rebalance ends: when every member has joined, or its rebalance timeout is over.
+    - The first of a new group waits group.initial.rebalance.delay.ms for others, again and again while others come, at
+      most for the rebalance timeout (KIP-134).
+    - The protocol is chosen by votes among those that all members know. The leader learns of all members and assigns.
+    - A static member (KIP-345) that joins without a member id takes the place of the one with its instance id, which is
+      fenced; where the group is stable and its protocol stays, there is no rebalance.
+    - A member that joins again while its JoinGroup waits takes that one's place.
+    - Errors: INVALID_GROUP_ID, INVALID_SESSION_TIMEOUT, INCONSISTENT_GROUP_PROTOCOL, UNKNOWN_MEMBER_ID,
+      FENCED_INSTANCE_ID, MEMBER_ID_REQUIRED, GROUP_MAX_SIZE_REACHED, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS.
+
+Version notes
+    - Version 0 has no rebalance timeout: it is the session timeout.
+    - From version 4 on a new dynamic member is given an id, with MEMBER_ID_REQUIRED, and joins with that (KIP-394).
+    - From version 9 on a leader whose group keeps its assignment is told to skip it (KIP-814).
+
+Not done
+    - Rights. Throttling: throttle_time_ms is always 0.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from pybroker.coordinator.group.errors import InvalidGroupIdError, InvalidSessionTimeoutError
+from pybroker.coordinator.group.events import Client, JoinGroup
+from pybroker.handlers.registry import handles
+from pybroker.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+
+if TYPE_CHECKING:
+    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.errors import WireError
+    from pybroker.machine.reply import Reply
+
+_MAY_LACK_PROTOCOL = 7
+
+
+def _failed(request: JoinGroupRequest, _version: int, error: WireError) -> JoinGroupResponse:
+    return JoinGroupResponse(error_code=error.code, member_id=request.member_id)
+
+
+@handles(JoinGroupRequest, failed=_failed)
+def join_group(request: JoinGroupRequest, context: RequestContext) -> Reply:
+    """Let a member join."""
+    config, origin = context.services.config, context.origin
+    if not request.group_id:
+        raise InvalidGroupIdError
+    if not config.group_min_session_timeout_ms <= request.session_timeout_ms <= config.group_max_session_timeout_ms:
+        raise InvalidSessionTimeoutError
+    client = Client(origin.client_id or "", f"/{origin.peer_host}")
+    event = JoinGroup(request, context.version, client, str(uuid4()))
+    reply = context.services.groups.submit(request.group_id, event)
+    return reply if context.version >= _MAY_LACK_PROTOCOL else reply.through(_with_protocol)
+
+
+def _with_protocol(response: JoinGroupResponse) -> JoinGroupResponse:
+    response.protocol_name = response.protocol_name or ""
+    return response

@@ -1,0 +1,44 @@
+"""ListGroups: the groups that this broker coordinates.
+
+Key
+    16
+
+Versions
+    0-5
+
+Behaviour
+    - Every group of every partition of __consumer_offsets that this broker leads; a client asks all brokers.
+    - Filters by state and type, in any letter case; a name that is no state or type matches nothing.
+    - While one of the partitions is being loaded the answer is COORDINATOR_LOAD_IN_PROGRESS.
+
+Version notes
+    - States, and a filter by them, from version 4 on (KIP-518); types from version 5 on (KIP-848).
+
+Not done
+    - Rights. Throttling: throttle_time_ms is always 0.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.coordinator.group.events import ListGroups
+from pybroker.handlers.registry import handles
+from pybroker.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+
+if TYPE_CHECKING:
+    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.errors import WireError
+
+
+def _failed(_request: ListGroupsRequest, _version: int, error: WireError) -> ListGroupsResponse:
+    return ListGroupsResponse(error_code=error.code)
+
+
+@handles(ListGroupsRequest, failed=_failed)
+async def list_groups(request: ListGroupsRequest, context: RequestContext) -> ListGroupsResponse:
+    """List what all coordinators here know."""
+    states = frozenset(state.strip().lower() for state in request.states_filter)
+    types = frozenset(kind.strip().lower() for kind in request.types_filter)
+    replies = context.services.groups.submit_all(ListGroups(states, types))
+    return ListGroupsResponse(groups=[group for reply in replies for group in await reply])

@@ -1,0 +1,127 @@
+"""OffsetCommit: keeps how far a group has read.
+
+Key
+    8
+
+Versions
+    2-10
+
+Behaviour
+    - Each partition succeeds or fails by itself; the answer comes when the offsets are committed to __consumer_offsets.
+    - A commit with generation -1 and no member id comes from outside of the group: it is taken while the group has no
+      members, and makes a group that only keeps offsets where there is none.
+    - A commit of a member is a sign of life: its session begins anew.
+    - A topic that is unknown is UNKNOWN_TOPIC_OR_PARTITION (UNKNOWN_TOPIC_ID by id), and so is a partition that it does
+      not have; text longer than offset.metadata.max.bytes is OFFSET_METADATA_TOO_LARGE.
+    - Errors of all partitions: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS (until
+      the leader has assigned), STALE_MEMBER_EPOCH, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS.
+
+Version notes
+    - Versions 2-4 may say how long the offsets are to be kept.
+    - From version 9 on members of groups of KIP-848 commit by their epoch, and a group that is unknown is
+      GROUP_ID_NOT_FOUND; before, it is ILLEGAL_GENERATION.
+    - Topics by id from version 10 on. The id is kept with the offset, so that another topic of the same name does not
+      inherit it.
+
+Not done
+    - Rights. Throttling: throttle_time_ms is always 0.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.coordinator.group.events import CommitOffsets
+from pybroker.handlers.registry import handles
+from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+
+if TYPE_CHECKING:
+    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.errors import WireError
+    from pybroker.machine.reply import Reply
+    from pybroker.metadata.image import TopicsImage
+
+_BY_ID = 10
+
+
+def _failed(request: OffsetCommitRequest, _version: int, error: WireError) -> OffsetCommitResponse:
+    return OffsetCommitResponse(topics=[_refused(topic, error.code) for topic in request.topics])
+
+
+def _refused(topic: OffsetCommitRequestTopic, code: ErrorCode) -> OffsetCommitResponseTopic:
+    return OffsetCommitResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        partitions=[
+            OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=code)
+            for partition in topic.partitions
+        ],
+    )
+
+
+@handles(OffsetCommitRequest, failed=_failed)
+def offset_commit(request: OffsetCommitRequest, context: RequestContext) -> OffsetCommitResponse | Reply:
+    """Commit what can be, and answer for all."""
+    refused = _sort_out(request, context)
+    if not request.topics:
+        return OffsetCommitResponse(topics=refused)
+    reply = context.services.groups.submit(request.group_id, CommitOffsets(request, context.version))
+    return reply.through(lambda response: _merged(refused, response)) if refused else reply
+
+
+def _sort_out(request: OffsetCommitRequest, context: RequestContext) -> list[OffsetCommitResponseTopic]:
+    """Take out of the request what does not exist, complete names and ids, and return the answers to what is out."""
+    topics = context.image.topics
+    refused: list[OffsetCommitResponseTopic] = []
+    out = False
+    for topic in request.topics:
+        unknown = _complete(topic, topics, by_id=context.version >= _BY_ID)
+        if unknown is not None:
+            refused.append(_refused(topic, unknown))
+            topic.partitions = []
+            out = True
+            continue
+        partitions = topics.by_name[topic.name].partitions
+        missing = [partition for partition in topic.partitions if partition.partition_index not in partitions]
+        if missing:
+            out = True
+            gone = OffsetCommitRequestTopic(name=topic.name, topic_id=topic.topic_id, partitions=missing)
+            refused.append(_refused(gone, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+            topic.partitions = [one for one in topic.partitions if one.partition_index in partitions]
+    if out:
+        request.topics = [topic for topic in request.topics if topic.partitions]
+    return refused
+
+
+def _complete(topic: OffsetCommitRequestTopic, topics: TopicsImage, *, by_id: bool) -> ErrorCode | None:
+    """Give a topic that it names one way its other name; the error where there is no such topic."""
+    if by_id:
+        found = topics.by_id.get(topic.topic_id)
+        if found is None:
+            return ErrorCode.UNKNOWN_TOPIC_ID
+        topic.name = found.name
+        return None
+    found = topics.by_name.get(topic.name)
+    if found is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    topic.topic_id = found.topic_id
+    return None
+
+
+def _merged(refused: list[OffsetCommitResponseTopic], response: OffsetCommitResponse) -> OffsetCommitResponse:
+    topics = {(topic.topic_id, topic.name): topic for topic in refused}
+    for topic in response.topics:
+        before = topics.get((topic.topic_id, topic.name))
+        if before is None:
+            topics[topic.topic_id, topic.name] = topic
+        else:
+            before.partitions += topic.partitions
+    response.topics = list(topics.values())
+    return response

@@ -1,0 +1,84 @@
+"""OffsetDelete: forgets offsets of a group (KIP-496).
+
+Key
+    47
+
+Versions
+    0-0
+
+Behaviour
+    - Each partition succeeds or fails by itself; one that has no offset succeeds.
+    - A topic to which a member is subscribed is GROUP_SUBSCRIBED_TO_TOPIC.
+    - An unknown topic or partition is UNKNOWN_TOPIC_OR_PARTITION.
+    - Errors of the whole: INVALID_GROUP_ID, GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP (a group with members that are no
+      consumers), NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS.
+
+Version notes
+    - None.
+
+Not done
+    - Rights. Throttling: throttle_time_ms is always 0.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.coordinator.group.errors import InvalidGroupIdError
+from pybroker.coordinator.group.events import DeleteOffsets
+from pybroker.handlers.registry import handles
+from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestTopic,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+
+if TYPE_CHECKING:
+    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.errors import WireError
+    from pybroker.machine.reply import Reply
+    from pybroker.metadata.image import TopicsImage
+
+
+def _failed(_request: OffsetDeleteRequest, _version: int, error: WireError) -> OffsetDeleteResponse:
+    return OffsetDeleteResponse(error_code=error.code)
+
+
+@handles(OffsetDeleteRequest, failed=_failed)
+def offset_delete(request: OffsetDeleteRequest, context: RequestContext) -> Reply:
+    """Forget what can be forgotten."""
+    if not request.group_id:
+        raise InvalidGroupIdError
+    unknown = [missing for topic in request.topics if (missing := _split_off(topic, context.image.topics)) is not None]
+    request.topics = [topic for topic in request.topics if topic.partitions]
+    reply = context.services.groups.submit(request.group_id, DeleteOffsets(request))
+    return reply.through(lambda response: _merged(unknown, response)) if unknown else reply
+
+
+def _split_off(topic: OffsetDeleteRequestTopic, topics: TopicsImage) -> OffsetDeleteResponseTopic | None:
+    """Take out of a topic the partitions that do not exist; the answer to them, None where all exist."""
+    found = topics.by_name.get(topic.name)
+    there = {} if found is None else found.partitions
+    missing = [one.partition_index for one in topic.partitions if one.partition_index not in there]
+    if not missing:
+        return None
+    topic.partitions = [one for one in topic.partitions if one.partition_index in there]
+    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    partitions = [OffsetDeleteResponsePartition(partition_index=index, error_code=code) for index in missing]
+    return OffsetDeleteResponseTopic(name=topic.name, partitions=partitions)
+
+
+def _merged(unknown: list[OffsetDeleteResponseTopic], response: OffsetDeleteResponse) -> OffsetDeleteResponse:
+    if response.error_code != ErrorCode.NONE:
+        return response
+    topics = {topic.name: topic for topic in unknown}
+    for topic in response.topics:
+        if topic.name in topics:
+            topics[topic.name].partitions += topic.partitions
+        else:
+            topics[topic.name] = topic
+    response.topics = list(topics.values())
+    return response

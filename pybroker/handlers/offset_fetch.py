@@ -1,0 +1,184 @@
+"""OffsetFetch: how far groups have read.
+
+Key
+    9
+
+Versions
+    1-10
+
+Behaviour
+    - A partition without a committed offset, and every partition of an unknown group, is offset -1 without an error.
+    - No list of topics is all topics of the group.
+    - A member of a group of KIP-848 that tells its epoch is checked: UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH.
+    - Errors of a group: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS.
+
+Version notes
+    - Version 1 cannot ask for all topics, and has room for errors in partitions only.
+    - Many groups from version 8 on, each with an error of its own.
+    - Topics by id from version 10 on: an unknown one is UNKNOWN_TOPIC_ID, and an offset that was committed for another
+      topic of the same name is none.
+
+Not done
+    - Rights. Throttling: throttle_time_ms is always 0.
+    - require_stable (KIP-447) changes nothing, as there are no transactions yet that could hold an offset back.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.coordinator.group.errors import GroupError
+from pybroker.coordinator.group.events import FetchOffsets
+from pybroker.handlers.errors import wire_error
+from pybroker.handlers.registry import handles
+from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+from pybroker.protocol.schema import ZERO_UUID
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.errors import WireError
+    from pybroker.machine.reply import Reply
+    from pybroker.metadata.image import TopicsImage
+
+_WHOLE_ERROR = 2
+_MANY = 8
+_BY_ID = 10
+
+
+def _failed(request: OffsetFetchRequest, version: int, error: WireError) -> OffsetFetchResponse:
+    if version >= _MANY:
+        groups = [OffsetFetchResponseGroup(group_id=group.group_id, error_code=error.code) for group in request.groups]
+        return OffsetFetchResponse(groups=groups)
+    if version >= _WHOLE_ERROR:
+        return OffsetFetchResponse(error_code=error.code)
+    topics = [
+        OffsetFetchResponseTopic(
+            name=topic.name,
+            partitions=[
+                OffsetFetchResponsePartition(
+                    partition_index=index, committed_offset=-1, metadata="", error_code=error.code
+                )
+                for index in topic.partition_indexes
+            ],
+        )
+        for topic in request.topics or ()
+    ]
+    return OffsetFetchResponse(topics=topics)
+
+
+@handles(OffsetFetchRequest, failed=_failed)
+def offset_fetch(
+    request: OffsetFetchRequest, context: RequestContext
+) -> OffsetFetchResponse | Reply | Awaitable[OffsetFetchResponse]:
+    """Tell the committed offsets of one group, or of several."""
+    if context.version >= _MANY:
+        return _fetch_many(request.groups, context)
+    topics = None
+    if request.topics is not None:
+        topics = [
+            OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes)
+            for topic in request.topics
+        ]
+    group = OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)
+    reply = context.services.groups.submit(request.group_id, FetchOffsets(group))
+    return reply.through(_of_one)
+
+
+def _of_one(group: OffsetFetchResponseGroup) -> OffsetFetchResponse:
+    """Make the response of versions that know one group."""
+    return OffsetFetchResponse(
+        error_code=group.error_code,
+        topics=[
+            OffsetFetchResponseTopic(
+                name=topic.name,
+                partitions=[
+                    OffsetFetchResponsePartition(
+                        partition_index=partition.partition_index,
+                        committed_offset=partition.committed_offset,
+                        committed_leader_epoch=partition.committed_leader_epoch,
+                        metadata=partition.metadata,
+                        error_code=partition.error_code,
+                    )
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in group.topics
+        ],
+    )
+
+
+async def _fetch_many(groups: list[OffsetFetchRequestGroup], context: RequestContext) -> OffsetFetchResponse:
+    # All are handed in before the first is awaited: one wake-up decides about them.
+    asked = [_submit(group, context) for group in groups]
+    return OffsetFetchResponse(groups=[await _answer(group, reply) for group, reply in zip(groups, asked, strict=True)])
+
+
+async def _answer(group: OffsetFetchRequestGroup, reply: Reply | GroupError) -> OffsetFetchResponseGroup:
+    try:
+        if isinstance(reply, GroupError):
+            raise reply
+        answer: OffsetFetchResponseGroup = await reply
+    except GroupError as error:
+        return OffsetFetchResponseGroup(group_id=group.group_id, error_code=wire_error(error).code)
+    return answer
+
+
+def _submit(group: OffsetFetchRequestGroup, context: RequestContext) -> Reply | GroupError:
+    unknown = []
+    topics = context.image.topics
+    by_id = context.version >= _BY_ID
+    if by_id and group.topics is not None:
+        unknown = [topic for topic in group.topics if not _named(topic, topics)]
+        group.topics = [topic for topic in group.topics if topic.name]
+    try:
+        reply = context.services.groups.submit(group.group_id, FetchOffsets(group))
+    except GroupError as error:
+        return error
+    if not by_id:
+        return reply
+    if group.topics is None:
+        return reply.through(lambda answer: _with_ids(answer, topics))
+    return reply.through(lambda answer: _with_unknown(answer, unknown)) if unknown else reply
+
+
+def _named(topic: OffsetFetchRequestTopics, topics: TopicsImage) -> bool:
+    """Give a topic that is asked for by id its name; whether there is one."""
+    found = topics.by_id.get(topic.topic_id)
+    topic.name = "" if found is None else found.name
+    return found is not None
+
+
+def _with_ids(answer: OffsetFetchResponseGroup, topics: TopicsImage) -> OffsetFetchResponseGroup:
+    """Give the topics of a group their ids; those that are gone have none, and are left out."""
+    for topic in answer.topics:
+        found = topics.by_name.get(topic.name)
+        topic.topic_id = ZERO_UUID if found is None else found.topic_id
+    answer.topics = [topic for topic in answer.topics if topic.topic_id != ZERO_UUID]
+    return answer
+
+
+def _with_unknown(
+    answer: OffsetFetchResponseGroup, unknown: list[OffsetFetchRequestTopics]
+) -> OffsetFetchResponseGroup:
+    for topic in unknown:
+        partitions = [
+            OffsetFetchResponsePartitions(
+                partition_index=index, committed_offset=-1, metadata="", error_code=ErrorCode.UNKNOWN_TOPIC_ID
+            )
+            for index in topic.partition_indexes
+        ]
+        answer.topics.append(OffsetFetchResponseTopics(topic_id=topic.topic_id, partitions=partitions))
+    return answer

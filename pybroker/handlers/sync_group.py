@@ -1,0 +1,51 @@
+"""SyncGroup: a member asks for its assignment; the leader brings everyone's.
+
+Key
+    14
+
+Versions
+    0-5
+
+Behaviour
+    - The answer comes when the leader's assignment is written, or the group rebalances again (REBALANCE_IN_PROGRESS).
+    - Whom the leader leaves out gets an empty assignment.
+    - Members that do not ask within the group's rebalance timeout are removed, and the group rebalances.
+    - Errors: INVALID_GROUP_ID, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, INCONSISTENT_GROUP_PROTOCOL,
+      REBALANCE_IN_PROGRESS, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS.
+
+Version notes
+    - From version 5 on protocol type and name are told and have to be the group's (KIP-559).
+
+Not done
+    - Rights. Throttling: throttle_time_ms is always 0.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.coordinator.group.errors import InconsistentGroupProtocolError, InvalidGroupIdError
+from pybroker.coordinator.group.events import SyncGroup
+from pybroker.handlers.registry import handles
+from pybroker.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+if TYPE_CHECKING:
+    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.errors import WireError
+    from pybroker.machine.reply import Reply
+
+_TELLS_PROTOCOL = 5
+
+
+def _failed(_request: SyncGroupRequest, _version: int, error: WireError) -> SyncGroupResponse:
+    return SyncGroupResponse(error_code=error.code)
+
+
+@handles(SyncGroupRequest, failed=_failed)
+def sync_group(request: SyncGroupRequest, context: RequestContext) -> Reply:
+    """Give a member its assignment."""
+    if context.version >= _TELLS_PROTOCOL and (request.protocol_type is None or request.protocol_name is None):
+        raise InconsistentGroupProtocolError
+    if not request.group_id:
+        raise InvalidGroupIdError
+    return context.services.groups.submit(request.group_id, SyncGroup(request))
