@@ -4,11 +4,13 @@
  *   brokerload consume   -b HOST:PORT -t TOPIC -n RECORDS [-p PARTITION] [-X key=value ...]
  *   brokerload roundtrip -b HOST:PORT -t TOPIC -n RECORDS -s SIZE -r RECORDS_PER_SECOND [-p PARTITION] [-X key=value ...]
  *   brokerload storm     -b HOST:PORT -n CONNECTIONS -c AT_A_TIME
+ *   brokerload commit    -b HOST:PORT -t TOPIC -n COMMITS -c AT_A_TIME [-p PARTITION]
  *   brokerload write     -d DIRECTORY -n RECORDS -s SIZE
  *
  * The topic must exist. -X sets a property of librdkafka over the load's own. */
 #include "load.h"
 
+#include <netdb.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,7 +52,21 @@ void json_number(const char *name, double value) { printf(", \"%s\": %.6f", name
 void json_integer(const char *name, long long value) { printf(", \"%s\": %lld", name, value); }
 void json_end(void) { puts("}"), fflush(stdout); }
 
-static void usage(void) { fail("usage: brokerload produce|consume|roundtrip|storm|write -b HOST:PORT -t TOPIC -n RECORDS -s SIZE (see brokerload.c)"); }
+void resolve(const char *bootstrap, struct sockaddr_storage *address, socklen_t *length) {
+  char host[256];
+  const char *colon = strrchr(bootstrap, ':');
+  if (!colon || (size_t)(colon - bootstrap) >= sizeof host) fail("bootstrap server %s: no host:port", bootstrap);
+  memcpy(host, bootstrap, (size_t)(colon - bootstrap));
+  host[colon - bootstrap] = 0;
+  struct addrinfo *found, hints = {.ai_socktype = SOCK_STREAM};
+  int error = getaddrinfo(host, colon + 1, &hints, &found);
+  if (error) fail("bootstrap server %s: %s", bootstrap, gai_strerror(error));
+  memcpy(address, found->ai_addr, found->ai_addrlen);
+  *length = found->ai_addrlen;
+  freeaddrinfo(found);
+}
+
+static void usage(void) { fail("usage: brokerload produce|consume|roundtrip|storm|commit|write -b HOST:PORT -t TOPIC -n RECORDS -s SIZE (see brokerload.c)"); }
 
 static void add_property(struct settings *run, char *pair) {
   char *value = strchr(pair, '=');
@@ -86,6 +102,7 @@ int main(int count, char **words) {
     bool needs_server, needs_topic, needs_size;
   } loads[] = {{"produce", run_produce, true, true, true},    {"consume", run_consume, true, true, false},
                {"roundtrip", run_roundtrip, true, true, true}, {"storm", run_storm, true, false, false},
+               {"commit", run_commit, true, true, false},
                {"write", run_write, false, false, true}};
   if (count < 2) usage();
   struct settings run = read_settings(count - 1, words + 1);

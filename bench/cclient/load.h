@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdint.h>
+#include <sys/socket.h>
 
 struct settings {
   const char *bootstrap; /* host:port */
@@ -19,13 +20,16 @@ struct settings {
   long records;
   long size;    /* bytes of a record's value; write: bytes in all are records * size */
   double rate;  /* roundtrip: records a second */
-  int clients;  /* storm: connections at a time */
+  int clients;  /* storm, commit: connections at a time */
   const char *properties[64][2]; /* librdkafka's, over ours */
   int property_count;
 };
 
 /* Ends the program with a message and status 1. */
 void fail(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+
+/* The address of a bootstrap server, HOST:PORT. */
+void resolve(const char *bootstrap, struct sockaddr_storage *address, socklen_t *length);
 
 /* Seconds of a clock that only goes forward; nanoseconds of the same. */
 double now_s(void);
@@ -55,6 +59,7 @@ void run_produce(const struct settings *run);
 void run_consume(const struct settings *run);
 void run_roundtrip(const struct settings *run);
 void run_storm(const struct settings *run);
+void run_commit(const struct settings *run);
 void run_write(const struct settings *run);
 
 #endif

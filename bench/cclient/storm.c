@@ -4,7 +4,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <netdb.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,20 +22,6 @@ struct client {
   int64_t begun;
   unsigned char answer[ANSWER];
 };
-
-static void resolve(const char *bootstrap, struct sockaddr_storage *address, socklen_t *length) {
-  char host[256];
-  const char *colon = strrchr(bootstrap, ':');
-  if (!colon || (size_t)(colon - bootstrap) >= sizeof host) fail("bootstrap server %s: no host:port", bootstrap);
-  memcpy(host, bootstrap, (size_t)(colon - bootstrap));
-  host[colon - bootstrap] = 0;
-  struct addrinfo *found, hints = {.ai_socktype = SOCK_STREAM};
-  int error = getaddrinfo(host, colon + 1, &hints, &found);
-  if (error) fail("bootstrap server %s: %s", bootstrap, gai_strerror(error));
-  memcpy(address, found->ai_addr, found->ai_addrlen);
-  *length = found->ai_addrlen;
-  freeaddrinfo(found);
-}
 
 static void open_client(struct client *client, const struct sockaddr_storage *address, socklen_t length) {
   client->begun = now_ns();

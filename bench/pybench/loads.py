@@ -105,6 +105,12 @@ def _c_storm(task: Task) -> Outcome:
     return _c_outcome(words, 0)
 
 
+def _c_commit(task: Task) -> Outcome:
+    words = [str(build_c_program()), "commit", "-b", task.bootstrap_servers, "-t", task.topic]
+    words += ["-n", str(task.records), "-c", str(task.properties["clients"])]
+    return _c_outcome(words, 0)
+
+
 _SUMMARY = re.compile(
     r"^(\d+) records sent, ([\d.]+) records/sec .*?([\d.]+) ms avg latency, .* (\d+) ms 50th, .* (\d+) ms 99th", re.M
 )
@@ -199,6 +205,7 @@ def _append(task: Task) -> Outcome:
 
 LOADS: dict[str, Callable[[Task], Outcome]] = {
     "append": _append,
+    "c-commit": _c_commit,
     "c-consume": _c_load("consume"),
     "c-produce": _c_load("produce"),
     "c-roundtrip": _c_load("roundtrip"),
