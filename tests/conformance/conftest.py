@@ -46,7 +46,9 @@ def server() -> Iterator[Server]:
         from pybench.peers.kafka import Kafka
 
         programs.kafka_tools()
-        with Kafka() as kafka, Wire(kafka.bootstrap_servers) as wire:
+        # The embedded broker's setting: a group's first member waits for no others.
+        overrides = {"group.initial.rebalance.delay.ms": "0"}
+        with Kafka(overrides=overrides) as kafka, Wire(kafka.bootstrap_servers) as wire:
             first = request("InitProducerId", 4, transactional_id=None, transaction_timeout_ms=60_000)
             wait_until(lambda: wire.ask(first).error_code == 0, within=10, what="producer ids are given")
             yield Server(kafka.bootstrap_servers, kafka.log_directory)
