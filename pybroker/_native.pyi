@@ -377,6 +377,8 @@ class LogConfig:
         segment_index_bytes: int,
         index_interval_bytes: int,
         max_message_bytes: int,
+        compression_type: str,
+        compression_level: int | None,
         timestamp_type: Literal["CreateTime", "LogAppendTime"],
         timestamp_before_max_ms: int,
         timestamp_after_max_ms: int,
@@ -389,12 +391,15 @@ class LogConfig:
         max_decompressed_bytes: int,
         file_delete_delay_ms: int,
     ) -> LogConfig:
-        """`segment_jitter_ms` is the jitter drawn for this log, not the bound; `require_keys`: compacted topics."""
+        """`segment_jitter_ms` is the jitter drawn for this log, not the bound; `require_keys`: compacted topics.
+
+        `compression_type`: "producer", "uncompressed" or a codec; `compression_level` is that codec's, None its own
+        default."""
 
 # --------------------------------------------------------------------------------------------------- micro.rs
 
-def build_batch(values: list[bytes], timestamp_ms: int) -> bytes:
-    """An uncompressed v2 batch of records without keys and headers, with base offset 0 and no producer id.
+def build_batch(values: list[bytes], timestamp_ms: int, codec: str = "none") -> bytes:
+    """A v2 batch of records without keys and headers, with base offset 0 and no producer id.
 
     `ValueError` for more than a batch can hold (2 GiB)."""
 
@@ -406,6 +411,9 @@ def decode_varints(data: bytes) -> bytes:
 
     `ValueError` for a varint that is cut or has more than 64 bits."""
 
+def down_convert(batch: bytes, magic: int) -> bytes:
+    """The messages of format v0 or v1 that an older consumer is given for a batch. `ValueError`: there are none."""
+
 def encode_varints(values: Buffer) -> bytes:
     """The zigzag varints of a buffer of 64-bit integers."""
 
@@ -413,6 +421,9 @@ def search_index(entries: bytes, relative_offset: int) -> int:
     """The position in the last entry of an offset index that is not above `relative_offset`; 0 when there is none.
 
     Entries are 8 bytes: relative offset and position, big-endian, ascending."""
+
+def up_convert(messages: bytes) -> bytes:
+    """The v2 batch that a set of v0 or v1 messages is stored as. `ValueError` says what is wrong with the set."""
 
 def validate_batch(batch: bytes) -> int:
     """The number of records in a batch as a producer sends it. `ValueError` says what is wrong with it."""

@@ -163,15 +163,14 @@ class LogKeys(Settings):
         "Codec that batches are stored with; producer keeps what the client chose.",
         one_of=_CODECS,
         dynamic=True,
-        acts=False,
     )
     compression_gzip_level = integer(
-        -1, "Level of gzip, 1 to 9; -1 is the codec's own.", at_least=-1, at_most=9, but_not=0, dynamic=True, acts=False
+        -1, "Level of gzip, 1 to 9; -1 is the codec's own.", at_least=-1, at_most=9, but_not=0, dynamic=True
     )
-    compression_lz4_level = integer(9, "Level of lz4, 1 to 17.", at_least=1, at_most=17, dynamic=True, acts=False)
-    compression_zstd_level = integer(
-        3, "Level of zstd, -131072 to 22.", at_least=-131072, at_most=22, dynamic=True, acts=False
+    compression_lz4_level = integer(
+        9, "Level of lz4, 1 to 17; 9 is the fast compressor.", at_least=1, at_most=17, dynamic=True
     )
+    compression_zstd_level = integer(3, "Level of zstd, -131072 to 22.", at_least=-131072, at_most=22, dynamic=True)
     producer_id_expiration_ms = integer(
         86_400_000,
         "A producer that was silent for this many ms is forgotten, and its sequence numbers with it.",

@@ -28,6 +28,8 @@ def build_log_config(topic: TopicConfig) -> LogConfig:
         segment_index_bytes=topic.segment_index_bytes,
         index_interval_bytes=topic.index_interval_bytes,
         max_message_bytes=topic.max_message_bytes,
+        compression_type=topic.compression_type,
+        compression_level=_level(topic),
         timestamp_type=cast("Literal['CreateTime', 'LogAppendTime']", topic.message_timestamp_type),
         timestamp_before_max_ms=topic.message_timestamp_before_max_ms,
         timestamp_after_max_ms=topic.message_timestamp_after_max_ms,
@@ -45,6 +47,16 @@ def build_log_config(topic: TopicConfig) -> LogConfig:
 def _segment_ms(topic: TopicConfig) -> int:
     """Return the age at which a segment is closed: in time for what max.compaction.lag.ms asks."""
     return min(topic.segment_ms, topic.max_compaction_lag_ms) if "compact" in topic.cleanup_policy else topic.segment_ms
+
+
+def _level(topic: TopicConfig) -> int | None:
+    """Return the level of the topic's codec; None where it has none, or is the producer's."""
+    levels = {
+        "gzip": topic.compression_gzip_level,
+        "lz4": topic.compression_lz4_level,
+        "zstd": topic.compression_zstd_level,
+    }
+    return levels.get(topic.compression_type)
 
 
 def _jitter(bound_ms: int) -> int:

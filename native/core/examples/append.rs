@@ -20,6 +20,8 @@ fn config() -> LogConfig {
         segment_index_bytes: 10 << 20,
         index_interval_bytes: 4096,
         max_message_bytes: 2 << 20,
+        compression: None,
+        compression_level: None,
         timestamp_type: TimestampType::CreateTime,
         timestamp_before_max_ms: i64::MAX,
         timestamp_after_max_ms: 3_600_000,

@@ -7,9 +7,11 @@ mod batch;
 mod frame;
 #[path = "../fuzz/decoders/message.rs"]
 mod message;
+#[path = "../fuzz/decoders/message_set.rs"]
+mod message_set;
 
 use proptest::prelude::*;
-use pybroker_core::record::{BatchBuilder, Compression};
+use pybroker_core::record::{BatchBuilder, Compression, MessageSetBuilder, NewMessage, TimestampType};
 
 /// A valid batch of some records with headers.
 fn valid_batch(codec: Compression, values: &[Vec<u8>]) -> Vec<u8> {
@@ -46,6 +48,27 @@ proptest! {
         frame::decode(&bytes);
         frame::decode(&headed(api_key, version, &bytes));
         message::decode(&bytes);
+        message_set::decode(&bytes);
+    }
+
+    #[test]
+    fn damaged_message_sets(
+        magic in 0_i8..2, code in 0_i8..4,
+        values in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..200), 1..20),
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..5),
+    ) {
+        let codec = Compression::from_code(code).expect("a known code");
+        let mut builder = MessageSetBuilder::new(magic, codec, TimestampType::CreateTime);
+        for (offset, value) in (7..).zip(&values) {
+            builder.append(&NewMessage { offset, timestamp: 1 << 40, key: None, value: Some(value) });
+        }
+        let mut bytes = Vec::new();
+        builder.finish(&mut bytes).expect("the codec takes any bytes");
+        for (at, byte) in damage {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        message_set::decode(&bytes);
     }
 
     #[test]
@@ -69,10 +92,11 @@ proptest! {
 
     #[test]
     fn damaged_requests(
-        version in 3_u8..14, index: i32, length in -2_i32..40, records in likely_bytes(),
+        version in 0_u8..14, index: i32, length in -2_i32..40, records in likely_bytes(),
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
     ) {
-        let mut body = vec![0xff, 0xff, 0xff, 0xff, 0, 0, 0, 9, 0, 0, 0, 1, 0, 1, b't', 0, 0, 0, 1];
+        let mut body = if version < 3 { Vec::new() } else { vec![0xff, 0xff] };
+        body.extend([0xff, 0xff, 0, 0, 0, 9, 0, 0, 0, 1, 0, 1, b't', 0, 0, 0, 1]);
         body.extend(index.to_be_bytes());
         body.extend(length.to_be_bytes());
         body.extend(records);

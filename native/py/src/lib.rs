@@ -46,8 +46,10 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(micro::build_batch, m)?)?;
     m.add_function(wrap_pyfunction!(micro::crc32c, m)?)?;
     m.add_function(wrap_pyfunction!(micro::decode_varints, m)?)?;
+    m.add_function(wrap_pyfunction!(micro::down_convert, m)?)?;
     m.add_function(wrap_pyfunction!(micro::encode_varints, m)?)?;
     m.add_function(wrap_pyfunction!(micro::search_index, m)?)?;
+    m.add_function(wrap_pyfunction!(micro::up_convert, m)?)?;
     m.add_function(wrap_pyfunction!(micro::validate_batch, m)?)?;
     m.add_function(wrap_pyfunction!(micro::zigzag, m)?)?;
     m.add_class::<partition::PyPartition>()?;

@@ -41,6 +41,8 @@ impl Log {
             preallocate: false,
             // The rest are rules for clients' batches and for partitions, which this log has none of.
             max_message_bytes: usize::MAX,
+            compression: None,
+            compression_level: None,
             timestamp_type: TimestampType::CreateTime,
             timestamp_before_max_ms: i64::MAX,
             timestamp_after_max_ms: i64::MAX,

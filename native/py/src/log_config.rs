@@ -1,6 +1,6 @@
 //! `LogConfig`: the settings of one log, from Python's `config` to `storage`.
 
-use pybroker_core::record::TimestampType;
+use pybroker_core::record::{Compression, TimestampType};
 use pybroker_core::storage::LogConfig;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -14,7 +14,7 @@ pub struct PyLogConfig {
 #[pymethods]
 impl PyLogConfig {
     #[new]
-    #[pyo3(signature = (*, segment_bytes, segment_ms, segment_jitter_ms, segment_index_bytes, index_interval_bytes, max_message_bytes, timestamp_type, timestamp_before_max_ms, timestamp_after_max_ms, require_keys, preallocate, delete_retention_ms, flush_messages, flush_ms, producer_id_expiration_ms, max_decompressed_bytes, file_delete_delay_ms))]
+    #[pyo3(signature = (*, segment_bytes, segment_ms, segment_jitter_ms, segment_index_bytes, index_interval_bytes, max_message_bytes, compression_type, compression_level, timestamp_type, timestamp_before_max_ms, timestamp_after_max_ms, require_keys, preallocate, delete_retention_ms, flush_messages, flush_ms, producer_id_expiration_ms, max_decompressed_bytes, file_delete_delay_ms))]
     #[allow(clippy::too_many_arguments, reason = "keyword-only: one argument a field")]
     fn new(
         segment_bytes: u64,
@@ -23,6 +23,8 @@ impl PyLogConfig {
         segment_index_bytes: u32,
         index_interval_bytes: u32,
         max_message_bytes: usize,
+        compression_type: &str,
+        compression_level: Option<i32>,
         timestamp_type: &str,
         timestamp_before_max_ms: i64,
         timestamp_after_max_ms: i64,
@@ -43,6 +45,11 @@ impl PyLogConfig {
                 return Err(PyValueError::new_err(text));
             }
         };
+        let compression = match compression_type {
+            "producer" => None,
+            "uncompressed" => Some(Compression::None),
+            codec => Some(codec.parse().map_err(PyValueError::new_err)?),
+        };
         Ok(Self {
             config: LogConfig {
                 segment_bytes,
@@ -51,6 +58,8 @@ impl PyLogConfig {
                 segment_index_bytes,
                 index_interval_bytes,
                 max_message_bytes,
+                compression,
+                compression_level,
                 timestamp_type,
                 timestamp_before_max_ms,
                 timestamp_after_max_ms,

@@ -2,7 +2,9 @@
 //!
 //! Owns conversion alone. The broker and the client never come here: a call for each batch would cost what it saves.
 
-use pybroker_core::record::{self, BatchBuilder, Compression, HEADER_LEN, TimestampType, ValidateRules, varint};
+use pybroker_core::record::{
+    self, BatchBuilder, BatchHeader, Compression, HEADER_LEN, TimestampType, ValidateRules, varint,
+};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -64,14 +66,16 @@ pub fn decode_varints<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, 
 
 /// See `_native.pyi`.
 #[pyfunction]
-#[pyo3(signature = (values, timestamp_ms))]
+#[pyo3(signature = (values, timestamp_ms, codec = "none"))]
 pub fn build_batch<'py>(
     py: Python<'py>,
     values: Vec<Bound<'py, PyBytes>>,
     timestamp_ms: i64,
+    codec: &str,
 ) -> PyResult<Bound<'py, PyBytes>> {
+    let codec: Compression = codec.parse().map_err(invalid)?;
     let size = values.iter().map(|value| value.as_bytes().len() + 20).sum::<usize>() + HEADER_LEN;
-    let mut builder = BatchBuilder::new(Compression::None, None, size);
+    let mut builder = BatchBuilder::new(codec, None, size);
     for value in &values {
         builder
             .try_append(timestamp_ms, None, Some(value.as_bytes()), &[])
@@ -88,6 +92,26 @@ pub fn build_batch<'py>(
 pub fn validate_batch(batch: &[u8]) -> PyResult<i32> {
     let valid = record::validate_batch(batch, &RULES, &mut Vec::new());
     valid.map(|header| header.record_count).map_err(invalid)
+}
+
+/// See `_native.pyi`.
+#[pyfunction]
+#[pyo3(signature = (messages))]
+pub fn up_convert<'py>(py: Python<'py>, messages: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+    let mut out = Vec::new();
+    record::up_convert(messages, &RULES, None, &mut Vec::new(), &mut out).map_err(invalid)?;
+    Ok(PyBytes::new(py, &out))
+}
+
+/// See `_native.pyi`.
+#[pyfunction]
+#[pyo3(signature = (batch, magic))]
+pub fn down_convert<'py>(py: Python<'py>, batch: &[u8], magic: i8) -> PyResult<Bound<'py, PyBytes>> {
+    let header = BatchHeader::parse_stored(batch).map_err(invalid)?;
+    let mut out = Vec::new();
+    let scratch = (&mut Vec::new(), RULES.max_decompressed_bytes);
+    record::down_convert(&header, batch, (magic, 0), scratch, &mut out).map_err(invalid)?;
+    Ok(PyBytes::new(py, &out))
 }
 
 /// See `_native.pyi`.

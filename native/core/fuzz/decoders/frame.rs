@@ -8,14 +8,14 @@ use pybroker_core::wire::produce::ProduceRequest;
 pub fn decode(bytes: &[u8]) {
     let Ok(head) = RequestHead::parse(bytes) else { return };
     assert!(head.body <= bytes.len());
-    for version in 3..=13 {
+    for version in 0..=13 {
         if let Ok(request) = ProduceRequest::parse(bytes, head.body, version) {
             for (_, records) in request.topics.iter().flat_map(|topic| &topic.partitions) {
                 assert!(records.clone().is_none_or(|range| bytes.get(range).is_some()));
             }
         }
     }
-    for version in 4..=18 {
+    for version in 0..=18 {
         let _ = FetchRequest::parse(bytes, head.body, version);
     }
 }

@@ -1,16 +1,18 @@
 //! The v2 batch header: 61 bytes, of which the checksum covers what follows it (KIP-98; Kafka's `DefaultRecordBatch`).
 
-use super::{Compression, RecordError, crc32c};
+use super::{Compression, RecordError, crc32, crc32c, message};
 
 /// Bytes of a batch header, base offset to record count.
 pub const HEADER_LEN: usize = 61;
 /// Bytes before what `batch_length` counts: base offset and the length itself.
 pub const LOG_OVERHEAD: usize = 12;
+/// Bytes of the smallest thing that a segment holds: a message of format v0 with neither key nor value.
+pub const SMALLEST_BATCH: usize = message::SMALLEST;
 /// Where the part begins that the checksum covers: the attributes.
 const CRC_COVERS: usize = 21;
 
-const COMPRESSION_MASK: i16 = 0x07;
-const TIMESTAMP_TYPE_MASK: i16 = 0x08;
+pub(super) const COMPRESSION_MASK: i16 = 0x07;
+pub(super) const TIMESTAMP_TYPE_MASK: i16 = 0x08;
 const TRANSACTIONAL_MASK: i16 = 0x10;
 const CONTROL_MASK: i16 = 0x20;
 const DELETE_HORIZON_MASK: i16 = 0x40;
@@ -84,6 +86,22 @@ impl BatchHeader {
             base_sequence: i32::from_be_bytes(field(header, 53)),
             record_count: i32::from_be_bytes(field(header, 57)),
         })
+    }
+
+    /// Reads what stands at the front of `bytes` in a segment of any age: a batch, or a message of format v0 or v1 as a
+    /// batch of its own.
+    ///
+    /// A compressed message of these formats names its last offset only, which is also given as its first: what compares
+    /// last offsets needs no more, and [`super::first_offset`] finds the other.
+    ///
+    /// # Errors
+    /// As [`BatchHeader::parse`].
+    #[inline]
+    pub fn parse_stored(bytes: &[u8]) -> Result<Self, RecordError> {
+        match bytes.get(16) {
+            Some(0 | 1) => message::old_header(bytes),
+            _ => Self::parse(bytes),
+        }
     }
 
     /// Writes the header over the front of `bytes`, which has at least 61.
@@ -184,15 +202,16 @@ impl BatchHeader {
     }
 }
 
-/// The checksum that a whole batch should carry.
+/// The checksum that a whole batch, or a message of format v0 or v1, should carry.
 pub fn batch_crc(batch: &[u8]) -> u32 {
-    crc32c(&batch[CRC_COVERS..])
+    if batch[16] < 2 { crc32(&batch[message::CRC_COVERS..]) } else { crc32c(&batch[CRC_COVERS..]) }
 }
 
-/// Writes the checksum of a whole batch into it.
-pub fn seal(batch: &mut [u8]) {
+/// Writes the checksum of a whole batch into it, and returns it.
+pub fn seal(batch: &mut [u8]) -> u32 {
     let crc = batch_crc(batch);
     batch[17..21].copy_from_slice(&crc.to_be_bytes());
+    crc
 }
 
 /// Sets the base offset, which the checksum does not cover.
@@ -205,12 +224,27 @@ pub fn set_partition_leader_epoch(batch: &mut [u8], epoch: i32) {
     batch[12..16].copy_from_slice(&epoch.to_be_bytes());
 }
 
-/// Stamps the broker's time on a batch: type bit and largest timestamp; the checksum is computed again.
-pub fn set_log_append_time(batch: &mut [u8], timestamp: i64) {
-    let attributes = i16::from_be_bytes([batch[21], batch[22]]) | TIMESTAMP_TYPE_MASK;
-    batch[21..23].copy_from_slice(&attributes.to_be_bytes());
-    batch[35..43].copy_from_slice(&timestamp.to_be_bytes());
-    seal(batch);
+impl BatchHeader {
+    /// Stamps the broker's time on the batch that this is the header of: type bit and largest timestamp; the checksum is
+    /// computed again.
+    pub fn set_log_append_time(&mut self, batch: &mut [u8], timestamp: i64) {
+        self.attributes |= TIMESTAMP_TYPE_MASK;
+        batch[21..23].copy_from_slice(&self.attributes.to_be_bytes());
+        self.set_max_timestamp(batch, timestamp);
+    }
+
+    /// Puts right the largest timestamp that a producer stated in the batch; the checksum is computed again.
+    pub fn set_max_timestamp(&mut self, batch: &mut [u8], timestamp: i64) {
+        self.max_timestamp = timestamp;
+        batch[35..43].copy_from_slice(&timestamp.to_be_bytes());
+        self.crc = seal(batch);
+    }
+
+    /// Says that the records are in another codec and take `size` bytes, header included, now.
+    pub(super) fn set_compression(&mut self, codec: Compression, size: usize) {
+        self.attributes = self.attributes & !COMPRESSION_MASK | codec as i16;
+        self.batch_length = (size - LOG_OVERHEAD) as i32;
+    }
 }
 
 /// Makes a batch of a transaction one of control records; the checksum is computed again.
@@ -224,12 +258,6 @@ pub fn set_control(batch: &mut [u8]) {
 pub fn set_transactional(batch: &mut [u8]) {
     let attributes = i16::from_be_bytes([batch[21], batch[22]]) | TRANSACTIONAL_MASK;
     batch[21..23].copy_from_slice(&attributes.to_be_bytes());
-    seal(batch);
-}
-
-/// Puts right the largest timestamp that a producer stated; the checksum is computed again.
-pub fn set_max_timestamp(batch: &mut [u8], timestamp: i64) {
-    batch[35..43].copy_from_slice(&timestamp.to_be_bytes());
     seal(batch);
 }
 

@@ -6,7 +6,7 @@ use super::records::{Headers, Record, Records};
 use super::{BatchHeader, InvalidBatch, RecordError, ValidateRules};
 
 /// Most records that are named: the answer to a batch shall not be larger than the batch.
-const MOST_NAMED: usize = 64;
+pub(super) const MOST_NAMED: usize = 64;
 
 /// What is wrong with the records of a batch that [`super::walk`] refuses.
 ///
@@ -25,8 +25,13 @@ pub(super) fn blame(header: &BatchHeader, section: &[u8], rules: &ValidateRules)
             break;
         }
     }
+    refuse(found, || format!("{} bytes after the last of {} records", records.left(), header.record_count))
+}
+
+/// Refuses a batch for what was `found` wrong with its records, or, if that is nothing, for what `otherwise` says.
+pub(super) fn refuse(found: Vec<Fault>, otherwise: impl FnOnce() -> String) -> InvalidBatch {
     let reason = match &found[..] {
-        [] => format!("{} bytes after the last of {} records", records.left(), header.record_count),
+        [] => otherwise(),
         [only] => only.text.clone(),
         [first, others @ ..] => format!("{}; {} more records are refused", first.text, others.len()),
     };
@@ -40,7 +45,8 @@ pub(super) fn blame(header: &BatchHeader, section: &[u8], rules: &ValidateRules)
     }
 }
 
-struct Fault {
+/// A record that is to blame.
+pub(super) struct Fault {
     index: i32,
     is_time: bool,
     text: String,
@@ -49,6 +55,21 @@ struct Fault {
 impl Fault {
     fn of_record(index: i32, reason: impl std::fmt::Display) -> Self {
         Self { index, is_time: false, text: format!("record {index}: {reason}") }
+    }
+
+    pub(super) fn of_time(index: i32, reason: impl std::fmt::Display) -> Self {
+        Self { index, is_time: true, text: format!("record {index}: {reason}") }
+    }
+
+    /// What a topic's rules have against a record; -1 is no timestamp, and no rule is about it.
+    pub(super) fn of_rules(index: i32, has_key: bool, timestamp: i64, rules: &ValidateRules) -> Option<Self> {
+        if rules.require_keys && !has_key {
+            return Some(Self::of_record(index, "it has no key; a compacted topic needs one"));
+        }
+        let (earliest, latest) = rules.bounds();
+        let in_time = (earliest..=latest).contains(&timestamp) || timestamp == -1;
+        let text = || format!("timestamp {timestamp}; {earliest} to {latest} are allowed");
+        (!in_time).then(|| Self::of_time(index, text()))
     }
 }
 
@@ -60,15 +81,6 @@ fn fault(header: &BatchHeader, record: &Record<'_>, index: i32, rules: &Validate
     if headers.by_ref().any(|header| header.is_err()) || !headers.rest().is_empty() {
         return Some(Fault::of_record(index, "its headers do not fill it"));
     }
-    if rules.require_keys && record.key.is_none() {
-        return Some(Fault::of_record(index, "it has no key; a compacted topic needs one"));
-    }
     let timestamp = header.base_timestamp.wrapping_add(record.timestamp_delta);
-    let (earliest, latest) = rules.bounds();
-    let in_time = (earliest..=latest).contains(&timestamp) || timestamp == -1;
-    (!in_time).then(|| Fault {
-        index,
-        is_time: true,
-        text: format!("record {index}: timestamp {timestamp}; {earliest} to {latest} are allowed"),
-    })
+    Fault::of_rules(index, record.key.is_some(), timestamp, rules)
 }

@@ -4,8 +4,7 @@ use std::cell::RefCell;
 use std::io::{self, Read, Write};
 use std::str::FromStr;
 
-use super::RecordError;
-use super::xerial;
+use super::{RecordError, lz4, xerial};
 
 /// A codec, by its number in a batch's attributes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -56,8 +55,8 @@ impl FromStr for Compression {
     }
 }
 
-/// Appends `source`, compressed, to `out`. `level` is gzip's 1 to 9 or zstd's; `None` is the codec's own default; the
-/// other codecs have none.
+/// Appends `source`, compressed, to `out`. `level` is gzip's 1 to 9, lz4's 1 to 17 or zstd's; `None` is the codec's own
+/// default; snappy has none.
 pub fn compress(codec: Compression, level: Option<i32>, source: &[u8], out: &mut Vec<u8>) -> Result<(), RecordError> {
     let failed = |error: std::io::Error| codec.failed(error);
     match codec {
@@ -70,6 +69,9 @@ pub fn compress(codec: Compression, level: Option<i32>, source: &[u8], out: &mut
             encoder.write_all(source).and_then(|()| encoder.finish().map(drop)).map_err(failed)?;
         }
         Compression::Snappy => xerial::compress(source, out).map_err(|error| codec.failed(error))?,
+        Compression::Lz4 if level.is_some_and(|level| level != lz4::FAST_LEVEL) => {
+            lz4::compress_at(level.unwrap_or(lz4::FAST_LEVEL), source, out)?;
+        }
         Compression::Lz4 => {
             let info = lz4_flex::frame::FrameInfo::new()
                 .block_size(lz4_flex::frame::BlockSize::Max64KB)
@@ -140,7 +142,13 @@ impl ZstdContexts {
     }
 }
 
-fn read_all(codec: Compression, reader: impl Read, max: usize, out: &mut Vec<u8>) -> Result<(), RecordError> {
+/// Appends what `reader` gives to `out`, at most `max` bytes.
+pub(super) fn read_all(
+    codec: Compression,
+    reader: impl Read,
+    max: usize,
+    out: &mut Vec<u8>,
+) -> Result<(), RecordError> {
     let before = out.len();
     // One byte more than is allowed tells a full buffer from an overflowing one.
     reader.take(max as u64 + 1).read_to_end(out).map_err(|error| codec.failed(error))?;
@@ -183,6 +191,7 @@ mod tests {
         assert!(size(Compression::Gzip, 0) > size(Compression::Gzip, 9));
         assert!(size(Compression::Gzip, -1) < size(Compression::Gzip, 1), "-1 is the default");
         assert!(size(Compression::Zstd, -5) > size(Compression::Zstd, 19));
+        assert!(size(Compression::Lz4, 9) > size(Compression::Lz4, 12), "9 is the fast compressor's name (KIP-780)");
     }
 
     #[test]

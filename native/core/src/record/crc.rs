@@ -1,11 +1,17 @@
-//! CRC-32C (Castagnoli), the checksum of v2 batches, by the crc-fast crate, which uses what the processor has.
+//! CRC-32C (Castagnoli), the checksum of v2 batches, and CRC-32, that of older messages, by the crc-fast crate, which
+//! uses what the processor has.
 
-use crc_fast::CrcAlgorithm::Crc32Iscsi;
+use crc_fast::CrcAlgorithm::{Crc32Iscsi, Crc32IsoHdlc};
 use crc_fast::Digest;
 
 /// The CRC-32C of `bytes` (RFC 3720, appendix B.4).
 pub fn crc32c(bytes: &[u8]) -> u32 {
     crc_fast::checksum(Crc32Iscsi, bytes) as u32
+}
+
+/// The CRC-32 of `bytes` (ISO 3309, the checksum of gzip).
+pub fn crc32(bytes: &[u8]) -> u32 {
+    crc_fast::checksum(Crc32IsoHdlc, bytes) as u32
 }
 
 /// A CRC-32C over bytes that come in parts.
@@ -34,7 +40,7 @@ impl Crc32c {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{Crc32c, crc32c};
+    use super::{Crc32c, crc32, crc32c};
 
     /// The definition, bit by bit: polynomial 0x1edc6f41, reflected.
     fn by_definition(bytes: &[u8]) -> u32 {
@@ -60,5 +66,10 @@ mod tests {
         assert_eq!(crc32c(b"123456789"), 0xe306_9283);
         assert_eq!(crc32c(&[0; 32]), 0x8a91_36aa);
         assert_eq!(crc32c(&[0xff; 32]), 0x62a8_ab43);
+    }
+
+    #[test]
+    fn the_check_value_of_crc_32() {
+        assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
     }
 }

@@ -15,12 +15,28 @@ pub enum RecordError {
         /// Bytes there are.
         left: usize,
     },
-    /// A batch of another magic than 2.
-    #[error("magic {0}; only 2 is understood")]
+    /// A batch of another magic than the one that is due.
+    #[error("magic {0}; only 2 is understood, and 0 and 1 in message sets")]
     Magic(i8),
-    /// A batch length that no batch has.
-    #[error("batch length {0}; a v2 batch has at least 49")]
+    /// A length that no batch or message has.
+    #[error("batch length {0}; a v2 batch has at least 49, a message of v1 22 and of v0 14")]
     BatchLength(i32),
+    /// A message of format v0 or v1 that is none, or a wrapper around none.
+    #[error("the message at offset {offset}: {reason}")]
+    Message {
+        /// The offset that it says it has.
+        offset: i64,
+        /// What is wrong.
+        reason: &'static str,
+    },
+    /// Bytes that do not give the checksum beside them.
+    #[error("the checksum is {found:#010x}; the message says {stated:#010x}")]
+    Checksum {
+        /// The checksum beside the bytes.
+        stated: u32,
+        /// The one that they give.
+        found: u32,
+    },
     /// A varint that does not end within its type.
     #[error("a varint without end")]
     Varint,

@@ -145,13 +145,16 @@ impl<'a> Iterator for Headers<'a> {
 /// The record section of a whole `batch`, unfolded into `scratch` when it is compressed, to at most `max` bytes.
 ///
 /// # Errors
-/// An unknown codec, bytes that do not unfold, or more than `max` of them.
+/// An old message, which has no such section; an unknown codec, bytes that do not unfold, or more than `max` of them.
 pub fn records_section<'a>(
     header: &BatchHeader,
     batch: &'a [u8],
     scratch: &'a mut Vec<u8>,
     max: usize,
 ) -> Result<&'a [u8], RecordError> {
+    if header.magic < 2 {
+        return Err(RecordError::Magic(header.magic));
+    }
     let section = batch.get(HEADER_LEN..).unwrap_or_default();
     match header.compression()? {
         super::Compression::None => Ok(section),

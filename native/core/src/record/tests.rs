@@ -84,7 +84,7 @@ fn what_a_client_may_not_send_is_refused_by_meaning() {
     set_base_offset(&mut placed, 5);
     assert!(matches!(validate_batch(&placed, &RULES, &mut scratch), Err(InvalidBatch::InvalidRecord { .. })));
     let mut stamped = batch.clone();
-    set_log_append_time(&mut stamped, 1000);
+    BatchHeader::parse(&stamped).unwrap().set_log_append_time(&mut stamped, 1000);
     assert!(matches!(validate_batch(&stamped, &RULES, &mut scratch), Err(InvalidBatch::InvalidTimestamp { .. })));
     let unfolding = build(&[(1000, None, Some(vec![0; 5000]), Vec::new())], Compression::Zstd);
     let tight = ValidateRules { max_decompressed_bytes: 4096, ..RULES };
@@ -118,7 +118,7 @@ fn every_record_that_breaks_a_rule_is_named() {
 #[test]
 fn a_stated_largest_timestamp_is_put_right_and_no_timestamp_breaks_no_rule() {
     let mut batch = build(&[(7, None, None, Vec::new()), (9, None, None, Vec::new())], Compression::None);
-    set_max_timestamp(&mut batch, i64::MAX);
+    BatchHeader::parse(&batch).unwrap().set_max_timestamp(&mut batch, i64::MAX);
     assert_eq!(validate_batch(&batch, &RULES, &mut Vec::new()).unwrap().max_timestamp, 9);
     let timeless = build(&[(-1, None, None, Vec::new())], Compression::None);
     let strict = ValidateRules { now_ms: 9_000, timestamp_before_max_ms: 10, timestamp_after_max_ms: 10, ..RULES };
@@ -128,7 +128,9 @@ fn a_stated_largest_timestamp_is_put_right_and_no_timestamp_breaks_no_rule() {
 #[test]
 fn the_append_time_is_stamped_with_a_valid_checksum() {
     let mut batch = build(&[(5, None, None, Vec::new())], Compression::None);
-    set_log_append_time(&mut batch, 99);
+    let mut stamped = BatchHeader::parse(&batch).unwrap();
+    stamped.set_log_append_time(&mut batch, 99);
+    assert_eq!(BatchHeader::parse(&batch), Ok(stamped), "the header is what the bytes say");
     set_base_offset(&mut batch, 42);
     set_partition_leader_epoch(&mut batch, 3);
     let header = BatchHeader::parse(&batch).unwrap();

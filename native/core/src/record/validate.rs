@@ -41,16 +41,12 @@ impl ValidateRules {
     }
 }
 
-/// Checks one whole batch as a producer sent it: size, magic, checksum, attributes, offsets, counts, the structure of
-/// every record, keys and timestamps. Compressed records are unfolded into `scratch`.
-///
-/// The header that comes back has the largest timestamp of the records, whatever the batch says; the caller writes it
-/// into the batch where the two differ ([`super::set_max_timestamp`]), as Kafka does.
+/// Checks one whole batch as a producer sent it; see [`validate_headed`].
 ///
 /// # Errors
-/// The first thing found wrong with the batch, or all that is wrong with its records; see [`InvalidBatch`].
+/// As [`validate_headed`], and what [`BatchHeader::parse`] refuses.
 pub fn validate_batch(batch: &[u8], rules: &ValidateRules, scratch: &mut Vec<u8>) -> Result<BatchHeader, InvalidBatch> {
-    let mut header = BatchHeader::parse(batch).map_err(|error| match error {
+    let header = BatchHeader::parse(batch).map_err(|error| match error {
         RecordError::Magic(magic) => InvalidBatch::UnsupportedFormat(magic),
         other => InvalidBatch::Corrupt(other.to_string()),
     })?;
@@ -58,6 +54,23 @@ pub fn validate_batch(batch: &[u8], rules: &ValidateRules, scratch: &mut Vec<u8>
         let text = format!("a batch of {} bytes in {} bytes", header.size(), batch.len());
         return Err(InvalidBatch::Corrupt(text));
     }
+    validate_headed(header, batch, rules, scratch)
+}
+
+/// Checks one whole batch whose header has been read: size, checksum, attributes, offsets, counts, the structure of every
+/// record, keys and timestamps. Compressed records are unfolded into `scratch`.
+///
+/// The header that comes back has the largest timestamp of the records, whatever the batch says; the caller writes it
+/// into the batch where the two differ ([`BatchHeader::set_max_timestamp`]), as Kafka does.
+///
+/// # Errors
+/// The first thing found wrong with the batch, or all that is wrong with its records; see [`InvalidBatch`].
+pub fn validate_headed(
+    mut header: BatchHeader,
+    batch: &[u8],
+    rules: &ValidateRules,
+    scratch: &mut Vec<u8>,
+) -> Result<BatchHeader, InvalidBatch> {
     if batch.len() > rules.max_message_bytes {
         return Err(InvalidBatch::TooLarge { size: batch.len(), limit: rules.max_message_bytes });
     }

@@ -3,17 +3,17 @@
 //! Owns the order in which an append happens. Validation needs no lock; under the writer's mutex nothing is changed before
 //! the bytes are in the file, and readers see them only after indexes and producer state have them too.
 
-use std::cell::RefCell;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
+use super::admission::admit;
 use super::log::{Log, Tail, View, Writer};
 use super::producer_state::{BatchMetadata, Origin, Staged};
 use super::{AppendError, LogConfig, LogError};
 use crate::record::{
-    BatchHeader, Batches, EndMarker, InvalidBatch, RecordError, TimestampType, ValidateRules, batch_crc,
-    set_base_offset, set_log_append_time, set_max_timestamp, set_partition_leader_epoch, validate_batch,
+    BatchHeader, Batches, EndMarker, InvalidBatch, RecordError, SentRecords, TimestampType, batch_crc, set_base_offset,
+    set_partition_leader_epoch,
 };
 use crate::sys::file;
 
@@ -48,7 +48,7 @@ pub struct Appended {
 /// A batch of an append: where it starts in the bytes, and its header (with offsets as soon as they are known).
 #[derive(Clone, Copy)]
 pub(crate) struct Placed {
-    start: usize,
+    pub(crate) start: usize,
     pub(crate) header: BatchHeader,
 }
 
@@ -61,14 +61,25 @@ pub(crate) struct Incoming {
 }
 
 impl Log {
-    /// Produce: validates every batch by the log's rules, de-duplicates by producer state, assigns offsets, leader epoch
-    /// and (under LogAppendTime) timestamps in place, and writes all batches at once.
+    /// Produce, of bytes whose batches are still to be found; see [`Log::append_sent`].
     ///
     /// # Errors
     /// See [`AppendError`]; after an error the log holds what it held before.
     pub fn append(&self, batches: &mut [u8], leader_epoch: i32, now_ms: i64) -> Result<Appended, AppendError> {
+        let sent = SentRecords::find(batches).map_err(AppendError::Invalid)?;
+        self.append_sent(sent, leader_epoch, now_ms)
+    }
+
+    /// Produce: validates every batch by the log's rules, converts old messages and what is not in the topic's codec,
+    /// de-duplicates by producer state, assigns offsets, leader epoch and (under LogAppendTime) timestamps in place, and
+    /// writes all batches at once.
+    ///
+    /// # Errors
+    /// See [`AppendError`]; after an error the log holds what it held before.
+    pub fn append_sent(&self, sent: SentRecords<'_>, leader_epoch: i32, now_ms: i64) -> Result<Appended, AppendError> {
         let config = self.config.load();
-        let mut placed = validate(batches, &config, now_ms)?;
+        let mut admitted = admit(sent, &config, now_ms)?;
+        let (batches, placed) = admitted.parts();
         if batches.len() as u64 > config.segment_bytes {
             return Err(AppendError::TooLarge { bytes: batches.len(), limit: config.segment_bytes });
         }
@@ -81,9 +92,9 @@ impl Log {
             if let Some(original) = placed.iter().find_map(|batch| writer.producers.find_duplicate(&batch.header)) {
                 return Ok(self.duplicate(original, log_append_time));
             }
-            self.assign(batches, &mut placed, leader_epoch);
-            let staged = stage(&writer, batches, &placed, Origin::Client)?;
-            self.write(&mut writer, batches, &placed, staged, log_append_time, now_ms)?
+            self.assign(batches, placed, leader_epoch);
+            let staged = stage(&writer, batches, placed, Origin::Client)?;
+            self.write(&mut writer, batches, placed, staged, log_append_time, now_ms)?
         };
         self.flush_when_due(&config)?;
         Ok(appended)
@@ -264,68 +275,6 @@ impl Log {
         }
         Ok(())
     }
-}
-
-thread_local! {
-    /// Where compressed batches unfold while they are checked.
-    static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-}
-/// A scratch buffer that grew beyond this is not kept.
-const SCRATCH_KEPT: usize = 4 << 20;
-
-/// Checks batches as a producer sent them, and stamps them under LogAppendTime.
-fn validate(batches: &mut [u8], config: &LogConfig, now_ms: i64) -> Result<Vec<Placed>, AppendError> {
-    let rules = ValidateRules {
-        max_message_bytes: config.max_message_bytes,
-        timestamp_type: config.timestamp_type,
-        timestamp_before_max_ms: config.timestamp_before_max_ms,
-        timestamp_after_max_ms: config.timestamp_after_max_ms,
-        now_ms,
-        require_keys: config.require_keys,
-        max_decompressed_bytes: config.max_decompressed_bytes,
-    };
-    SCRATCH.with_borrow_mut(|scratch| {
-        let placed = place(batches, &rules, scratch);
-        // Also after a batch that was refused: what unfolds to the limit is the likeliest to be.
-        if scratch.capacity() > SCRATCH_KEPT {
-            *scratch = Vec::new();
-        }
-        placed
-    })
-}
-
-/// Checks each batch by `rules`, and says where it stands.
-fn place(batches: &mut [u8], rules: &ValidateRules, scratch: &mut Vec<u8>) -> Result<Vec<Placed>, AppendError> {
-    let mut placed = Vec::with_capacity(1);
-    let mut start = 0;
-    while start < batches.len() {
-        let size = size_of_batch(&batches[start..])?;
-        let batch = &mut batches[start..start + size];
-        let mut header = validate_batch(batch, rules, scratch).map_err(AppendError::Invalid)?;
-        let stated = BatchHeader::parse(batch).map_err(malformed)?.max_timestamp;
-        if rules.timestamp_type == TimestampType::LogAppendTime {
-            set_log_append_time(batch, rules.now_ms);
-            header = BatchHeader::parse(batch).map_err(malformed)?;
-        } else if header.max_timestamp != stated {
-            // Indexes and retention go by it, so it is not taken on the producer's word.
-            set_max_timestamp(batch, header.max_timestamp);
-            header = BatchHeader::parse(batch).map_err(malformed)?;
-        }
-        placed.push(Placed { start, header });
-        start += size;
-    }
-    Ok(placed)
-}
-
-/// The size of the first batch. One that says less than a header is corrupt; one that says more than was sent is no
-/// batch at all, and the request one without records (Kafka's `ProduceRequest.validateRecords`).
-fn size_of_batch(bytes: &[u8]) -> Result<usize, AppendError> {
-    let size = BatchHeader::parse(bytes).map_err(malformed)?.size();
-    if size > bytes.len() {
-        let reason = format!("a batch of {size} bytes in {} bytes", bytes.len());
-        return Err(AppendError::Invalid(InvalidBatch::InvalidRecord { records: Vec::new(), reason }));
-    }
-    Ok(size)
 }
 
 fn malformed(error: RecordError) -> AppendError {

@@ -1,4 +1,5 @@
-//! Walking the batches of a segment file: headers only, or whole batches.
+//! Walking the batches of a segment file: headers only, or whole batches. A message of format v0 or v1 is a batch of its
+//! own here ([`BatchHeader::parse_stored`]).
 //!
 //! Owns the reading in chunks and the checks that keep a walk inside the file. It must not know indexes. Walks end where
 //! a batch is not whole or its header makes no sense; whether that is a torn tail is for the caller to say.
@@ -6,7 +7,7 @@
 use std::fs::File;
 use std::io;
 
-use crate::record::{BatchHeader, HEADER_LEN};
+use crate::record::{BatchHeader, HEADER_LEN, SMALLEST_BATCH};
 use crate::sys::file::read_full_at;
 
 const HEADER_CHUNK: usize = 4096;
@@ -33,17 +34,18 @@ impl<'a> HeaderScan<'a> {
 
     /// The header of the batch at `position`; `None` at the limit, or when no whole batch is there.
     pub(crate) fn header_at(&mut self, position: u64) -> io::Result<Option<BatchHeader>> {
-        if position.saturating_add(HEADER_LEN as u64) > self.limit {
+        if position.saturating_add(SMALLEST_BATCH as u64) > self.limit {
             return Ok(None);
         }
+        let left = self.limit - position;
         let buffered = self.start..self.start + self.filled as u64;
-        if !buffered.contains(&position) || position + HEADER_LEN as u64 > buffered.end {
-            let wanted = (self.limit - position).min(self.step as u64) as usize;
+        if !buffered.contains(&position) || position + left.min(HEADER_LEN as u64) > buffered.end {
+            let wanted = left.min(self.step as u64) as usize;
             self.filled = read_full_at(self.file, &mut self.buffer[..wanted], position)?;
             self.start = position;
         }
         let from = (position - self.start) as usize;
-        let Ok(header) = BatchHeader::parse(&self.buffer[from..self.filled]) else { return Ok(None) };
+        let Ok(header) = BatchHeader::parse_stored(&self.buffer[from..self.filled]) else { return Ok(None) };
         self.step = if header.size() <= SMALL_BATCH { HEADER_CHUNK } else { HEADER_LEN };
         Ok((position + header.size() as u64 <= self.limit).then_some(header))
     }
@@ -56,6 +58,7 @@ pub(crate) struct BatchScan<'a> {
     position: u64,
     buffer: Vec<u8>,
     start: u64,
+    chunk: usize,
 }
 
 /// A batch and where it starts.
@@ -68,15 +71,21 @@ pub(crate) struct ScannedBatch<'a> {
 impl<'a> BatchScan<'a> {
     /// A walk from `position` (the start of a batch) to `limit`.
     pub(crate) fn new(file: &'a File, position: u64, limit: u64) -> Self {
-        Self { file, limit, position, buffer: Vec::new(), start: position }
+        Self::by_chunks(file, position, limit, BATCH_CHUNK)
+    }
+
+    /// The same, of which not more than `chunk` bytes are read at once, unless a batch is larger.
+    pub(crate) fn by_chunks(file: &'a File, position: u64, limit: u64, chunk: usize) -> Self {
+        Self { file, limit, position, buffer: Vec::new(), start: position, chunk }
     }
 
     /// The next whole batch; `None` at the limit, or when no whole batch is there.
     pub(crate) fn next(&mut self) -> io::Result<Option<ScannedBatch<'_>>> {
-        if self.position.saturating_add(HEADER_LEN as u64) > self.limit || !self.fill(HEADER_LEN)? {
+        let left = self.limit.saturating_sub(self.position);
+        if left < SMALLEST_BATCH as u64 || !self.fill(left.min(HEADER_LEN as u64) as usize)? {
             return Ok(None);
         }
-        let Ok(header) = BatchHeader::parse(self.buffered()) else { return Ok(None) };
+        let Ok(header) = BatchHeader::parse_stored(self.buffered()) else { return Ok(None) };
         let size = header.size();
         if self.position + size as u64 > self.limit || !self.fill(size)? {
             return Ok(None);
@@ -97,7 +106,7 @@ impl<'a> BatchScan<'a> {
         if have >= needed {
             return Ok(true);
         }
-        let wanted = (self.limit - self.position).min(needed.max(BATCH_CHUNK) as u64) as usize;
+        let wanted = (self.limit - self.position).min(needed.max(self.chunk) as u64) as usize;
         let kept = self.buffer.len() - have;
         self.buffer.drain(..kept);
         self.buffer.resize(wanted, 0);

@@ -2,7 +2,7 @@
 //!
 //! Names, units and meaning are Kafka's topic settings; the key is given beside each field.
 
-use crate::record::TimestampType;
+use crate::record::{Compression, TimestampType};
 
 /// Settings of a log. Changed live by [`crate::storage::Log::set_config`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +19,10 @@ pub struct LogConfig {
     pub index_interval_bytes: u32,
     /// `max.message.bytes`: largest record batch a client may append.
     pub max_message_bytes: usize,
+    /// `compression.type`: the codec that batches are stored in; `None` leaves each in its producer's.
+    pub compression: Option<Compression>,
+    /// `compression.<codec>.level` of that codec; `None` is the codec's own default.
+    pub compression_level: Option<i32>,
     /// `message.timestamp.type`.
     pub timestamp_type: TimestampType,
     /// `message.timestamp.before.max.ms`.

@@ -18,7 +18,7 @@ use super::log_dir::LogHome;
 use super::producer_state::ProducerStates;
 use super::segment_list::SegmentList;
 use super::{LogConfig, LogError, OpenLog, Recovered, recovery};
-use crate::record::BatchHeader;
+use crate::record::{BatchHeader, Compression};
 
 /// A partition's log. Shared as `Arc<Log>`; every method takes `&self`.
 #[derive(Debug)]
@@ -188,6 +188,16 @@ impl Log {
     /// Changes the settings from the next append on; index sizes from the next segment on.
     pub fn set_config(&self, config: LogConfig) {
         self.config.store(Arc::new(config));
+    }
+
+    /// The codec that batches are stored in; `None` leaves each in its producer's.
+    pub fn compression(&self) -> Option<Compression> {
+        self.config.load().compression
+    }
+
+    /// The most that a batch may unfold to.
+    pub fn max_decompressed_bytes(&self) -> usize {
+        self.config.load().max_decompressed_bytes
     }
 
     /// Whether a failure or [`Self::close`] has ended appending.

@@ -3,11 +3,13 @@
 //! Owns ListOffsets' and OffsetForLeaderEpoch's answers as far as the log knows them; bounds by watermark are the
 //! caller's. Time indexes lead to a batch, its records to the exact offset.
 
+use std::ops::ControlFlow;
+
 use super::batch_scan::{BatchScan, ScannedBatch};
 use super::log::Log;
 use super::segment::Segment;
 use super::{LogError, ReadError};
-use crate::record::{BatchHeader, Records, TimestampType, records_section};
+use crate::record::{BatchHeader, visit_records};
 
 /// A record found by time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,18 +157,13 @@ fn search_batch(
     wanted: impl Fn(i64, i64) -> bool,
 ) -> Result<Option<(i64, i64)>, String> {
     let ScannedBatch { header, bytes, position } = batch;
-    let told = |error| format!("batch at position {position}: {error}");
-    let section = records_section(header, bytes, scratch, max_bytes).map_err(told)?;
-    for record in Records::new(section, header.record_count) {
-        let record = record.map_err(told)?;
-        let timestamp = match header.timestamp_type() {
-            TimestampType::CreateTime => header.base_timestamp + record.timestamp_delta,
-            TimestampType::LogAppendTime => header.max_timestamp,
-        };
-        let offset = header.base_offset + i64::from(record.offset_delta);
-        if wanted(timestamp, offset) {
-            return Ok(Some((timestamp, offset)));
+    let mut found = None;
+    let visited = visit_records(header, bytes, scratch, max_bytes, |record| {
+        if wanted(record.timestamp, record.offset) {
+            found = Some((record.timestamp, record.offset));
+            return ControlFlow::Break(());
         }
-    }
-    Ok(None)
+        ControlFlow::Continue(())
+    });
+    visited.map(|()| found).map_err(|error| format!("batch at position {position}: {error}"))
 }

@@ -6,12 +6,14 @@
 //! Produce's way it is the last stop (after [`crate::replica`]); on a Fetch's way it turns an offset into a slice of
 //! a file.
 
+mod admission;
 mod append;
 mod batch_scan;
 pub mod checkpoint;
 mod cleaner;
 mod committed;
 mod config;
+mod converted;
 mod error;
 mod flush;
 mod index_map;
@@ -39,6 +41,7 @@ pub use append::Appended;
 pub use cleaner::{CleanError, CleanLimits, CleanRange, Cleaned, SegmentSurvey, Throttle};
 pub use committed::CommittedSlice;
 pub use config::{LogConfig, OpenLog};
+pub use converted::{ConvertedSlice, NotConverted};
 pub use error::{AppendError, LogError, ReadError};
 pub use log::Log;
 pub use lookup::TimestampAndOffset;

@@ -135,7 +135,7 @@ fn first_timestamp(home: &Arc<LogHome>, base_offset: i64) -> i64 {
     let mut bytes = [0; HEADER_LEN];
     let read =
         File::open(home.segment_file(base_offset, LOG_SUFFIX)).and_then(|file| read_full_at(&file, &mut bytes, 0));
-    let header = read.ok().and_then(|_| BatchHeader::parse(&bytes).ok());
+    let header = read.ok().and_then(|read| BatchHeader::parse_stored(&bytes[..read]).ok());
     header.map_or(-1, |header| header.max_timestamp)
 }
 

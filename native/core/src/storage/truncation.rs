@@ -5,12 +5,14 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use super::batch_scan::BatchScan;
 use super::leader_epochs::LeaderEpochs;
 use super::log::{Log, Tail, View, Writer};
 use super::producer_state::ProducerStates;
-use super::segment::{IndexEntries, Segment};
+use super::segment::{FoundBatch, IndexEntries, Segment};
 use super::segment_list::SegmentList;
 use super::{LogError, producer_snapshot, rebuild};
+use crate::record::first_offset;
 
 impl Log {
     /// Removes every record at or beyond `offset`. A batch that contains `offset` goes as a whole, so the log may end
@@ -50,7 +52,10 @@ impl Log {
         let old = &segments[kept];
         let limit = view.limit_of(kept);
         let (end_offset, end_position) = match old.find_batch(offset, limit)? {
-            Some(found) => (found.header.base_offset.min(offset).max(view.log_start_offset), found.position),
+            Some(found) => {
+                let first = self.first_offset_at(old, &found, limit)?;
+                (first.min(offset).max(view.log_start_offset), found.position)
+            }
             None => (offset, limit),
         };
         let config = self.config.load();
@@ -86,6 +91,19 @@ impl Log {
         writer.bytes_since_index = end.map_or(end_position, |end| end.bytes_since_index);
         self.change_epochs(|epochs| epochs.truncate_from_end(end_offset))?;
         self.reload_producers(writer, end_offset)
+    }
+
+    /// The offset of a batch's first record.
+    fn first_offset_at(&self, segment: &Segment, found: &FoundBatch, limit: u64) -> Result<i64, LogError> {
+        let mut scan = BatchScan::by_chunks(segment.file()?, found.position, limit, found.header.size());
+        let batch = match found.header.magic {
+            2.. => None,
+            _ => scan.next().map_err(|error| segment.read_error(error))?,
+        };
+        let Some(batch) = batch else { return Ok(found.header.base_offset) };
+        let max = self.config.load().max_decompressed_bytes;
+        first_offset(&batch.header, batch.bytes, &mut Vec::new(), max)
+            .map_err(|error| LogError::Corrupt { path: segment.path(), reason: error.to_string() })
     }
 
     fn restart_at(&self, writer: &mut Writer, offset: i64, now_ms: i64) -> Result<(), LogError> {

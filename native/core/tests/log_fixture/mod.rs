@@ -15,6 +15,8 @@ pub fn config() -> LogConfig {
         segment_index_bytes: 8 * 40,
         index_interval_bytes: 250,
         max_message_bytes: 4000,
+        compression: None,
+        compression_level: None,
         timestamp_type: TimestampType::CreateTime,
         timestamp_before_max_ms: i64::MAX,
         timestamp_after_max_ms: i64::MAX,

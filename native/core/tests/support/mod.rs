@@ -8,7 +8,10 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use pybroker_core::net::{DataPlane, Event, ListenerSettings, Settings};
-use pybroker_core::record::{BatchBuilder, BatchHeader, Batches, Compression, Records, TimestampType, records_section};
+use pybroker_core::record::{
+    BatchBuilder, BatchHeader, Batches, Compression, MessageSetBuilder, NewMessage, Records, TimestampType,
+    records_section,
+};
 use pybroker_core::replica::{Partition, PartitionSlot, Topic, TopicTable, Waiter};
 use pybroker_core::storage::{Log, LogConfig, OpenLog};
 use pybroker_core::wire::primitives::{Reader, Writer};
@@ -48,6 +51,8 @@ fn log_config() -> LogConfig {
         segment_index_bytes: 1 << 20,
         index_interval_bytes: 4096,
         max_message_bytes: 1_048_588,
+        compression: None,
+        compression_level: None,
         timestamp_type: TimestampType::CreateTime,
         timestamp_before_max_ms: i64::MAX,
         timestamp_after_max_ms: i64::MAX,
@@ -164,6 +169,16 @@ pub fn batch(values: &[&str]) -> Vec<u8> {
     bytes
 }
 
+pub fn message_set(magic: i8, values: &[&str]) -> Vec<u8> {
+    let mut builder = MessageSetBuilder::new(magic, Compression::None, TimestampType::CreateTime);
+    for (offset, value) in (0..).zip(values) {
+        builder.append(&NewMessage { offset, timestamp: 1, key: None, value: Some(value.as_bytes()) });
+    }
+    let mut bytes = Vec::new();
+    builder.finish(&mut bytes).unwrap();
+    bytes
+}
+
 pub fn values(records: &[u8]) -> Vec<String> {
     let mut all = Vec::new();
     for batch in Batches::new(records) {
@@ -221,6 +236,39 @@ pub fn fetch_request(correlation: i32, topic: &str, partition: i32, offset: i64,
     frame(1, 4, correlation, &body)
 }
 
+/// Produce of version 0 to 2.
+pub fn old_produce_request(version: i16, correlation: i32, topic: &str, records: &[u8]) -> Vec<u8> {
+    let mut body = Vec::new();
+    let mut writer = Writer::new(&mut body, false);
+    writer.i16(-1);
+    writer.i32(30_000);
+    writer.array_len(1);
+    writer.string(topic);
+    writer.array_len(1);
+    writer.i32(0);
+    writer.bytes(records);
+    frame(0, version, correlation, &body)
+}
+
+/// Fetch of version 0 to 3 that waits for a byte.
+pub fn old_fetch_request(version: i16, correlation: i32, topic: &str, offset: i64) -> Vec<u8> {
+    let mut body = Vec::new();
+    let mut writer = Writer::new(&mut body, false);
+    for number in [-1, 60_000, 1] {
+        writer.i32(number);
+    }
+    if version == 3 {
+        writer.i32(50 << 20);
+    }
+    writer.array_len(1);
+    writer.string(topic);
+    writer.array_len(1);
+    writer.i32(0);
+    writer.i64(offset);
+    writer.i32(1 << 20);
+    frame(1, version, correlation, &body)
+}
+
 pub fn read_frame(socket: &mut TcpStream) -> Vec<u8> {
     socket.flush().unwrap();
     let mut size = [0; 4];
@@ -256,18 +304,26 @@ pub struct Fetched {
 
 impl Fetched {
     pub fn read(socket: &mut TcpStream, correlation: i32) -> Self {
+        Self::read_version(socket, correlation, 4)
+    }
+
+    pub fn read_version(socket: &mut TcpStream, correlation: i32, version: i16) -> Self {
         let frame = read_frame(socket);
         let mut reader = Reader::new(&frame, 0, false);
         assert_eq!(reader.i32(), Ok(correlation));
-        reader.i32().unwrap();
+        if version >= 1 {
+            reader.i32().unwrap();
+        }
         assert_eq!(reader.array_len(), Ok(1));
         reader.string().unwrap();
         assert_eq!(reader.array_len(), Ok(1));
         reader.i32().unwrap();
         let error = reader.i16().unwrap();
         let high_watermark = reader.i64().unwrap();
-        reader.i64().unwrap();
-        assert_eq!(reader.nullable_array_len(), Ok(None));
+        if version >= 4 {
+            reader.i64().unwrap();
+            assert_eq!(reader.nullable_array_len(), Ok(None));
+        }
         let records = reader.nullable_bytes().unwrap().unwrap_or_default().to_vec();
         Self { error, high_watermark, records }
     }

@@ -23,6 +23,8 @@ fn config() -> LogConfig {
         segment_index_bytes: 8 * 60,
         index_interval_bytes: 200,
         max_message_bytes: 3000,
+        compression: None,
+        compression_level: None,
         timestamp_type: TimestampType::CreateTime,
         timestamp_before_max_ms: i64::MAX,
         timestamp_after_max_ms: i64::MAX,
