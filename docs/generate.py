@@ -37,8 +37,6 @@ def apis() -> str:
     for api in served:
         plane = "the data plane (Rust)" if api.in_data_plane else "the control plane (Python)"
         versions = f"{api.min_version}-{api.max_version}"
-        if api.advertised_min != api.min_version:
-            versions += f", advertised from {api.advertised_min}"
         lines.append(f"| {api.key} | [{api.name}](#{api.name.lower()}) | {versions} | {plane} |")
     for api in served:
         module = importlib.import_module(f"pybroker.handlers.{_module_name(api.name)}")

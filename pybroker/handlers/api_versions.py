@@ -14,8 +14,7 @@ Behaviour
 Version notes
     - A version above the range is answered in version 0 with UNSUPPORTED_VERSION and the range of this API, so that
       the client can choose one (KIP-511). The response header is version 0 in every version.
-    - Produce is advertised from 0 although 0-2 are gone: older librdkafka switches features off otherwise
-      (KAFKA-18659).
+    - Produce, Fetch and ListOffsets are served, and so advertised, from 0; Kafka 4 serves them from 3, 4 and 1.
     - Before version 4, features whose range starts at 0 are left out (KAFKA-17011).
 
 Not done
@@ -109,6 +108,6 @@ def _build_response(context: RequestContext) -> ApiVersionsResponse:
 
 def _api_keys() -> list[ApiVersion]:
     return [
-        ApiVersion(api_key=api.key, min_version=api.advertised_min, max_version=api.max_version)
+        ApiVersion(api_key=api.key, min_version=api.min_version, max_version=api.max_version)
         for api in sorted(registered_apis().values())
     ]

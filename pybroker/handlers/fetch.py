@@ -4,7 +4,7 @@ Key
     1
 
 Versions
-    4-18
+    0-18
 
 Behaviour
     - Answered wholly in the data plane (native/core/src/wire/fetch.rs); no handler runs here.
@@ -15,10 +15,16 @@ Behaviour
     - Fetch sessions (KIP-227) are kept in max.incremental.fetch.session.cache.slots slots.
 
 Version notes
+    - Versions 0-1 get v0 messages and 2-3 v1 messages, converted while they are sent, which Kafka 4 no longer does.
+      Batches of zstd cannot be: UNSUPPORTED_COMPRESSION_TYPE (KIP-110). From version 4 on everything goes as it is
+      stored, also v0 and v1 messages in the log of an older Kafka.
+    - The first message is given whole in every version (KIP-74); Kafka cut it before version 3.
+    - A topic with compression.type=zstd needs version 10; earlier it is UNSUPPORTED_COMPRESSION_TYPE.
+    - Before version 6 a failed log directory is NOT_LEADER_OR_FOLLOWER, so that the client asks for metadata again.
     - Topics by id from version 13 on; leader hints from version 16 on (KIP-951).
 
 Not done
-    - Message sets of versions 0-3. Followers fetching. Throttling.
+    - Followers fetching. Throttling.
 """
 
 from __future__ import annotations

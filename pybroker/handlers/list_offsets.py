@@ -4,7 +4,7 @@ Key
     2
 
 Versions
-    1-11
+    0-11
 
 Behaviour
     - A time: the first record at or after it that the client may read; none is offset -1 and timestamp -1.
@@ -15,6 +15,9 @@ Behaviour
       partition that the request has twice is INVALID_REQUEST.
 
 Version notes
+    - Version 0, which Kafka 4 no longer serves, answers with a list: for -1 the high watermark, for -2 the log start,
+      for a time the first record at or after it, or else the high watermark; behind the first the log start, if more
+      than one is asked for. Kafka gave the beginnings of segments, by the age of their files.
     - -3 from version 7, -4 from 8, -5 from 9 and -6 from 11 on; earlier, and for other negative times,
       UNSUPPORTED_VERSION per partition.
     - Isolation level from version 2, leader epochs from version 4 on.
@@ -46,8 +49,8 @@ if TYPE_CHECKING:
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
 _FIRST_VERSION = {
-    LATEST: 1,
-    EARLIEST: 1,
+    LATEST: 0,
+    EARLIEST: 0,
     MAX_TIMESTAMP: 7,
     EARLIEST_LOCAL: 8,
     LATEST_TIERED: 9,
@@ -109,6 +112,11 @@ def _answer(
         committed = context.version >= 2 and request.isolation_level == _READ_COMMITTED
         end = partition.last_stable_offset if committed else partition.high_watermark
         found = _look_up(partition, asked.timestamp, end)
+        if context.version == 0:
+            return ListOffsetsPartitionResponse(
+                partition_index=asked.partition_index,
+                old_style_offsets=_old_style(partition, end if found is _NOTHING else found.offset, asked),
+            )
     except (ApiError, OSError) as error:
         return ListOffsetsPartitionResponse(partition_index=asked.partition_index, error_code=wire_error(error).code)
     return ListOffsetsPartitionResponse(
@@ -156,6 +164,12 @@ def _look_up(partition: Partition, timestamp: int, end: int) -> _Found:
     if found is None or found[1] >= end:
         return _NOTHING
     return _Found(*found)
+
+
+def _old_style(partition: Partition, offset: int, asked: ListOffsetsPartition) -> list[int]:
+    """Return the offset and, behind it, the log start, as far as as many are wanted."""
+    offsets = [offset, partition.log_start_offset] if offset > partition.log_start_offset else [offset]
+    return offsets[: max(asked.max_num_offsets, 0)]
 
 
 def _earliest(partition: Partition) -> _Found:

@@ -4,22 +4,29 @@ Key
     0
 
 Versions
-    3-13, advertised from 0
+    0-13
 
 Behaviour
     - Answered wholly in the data plane (native/core/src/wire/produce.rs); no handler runs here.
     - A request that names a topic the data plane's table lacks comes up once, is held until the newest metadata is
       published, and is then decided there, unknown topics failing with UNKNOWN_TOPIC_OR_PARTITION or UNKNOWN_TOPIC_ID.
       Producing creates no topic: only Metadata does.
+    - Batches are stored in the topic's compression.type at its level; "producer" leaves them as they came.
+    - Records that break a rule of the topic are named one by one (KIP-467, from version 8 on): those without a key in a
+      compacted topic, and those outside message.timestamp.before.max.ms and message.timestamp.after.max.ms.
     - acks=0 gets no answer; acks=1 is answered after the append; acks=all when the high watermark has passed the batch.
 
 Version notes
-    - Versions 0-2 carry message sets of before 0.11 and are not served, as in Kafka 4; they are advertised because
-      older librdkafka takes an advertised minimum above its own as missing support (KAFKA-18659).
+    - Versions 0-2 carry sets of v0 or v1 messages, which Kafka 4 no longer takes. As in Kafka 3 a set is stored as one
+      v2 batch in its wrapper's codec; a wrapper stands alone in its set. A set that is cut is CORRUPT_MESSAGE, where
+      Kafka took what is whole of it; an empty one is no error.
+    - From version 3 on exactly one v2 batch a partition (KIP-98); anything else is INVALID_RECORD.
+    - zstd needs version 7 (KIP-110); earlier it is UNSUPPORTED_COMPRESSION_TYPE.
+    - Before version 4 a failed log directory is NOT_LEADER_OR_FOLLOWER, so that the client asks for metadata again.
     - Topics by id from version 13 on; leader hints from version 10 on (KIP-951).
 
 Not done
-    - Message sets of versions 0-2. Transactions. Throttling.
+    - Transactions. Throttling.
 """
 
 from __future__ import annotations
@@ -27,4 +34,4 @@ from __future__ import annotations
 from pybroker.handlers.registry import answered_in_data_plane
 from pybroker.protocol.messages.produce import ProduceRequest
 
-answered_in_data_plane(ProduceRequest, advertised_min=0)
+answered_in_data_plane(ProduceRequest)

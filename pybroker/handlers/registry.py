@@ -32,7 +32,6 @@ class RegisteredApi(NamedTuple):
     name: str
     min_version: int
     max_version: int
-    advertised_min: int  # what ApiVersions reports; differs from min_version for Produce only (KAFKA-18659)
     request_type: type[Message]
     handle: Callable[[Any, RequestContext], Any]
     answer_failure: Callable[[Any, int, WireError], Any]
@@ -77,7 +76,6 @@ def handles(
                 name=_name(request_type),
                 min_version=declared.first,
                 max_version=declared.last if max_version is None else max_version,
-                advertised_min=declared.first,
                 request_type=request_type,
                 handle=handle,
                 answer_failure=failed,
@@ -90,7 +88,7 @@ def handles(
     return register
 
 
-def answered_in_data_plane(request_type: type[Message], *, advertised_min: int | None = None) -> None:
+def answered_in_data_plane(request_type: type[Message]) -> None:
     """Register an API whose requests never come up here, so that clients are told of it."""
 
     def unreachable(*_: Any) -> Any:
@@ -103,7 +101,6 @@ def answered_in_data_plane(request_type: type[Message], *, advertised_min: int |
             name=_name(request_type),
             min_version=declared.first,
             max_version=declared.last,
-            advertised_min=declared.first if advertised_min is None else advertised_min,
             request_type=request_type,
             handle=unreachable,
             answer_failure=unreachable,

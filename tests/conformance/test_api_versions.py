@@ -6,13 +6,15 @@ import struct
 
 import pytest
 
+from tests.conformance.conftest import AGAINST_KAFKA
 from tests.support.wire import Wire, header
 
-#: The ranges of Apache Kafka 4.3 for what a broker serves to clients; Produce is advertised from 0 (KAFKA-18659).
+#: The ranges of Apache Kafka 4.3 for what a broker serves to clients; Produce is advertised from 0 (KAFKA-18659). Fetch
+#: and ListOffsets are served here from 0 on, as they were until Kafka 3.
 KAFKA_RANGES = {
     0: (0, 13),
-    1: (4, 18),
-    2: (1, 11),
+    1: (4 if AGAINST_KAFKA else 0, 18),
+    2: (1 if AGAINST_KAFKA else 0, 11),
     3: (0, 13),
     10: (0, 6),
     18: (0, 4),

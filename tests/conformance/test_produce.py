@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import cramjam
 import lz4.frame
 import pytest
+from kafka.record.memory_records import MemoryRecords
 
 from tests.conformance.conftest import AGAINST_KAFKA, Topic
 from tests.support.batches import (
@@ -120,6 +122,7 @@ WRONG = {
     "a length that is negative": (Batch(length=-5), CORRUPT_MESSAGE),
     "a length smaller than a header": (Batch(length=12), CORRUPT_MESSAGE),
     "an old format where the new one is due": (Batch(magic=1), INVALID_RECORD),
+    "a format that does not exist": (Batch(magic=3), CORRUPT_MESSAGE),
     "more records counted than there are": (TOO_FEW, INVALID_RECORD),
     "a count that does not fit the last offset": (Batch(last_offset_delta=5), INVALID_RECORD),
     "no record at all": (Batch((), section=b""), INVALID_RECORD),
@@ -219,6 +222,47 @@ def test_a_compressed_batch_is_stored_as_it_came(wire: Wire, topic: Topic, codec
     (stored,) = read_batches(fetched(wire.ask(fetch(topic.name))).records)
     assert answer.error_code == 0
     assert stored.raw[16:] == sent[16:]
+
+
+TOPIC_CODECS = {"uncompressed": 0, "gzip": GZIP, "snappy": SNAPPY, "lz4": LZ4, "zstd": ZSTD}
+
+
+@pytest.mark.parametrize("wanted", TOPIC_CODECS)
+def test_a_topic_with_a_codec_stores_every_batch_in_it(wire: Wire, create: Callable[..., Topic], wanted: str) -> None:
+    levels = {"compression.gzip.level": "5", "compression.lz4.level": "3", "compression.zstd.level": "7"}
+    topic = create(**{"compression.type": wanted, **levels})
+    who = producer_id(wire)
+    sending = [compressed(codec) for codec in (GZIP, SNAPPY, LZ4, ZSTD)]
+    sending.append(Batch(sending[0].records))
+    for number, batch in enumerate(sending):
+        identified = replace(batch, producer_id=who[0], producer_epoch=who[1], base_sequence=3 * number)
+        answer = produced(wire.ask(produce(topic.name, identified.encode())))
+        assert (answer.error_code, answer.base_offset) == (0, 3 * number)
+    records = fetched(wire.ask(fetch(topic.name))).records
+    stored = read_batches(records)
+    assert [(batch.attributes, batch.base_offset, batch.base_sequence) for batch in stored] == [
+        (TOPIC_CODECS[wanted], 3 * number, 3 * number) for number in range(5)
+    ]
+    assert all(batch.crc_holds and batch.producer_id == who[0] for batch in stored)
+    read, reader = [], MemoryRecords(records)
+    while (batch_read := reader.next_batch()) is not None:
+        read += [record.value for record in batch_read]
+    assert read == [record.value for record in sending[0].records] * 5
+
+
+def test_a_topic_of_zstd_is_read_from_version_10_on(wire: Wire, create: Callable[..., Topic]) -> None:
+    topic = create(**{"compression.type": "zstd"})
+    assert produced(wire.ask(produce(topic.name, batch_of(b"a"), version=3))).error_code == 0
+    assert fetched(wire.ask(fetch(topic.name, version=9))).error_code == UNSUPPORTED_COMPRESSION_TYPE
+    (stored,) = read_batches(fetched(wire.ask(fetch(topic.name, version=10))).records)
+    assert stored.attributes == ZSTD
+
+
+@pytest.mark.parametrize("size", [0, 5, 40])
+def test_bytes_that_are_no_batch_are_no_record(wire: Wire, topic: Topic, size: int) -> None:
+    answer = produced(wire.ask(produce(topic.name, bytes(range(200))[100:][:size])))
+    assert answer.error_code in ({INVALID_RECORD} if size < 17 else {INVALID_RECORD, CORRUPT_MESSAGE})
+    assert log_of(wire, topic) == []
 
 
 @pytest.mark.parametrize("codec", [GZIP, SNAPPY, LZ4, ZSTD])

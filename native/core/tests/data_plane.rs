@@ -8,8 +8,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pybroker_core::net::{Event, UndecidedRequest};
+use pybroker_core::record::Messages;
 use pybroker_core::replica::TopicTable;
-use support::{Fetched, Plane, Produced, batch, fetch_request, frame, produce_request, read_frame, values};
+use support::{
+    Fetched, Plane, Produced, batch, fetch_request, frame, message_set, old_fetch_request, old_produce_request,
+    produce_request, read_frame, values,
+};
 
 fn undecided(plane: &Plane) -> UndecidedRequest {
     match plane.event(|event| matches!(event, Event::Undecided(_))) {
@@ -43,6 +47,52 @@ fn a_fetch_from_inside_a_batch_gives_the_whole_batch() {
     Produced::read(&mut socket, 1);
     socket.write_all(&fetch_request(2, "t", 0, 2, 1, 0)).unwrap();
     assert_eq!(values(&Fetched::read(&mut socket, 2).records), ["a", "b", "c"]);
+}
+
+#[test]
+fn old_versions_carry_old_messages_both_ways() {
+    let plane = Plane::start();
+    plane.topic("t", 1);
+    let mut socket = plane.connect();
+    for (version, first) in [(0, 0), (1, 3), (2, 6)] {
+        let magic = i8::from(version == 2);
+        let set = message_set(magic, &["a", "b", "c"]);
+        socket.write_all(&old_produce_request(version, 7, "t", &set)).unwrap();
+        let answer = Produced::read(&mut socket, 7);
+        assert_eq!((answer.error, answer.base_offset), (0, first));
+    }
+    socket.write_all(&produce_request(8, "t", 0, -1, &batch(&["x", "y"]))).unwrap();
+    assert_eq!(Produced::read(&mut socket, 8).base_offset, 9);
+    for version in 0..4 {
+        let magic = i8::from(version >= 2);
+        let (mut found, mut offset) = (Vec::new(), 1);
+        // An answer ends with its segment, and messages without a time let one roll.
+        while offset < 11 {
+            socket.write_all(&old_fetch_request(version, 9, "t", offset)).unwrap();
+            let answer = Fetched::read_version(&mut socket, 9, version);
+            assert_eq!((answer.error, answer.high_watermark), (0, 11));
+            for message in Messages::new(&answer.records).map(Result::unwrap) {
+                offset = message.offset + 1;
+                found.push((message.offset, message.magic, message.value.unwrap_or_default().to_vec()));
+            }
+        }
+        let values = ["b", "c", "a", "b", "c", "a", "b", "c", "x", "y"];
+        let wanted: Vec<_> = (1..).zip(values).map(|(at, value)| (at, magic, value.as_bytes().to_vec())).collect();
+        assert_eq!(found, wanted, "version {version}");
+    }
+}
+
+#[test]
+fn a_waiting_fetch_of_an_old_version_is_answered_with_old_messages() {
+    let plane = Plane::start();
+    plane.topic("t", 1);
+    let (mut consumer, mut producer) = (plane.connect(), plane.connect());
+    consumer.write_all(&old_fetch_request(1, 1, "t", 0)).unwrap();
+    plane.wait_until(|| plane.partition("t", 0).waiting() == 1);
+    producer.write_all(&produce_request(2, "t", 0, -1, &batch(&["x"]))).unwrap();
+    let answer = Fetched::read_version(&mut consumer, 1, 1);
+    let found: Vec<_> = Messages::new(&answer.records).map(|message| message.unwrap().magic).collect();
+    assert_eq!(found, [0]);
 }
 
 #[test]

@@ -82,7 +82,7 @@ class ForgottenTopic(Struct):
     partitions: Annotated[list[int], int32, versions("7+"), about("The partitions that leave the session.")] = []
 
 
-class FetchRequest(Message, api_key=1, kind="request", versions="4-18", flexible="12+"):
+class FetchRequest(Message, api_key=1, kind="request", versions="0-18", flexible="12+"):
     """Asks for batches; answered by the data plane, so Python meets it in clients and tests only."""
 
     cluster_id: Annotated[
@@ -207,7 +207,7 @@ class NodeEndpoint(Struct):
     rack: Annotated[str | None, string, versions("16+"), nullable("16+"), about("The broker's rack.")] = None
 
 
-class FetchResponse(Message, api_key=1, kind="response", versions="4-18", flexible="12+"):
+class FetchResponse(Message, api_key=1, kind="response", versions="0-18", flexible="12+"):
     """The batches found."""
 
     throttle_time_ms: Annotated[

@@ -1,4 +1,4 @@
-"""ListOffsets (2): offsets by time, and the two ends of a log."""
+"""ListOffsets (2): offsets by time, and the two ends of a log. Version 0 is that of Kafka 0.8 to 3."""
 
 from __future__ import annotations
 
@@ -40,6 +40,7 @@ class ListOffsetsPartition(Struct):
         versions("0+"),
         about("Milliseconds, or one of -1 to -6: see `OffsetTime`."),
     ] = 0
+    max_num_offsets: Annotated[int, int32, versions("0"), about("Most offsets to answer with.")] = 1
 
 
 class ListOffsetsTopic(Struct):
@@ -49,7 +50,7 @@ class ListOffsetsTopic(Struct):
     partitions: Annotated[list[ListOffsetsPartition], versions("0+"), about("The partitions asked about.")] = []
 
 
-class ListOffsetsRequest(Message, api_key=2, kind="request", versions="1-11", flexible="6+"):
+class ListOffsetsRequest(Message, api_key=2, kind="request", versions="0-11", flexible="6+"):
     """Asks for offsets by time."""
 
     replica_id: Annotated[int, int32, versions("0+"), about("Broker id of a follower; -1 for a client.")] = 0
@@ -65,6 +66,7 @@ class ListOffsetsPartitionResponse(Struct):
 
     partition_index: Annotated[int, int32, versions("0+"), about("Number of the partition.")] = 0
     error_code: Annotated[int, int16, versions("0+"), about("An `ErrorCode`; 0 where nothing went wrong.")] = 0
+    old_style_offsets: Annotated[list[int], int64, versions("0"), about("The offsets found, the latest first.")] = []
     timestamp: Annotated[
         int, int64, versions("1+"), about("Timestamp of the record at that offset; -1 where there is none.")
     ] = -1
@@ -81,7 +83,7 @@ class ListOffsetsTopicResponse(Struct):
     ] = []
 
 
-class ListOffsetsResponse(Message, api_key=2, kind="response", versions="1-11", flexible="6+"):
+class ListOffsetsResponse(Message, api_key=2, kind="response", versions="0-11", flexible="6+"):
     """The offsets found."""
 
     throttle_time_ms: Annotated[

@@ -41,7 +41,7 @@ class TopicProduceData(Struct):
     partition_data: Annotated[list[PartitionProduceData], versions("0+"), about("What goes to each partition.")] = []
 
 
-class ProduceRequest(Message, api_key=0, kind="request", versions="3-13", flexible="9+"):
+class ProduceRequest(Message, api_key=0, kind="request", versions="0-13", flexible="9+"):
     """Batches to append; answered by the data plane, so Python meets it in clients and tests only."""
 
     transactional_id: Annotated[
@@ -117,7 +117,7 @@ class NodeEndpoint(Struct):
     rack: Annotated[str | None, string, versions("10+"), nullable("10+"), about("The broker's rack.")] = None
 
 
-class ProduceResponse(Message, api_key=0, kind="response", versions="3-13", flexible="9+"):
+class ProduceResponse(Message, api_key=0, kind="response", versions="0-13", flexible="9+"):
     """What became of them, partition by partition."""
 
     responses: Annotated[list[TopicProduceResponse], versions("0+"), about("One result for each topic.")] = []

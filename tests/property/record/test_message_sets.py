@@ -61,5 +61,6 @@ def test_a_batch_of_a_peer_becomes_a_set_that_peers_read(magic: int, codec: str,
     expected = [
         (offset, timestamp if magic else None, key, value) for offset, (timestamp, key, value) in enumerate(batch)
     ]
-    for reader in (KafkaPythonRecords, AiokafkaRecords):
+    # aiokafka does not know the frames of lz4 in v0.
+    for reader in (KafkaPythonRecords, *[AiokafkaRecords] * ((magic, codec) != (0, "lz4"))):
         assert read(reader(converted)) == expected

@@ -10,8 +10,9 @@ use std::sync::Arc;
 
 use rustix::io::Errno;
 
-use super::lane::PendingFetch;
+use super::lane::{LaneApi, PendingFetch};
 use super::response::{Progress, Response};
+use crate::wire::frame::RequestHead;
 
 /// Bytes read at once when nothing is known of what comes.
 const READ_BYTES: usize = 16 << 10;
@@ -54,6 +55,10 @@ pub enum Slot {
 pub struct Parked {
     /// The request's number.
     pub request: u64,
+    /// Which API of the lane it is of.
+    pub api: LaneApi,
+    /// Its head.
+    pub head: RequestHead,
     /// The frame without its size prefix.
     pub frame: Vec<u8>,
 }

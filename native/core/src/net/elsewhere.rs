@@ -32,7 +32,7 @@ impl Processor {
             return true;
         }
         if let Slot::Fetch(fetch) = std::mem::replace(slot, Slot::Parked) {
-            let response = self.lane.complete(&self.shared, *fetch);
+            let response = fetch.complete(&self.shared);
             connection.answer(waiter.request, response);
         }
         let written = connection.write(self.shared.now());

@@ -17,7 +17,6 @@ use super::connection::{Accepted, Closing, Connection, Slot};
 use super::data_plane::{Shared, connection_number, processor_of};
 use super::events::{Event, Level};
 use super::inbox::Message;
-use super::lane::Lane;
 use super::response::Response;
 use super::timer_wheel::TimerWheel;
 use crate::replica::Waiter;
@@ -58,7 +57,6 @@ pub struct Processor {
     epoll: OwnedFd,
     accepted: u64,
     pub(super) deadlines: TimerWheel<Deadline>,
-    pub(super) lane: Lane,
     /// Fetches that an append on this thread satisfied, served when the present event is done: own ones, and at most one
     /// of another processor.
     pub(super) woken: Vec<Waiter>,
@@ -79,7 +77,6 @@ impl Processor {
             epoll,
             accepted: 0,
             deadlines: TimerWheel::new(now),
-            lane: Lane::new(),
             woken: Vec::new(),
             throttled: Vec::new(),
             stop_at: None,

@@ -7,7 +7,7 @@ use super::connection::{Connection, Framing, Parked, Slot};
 use super::data_plane::processor_of;
 use super::events::{ControlRequest, Event, UndecidedRequest};
 use super::inbox::Message;
-use super::lane::{self, Outcome};
+use super::lane::{self, LaneApi, Outcome, Site};
 use super::processor::{Deadline, End, Processor};
 use crate::replica::Waiter;
 use crate::wire::frame::RequestHead;
@@ -40,21 +40,21 @@ impl Processor {
             Some(api) => {
                 lane::check_version(api, head.api_version).map_err(End::Refused)?;
                 let waiter = Waiter { connection: connection.number, request: connection.next_request() };
-                let frame = connection.frame_mut(at.clone());
-                let outcome = self.lane.handle(&self.shared, self.index, &mut self.woken, waiter, frame, false);
-                self.conclude(connection, outcome, Some(at))
+                let on = Site { shared: &self.shared, processor: self.index, woken: &mut self.woken };
+                let outcome = lane::handle(on, (api, &head), waiter, connection.frame_mut(at.clone()), false);
+                self.conclude(connection, outcome, Some((api, head, at)))
             }
             None => self.hand_up(connection, &head, at),
         }
     }
 
-    /// Does with a connection what the lane says of its next request; `at` is where the frame lies, or `None` for a
-    /// request that has its slot already and is taken up again.
+    /// Does with a connection what the lane says of its next request; `at` is its head and where the frame lies, or `None`
+    /// for a request that has its slot already and is taken up again.
     fn conclude(
         &mut self,
         connection: &mut Connection,
         outcome: Outcome,
-        at: Option<std::ops::Range<usize>>,
+        at: Option<(LaneApi, RequestHead, std::ops::Range<usize>)>,
     ) -> Result<(), End> {
         let request = connection.parked.as_ref().map_or(connection.next_request(), |parked| parked.request);
         match (outcome, at) {
@@ -75,8 +75,8 @@ impl Processor {
                     }
                 }
             }
-            (Outcome::Undecided { topics, topic_ids, api_key }, Some(at)) => {
-                connection.parked = Some(Parked { request, frame: connection.frame_mut(at).to_vec() });
+            (Outcome::Undecided { topics, topic_ids, api_key }, Some((api, head, at))) => {
+                connection.parked = Some(Parked { request, api, head, frame: connection.frame_mut(at).to_vec() });
                 connection.open(Slot::Parked);
                 connection.known_above = true;
                 let event = UndecidedRequest { connection: connection.number, request, api_key, topics, topic_ids };
@@ -112,7 +112,8 @@ impl Processor {
             return Ok(());
         }
         self.shared.control_in_work.fetch_add(1, Ordering::SeqCst);
-        let body = connection.frame_mut(at)[head.body..].to_vec();
+        let frame = connection.frame_mut(at);
+        let (client_id, body) = (head.client_id(frame).map(str::to_owned), frame[head.body..].to_vec());
         let accepted = &connection.accepted;
         self.shared.events.push(Event::Control(ControlRequest {
             connection: connection.number,
@@ -120,7 +121,7 @@ impl Processor {
             api_key: head.api_key,
             api_version: head.api_version,
             correlation_id: head.correlation_id,
-            client_id: head.client_id.clone(),
+            client_id,
             listener: Arc::clone(&accepted.listener),
             local: (accepted.local.ip().to_string(), accepted.local.port()),
             peer: (accepted.peer.ip().to_string(), accepted.peer.port()),
@@ -150,7 +151,7 @@ impl Processor {
             && matches!(slot, Slot::Fetch(_))
             && let Slot::Fetch(fetch) = std::mem::replace(slot, Slot::Parked)
         {
-            let response = self.lane.complete(&self.shared, *fetch);
+            let response = fetch.complete(&self.shared);
             connection.answer(waiter.request, response);
         }
         let done = self.work(&mut connection);
@@ -162,7 +163,8 @@ impl Processor {
         let mut connection = open.lock();
         let mut done = Ok(());
         if let Some(mut parked) = connection.parked.take_if(|parked| parked.request == waiter.request) {
-            let outcome = self.lane.handle(&self.shared, self.index, &mut self.woken, waiter, &mut parked.frame, true);
+            let on = Site { shared: &self.shared, processor: self.index, woken: &mut self.woken };
+            let outcome = lane::handle(on, (parked.api, &parked.head), waiter, &mut parked.frame, true);
             connection.parked = Some(parked);
             done = self.conclude(&mut connection, outcome, None);
             connection.parked = None;

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 
-use crate::storage::FileSlice;
+use crate::storage::{ConvertedSlice, FileSlice};
 
 /// The most that one `sendfile` is asked for: another connection gets its turn in between.
 const SENDFILE_BYTES: usize = 1 << 20;
@@ -20,12 +20,31 @@ const COPY_SLICE_BYTES: usize = 8 << 10;
 /// The most that one answer copies: a fetch of many partitions stays with `sendfile` for the rest.
 const COPY_BYTES: usize = 64 << 10;
 
-/// A response frame: size prefix, header and body, and the file slices that interrupt the body.
+/// Records in an answer.
+#[derive(Debug)]
+pub enum Slice {
+    /// As they lie in the log.
+    File(FileSlice),
+    /// In an older format.
+    Converted(Box<ConvertedSlice>),
+}
+
+impl Slice {
+    /// Bytes on the wire.
+    fn size(&self) -> usize {
+        match self {
+            Self::File(slice) => slice.len,
+            Self::Converted(slice) => slice.len(),
+        }
+    }
+}
+
+/// A response frame: size prefix, header and body, and the slices of logs that interrupt the body.
 #[derive(Debug)]
 pub struct Response {
     bytes: Vec<u8>,
-    /// File slices by the position in `bytes` that they stand in front of, ascending.
-    slices: Vec<(usize, FileSlice)>,
+    /// Slices by the position in `bytes` that they stand in front of, ascending.
+    slices: Vec<(usize, Slice)>,
     /// Bytes of `bytes` written.
     sent: usize,
     /// Slices written whole.
@@ -53,9 +72,9 @@ impl Response {
     }
 
     /// Completes a frame that [`Response::begin`] began; `slices` are ordered by position.
-    pub fn finish(bytes: Vec<u8>, slices: Vec<(usize, FileSlice)>) -> Self {
+    pub fn finish(bytes: Vec<u8>, slices: Vec<(usize, Slice)>) -> Self {
         let (mut bytes, slices) = copy_small_slices(bytes, slices);
-        let size = bytes.len() - 4 + slices.iter().map(|(_, slice)| slice.len).sum::<usize>();
+        let size = bytes.len() - 4 + slices.iter().map(|(_, slice)| slice.size()).sum::<usize>();
         // Answers stay far below 2 GiB: `fetch.max.bytes` and `socket.request.max.bytes` are 32-bit settings.
         bytes[..4].copy_from_slice(&(size as u32).to_be_bytes());
         Self { bytes, slices, sent: 0, next_slice: 0, sent_of_slice: 0 }
@@ -70,7 +89,7 @@ impl Response {
 
     /// Size of the frame on the wire.
     pub fn size(&self) -> u64 {
-        (self.bytes.len() + self.slices.iter().map(|(_, slice)| slice.len).sum::<usize>()) as u64
+        (self.bytes.len() + self.slices.iter().map(|(_, slice)| slice.size()).sum::<usize>()) as u64
     }
 
     /// Takes `other` into this buffer when both are plain bytes and small; gives it back otherwise.
@@ -86,14 +105,12 @@ impl Response {
     /// Writes as much as the socket takes. `more` tells the kernel that another response follows at once.
     pub fn write_to(&mut self, socket: impl AsFd, more: bool) -> Result<Progress, Errno> {
         loop {
-            let (until, slice) = match self.slices.get(self.next_slice) {
-                Some((at, slice)) => (*at, Some(slice)),
-                None => (self.bytes.len(), None),
-            };
-            if self.sent < until {
+            let until = self.slices.get(self.next_slice).map(|(at, _)| *at);
+            let end = until.unwrap_or(self.bytes.len());
+            if self.sent < end {
                 let flags =
-                    if slice.is_some() || more { SendFlags::NOSIGNAL | SendFlags::MORE } else { SendFlags::NOSIGNAL };
-                match rustix::net::send(&socket, &self.bytes[self.sent..until], flags) {
+                    if until.is_some() || more { SendFlags::NOSIGNAL | SendFlags::MORE } else { SendFlags::NOSIGNAL };
+                match rustix::net::send(&socket, &self.bytes[self.sent..end], flags) {
                     Ok(sent) => self.sent += sent,
                     Err(Errno::AGAIN) => return Ok(Progress::Blocked),
                     Err(Errno::INTR) => {}
@@ -101,18 +118,17 @@ impl Response {
                 }
                 continue;
             }
-            let Some(slice) = slice else { return Ok(Progress::Done) };
-            let left = slice.len - self.sent_of_slice;
-            if left == 0 {
-                self.next_slice += 1;
-                self.sent_of_slice = 0;
-                continue;
-            }
-            let mut offset = slice.position + self.sent_of_slice as u64;
-            match rustix::fs::sendfile(&socket, &*slice.file, Some(&mut offset), left.min(SENDFILE_BYTES)) {
-                // The file ended before the slice: it was truncated after the plan. The frame cannot be completed.
-                Ok(0) => return Err(Errno::IO),
-                Ok(sent) => self.sent_of_slice += sent,
+            let Some((_, slice)) = self.slices.get_mut(self.next_slice) else { return Ok(Progress::Done) };
+            let sent = match slice {
+                Slice::File(slice) => send_file(&socket, slice, &mut self.sent_of_slice),
+                Slice::Converted(slice) => send_converted(&socket, slice),
+            };
+            match sent {
+                Ok(true) => {}
+                Ok(false) => {
+                    self.next_slice += 1;
+                    self.sent_of_slice = 0;
+                }
                 Err(Errno::AGAIN) => return Ok(Progress::Blocked),
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(error),
@@ -121,23 +137,55 @@ impl Response {
     }
 }
 
+/// Sends some of what is left of a slice; `false` when nothing was.
+fn send_file(socket: impl AsFd, slice: &FileSlice, sent: &mut usize) -> Result<bool, Errno> {
+    let left = slice.len - *sent;
+    if left == 0 {
+        return Ok(false);
+    }
+    let mut offset = slice.position + *sent as u64;
+    match rustix::fs::sendfile(&socket, &*slice.file, Some(&mut offset), left.min(SENDFILE_BYTES))? {
+        // The file ended before the slice: it was truncated after the plan. The frame cannot be completed.
+        0 => Err(Errno::IO),
+        more => {
+            *sent += more;
+            Ok(true)
+        }
+    }
+}
+
+/// Converts and sends some of what is left of a slice; `false` when nothing was.
+fn send_converted(socket: impl AsFd, slice: &mut ConvertedSlice) -> Result<bool, Errno> {
+    let (piece, more) = slice.piece().map_err(|_| Errno::IO)?;
+    if piece.is_empty() {
+        return Ok(false);
+    }
+    let flags = if more { SendFlags::NOSIGNAL | SendFlags::MORE } else { SendFlags::NOSIGNAL };
+    let sent = rustix::net::send(socket, piece, flags)?;
+    slice.advance(sent);
+    Ok(true)
+}
+
 /// Takes small slices into the bytes. One that cannot be read whole stays a slice: sending it will say why.
-fn copy_small_slices(bytes: Vec<u8>, slices: Vec<(usize, FileSlice)>) -> (Vec<u8>, Vec<(usize, FileSlice)>) {
-    let small = |(_, slice): &(usize, FileSlice)| slice.len <= COPY_SLICE_BYTES;
+fn copy_small_slices(bytes: Vec<u8>, slices: Vec<(usize, Slice)>) -> (Vec<u8>, Vec<(usize, Slice)>) {
+    let small = |(_, slice): &(usize, Slice)| matches!(slice, Slice::File(file) if file.len <= COPY_SLICE_BYTES);
     if !slices.iter().any(small) {
         return (bytes, slices);
     }
     let mut whole =
-        Vec::with_capacity(bytes.len() + slices.iter().filter(|at| small(at)).map(|(_, s)| s.len).sum::<usize>());
+        Vec::with_capacity(bytes.len() + slices.iter().filter(|at| small(at)).map(|(_, s)| s.size()).sum::<usize>());
     let (mut from, mut copied, mut left) = (0, 0, Vec::new());
     for (at, slice) in slices {
         whole.extend_from_slice(&bytes[from..at]);
         from = at;
         let begin = whole.len();
-        if slice.len <= COPY_SLICE_BYTES && copied + slice.len <= COPY_BYTES {
-            whole.resize(begin + slice.len, 0);
-            if slice.file.read_exact_at(&mut whole[begin..], slice.position).is_ok() {
-                copied += slice.len;
+        if let Slice::File(file) = &slice
+            && file.len <= COPY_SLICE_BYTES
+            && copied + file.len <= COPY_BYTES
+        {
+            whole.resize(begin + file.len, 0);
+            if file.file.read_exact_at(&mut whole[begin..], file.position).is_ok() {
+                copied += file.len;
                 continue;
             }
             whole.truncate(begin);

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use arc_swap::ArcSwap;
 
 use super::{TopicId, Waiter, WaitingFetch, WaitingList, high_watermark};
-use crate::record::Batches;
+use crate::record::SentRecords;
 use crate::storage::{AppendError, Appended, CommittedSlice, FileSlice, Log, LogError, ReadError};
 
 /// What a partition is to this broker, as the control plane last said. Swapped whole.
@@ -166,12 +166,25 @@ impl Partition {
         }
     }
 
-    /// Appends a producer's batches, advances the high watermark, and wakes whoever that satisfies through `wake`.
-    ///
-    /// `batches` is patched in place (offsets, leader epoch, append time). `all` asks for `min.insync.replicas`.
+    /// Appends a producer's batches, which are still to be found in the bytes; see [`Partition::append_sent`].
     pub fn append(
         &self,
         batches: &mut [u8],
+        all: bool,
+        now_ms: i64,
+        wake: &mut dyn FnMut(Waiter),
+    ) -> Result<Appended, NotAppended> {
+        let sent = SentRecords::find(batches).map_err(|error| NotAppended::Log(AppendError::Invalid(error)))?;
+        self.append_sent(sent, all, now_ms, wake)
+    }
+
+    /// Appends a producer's records, advances the high watermark, and wakes whoever that satisfies through `wake`.
+    ///
+    /// Batches that need not be converted are patched in place (offsets, leader epoch, append time). `all` asks for
+    /// `min.insync.replicas`.
+    pub fn append_sent(
+        &self,
+        sent: SentRecords<'_>,
         all: bool,
         now_ms: i64,
         wake: &mut dyn FnMut(Waiter),
@@ -183,10 +196,10 @@ impl Partition {
         if all && role.in_sync < role.min_in_sync {
             return Err(NotAppended::NotEnoughReplicas { in_sync: role.in_sync, wanted: role.min_in_sync });
         }
-        if Batches::new(batches).any(|batch| batch.is_ok_and(|(header, _)| header.is_transactional())) {
+        if sent.is_transactional() {
             return Err(NotAppended::NoTransaction);
         }
-        let appended = self.log.append(batches, role.leader_epoch, now_ms).map_err(NotAppended::Log)?;
+        let appended = self.log.append_sent(sent, role.leader_epoch, now_ms).map_err(NotAppended::Log)?;
         self.maybe_advance_high_watermark();
         if !appended.duplicate {
             self.waiting.arrived(appended.bytes, wake);

@@ -1,7 +1,8 @@
-//! Fetch (API key 1), versions 4 to 18, as the lane needs it.
+//! Fetch (API key 1), versions 0 to 18, as the lane needs it.
 //!
 //! The answer is written around the record bytes: [`write_response`] leaves a note where each partition's slice of the
-//! log file goes. Version notes: 5 adds the log start offset, 7 sessions (KIP-227), 9 the leader epoch, 11 the rack
+//! log file goes. Version notes: 1 adds the throttle time, 2 v1 messages (KIP-32), 3 the bound on the whole answer
+//! (KIP-74), 4 v2 batches and the isolation level (KIP-98), 5 adds the log start offset, 7 sessions (KIP-227), 9 the leader epoch, 11 the rack
 //! (KIP-392), 12 is flexible and adds the diverging epoch (KIP-595), 13 names topics by id (KIP-516), 15 moves the replica
 //! id into a tag (KIP-903), 16 adds leader endpoints (KIP-951), 17 and 18 add tags of followers. Source: Kafka's
 //! `FetchRequest` and `FetchResponse` schemas.
@@ -35,6 +36,15 @@ pub struct FetchRequest {
     pub forgotten: Vec<(SessionTopic, i32)>,
 }
 
+/// The newest message format that a version can carry, where that is not v2 (Kafka's `FetchRequest`).
+pub fn newest_format(version: i16) -> Option<i8> {
+    match version {
+        ..=1 => Some(0),
+        2 | 3 => Some(1),
+        _ => None,
+    }
+}
+
 /// Whether a version names topics by id.
 pub fn names_by_id(version: i16) -> bool {
     version >= BY_ID
@@ -53,8 +63,8 @@ impl FetchRequest {
         }
         let max_wait_ms = reader.i32()?;
         let min_bytes = reader.i32()?;
-        let max_bytes = reader.i32()?;
-        let read_committed = reader.i8()? == 1;
+        let max_bytes = if version >= 3 { reader.i32()? } else { i32::MAX };
+        let read_committed = version >= 4 && reader.i8()? == 1;
         let (session_id, session_epoch) = if version >= 7 { (reader.i32()?, reader.i32()?) } else { (0, -1) };
         let partitions = read_partitions(&mut reader, version)?;
         let forgotten = if version >= 7 { read_forgotten(&mut reader, version)? } else { Vec::new() };
@@ -161,7 +171,9 @@ pub fn write_response(
 ) {
     let mut writer = Writer::new(out, version >= FLEXIBLE);
     writer.tags_none();
-    writer.i32(0); // throttle_time_ms
+    if version >= 1 {
+        writer.i32(0); // throttle_time_ms
+    }
     if version >= 7 {
         writer.i16(head.error);
         writer.i32(head.session_id);
@@ -181,6 +193,19 @@ pub fn write_response(
     super::write_endpoints(&mut writer, version >= 16, endpoints);
 }
 
+/// The aborted transactions among the records, for whoever reads what is committed.
+fn write_aborted(writer: &mut Writer<'_>, head: FetchedHead, partition: &FetchedPartition) {
+    if !head.read_committed {
+        return writer.array_null();
+    }
+    writer.array_len(partition.aborted.len());
+    for &(producer_id, first_offset) in &partition.aborted {
+        writer.i64(producer_id);
+        writer.i64(first_offset);
+        writer.tags_none();
+    }
+}
+
 fn write_partition(
     writer: &mut Writer<'_>,
     version: i16,
@@ -192,19 +217,14 @@ fn write_partition(
     writer.i32(partition.index);
     writer.i16(partition.error);
     writer.i64(partition.high_watermark);
-    writer.i64(partition.last_stable_offset);
+    if version >= 4 {
+        writer.i64(partition.last_stable_offset);
+    }
     if version >= 5 {
         writer.i64(partition.log_start_offset);
     }
-    if head.read_committed {
-        writer.array_len(partition.aborted.len());
-        for &(producer_id, first_offset) in &partition.aborted {
-            writer.i64(producer_id);
-            writer.i64(first_offset);
-            writer.tags_none();
-        }
-    } else {
-        writer.array_null();
+    if version >= 4 {
+        write_aborted(writer, head, partition);
     }
     if version >= 11 {
         writer.i32(-1); // preferred_read_replica
@@ -229,7 +249,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn arbitrary_bytes_never_panic(bytes: Vec<u8>, body in 0_usize..20, version in 4_i16..=18) {
+        fn arbitrary_bytes_never_panic(bytes: Vec<u8>, body in 0_usize..20, version in 0_i16..=18) {
             let _ = FetchRequest::parse(&bytes, body, version);
         }
     }

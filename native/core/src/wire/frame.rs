@@ -8,7 +8,7 @@
 const FIXED: usize = 10;
 
 /// A request's head.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestHead {
     /// Which API.
     pub api_key: i16,
@@ -16,8 +16,8 @@ pub struct RequestHead {
     pub api_version: i16,
     /// The number that the answer carries again.
     pub correlation_id: i32,
-    /// What the client calls itself.
-    pub client_id: Option<String>,
+    /// Bytes of what the client calls itself, in front of `body`.
+    client_id: Option<usize>,
     /// Where the rest begins: tagged fields for flexible versions, else the message.
     pub body: usize,
 }
@@ -50,7 +50,8 @@ impl RequestHead {
         let (client_id, body) = match usize::try_from(length) {
             Ok(bytes) => {
                 let text = frame.get(FIXED..FIXED + bytes).ok_or(BadHead::ClientId { length, frame: frame.len() })?;
-                (Some(std::str::from_utf8(text).map_err(|_| BadHead::NotUtf8)?.to_owned()), FIXED + bytes)
+                std::str::from_utf8(text).map_err(|_| BadHead::NotUtf8)?;
+                (Some(bytes), FIXED + bytes)
             }
             Err(_) if length == -1 => (None, FIXED),
             Err(_) => return Err(BadHead::ClientId { length, frame: frame.len() }),
@@ -63,6 +64,12 @@ impl RequestHead {
             body,
         })
     }
+
+    /// What the client calls itself in the frame that this is the head of.
+    pub fn client_id<'a>(&self, frame: &'a [u8]) -> Option<&'a str> {
+        let text = frame.get(self.body - self.client_id?..self.body)?;
+        std::str::from_utf8(text).ok()
+    }
 }
 
 #[cfg(test)]
@@ -74,13 +81,14 @@ mod tests {
         let frame = [0, 18, 0, 3, 0, 0, 0, 7, 0, 2, b'm', b'e', 0xff];
         let head = RequestHead::parse(&frame).unwrap();
         assert_eq!((head.api_key, head.api_version, head.correlation_id, head.body), (18, 3, 7, 12));
-        assert_eq!(head.client_id.as_deref(), Some("me"));
+        assert_eq!(head.client_id(&frame), Some("me"));
     }
 
     #[test]
     fn a_client_id_may_be_absent_but_not_longer_than_the_frame() {
-        let head = RequestHead::parse(&[0, 3, 0, 1, 0, 0, 0, 7, 0xff, 0xff]).unwrap();
-        assert_eq!((head.client_id, head.body), (None, 10));
+        let frame = [0, 3, 0, 1, 0, 0, 0, 7, 0xff, 0xff];
+        let head = RequestHead::parse(&frame).unwrap();
+        assert_eq!((head.client_id(&frame), head.body), (None, 10));
         let long = RequestHead::parse(&[0, 3, 0, 1, 0, 0, 0, 7, 0, 5, b'x']);
         assert_eq!(long, Err(BadHead::ClientId { length: 5, frame: 11 }));
         assert_eq!(RequestHead::parse(&[0; 9]), Err(BadHead::Short(9)));

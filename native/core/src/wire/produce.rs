@@ -1,7 +1,7 @@
-//! Produce (API key 0), versions 3 to 13, as the lane needs it: where the record batches lie, and the answer's bytes.
+//! Produce (API key 0), versions 0 to 13, as the lane needs it: where the record batches lie, and the answer's bytes.
 //!
-//! Nothing is copied out of the frame but topic names: batches are patched where they are. Version notes: 5 adds the log
-//! start offset, 8 per-record errors (KIP-467), 9 is flexible, 10 adds the current leader (KIP-951), 13 names topics by
+//! Nothing is copied out of the frame but topic names: batches are patched where they are. Version notes: 1 adds the
+//! throttle time, 2 the append time (KIP-32), 3 the transactional id and v2 batches (KIP-98), 5 the log start offset, 8 per-record errors (KIP-467), 9 is flexible, 10 adds the current leader (KIP-951), 13 names topics by
 //! id (KIP-516). Source: Kafka's `ProduceRequest` and `ProduceResponse` schemas.
 
 use std::ops::Range;
@@ -48,7 +48,7 @@ impl ProduceRequest {
         let flexible = version >= FLEXIBLE;
         let mut reader = Reader::new(frame, body, flexible);
         reader.header_tags()?;
-        let transactional = reader.nullable_string()?.is_some();
+        let transactional = version >= 3 && reader.nullable_string()?.is_some();
         let acks = reader.i16()?;
         let timeout_ms = reader.i32()?;
         let count = reader.array_len()?;
@@ -113,7 +113,9 @@ pub fn write_response(
         }
         writer.tags_none();
     }
-    writer.i32(0); // throttle_time_ms
+    if version >= 1 {
+        writer.i32(0); // throttle_time_ms
+    }
     super::write_endpoints(&mut writer, version >= 10, endpoints);
 }
 
@@ -121,7 +123,9 @@ fn write_partition(writer: &mut Writer<'_>, version: i16, partition: &ProducedPa
     writer.i32(partition.index);
     writer.i16(partition.error);
     writer.i64(partition.base_offset);
-    writer.i64(partition.log_append_time);
+    if version >= 2 {
+        writer.i64(partition.log_append_time);
+    }
     if version >= 5 {
         writer.i64(partition.log_start_offset);
     }
@@ -148,18 +152,20 @@ mod tests {
 
     proptest! {
         #[test]
-        fn arbitrary_bytes_never_panic(bytes: Vec<u8>, body in 0_usize..20, version in 3_i16..=13) {
+        fn arbitrary_bytes_never_panic(bytes: Vec<u8>, body in 0_usize..20, version in 0_i16..=13) {
             let _ = ProduceRequest::parse(&bytes, body, version);
         }
 
         #[test]
         fn what_is_found_lies_in_the_frame(
-            records: Vec<u8>, index: i32, name in "[a-z]{1,9}", cut: prop::sample::Index, version in 3_i16..=12,
+            records: Vec<u8>, index: i32, name in "[a-z]{1,9}", cut: prop::sample::Index, version in 0_i16..=12,
         ) {
             let mut frame = Vec::new();
             let mut writer = Writer::new(&mut frame, version >= FLEXIBLE);
             writer.tags_none();
-            writer.nullable_string(None);
+            if version >= 3 {
+                writer.nullable_string(None);
+            }
             writer.i16(-1);
             writer.i32(30_000);
             writer.array_len(1);

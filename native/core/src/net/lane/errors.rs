@@ -100,13 +100,13 @@ fn log_refused(shared: &Shared, partition: &Partition, error: AppendError, answe
     answer.error_message = Some(format!("{}-{}: {text}", partition.topic(), partition.index()));
 }
 
-fn invalid_batch(invalid: &InvalidBatch) -> i16 {
+/// The code of what is wrong with a batch.
+pub fn invalid_batch(invalid: &InvalidBatch) -> i16 {
     match invalid {
         InvalidBatch::Corrupt(_) => code::CORRUPT_MESSAGE,
         InvalidBatch::TooLarge { .. } | InvalidBatch::UnfoldsTooLarge { .. } => code::MESSAGE_TOO_LARGE,
         InvalidBatch::UnsupportedCompression(_) => code::UNSUPPORTED_COMPRESSION_TYPE,
         InvalidBatch::InvalidTimestamp { .. } => code::INVALID_TIMESTAMP,
-        // From version 3 on a Produce carries format 2 only; Kafka calls anything else an invalid record.
         InvalidBatch::UnsupportedFormat(_) | InvalidBatch::InvalidRecord { .. } => code::INVALID_RECORD,
     }
 }

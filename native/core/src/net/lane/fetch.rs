@@ -5,16 +5,22 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::super::data_plane::{Shared, wall_ms};
-use super::super::response::Response;
+use super::super::response::{Response, Slice};
 use super::Outcome;
 use super::errors::{self, code};
+use crate::record::Compression;
 use crate::replica::{
     FetchSession, LeaderCheck, Partition, SessionPartition, SessionRefused, SessionTopic, TopicTable, Waiter,
     WaitingFetch,
 };
-use crate::storage::{FileSlice, ReadError};
-use crate::wire::fetch::{FetchRequest, FetchedHead, FetchedPartition, names_by_id, write_response};
+use crate::storage::{ConvertedSlice, FileSlice, NotConverted, ReadError};
+use crate::wire::fetch::{FetchRequest, FetchedHead, FetchedPartition, names_by_id, newest_format, write_response};
 use crate::wire::frame::RequestHead;
+
+/// First Fetch version whose clients know zstd (KIP-110).
+const ZSTD_VERSION: i16 = 10;
+/// First Fetch version whose clients know KAFKA_STORAGE_ERROR (KIP-112).
+const STORAGE_ERROR_VERSION: i16 = 6;
 
 /// What a fetch reads from.
 #[derive(Debug)]
@@ -46,6 +52,14 @@ struct Read {
     place: usize,
     fetched: FetchedPartition,
     slice: Option<FileSlice>,
+    /// The most that a batch of it may unfold to, where it has to be converted.
+    max_unfolded: usize,
+}
+
+impl Read {
+    fn nothing(place: usize, fetched: FetchedPartition) -> Self {
+        Self { place, fetched, slice: None, max_unfolded: 0 }
+    }
 }
 
 /// What there is to answer, and what decides whether it is worth answering now.
@@ -222,9 +236,13 @@ impl PendingFetch {
             Ok(replica) => replica,
             Err((error, leader)) => {
                 (fetched.error, fetched.current_leader) = (error, leader);
-                return Read { place, fetched, slice: None };
+                return Read::nothing(place, fetched);
             }
         };
+        if self.version < ZSTD_VERSION && replica.log().compression() == Some(Compression::Zstd) {
+            fetched.error = code::UNSUPPORTED_COMPRESSION_TYPE;
+            return Read::nothing(place, fetched);
+        }
         let end = if self.read_committed { replica.last_stable_offset() } else { replica.high_watermark() };
         let left = self.max_bytes.saturating_sub(taken as usize);
         let wanted = left.min(usize::try_from(partition.max_bytes).unwrap_or(0));
@@ -233,7 +251,7 @@ impl PendingFetch {
         fetched.last_stable_offset = replica.last_stable_offset();
         fetched.log_start_offset = replica.log().log_start_offset();
         if fetched.diverging.is_some() {
-            return Read { place, fetched, slice: None };
+            return Read::nothing(place, fetched);
         }
         // The first batch is given whole however large it is, so that a consumer always gets on (KIP-74).
         let planned = if self.read_committed {
@@ -245,18 +263,45 @@ impl PendingFetch {
             Ok((slice, aborted)) if slice.len > 0 => {
                 fetched.records = slice.len;
                 fetched.aborted = aborted.iter().map(|txn| (txn.producer_id, txn.first_offset)).collect();
-                Read { place, fetched, slice: Some(slice) }
+                Read { place, fetched, slice: Some(slice), max_unfolded: replica.log().max_decompressed_bytes() }
             }
-            Ok(_) => Read { place, fetched, slice: None },
+            Ok(_) => Read::nothing(place, fetched),
             Err(error) => {
                 fetched.error = match error {
                     ReadError::OffsetOutOfRange { .. } => code::OFFSET_OUT_OF_RANGE,
-                    ReadError::Io { .. } => code::KAFKA_STORAGE_ERROR,
+                    ReadError::Io { .. } => self.storage_error(),
                 };
                 (fetched.high_watermark, fetched.last_stable_offset) = (-1, -1);
-                Read { place, fetched, slice: None }
+                Read::nothing(place, fetched)
             }
         }
+    }
+
+    /// The code of a failed directory: an older client that does not know it asks for metadata again for the other.
+    fn storage_error(&self) -> i16 {
+        if self.version < STORAGE_ERROR_VERSION { code::NOT_LEADER_OR_FOLLOWER } else { code::KAFKA_STORAGE_ERROR }
+    }
+
+    /// What is answered for a read: its slice as it lies in the log, or in the format that the client knows.
+    fn slice(&self, read: Read) -> (FetchedPartition, Option<Slice>) {
+        let Read { mut fetched, slice, max_unfolded, .. } = read;
+        let (slice, magic) = match (slice, newest_format(self.version)) {
+            (Some(slice), Some(magic)) => (slice, magic),
+            (slice, _) => return (fetched, slice.map(Slice::File)),
+        };
+        fetched.records = 0;
+        match ConvertedSlice::begin(slice, magic, max_unfolded) {
+            Ok(converted) => {
+                fetched.records = converted.len();
+                let any = !converted.is_empty();
+                return (fetched, any.then(|| Slice::Converted(Box::new(converted))));
+            }
+            Err(NotConverted::Codec) => fetched.error = code::UNSUPPORTED_COMPRESSION_TYPE,
+            Err(NotConverted::Corrupt(_)) => fetched.error = code::CORRUPT_MESSAGE,
+            Err(NotConverted::Io(_)) => fetched.error = self.storage_error(),
+        }
+        (fetched.high_watermark, fetched.last_stable_offset) = (-1, -1);
+        (fetched, None)
     }
 
     /// Writes the answer; a session leaves out what it has told before, and notes what it tells now.
@@ -270,7 +315,7 @@ impl PendingFetch {
         }
         // Kafka's schema groups partitions by topic; reading may have begun in the middle.
         reads.sort_by_key(|read| read.place);
-        let (fetched, mut slices): (Vec<_>, Vec<_>) = reads.into_iter().map(|read| (read.fetched, read.slice)).unzip();
+        let (fetched, mut slices): (Vec<_>, Vec<_>) = reads.into_iter().map(|read| self.slice(read)).unzip();
         let endpoints = errors::endpoints(table, fetched.iter().filter_map(|fetched| fetched.current_leader));
         let head = FetchedHead { error: code::NONE, session_id, read_committed: self.read_committed };
         let mut bytes = Response::begin(self.correlation_id, 96 + 64 * fetched.len());

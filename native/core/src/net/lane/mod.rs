@@ -17,9 +17,9 @@ use crate::replica::Waiter;
 use crate::wire::frame::RequestHead;
 
 /// Produce versions that the lane answers.
-pub const PRODUCE_VERSIONS: RangeInclusive<i16> = 3..=13;
+pub const PRODUCE_VERSIONS: RangeInclusive<i16> = 0..=13;
 /// Fetch versions that the lane answers.
-pub const FETCH_VERSIONS: RangeInclusive<i16> = 4..=18;
+pub const FETCH_VERSIONS: RangeInclusive<i16> = 0..=18;
 
 /// The APIs of the lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,44 +73,31 @@ pub enum Outcome {
     Close(String),
 }
 
-/// The lane of one processor. It keeps nothing between requests yet.
-#[derive(Debug, Default)]
-pub struct Lane {}
-
-impl Lane {
-    /// A lane.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Works on one frame of an API of the lane. `decided`: the control plane has looked already, so that topics still
-    /// unknown are answered as unknown.
-    pub fn handle(
-        &mut self,
-        shared: &Shared,
-        own: usize,
-        woken: &mut Vec<Waiter>,
-        waiter: Waiter,
-        frame: &mut [u8],
-        decided: bool,
-    ) -> Outcome {
-        let head = match RequestHead::parse(frame) {
-            Ok(head) => head,
-            Err(error) => return Outcome::Close(error.to_string()),
-        };
-        match of(head.api_key) {
-            Some(LaneApi::Produce) => {
-                let near = frame.len() <= SMALL_APPEND_BYTES;
-                let mut wake = |waiter| super::processor::wake(shared, own, near, woken, waiter);
-                produce::handle(shared, &head, frame, decided, &mut wake)
-            }
-            Some(LaneApi::Fetch) => fetch::handle(shared, &head, frame, decided, waiter),
-            None => Outcome::Close(format!("API key {} is not of the lane", head.api_key)),
+/// Works on one frame of an API of the lane, whose `head` has been read. `decided`: the control plane has looked already,
+/// so that topics still unknown are answered as unknown.
+pub fn handle(
+    on: Site<'_>,
+    (api, head): (LaneApi, &RequestHead),
+    waiter: Waiter,
+    frame: &mut [u8],
+    decided: bool,
+) -> Outcome {
+    match api {
+        LaneApi::Produce => {
+            let near = frame.len() <= SMALL_APPEND_BYTES;
+            let mut wake = |waiter| super::processor::wake(on.shared, on.processor, near, on.woken, waiter);
+            produce::handle(on.shared, head, frame, decided, &mut wake)
         }
+        LaneApi::Fetch => fetch::handle(on.shared, head, frame, decided, waiter),
     }
+}
 
-    /// Answers a fetch that has waited, with what there is now.
-    pub fn complete(&mut self, shared: &Shared, fetch: PendingFetch) -> Response {
-        fetch.complete(shared)
-    }
+/// Where a request is worked on.
+pub struct Site<'a> {
+    /// What all processors share.
+    pub shared: &'a Shared,
+    /// The processor's number.
+    pub processor: usize,
+    /// Its own fetches that an append satisfied.
+    pub woken: &'a mut Vec<Waiter>,
 }

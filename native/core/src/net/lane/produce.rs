@@ -7,11 +7,13 @@ use super::super::events::Event;
 use super::super::response::Response;
 use super::Outcome;
 use super::errors::{self, code};
-use crate::record::{Batches, Compression};
+use crate::record::{Compression, InvalidBatch, SentRecords};
 use crate::replica::{Partition, SessionTopic, Topic, TopicTable, Waiter};
 use crate::wire::frame::RequestHead;
 use crate::wire::produce::{ProduceRequest, ProducedPartition, write_response};
 
+/// First Produce version that carries v2 batches, and them alone.
+const BATCH_VERSION: i16 = 3;
 /// First Produce version that may carry zstd.
 const ZSTD_VERSION: i16 = 7;
 
@@ -61,6 +63,9 @@ fn unknown(table: &TopicTable, request: &ProduceRequest) -> Option<Outcome> {
     errors::undecided(0, unknown)
 }
 
+/// First Produce version whose clients know KAFKA_STORAGE_ERROR (KIP-112).
+const STORAGE_ERROR_VERSION: i16 = 4;
+
 /// The answer for one partition.
 fn produce(
     shared: &Shared,
@@ -100,26 +105,36 @@ fn produce(
         return answer;
     };
     append(shared, request, version, partition, records, &mut answer, wake);
+    if answer.error == code::KAFKA_STORAGE_ERROR && version < STORAGE_ERROR_VERSION {
+        // So that an older client asks for metadata again, as Kafka has it.
+        answer.error = code::NOT_LEADER_OR_FOLLOWER;
+    }
     if answer.error == code::NOT_LEADER_OR_FOLLOWER {
         answer.current_leader = Some((slot.leader, slot.leader_epoch));
     }
     answer
 }
 
-/// What the request's version allows its records to be: one batch a partition, and zstd from version 7 on (KIP-110).
-fn check_shape(records: &[u8], version: i16) -> Result<(), (i16, String)> {
-    let mut batches = Batches::new(records);
-    let first = batches.next();
-    if first.is_none() || batches.next().is_some() {
-        let text = "a Produce carries exactly one record batch for each partition".to_owned();
+/// What the request's version allows its records to be: from version 3 on one v2 batch a partition (KIP-98), and zstd
+/// from version 7 on (KIP-110).
+fn check_shape(sent: &SentRecords<'_>, version: i16) -> Result<(), (i16, String)> {
+    if version >= BATCH_VERSION && (sent.old_format().is_some() || sent.headers().len() != 1) {
+        let text = "a Produce carries exactly one record batch, of format 2, for each partition".to_owned();
         return Err((code::INVALID_RECORD, text));
     }
-    let codec = first.and_then(Result::ok).and_then(|(header, _)| header.compression().ok());
-    if version < ZSTD_VERSION && codec == Some(Compression::Zstd) {
+    if version < ZSTD_VERSION && sent.has_codec(Compression::Zstd) {
         let text = format!("zstd needs Produce version {ZSTD_VERSION} or later; this is version {version}");
         return Err((code::UNSUPPORTED_COMPRESSION_TYPE, text));
     }
     Ok(())
+}
+
+/// Finds the batches in what was sent, and checks that the request's version allows them.
+fn find(records: &mut [u8], version: i16) -> Result<SentRecords<'_>, (i16, String)> {
+    let told = |invalid: InvalidBatch| (errors::invalid_batch(&invalid), invalid.to_string());
+    let sent = SentRecords::find(records).map_err(told)?;
+    check_shape(&sent, version)?;
+    Ok(sent)
 }
 
 fn append(
@@ -131,12 +146,18 @@ fn append(
     answer: &mut ProducedPartition,
     wake: &mut dyn FnMut(Waiter),
 ) {
-    let records = records.unwrap_or_default();
-    if let Err((error, text)) = check_shape(records, version) {
-        (answer.error, answer.error_message) = (error, Some(text));
+    let sent = match find(records.unwrap_or_default(), version) {
+        Ok(sent) => sent,
+        Err((error, text)) => {
+            (answer.error, answer.error_message) = (error, Some(text));
+            return;
+        }
+    };
+    if sent.is_empty() {
+        // Before version 3 nothing is no mistake; there is no offset to tell (Kafka's `LogAppendInfo`).
         return;
     }
-    match partition.append(records, request.acks == -1, wall_ms(), wake) {
+    match partition.append_sent(sent, request.acks == -1, wall_ms(), wake) {
         Ok(appended) => {
             if appended.rolled {
                 let (topic, index) = (Arc::clone(partition.topic()), partition.index());
