@@ -3,13 +3,14 @@
 //! Owns what a consumer checks: CRC (`check.crcs`), control batches, aborted transactions (`read_committed`), the offset that
 //! reading starts from. Copies nothing but what has to be decompressed.
 
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use super::connection::Frame;
 use super::error::ClientError;
 use crate::record::{
-    BatchHeader, Batches, HEADER_LEN, LOG_OVERHEAD, Record, Records, TimestampType, batch_crc, records_section,
+    BatchHeader, Batches, LOG_OVERHEAD, Record, RecordError, Records, StoredRecord, TimestampType, batch_crc,
+    records_section, visit_records,
 };
 
 /// Control records carry (version, type) as key; type 0 is an abort marker.
@@ -26,9 +27,13 @@ impl Extent {
     /// Walk the batch headers. A batch that is cut short at the end does not count (the broker cuts at its byte limit).
     pub fn measure(bytes: &[u8]) -> Result<Self, String> {
         let mut extent = Self { len: 0, next_offset: 0 };
-        while bytes.len() - extent.len >= HEADER_LEN {
+        while extent.len < bytes.len() {
             let rest = &bytes[extent.len..];
-            let header = BatchHeader::parse(rest).map_err(|e| e.to_string())?;
+            let header = match BatchHeader::parse_stored(rest) {
+                Ok(header) => header,
+                Err(RecordError::Truncated { .. }) => break,
+                Err(error) => return Err(error.to_string()),
+            };
             if header.size() > rest.len() {
                 break;
             }
@@ -55,6 +60,14 @@ pub struct FetchedRecord<'a> {
     pub timestamp_ms: i64,
     /// Key, value and headers, borrowed from the chunk.
     pub record: Record<'a>,
+}
+
+impl<'a> FetchedRecord<'a> {
+    fn of_old(stored: &StoredRecord<'a>) -> Self {
+        let StoredRecord { offset, timestamp, key, value, .. } = *stored;
+        let record = Record { offset_delta: 0, timestamp_delta: 0, key, value, headers: &[], header_count: 0 };
+        Self { offset, timestamp_ms: timestamp, record }
+    }
 }
 
 /// Records and bytes (keys and values) counted in a chunk.
@@ -107,6 +120,17 @@ impl Chunk {
             }
             let hidden = self.read_committed && header.is_transactional() && aborting.contains(&header.producer_id);
             if hidden && !header.is_control() {
+                continue;
+            }
+            if header.magic < 2 {
+                // A broker may hold segments of before Kafka 0.11 yet, and gives them as they are.
+                visit_records(&header, bytes, scratch, self.max_decompressed_bytes, |stored| {
+                    if stored.offset >= self.position {
+                        visit(FetchedRecord::of_old(&stored));
+                    }
+                    ControlFlow::Continue(())
+                })
+                .map_err(|e| corrupt(e.to_string()))?;
                 continue;
             }
             let section = records_section(&header, bytes, scratch, self.max_decompressed_bytes)

@@ -261,7 +261,7 @@ pub fn set_transactional(batch: &mut [u8]) {
     seal(batch);
 }
 
-/// Iterates over concatenated v2 batches. Ends after the first error.
+/// Iterates over concatenated batches, as a log holds them ([`BatchHeader::parse_stored`]). Ends after the first error.
 #[derive(Clone, Debug)]
 pub struct Batches<'a> {
     rest: &'a [u8],
@@ -281,7 +281,7 @@ impl<'a> Iterator for Batches<'a> {
         if self.rest.is_empty() {
             return None;
         }
-        let split = BatchHeader::parse(self.rest).and_then(|header| {
+        let split = BatchHeader::parse_stored(self.rest).and_then(|header| {
             let (wanted, left) = (header.size(), self.rest.len());
             let batch = self.rest.get(..wanted).ok_or(RecordError::Truncated { what: "a batch", wanted, left })?;
             Ok((header, batch))

@@ -129,6 +129,9 @@ impl Log {
     /// See [`AppendError`]; after an error the log holds what it held before.
     pub fn append_internal(&self, batches: &mut [u8], leader_epoch: i32, now_ms: i64) -> Result<Appended, AppendError> {
         let mut placed = parse(batches, false)?;
+        if let Some(old) = placed.iter().find(|batch| batch.header.magic < 2) {
+            return Err(AppendError::Invalid(InvalidBatch::UnsupportedFormat(old.header.magic)));
+        }
         let appended = {
             let mut writer = self.writer.lock();
             self.assign(batches, &mut placed, leader_epoch);
