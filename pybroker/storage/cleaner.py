@@ -17,6 +17,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from pybroker.config.key import LONG_MAX
 from pybroker.storage.checkpoint import CLEANED_OFFSETS, read_checkpoint, write_checkpoint
 from pybroker.storage.dirtiness import (
     Bytes,
@@ -221,7 +222,8 @@ class Cleaner:
         first_uncleanable = first_uncleanable_offset(
             segments, first_dirty, partition.last_stable_offset, policy, now_ms
         )
-        oldest = earliest_dirty_timestamp(partition, first_dirty)
+        # Looking opens files: nothing is overdue where the lag has no bound.
+        oldest = earliest_dirty_timestamp(partition, first_dirty) if policy.max_lag_ms < LONG_MAX else None
         return LogToClean(
             partition,
             directory,

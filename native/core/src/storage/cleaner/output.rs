@@ -119,9 +119,7 @@ impl CleanedSegment {
         self.written += self.pending.len() as u64;
         let bytes = self.pending.len();
         self.pending.clear();
-        pass.check()?;
-        pass.throttle.count(bytes);
-        Ok(())
+        pass.count(bytes)
     }
 
     /// Writes what is left, and the indexes; waits until all is on the device. The files get the time of `modified`: by it

@@ -107,6 +107,12 @@ impl Pass<'_> {
         if wanted || self.throttle.is_stopped() { Err(CleanError::Aborted) } else { Ok(()) }
     }
 
+    /// Counts bytes read or written, and waits while the pace asks for it.
+    pub(crate) fn count(&self, bytes: usize) -> Result<(), CleanError> {
+        self.throttle.count(bytes, || self.check().is_err());
+        self.check()
+    }
+
     pub(crate) fn corrupt(&self, segment: &Segment, header: &BatchHeader, error: RecordError) -> LogError {
         let reason = format!("the batch at offset {}: {error}", header.base_offset);
         LogError::Corrupt { path: segment.path(), reason }

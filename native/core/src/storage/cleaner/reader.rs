@@ -64,7 +64,6 @@ impl BatchReader {
         if segment.size() - self.position < (needed - have) as u64 {
             return Err(self.corrupt(segment, "the segment ends in the middle of a batch").into());
         }
-        pass.check()?;
         self.buffer.copy_within(self.begin..self.end, 0);
         (self.begin, self.end) = (0, have);
         if self.buffer.len() < needed {
@@ -79,8 +78,7 @@ impl BatchReader {
         }
         self.end += read;
         self.position += read as u64;
-        pass.throttle.count(read);
-        Ok(())
+        pass.count(read)
     }
 
     fn corrupt(&self, segment: &Segment, reason: &str) -> LogError {

@@ -12,7 +12,7 @@ use crate::record::{
     set_base_offset, set_partition_leader_epoch, set_transactional,
 };
 
-const NOW: i64 = 1_700_000_000_000;
+pub(super) const NOW: i64 = 1_700_000_000_000;
 const DELETE_RETENTION: i64 = 1000;
 
 fn config() -> LogConfig {
@@ -39,25 +39,25 @@ fn config() -> LogConfig {
     }
 }
 
-const LIMITS: CleanLimits = CleanLimits { map_bytes: 1 << 20, load_factor: 0.9, buffer_bytes: 700 };
+pub(super) const LIMITS: CleanLimits = CleanLimits { map_bytes: 1 << 20, load_factor: 0.9, buffer_bytes: 700 };
 
-fn open(directory: &Path, clean_shutdown: bool) -> Log {
+pub(super) fn open(directory: &Path, clean_shutdown: bool) -> Log {
     let how = OpenLog { clean_shutdown, recovery_point: 0, log_start_offset: 0, now_ms: NOW };
     Log::open(directory, config(), how).unwrap().0
 }
 
 /// What a reader sees of a record: offset, timestamp, key and value.
-type Seen = (i64, i64, Option<Vec<u8>>, Option<Vec<u8>>);
+pub(super) type Seen = (i64, i64, Option<Vec<u8>>, Option<Vec<u8>>);
 
 /// A batch as it lies in the log, and the records of a reader.
 #[derive(Clone, Debug)]
-struct SeenBatch {
-    header: BatchHeader,
-    records: Vec<Seen>,
+pub(super) struct SeenBatch {
+    pub(super) header: BatchHeader,
+    pub(super) records: Vec<Seen>,
 }
 
 /// Reads the log as a consumer does, and checks every batch on the way.
-fn read(log: &Log) -> Vec<SeenBatch> {
+pub(super) fn read(log: &Log) -> Vec<SeenBatch> {
     let (mut seen, mut offset) = (Vec::new(), log.log_start_offset());
     while offset < log.log_end_offset() {
         let slice = log.plan_read(offset, 1 << 20, i64::MAX, true).unwrap();
@@ -90,7 +90,7 @@ fn records_of(header: &BatchHeader, bytes: &[u8]) -> Vec<Seen> {
 }
 
 /// The last record of each key; nothing for one that was deleted.
-fn replay(batches: &[SeenBatch]) -> BTreeMap<Vec<u8>, Seen> {
+pub(super) fn replay(batches: &[SeenBatch]) -> BTreeMap<Vec<u8>, Seen> {
     let mut state = BTreeMap::new();
     for record in batches.iter().filter(|batch| !batch.header.is_control()).flat_map(|batch| &batch.records) {
         let Some(key) = record.2.clone() else { continue };
@@ -168,7 +168,7 @@ impl Writer {
     }
 }
 
-fn clean(log: &Log, first_dirty: i64, limits: &CleanLimits, now_ms: i64) -> Result<Cleaned, CleanError> {
+pub(super) fn clean(log: &Log, first_dirty: i64, limits: &CleanLimits, now_ms: i64) -> Result<Cleaned, CleanError> {
     let range = CleanRange { first_dirty, first_uncleanable: log.survey().last().unwrap().base_offset };
     log.clean(range, limits, &Throttle::new(f64::MAX), now_ms)
 }
@@ -282,7 +282,7 @@ proptest! {
     }
 }
 
-fn batch(codec: Compression, records: &[(&str, Option<&str>)], producer: (i64, i16, i32)) -> Vec<u8> {
+pub(super) fn batch(codec: Compression, records: &[(&str, Option<&str>)], producer: (i64, i16, i32)) -> Vec<u8> {
     let mut builder = BatchBuilder::new(codec, None, 1 << 20);
     for (index, (key, value)) in (0..).zip(records) {
         builder.try_append(NOW + index, Some(key.as_bytes()), value.map(str::as_bytes), &[]).unwrap();
@@ -292,13 +292,13 @@ fn batch(codec: Compression, records: &[(&str, Option<&str>)], producer: (i64, i
     bytes
 }
 
-fn append(log: &Log, mut bytes: Vec<u8>) {
+pub(super) fn append(log: &Log, mut bytes: Vec<u8>) {
     set_base_offset(&mut bytes, log.log_end_offset());
     set_partition_leader_epoch(&mut bytes, 1);
     log.append_as_follower(&bytes, NOW).unwrap();
 }
 
-fn keys_and_values(batches: &[SeenBatch]) -> Vec<(String, Option<String>)> {
+pub(super) fn keys_and_values(batches: &[SeenBatch]) -> Vec<(String, Option<String>)> {
     let text = |bytes: &Vec<u8>| String::from_utf8(bytes.clone()).unwrap();
     let records = batches.iter().filter(|batch| !batch.header.is_control()).flat_map(|batch| &batch.records);
     records.map(|record| (text(record.2.as_ref().unwrap()), record.3.as_ref().map(text))).collect()
@@ -454,7 +454,7 @@ fn a_pass_ends_when_the_log_is_cut_closed_or_deleted() {
     for _ in 0..200 {
         append(&log, batch(Compression::None, &[("a", Some("1"))], (-1, -1, -1)));
     }
-    let slow = Throttle::new(10_000.0);
+    let slow = Throttle::new(1.0);
     let range = CleanRange { first_dirty: 0, first_uncleanable: end_of_cleanable(&log) };
     std::thread::scope(|scope| {
         let pass = scope.spawn(|| log.clean(range, &LIMITS, &slow, NOW));

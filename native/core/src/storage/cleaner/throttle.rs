@@ -3,18 +3,25 @@
 //! Owns `log.cleaner.io.max.bytes.per.second`: bytes read and written are counted against the clock, and who is ahead of it
 //! sleeps. A pass that is to end is woken from that sleep.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
 /// The count begins anew this often, so that a pause is not made up for by a burst (Kafka's check interval).
 const WINDOW: Duration = Duration::from_millis(300);
+/// What is not worth a sleep yet is made up for with the next bytes.
+const SHORTEST_SLEEP: Duration = Duration::from_millis(1);
+/// A pass that is to end does so within this time.
+const LONGEST_SLEEP: Duration = Duration::from_millis(50);
 
 /// See the module.
 #[derive(Debug)]
 pub struct Throttle {
     state: Mutex<State>,
-    stopped: Condvar,
+    /// Set under `state`, so that nobody who is about to sleep misses it.
+    stopped: AtomicBool,
+    woken: Condvar,
 }
 
 #[derive(Debug)]
@@ -22,42 +29,46 @@ struct State {
     bytes_per_second: f64,
     begun: Instant,
     bytes: f64,
-    stopped: bool,
 }
 
 impl Throttle {
     /// A pace in bytes a second.
     #[must_use]
     pub fn new(bytes_per_second: f64) -> Self {
-        let state = State { bytes_per_second, begun: Instant::now(), bytes: 0.0, stopped: false };
-        Self { state: Mutex::new(state), stopped: Condvar::new() }
+        let state = State { bytes_per_second, begun: Instant::now(), bytes: 0.0 };
+        Self { state: Mutex::new(state), stopped: AtomicBool::new(false), woken: Condvar::new() }
     }
 
     /// Changes the pace from now on.
     pub fn set_pace(&self, bytes_per_second: f64) {
-        let mut state = self.state.lock();
-        *state = State { bytes_per_second, begun: Instant::now(), bytes: 0.0, stopped: state.stopped };
+        *self.state.lock() = State { bytes_per_second, begun: Instant::now(), bytes: 0.0 };
     }
 
     /// Ends every pass that asks, now and later.
     pub fn stop(&self) {
-        self.state.lock().stopped = true;
-        self.stopped.notify_all();
+        let _state = self.state.lock();
+        self.stopped.store(true, Ordering::Release);
+        self.woken.notify_all();
     }
 
     /// Whether passes are to end.
     pub fn is_stopped(&self) -> bool {
-        self.state.lock().stopped
+        self.stopped.load(Ordering::Acquire)
     }
 
-    /// Counts bytes that were read or written, and sleeps while they are ahead of the pace.
-    pub(crate) fn count(&self, bytes: usize) {
+    /// Counts bytes that were read or written, and sleeps while they are ahead of the pace, unless `is_over` says in between
+    /// that nobody waits for more.
+    pub(crate) fn count(&self, bytes: usize, is_over: impl Fn() -> bool) {
         let mut state = self.state.lock();
         state.bytes += bytes as f64;
-        let due = Duration::try_from_secs_f64(state.bytes / state.bytes_per_second).unwrap_or(WINDOW * 1000);
-        let ahead = due.saturating_sub(state.begun.elapsed());
-        if ahead > Duration::from_millis(1) && !state.stopped {
-            self.stopped.wait_for(&mut state, ahead);
+        loop {
+            // Others count meanwhile, and may begin a new window.
+            let due = Duration::try_from_secs_f64(state.bytes / state.bytes_per_second).unwrap_or(Duration::MAX);
+            let ahead = due.saturating_sub(state.begun.elapsed());
+            if ahead < SHORTEST_SLEEP || self.is_stopped() || is_over() {
+                break;
+            }
+            self.woken.wait_for(&mut state, ahead.min(LONGEST_SLEEP));
         }
         if state.begun.elapsed() >= WINDOW {
             state.begun = Instant::now();
@@ -74,11 +85,11 @@ mod tests {
     fn bytes_take_the_time_that_the_pace_allows() {
         let throttle = Throttle::new(10_000_000.0);
         let begun = Instant::now();
-        (0..10).for_each(|_| throttle.count(100_000));
+        (0..10).for_each(|_| throttle.count(100_000, || false));
         assert!(begun.elapsed() >= Duration::from_millis(95), "{:?}", begun.elapsed());
         throttle.set_pace(f64::MAX);
         let begun = Instant::now();
-        (0..10).for_each(|_| throttle.count(1 << 40));
+        (0..10).for_each(|_| throttle.count(1 << 40, || false));
         assert!(begun.elapsed() < Duration::from_secs(5));
     }
 
@@ -86,11 +97,12 @@ mod tests {
     fn a_stop_ends_a_sleep() {
         let throttle = Throttle::new(1.0);
         std::thread::scope(|scope| {
-            let sleeper = scope.spawn(|| throttle.count(1_000_000));
+            let sleeper = scope.spawn(|| throttle.count(1_000_000, || false));
             throttle.stop();
             sleeper.join().unwrap();
         });
-        throttle.count(1_000_000);
+        throttle.count(1_000_000, || false);
+        Throttle::new(1.0).count(1_000_000, || true);
         assert!(throttle.is_stopped());
     }
 }
