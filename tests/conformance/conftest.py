@@ -48,7 +48,7 @@ def server() -> Iterator[Server]:
         programs.kafka_tools()
         # The embedded broker's setting: a group's first member waits for no others.
         overrides = {"group.initial.rebalance.delay.ms": "0"}
-        with Kafka(overrides=overrides) as kafka, Wire(kafka.bootstrap_servers) as wire:
+        with Kafka(overrides=overrides, ready_timeout_s=300) as kafka, Wire(kafka.bootstrap_servers) as wire:
             first = request("InitProducerId", 4, transactional_id=None, transaction_timeout_ms=60_000)
             wait_until(lambda: wire.ask(first).error_code == 0, within=10, what="producer ids are given")
             yield Server(kafka.bootstrap_servers, kafka.log_directory)

@@ -45,7 +45,7 @@ class Group(Protocol):
 
     @property
     def type_name(self) -> str:
-        """Kafka's name of the type: Classic, Consumer."""
+        """Kafka's name of the type: classic, consumer."""
 
     @property
     def state_name(self) -> str:

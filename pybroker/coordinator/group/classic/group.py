@@ -59,7 +59,7 @@ class ClassicMember(msgspec.Struct, frozen=True, kw_only=True):
 class ClassicGroup(msgspec.Struct, frozen=True, kw_only=True):
     """One group. Its collections are never written after it is made."""
 
-    type_name: ClassVar[str] = "Classic"
+    type_name: ClassVar[str] = "classic"
 
     id: GroupId
     state: ClassicState = ClassicState.EMPTY

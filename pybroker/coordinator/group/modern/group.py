@@ -87,7 +87,7 @@ class ConsumerGroup(msgspec.Struct, frozen=True, dict=True):
     has_partition_metadata: bool = False
     """Whether its log holds a record of Kafka 4.0, which is to be taken away."""
 
-    type_name = "Consumer"
+    type_name = "consumer"
     protocol_type = PROTOCOL_TYPE
 
     # ------------------------------------------------------------------------------------- what follows
