@@ -56,7 +56,7 @@ pub enum Malformed {
         /// Where it stands.
         at: usize,
     },
-    /// The marker before a nullable structure is neither -1 nor 1.
+    /// The marker before a nullable structure is neither its null (-1, tagged 0) nor 1.
     #[error("presence marker {marker} at byte {at}")]
     Marker {
         /// Where it stands.
@@ -250,11 +250,12 @@ impl<'a> Reader<'a> {
         self.nullable_array_len()?.ok_or(Malformed::Null { at })
     }
 
-    /// The marker before a nullable structure: whether the structure follows.
-    pub fn presence(&mut self) -> Result<bool, Malformed> {
+    /// The marker before a nullable structure: whether the structure follows. As a tagged field a null is 0.
+    pub fn presence(&mut self, tagged: bool) -> Result<bool, Malformed> {
         let at = self.at;
         match self.i8()? {
-            -1 => Ok(false),
+            -1 if !tagged => Ok(false),
+            0 if tagged => Ok(false),
             1 => Ok(true),
             marker => Err(Malformed::Marker { at, marker }),
         }
@@ -423,9 +424,13 @@ impl<'a> Writer<'a> {
         self.array_null();
     }
 
-    /// The marker before a nullable structure.
-    pub fn presence(&mut self, present: bool) {
-        self.i8(if present { 1 } else { -1 });
+    /// The marker before a nullable structure; as a tagged field a null is 0 (Kafka's generator).
+    pub fn presence(&mut self, present: bool, tagged: bool) {
+        self.i8(match (present, tagged) {
+            (true, _) => 1,
+            (false, true) => 0,
+            (false, false) => -1,
+        });
     }
 
     /// The element count of an array.

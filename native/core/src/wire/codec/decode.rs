@@ -60,7 +60,7 @@ impl<S: Sink> Decoder<'_, S> {
         let mut fields = Vec::with_capacity(declared.len());
         fields.resize_with(declared.len(), || None);
         for step in &program.steps {
-            let value = self.value(step, reader).map_err(|error| error.below(self.place(index, step)))?;
+            let value = self.value(step, false, reader).map_err(|error| error.below(self.place(index, step)))?;
             fields[step.field] = Some(value);
         }
         if program.flexible {
@@ -79,7 +79,7 @@ impl<S: Sink> Decoder<'_, S> {
         for _ in 0..reader.tag_count()? {
             let (tag, mut inner) = reader.tagged_field()?;
             let Some((_, step)) = tagged.iter().find(|(known, _)| *known == tag) else { continue };
-            let value = self.value(step, &mut inner).and_then(|value| match inner.left() {
+            let value = self.value(step, true, &mut inner).and_then(|value| match inner.left() {
                 0 => Ok(value),
                 left => Err(Malformed::TagSize { at: inner.position(), left }.into()),
             });
@@ -88,7 +88,7 @@ impl<S: Sink> Decoder<'_, S> {
         Ok(())
     }
 
-    fn value(&self, step: &Step, reader: &mut Reader<'_>) -> Decoded<S, S::Value> {
+    fn value(&self, step: &Step, tagged: bool, reader: &mut Reader<'_>) -> Decoded<S, S::Value> {
         reader.set_flexible(step.compact);
         if step.array {
             return self.array(step, reader);
@@ -96,7 +96,7 @@ impl<S: Sink> Decoder<'_, S> {
         match step.kind {
             Kind::Primitive(kind) => Ok(self.primitive(kind, step.nullable, reader)?),
             Kind::Struct(index) => {
-                if step.nullable && !reader.presence()? {
+                if step.nullable && !reader.presence(tagged)? {
                     return Ok(self.sink.null());
                 }
                 self.structure(index, reader)

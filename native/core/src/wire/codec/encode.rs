@@ -74,7 +74,7 @@ impl<S: Source> Encoder<'_, S> {
         let fields = self.source.fields(value, index).map_err(EncodeError::Host)?;
         for step in &program.steps {
             let value = self.source.field(&fields, step.field).map_err(EncodeError::Host)?;
-            self.value(step, &value, out).map_err(|error| error.below(self.place(index, step.field)))?;
+            self.value(step, false, &value, out).map_err(|error| error.below(self.place(index, step.field)))?;
         }
         for field in &program.required_default {
             let value = self.source.field(&fields, *field).map_err(EncodeError::Host)?;
@@ -102,7 +102,7 @@ impl<S: Source> Encoder<'_, S> {
                 continue;
             }
             body.clear();
-            self.value(step, &value, &mut body).map_err(|error| error.below(self.place(index, step.field)))?;
+            self.value(step, true, &value, &mut body).map_err(|error| error.below(self.place(index, step.field)))?;
             count += 1;
             fits(body.len(), MAX_LENGTH)?;
             let mut writer = Writer::new(&mut section, true);
@@ -116,9 +116,9 @@ impl<S: Source> Encoder<'_, S> {
         Ok(())
     }
 
-    fn value(&self, step: &Step, value: &S::Value, out: &mut Vec<u8>) -> Encoded<S> {
+    fn value(&self, step: &Step, tagged: bool, value: &S::Value, out: &mut Vec<u8>) -> Encoded<S> {
         if self.source.is_null(value) {
-            return self.null(step, out);
+            return self.null(step, tagged, out);
         }
         if step.array {
             return self.array(step, value, out);
@@ -127,14 +127,14 @@ impl<S: Source> Encoder<'_, S> {
             Kind::Primitive(kind) => Ok(self.primitive(kind, step.compact, value, out)?),
             Kind::Struct(index) => {
                 if step.nullable {
-                    Writer::new(out, step.compact).presence(true);
+                    Writer::new(out, step.compact).presence(true, tagged);
                 }
                 self.structure(index, value, out)
             }
         }
     }
 
-    fn null(&self, step: &Step, out: &mut Vec<u8>) -> Encoded<S> {
+    fn null(&self, step: &Step, tagged: bool, out: &mut Vec<u8>) -> Encoded<S> {
         if !step.nullable {
             return Err(EncodeError::NullNotInVersion(self.version).into());
         }
@@ -143,7 +143,7 @@ impl<S: Source> Encoder<'_, S> {
             _ if step.array => writer.array_null(),
             Kind::Primitive(Primitive::String) => writer.nullable_string(None),
             Kind::Primitive(_) => writer.bytes_null(),
-            Kind::Struct(_) => writer.presence(false),
+            Kind::Struct(_) => writer.presence(false, tagged),
         }
         Ok(())
     }

@@ -160,6 +160,37 @@ fn a_nullable_structure_has_a_marker() {
 }
 
 #[test]
+fn the_marker_of_a_tagged_structure_is_a_varint() {
+    let inner = Struct {
+        name: "Inner".into(),
+        fields: vec![field("flag", Kind::Primitive(Primitive::Bool), Preset::Bool(false))],
+    };
+    let outer = Struct {
+        name: "Outer".into(),
+        fields: vec![Field {
+            nullable: from(0),
+            tagged: from(0),
+            tag: 3,
+            ..field("inner", Kind::Struct(0), Preset::Struct)
+        }],
+    };
+    let schema = Schema::compile(vec![inner, outer], from(0), from(0)).unwrap();
+    let host = Tree(&schema);
+    for (value, bytes) in [
+        (Value::Struct(vec![Value::Null]), &b"\x01\x03\x01\0"[..]),
+        (Value::Struct(vec![Value::Struct(vec![Value::Bool(true)])]), b"\x01\x03\x03\x01\x01\0"),
+        (Value::Struct(vec![Value::Struct(vec![Value::Bool(false)])]), b"\0"),
+    ] {
+        let mut out = Vec::new();
+        encode(&schema, &host, &value, 0, &mut out).unwrap();
+        assert_eq!(out, bytes);
+        assert_eq!(decode(&schema, &host, bytes, 0, 0), Ok((value, bytes.len())));
+    }
+    let marker = decode(&schema, &host, b"\x01\x03\x01\xff", 0, 0).unwrap_err();
+    assert_eq!(marker.to_string(), "inner: presence marker -1 at byte 3");
+}
+
+#[test]
 fn a_schema_that_makes_no_sense_is_refused() {
     let one = |field: Field| vec![Struct { name: "S".into(), fields: vec![field] }];
     let compile = |structs| Schema::compile(structs, from(0), from(0)).map(|_| ()).unwrap_err();

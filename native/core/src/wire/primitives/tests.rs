@@ -42,13 +42,13 @@ fn no_length_is_believed_beyond_what_is_left() {
 fn a_nullable_structure_is_there_or_not() {
     let mut bytes = Vec::new();
     let mut writer = Writer::new(&mut bytes, true);
-    writer.presence(true);
-    writer.presence(false);
+    writer.presence(true, false);
+    writer.presence(false, false);
     writer.i8(0);
     let mut reader = Reader::new(&bytes, 0, true);
-    assert_eq!(reader.presence(), Ok(true));
-    assert_eq!(reader.presence(), Ok(false));
-    assert_eq!(reader.presence(), Err(Malformed::Marker { at: 2, marker: 0 }));
+    assert_eq!(reader.presence(false), Ok(true));
+    assert_eq!(reader.presence(false), Ok(false));
+    assert_eq!(reader.presence(false), Err(Malformed::Marker { at: 2, marker: 0 }));
 }
 
 #[test]
