@@ -9,7 +9,7 @@ from importlib import import_module
 import pytest
 
 from pybroker.protocol import header, messages
-from pybroker.protocol.messages import group_records, records
+from pybroker.protocol.messages import group_records, records, share_records, transaction_records
 from pybroker.protocol.schema import Message
 
 
@@ -17,7 +17,7 @@ from pybroker.protocol.schema import Message
 def declared() -> tuple[type[Message], ...]:
     """All declared messages, records and headers, by name."""
     modules = [header]
-    for package in (messages, records, group_records):
+    for package in (messages, records, group_records, share_records, transaction_records):
         found = pkgutil.iter_modules(package.__path__, f"{package.__name__}.")
         modules += [import_module(module.name) for module in found if not module.ispkg]
     classes = {

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import zipfile
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,11 @@ import pytest
 from pybench.peers import java
 from pybroker.protocol.api_keys import ApiKey
 from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.kafka_json import kafka_name
 from pybroker.protocol.messages.group_records import GROUP_RECORDS
 from pybroker.protocol.messages.records import METADATA_RECORDS
+from pybroker.protocol.messages.share_records import SHARE_RECORDS
+from pybroker.protocol.messages.transaction_records import TRANSACTION_RECORDS
 from pybroker.protocol.schema import MAX_VERSION, FieldSpec, Message, Struct, VersionRange, fields_of
 from tests.support import programs
 from tests.support.declarations import declared
@@ -98,7 +102,7 @@ def _ours(field: FieldSpec) -> dict[str, Any]:
 def _theirs(field: dict[str, Any]) -> dict[str, Any]:
     return {
         "type": field["type"],
-        "versions": str(VersionRange.parse(field["versions"])),
+        "versions": str(VersionRange.parse(_versions(field))),
         "nullable": str(VersionRange.parse(field.get("nullableVersions", "none"))),
         "tag": field.get("tag"),
         "tagged": str(VersionRange.parse(field.get("taggedVersions", "none"))),
@@ -107,6 +111,11 @@ def _theirs(field: dict[str, Any]) -> dict[str, Any]:
         "map_key": bool(field.get("mapKey", False)),
         "flexible": field.get("flexibleVersions") != "none",
     }
+
+
+def _versions(field: dict[str, Any]) -> str:
+    """The versions a field exists in: Kafka leaves them out where they are those of its tag."""
+    return str(field.get("versions", field.get("taggedVersions")))
 
 
 def _default(field: dict[str, Any]) -> Any:
@@ -133,6 +142,36 @@ def _squeezed(name: str) -> str:
 def test_every_metadata_record_has_kafkas_number() -> None:
     schemas = _schemas()
     assert {number: name for number, name in METADATA_RECORDS.items() if schemas[name]["apiKey"] != number} == {}
+
+
+def test_the_metadata_records_are_all_that_kafka_has() -> None:
+    theirs = {schema["apiKey"] for schema in _schemas().values() if schema["type"] == "metadata"}
+    assert set(METADATA_RECORDS) == theirs
+
+
+@pytest.mark.parametrize("records", [TRANSACTION_RECORDS, SHARE_RECORDS])
+def test_every_record_of_a_coordinator_has_kafkas_number(records: dict[int, str]) -> None:
+    schemas = _schemas()
+    for number, name in records.items():
+        assert (schemas[f"{name}Key"]["apiKey"], schemas[f"{name}Value"]["apiKey"]) == (number, number)
+
+
+@pytest.mark.parametrize("cls", [cls for cls in declared() if cls.__message__.kind not in ("request", "response")])
+def test_json_names_are_kafkas(cls: type[Message]) -> None:
+    if cls.__name__ not in _schemas():
+        return
+    schema = _schemas()[cls.__name__]
+    common = {struct["name"]: struct["fields"] for struct in schema.get("commonStructs", [])}
+    assert list(_differing_names(cls, schema["fields"], common)) == []
+
+
+def _differing_names(cls: type[Struct], wanted: list[dict[str, Any]], common: dict[str, Any]) -> Iterator[str]:
+    for field, theirs in zip(fields_of(cls), wanted, strict=True):
+        if kafka_name(field.name) != theirs["name"][0].lower() + theirs["name"][1:]:
+            yield f"{cls.__name__}.{field.name}"
+        if field.struct is not None:
+            fields = theirs.get("fields") or common[theirs["type"].removeprefix("[]")]
+            yield from _differing_names(field.struct, fields, common)
 
 
 def test_every_group_record_has_kafkas_number() -> None:

@@ -20,16 +20,28 @@ METADATA_RECORDS = {
     3: "PartitionRecord",
     4: "ConfigRecord",
     5: "PartitionChangeRecord",
+    7: "FenceBrokerRecord",
+    8: "UnfenceBrokerRecord",
     9: "RemoveTopicRecord",
+    10: "DelegationTokenRecord",
+    11: "UserScramCredentialRecord",
     12: "FeatureLevelRecord",
+    14: "ClientQuotaRecord",
     15: "ProducerIdsRecord",
     17: "BrokerRegistrationChangeRecord",
+    18: "AccessControlEntryRecord",
+    19: "RemoveAccessControlEntryRecord",
     20: "NoOpRecord",
+    21: "ZkMigrationStateRecord",
+    22: "RemoveUserScramCredentialRecord",
     23: "BeginTransactionRecord",
     24: "EndTransactionRecord",
     25: "AbortTransactionRecord",
+    26: "RemoveDelegationTokenRecord",
+    27: "RegisterControllerRecord",
+    28: "ClearElrRecord",
 }
-"""Kafka's numbers of the metadata records that are declared here."""
+"""Kafka's numbers of the metadata records: all of Kafka 4.3's, so that any metadata log can be read."""
 
 
 @cache

@@ -10,7 +10,7 @@ from pybroker.protocol.codec import decode, encode
 from pybroker.protocol.errors import MalformedMessage, UnsupportedVersion
 from pybroker.protocol.header import unsigned_varint
 from pybroker.protocol.messages.records import record_class
-from pybroker.protocol.schema import Message
+from pybroker.protocol.schema import MAX_VERSION, Message
 
 FRAME_VERSION = 1
 
@@ -27,21 +27,39 @@ def encode_record(record: Message, version: int) -> bytes:
 
 
 def decode_record(value: bytes | memoryview) -> Message:
-    """Read the value of a metadata log record.
+    """Read the value of a metadata log record; see `decode_versioned`."""
+    return decode_versioned(value)[0]
+
+
+def decode_versioned(value: bytes | memoryview) -> tuple[Message, int]:
+    """Read the value of a metadata log record and the version it is written in.
 
     Raises `MalformedMessage`, also for bytes left over, and `UnsupportedVersion` for a record type or version that is
     not declared.
     """
-    frame_version, offset = unsigned_varint(value, 0)
+    frame_version, offset = _number(value, 0, "frame version")
     if frame_version != FRAME_VERSION:
-        raise MalformedMessage(f"metadata record in frame version {frame_version}, only {FRAME_VERSION} is known")
-    record_type, offset = unsigned_varint(value, offset)
-    version, offset = unsigned_varint(value, offset)
+        raise MalformedMessage(
+            f"Could not deserialize metadata record due to unknown frame version {frame_version}"
+            f"(only frame version {FRAME_VERSION} is supported)"
+        )
+    record_type, offset = _number(value, offset, "type")
+    version, offset = _number(value, offset, "version")
     try:
         cls = record_class(record_type)
     except KeyError:
-        raise UnsupportedVersion(f"metadata record type {record_type} is not declared") from None
+        raise UnsupportedVersion(f"Unknown metadata id {record_type}") from None
     record, size = decode(cls, value, version, offset)
     if offset + size != len(value):
-        raise MalformedMessage(f"{len(value) - offset - size} bytes follow the {cls.__name__}")
-    return record
+        raise MalformedMessage(f"Found {len(value) - offset - size} byte(s) of garbage after {record_type}")
+    return record, version
+
+
+def _number(value: bytes | memoryview, offset: int, what: str) -> tuple[int, int]:
+    try:
+        number, end = unsigned_varint(value, offset)
+    except MalformedMessage:
+        raise MalformedMessage(f"Error while reading {what}") from None
+    if number > MAX_VERSION:
+        raise MalformedMessage(f"Value for {what} was too large.")
+    return number, end

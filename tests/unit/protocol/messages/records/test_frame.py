@@ -25,9 +25,9 @@ def test_a_record_comes_back_from_its_frame() -> None:
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        (b"", "ends inside"),
+        (b"", "frame version"),
         (b"\x02\x02\x00", "frame version 2"),
-        (encode_record(TOPIC, 0) + b"x", "1 bytes follow the TopicRecord"),
+        (encode_record(TOPIC, 0) + b"x", "Found 1 byte"),
         (encode_record(TOPIC, 0)[:-1], "TopicRecord: "),
     ],
 )
@@ -36,7 +36,7 @@ def test_a_value_that_is_no_frame_is_malformed(value: bytes, text: str) -> None:
         decode_record(value)
 
 
-@pytest.mark.parametrize(("value", "text"), [(b"\x01\x63\x00", "type 99"), (b"\x01\x02\x09", "no version 9")])
+@pytest.mark.parametrize(("value", "text"), [(b"\x01\x63\x00", "metadata id 99"), (b"\x01\x02\x09", "no version 9")])
 def test_a_record_that_is_not_declared_is_unsupported(value: bytes, text: str) -> None:
     with pytest.raises(UnsupportedVersion, match=text):
         decode_record(value)
