@@ -33,6 +33,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from pybroker.handlers.errors import ApiError, WireError, wire_error
+from pybroker.handlers.leaders import leading_partition
 from pybroker.handlers.registry import handles
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.list_offsets import (
@@ -108,7 +109,7 @@ def _answer(
         if times > 1:
             raise ApiError(ErrorCode.INVALID_REQUEST)
         _check_time(asked.timestamp, context.version)
-        partition = _leading(topic, asked, context)
+        partition = leading_partition(topic, asked.partition_index, asked.current_leader_epoch, context)
         committed = context.version >= 2 and request.isolation_level == _READ_COMMITTED
         end = partition.last_stable_offset if committed else partition.high_watermark
         found = _look_up(partition, asked.timestamp, end)
@@ -131,25 +132,6 @@ def _check_time(timestamp: int, version: int) -> None:
     first = 0 if timestamp >= 0 else _FIRST_VERSION.get(timestamp)
     if first is None or version < first:
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
-
-
-def _leading(topic: str, asked: ListOffsetsPartition, context: RequestContext) -> Partition:
-    """Return the open partition if this broker leads it at the epoch that the client knows; raises ApiError."""
-    described = context.image.topics.by_name.get(topic)
-    known = None if described is None else described.partitions.get(asked.partition_index)
-    if known is None:
-        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    if known.leader != context.services.config.node_id:
-        raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    partition = context.services.partitions.get(topic, asked.partition_index)
-    if partition is None:
-        raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    if asked.current_leader_epoch >= 0:
-        if asked.current_leader_epoch < known.leader_epoch:
-            raise ApiError(ErrorCode.FENCED_LEADER_EPOCH)
-        if asked.current_leader_epoch > known.leader_epoch:
-            raise ApiError(ErrorCode.UNKNOWN_LEADER_EPOCH)
-    return partition
 
 
 def _look_up(partition: Partition, timestamp: int, end: int) -> _Found:

@@ -1,0 +1,38 @@
+"""The partition that a request is about, if this broker leads it.
+
+Owns the order in which a client is told why not: unknown, led elsewhere, an older or a newer leader epoch. Used by the
+APIs that read one partition of a log.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.handlers.errors import ApiError
+from pybroker.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from pybroker.handlers.context import RequestContext
+    from pybroker.storage.native import Partition
+
+
+def leading_partition(topic: str, index: int, known_epoch: int, context: RequestContext) -> Partition:
+    """Return the open partition if this broker leads it at the epoch that the client knows (-1: any).
+
+    Raises ApiError.
+    """
+    described = context.image.topics.by_name.get(topic)
+    known = None if described is None else described.partitions.get(index)
+    if known is None:
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if known.leader != context.services.config.node_id:
+        raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    partition = context.services.partitions.get(topic, index)
+    if partition is None:
+        raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    if known_epoch >= 0:
+        if known_epoch < known.leader_epoch:
+            raise ApiError(ErrorCode.FENCED_LEADER_EPOCH)
+        if known_epoch > known.leader_epoch:
+            raise ApiError(ErrorCode.UNKNOWN_LEADER_EPOCH)
+    return partition

@@ -1,0 +1,78 @@
+"""OffsetForLeaderEpoch: where a leader epoch ends, so that a log which went another way is cut there.
+
+Key
+    23
+
+Versions
+    2-4
+
+Behaviour
+    - The largest known epoch at or below the one asked for, and the offset where it ends: that of the next epoch's
+      first record, for the newest epoch the log end.
+    - An epoch newer than all, or no epoch known: epoch and offset -1, and no error.
+    - UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH per partition.
+
+Version notes
+    - Version 3 adds the replica that asks, which is answered like a consumer; version 4 is flexible.
+
+Not done
+    - Versions 0 and 1, as in Kafka 4. Rights (Describe on the topic for consumers, ClusterAction for replicas).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.handlers.errors import ApiError, WireError, wire_error
+from pybroker.handlers.leaders import leading_partition
+from pybroker.handlers.registry import handles
+from pybroker.protocol.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopicResult,
+)
+
+if TYPE_CHECKING:
+    from pybroker.handlers.context import RequestContext
+
+
+def _failed(request: OffsetForLeaderEpochRequest, _version: int, error: WireError) -> OffsetForLeaderEpochResponse:
+    return OffsetForLeaderEpochResponse(
+        topics=[
+            OffsetForLeaderTopicResult(
+                topic=topic.topic,
+                partitions=[
+                    EpochEndOffset(partition=partition.partition, error_code=error.code)
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+@handles(OffsetForLeaderEpochRequest, failed=_failed)
+def offset_for_leader_epoch(
+    request: OffsetForLeaderEpochRequest, context: RequestContext
+) -> OffsetForLeaderEpochResponse:
+    """Look each partition up by itself."""
+    return OffsetForLeaderEpochResponse(
+        topics=[
+            OffsetForLeaderTopicResult(
+                topic=topic.topic,
+                partitions=[_answer(topic.topic, asked, context) for asked in topic.partitions],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _answer(topic: str, asked: OffsetForLeaderPartition, context: RequestContext) -> EpochEndOffset:
+    try:
+        partition = leading_partition(topic, asked.partition, asked.current_leader_epoch, context)
+    except ApiError as error:
+        return EpochEndOffset(partition=asked.partition, error_code=wire_error(error).code)
+    epoch, end = partition.end_offset_for_epoch(asked.leader_epoch)
+    return EpochEndOffset(partition=asked.partition, leader_epoch=epoch, end_offset=end)
