@@ -396,6 +396,52 @@ class LogConfig:
         `compression_type`: "producer", "uncompressed" or a codec; `compression_level` is that codec's, None its own
         default."""
 
+# ------------------------------------------------------------------------------------------------ log_walk.rs
+
+_FileRecord = tuple[int, int, int, bytes | None, bytes | None, list[bytes]]
+"""Offset, timestamp, sequence number, key, value, names of the headers."""
+
+@final
+class FileBatch:
+    """A batch of a file of batches, as it stands there."""
+
+    @property
+    def position(self) -> int:
+        """Where it starts."""
+    @property
+    def size(self) -> int:
+        """Bytes."""
+    @property
+    def magic(self) -> int:
+        """The format."""
+    @property
+    def is_valid(self) -> bool:
+        """Whether its checksum is right."""
+    def header(self) -> tuple[int, int, int, int, int, int, int, int, int, int, int, int] | None:
+        """(base offset, last offset, record count, base sequence, last sequence, producer id, producer epoch, leader
+        epoch, attributes, base timestamp, largest timestamp, checksum); `None` before format 2."""
+    def records(self) -> tuple[list[_FileRecord], ValueError | None]:
+        """Its records as far as they can be read, and why not all of them; none unless it was read with its bytes."""
+
+@final
+class LogWalk:
+    """Walks a file of batches without trust: damage ends it, a wrong checksum does not."""
+
+    @staticmethod
+    def open(path: str, limit: int) -> LogWalk:
+        """Begins at the start of the file; what lies beyond `limit` bytes is not looked at. `OSError`."""
+    @property
+    def end(self) -> int:
+        """Bytes of the file, at most the limit."""
+    def batches(self, limit: int, *, with_bytes: bool) -> tuple[list[FileBatch], ValueError | OSError | None]:
+        """The next batches, about `limit` bytes of them, and what ended the walk; none at the end, or where no whole
+        batch follows. `with_bytes`: their records will be asked for."""
+    def last_offset_at(self, position: int, limit: int) -> int | None:
+        """The last offset of the batch at `position`, when all of it lies within `limit` bytes. `ValueError`,
+        `OSError`."""
+    def find(self, position: int, offset: int) -> FileBatch | None:
+        """The first batch from `position` on whose last offset is `offset` or more. `ValueError`, `OSError`."""
+
 # --------------------------------------------------------------------------------------------------- micro.rs
 
 def build_batch(values: list[bytes], timestamp_ms: int, codec: str = "none") -> bytes:

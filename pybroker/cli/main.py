@@ -14,6 +14,8 @@ from pybroker.cli.errors import CommandError
 
 COMMANDS = {
     "consumer-groups": "list, describe, reset and delete consumer groups",
+    "dump-log": "show what is in the files of a log",
+    "get-offsets": "get offsets of partitions by time",
     "groups": "list groups of all types",
     "log-cleaner": "show how dirty compacted logs are, and what their last pass did",
     "start": "run a broker in the foreground",

@@ -12,6 +12,7 @@ mod events;
 mod fetcher;
 mod log;
 mod log_config;
+mod log_walk;
 mod micro;
 mod partition;
 mod partition_log;
@@ -43,6 +44,8 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<record::Record>()?;
     m.add_class::<log::Log>()?;
     m.add_class::<log_config::PyLogConfig>()?;
+    m.add_class::<log_walk::FileBatch>()?;
+    m.add_class::<log_walk::LogWalk>()?;
     m.add_function(wrap_pyfunction!(micro::build_batch, m)?)?;
     m.add_function(wrap_pyfunction!(micro::crc32c, m)?)?;
     m.add_function(wrap_pyfunction!(micro::decode_varints, m)?)?;

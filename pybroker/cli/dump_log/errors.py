@@ -1,0 +1,7 @@
+"""What ends a dump."""
+
+from __future__ import annotations
+
+
+class DamagedFileError(Exception):
+    """A file that cannot be read further; the text is Kafka's."""

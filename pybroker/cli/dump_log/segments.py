@@ -1,0 +1,157 @@
+"""The lines of a `.log` or `.checkpoint` file: one for each batch, one for each record.
+
+Owns the format of these lines. Batches come from the walk in Rust many at a time, and are written as many at a time: a
+file of a gigabyte takes seconds.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from pybroker.cli.dump_log.control_records import describe_control_record
+from pybroker.cli.dump_log.errors import DamagedFileError
+from pybroker.cli.dump_log.native import LogWalk
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pybroker.cli.dump_log.findings import Findings
+    from pybroker.cli.dump_log.native import FileBatch
+
+AT_ONCE = 4 << 20
+"""Bytes of batches taken from the walk together."""
+
+LARGEST_INT = 2**31 - 1
+_BOOTSTRAP = "bootstrap.checkpoint"
+_CODECS = {0: "none", 1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
+_CODEC, _LOG_APPEND_TIME, _TRANSACTIONAL, _CONTROL, _DELETE_HORIZON = 0x07, 0x08, 0x10, 0x20, 0x40
+
+Decode = Callable[[int, bytes | None, bytes | None], tuple[str | None, str | None]]
+"""Makes of a record (offset, key, value) what is shown of key and value, None for nothing."""
+
+
+class SegmentOptions(NamedTuple):
+    """How a file of batches is shown."""
+
+    is_deep: bool
+    decode: Decode | None
+    """None: keys and values are not shown."""
+    skips_metadata: bool
+    max_bytes: int
+
+
+def dump_segment(path: Path, options: SegmentOptions, findings: Findings) -> None:
+    """Show a file of batches. Raises `DamagedFileError` where Kafka's reader fails, after what comes before."""
+    print(_heading(path))
+    walk = LogWalk.open(str(path), max(options.max_bytes, 0))
+    dump = _Dump(path, options, findings)
+    while True:
+        batches, error = walk.batches(AT_ONCE, with_bytes=options.is_deep)
+        try:
+            for batch in batches:
+                dump.show(batch)
+        finally:
+            dump.write()
+        if error is not None:
+            raise DamagedFileError(str(error))
+        if not batches:
+            break
+    left = walk.end - dump.position
+    if left > 0 and options.max_bytes == LARGEST_INT:
+        print(f"Found {left} invalid bytes at the end of {path.name}")
+
+
+def _heading(path: Path) -> str:
+    if path.suffix == ".log":
+        return f"Log starting offset: {_number(path.name.split('.')[0])}"
+    if path.name == _BOOTSTRAP:
+        return "KRaft bootstrap snapshot"
+    return f"Snapshot end offset: {_number(path.name[:20])}, epoch: {_number(path.name[21:31])}"
+
+
+def _number(text: str) -> int:
+    """Read a base offset as Java reads it."""
+    if re.fullmatch(r"[+-]?\d+", text) is None:
+        raise DamagedFileError(f'For input string: "{text}"')
+    return int(text)
+
+
+class _Dump:
+    """The lines of one file."""
+
+    def __init__(self, path: Path, options: SegmentOptions, findings: Findings) -> None:
+        self._path = str(path.absolute())
+        self._options = options
+        self._findings = findings
+        self._lines: list[str] = []
+        self._last_offset = -1
+        self.position = 0
+
+    def write(self) -> None:
+        """Write what has come together."""
+        sys.stdout.write("".join(self._lines))
+        self._lines.clear()
+
+    def show(self, batch: FileBatch) -> None:
+        """Add the lines of a batch."""
+        header = batch.header()
+        if header is None:
+            raise DamagedFileError(f"format {batch.magic} is not read yet")
+        (base, last, count, sequence, last_sequence, producer, epoch, leader_epoch, attributes, first, latest, crc) = (
+            header
+        )
+        kind = "LogAppendTime" if attributes & _LOG_APPEND_TIME else "CreateTime"
+        codec = _CODECS.get(attributes & _CODEC)
+        horizon = f"OptionalLong[{first}]" if attributes & _DELETE_HORIZON else "OptionalLong.empty"
+        self._lines.append(
+            f"baseOffset: {base} lastOffset: {last} count: {count} baseSequence: {sequence}"
+            f" lastSequence: {last_sequence} producerId: {producer} producerEpoch: {epoch}"
+            f" partitionLeaderEpoch: {leader_epoch}"
+            f" isTransactional: {_java(attributes & _TRANSACTIONAL)} isControl: {_java(attributes & _CONTROL)}"
+            f" deleteHorizonMs: {horizon}"
+        )
+        if codec is None:
+            raise DamagedFileError(f"Unknown compression type id: {attributes & _CODEC}")
+        self._lines.append(
+            f" position: {batch.position} {kind}: {latest} size: {batch.size} magic: {batch.magic}"
+            f" compresscodec: {codec} crc: {crc} isvalid: {_java(batch.is_valid)}\n"
+        )
+        if self._options.is_deep:
+            self._show_records(batch, kind, is_control=bool(attributes & _CONTROL))
+        self.position = batch.position + batch.size
+
+    def _show_records(self, batch: FileBatch, kind: str, *, is_control: bool) -> None:
+        records, error = batch.records()
+        decode, skips = None if is_control else self._options.decode, self._options.skips_metadata
+        lines = self._lines
+        for offset, timestamp, sequence, key, value, headers in records:
+            if offset != self._last_offset + 1:
+                self._findings.gaps[self._path][self._last_offset] = offset
+            self._last_offset = offset
+            prefix = "| "
+            if not skips:
+                prefix = " "
+                names = ",".join(name.decode(errors="replace") for name in headers)
+                lines.append(
+                    f"| offset: {offset} {kind}: {timestamp} keySize: {-1 if key is None else len(key)}"
+                    f" valueSize: {-1 if value is None else len(value)} sequence: {sequence} headerKeys: [{names}]"
+                )
+                if is_control:
+                    lines.append(describe_control_record(key, value))
+            if decode is not None:
+                shown_key, shown_value = decode(offset, key, value)
+                if shown_key is not None:
+                    lines.append(f"{prefix}key: {shown_key}")
+                    prefix = " "
+                if shown_value is not None:
+                    lines.append(f"{prefix}payload: {shown_value}")
+            lines.append("\n")
+        if error is not None:
+            raise DamagedFileError(str(error))
+
+
+def _java(flag: object) -> str:
+    return "true" if flag else "false"
