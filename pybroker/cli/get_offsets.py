@@ -1,0 +1,152 @@
+"""`pybroker get-offsets`: offsets of partitions by time, with the options and output of kafka-get-offsets.
+
+Owns option names, the language of partition patterns and the output format, which are those of Kafka 4.3's tool. Must
+not know the protocol: it asks by Admin, and works against any Kafka.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pybroker.cli.errors import CommandError
+from pybroker.client.admin import Admin
+from pybroker.client.errors import BrokerError, ClientError
+from pybroker.client.topics import ListedOffset, TopicPartition
+from pybroker.config.errors import ConfigError
+from pybroker.config.properties import parse_overrides, read_properties
+
+if TYPE_CHECKING:
+    import argparse
+
+DESCRIPTION = "Get offsets of partitions. Options and output are those of kafka-get-offsets."
+
+_TIMES = {
+    "latest": -1,
+    "earliest": -2,
+    "max-timestamp": -3,
+    "earliest-local": -4,
+    "latest-tiered": -5,
+    "earliest-pending-upload": -6,
+}
+_UNKNOWN = -1
+_RULE = re.compile(r"([^:,]*)(?::(?:([0-9]*)|(?:([0-9]*)-([0-9]*))))?")
+
+IsWanted = Callable[[TopicPartition], bool]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--bootstrap-server", required=True, metavar="HOST:PORT", help="brokers to connect to")
+    parser.add_argument("--command-config", type=Path, metavar="FILE", help="client settings")
+    parser.add_argument("--command-property", action="append", default=[], metavar="K=V", help="a client setting")
+    parser.add_argument("--topic", metavar="REGEX", help="the topics, all without it; not with --topic-partitions")
+    parser.add_argument(
+        "--partitions", metavar="IDS", help="the partitions, all without it; not with --topic-partitions"
+    )
+    parser.add_argument(
+        "--topic-partitions",
+        metavar="RULES",
+        help="rules as topic1:1,topic2:0-3,topic3,topic4:5-,topic5:-3: a regular expression for the topic, then a "
+        "partition or a range whose end is left out",
+    )
+    parser.add_argument(
+        "--time", default="latest", metavar="TIME", help=f"milliseconds, or -1 to -6: {', '.join(_TIMES)}"
+    )
+    parser.add_argument("--exclude-internal-topics", action="store_true", help="leave internal topics out")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print `topic:partition:offset` of every partition that has an offset for the time; returns 0."""
+    try:
+        time, is_wanted = _parse_time(arguments.time), _parse_filter(arguments)
+        properties = {} if arguments.command_config is None else read_properties(arguments.command_config)
+        properties.update(parse_overrides(arguments.command_property))
+        with Admin(arguments.bootstrap_server, {"client.id": "GetOffsetShell", **properties}) as admin:
+            found = _offsets(admin, _partitions(admin, is_wanted, arguments), time)
+    except (ClientError, ConfigError) as error:
+        raise CommandError(f"Error occurred: {error}") from None
+    for partition in sorted(found, key=lambda partition: f"{partition.topic}-{partition.partition}"):
+        if found[partition].offset != _UNKNOWN:
+            print(f"{partition.topic}:{partition.partition}:{found[partition].offset}")
+    return 0
+
+
+def _parse_time(text: str) -> int:
+    if text in _TIMES:
+        return _TIMES[text]
+    try:
+        return int(text)
+    except ValueError:
+        known = " / ".join(f"{time} or {name}" for name, time in _TIMES.items())
+        raise CommandError(
+            f"Error occurred: Malformed time argument {text}. Please use {known}, or a specified long format timestamp"
+        ) from None
+
+
+def _parse_filter(arguments: argparse.Namespace) -> IsWanted:
+    if arguments.topic_partitions is None:
+        topic, ids = _topic_pattern(arguments.topic), _partition_ids(arguments.partitions)
+        return lambda partition: bool(topic.fullmatch(partition.topic)) and (not ids or partition.partition in ids)
+    if arguments.topic is not None or arguments.partitions is not None:
+        raise CommandError("Error occurred: --topic-partitions cannot be used with --topic or --partitions")
+    rules = [_parse_rule(rule) for rule in arguments.topic_partitions.split(",")]
+    return lambda partition: any(rule(partition) for rule in rules)
+
+
+def _topic_pattern(text: str | None) -> re.Pattern[str]:
+    """Read a topic's regular expression; to Kafka's tools a comma is "or", and blanks and outer quotes are nothing."""
+    try:
+        return re.compile((text or ".*").strip().replace(",", "|").replace(" ", "").strip("\"'"))
+    except re.error as error:
+        raise CommandError(f"Error occurred: {text} is an invalid regex: {error}") from None
+
+
+def _partition_ids(text: str | None) -> frozenset[int]:
+    if not text:
+        return frozenset()
+    try:
+        return frozenset(map(int, text.split(",")))
+    except ValueError:
+        expected = "a comma separated list of numeric partition ids"
+        raise CommandError(f"Error occurred: --partitions expects {expected}, but received: {text}") from None
+
+
+def _parse_rule(text: str) -> IsWanted:
+    rule = _RULE.fullmatch(text)
+    if rule is None:
+        raise CommandError(f"Error occurred: Invalid rule specification: {text}")
+    topic, (one, lower, upper) = _topic_pattern(rule[1]), rule.groups()[1:]
+    if one:
+        first, end = int(one), int(one) + 1
+    else:
+        first, end = int(lower or 0), int(upper or 2**31 - 1)
+    return lambda partition: bool(topic.fullmatch(partition.topic)) and first <= partition.partition < end
+
+
+def _partitions(admin: Admin, is_wanted: IsWanted, arguments: argparse.Namespace) -> list[TopicPartition]:
+    names = admin.list_topics(internal=not arguments.exclude_internal_topics)
+    topics = admin.describe_topics(names) if names else []
+    every = (TopicPartition(topic.name, partition.index) for topic in topics for partition in topic.partitions)
+    found = [partition for partition in every if is_wanted(partition)]
+    if not found:
+        raise CommandError("Error occurred: Could not match any topic-partitions with the specified filters")
+    return found
+
+
+def _offsets(admin: Admin, partitions: list[TopicPartition], time: int) -> dict[TopicPartition, ListedOffset]:
+    """Ask about all partitions together; where one is refused, one by one, so that the others are told."""
+    try:
+        return admin.list_offsets(dict.fromkeys(partitions, time))
+    except BrokerError:
+        found: dict[TopicPartition, ListedOffset] = {}
+    for partition in partitions:
+        try:
+            found |= admin.list_offsets({partition: time})
+        except BrokerError as error:
+            name = f"{partition.topic}-{partition.partition}"
+            print(f"Skip getting offsets for topic-partition {name} due to error: {error}", file=sys.stderr)
+    return found
