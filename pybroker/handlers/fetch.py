@@ -19,7 +19,8 @@ Version notes
       Batches of zstd cannot be: UNSUPPORTED_COMPRESSION_TYPE (KIP-110). From version 4 on everything goes as it is
       stored, also v0 and v1 messages in the log of an older Kafka.
     - The first message is given whole in every version (KIP-74); Kafka cut it before version 3.
-    - A topic with compression.type=zstd needs version 10; earlier it is UNSUPPORTED_COMPRESSION_TYPE.
+    - A topic with compression.type=zstd needs version 10 (KIP-110); earlier it is UNSUPPORTED_COMPRESSION_TYPE, where
+      Kafka 4.3 sends what the client cannot read.
     - Before version 6 a failed log directory is NOT_LEADER_OR_FOLLOWER, so that the client asks for metadata again.
     - Topics by id from version 13 on; leader hints from version 16 on (KIP-951).
 
