@@ -5,15 +5,18 @@ Owns the ranges alone. The level in force is in the image, put there by `Feature
 
 from __future__ import annotations
 
+GROUP_VERSION = "group.version"
+"""At 1 the group coordinator serves the consumer protocol (KIP-848)."""
 METADATA_VERSION = "metadata.version"
 
 SUPPORTED_FEATURES: dict[str, tuple[int, int]] = {
+    GROUP_VERSION: (0, 1),
     "kraft.version": (0, 0),
     METADATA_VERSION: (7, 25),
 }
 """Lowest and highest level by name. 25 is Kafka's 4.0-IV3, whose record versions are the ones written here."""
 
-INITIAL_LEVELS: dict[str, int] = {METADATA_VERSION: 25}
+INITIAL_LEVELS: dict[str, int] = {METADATA_VERSION: 25, GROUP_VERSION: 1}
 """What a new cluster begins with."""
 
 RECORD_VERSIONS: dict[str, int] = {

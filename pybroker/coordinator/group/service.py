@@ -37,12 +37,12 @@ from pybroker.protocol.errors import ProtocolError
 from pybroker.storage.errors import BatchTooLargeError, NotEnoughReplicasError, NotLeaderError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pybroker.coordinator.group.log import PartitionLog
     from pybroker.coordinator.group.records import Record
     from pybroker.coordinator.group.settings import GroupSettings
-    from pybroker.metadata.image import MetadataImage, TopicsImage
+    from pybroker.metadata.image import MetadataImage, TopicImage, TopicsImage
 
 log = logging.getLogger("pybroker.coordinator.group")
 
@@ -80,6 +80,8 @@ class GroupCoordinator:
         self._image = EMPTY_IMAGE
         # The topics of `_image` as machines see them; None until somebody looks.
         self._topics: Topics | None = None
+        # Offset of the first image that had the newest topic.
+        self._topics_version = -1
         # Those with events that wait for `step`.
         self._touched: list[_Shard] = []
         self._closings: set[asyncio.Task[None]] = set()
@@ -91,6 +93,8 @@ class GroupCoordinator:
         if image.topics is before.topics or self._closed:
             return
         self._topics = None
+        if image.topics.by_id.keys() - before.topics.by_id.keys():
+            self._topics_version = image.offset
         topic = image.topics.by_name.get(OFFSETS_TOPIC)
         led = {}
         if topic is not None:
@@ -252,7 +256,7 @@ class GroupCoordinator:
 
     def _now_topics(self) -> Topics:
         if self._topics is None:
-            self._topics = _build_topics(self._image.topics)
+            self._topics = _build_topics(self._image, self._topics_version)
         return self._topics
 
     def _forget_deleted(self, before: TopicsImage, now: TopicsImage) -> None:
@@ -281,10 +285,24 @@ class _Shard:
         self.state = SHARD_LIFE.following(self.state, what)
 
 
-def _build_topics(image: TopicsImage) -> Topics:
+def _build_topics(image: MetadataImage, version: int) -> Topics:
+    racks = {broker.id: broker.rack for broker in image.cluster.brokers.values() if broker.rack is not None}
     return Topics(
-        {name: TopicInfo(topic.topic_id, len(topic.partitions)) for name, topic in image.by_name.items()},
-        {topic_id: topic.name for topic_id, topic in image.by_id.items()},
+        {
+            name: TopicInfo(topic.topic_id, len(topic.partitions), _racks(topic, racks))
+            for name, topic in image.topics.by_name.items()
+        },
+        {topic_id: topic.name for topic_id, topic in image.topics.by_id.items()},
+        version,
+    )
+
+
+def _racks(topic: TopicImage, racks: Mapping[int, str]) -> tuple[tuple[str, ...], ...]:
+    if not racks:
+        return ()
+    return tuple(
+        tuple(racks[broker] for broker in partition.replicas if broker in racks)
+        for partition in topic.partitions.values()
     )
 
 

@@ -96,3 +96,14 @@ def test_a_cancelled_timer_does_not_ring_and_leaves_no_alarm() -> None:
     loop.alarm.set(Timer("a", 30))
     loop.go_to(30)
     assert loop.rung == ["a"]
+
+
+def test_a_timer_that_gives_way_leaves_the_one_before_it_alone() -> None:
+    loop = Loop()
+    loop.alarm.set(Timer("join", 100, if_absent=True))
+    loop.alarm.set(Timer("join", 200, if_absent=True))
+    loop.go_to(100)
+    assert loop.rung == ["join"]
+    loop.alarm.set(Timer("join", 300, if_absent=True))
+    loop.go_to(300)
+    assert loop.rung == ["join", "join"]

@@ -1,0 +1,76 @@
+"""ConsumerGroupDescribe: groups of KIP-848, their members, what these have and are to have.
+
+Key
+    69
+
+Versions
+    0-1
+
+Behaviour
+    - Every member is told with what it has, what it is still to give back included, and with its target.
+    - Errors of a group: GROUP_ID_NOT_FOUND, also for one of the classic protocol, INVALID_GROUP_ID, NOT_COORDINATOR,
+      COORDINATOR_LOAD_IN_PROGRESS; UNSUPPORTED_VERSION while the feature `group.version` is not finalized at 1.
+
+Version notes
+    - Version 1 tells which protocol a member speaks.
+
+Not done
+    - Rights: authorized operations name all of them. Throttling: throttle_time_ms is always 0.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.coordinator.group.errors import GroupError
+from pybroker.coordinator.group.modern.describe import DescribeConsumerGroups
+from pybroker.coordinator.group.service import by_partition
+from pybroker.handlers.errors import ApiError, WireError, wire_error
+from pybroker.handlers.registry import handles
+from pybroker.metadata.features import GROUP_VERSION
+from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    DescribedGroup,
+)
+from pybroker.security.operations import GROUP_OPERATIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pybroker.handlers.context import RequestContext
+
+
+def _failed(request: ConsumerGroupDescribeRequest, _version: int, error: WireError) -> ConsumerGroupDescribeResponse:
+    return ConsumerGroupDescribeResponse(groups=_refused(request.group_ids, error))
+
+
+def _refused(group_ids: Iterable[str], error: WireError) -> list[DescribedGroup]:
+    return [
+        DescribedGroup(group_id=group_id, error_code=error.code, error_message=error.message) for group_id in group_ids
+    ]
+
+
+@handles(ConsumerGroupDescribeRequest, failed=_failed)
+async def consumer_group_describe(
+    request: ConsumerGroupDescribeRequest, context: RequestContext
+) -> ConsumerGroupDescribeResponse:
+    """Describe groups, in the order asked."""
+    if context.image.features.levels.get(GROUP_VERSION, 0) < 1:
+        raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
+    coordinator = context.services.groups
+    asked = dict.fromkeys(request.group_ids)
+    nameless = _refused((group_id for group_id in asked if not group_id), WireError(ErrorCode.INVALID_GROUP_ID, None))
+    described = {group.group_id: group for group in nameless}
+    for partition, group_ids in by_partition((group_id for group_id in asked if group_id), coordinator).items():
+        try:
+            groups = await coordinator.submit_to(partition, DescribeConsumerGroups(group_ids))
+        except GroupError as error:
+            groups = _refused(group_ids, wire_error(error))
+        described.update((group.group_id, group) for group in groups)
+    if request.include_authorized_operations:
+        for group in described.values():
+            if group.error_code == ErrorCode.NONE:
+                group.authorized_operations = GROUP_OPERATIONS
+    return ConsumerGroupDescribeResponse(groups=[described[group_id] for group_id in request.group_ids])

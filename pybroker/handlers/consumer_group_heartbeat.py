@@ -1,0 +1,59 @@
+"""ConsumerGroupHeartbeat: a member of a group of KIP-848 joins, lives, follows its assignment and leaves.
+
+Key
+    68
+
+Versions
+    0-1
+
+Behaviour
+    - Epoch 0 joins, -1 leaves, -2 leaves for a while as a static member. What a request does not say is as before; the
+      answer names partitions when they have changed, and when the request says everything.
+    - An empty classic group of the same id makes room; one with members is upgraded where
+      `group.consumer.migration.policy` allows it, and its members go on beside those of KIP-848.
+    - Errors: INVALID_REQUEST, GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, UNRELEASED_INSTANCE_ID,
+      FENCED_INSTANCE_ID, UNSUPPORTED_ASSIGNOR, INVALID_REGULAR_EXPRESSION, GROUP_MAX_SIZE_REACHED, NOT_COORDINATOR,
+      COORDINATOR_LOAD_IN_PROGRESS; UNSUPPORTED_VERSION while the feature `group.version` is not finalized at 1.
+
+Version notes
+    - From version 1 on a member makes its own id (KIP-1082) and may subscribe to a pattern in RE2's syntax.
+
+Not done
+    - Settings of a single group (`consumer.session.timeout.ms` ... of the resource GROUP), assignors of one's own.
+    - Rights. Throttling: throttle_time_ms is always 0.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING
+
+from pybroker.coordinator.group.events import Client
+from pybroker.coordinator.group.modern.heartbeat import ConsumerHeartbeat
+from pybroker.handlers.errors import ApiError
+from pybroker.handlers.registry import handles
+from pybroker.metadata.features import GROUP_VERSION
+from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+
+if TYPE_CHECKING:
+    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.errors import WireError
+    from pybroker.machine.reply import Reply
+
+
+def _failed(_request: ConsumerGroupHeartbeatRequest, _version: int, error: WireError) -> ConsumerGroupHeartbeatResponse:
+    return ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=error.message)
+
+
+@handles(ConsumerGroupHeartbeatRequest, failed=_failed)
+def consumer_group_heartbeat(request: ConsumerGroupHeartbeatRequest, context: RequestContext) -> Reply:
+    """Hand the heartbeat to the group's coordinator."""
+    if context.image.features.levels.get(GROUP_VERSION, 0) < 1:
+        raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
+    client = Client(context.origin.client_id or "", f"/{context.origin.peer_host}")
+    event = ConsumerHeartbeat(request, context.version, client, str(uuid.uuid4()))
+    return context.services.groups.submit(request.group_id, event)
