@@ -774,6 +774,41 @@ class RecordTable:
         Records of a batch unfold to at most `max_bytes`. `MalformedMessage` for what is no record of the table.
         """
 
+# ------------------------------------------------------------------------------------------------ retention.rs
+
+@final
+class RemovedSegments:
+    """Segments that are out of use, renamed to `.deleted`; their files wait to be removed."""
+
+    @property
+    def log_start_offset(self) -> int:
+        """Where the log starts now."""
+    @property
+    def below_start(self) -> int:
+        """How many lay wholly below the log start."""
+    @property
+    def over_size(self) -> int:
+        """How many made the log larger than it may be."""
+    @property
+    def too_old(self) -> int:
+        """How many had no record that is young enough."""
+    @property
+    def bytes(self) -> int:
+        """The size of their records."""
+    @property
+    def files(self) -> list[str]:
+        """Their files, as they are called now."""
+
+def advance_log_start(partition: Partition, offset: int) -> RemovedSegments:
+    """Moves the log start forward to `offset`, at most to the log end, and takes the segments that lie wholly below out
+    of use; releases the GIL. `OSError` with its errno."""
+
+def delete_old_segments(
+    partition: Partition, *, retention_ms: int | None, retention_bytes: int | None, now_ms: int
+) -> RemovedSegments:
+    """Takes segments out of use that are below the log start, make the log larger than `retention_bytes`, or have no
+    record younger than `retention_ms`; None is no limit. Only what is committed goes. Releases the GIL. `OSError`."""
+
 # --------------------------------------------------------------------------------------------- topic_table.rs
 
 @final

@@ -20,6 +20,7 @@ mod producer;
 mod quorum;
 mod record;
 mod record_table;
+mod retention;
 mod topic_table;
 
 use pyo3::prelude::*;
@@ -66,6 +67,9 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(quorum::build_record_batch, m)?)?;
     m.add_function(wrap_pyfunction!(quorum::parse_metadata_batches, m)?)?;
     m.add_class::<record_table::RecordTable>()?;
+    m.add_class::<retention::PyRemovedSegments>()?;
+    m.add_function(wrap_pyfunction!(retention::advance_log_start, m)?)?;
+    m.add_function(wrap_pyfunction!(retention::delete_old_segments, m)?)?;
     m.add_class::<topic_table::PyPartitionEntry>()?;
     m.add_class::<topic_table::PyTopicEntry>()?;
     m.add_class::<topic_table::PyTopicTable>()?;

@@ -11,7 +11,9 @@ use arc_swap::ArcSwap;
 
 use super::{TopicId, Waiter, WaitingFetch, WaitingList, high_watermark};
 use crate::record::SentRecords;
-use crate::storage::{AppendError, Appended, CommittedSlice, FileSlice, Log, LogError, ReadError};
+use crate::storage::{
+    AppendError, Appended, CommittedSlice, Expired, FileSlice, Log, LogError, ReadError, Removed, RetentionLimits,
+};
 
 /// What a partition is to this broker, as the control plane last said. Swapped whole.
 #[derive(Clone, Copy, Debug)]
@@ -133,7 +135,9 @@ impl Partition {
     /// The offset up to which (exclusive) `read_committed` consumers may read: every transaction below it is decided.
     pub fn last_stable_offset(&self) -> i64 {
         let high_watermark = self.high_watermark();
-        self.log.first_unstable_offset().map_or(high_watermark, |unstable| unstable.min(high_watermark))
+        // Records of an open transaction may have been deleted; what is left of it begins with the log.
+        let unstable = self.log.first_unstable_offset().map(|offset| offset.max(self.log.log_start_offset()));
+        unstable.map_or(high_watermark, |unstable| unstable.min(high_watermark))
     }
 
     /// The role in force.
@@ -228,6 +232,20 @@ impl Partition {
         min_one: bool,
     ) -> Result<CommittedSlice, ReadError> {
         self.log.plan_read_committed(offset, max_bytes, end, min_one)
+    }
+
+    /// Takes the segments out of use that are older or more than they may be, as far as they are committed.
+    ///
+    /// # Errors
+    /// See [`Log::delete_old_segments`].
+    pub fn delete_old_segments(
+        &self,
+        retention_ms: Option<i64>,
+        retention_bytes: Option<u64>,
+        now_ms: i64,
+    ) -> Result<(Expired, Removed), LogError> {
+        let high_watermark = self.high_watermark();
+        self.log.delete_old_segments(&RetentionLimits { high_watermark, now_ms, retention_ms, retention_bytes })
     }
 
     /// Lets a fetch wait here. The caller plans its read again afterwards, so that an append in between is not missed.

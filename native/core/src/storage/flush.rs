@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 
 use super::LogError;
 use super::log::{Log, View};
+use super::segment::Segment;
 use crate::sys::file;
 
 impl Log {
@@ -39,12 +40,13 @@ impl Log {
         let first = view.segments.floor(recovery_point);
         for (index, segment) in view.segments.as_slice().iter().enumerate().skip(first) {
             let active = view.segments.is_active(index);
-            if !active || view.end_offset > recovery_point {
-                file::sync_data(segment.file()?).map_err(LogError::io(segment.path()))?;
+            if active && view.end_offset <= recovery_point {
+                continue;
             }
-            if !active {
-                segment.offset_index.map.sync()?;
-                segment.time_index.map.sync()?;
+            match sync_segment(segment, active) {
+                // Its files were renamed or removed meanwhile: nobody will miss its records.
+                Err(_) if segment.is_retired() => {}
+                synced => synced?,
             }
             segment.txn_index.sync()?;
         }
@@ -77,4 +79,13 @@ impl Log {
         self.closed.store(true, Ordering::Release);
         Ok(())
     }
+}
+
+fn sync_segment(segment: &Segment, active: bool) -> Result<(), LogError> {
+    file::sync_data(segment.file()?).map_err(LogError::io(segment.path()))?;
+    if !active {
+        segment.offset_index.map.sync()?;
+        segment.time_index.map.sync()?;
+    }
+    Ok(())
 }

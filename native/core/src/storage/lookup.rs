@@ -4,9 +4,10 @@
 //! caller's. Time indexes lead to a batch, its records to the exact offset.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use super::batch_scan::{BatchScan, ScannedBatch};
-use super::log::Log;
+use super::log::{Log, View};
 use super::segment::Segment;
 use super::{LogError, ReadError};
 use crate::record::{BatchHeader, visit_records};
@@ -28,7 +29,29 @@ impl Log {
     /// # Errors
     /// `Io` when a segment cannot be read.
     pub fn find_timestamp(&self, target_ms: i64) -> Result<Option<TimestampAndOffset>, ReadError> {
-        let view = self.view.load_full();
+        self.look(|view| self.find_timestamp_in(view, target_ms))
+    }
+
+    /// The first record that carries the largest timestamp of the log; `None` when no record has one.
+    ///
+    /// # Errors
+    /// `Io` when a segment cannot be read.
+    pub fn max_timestamp(&self) -> Result<Option<TimestampAndOffset>, ReadError> {
+        self.look(|view| self.max_timestamp_in(view))
+    }
+
+    /// Looks at one view of the log, and again where segments went away between the look and the read.
+    fn look<T>(&self, what: impl Fn(&View) -> Result<T, LogError>) -> Result<T, ReadError> {
+        loop {
+            let view = self.view.load_full();
+            match what(&view) {
+                Err(_) if !Arc::ptr_eq(&view.segments, &self.view.load().segments) => {}
+                looked => return Ok(looked?),
+            }
+        }
+    }
+
+    fn find_timestamp_in(&self, view: &View, target_ms: i64) -> Result<Option<TimestampAndOffset>, LogError> {
         let max_bytes = self.config.load().max_decompressed_bytes;
         for (index, segment) in view.segments.as_slice().iter().enumerate() {
             if segment.largest_timestamp().timestamp < target_ms {
@@ -46,12 +69,7 @@ impl Log {
         Ok(None)
     }
 
-    /// The first record that carries the largest timestamp of the log; `None` when no record has one.
-    ///
-    /// # Errors
-    /// `Io` when a segment cannot be read.
-    pub fn max_timestamp(&self) -> Result<Option<TimestampAndOffset>, ReadError> {
-        let view = self.view.load_full();
+    fn max_timestamp_in(&self, view: &View) -> Result<Option<TimestampAndOffset>, LogError> {
         let max_bytes = self.config.load().max_decompressed_bytes;
         let mut best = None;
         for (index, segment) in view.segments.as_slice().iter().enumerate() {

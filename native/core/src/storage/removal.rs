@@ -1,6 +1,11 @@
 //! Removing: the beginning of a log, or all of it.
+//!
+//! Owns the order of steps. Segments that go are renamed at once, in the order of their offsets, so that a crash leaves no
+//! hole and the next opening finds what was begun; when the files themselves are removed is the owner's affair
+//! (`file.delete.delay.ms`).
 
 use std::fs;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -10,32 +15,78 @@ use super::log_dir::deleted_directory_name;
 use super::segment_list::SegmentList;
 use crate::sys::file;
 
+/// Segments whose files are open at a time while they are renamed: a log may have more than there are descriptors.
+const OPEN_TOGETHER: usize = 64;
+
+/// Segments that are out of use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Removed {
+    /// Where the log starts now.
+    pub log_start_offset: i64,
+    /// How many segments.
+    pub segments: usize,
+    /// Bytes of their records.
+    pub bytes: u64,
+    /// Their files, as they are called now; they wait to be removed.
+    pub files: Vec<PathBuf>,
+}
+
+impl Removed {
+    pub(crate) fn nothing(view: &View) -> Self {
+        Self { log_start_offset: view.log_start_offset, segments: 0, bytes: 0, files: Vec::new() }
+    }
+}
+
 impl Log {
-    /// Moves the log start forward to `offset` (at most the log end); segments wholly below it are removed. Readers that
-    /// hold a slice of one go on reading.
+    /// Moves the log start forward to `offset` (at most the log end); segments wholly below it are taken out of use.
+    /// Readers that hold a slice of one go on reading.
     ///
     /// # Errors
-    /// `Io` with the path that failed.
-    pub fn advance_log_start(&self, offset: i64) -> Result<(), LogError> {
+    /// `Io` with the path that failed; after a rename that failed the log is offline.
+    pub fn advance_log_start(&self, offset: i64) -> Result<Removed, LogError> {
         let _writer = self.writer.lock();
         self.ensure_online()?;
         let view = self.view.load_full();
         let offset = offset.min(view.end_offset);
         if offset <= view.log_start_offset {
-            return Ok(());
+            return Ok(Removed::nothing(&view));
         }
-        let first_kept = view.segments.floor(offset);
-        let segments = if first_kept == 0 {
-            Arc::clone(&view.segments)
-        } else {
-            Arc::new(SegmentList::new(view.segments.as_slice()[first_kept..].to_vec()))
+        self.take_out(&view, view.segments.floor(offset), offset)
+    }
+
+    /// Takes the first `count` segments out of use, at least one staying; the log starts at `log_start_offset` from now on.
+    /// The caller holds the writer.
+    ///
+    /// Files are renamed before readers are told of a later start: a start that somebody has seen survives a crash.
+    pub(crate) fn take_out(&self, view: &View, count: usize, log_start_offset: i64) -> Result<Removed, LogError> {
+        let mut removed = Removed { log_start_offset, segments: count, ..Removed::nothing(view) };
+        let mut taken = 0;
+        for some in view.segments.as_slice()[..count].chunks(OPEN_TOGETHER) {
+            for segment in some {
+                // Whoever holds the segment goes on with its open files.
+                segment.open_all()?;
+                segment.retire();
+                removed.bytes += segment.size();
+                removed.files.append(&mut segment.mark_deleted().map_err(|error| self.failed(error))?);
+            }
+            taken += some.len();
+            let start = view.segments.as_slice()[taken].base_offset().max(view.log_start_offset);
+            self.show_from(view, taken, start);
+        }
+        self.show_from(view, count, log_start_offset);
+        self.change_epochs(|epochs| epochs.truncate_from_start(log_start_offset))?;
+        if count > 0 {
+            self.directory_dirty.store(true, Ordering::Release);
+        }
+        Ok(removed)
+    }
+
+    fn show_from(&self, view: &View, first: usize, log_start_offset: i64) {
+        let segments = match first {
+            0 => Arc::clone(&view.segments),
+            _ => Arc::new(SegmentList::new(view.segments.as_slice()[first..].to_vec())),
         };
-        self.view.store(Arc::new(View { segments, log_start_offset: offset, ..*view }));
-        self.change_epochs(|epochs| epochs.truncate_from_start(offset))?;
-        for removed in &view.segments.as_slice()[..first_kept] {
-            removed.remove()?;
-        }
-        Ok(())
+        self.view.store(Arc::new(View { segments, log_start_offset, ..*view }));
     }
 
     /// Renames the directory to `<topic>-<partition>.<unique id>-delete`, so that its name is free and a restart knows what

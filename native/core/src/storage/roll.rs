@@ -64,7 +64,7 @@ impl Log {
         Ok(true)
     }
 
-    fn begin_segment(&self, writer: &mut Writer, now_ms: i64) -> Result<(), LogError> {
+    pub(crate) fn begin_segment(&self, writer: &mut Writer, now_ms: i64) -> Result<(), LogError> {
         let view = self.view.load_full();
         if view.end_position == 0 {
             return Ok(());

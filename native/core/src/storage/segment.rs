@@ -6,14 +6,16 @@
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
 use super::LogError;
 use super::batch_scan::HeaderScan;
-use super::log_dir::{LOG_SUFFIX, LogHome, OFFSET_INDEX_SUFFIX, SNAPSHOT_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX};
+use super::log_dir::{
+    DELETED_SUFFIX, LOG_SUFFIX, LogHome, OFFSET_INDEX_SUFFIX, SNAPSHOT_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX,
+};
 use super::offset_index::OffsetIndex;
 use super::time_index::{TimeIndex, TimestampOffset};
 use super::txn_index::TxnIndex;
@@ -34,7 +36,12 @@ pub(crate) struct Segment {
     pub(crate) txn_index: TxnIndex,
     /// Largest timestamp and its batch's last offset; not ahead of the batches, may be ahead of the time index.
     largest_timestamp: Mutex<TimestampOffset>,
+    /// Out of use: its files are renamed, and soon gone.
+    retired: AtomicBool,
 }
+
+/// Every file that a segment may have, the records first.
+const FILES: [&str; 5] = [LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX, SNAPSHOT_SUFFIX];
 
 /// A batch found in a segment.
 #[derive(Clone, Copy, Debug)]
@@ -69,6 +76,7 @@ impl Segment {
             file: OnceLock::new(),
             size: AtomicU64::new(size),
             largest_timestamp: Mutex::new(TimestampOffset { timestamp: -1, offset: base_offset }),
+            retired: AtomicBool::new(false),
         }
     }
 
@@ -189,10 +197,36 @@ impl Segment {
 
     /// Removes the segment's files; readers that hold its file go on.
     pub(crate) fn remove(&self) -> Result<(), LogError> {
-        for suffix in [LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX, SNAPSHOT_SUFFIX] {
+        for suffix in FILES {
             remove_if_present(&self.home.segment_file(self.base_offset, suffix))?;
         }
         Ok(())
+    }
+
+    /// Says that the segment is out of use: whoever finds no file of it shall not take that for damage.
+    pub(crate) fn retire(&self) {
+        self.retired.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_retired(&self) -> bool {
+        self.retired.load(Ordering::Acquire)
+    }
+
+    /// Puts `.deleted` behind the names of the segment's files, as far as they exist, and returns the new names.
+    ///
+    /// The records go first: without them a crash leaves indexes that have no segment, which an opening removes.
+    pub(crate) fn mark_deleted(&self) -> Result<Vec<PathBuf>, LogError> {
+        let mut marked = Vec::with_capacity(FILES.len());
+        for suffix in FILES {
+            let path = self.home.segment_file(self.base_offset, suffix);
+            let new = self.home.segment_file(self.base_offset, &format!("{suffix}{DELETED_SUFFIX}"));
+            match file::rename(&path, &new) {
+                Ok(()) => marked.push(new),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(LogError::io(&path)(error)),
+            }
+        }
+        Ok(marked)
     }
 }
 

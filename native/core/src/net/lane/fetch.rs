@@ -271,7 +271,7 @@ impl PendingFetch {
                     ReadError::OffsetOutOfRange { .. } => code::OFFSET_OUT_OF_RANGE,
                     ReadError::Io { .. } => self.storage_error(),
                 };
-                (fetched.high_watermark, fetched.last_stable_offset) = (-1, -1);
+                (fetched.high_watermark, fetched.last_stable_offset, fetched.log_start_offset) = (-1, -1, -1);
                 Read::nothing(place, fetched)
             }
         }
