@@ -21,6 +21,7 @@ from pybroker.controller.cluster.brokers import build_graces, session_key
 from pybroker.controller.cluster.events import (
     AllocateProducerIds,
     AlterConfigs,
+    CreatePartitions,
     CreateTopics,
     DeleteTopics,
     Heartbeat,
@@ -29,7 +30,7 @@ from pybroker.controller.cluster.events import (
     UpdateFeatures,
 )
 from pybroker.controller.cluster.machine import ClusterMachine, Event
-from pybroker.controller.cluster.settings import ClusterSettings
+from pybroker.controller.cluster.settings import ClusterSettings, no_list, nothing_wrong
 from pybroker.controller.errors import ControllerError, NotControllerError, StaleBrokerEpochError
 from pybroker.controller.quorum.voter import Batch, Voter
 from pybroker.machine.runner import ClosedError, Runner
@@ -48,11 +49,14 @@ if TYPE_CHECKING:
         ConfigResult,
         CreatedTopic,
         DeletedTopic,
+        EnlargedTopic,
         HeartbeatResult,
+        MorePartitions,
         NewTopic,
         RegisteredBroker,
         Result,
     )
+    from pybroker.controller.cluster.settings import BrokerConfigsRule, ListRule
     from pybroker.metadata.image import MetadataImage
     from pybroker.metadata.publishers import Publisher
     from pybroker.protocol.schema import Message
@@ -91,6 +95,8 @@ class Controller:
         replication_factor: int,
         validate_topic_configs: Callable[[Mapping[str, str]], str | None],
         session_timeout_ms: int,
+        validate_broker_configs: BrokerConfigsRule = nothing_wrong,
+        list_inherited: ListRule = no_list,
         publishers: Iterable[Publisher] = (),
         segment_bytes: int = SEGMENT_BYTES,
         segment_ms: int = SEGMENT_MS,
@@ -99,10 +105,17 @@ class Controller:
         """Open `directory`/__cluster_metadata-0, replay it, and lead the quorum of one.
 
         `num_partitions` and `replication_factor` stand for -1 in a new topic. `validate_topic_configs` returns what is
-        wrong with a topic's own configurations, None when nothing is. Returns elected, replayed and published. Raises
-        `OSError`, `ControllerError` and `MetadataError`.
+        wrong with a topic's own configurations, None when nothing is; `ClusterSettings` tells of the other rules.
+        Returns elected, replayed and published. Raises `OSError`, `ControllerError` and `MetadataError`.
         """
-        settings = ClusterSettings(num_partitions, replication_factor, validate_topic_configs, session_timeout_ms)
+        settings = ClusterSettings(
+            num_partitions,
+            replication_factor,
+            validate_topic_configs,
+            session_timeout_ms,
+            validate_broker_configs,
+            list_inherited,
+        )
         controller = cls(settings, publishers)
         controller._on_failure = on_failure
         try:
@@ -151,6 +164,13 @@ class Controller:
             validate_only=validate_only,
         )
         return cast("list[CreatedTopic]", await self._submit(event))
+
+    async def create_partitions(
+        self, topics: Sequence[MorePartitions], *, validate_only: bool = False
+    ) -> list[EnlargedTopic]:
+        """Give topics more partitions; each succeeds or fails by itself, results in the order of `topics`."""
+        event = CreatePartitions(topics, int.from_bytes(os.urandom(4)), validate_only)
+        return cast("list[EnlargedTopic]", await self._submit(event))
 
     async def delete_topics(self, topics: Sequence[str | bytes]) -> list[DeletedTopic]:
         """Delete topics by name or 16-byte id; results in the order of `topics`."""

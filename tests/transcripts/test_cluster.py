@@ -2,9 +2,10 @@
 
 Commands: `register ID [rack=R] [dirs=N] [incarnation=C] [unfenced] [alive]`, `heartbeat ID EPOCH [fence] [stop]`,
 `silence ID EPOCH`, `unregister ID`, `create NAME [partitions=N] [rf=N] [replicas=1,2/2,3] [KEY=VALUE ...] [; ...]
-[validate]`, `delete NAME|#ID ...`, `alter TYPE NAME KEY=VALUE|KEY- ...`, `ids BROKER EPOCH`, `feature NAME=LEVEL ...`,
-`topics`, `brokers`, `configs`. Topic ids are numbered in the order in which they were handed in. A configuration whose
-value is `bad` is invalid.
+[validate]`, `enlarge NAME partitions=N [replicas=1,2/2,3] [; ...] [validate]`, `delete NAME|#ID ...`, `alter TYPE NAME
+KEY=VALUE|KEY-|KEY+=ITEMS|KEY-=ITEMS ... [; ...]`, `replace TYPE NAME KEY=VALUE ...`, `ids BROKER EPOCH`, `feature
+NAME=LEVEL ...`, `topics`, `brokers`, `configs`. Topic ids are numbered in the order in which they were handed in. A
+configuration whose value is `bad` is invalid; `cleanup.policy` is a list, by default of `delete`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from pybroker.controller.cluster import events
 from pybroker.controller.cluster.machine import ClusterMachine
 from pybroker.controller.cluster.settings import ClusterSettings
 from pybroker.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, ConfigResource
+from pybroker.protocol.messages.create_partitions import CreatePartitionsAssignment
 from pybroker.protocol.messages.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
@@ -37,11 +39,19 @@ def fault(configs: Mapping[str, str]) -> str | None:
     return next((f"{name} must not be bad" for name, value in configs.items() if value == "bad"), None)
 
 
+def broker_fault(configs: Mapping[str, str], /, *, is_own: bool) -> str | None:
+    return None if fault(configs) is None else f"{fault(configs)} ({'own' if is_own else 'of all'})"
+
+
+def list_inherited(_resource_type: int, name: str, /) -> tuple[str, ...] | None:
+    return ("delete",) if name == "cleanup.policy" else None
+
+
 class Stage:
     """A machine, and the text of what it answers."""
 
     def __init__(self) -> None:
-        self.machine = ClusterMachine(ClusterSettings(1, 1, fault, 9000))
+        self.machine = ClusterMachine(ClusterSettings(1, 1, fault, 9000, broker_fault, list_inherited))
         self.now = 0
         self.ids = itertools.count(1)
         self.epochs = itertools.count(OFFSET_OF_EPOCHS)
@@ -96,6 +106,14 @@ class Stage:
     def event_alter(self, words: list[str]) -> events.AlterConfigs:
         return events.AlterConfigs([config_change(some) for some in parted(words)])
 
+    def event_replace(self, words: list[str]) -> events.AlterConfigs:
+        return events.AlterConfigs([config_change(some, replaces=True) for some in parted(words)])
+
+    def event_enlarge(self, words: list[str]) -> events.CreatePartitions:
+        validate_only = words[-1] == "validate"
+        topics = [more_partitions(some) for some in parted(words[:-1] if validate_only else words)]
+        return events.CreatePartitions(topics, 0, validate_only)
+
     def event_ids(self, words: list[str]) -> events.AllocateProducerIds:
         return events.AllocateProducerIds(int(words[0]), int(words[1]))
 
@@ -145,13 +163,30 @@ def new_topic(words: list[str]) -> CreatableTopic:
     )
 
 
-def config_change(words: list[str]) -> events.ConfigChange:
+def more_partitions(words: list[str]) -> events.MorePartitions:
+    values, _ = split(words[1:])
+    replicas = values.get("replicas")
+    assignments = None
+    if replicas is not None:
+        assignments = [
+            CreatePartitionsAssignment(broker_ids=[int(broker) for broker in one.split(",") if broker])
+            for one in replicas.split("/")
+        ]
+    return events.MorePartitions(name=words[0], count=int(values["partitions"]), assignments=assignments)
+
+
+def config_change(words: list[str], *, replaces: bool = False) -> events.ConfigChange:
     kind = {"topic": TOPIC_RESOURCE, "broker": BROKER_RESOURCE}.get(words[0], 99)
     changes: dict[str, str | None] = {}
+    items: dict[str, dict[str, str]] = {"+": {}, "-": {}}
     for word in words[2:]:
-        name, _, value = word.partition("=")
-        changes[name.rstrip("-")] = None if word.endswith("-") else value
-    return events.ConfigChange(ConfigResource(kind, "" if words[1] == "default" else words[1]), changes)
+        name, sign, value = word.partition("=")
+        if sign and name[-1] in items:
+            items[name[-1]][name[:-1]] = value
+        else:
+            changes[name.rstrip("-")] = None if word.endswith("-") else value
+    resource = ConfigResource(kind, "" if words[1] == "default" else words[1])
+    return events.ConfigChange(resource, changes, items["+"], items["-"], replaces)
 
 
 def show_reply(reply: Any) -> str:

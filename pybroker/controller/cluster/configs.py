@@ -1,6 +1,6 @@
-"""Changing configurations of topics and brokers, one key at a time (KIP-339).
+"""Changing configurations of topics and brokers, key by key (KIP-339) or all of a resource's at once.
 
-Owns which resources can be changed and that a topic's configurations stay valid as a whole.
+Owns which resources can be changed, what is done to lists, and that a resource's configurations stay valid as a whole.
 """
 
 from __future__ import annotations
@@ -8,15 +8,29 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pybroker.controller.cluster.events import AlterConfigs, ConfigChange, ConfigResult
+from pybroker.controller.cluster.topic_names import name_fault
 from pybroker.machine.machine import Outcome
 from pybroker.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.records.config import ConfigRecord
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pybroker.controller.cluster.settings import ClusterSettings
-    from pybroker.metadata.image import MetadataImage
+    from pybroker.metadata.image import ConfigResource, MetadataImage
     from pybroker.protocol.schema import Message
+
+LONGEST_VALUE = 32767
+"""Bytes that the string of a ConfigRecord can hold."""
+
+
+class _RefusedError(Exception):
+    """One resource cannot be changed so."""
+
+    def __init__(self, code: ErrorCode, message: str) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 def alter_configs(
@@ -27,39 +41,85 @@ def alter_configs(
     records: list[Message] = []
     seen = set()
     for change in event.changes:
-        result = _fault(image, change, settings)
-        if change.resource in seen:
-            result = ConfigResult(change.resource, ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
-        seen.add(change.resource)
-        results.append(result or ConfigResult(change.resource))
-        if result is None:
-            records += _records(image, change)
+        resource = change.resource
+        try:
+            if resource in seen:
+                raise _RefusedError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+            seen.add(resource)
+            before = image.configs.of(resource.type, resource.name)
+            after = _after(before, change, settings)
+            _check(image, resource, after, settings)
+        except _RefusedError as refusal:
+            results.append(ConfigResult(resource, refusal.code, str(refusal)))
+            continue
+        results.append(ConfigResult(resource))
+        records += _records(resource, before, after)
     return Outcome(() if event.validate_only else tuple(records), results)
 
 
-def _fault(image: MetadataImage, change: ConfigChange, settings: ClusterSettings) -> ConfigResult | None:
-    resource = change.resource
+def _after(before: Mapping[str, str], change: ConfigChange, settings: ClusterSettings) -> dict[str, str]:
+    """Return the resource's configurations as they become."""
+    after = {} if change.replaces else dict(before)
+    for name, value in change.changes.items():
+        if value is None:
+            after.pop(name, None)
+        else:
+            after[name] = value
+    for verb, texts in (("APPEND", change.appended), ("SUBTRACT", change.subtracted)):
+        for name, text in texts.items():
+            items = _items(change.resource, name, after.get(name), verb, settings)
+            # A subtracted item goes once, an appended one is there once (Kafka's ConfigurationControlManager).
+            for item in text.split(","):
+                if verb == "SUBTRACT" and item in items:
+                    items.remove(item)
+                elif verb == "APPEND" and item not in items:
+                    items.append(item)
+            after[name] = ",".join(items)
+    return after
+
+
+def _items(resource: ConfigResource, name: str, now: str | None, verb: str, settings: ClusterSettings) -> list[str]:
+    inherited = settings.list_inherited(resource.type, name)
+    if inherited is None:
+        raise _RefusedError(ErrorCode.INVALID_CONFIG, f"Can't {verb} to key {name} because its type is not LIST.")
+    return list(inherited) if now is None else [item for item in now.split(",") if item]
+
+
+def _check(image: MetadataImage, resource: ConfigResource, after: Mapping[str, str], settings: ClusterSettings) -> None:
+    if any(len(value.encode()) > LONGEST_VALUE for value in after.values()):
+        raise _RefusedError(
+            ErrorCode.INVALID_CONFIG,
+            "The configuration value cannot be added because it exceeds the maximum value size of "
+            f"{LONGEST_VALUE} bytes.",
+        )
     if resource.type == TOPIC_RESOURCE:
+        if not resource.name:
+            raise _RefusedError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+        fault = name_fault(resource.name)
+        if fault is not None:
+            raise _RefusedError(ErrorCode.INVALID_TOPIC_EXCEPTION, fault)
+        fault = settings.validate_topic_configs(after)
+        if fault is not None:
+            raise _RefusedError(ErrorCode.INVALID_CONFIG, fault)
         if resource.name not in image.topics.by_name:
-            message = f"The topic '{resource.name}' does not exist."
-            return ConfigResult(resource, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
-        configs = {**image.configs.of_topic(resource.name), **change.changes}
-        fault = settings.validate_topic_configs({key: value for key, value in configs.items() if value is not None})
-        return None if fault is None else ConfigResult(resource, ErrorCode.INVALID_CONFIG, fault)
-    if resource.type == BROKER_RESOURCE:
+            raise _RefusedError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{resource.name}' does not exist.")
+    elif resource.type == BROKER_RESOURCE:
         if resource.name and not resource.name.isdecimal():
-            message = f"Unable to parse broker name '{resource.name}' as a number."
-            return ConfigResult(resource, ErrorCode.INVALID_REQUEST, message)
-        return None
-    return ConfigResult(resource, ErrorCode.INVALID_REQUEST, f"Unsupported resource type: {resource.type}")
+            raise _RefusedError(
+                ErrorCode.INVALID_REQUEST, f"Unable to parse broker name '{resource.name}' as a number."
+            )
+        fault = settings.validate_broker_configs(after, is_own=bool(resource.name))
+        if fault is not None:
+            raise _RefusedError(ErrorCode.INVALID_REQUEST, fault)
+    else:
+        raise _RefusedError(ErrorCode.INVALID_REQUEST, f"Unsupported resource type: {resource.type}")
 
 
-def _records(image: MetadataImage, change: ConfigChange) -> list[ConfigRecord]:
+def _records(resource: ConfigResource, before: Mapping[str, str], after: Mapping[str, str]) -> list[ConfigRecord]:
     """Return records for what really changes."""
-    resource = change.resource
-    now = image.configs.of(resource.type, resource.name)
+    changed = {name: value for name, value in after.items() if before.get(name) != value}
+    gone = [name for name in before if name not in after]
     return [
         ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=value)
-        for name, value in change.changes.items()
-        if now.get(name) != value
+        for name, value in (*changed.items(), *((name, None) for name in gone))
     ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.messages.create_partitions import CreatePartitionsTopic as MorePartitions
 from pybroker.protocol.messages.create_topics import CreatableTopic as NewTopic
 from pybroker.protocol.schema import ZERO_UUID
 
@@ -21,12 +22,15 @@ __all__ = [
     "AlterConfigs",
     "ConfigChange",
     "ConfigResult",
+    "CreatePartitions",
     "CreateTopics",
     "CreatedTopic",
     "DeleteTopics",
     "DeletedTopic",
+    "EnlargedTopic",
     "Heartbeat",
     "HeartbeatResult",
+    "MorePartitions",
     "NewTopic",
     "RegisterBroker",
     "RegisteredBroker",
@@ -64,6 +68,23 @@ class CreatedTopic(NamedTuple):
     topic_id: bytes = ZERO_UUID
     num_partitions: int = -1
     replication_factor: int = -1
+
+
+class CreatePartitions(NamedTuple):
+    """Give topics more partitions; each succeeds or fails by itself. Answered by an `EnlargedTopic` for each."""
+
+    topics: Sequence[MorePartitions]
+    seed: int
+    """Where placement begins."""
+    validate_only: bool = False
+
+
+class EnlargedTopic(NamedTuple):
+    """What became of one topic of a `CreatePartitions`."""
+
+    name: str
+    error_code: ErrorCode = ErrorCode.NONE
+    error_message: str | None = None
 
 
 class DeleteTopics(NamedTuple):
@@ -139,11 +160,17 @@ class SessionExpired(NamedTuple):
 
 
 class ConfigChange(NamedTuple):
-    """Changes of one resource's configurations (KIP-339)."""
+    """Changes of one resource's configurations (KIP-339); a name is in one of the mappings only."""
 
     resource: ConfigResource
     changes: Mapping[str, str | None]
     """The new value by name; None deletes."""
+    appended: Mapping[str, str] = {}
+    """Items, with commas, that a list is to have."""
+    subtracted: Mapping[str, str] = {}
+    """Items, with commas, that a list is to have no longer."""
+    replaces: bool = False
+    """Whether every configuration that is not named is deleted, as the old AlterConfigs does."""
 
 
 class AlterConfigs(NamedTuple):

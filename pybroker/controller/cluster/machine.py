@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pybroker.controller.cluster import brokers, configs, features, producer_ids, topics
+from pybroker.controller.cluster import brokers, configs, features, partitions, producer_ids, topics
 from pybroker.controller.cluster.events import (
     AllocateProducerIds,
     AlterConfigs,
+    CreatePartitions,
     CreateTopics,
     DeleteTopics,
     Heartbeat,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 Event = (
     AllocateProducerIds
     | AlterConfigs
+    | CreatePartitions
     | CreateTopics
     | DeleteTopics
     | Heartbeat
@@ -82,6 +84,8 @@ class ClusterMachine:
         match event:
             case CreateTopics():
                 return topics.create_topics(image, event, settings)
+            case CreatePartitions():
+                return partitions.create_partitions(image, event)
             case DeleteTopics():
                 return topics.delete_topics(image, event)
             case RegisterBroker():

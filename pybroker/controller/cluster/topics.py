@@ -10,13 +10,19 @@ from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from pybroker.controller.cluster.events import CreatedTopic, CreateTopics, DeletedTopic, DeleteTopics, NewTopic
-from pybroker.controller.cluster.placement import PlacementError, is_usable, place
+from pybroker.controller.cluster.partitions import (
+    RefusedError,
+    check_replicas,
+    check_size,
+    invalid_assignment,
+    partition_record,
+)
+from pybroker.controller.cluster.placement import PlacementError, place
 from pybroker.controller.cluster.topic_names import may_collide, metric_name, name_fault
 from pybroker.machine.machine import Outcome
-from pybroker.metadata.image import TOPIC_RESOURCE, UNASSIGNED_DIRECTORY
+from pybroker.metadata.image import TOPIC_RESOURCE
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.records.config import ConfigRecord
-from pybroker.protocol.messages.records.partition import PartitionRecord
 from pybroker.protocol.messages.records.remove_topic import RemoveTopicRecord
 from pybroker.protocol.messages.records.topic import TopicRecord
 from pybroker.protocol.schema import ZERO_UUID
@@ -29,17 +35,6 @@ if TYPE_CHECKING:
     from pybroker.protocol.schema import Message
 
 __all__ = ["NewTopic", "create_topics", "delete_topics"]
-
-MAX_PARTITIONS_PER_REQUEST = 10_000
-"""Kafka's bound on the records of one atomic batch."""
-
-
-class _RefusedError(Exception):
-    """One topic cannot be created."""
-
-    def __init__(self, code: ErrorCode, message: str) -> None:
-        super().__init__(message)
-        self.code = code
 
 
 class _Plan(NamedTuple):
@@ -59,11 +54,11 @@ def create_topics(
     for topic, topic_id in zip(event.topics, event.topic_ids, strict=True):
         try:
             if times[topic.name] > 1:
-                raise _RefusedError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+                raise RefusedError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
             _check_name(topic.name, image, taken)
             plan = _plan(topic, topic_id, image, event.seed + partitions, settings)
-            _check_size(partitions + len(plan.replicas))
-        except _RefusedError as refusal:
+            check_size(partitions + len(plan.replicas))
+        except RefusedError as refusal:
             results.append(CreatedTopic(topic.name, refusal.code, str(refusal)))
             continue
         if may_collide(topic.name):
@@ -114,22 +109,14 @@ def _metric_names(image: MetadataImage, topics: Sequence[NewTopic]) -> dict[str,
 def _check_name(name: str, image: MetadataImage, taken: Mapping[str, str]) -> None:
     fault = name_fault(name)
     if fault is not None:
-        raise _RefusedError(ErrorCode.INVALID_TOPIC_EXCEPTION, fault)
+        raise RefusedError(ErrorCode.INVALID_TOPIC_EXCEPTION, fault)
     if name == "__cluster_metadata":
-        raise _RefusedError(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {name} is prohibited.")
+        raise RefusedError(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {name} is prohibited.")
     if name in image.topics.by_name:
-        raise _RefusedError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+        raise RefusedError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
     other = taken.get(metric_name(name)) if may_collide(name) else None
     if other is not None:
-        raise _RefusedError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}")
-
-
-def _check_size(partitions: int) -> None:
-    if partitions > MAX_PARTITIONS_PER_REQUEST:
-        raise _RefusedError(
-            ErrorCode.POLICY_VIOLATION,
-            f"Excessively large number of partitions per request: at most {MAX_PARTITIONS_PER_REQUEST}.",
-        )
+        raise RefusedError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}")
 
 
 def _plan(topic: NewTopic, topic_id: bytes, image: MetadataImage, seed: int, settings: ClusterSettings) -> _Plan:
@@ -141,7 +128,7 @@ def _plan(topic: NewTopic, topic_id: bytes, image: MetadataImage, seed: int, set
         ConfigRecord(resource_type=TOPIC_RESOURCE, resource_name=topic.name, name=name, value=value)
         for name, value in configs.items()
     ]
-    records += [_partition(topic_id, index, brokers_of, brokers) for index, brokers_of in enumerate(replicas)]
+    records += [partition_record(topic_id, index, brokers_of, brokers) for index, brokers_of in enumerate(replicas)]
     return _Plan(replicas, records)
 
 
@@ -149,11 +136,11 @@ def _configs(topic: NewTopic, settings: ClusterSettings) -> dict[str, str]:
     configs: dict[str, str] = {}
     for config in topic.configs:
         if config.value is None:
-            raise _RefusedError(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {config.name}")
+            raise RefusedError(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {config.name}")
         configs[config.name] = config.value
     fault = settings.validate_topic_configs(configs)
     if fault is not None:
-        raise _RefusedError(ErrorCode.INVALID_CONFIG, fault)
+        raise RefusedError(ErrorCode.INVALID_CONFIG, fault)
     return configs
 
 
@@ -161,27 +148,27 @@ def _automatic(
     topic: NewTopic, brokers: Mapping[int, BrokerRegistration], seed: int, settings: ClusterSettings
 ) -> list[tuple[int, ...]]:
     if topic.replication_factor < -1 or topic.replication_factor == 0:
-        raise _RefusedError(
+        raise RefusedError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
             "Replication factor must be larger than 0, or -1 to use the default value.",
         )
     if topic.num_partitions < -1 or topic.num_partitions == 0:
-        raise _RefusedError(
+        raise RefusedError(
             ErrorCode.INVALID_PARTITIONS, "Number of partitions was set to an invalid non-positive value."
         )
     partitions = settings.num_partitions if topic.num_partitions == -1 else topic.num_partitions
     factor = settings.replication_factor if topic.replication_factor == -1 else topic.replication_factor
-    _check_size(partitions)
+    check_size(partitions)
     try:
         return place(brokers, partitions, factor, seed)
     except PlacementError as error:
-        raise _RefusedError(ErrorCode.INVALID_REPLICATION_FACTOR, str(error)) from None
+        raise RefusedError(ErrorCode.INVALID_REPLICATION_FACTOR, str(error)) from None
 
 
 def _manual(topic: NewTopic, brokers: Mapping[int, BrokerRegistration]) -> list[tuple[int, ...]]:
     for name, number in (("replication factor", topic.replication_factor), ("numPartitions", topic.num_partitions)):
         if number != -1:
-            raise _RefusedError(
+            raise RefusedError(
                 ErrorCode.INVALID_REQUEST,
                 f"A manual partition assignment was specified, but {name} was not set to -1.",
             )
@@ -189,57 +176,9 @@ def _manual(topic: NewTopic, brokers: Mapping[int, BrokerRegistration]) -> list[
     for assignment in topic.assignments:
         index, replicas = assignment.partition_index, tuple(assignment.broker_ids)
         if index in placed:
-            raise _invalid(f"Found multiple manual partition assignments for partition {index}")
-        _check_replicas(index, replicas, brokers)
-        factor = len(next(iter(placed.values()), replicas))
-        if len(replicas) != factor:
-            raise _invalid(
-                f"The manual partition assignment includes a partition with {len(replicas)} replica(s), but this is "
-                f"not consistent with previous partitions, which have {factor} replica(s)."
-            )
+            raise invalid_assignment(f"Found multiple manual partition assignments for partition {index}")
+        check_replicas(index, replicas, brokers, len(next(iter(placed.values()), replicas)))
         placed[index] = replicas
     if sorted(placed) != list(range(len(placed))):
-        raise _invalid("partitions should be a consecutive 0-based integer sequence")
+        raise invalid_assignment("partitions should be a consecutive 0-based integer sequence")
     return [placed[index] for index in range(len(placed))]
-
-
-def _check_replicas(index: int, replicas: tuple[int, ...], brokers: Mapping[int, BrokerRegistration]) -> None:
-    if not replicas:
-        raise _invalid("The manual partition assignment includes an empty replica list.")
-    for broker, times in sorted(Counter(replicas).items()):
-        if times > 1:
-            raise _invalid(f"The manual partition assignment includes the broker {broker} more than once.")
-        if broker not in brokers:
-            raise _invalid(
-                f"The manual partition assignment includes broker {broker}, but no such broker is registered."
-            )
-    if not any(is_usable(brokers[broker]) for broker in replicas):
-        raise _invalid(
-            f"All brokers specified in the manual partition assignment for partition {index} are fenced or in "
-            "controlled shutdown."
-        )
-
-
-def _invalid(message: str) -> _RefusedError:
-    return _RefusedError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
-
-
-def _partition(
-    topic_id: bytes, index: int, replicas: tuple[int, ...], brokers: Mapping[int, BrokerRegistration]
-) -> PartitionRecord:
-    isr = [broker for broker in replicas if is_usable(brokers[broker])]
-    return PartitionRecord(
-        partition_id=index,
-        topic_id=topic_id,
-        replicas=list(replicas),
-        isr=isr,
-        leader=isr[0],
-        leader_epoch=0,
-        partition_epoch=0,
-        directories=[_directory(brokers[broker]) for broker in replicas],
-    )
-
-
-def _directory(broker: BrokerRegistration) -> bytes:
-    # A broker with several directories chooses by itself and tells later (KIP-858).
-    return broker.log_dirs[0] if len(broker.log_dirs) == 1 else UNASSIGNED_DIRECTORY
