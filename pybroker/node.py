@@ -36,6 +36,7 @@ from pybroker.net.listeners import ANY_HOST, ListenError, OpenListener, open_lis
 from pybroker.net.native import DataPlane, DataPlaneSettings
 from pybroker.net.pipeline import Pipeline
 from pybroker.replica.broker_state import BROKER_LIFE, BrokerEvent, BrokerState
+from pybroker.replica.live_config import LiveConfig
 from pybroker.replica.producer_ids import ProducerIds
 from pybroker.replica.publisher import PartitionPublisher
 from pybroker.storage.cleaner import Cleaner
@@ -44,6 +45,7 @@ from pybroker.storage.errors import StorageError
 from pybroker.storage.meta_properties import id_bytes
 from pybroker.storage.native import PartitionLog
 from pybroker.storage.partitions import Partitions
+from pybroker.storage.retention import Retention
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -80,6 +82,9 @@ class Node:
         self._partitions: Partitions | None = None
         self._publisher: PartitionPublisher | None = None
         self._cleaner: Cleaner | None = None
+        self._live = LiveConfig(config, self._reconfigure)
+        self._services: Services | None = None
+        self._retention: Retention | None = None
         self._workers: ThreadPoolExecutor | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._chores: list[asyncio.Task[None]] = []
@@ -148,8 +153,9 @@ class Node:
         await self._register(controller, directories)
         await publisher.published(controller.image.offset)
         partitions.set_aside_strays()
-        self._lay_pipeline(Dispatch(apis), cluster_id, controller, groups, partitions, publisher, data_plane)
-        self._begin_chores(partitions, workers)
+        retention = self._retention = Retention(partitions, publisher.settings_of, self._later, _now_ms)
+        self._lay_pipeline(Dispatch(apis), cluster_id, controller, groups, partitions, publisher, retention, data_plane)
+        self._begin_chores(partitions, retention, workers)
         self._begin_cleaning(partitions, publisher)
 
     def _make_groups(self, partitions: Partitions, data_plane: DataPlane) -> GroupCoordinator:
@@ -180,17 +186,26 @@ class Node:
             num_partitions=config.num_partitions,
             replication_factor=config.default_replication_factor,
             validate_topic_configs=self._topic_config_fault,
-            publishers=[publisher],
             session_timeout_ms=config.broker_session_timeout_ms,
+            validate_broker_configs=self._live.fault,
+            list_inherited=self._live.list_inherited,
+            publishers=[self._live, publisher],
             on_failure=lambda error: self._fail(f"the metadata log failed: {error}"),
         )
 
     def _topic_config_fault(self, overrides: Mapping[str, str]) -> str | None:
         try:
-            TopicConfig(overrides, self.config)
+            TopicConfig(overrides, self._live.current)
         except ConfigError as error:
             return str(error)
         return None
+
+    def _reconfigure(self, config: BrokerConfig) -> None:
+        """Put the broker's changed settings in force: in the logs, and for every request from now on."""
+        if self._publisher is not None:
+            self._publisher.reconfigure(config)
+        if self._services is not None:
+            self._services = self._services._replace(config=config)
 
     async def _register(self, controller: Controller, directories: Directories) -> None:
         registered = await controller.register_broker(
@@ -215,10 +230,11 @@ class Node:
         groups: GroupCoordinator,
         partitions: Partitions,
         publisher: PartitionPublisher,
+        retention: Retention,
         data_plane: DataPlane,
     ) -> None:
-        services = Services(
-            config=self.config,
+        services = self._services = Services(
+            config=self._live.current,
             cluster_id=cluster_id,
             image=lambda: controller.image,
             controller=controller,
@@ -226,6 +242,7 @@ class Node:
             partitions=partitions,
             publisher=publisher,
             producer_ids=ProducerIds(lambda: controller.allocate_producer_ids(self.config.node_id, self._broker_epoch)),
+            retention=retention,
             advertised={
                 listener.name: (listener.advertised.host, listener.advertised.port)
                 for listener in self.listeners
@@ -240,7 +257,8 @@ class Node:
         self._pipeline = Pipeline(
             data_plane,
             dispatch,
-            new_context=lambda event: RequestContext(services, event),
+            # The services in force when a request comes: a change of settings replaces them.
+            new_context=lambda event: RequestContext(self._services or services, event),
             decide=decide,
             directory_failed=self._directory_failed,
             segment_rolled=self._segment_rolled,
@@ -283,18 +301,6 @@ class Node:
         if self._failure is not None and not self._failure.done():
             self._failure.set_result(NodeError(text))
 
-    def _begin_chores(self, partitions: Partitions, workers: ThreadPoolExecutor) -> None:
-        config = self.config
-        checkpoint_ms = min(
-            config.log_flush_offset_checkpoint_interval_ms,
-            config.log_flush_start_offset_checkpoint_interval_ms,
-            config.replica_high_watermark_checkpoint_interval_ms,
-        )
-        chores = [_repeat(checkpoint_ms, workers, partitions.write_checkpoints)]
-        if config.log_flush_scheduler_interval_ms < LONG_MAX:
-            chores.append(_repeat(config.log_flush_scheduler_interval_ms, workers, partitions.flush))
-        self._chores = [asyncio.ensure_future(chore) for chore in chores]
-
     def _later(self, delay_ms: int, work: Callable[[], None]) -> None:
         """Do blocking work on a worker some time from now, unless the broker stops before. From any thread."""
         loop, workers = self._loop, self._workers
@@ -306,6 +312,26 @@ class Node:
         if loop is not None:
             loop.call_soon_threadsafe(lambda: loop.call_later(delay_ms / 1000, begin))
 
+    def _begin_chores(self, partitions: Partitions, retention: Retention, workers: ThreadPoolExecutor) -> None:
+        config = self.config
+        checkpoint_ms = min(
+            config.log_flush_offset_checkpoint_interval_ms,
+            config.log_flush_start_offset_checkpoint_interval_ms,
+            config.replica_high_watermark_checkpoint_interval_ms,
+        )
+        chores = [
+            _repeat(checkpoint_ms, workers, partitions.write_checkpoints),
+            _repeat(
+                config.log_retention_check_interval_ms,
+                workers,
+                retention.delete_old_segments,
+                first_ms=config.log_initial_task_delay_ms,
+            ),
+        ]
+        if config.log_flush_scheduler_interval_ms < LONG_MAX:
+            chores.append(_repeat(config.log_flush_scheduler_interval_ms, workers, partitions.flush))
+        self._chores = [asyncio.ensure_future(chore) for chore in chores]
+
     def _begin_cleaning(self, partitions: Partitions, publisher: PartitionPublisher) -> None:
         config, loop = self.config, self._loop
         if not config.log_cleaner_enable or loop is None:
@@ -315,7 +341,7 @@ class Node:
             loop.call_soon_threadsafe(self._lose_directory, str(path), str(error))
 
         cleaner = self._cleaner = Cleaner(
-            partitions, publisher.settings_of, lambda: self.config, self._later, _now_ms, failed
+            partitions, publisher.settings_of, lambda: self._live.current, self._later, _now_ms, failed
         )
         self._chores.append(asyncio.ensure_future(cleaner.run()))
 
@@ -323,6 +349,8 @@ class Node:
         """Stop every part that runs, in the order that loses nothing; a part that fails does not keep the others."""
         for chore in self._chores:
             chore.cancel()
+        if self._retention is not None:
+            self._retention.stop()
         if self._cleaner is not None:
             await asyncio.get_running_loop().run_in_executor(None, self._cleaner.stop)
         await self._finish_requests()
@@ -335,6 +363,7 @@ class Node:
         if self._directories is not None:
             self._directories.release()
         self._pipeline = self._publisher = self._partitions = self._cleaner = self._groups = None
+        self._services = self._retention = None
         self._data_plane = self._controller = self._workers = self._directories = None
         self._chores = []
 
@@ -411,11 +440,15 @@ def _now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-async def _repeat(interval_ms: int, workers: ThreadPoolExecutor, work: Callable[[], None]) -> None:
-    """Do blocking work again and again; a failure is logged and tried again."""
+async def _repeat(
+    interval_ms: int, workers: ThreadPoolExecutor, work: Callable[[], None], *, first_ms: int | None = None
+) -> None:
+    """Do blocking work again and again, first after `first_ms`; a failure is logged and tried again."""
     loop = asyncio.get_running_loop()
+    pause_ms = interval_ms if first_ms is None else first_ms
     while True:
-        await asyncio.sleep(interval_ms / 1000)
+        await asyncio.sleep(pause_ms / 1000)
+        pause_ms = interval_ms
         try:
             await loop.run_in_executor(workers, work)
         except OSError as error:

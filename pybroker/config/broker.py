@@ -31,6 +31,10 @@ class BrokerConfig(NodeKeys, NetworkKeys, LogKeys, TopicKeys, GroupKeys, Consume
     """The settings of one node. Values by attribute, `log.segment.bytes` being `log_segment_bytes`."""
 
     endpoints: tuple[Listener, ...]
+    dynamic_own: Mapping[str, str]
+    """What was changed for this broker since its start, by Kafka's names (KIP-226)."""
+    dynamic_default: Mapping[str, str]
+    """What was changed for all brokers; a broker's own change stands over it."""
 
     def __init__(self, given: Mapping[str, str]) -> None:
         """Check and take the texts in `given`; raises ConfigError for the first wrong one."""
@@ -41,6 +45,7 @@ class BrokerConfig(NodeKeys, NetworkKeys, LogKeys, TopicKeys, GroupKeys, Consume
             if name.startswith(prefix) and name.endswith(suffix):
                 listener = name[len(prefix) : -len(suffix)].upper()
                 congestion_control[listener] = given[name].strip() or None
+        self.__dict__.update(dynamic_own={}, dynamic_default={})
         self.__dict__["unknown"] = tuple(name for name in self.unknown if not name.startswith(prefix))
         self.__dict__["endpoints"] = build_listeners(
             self.listeners,

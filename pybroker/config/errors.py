@@ -1,6 +1,7 @@
 """What can be wrong with a setting.
 
 ConfigError          a value that cannot be used
+├── UnknownKeyError  a key that there is not
 └── PropertiesError  a file, or a line of it, that cannot be read
 """
 
@@ -15,6 +16,17 @@ class ConfigError(ValueError):
         self.name = name
         self.value = value
         self.expected = expected
+
+
+class UnknownKeyError(ConfigError):
+    """There is no key of that name; the text is Kafka's, and names the nearest key that there is."""
+
+    def __init__(self, kind: str, name: str, near: str | None) -> None:
+        hint = "" if near is None else f"; is {near} meant?"
+        ValueError.__init__(self, f"Unknown {kind} config name: {name}{hint}")
+        self.name = name
+        self.value = None
+        self.expected = f"a {kind} config name{hint}"
 
 
 class PropertiesError(ConfigError):

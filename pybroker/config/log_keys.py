@@ -54,27 +54,25 @@ class LogKeys(Settings):
         "Age in ms after which a segment may be deleted, -1 for never; without it log.retention.minutes.",
         at_least=-1,
         dynamic=True,
-        acts=False,
     )
     log_retention_minutes = optional_integer(
-        "Age in minutes after which a segment may be deleted; without it log.retention.hours.", at_least=-1, acts=False
+        "Age in minutes after which a segment may be deleted; without it log.retention.hours.", at_least=-1
     )
-    log_retention_hours = integer(168, "Age in hours after which a segment may be deleted.", at_least=-1, acts=False)
+    log_retention_hours = integer(168, "Age in hours after which a segment may be deleted.", at_least=-1)
     log_retention_bytes = long(
         -1,
         "Size in bytes of a partition above which its oldest segments may be deleted; -1 is no limit.",
         dynamic=True,
-        acts=False,
     )
-    log_retention_check_interval_ms = long(
-        300_000, "Time in ms between looks for segments to delete.", at_least=1, acts=False
+    log_retention_check_interval_ms = long(300_000, "Time in ms between looks for segments to delete.", at_least=1)
+    log_initial_task_delay_ms = long(
+        30_000, "Time in ms from the start of the broker to the first look for segments to delete.", at_least=0
     )
     log_cleanup_policy = listing(
         ("delete",),
         "What happens to old segments: delete, compact, both, or nothing when empty.",
         each_of=("delete", "compact"),
         dynamic=True,
-        acts=False,
     )
     log_cleaner_enable = boolean(True, "Whether compaction runs at all.")
     log_cleaner_threads = integer(1, "Threads that compact.", at_least=0, dynamic=True)

@@ -6,7 +6,7 @@ tells a given value from a default). Must not know any particular key.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 from pybroker.config.key import Key
 
@@ -42,6 +42,15 @@ class Settings:
         for name, key in self.keys.items():
             text = given.get(name)
             values[key.attribute] = self.default_of(key) if text is None else key.value_of(text)
+
+    def overlaid(self, texts: Mapping[str, str]) -> Self:
+        """Return a copy in which these texts are in force; what was given stays told. Raises ConfigError."""
+        copy = object.__new__(type(self))
+        copy.__dict__.update(self.__dict__)
+        for name, text in texts.items():
+            key = self.keys[name]
+            copy.__dict__[key.attribute] = key.value_of(text)
+        return copy
 
     def default_of(self, key: Key[Any]) -> Any:
         """Return the value of a key that was not given."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pybroker.config.broker import BrokerConfig
-from pybroker.config.errors import ConfigError
+from pybroker.config.errors import ConfigError, UnknownKeyError
 from pybroker.config.key import Key, boolean, listing, long
-from pybroker.config.settings import Settings
+from pybroker.config.settings import Settings, suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -113,7 +113,7 @@ class TopicConfig(Settings):
         self.__dict__["broker"] = broker
         super().__init__(overrides)
         for name in self.unknown:
-            raise ConfigError(name, overrides[name], "a topic configuration, and there is none of that name")
+            raise UnknownKeyError("topic", name, suggestion(name, self.keys))
         if self.min_compaction_lag_ms > self.max_compaction_lag_ms:
             raise ConfigError(
                 "min.compaction.lag.ms",

@@ -1,11 +1,12 @@
 """Settings as DescribeConfigs and CreateTopics show them: value, where it comes from, and what stands behind it.
 
-Owns the order in which sources speak (topic, broker file, default; KIP-226). Must not build messages: the two APIs
-name the same things differently.
+Owns the order in which sources speak (topic, broker, all brokers, broker file, default; KIP-226). Must not build
+messages: the two APIs name the same things differently.
 """
 
 from __future__ import annotations
 
+from itertools import dropwhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pybroker.config.broker import BrokerConfig
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from pybroker.config.key import Key
 
 SOURCE_TOPIC = 1
+SOURCE_DYNAMIC_BROKER = 2
+SOURCE_DYNAMIC_DEFAULT = 3
 SOURCE_STATIC_BROKER = 4
 SOURCE_DEFAULT = 5
 
@@ -43,18 +46,26 @@ class ConfigEntry(NamedTuple):
     synonyms: tuple[Synonym, ...]
 
 
-def topic_entries(topic: TopicConfig) -> Iterator[ConfigEntry]:
-    """Yield every setting of a topic, by name."""
+def topic_entries(topic: TopicConfig, *, whole_chain: bool = False) -> Iterator[ConfigEntry]:
+    """Yield every setting of a topic, by name; with `whole_chain` every key of a chain counts as its source."""
     for key, value in topic.items():
-        synonyms = tuple(_topic_synonyms(topic, key))
+        synonyms = tuple(_topic_synonyms(topic, key, whole_chain=whole_chain))
         yield _entry(key, value, synonyms, read_only=False)
 
 
 def broker_entries(config: BrokerConfig) -> Iterator[ConfigEntry]:
     """Yield every setting of the broker, by name."""
     for key, value in config.items():
-        synonyms = tuple(_broker_synonyms(config, broker_chain(key.name)))
+        synonyms = tuple(_broker_synonyms(config, broker_chain(key.name), key.name))
         yield _entry(key, value, synonyms, read_only=not key.dynamic)
+
+
+def default_entries(config: BrokerConfig) -> Iterator[ConfigEntry]:
+    """Yield what was changed for all brokers, by name."""
+    for name, text in sorted(config.dynamic_default.items()):
+        key = config.keys[name]
+        synonym = Synonym(name, _shown(key, text), SOURCE_DYNAMIC_DEFAULT)
+        yield _entry(key, key.value_of(text), (synonym,), read_only=not key.dynamic)
 
 
 def _entry(key: Key[Any], value: Any, synonyms: tuple[Synonym, ...], *, read_only: bool) -> ConfigEntry:
@@ -71,19 +82,32 @@ def _entry(key: Key[Any], value: Any, synonyms: tuple[Synonym, ...], *, read_onl
     )
 
 
-def _topic_synonyms(topic: TopicConfig, key: Key[Any]) -> Iterator[Synonym]:
+def _topic_synonyms(topic: TopicConfig, key: Key[Any], *, whole_chain: bool) -> Iterator[Synonym]:
     if key.name in topic.given:
         yield Synonym(key.name, topic.given[key.name], SOURCE_TOPIC)
-    yield from _broker_synonyms(topic.broker, broker_synonyms(key.name))
+    chain = broker_synonyms(key.name)
+    if chain:
+        yield from _broker_synonyms(topic.broker, chain, None if whole_chain else chain[0].name)
 
 
-def _broker_synonyms(config: BrokerConfig, chain: tuple[Key[Any], ...]) -> Iterator[Synonym]:
-    for key in chain:
-        if key.name in config.given:
-            yield Synonym(key.name, _shown(key, config.given[key.name]), SOURCE_STATIC_BROKER)
-    for key in chain:
-        if key.default is not None:
-            yield Synonym(key.name, _shown(key, key.text_of(key.default)), SOURCE_DEFAULT)
+def _broker_synonyms(config: BrokerConfig, chain: tuple[Key[Any], ...], first: str | None) -> Iterator[Synonym]:
+    """Yield the places that give a value to a key of the chain; `first` leaves out those in front that give it another.
+
+    So Kafka does it: a topic whose age limit comes from `log.retention.hours` alone shows no synonym of `retention.ms`.
+    """
+    places = (
+        (config.dynamic_own, SOURCE_DYNAMIC_BROKER),
+        (config.dynamic_default, SOURCE_DYNAMIC_DEFAULT),
+        (config.given, SOURCE_STATIC_BROKER),
+        ({key.name: key.text_of(key.default) for key in chain if key.default is not None}, SOURCE_DEFAULT),
+    )
+    told = (
+        Synonym(key.name, _shown(key, texts[key.name]), source)
+        for texts, source in places
+        for key in chain
+        if key.name in texts
+    )
+    return dropwhile(lambda synonym: first not in (None, synonym.name), told)
 
 
 def _shown(key: Key[Any], text: str | None) -> str | None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pybroker.replica.producer_ids import ProducerIds
     from pybroker.replica.publisher import PartitionPublisher
     from pybroker.storage.partitions import Partitions
+    from pybroker.storage.retention import Retention
 
 
 class Origin(Protocol):
@@ -62,6 +63,7 @@ class Services(NamedTuple):
     partitions: Partitions
     publisher: PartitionPublisher
     producer_ids: ProducerIds
+    retention: Retention
     advertised: Mapping[str, tuple[str, int]]  # by listener; a listener not in it advertises what the client dialled
 
 

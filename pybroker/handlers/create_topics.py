@@ -124,5 +124,5 @@ def _configs(topic: TopicConfig) -> list[CreatableTopicConfigs]:
             config_source=entry.source,
             is_sensitive=entry.sensitive,
         )
-        for entry in topic_entries(topic)
+        for entry in topic_entries(topic, whole_chain=True)
     ]

@@ -8,10 +8,10 @@ Versions
 
 Behaviour
     - Every setting is listed, or those named; names that do not exist are left out.
-    - A topic's value comes from the topic, else from the broker's file, else from the default; the synonyms list these
-      places in that order (KIP-226). Settings that cannot change while the broker runs are read-only.
-    - A broker can be asked about itself only; the empty name is the cluster-wide dynamic settings, of which there are
-      none.
+    - A topic's value comes from the topic, else from what was changed for the broker, for all brokers, else from the
+      broker's file, else from the default; the synonyms list these places in that order (KIP-226). Settings that cannot
+      change while the broker runs are read-only.
+    - A broker can be asked about itself only; the empty name is what was changed for all brokers.
     - An unknown topic is UNKNOWN_TOPIC_OR_PARTITION, an impossible name INVALID_TOPIC_EXCEPTION, another broker's id
       INVALID_REQUEST.
 
@@ -19,7 +19,7 @@ Version notes
     - Type and documentation of each setting: version 3 and later.
 
 Not done
-    - Dynamic broker settings, broker loggers, client metrics and groups: their resource types are INVALID_REQUEST.
+    - Broker loggers, client metrics and groups: their resource types are INVALID_REQUEST.
     - Throttling: throttle_time_ms is always 0.
 """
 
@@ -28,7 +28,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pybroker.config.topic import TopicConfig
-from pybroker.handlers.config_entries import ConfigEntry, broker_entries, topic_entries
+from pybroker.handlers.config_entries import ConfigEntry, broker_entries, default_entries, topic_entries
 from pybroker.handlers.errors import ApiError, wire_error
 from pybroker.handlers.registry import handles
 from pybroker.handlers.topic_metadata import invalid_name_reason
@@ -98,7 +98,9 @@ def _entries(resource: DescribeConfigsResource, context: RequestContext) -> Iter
         return topic_entries(TopicConfig(context.image.configs.of_topic(name), config))
     if resource.resource_type == BROKER_RESOURCE:
         if not name:
-            return ()
+            return default_entries(config)
+        if not name.removeprefix("-").isdecimal():
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
         if name != str(config.node_id):
             raise ApiError(
                 ErrorCode.INVALID_REQUEST,

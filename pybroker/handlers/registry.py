@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 H = TypeVar("H", bound="Callable[[Any, RequestContext], Any]")
 
 # Modules of this package that are no API. Every other module registers exactly one.
-SUPPORT = frozenset({"__init__", "config_entries", "context", "errors", "leaders", "registry", "topic_metadata"})
+SUPPORT = frozenset(
+    {"__init__", "config_changes", "config_entries", "context", "errors", "leaders", "registry", "topic_metadata"}
+)
 
 
 class RegisteredApi(NamedTuple):

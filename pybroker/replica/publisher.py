@@ -55,6 +55,8 @@ class PartitionPublisher:
         self._partitions = partitions
         self._data_plane = data_plane
         self._workers = workers
+        # Whether the broker's settings changed since they were last put in force in the logs.
+        self._reconfigured = False
         # Invariant: of every topic in `_published` the settings that its logs were given.
         self._settings: dict[str, TopicConfig] = {}
         self._tell = published
@@ -70,6 +72,11 @@ class PartitionPublisher:
         self._newest = image
         if self._work is None:
             self._work = asyncio.ensure_future(self._catch_up())
+
+    def reconfigure(self, config: BrokerConfig) -> None:
+        """Take the broker's changed settings; with the next image every topic inherits from them."""
+        self._config = config
+        self._reconfigured = True
 
     def settings_of(self, topic: str) -> TopicConfig | None:
         """Return a topic's settings in force, None for one that is not served here. May be called from any thread."""
@@ -99,13 +106,16 @@ class PartitionPublisher:
         try:
             while self._newest is not self._published:
                 image = self._newest
-                change = _compare(self._published, image)
+                change = _compare(self._published, image, all_changed=self._reconfigured)
+                self._reconfigured = False
                 for topic in change.removed:
                     self._retire(topic)
                     self._settings.pop(topic.name, None)
                 self._show(upsert=[], remove=[topic.name for topic in change.removed])
                 for topic in change.removed:
                     await loop.run_in_executor(self._workers, self._delete, topic)
+                if change.removed:
+                    await loop.run_in_executor(self._workers, self._forget)
                 opened = [loop.run_in_executor(self._workers, self._open, topic, image) for topic in change.added]
                 await asyncio.gather(*opened)
                 self._show(upsert=change.added, remove=[])
@@ -174,6 +184,13 @@ class PartitionPublisher:
             except OSError as error:
                 log.error("partition %s-%d cannot be deleted: %s", topic.name, index, error)
 
+    def _forget(self) -> None:
+        """Take deleted partitions out of the checkpoints: a topic made anew by that name is not to inherit offsets."""
+        try:
+            self._partitions.write_checkpoints()
+        except OSError as error:
+            log.error("the checkpoints cannot be written after a deletion: %s", error)
+
     def _show(self, *, upsert: list[TopicImage], remove: list[str]) -> None:
         if not upsert and not remove:
             return
@@ -199,13 +216,15 @@ class PartitionPublisher:
         return self._partitions.get(topic, index)
 
 
-def _compare(old: MetadataImage, new: MetadataImage) -> _Change:
+def _compare(old: MetadataImage, new: MetadataImage, *, all_changed: bool) -> _Change:
     """Return the topics that went and those that came or changed; a topic made anew under its name is both."""
     before, after = old.topics.by_id, new.topics.by_id
     removed = [topic for topic_id, topic in before.items() if topic_id not in after]
     added = [
         topic
         for topic_id, topic in after.items()
-        if before.get(topic_id) is not topic or old.configs.of_topic(topic.name) is not new.configs.of_topic(topic.name)
+        if all_changed
+        or before.get(topic_id) is not topic
+        or old.configs.of_topic(topic.name) is not new.configs.of_topic(topic.name)
     ]
     return _Change(removed, added)

@@ -60,9 +60,9 @@ def _level(topic: TopicConfig) -> int | None:
 
 
 def _jitter(bound_ms: int) -> int:
-    """Draw a number of ms from 0 to the bound."""
+    """Draw a number of ms below the bound."""
     if not bound_ms:
         return 0
     import random  # most brokers draw nothing, and start sooner without it
 
-    return random.randint(0, bound_ms)
+    return random.randrange(bound_ms)

@@ -2,8 +2,6 @@
 
 Owns which directory a partition lies in and the checkpoint files of all directories. Its methods block on the disk:
 they are called from worker threads, never from the loop. Must not know leadership, clients or metadata records.
-
-Retention of segments by time and size is not done here yet; a log grows until its topic is deleted.
 """
 
 from __future__ import annotations
@@ -65,6 +63,8 @@ class Partitions:
         self._clean: dict[Path, bool] = {}
         # Invariant: what the checkpoint files hold, as far as this run has written them.
         self._written: dict[Path, dict[Key, int]] = {}
+        # Held while checkpoint files are written: a file is replaced by one thread at a time, by newer offsets only.
+        self._writing = threading.Lock()
 
     def scan(self) -> None:
         """Look at what the directories hold and what the last run wrote down; removes what was being deleted."""
@@ -175,20 +175,28 @@ class Partitions:
 
     def write_checkpoints(self) -> None:
         """Write down recovery points, high watermarks and log starts where they have changed; raises OSError."""
+        with self._writing:
+            for directory, here in self._by_directory():
+                self._write(directory.path / RECOVERY_POINTS, _offsets(here, lambda p: p.recovery_point))
+                self._write(directory.path / HIGH_WATERMARKS, _offsets(here, lambda p: p.high_watermark))
+                self._write(directory.path / LOG_STARTS, _log_starts(here))
+
+    def write_log_starts(self) -> None:
+        """Write down the log starts where they have changed; raises OSError."""
+        with self._writing:
+            for directory, here in self._by_directory():
+                self._write(directory.path / LOG_STARTS, _log_starts(here))
+
+    def _by_directory(self) -> Iterable[tuple[LogDirectory, dict[Key, Partition]]]:
         with self._lock:
             hosted = dict(self._hosted)
         for directory in self._directories.online:
-            here = {key: value.partition for key, value in hosted.items() if value.directory is directory}
-            starts = _offsets(here, lambda p: p.log_start_offset)
-            for name, offsets in (
-                (RECOVERY_POINTS, _offsets(here, lambda p: p.recovery_point)),
-                (HIGH_WATERMARKS, _offsets(here, lambda p: p.high_watermark)),
-                (LOG_STARTS, {key: offset for key, offset in starts.items() if offset > 0}),
-            ):
-                path = directory.path / name
-                if self._written.get(path) != offsets:
-                    write_checkpoint(path, offsets)
-                    self._written[path] = offsets
+            yield directory, {key: value.partition for key, value in hosted.items() if value.directory is directory}
+
+    def _write(self, path: Path, offsets: dict[Key, int]) -> None:
+        if self._written.get(path) != offsets:
+            write_checkpoint(path, offsets)
+            self._written[path] = offsets
 
     def close(self, run_all: Callable[[Iterable[Callable[[], None]]], None], broker_epoch: int, *, clean: bool) -> None:
         """Flush and close every log; if all was `clean`, write checkpoints and clean-shutdown files; raises OSError.
@@ -211,6 +219,10 @@ class Partitions:
 
 def _offsets(partitions: Mapping[Key, Partition], offset: Callable[[Partition], int]) -> dict[Key, int]:
     return {key: offset(partition) for key, partition in partitions.items()}
+
+
+def _log_starts(partitions: Mapping[Key, Partition]) -> dict[Key, int]:
+    return {key: offset for key, offset in _offsets(partitions, lambda p: p.log_start_offset).items() if offset > 0}
 
 
 def _checkpoint(path: Path) -> dict[Key, int]:

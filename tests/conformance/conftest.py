@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,24 +40,31 @@ class Topic:
     id: Any
 
 
-@pytest.fixture(scope="session")
-def server() -> Iterator[Server]:
-    """The server that every test of the session talks to."""
+@contextmanager
+def serving(overrides: Mapping[str, str] | None = None) -> Iterator[Server]:
+    """A server of its own with these settings, for claims about settings that are read at the start."""
     if AGAINST_KAFKA:
         from pybench.peers.kafka import Kafka
 
         programs.kafka_tools()
         # The embedded broker's setting: a group's first member waits for no others.
-        overrides = {"group.initial.rebalance.delay.ms": "0"}
-        with Kafka(overrides=overrides, ready_timeout_s=300) as kafka, Wire(kafka.bootstrap_servers) as wire:
+        settings = {"group.initial.rebalance.delay.ms": "0", **(overrides or {})}
+        with Kafka(overrides=settings, ready_timeout_s=300) as kafka, Wire(kafka.bootstrap_servers) as wire:
             first = request("InitProducerId", 4, transactional_id=None, transaction_timeout_ms=60_000)
             wait_until(lambda: wire.ask(first).error_code == 0, within=10, what="producer ids are given")
             yield Server(kafka.bootstrap_servers, kafka.log_directory)
     else:
         from pybroker.testing import Broker
 
-        with Broker() as broker:
+        with Broker(properties=overrides) as broker:
             yield Server(broker.bootstrap_servers, Path(broker.directory))
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    """The server that every test of the session talks to."""
+    with serving() as server:
+        yield server
 
 
 @pytest.fixture

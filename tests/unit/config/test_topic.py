@@ -18,8 +18,13 @@ def test_every_setting_of_a_topic_has_a_value() -> None:
 
 
 def test_an_unknown_topic_setting_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"retention\.hours=1"):
-        TopicConfig({"retention.hours": "1"}, BrokerConfig({}))
+    with pytest.raises(ConfigError, match=r"^Unknown topic config name: colour$"):
+        TopicConfig({"colour": "1"}, BrokerConfig({}))
+
+
+def test_an_unknown_topic_setting_is_told_the_nearest_known_one() -> None:
+    with pytest.raises(ConfigError, match=r"^Unknown topic config name: retension\.ms; is retention\.ms meant\?$"):
+        TopicConfig({"retension.ms": "1"}, BrokerConfig({}))
 
 
 def test_compaction_lags_must_not_cross() -> None:

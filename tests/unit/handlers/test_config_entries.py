@@ -1,13 +1,17 @@
 from __future__ import annotations
 
 from pybroker.config.broker import BrokerConfig
+from pybroker.config.dynamic import build_dynamic
 from pybroker.config.topic import TopicConfig
 from pybroker.handlers.config_entries import (
     SOURCE_DEFAULT,
+    SOURCE_DYNAMIC_BROKER,
+    SOURCE_DYNAMIC_DEFAULT,
     SOURCE_STATIC_BROKER,
     SOURCE_TOPIC,
     Synonym,
     broker_entries,
+    default_entries,
     topic_entries,
 )
 
@@ -17,7 +21,9 @@ def test_a_topics_value_names_every_place_that_would_give_one() -> None:
     entries = {entry.name: entry for entry in topic_entries(TopicConfig({"retention.ms": "7"}, broker))}
     entry = entries["retention.ms"]
     assert (entry.value, entry.source, entry.read_only) == ("7", SOURCE_TOPIC, False)
-    assert entry.synonyms == (
+    assert entry.synonyms == (Synonym("retention.ms", "7", SOURCE_TOPIC),)
+    whole = {entry.name: entry for entry in topic_entries(TopicConfig({"retention.ms": "7"}, broker), whole_chain=True)}
+    assert whole["retention.ms"].synonyms == (
         Synonym("retention.ms", "7", SOURCE_TOPIC),
         Synonym("log.retention.minutes", "5", SOURCE_STATIC_BROKER),
         Synonym("log.retention.hours", "2", SOURCE_STATIC_BROKER),
@@ -25,10 +31,41 @@ def test_a_topics_value_names_every_place_that_would_give_one() -> None:
     )
 
 
+def test_a_chain_of_broker_keys_is_told_from_the_one_of_the_same_unit_on() -> None:
+    broker = BrokerConfig({"log.retention.ms": "3", "log.retention.hours": "2"})
+    entries = {entry.name: entry for entry in topic_entries(TopicConfig({}, broker))}
+    assert entries["retention.ms"].synonyms == (
+        Synonym("log.retention.ms", "3", SOURCE_STATIC_BROKER),
+        Synonym("log.retention.hours", "2", SOURCE_STATIC_BROKER),
+        Synonym("log.retention.hours", "168", SOURCE_DEFAULT),
+    )
+
+
 def test_a_topics_value_may_come_from_the_brokers_file() -> None:
-    entries = {entry.name: entry for entry in topic_entries(TopicConfig({}, BrokerConfig({"log.roll.hours": "1"})))}
-    assert (entries["segment.ms"].value, entries["segment.ms"].source) == ("3600000", SOURCE_STATIC_BROKER)
-    assert (entries["segment.bytes"].value, entries["segment.bytes"].source) == ("1073741824", SOURCE_DEFAULT)
+    topic = TopicConfig({}, BrokerConfig({"log.roll.hours": "1", "log.segment.bytes": "2097152"}))
+    entries = {entry.name: entry for entry in topic_entries(topic)}
+    assert (entries["segment.ms"].value, entries["segment.ms"].source) == ("3600000", SOURCE_DEFAULT)
+    assert (entries["segment.bytes"].value, entries["segment.bytes"].source) == ("2097152", SOURCE_STATIC_BROKER)
+    whole = {entry.name: entry for entry in topic_entries(topic, whole_chain=True)}
+    assert whole["segment.ms"].source == SOURCE_STATIC_BROKER
+
+
+def test_changes_stand_over_the_brokers_file() -> None:
+    static = BrokerConfig({"log.segment.bytes": "2097152"})
+    config = build_dynamic(static, {"log.segment.bytes": "3145728"}, {"log.segment.bytes": "4194304"}).config
+    expected = (
+        Synonym("log.segment.bytes", "4194304", SOURCE_DYNAMIC_BROKER),
+        Synonym("log.segment.bytes", "3145728", SOURCE_DYNAMIC_DEFAULT),
+        Synonym("log.segment.bytes", "2097152", SOURCE_STATIC_BROKER),
+        Synonym("log.segment.bytes", "1073741824", SOURCE_DEFAULT),
+    )
+    of_broker = {entry.name: entry for entry in broker_entries(config)}["log.segment.bytes"]
+    of_topic = {entry.name: entry for entry in topic_entries(TopicConfig({}, config))}["segment.bytes"]
+    assert of_broker.synonyms == of_topic.synonyms == expected
+    assert of_broker.value == of_topic.value == "4194304"
+    (of_all,) = default_entries(config)
+    assert (of_all.name, of_all.value, of_all.source) == ("log.segment.bytes", "3145728", SOURCE_DYNAMIC_DEFAULT)
+    assert of_all.synonyms == expected[1:2]
 
 
 def test_a_brokers_settings_are_read_only_unless_they_are_dynamic() -> None:

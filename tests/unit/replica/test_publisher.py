@@ -152,3 +152,35 @@ async def test_a_partition_that_cannot_be_opened_does_not_keep_the_others(
     assert broker.partitions.get("whole", 0) is not None
     assert broker.partitions.get("broken", 0) is None
     assert "broken-0 cannot be opened" in caplog.text
+
+
+async def test_a_topics_settings_in_force_are_told_while_it_is_there(broker: Broker) -> None:
+    configs = ConfigsImage({ConfigResource(TOPIC_RESOURCE, "orders"): {"retention.ms": "5"}})
+    orders = topic("orders")
+    broker.tell(orders, configs=configs)
+    await broker.agree()
+    settings = broker.publisher.settings_of("orders")
+    assert settings is not None
+    assert settings.retention_ms == 5
+    broker.tell(orders, configs=ConfigsImage({ConfigResource(TOPIC_RESOURCE, "orders"): {"retention.ms": "6"}}))
+    await broker.agree()
+    changed = broker.publisher.settings_of("orders")
+    assert changed is not None
+    assert changed.retention_ms == 6
+    broker.publisher._retire = lambda topic: None  # type: ignore[method-assign]
+    broker.tell()
+    await broker.agree()
+    assert broker.publisher.settings_of("orders") is None
+
+
+async def test_every_topic_inherits_from_the_brokers_changed_settings(broker: Broker) -> None:
+    both = (topic("a"), topic("b"))
+    broker.tell(*both)
+    await broker.agree()
+    broker.publisher.reconfigure(BrokerConfig({"log.retention.ms": "7"}))
+    broker.tell(*both)
+    await broker.agree()
+    for name in ("a", "b"):
+        settings = broker.publisher.settings_of(name)
+        assert settings is not None
+        assert settings.retention_ms == 7

@@ -1,0 +1,123 @@
+"""Settings of a running broker: what was changed since its start, over what it was started with (KIP-226).
+
+Owns which broker keys may change while the broker runs, for whom, and what the whole is then. Must not know where
+changes are kept, nor what acts on them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pybroker.config.errors import ConfigError, UnknownKeyError
+from pybroker.config.settings import suggestion
+from pybroker.config.topic import TopicConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pybroker.config.broker import BrokerConfig
+    from pybroker.config.key import Key
+
+PER_BROKER = frozenset({"listeners", "listener.security.protocol.map", "sasl.enabled.mechanisms"})
+"""What Kafka lets change for one broker only, as each broker has listeners of its own."""
+
+AT_START = frozenset(
+    {
+        "listeners",
+        "listener.security.protocol.map",
+        "max.connections",
+        "num.network.threads",
+        "num.recovery.threads.per.data.dir",
+    }
+)
+"""What Kafka lets change while a broker runs, and this one reads once, when it starts."""
+
+_THREADS = ("background.threads", "log.cleaner.threads", "num.io.threads", "num.replica.fetchers")
+
+
+class DynamicConfig(NamedTuple):
+    """The settings in force, and what of the stored changes could not be put in force."""
+
+    config: BrokerConfig
+    ignored: tuple[str, ...]
+
+
+def build_dynamic(static: BrokerConfig, default: Mapping[str, str], own: Mapping[str, str]) -> DynamicConfig:
+    """Return the settings with the cluster's default changes over the given ones, and the broker's own over both.
+
+    A stored change that this version does not understand keeps no broker from starting: it is left out and told.
+    """
+    ignored: list[str] = []
+    kept: list[dict[str, str]] = []
+    for layer, is_own in ((default, False), (own, True)):
+        faults = {name: _fault(static, name, text, is_own=is_own) for name, text in layer.items()}
+        ignored += [fault for fault in faults.values() if fault]
+        kept.append({name: text for name, text in layer.items() if not faults[name]})
+    made = static.overlaid({**kept[0], **kept[1]})
+    made.__dict__.update(dynamic_default=kept[0], dynamic_own=kept[1])
+    return DynamicConfig(made, tuple(ignored))
+
+
+def dynamic_fault(
+    static: BrokerConfig,
+    current: BrokerConfig,
+    configs: Mapping[str, str],
+    *,
+    is_own: bool,
+) -> str | None:
+    """Return what is wrong with all changes of one broker (`is_own`) or of the cluster's default, None for nothing.
+
+    `current` are the settings in force, with the changes that these would replace.
+    """
+    for words in _refused(static, configs, is_own=is_own):
+        return words
+    default, own = (current.dynamic_default, configs) if is_own else (configs, current.dynamic_own)
+    made = build_dynamic(static, default, own).config
+    try:
+        TopicConfig({}, made)
+    except ConfigError as error:
+        return str(error)
+    return _thread_fault(current, made)
+
+
+def _refused(static: BrokerConfig, configs: Mapping[str, str], *, is_own: bool) -> Iterator[str]:
+    fixed = [name for name in configs if name in static.keys and not static.keys[name].dynamic]
+    if fixed:
+        yield f"Cannot update these configs dynamically: [{', '.join(fixed)}]"
+    single = [name for name in configs if name in PER_BROKER]
+    if single and not is_own:
+        yield (
+            f"Cannot update these configs at default cluster level, broker id must be specified: [{', '.join(single)}]"
+        )
+    for name, text in configs.items():
+        fault = _fault(static, name, text, is_own=is_own)
+        if fault is not None:
+            yield fault
+
+
+def _fault(static: BrokerConfig, name: str, text: str, *, is_own: bool) -> str | None:
+    key: Key[Any] | None = static.keys.get(name)
+    if key is None:
+        return str(UnknownKeyError("broker", name, suggestion(name, static.keys)))
+    if not key.dynamic or (name in PER_BROKER and not is_own):
+        return f"{name}={text}: it cannot be changed here while the broker runs"
+    if name in AT_START:
+        return f"{name}={text}: this version reads it when a broker starts, set it in the broker's properties file"
+    try:
+        key.value_of(text)
+    except ConfigError as error:
+        return str(error)
+    return None
+
+
+def _thread_fault(current: BrokerConfig, made: BrokerConfig) -> str | None:
+    """Hold a number of threads to Kafka's steps: at most doubled, at most halved at a time."""
+    for name in _THREADS:
+        attribute = current.keys[name].attribute
+        before, after = getattr(current, attribute), getattr(made, attribute)
+        said = f"Dynamic thread count update validation failed for {name}={after}"
+        if after < before / 2:
+            return f"{said}, value should be at least half the current value {before}"
+        if after > before * 2:
+            return f"{said}, value should not be greater than double the current value {before}"
+    return None

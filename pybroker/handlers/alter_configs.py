@@ -1,0 +1,75 @@
+"""AlterConfigs: all settings of topics and of this broker; what is not named goes back to its default.
+
+Key
+    33
+
+Versions
+    0-2
+
+Behaviour
+    - The settings named become the resource's only ones. Otherwise as IncrementalAlterConfigs, which is the better way:
+      two clients that read, change and write whole configurations undo each other's changes.
+    - A null value is INVALID_REQUEST.
+
+Version notes
+    - None.
+
+Not done
+    - As IncrementalAlterConfigs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.controller.cluster.events import ConfigChange
+from pybroker.handlers.config_changes import change_configs, null_fault
+from pybroker.handlers.registry import handles
+from pybroker.metadata.image import ConfigResource
+from pybroker.protocol.messages.alter_configs import (
+    AlterConfigsRequest,
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+    AlterConfigsResponse,
+)
+
+if TYPE_CHECKING:
+    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.errors import WireError
+
+
+def _failed(request: AlterConfigsRequest, _version: int, error: WireError) -> AlterConfigsResponse:
+    return _response(request, [error] * len(request.resources))
+
+
+def _response(request: AlterConfigsRequest, outcomes: list[WireError]) -> AlterConfigsResponse:
+    return AlterConfigsResponse(
+        responses=[
+            AlterConfigsResourceResponse(
+                error_code=outcome.code,
+                error_message=outcome.message,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+            for resource, outcome in zip(request.resources, outcomes, strict=True)
+        ]
+    )
+
+
+@handles(AlterConfigsRequest, failed=_failed)
+async def alter_configs(request: AlterConfigsRequest, context: RequestContext) -> AlterConfigsResponse:
+    """Replace what can be replaced, and wait until it is in force."""
+    outcomes = await change_configs(request.resources, _fault, _change, context, validate_only=request.validate_only)
+    return _response(request, outcomes)
+
+
+def _fault(resource: AlterConfigsResource) -> str | None:
+    return null_fault([config.name for config in resource.configs if config.value is None])
+
+
+def _change(resource: AlterConfigsResource) -> ConfigChange:
+    return ConfigChange(
+        ConfigResource(resource.resource_type, resource.resource_name),
+        {config.name: config.value for config in resource.configs},
+        replaces=True,
+    )

@@ -1,0 +1,96 @@
+"""What AlterConfigs and IncrementalAlterConfigs share: refusing what cannot be, asking the controller, waiting.
+
+Owns the refusals that need no look at what is set now. Must not know what the two requests look like beyond resources
+and their keys.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from pybroker.handlers.errors import WireError
+from pybroker.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE
+from pybroker.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pybroker.controller.cluster.events import ConfigChange
+    from pybroker.handlers.context import RequestContext
+
+
+class ChangedKey(Protocol):
+    """A key of a resource in a request."""
+
+    name: str
+
+
+class ChangedResource(Protocol):
+    """A resource in a request."""
+
+    resource_type: int
+    resource_name: str
+
+    @property
+    def configs(self) -> Sequence[ChangedKey]:
+        """Its keys."""
+
+
+R = TypeVar("R", bound=ChangedResource)
+
+
+async def change_configs(
+    resources: Sequence[R],
+    fault_of: Callable[[R], str | None],
+    change_of: Callable[[R], ConfigChange],
+    context: RequestContext,
+    *,
+    validate_only: bool,
+) -> list[WireError]:
+    """Change each resource by itself, and wait until the changes are in force here; the outcomes in their order.
+
+    `fault_of` says what is wrong with a resource's keys, `change_of` what is to be done with one that is in order.
+    """
+    times = Counter((resource.resource_type, resource.resource_name) for resource in resources)
+    outcomes = [
+        _refusal(resource, times[resource.resource_type, resource.resource_name], fault_of(resource), context)
+        for resource in resources
+    ]
+    asked = [index for index, outcome in enumerate(outcomes) if outcome is None]
+    if asked:
+        services = context.services
+        changes = [change_of(resources[index]) for index in asked]
+        results = await services.controller.alter_configs(changes, validate_only=validate_only)
+        if not validate_only:
+            await services.publisher.published(services.image().offset)
+        for index, result in zip(asked, results, strict=True):
+            outcomes[index] = WireError(result.error_code, result.error_message)
+    return [outcome or WireError(ErrorCode.NONE, None) for outcome in outcomes]
+
+
+def _refusal(resource: ChangedResource, times: int, fault: str | None, context: RequestContext) -> WireError | None:
+    names = [config.name for config in resource.configs]
+    words = fault
+    if times > 1:
+        words = "Each resource must appear at most once."
+    elif len(set(names)) < len(names):
+        words = "Error due to duplicate config keys"
+    elif fault is None and resource.resource_type == BROKER_RESOURCE and resource.resource_name:
+        words = _broker_fault(resource.resource_name, context.services.config.node_id)
+    elif fault is None and resource.resource_type not in (TOPIC_RESOURCE, BROKER_RESOURCE):
+        words = f"Unsupported resource type: {resource.resource_type}"
+    return None if words is None else WireError(ErrorCode.INVALID_REQUEST, words)
+
+
+def _broker_fault(name: str, node_id: int) -> str | None:
+    if not name.removeprefix("-").isdecimal():
+        return f"Node id must be an integer, but it is: {name}"
+    if int(name) != node_id:
+        return f"Unexpected broker id, expected {node_id}, but received {name}"
+    return None
+
+
+def null_fault(names: Sequence[str]) -> str | None:
+    """Return Kafka's words about keys whose value is null where one is needed, None when there are none."""
+    return f"Null value not supported for : {', '.join(names)}" if names else None

@@ -1,0 +1,64 @@
+"""CreatePartitions: more partitions for topics that are there.
+
+Key
+    37
+
+Versions
+    0-3
+
+Behaviour
+    - Each topic succeeds or fails by itself; a name that the request has twice fails as INVALID_REQUEST.
+    - The new replicas are as many as those of the partitions that are there, placed by the controller or as the request
+      assigns them.
+    - A success is answered when the partitions are committed and their logs on this broker are open.
+    - Errors, with words: UNKNOWN_TOPIC_OR_PARTITION, INVALID_PARTITIONS for a number that is no increase,
+      INVALID_REPLICA_ASSIGNMENT.
+    - validate_only does everything but the creation.
+
+Version notes
+    - None.
+
+Not done
+    - Rights, controller mutation quotas (KIP-599).
+    - timeout_ms is not looked at.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from pybroker.handlers.errors import WireError
+from pybroker.handlers.registry import handles
+from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopicResult,
+)
+
+if TYPE_CHECKING:
+    from pybroker.handlers.context import RequestContext
+
+
+def _failed(request: CreatePartitionsRequest, _version: int, error: WireError) -> CreatePartitionsResponse:
+    return CreatePartitionsResponse(results=[_result(topic.name, error) for topic in request.topics])
+
+
+def _result(name: str, error: WireError) -> CreatePartitionsTopicResult:
+    return CreatePartitionsTopicResult(name=name, error_code=error.code, error_message=error.message)
+
+
+@handles(CreatePartitionsRequest, failed=_failed)
+async def create_partitions(request: CreatePartitionsRequest, context: RequestContext) -> CreatePartitionsResponse:
+    """Enlarge the topics that are named once, and wait until this broker serves the new partitions."""
+    services = context.services
+    times = Counter(topic.name for topic in request.topics)
+    twice = WireError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+    results = [_result(name, twice) for name, count in times.items() if count > 1]
+    wanted = [topic for topic in request.topics if times[topic.name] == 1]
+    enlarged = await services.controller.create_partitions(wanted, validate_only=request.validate_only)
+    if not request.validate_only:
+        await services.publisher.published(services.image().offset)
+    results += [_result(topic.name, WireError(topic.error_code, topic.error_message)) for topic in enlarged]
+    return CreatePartitionsResponse(results=results)

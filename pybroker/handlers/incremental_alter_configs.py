@@ -1,0 +1,99 @@
+"""IncrementalAlterConfigs: single settings of topics and of this broker.
+
+Key
+    44
+
+Versions
+    0-1
+
+Behaviour
+    - SET, DELETE, APPEND and SUBTRACT; the last two for lists only, beginning with the default where nothing is set.
+    - Each resource succeeds or fails by itself, and as a whole. A success is answered when the change is committed and
+      in force here: in a topic's open logs, for a broker's key in the logs of every topic that inherits it.
+    - A topic: INVALID_CONFIG with key, value and range for a wrong value, with the nearest known key for an unknown
+      one; UNKNOWN_TOPIC_OR_PARTITION.
+    - A broker: its own id, or the empty name for all brokers (KIP-226). Keys that cannot change while it runs, wrong
+      values and unknown keys are INVALID_REQUEST.
+    - A resource or a key named twice, a null value, another broker's id: INVALID_REQUEST.
+    - validate_only does everything but the change.
+
+Version notes
+    - None.
+
+Not done
+    - Broker loggers, client metrics and groups are INVALID_REQUEST.
+    - Kafka takes unknown keys of a broker, for plugins; here there are none, so such a key is a mistake and refused.
+    - Keys that are read when a broker starts (num.network.threads, max.connections, listeners ...) are refused.
+    - Rights, alter.config.policy.class.name.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.controller.cluster.events import ConfigChange
+from pybroker.handlers.config_changes import change_configs, null_fault
+from pybroker.handlers.registry import handles
+from pybroker.metadata.image import ConfigResource
+from pybroker.protocol.messages.incremental_alter_configs import (
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+
+if TYPE_CHECKING:
+    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.errors import WireError
+
+SET, DELETE, APPEND, SUBTRACT = range(4)
+
+
+def _failed(
+    request: IncrementalAlterConfigsRequest, _version: int, error: WireError
+) -> IncrementalAlterConfigsResponse:
+    return _response(request, [error] * len(request.resources))
+
+
+def _response(request: IncrementalAlterConfigsRequest, outcomes: list[WireError]) -> IncrementalAlterConfigsResponse:
+    return IncrementalAlterConfigsResponse(
+        responses=[
+            AlterConfigsResourceResponse(
+                error_code=outcome.code,
+                error_message=outcome.message,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+            for resource, outcome in zip(request.resources, outcomes, strict=True)
+        ]
+    )
+
+
+@handles(IncrementalAlterConfigsRequest, failed=_failed)
+async def incremental_alter_configs(
+    request: IncrementalAlterConfigsRequest, context: RequestContext
+) -> IncrementalAlterConfigsResponse:
+    """Change what can be changed, and wait until it is in force."""
+    outcomes = await change_configs(request.resources, _fault, _change, context, validate_only=request.validate_only)
+    return _response(request, outcomes)
+
+
+def _fault(resource: AlterConfigsResource) -> str | None:
+    for config in resource.configs:
+        if config.config_operation not in (SET, DELETE, APPEND, SUBTRACT):
+            return f"Unknown operations type {config.config_operation}"
+    return null_fault(
+        [config.name for config in resource.configs if config.value is None and config.config_operation != DELETE]
+    )
+
+
+def _change(resource: AlterConfigsResource) -> ConfigChange:
+    def having(operation: int) -> dict[str, str]:
+        return {config.name: config.value or "" for config in resource.configs if config.config_operation == operation}
+
+    return ConfigChange(
+        ConfigResource(resource.resource_type, resource.resource_name),
+        {**having(SET), **dict.fromkeys(having(DELETE))},
+        appended=having(APPEND),
+        subtracted=having(SUBTRACT),
+    )

@@ -1,0 +1,74 @@
+"""ListConfigResources: what has settings that can be described (KIP-1142).
+
+Key
+    74
+
+Versions
+    0-1
+
+Behaviour
+    - Topics, brokers and their loggers, of the types asked for, or of all that the version knows.
+    - A type that the version does not know is UNSUPPORTED_VERSION.
+
+Version notes
+    - Version 0 lists client metrics alone.
+
+Not done
+    - Client metrics and groups: this broker keeps no settings of them, so none are listed.
+    - Rights.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.handlers.errors import ApiError, WireError
+from pybroker.handlers.registry import handles
+from pybroker.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE
+from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.messages.list_config_resources import (
+    ConfigResource,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pybroker.handlers.context import RequestContext
+
+_BROKER_LOGGER, _CLIENT_METRICS, _GROUP = 8, 16, 32
+_KNOWN = {
+    0: (_CLIENT_METRICS,),
+    1: (TOPIC_RESOURCE, BROKER_RESOURCE, _BROKER_LOGGER, _CLIENT_METRICS, _GROUP),
+}
+
+
+def _failed(_request: ListConfigResourcesRequest, _version: int, error: WireError) -> ListConfigResourcesResponse:
+    return ListConfigResourcesResponse(error_code=error.code)
+
+
+@handles(ListConfigResourcesRequest, failed=_failed)
+def list_config_resources(request: ListConfigResourcesRequest, context: RequestContext) -> ListConfigResourcesResponse:
+    """List the resources of each type, in the order of Kafka's broker."""
+    known = _KNOWN[context.version]
+    wanted = request.resource_types or known
+    unknown = [resource_type for resource_type in wanted if resource_type not in known]
+    if unknown:
+        raise ApiError(ErrorCode.UNSUPPORTED_VERSION, f"Unsupported resource type {unknown[0]}")
+    return ListConfigResourcesResponse(
+        config_resources=[
+            ConfigResource(resource_name=name, resource_type=resource_type)
+            for resource_type in known
+            if resource_type in wanted
+            for name in _names(resource_type, context)
+        ]
+    )
+
+
+def _names(resource_type: int, context: RequestContext) -> Iterable[str]:
+    if resource_type == TOPIC_RESOURCE:
+        return context.image.topics.by_name
+    if resource_type in (BROKER_RESOURCE, _BROKER_LOGGER):
+        return [str(broker.id) for broker in context.image.cluster.brokers.values() if not broker.fenced]
+    return ()

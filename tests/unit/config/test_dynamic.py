@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import pytest
+
+from pybroker.config.broker import BrokerConfig
+from pybroker.config.dynamic import AT_START, PER_BROKER, build_dynamic, dynamic_fault
+
+STATIC = BrokerConfig({"log.retention.hours": "2", "log.segment.bytes": "2097152"})
+THREADS = "Dynamic thread count update validation failed for num.io.threads"
+
+
+def fault(configs: dict[str, str], *, is_own: bool = True, current: BrokerConfig = STATIC) -> str | None:
+    return dynamic_fault(STATIC, current, configs, is_own=is_own)
+
+
+def test_a_brokers_own_change_stands_over_that_of_all_and_both_over_the_file() -> None:
+    made, ignored = build_dynamic(
+        STATIC, {"log.segment.bytes": "3145728", "message.max.bytes": "5"}, {"log.segment.bytes": "4194304"}
+    )
+    assert (made.log_segment_bytes, made.message_max_bytes, ignored) == (4194304, 5, ())
+    assert (STATIC.log_segment_bytes, made.given) == (2097152, STATIC.given)
+    assert made.dynamic_own == {"log.segment.bytes": "4194304"}
+    assert made.dynamic_default == {"log.segment.bytes": "3145728", "message.max.bytes": "5"}
+
+
+def test_a_change_in_ms_stands_over_hours_in_the_file() -> None:
+    assert STATIC.retention_ms == 7_200_000
+    assert build_dynamic(STATIC, {}, {"log.retention.ms": "5"}).config.retention_ms == 5
+
+
+def test_a_stored_change_that_is_not_understood_is_left_out_and_told() -> None:
+    made, ignored = build_dynamic(
+        STATIC, {"no.such.key": "1", "listeners": "X"}, {"message.max.bytes": "many", "log.retention.ms": "5"}
+    )
+    assert made.dynamic_own == {"log.retention.ms": "5"}
+    assert made.dynamic_default == {}
+    assert len(ignored) == 3
+
+
+@pytest.mark.parametrize(
+    ("configs", "words"),
+    [
+        ({"log.dirs": "/x"}, "Cannot update these configs dynamically: [log.dirs]"),
+        ({"log.dirs": "/x", "node.id": "3"}, "Cannot update these configs dynamically: [log.dirs, node.id]"),
+        ({"log.retention.ms": "soon"}, "log.retention.ms=soon: expected a whole number of at least -1"),
+        ({"log.segment.bytes": "1"}, "log.segment.bytes=1: expected a whole number of at least 1048576"),
+        ({"colour": "red"}, "Unknown broker config name: colour"),
+        (
+            {"log.retension.ms": "1"},
+            "Unknown broker config name: log.retension.ms; is log.retention.ms meant?",
+        ),
+        (
+            {"num.network.threads": "4"},
+            "num.network.threads=4: this version reads it when a broker starts, set it in the broker's properties file",
+        ),
+        (
+            {"log.cleaner.min.compaction.lag.ms": "10", "log.cleaner.max.compaction.lag.ms": "5"},
+            "min.compaction.lag.ms=10: expected at most max.compaction.lag.ms, which is 5",
+        ),
+        (
+            {"num.io.threads": "17"},
+            f"{THREADS}=17, value should not be greater than double the current value 8",
+        ),
+        (
+            {"num.io.threads": "3"},
+            f"{THREADS}=3, value should be at least half the current value 8",
+        ),
+    ],
+)
+def test_what_is_wrong_is_said(configs: dict[str, str], words: str) -> None:
+    assert fault(configs) == words
+    assert fault(configs, is_own=False) == words
+
+
+def test_what_is_right_is_taken() -> None:
+    for configs in ({}, {"log.retention.ms": "-1"}, {"num.io.threads": "16", "log.cleanup.policy": "compact,delete"}):
+        assert fault(configs) is None
+        assert fault(configs, is_own=False) is None
+
+
+def test_listeners_are_each_brokers_own() -> None:
+    words = "Cannot update these configs at default cluster level, broker id must be specified: [listeners]"
+    assert fault({"listeners": "PLAINTEXT://:1"}, is_own=False) == words
+
+
+def test_the_changes_of_all_count_when_a_broker_changes_its_own() -> None:
+    current = build_dynamic(STATIC, {"log.cleaner.max.compaction.lag.ms": "5"}, {}).config
+    assert "which is 5" in (fault({"log.cleaner.min.compaction.lag.ms": "6"}, current=current) or "")
+    assert fault({"log.cleaner.min.compaction.lag.ms": "6"}) is None
+
+
+def test_the_lists_name_keys_that_kafka_lets_change() -> None:
+    assert all(BrokerConfig.keys[name].dynamic for name in PER_BROKER | AT_START)
