@@ -13,14 +13,16 @@ from importlib import import_module
 from pybroker.cli.errors import CommandError
 
 COMMANDS = {
+    "configs": "show and change the settings of topics and brokers",
     "consumer-groups": "list, describe, reset and delete consumer groups",
+    "delete-records": "give logs a later start",
     "dump-log": "show what is in the files of a log",
     "get-offsets": "get offsets of partitions by time",
     "groups": "list groups of all types",
     "log-cleaner": "show how dirty compacted logs are, and what their last pass did",
     "start": "run a broker in the foreground",
     "stop": "stop the broker of a data directory",
-    "topics": "create, list, describe and delete topics",
+    "topics": "create, list, describe, enlarge and delete topics",
 }
 
 

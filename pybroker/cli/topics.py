@@ -1,9 +1,9 @@
-"""`pybroker topics`: create, list, describe and delete topics, with the options and output of kafka-topics.
+"""`pybroker topics`: create, list, describe, enlarge and delete topics, with kafka-topics' options and output.
 
 Owns option names and output formats, which are those of Kafka 4.3's tool. Must not know the protocol: it asks by Admin,
 and works against any Kafka.
 
-Not done: `--alter`, reassignments in `--describe`, eligible leader replicas (shown as N/A, as by Kafka's tool when the
+Not done: reassignments in `--describe`, eligible leader replicas (shown as N/A, as by Kafka's tool when the
 broker does not tell them).
 """
 
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pybroker.cli.errors import CommandError
 from pybroker.client.admin import Admin
 from pybroker.client.errors import BrokerError, ClientError
-from pybroker.client.topics import ConfigEntry, NewTopic, PartitionDescription, TopicDescription
+from pybroker.client.topics import ConfigEntry, MorePartitions, NewTopic, PartitionDescription, TopicDescription
 from pybroker.config.errors import ConfigError
 from pybroker.config.properties import parse_overrides, read_properties
 from pybroker.protocol.errors import ErrorCode
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
-DESCRIPTION = "Create, list, describe and delete topics. Options and output are those of kafka-topics."
+DESCRIPTION = "Create, list, describe, enlarge and delete topics. Options and output are those of kafka-topics."
 
 _DEFAULT_CONFIG = 5
 _COLLISION = (
@@ -45,6 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("create", "create a topic"),
         ("list", "list topics"),
         ("describe", "describe topics"),
+        ("alter", "give topics more partitions"),
         ("delete", "delete topics"),
     ):
         action.add_argument(f"--{name}", action="store_const", const=name, dest="action", help=what)
@@ -62,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _add_creation(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--partitions", type=int, metavar="N", help="number of partitions, else the broker's default")
     parser.add_argument("--replication-factor", type=int, metavar="N", help="replicas, else the broker's default")
-    parser.add_argument("--replica-assignment", metavar="IDS", help="brokers as 1:2,2:3 in place of the two numbers")
+    parser.add_argument("--replica-assignment", metavar="IDS", help="brokers of each partition as 1:2,2:3")
     parser.add_argument("--config", action="append", default=[], metavar="K=V", help="a setting of the new topic")
     parser.add_argument("--if-not-exists", action="store_true", help="a topic that exists already is no error")
 
@@ -73,9 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
         properties = {} if arguments.command_config is None else read_properties(arguments.command_config)
         properties.update(parse_overrides(arguments.command_property))
         with Admin(arguments.bootstrap_server, properties) as admin:
-            {"create": _create, "list": _list, "describe": _describe, "delete": _delete}[arguments.action](
-                admin, arguments
-            )
+            _ACTIONS[arguments.action](admin, arguments)
     except (ClientError, ConfigError) as error:
         raise CommandError(f"Error while executing topic command : {error}") from None
     return 0
@@ -167,6 +166,24 @@ def _delete(admin: Admin, arguments: argparse.Namespace) -> None:
         admin.delete_topics(names)
 
 
+def _alter(admin: Admin, arguments: argparse.Namespace) -> None:
+    if arguments.topic is None or arguments.partitions is None:
+        raise CommandError("--alter needs --topic and --partitions", 2)
+    names = _names(admin, arguments)
+    if not names:
+        return
+    assignments = _assignments(arguments.replica_assignment)
+    more = {}
+    for topic in admin.describe_topics(names):
+        # The assignment is of all partitions; those of the ones that are there are passed over.
+        new = [brokers for index, brokers in assignments.items() if index >= len(topic.partitions)]
+        more[topic.name] = MorePartitions(arguments.partitions, new if assignments else None)
+    try:
+        admin.create_partitions(more)
+    except BrokerError as error:
+        raise CommandError(f"Error while executing topic command : {error.meaning}") from None
+
+
 class _Described(NamedTuple):
     topic: TopicDescription
     settings: dict[str, ConfigEntry]
@@ -249,3 +266,6 @@ def _ids(brokers: tuple[int, ...]) -> str:
 
 def _id_text(topic_id: bytes) -> str:
     return base64.urlsafe_b64encode(topic_id).decode().rstrip("=")
+
+
+_ACTIONS = {"create": _create, "list": _list, "describe": _describe, "alter": _alter, "delete": _delete}

@@ -17,9 +17,11 @@ from pybroker.client.groups import GroupDescription, GroupListing, OffsetAndMeta
 from pybroker.client.topics import (
     TOPIC,
     ClusterDescription,
+    ConfigChange,
     ConfigEntry,
     CreatedTopic,
     ListedOffset,
+    MorePartitions,
     NewTopic,
     TopicDescription,
     TopicPartition,
@@ -70,9 +72,29 @@ class Admin:
         """As `AsyncAdmin.describe_cluster`."""
         return self._runner.run(self._async.describe_cluster())
 
-    def describe_configs(self, name: str, resource_type: int = TOPIC) -> dict[str, ConfigEntry]:
+    def describe_configs(
+        self, name: str, resource_type: int = TOPIC, *, synonyms: bool = False
+    ) -> dict[str, ConfigEntry]:
         """As `AsyncAdmin.describe_configs`."""
-        return self._runner.run(self._async.describe_configs(name, resource_type))
+        return self._runner.run(self._async.describe_configs(name, resource_type, synonyms=synonyms))
+
+    def alter_configs(
+        self, name: str, changes: Sequence[ConfigChange], resource_type: int = TOPIC, *, validate_only: bool = False
+    ) -> None:
+        """As `AsyncAdmin.alter_configs`."""
+        self._runner.run(self._async.alter_configs(name, changes, resource_type, validate_only=validate_only))
+
+    def create_partitions(
+        self, topics: Mapping[str, MorePartitions], *, validate_only: bool = False, timeout_ms: int = 60_000
+    ) -> None:
+        """As `AsyncAdmin.create_partitions`."""
+        self._runner.run(self._async.create_partitions(topics, validate_only=validate_only, timeout_ms=timeout_ms))
+
+    def delete_records(
+        self, offsets: Mapping[TopicPartition, int], *, timeout_ms: int = 60_000
+    ) -> dict[TopicPartition, int | BrokerError]:
+        """As `AsyncAdmin.delete_records`."""
+        return self._runner.run(self._async.delete_records(offsets, timeout_ms=timeout_ms))
 
     def list_offsets(self, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, ListedOffset]:
         """As `AsyncAdmin.list_offsets`."""

@@ -1,7 +1,8 @@
 """Admin over asyncio: topics, cluster, configurations and offsets of any Kafka.
 
 Owns what is asked of whom; errors name the server that answered and the topic or resource it is about. The calls about
-groups are `pybroker.client.group_admin`'s. `pybroker.client.admin` is the same for blocking code.
+groups are `pybroker.client.group_admin`'s, those about settings and deletions `pybroker.client.config_admin`'s.
+`pybroker.client.admin` is the same for blocking code.
 """
 
 from __future__ import annotations
@@ -11,15 +12,14 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
-from pybroker.client.cluster import ANY, Cluster, raise_refused
+from pybroker.client.cluster import Cluster, raise_refused
+from pybroker.client.config_admin import ConfigCalls
 from pybroker.client.errors import BrokerError, ClientError, UnreachableError
 from pybroker.client.group_admin import GroupCalls
 from pybroker.client.settings import ConnectionSettings
 from pybroker.client.topics import (
-    TOPIC,
     BrokerDescription,
     ClusterDescription,
-    ConfigEntry,
     CreatedTopic,
     ListedOffset,
     NewTopic,
@@ -30,12 +30,11 @@ from pybroker.client.topics import (
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages import create_topics as create
 from pybroker.protocol.messages import delete_topics as delete
-from pybroker.protocol.messages import describe_configs as configs
 from pybroker.protocol.messages import list_offsets as offsets
 from pybroker.protocol.messages.metadata import MetadataResponseTopic
 
 
-class AsyncAdmin(GroupCalls):
+class AsyncAdmin(ConfigCalls, GroupCalls):
     """`async with AsyncAdmin("127.0.0.1:9092") as admin: await admin.list_topics()`."""
 
     def __init__(self, bootstrap_servers: str, properties: Mapping[str, object] | None = None) -> None:
@@ -110,21 +109,6 @@ class AsyncAdmin(GroupCalls):
         _, answer = await self.cluster.metadata(())
         brokers = tuple(BrokerDescription(b.node_id, b.host, b.port, b.rack) for b in answer.brokers)
         return ClusterDescription(answer.cluster_id, answer.controller_id, brokers)
-
-    async def describe_configs(self, name: str, resource_type: int = TOPIC) -> dict[str, ConfigEntry]:
-        """The settings of a topic (or, with `BROKER`, of the node with that id), by name. Raises BrokerError."""
-        resource = configs.DescribeConfigsResource(
-            resource_type=resource_type, resource_name=name, configuration_keys=None
-        )
-        request = configs.DescribeConfigsRequest(resources=[resource])
-        async with self.cluster.node(ANY if resource_type == TOPIC else int(name)) as connection:
-            answer = await connection.ask(request, configs.DescribeConfigsResponse)
-            refusals = (
-                (f"configuration of {r.resource_name!r}", r.error_code, r.error_message) for r in answer.results
-            )
-            raise_refused(connection.server, refusals)
-        entries = (e for result in answer.results for e in result.configs)
-        return {e.name: ConfigEntry(e.name, e.value, e.read_only, e.config_source, e.is_sensitive) for e in entries}
 
     async def list_offsets(
         self, wanted: Mapping[TopicPartition, int], *, read_committed: bool = False

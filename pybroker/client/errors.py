@@ -45,6 +45,8 @@ class BrokerError(ClientError):
     def __init__(self, text: str, code: int) -> None:
         super().__init__(text)
         self.code = _known(code) or ErrorCode.UNKNOWN_SERVER_ERROR
+        self.meaning = text
+        """The broker's own words, without server and what was asked for; the whole text where they are not known."""
 
     @classmethod
     def of(cls, server: str, what: str, code: int, message: str | None) -> Self:
@@ -52,7 +54,9 @@ class BrokerError(ClientError):
         known = _known(code)
         name = known.name if known is not None else "an error code not known to this client"
         meaning = message or (known.message if known is not None else "no text")
-        return cls(f"{what}: {server} answered {name} ({code}): {meaning}", code)
+        error = cls(f"{what}: {server} answered {name} ({code}): {meaning}", code)
+        error.meaning = meaning
+        return error
 
 
 def _known(code: int) -> ErrorCode | None:

@@ -70,6 +70,15 @@ class ClusterDescription:
 
 
 @dataclass(frozen=True, slots=True)
+class ConfigSynonym:
+    """A place that gives a setting its value, or would if those before it did not."""
+
+    name: str
+    value: str | None
+    source: int
+
+
+@dataclass(frozen=True, slots=True)
 class ConfigEntry:
     """One setting of a topic or broker. `source` is DescribeConfigs' number (5: a default)."""
 
@@ -78,6 +87,24 @@ class ConfigEntry:
     read_only: bool
     source: int
     is_sensitive: bool
+    synonyms: tuple[ConfigSynonym, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigChange:
+    """What to do with one setting: `operation` is `SET`, `DELETE`, `APPEND` or `SUBTRACT` (KIP-339)."""
+
+    name: str
+    value: str | None
+    operation: int
+
+
+@dataclass(frozen=True, slots=True)
+class MorePartitions:
+    """How many partitions a topic is to have in all, and the replicas of each new one unless the cluster chooses."""
+
+    total: int
+    assignments: Sequence[Sequence[int]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,3 +129,9 @@ EARLIEST, LATEST, MAX_TIMESTAMP = -2, -1, -3
 
 TOPIC, BROKER = 2, 4
 """Resource types of `describe_configs`."""
+
+SET, DELETE, APPEND, SUBTRACT = range(4)
+"""What IncrementalAlterConfigs does to a setting."""
+
+HIGH_WATERMARK = -1
+"""The offset of `delete_records` that stands for all committed records."""

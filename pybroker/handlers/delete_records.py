@@ -28,6 +28,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from pybroker.handlers.errors import ApiError, wire_error
+from pybroker.handlers.leaders import leading_partition
 from pybroker.handlers.registry import handles
 from pybroker.handlers.topic_metadata import INTERNAL_TOPICS
 from pybroker.protocol.errors import ErrorCode
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 HIGH_WATERMARK = -1
 """The offset that stands for all that is committed."""
 _NO_OFFSET = -1
+_ANY_EPOCH = -1
 
 
 def _failed(request: DeleteRecordsRequest, _version: int, error: WireError) -> DeleteRecordsResponse:
@@ -100,15 +102,11 @@ def _answer(topic: str, asked: DeleteRecordsPartition, context: RequestContext) 
 
 def _leading(topic: str, index: int, context: RequestContext) -> Partition:
     """Return the open partition if this broker leads it and its records may be deleted; raises ApiError."""
-    described = context.image.topics.by_name.get(topic)
-    known = None if described is None else described.partitions.get(index)
-    if known is None:
-        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    partition = leading_partition(topic, index, _ANY_EPOCH, context)
     if topic in INTERNAL_TOPICS:
         raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION)
-    services = context.services
-    partition, settings = services.partitions.get(topic, index), services.publisher.settings_of(topic)
-    if partition is None or settings is None or known.leader != services.config.node_id:
+    settings = context.services.publisher.settings_of(topic)
+    if settings is None:
         raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
     if settings.cleanup_policy == ("compact",):
         raise ApiError(ErrorCode.POLICY_VIOLATION)

@@ -24,6 +24,8 @@ TOOLS = {
     "end-to-end-latency": "org.apache.kafka.tools.EndToEndLatency",
     "console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
     "console-producer": "org.apache.kafka.tools.ConsoleProducer",
+    "configs": "kafka.admin.ConfigCommand",
+    "delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
     "topics": "org.apache.kafka.tools.TopicCommand",
     "dump-log": "org.apache.kafka.tools.DumpLogSegments",
     "storage": "kafka.tools.StorageTool",

@@ -1,0 +1,230 @@
+"""`pybroker configs`: show and change the settings of topics and brokers, as kafka-configs does.
+
+Owns option names, the form of `--add-config`, and the output, which are those of Kafka 4.3's tool. Must not know the
+protocol: it asks by Admin, and works against any Kafka.
+
+Not done: users, clients, ips, groups, client-metrics, broker-loggers and `--bootstrap-controller`; they are refused.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from pybroker.cli.errors import CommandError
+from pybroker.cli.java_order import in_java_order, text_hash
+from pybroker.client.admin import Admin
+from pybroker.client.errors import BrokerError, ClientError
+from pybroker.client.topics import BROKER, DELETE, SET, TOPIC, ConfigChange, ConfigEntry
+from pybroker.config.errors import ConfigError
+from pybroker.config.properties import read_properties
+
+if TYPE_CHECKING:
+    import argparse
+
+DESCRIPTION = "Show and change the settings of topics and brokers. Options and output are those of kafka-configs."
+
+_TYPES = {"topics": TOPIC, "brokers": BROKER}
+_UNSERVED = ("clients", "users", "broker-loggers", "ips", "client-metrics", "groups")
+_SHORT = {"topic": "topics", "broker": "brokers"}
+_SOURCES = {
+    1: "DYNAMIC_TOPIC_CONFIG",
+    2: "DYNAMIC_BROKER_CONFIG",
+    3: "DYNAMIC_DEFAULT_BROKER_CONFIG",
+    4: "STATIC_BROKER_CONFIG",
+    5: "DEFAULT_CONFIG",
+    6: "DYNAMIC_BROKER_LOGGER_CONFIG",
+    7: "DYNAMIC_CLIENT_METRICS_CONFIG",
+    8: "DYNAMIC_GROUP_CONFIG",
+}
+_OWN_TOPIC, _OWN_BROKER, _ALL_BROKERS = 1, 2, 3
+# A comma or an equals sign between brackets belongs to the value.
+_OUTSIDE_BRACKETS = r"(?=[^\]]*(?:\[|$))"
+_KEY = re.compile(r"[$a-zA-Z0-9._-]*")
+
+
+class _Entity(NamedTuple):
+    """What is shown or changed: `name` is None for all of a type, empty for the default of all brokers."""
+
+    type: str
+    name: str | None
+
+    @property
+    def resource_type(self) -> int:
+        return _TYPES[self.type]
+
+    @property
+    def own_source(self) -> int:
+        if self.resource_type == TOPIC:
+            return _OWN_TOPIC
+        return _OWN_BROKER if self.name else _ALL_BROKERS
+
+    @property
+    def noun(self) -> str:
+        return self.type.removesuffix("s")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--bootstrap-server", required=True, metavar="HOST:PORT", help="brokers to connect to")
+    parser.add_argument("--command-config", type=Path, metavar="FILE", help="client settings")
+    action = parser.add_mutually_exclusive_group(required=True)
+    action.add_argument("--describe", action="store_true", help="show settings that somebody changed")
+    action.add_argument("--alter", action="store_true", help="change settings")
+    parser.add_argument("--all", action="store_true", help="with --describe: every setting, where it comes from")
+    parser.add_argument("--entity-type", metavar="TYPE", help="topics or brokers")
+    parser.add_argument("--entity-name", metavar="NAME", help="a topic's name or a broker's id")
+    parser.add_argument("--entity-default", action="store_true", help="the default of all brokers")
+    parser.add_argument("--topic", metavar="TOPIC", help="short for --entity-type topics --entity-name TOPIC")
+    parser.add_argument("--broker", metavar="ID", help="short for --entity-type brokers --entity-name ID")
+    parser.add_argument("--broker-defaults", action="store_true", help="the default of all brokers")
+    parser.add_argument("--add-config", metavar="K=V,...", help="settings to give; brackets group a value: k=[a,b]")
+    parser.add_argument("--add-config-file", type=Path, metavar="FILE", help="a properties file of settings to give")
+    parser.add_argument("--delete-config", metavar="K,...", help="settings to take away")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Do what is asked for and return 0."""
+    entity = _entity(arguments)
+    try:
+        properties = {} if arguments.command_config is None else read_properties(arguments.command_config)
+        changes = _changes(arguments) if arguments.alter else []
+        with Admin(arguments.bootstrap_server, properties) as admin:
+            if arguments.alter:
+                _alter(admin, entity, changes)
+            else:
+                _describe(admin, entity, every=arguments.all)
+    except BrokerError as error:
+        raise CommandError(f"Error while executing config command: {error.meaning}") from None
+    except (ClientError, ConfigError) as error:
+        raise CommandError(f"Error while executing config command: {error}") from None
+    return 0
+
+
+def _entity(arguments: argparse.Namespace) -> _Entity:
+    short = [_Entity(_SHORT[name], getattr(arguments, name)) for name in _SHORT if getattr(arguments, name) is not None]
+    if arguments.broker_defaults:
+        short.append(_Entity("brokers", ""))
+    long = arguments.entity_type or arguments.entity_name or arguments.entity_default
+    if short and long:
+        raise CommandError("--entity-{type,name,default} should not be used in conjunction with specific entity flags")
+    if len(short) > 1:
+        raise CommandError("Only 'users' and 'clients' entity types may be specified together")
+    if not short and arguments.entity_type is None:
+        raise CommandError("At least one entity type must be specified")
+    entity = (
+        short[0] if short else _Entity(arguments.entity_type, "" if arguments.entity_default else arguments.entity_name)
+    )
+    _check(entity, arguments)
+    return entity
+
+
+def _check(entity: _Entity, arguments: argparse.Namespace) -> None:
+    if entity.type in _UNSERVED:
+        raise CommandError(f"entity type {entity.type} is not served: this version knows topics and brokers")
+    if entity.type not in _TYPES:
+        raise CommandError(
+            f"Invalid entity type {entity.type}, the entity type must be one of "
+            f"{', '.join((*_TYPES, *_UNSERVED))} with a --bootstrap-server or --bootstrap-controller argument"
+        )
+    if entity.type == "brokers" and entity.name and not entity.name.removeprefix("-").isdecimal():
+        raise CommandError(
+            f"The entity name for {entity.type} must be a valid integer broker id, but it is: {entity.name}"
+        )
+    if arguments.describe:
+        if entity.type == "topics" and arguments.entity_default:
+            raise CommandError(f"--entity-default must not be specified with --describe of {entity.type}")
+        if arguments.add_config or arguments.add_config_file or arguments.delete_config:
+            raise CommandError("--describe cannot be used with --add-config, --add-config-file or --delete-config", 2)
+    elif entity.type == "topics" and not entity.name:
+        raise CommandError(f"An entity name must be specified with --alter of {entity.type}")
+    elif entity.name is None:
+        raise CommandError(
+            "An entity-name or default entity must be specified with --alter of users, clients, brokers or ips"
+        )
+
+
+def _changes(arguments: argparse.Namespace) -> list[ConfigChange]:
+    if arguments.add_config is not None and arguments.add_config_file is not None:
+        raise CommandError("Only one of --add-config or --add-config-file must be specified")
+    if arguments.add_config is None and arguments.add_config_file is None and arguments.delete_config is None:
+        raise CommandError(
+            "At least one of --add-config, --add-config-file, or --delete-config must be specified with --alter"
+        )
+    deleted = [name.strip() for name in (arguments.delete_config or "").split(",") if name.strip()]
+    added = read_properties(arguments.add_config_file) if arguments.add_config_file is not None else {}
+    if arguments.add_config is not None:
+        added = parse_added(arguments.add_config)
+    return [ConfigChange(name, "", DELETE) for name in deleted] + [
+        ConfigChange(name, value, SET) for name, value in added.items()
+    ]
+
+
+def parse_added(text: str) -> dict[str, str]:
+    """Return the pairs of `k1=v1,k2=[v1,v2]`; raises CommandError in the words of Kafka's tool."""
+    added = {}
+    for part in re.split("," + _OUTSIDE_BRACKETS, text):
+        pair = re.split(r"\s*=\s*" + _OUTSIDE_BRACKETS, part)
+        if len(pair) != 2:
+            raise CommandError(
+                'Invalid entity config: all configs to be added must be in the format "key=val" or  '
+                '"key=[val1,val2]" to group values which contain commas.'
+            )
+        name, value = pair[0].strip(), re.sub(r"\[?\]?", "", pair[1]).strip()
+        if not _KEY.fullmatch(name):
+            raise CommandError(f"Invalid character found for config key: {name}")
+        added[name] = value
+    return added
+
+
+def _alter(admin: Admin, entity: _Entity, changes: list[ConfigChange]) -> None:
+    name = entity.name or ""
+    there = _shown(admin, entity, every=False)
+    missing = [change.name for change in changes if change.operation == DELETE and change.name not in there]
+    if missing:
+        raise CommandError(f"Invalid config(s): {','.join(missing)}")
+    admin.alter_configs(name, changes, entity.resource_type)
+    if name:
+        print(f"Completed updating config for {entity.noun} {name}.")
+    else:
+        print(f"Completed updating default config for {entity.type} in the cluster.")
+
+
+def _describe(admin: Admin, entity: _Entity, *, every: bool) -> None:
+    known = _names(admin, entity.type)
+    if not every and entity.name and entity.name not in known:
+        print(f"The {entity.noun} '{entity.name}' doesn't exist and doesn't have dynamic config.")
+        return
+    for name in known if entity.name is None else [entity.name]:
+        if name:
+            print(f"{'All' if every else 'Dynamic'} configs for {entity.noun} {name} are:")
+        else:
+            print(f"Default configs for {entity.type} in the cluster are:")
+        for entry in _shown(admin, _Entity(entity.type, name), every=every).values():
+            print(f"  {_line(entry)}")
+
+
+def _names(admin: Admin, entity_type: str) -> list[str]:
+    """Return what there is of a type, in the order of Kafka's tool; of brokers the default of all comes last."""
+    if entity_type == "topics":
+        return in_java_order(admin.list_topics(internal=True), text_hash)
+    return [*(str(broker.node_id) for broker in admin.describe_cluster().brokers), ""]
+
+
+def _shown(admin: Admin, entity: _Entity, *, every: bool) -> dict[str, ConfigEntry]:
+    entries = admin.describe_configs(entity.name or "", entity.resource_type, synonyms=True)
+    shown = (entry for entry in in_java_order(entries.values(), lambda entry: text_hash(entry.name)))
+    return {entry.name: entry for entry in shown if every or entry.source == entity.own_source}
+
+
+def _line(entry: ConfigEntry) -> str:
+    synonyms = ", ".join(
+        f"{_SOURCES.get(synonym.source, 'UNKNOWN')}:{synonym.name}={_text(synonym.value)}" for synonym in entry.synonyms
+    )
+    sensitive = "true" if entry.is_sensitive else "false"
+    return f"{entry.name}={_text(entry.value)} sensitive={sensitive} synonyms={{{synonyms}}}"
+
+
+def _text(value: str | None) -> str:
+    return "null" if value is None else value

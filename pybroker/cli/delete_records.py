@@ -1,0 +1,119 @@
+"""`pybroker delete-records`: give logs a later start, with the options and output of kafka-delete-records.
+
+Owns the form of the file that says what to delete, and the output, which are those of Kafka 4.3's tool. Must not know
+the protocol: it asks by Admin, and works against any Kafka.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pybroker.cli.errors import CommandError
+from pybroker.cli.java_order import in_java_order, partition_hash
+from pybroker.client.admin import Admin
+from pybroker.client.errors import BrokerError, ClientError
+from pybroker.client.topics import TopicPartition
+from pybroker.config.errors import ConfigError
+from pybroker.config.properties import read_properties
+from pybroker.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    import argparse
+
+DESCRIPTION = "Delete the records of partitions below an offset. Options and output are those of kafka-delete-records."
+
+_VERSION = 1
+
+# The answer has no words; Kafka's client puts these in.
+_KAFKAS_WORDS = {
+    ErrorCode.INVALID_TOPIC_EXCEPTION: "The request attempted to perform an operation on an invalid topic.",
+    ErrorCode.KAFKA_STORAGE_ERROR: "Disk error when trying to access log file on the disk.",
+    ErrorCode.OFFSET_OUT_OF_RANGE: "The requested offset is not within the range of offsets maintained by the server.",
+    ErrorCode.POLICY_VIOLATION: "Request parameters do not satisfy the configured policy.",
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "Topic authorization failed.",
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "This server does not host this topic-partition.",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--bootstrap-server", required=True, metavar="HOST:PORT", help="brokers to connect to")
+    parser.add_argument(
+        "--offset-json-file",
+        required=True,
+        type=Path,
+        metavar="FILE",
+        help='offsets by partition: {"partitions": [{"topic": "foo", "partition": 1, "offset": 1}], "version": 1}; '
+        "offset -1 stands for all records",
+    )
+    parser.add_argument("--command-config", type=Path, metavar="FILE", help="client settings")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Delete, print what became of each partition, and return 0."""
+    offsets = parse_offsets(_read(arguments.offset_json_file))
+    try:
+        properties = {} if arguments.command_config is None else read_properties(arguments.command_config)
+        with Admin(arguments.bootstrap_server, properties) as admin:
+            print("Executing records delete operation")
+            outcomes = admin.delete_records(offsets)
+    except (ClientError, ConfigError) as error:
+        raise CommandError(str(error)) from None
+    print("Records delete operation completed:")
+    for partition in in_java_order(outcomes, lambda one: partition_hash(one.topic, one.partition)):
+        outcome = outcomes[partition]
+        told = f"error: {_java_text(outcome)}" if isinstance(outcome, BrokerError) else f"low_watermark: {outcome}"
+        print(f"partition: {partition.topic}-{partition.partition}\t{told}")
+    return 0
+
+
+def parse_offsets(text: str) -> dict[TopicPartition, int]:
+    """Return the offsets that a file's text names; raises CommandError in the words of Kafka's tool."""
+    try:
+        content = json.loads(text)
+    except ValueError:
+        raise CommandError("The input string is not a valid JSON") from None
+    version = content.get("version", _VERSION) if isinstance(content, dict) else None
+    if version != _VERSION:
+        raise CommandError(f"Not supported version field value {version}")
+    if "partitions" not in content:
+        raise CommandError("Missing partitions field")
+    offsets: dict[TopicPartition, int] = {}
+    twice: dict[TopicPartition, None] = {}
+    for item in content["partitions"]:
+        partition, offset = _parse(item)
+        if partition in offsets:
+            twice[partition] = None
+        offsets[partition] = offset
+    if twice:
+        names = ",".join(f"{one.topic}-{one.partition}" for one in twice)
+        raise CommandError(f"Offset json file contains duplicate topic partitions: {names}")
+    return offsets
+
+
+def _parse(item: Any) -> tuple[TopicPartition, int]:
+    try:
+        topic, partition, offset = item["topic"], item["partition"], item["offset"]
+    except (KeyError, TypeError):
+        raise CommandError(f"{json.dumps(item)}: expected topic, partition and offset") from None
+    if not isinstance(topic, str) or not isinstance(partition, int) or not isinstance(offset, int):
+        raise CommandError(f"{json.dumps(item)}: expected a text and two whole numbers")
+    return TopicPartition(topic, partition), offset
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise CommandError(f"cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise CommandError(f"cannot read {path}: not UTF-8 at byte {error.start}") from None
+
+
+def _java_text(error: BrokerError) -> str:
+    """Return an error as Java prints it: the name of Kafka's exception, then the words."""
+    words = error.code.name.removesuffix("_EXCEPTION").split("_")
+    told = _KAFKAS_WORDS.get(error.code, error.meaning)
+    return f"org.apache.kafka.common.errors.{''.join(map(str.capitalize, words))}Exception: {told}"

@@ -1,0 +1,160 @@
+"""Admin's calls about settings of topics and brokers, about more partitions, and about records to delete.
+
+Owns which node is asked: a broker for its own settings, a leader for its records, the controller for all else.
+`AsyncAdmin` has these calls.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+
+from pybroker.client.cluster import Cluster, raise_refused
+from pybroker.client.connection import Connection
+from pybroker.client.errors import BrokerError
+from pybroker.client.topics import (
+    BROKER,
+    TOPIC,
+    ConfigChange,
+    ConfigEntry,
+    ConfigSynonym,
+    MorePartitions,
+    TopicPartition,
+)
+from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.messages import create_partitions as create
+from pybroker.protocol.messages import delete_records as delete
+from pybroker.protocol.messages import describe_configs as describe
+from pybroker.protocol.messages import incremental_alter_configs as alter
+
+
+class ConfigCalls:
+    """The calls about settings, partitions and records over one cluster."""
+
+    cluster: Cluster
+
+    async def describe_configs(
+        self, name: str, resource_type: int = TOPIC, *, synonyms: bool = False
+    ) -> dict[str, ConfigEntry]:
+        """The settings of a topic or, with `BROKER`, of the node with that id, by name; without a name what was changed
+        for all nodes. Raises BrokerError."""
+        resource = describe.DescribeConfigsResource(
+            resource_type=resource_type, resource_name=name, configuration_keys=None
+        )
+        request = describe.DescribeConfigsRequest(resources=[resource], include_synonyms=synonyms)
+        async with self._config_node(name, resource_type) as connection:
+            answer = await connection.ask(request, describe.DescribeConfigsResponse)
+            told = ((f"configuration of {r.resource_name!r}", r.error_code, r.error_message) for r in answer.results)
+            raise_refused(connection.server, told)
+        return {entry.name: _entry(entry) for result in answer.results for entry in result.configs}
+
+    async def alter_configs(
+        self, name: str, changes: Sequence[ConfigChange], resource_type: int = TOPIC, *, validate_only: bool = False
+    ) -> None:
+        """Change settings, all or none, of a topic, a node or (`BROKER` without a name) all. Raises BrokerError."""
+        resource = alter.AlterConfigsResource(
+            resource_type=resource_type,
+            resource_name=name,
+            configs=[
+                alter.AlterableConfig(name=change.name, config_operation=change.operation, value=change.value)
+                for change in changes
+            ],
+        )
+        request = alter.IncrementalAlterConfigsRequest(resources=[resource], validate_only=validate_only)
+        async with self._config_node(name, resource_type) as connection:
+            answer = await connection.ask(request, alter.IncrementalAlterConfigsResponse)
+            told = ((f"configuration of {r.resource_name!r}", r.error_code, r.error_message) for r in answer.responses)
+            raise_refused(connection.server, told)
+
+    async def create_partitions(
+        self, topics: Mapping[str, MorePartitions], *, validate_only: bool = False, timeout_ms: int = 60_000
+    ) -> None:
+        """Give topics more partitions. Raises BrokerError for the first that was refused."""
+        asked = [
+            create.CreatePartitionsTopic(name=name, count=more.total, assignments=_assignments(more))
+            for name, more in topics.items()
+        ]
+        request = create.CreatePartitionsRequest(topics=asked, timeout_ms=timeout_ms, validate_only=validate_only)
+        async with self.cluster.controller() as connection:
+            answer = await connection.ask(request, create.CreatePartitionsResponse)
+            told = ((f"topic {r.name!r}", r.error_code, r.error_message) for r in answer.results)
+            raise_refused(connection.server, told)
+
+    async def delete_records(
+        self, offsets: Mapping[TopicPartition, int], *, timeout_ms: int = 60_000
+    ) -> dict[TopicPartition, int | BrokerError]:
+        """Delete the records below an offset of each partition, `HIGH_WATERMARK` for all that are committed.
+
+        Returns the first offset that is left, or why nothing was deleted, of each partition.
+        """
+        outcomes: dict[TopicPartition, int | BrokerError] = {}
+        for leader, topics in (await self._by_leader(offsets)).items():
+            request = delete.DeleteRecordsRequest(topics=topics, timeout_ms=timeout_ms)
+            async with self.cluster.node(leader) as connection:
+                answer = await connection.ask(request, delete.DeleteRecordsResponse)
+                for topic in answer.topics:
+                    for result in topic.partitions:
+                        partition = TopicPartition(topic.name, result.partition_index)
+                        outcomes[partition] = _low_watermark(connection.server, partition, result)
+        return outcomes
+
+    async def _by_leader(self, offsets: Mapping[TopicPartition, int]) -> dict[int, list[delete.DeleteRecordsTopic]]:
+        """Sort what is asked for by the node that leads it. Raises BrokerError for a partition that nobody leads."""
+        server, answer = await self.cluster.metadata(sorted({partition.topic for partition in offsets}))
+        raise_refused(server, ((f"topic {topic.name!r}", topic.error_code, None) for topic in answer.topics))
+        leaders = {
+            TopicPartition(topic.name or "", known.partition_index): known.leader_id
+            for topic in answer.topics
+            for known in topic.partitions
+        }
+        by_leader: dict[int, list[delete.DeleteRecordsTopic]] = {}
+        for partition, offset in offsets.items():
+            leader = leaders.get(partition, -1)
+            if leader < 0:
+                what = f"topic {partition.topic!r} partition {partition.partition}"
+                raise BrokerError.of(server, what, ErrorCode.LEADER_NOT_AVAILABLE, None)
+            asked = delete.DeleteRecordsPartition(partition_index=partition.partition, offset=offset)
+            _add(by_leader.setdefault(leader, []), partition.topic, asked)
+        return by_leader
+
+    @contextlib.asynccontextmanager
+    async def _config_node(self, name: str, resource_type: int) -> AsyncIterator[Connection]:
+        """A connection to the node that knows a resource's settings: a broker for its own, else the controller."""
+        if resource_type == BROKER and name:
+            await self.cluster.metadata(())
+            async with self.cluster.node(int(name)) as connection:
+                yield connection
+        else:
+            async with self.cluster.controller() as connection:
+                yield connection
+
+
+def _entry(entry: describe.DescribeConfigsResourceResult) -> ConfigEntry:
+    synonyms = (ConfigSynonym(one.name, one.value, one.source) for one in entry.synonyms)
+    return ConfigEntry(
+        entry.name, entry.value, entry.read_only, entry.config_source, entry.is_sensitive, tuple(synonyms)
+    )
+
+
+def _assignments(more: MorePartitions) -> list[create.CreatePartitionsAssignment] | None:
+    if more.assignments is None:
+        return None
+    return [create.CreatePartitionsAssignment(broker_ids=list(brokers)) for brokers in more.assignments]
+
+
+def _add(topics: list[delete.DeleteRecordsTopic], name: str, asked: delete.DeleteRecordsPartition) -> None:
+    known: Iterable[delete.DeleteRecordsTopic] = (topic for topic in topics if topic.name == name)
+    topic = next(iter(known), None)
+    if topic is None:
+        topics.append(delete.DeleteRecordsTopic(name=name, partitions=[asked]))
+    else:
+        topic.partitions.append(asked)
+
+
+def _low_watermark(
+    server: str, partition: TopicPartition, result: delete.DeleteRecordsPartitionResult
+) -> int | BrokerError:
+    if not result.error_code:
+        return result.low_watermark
+    what = f"topic {partition.topic!r} partition {partition.partition}"
+    return BrokerError.of(server, what, result.error_code, None)

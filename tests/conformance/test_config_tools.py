@@ -1,0 +1,77 @@
+"""Our commands beside Kafka's tools on the same server: the same lines."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pybench.peers import java
+from tests.conformance.conftest import Server, Topic
+from tests.support import programs
+from tests.support.batches import batch_of
+from tests.support.wire import Wire, produce, produced
+
+PROGRAM = Path(sys.executable).with_name("pybroker")
+
+pytestmark = pytest.mark.java
+
+
+def ours(command: str, *arguments: str) -> list[str]:
+    """What our command prints."""
+    ran = subprocess.run([PROGRAM, command, *arguments], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout.splitlines()
+
+
+def kafkas(tool: str, *arguments: str) -> list[str]:
+    """What Kafka's tool prints."""
+    programs.kafka_tools()
+    ran = java.run_java_tool(tool, *arguments)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout.splitlines()
+
+
+def test_settings_are_changed_and_shown_as_by_kafkas_tool(server: Server, create: Callable[..., Topic]) -> None:
+    topic = create(**{"retention.ms": "5"}).name
+    at = ("--bootstrap-server", server.bootstrap_servers)
+    changes = ("--alter", "--topic", topic, "--add-config", "cleanup.policy=[compact,delete],flush.ms=7")
+    assert ours("configs", *at, *changes) == kafkas("configs", *at, *changes)
+    for asked in (
+        ("--describe", "--topic", topic),
+        ("--describe", "--all", "--topic", topic),
+        ("--describe", "--entity-type", "brokers"),
+        ("--describe", "--topic", "nothing"),
+    ):
+        assert sorted(ours("configs", *at, *asked)) == sorted(kafkas("configs", *at, *asked))
+    back = ("--alter", "--entity-type", "topics", "--entity-name", topic, "--delete-config", "flush.ms,retention.ms")
+    assert kafkas("configs", *at, *back) == [f"Completed updating config for topic {topic}."]
+    (left,) = ours("configs", *at, "--describe", "--topic", topic)[1:]
+    assert left.startswith("  cleanup.policy=compact,delete sensitive=false synonyms={DYNAMIC_TOPIC_CONFIG:")
+
+
+def test_records_are_deleted_as_by_kafkas_tool(
+    server: Server, wire: Wire, create: Callable[..., Topic], tmp_path: Path
+) -> None:
+    topic = create(partitions=20).name
+    for partition in range(20):
+        assert produced(wire.ask(produce(topic, batch_of(b"a", b"b"), partition=partition))).error_code == 0
+    offsets = [{"topic": topic, "partition": index, "offset": (1, -1, 3)[index % 3]} for index in range(20)]
+    file = tmp_path / "offsets.json"
+    file.write_text(json.dumps({"partitions": offsets, "version": 1}))
+    asked = ("--bootstrap-server", server.bootstrap_servers, "--offset-json-file", str(file))
+    printed = ours("delete-records", *asked)
+    assert len(printed) == 22
+    assert sorted(printed) == sorted(kafkas("delete-records", *asked))
+
+
+def test_topics_are_enlarged_as_by_kafkas_tool(server: Server, topic: Topic) -> None:
+    at = ("--bootstrap-server", server.bootstrap_servers)
+    assert ours("topics", *at, "--alter", "--topic", topic.name, "--partitions", "2") == []
+    assert kafkas("topics", *at, "--alter", "--topic", topic.name, "--partitions", "4") == []
+    described = ours("topics", *at, "--describe", "--topic", topic.name)
+    assert len(described) == 5

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pybroker.cli.delete_records import parse_offsets
+from pybroker.cli.errors import CommandError
+from pybroker.cli.main import main
+from pybroker.client.admin import Admin
+from pybroker.client.producer import Producer
+from pybroker.client.topics import NewTopic, TopicPartition
+from pybroker.testing import Broker
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with Broker() as broker, Admin(broker.bootstrap_servers) as admin:
+        admin.create_topics([NewTopic("orders", 2)])
+        with Producer(broker.bootstrap_servers) as producer:
+            for partition in (0, 0, 1):
+                producer.send("orders", b"v", partition=partition)
+            producer.flush()
+        yield broker.bootstrap_servers
+
+
+def item(partition: int, offset: int) -> dict[str, Any]:
+    return {"topic": "orders", "partition": partition, "offset": offset}
+
+
+def test_records_are_deleted_and_the_log_start_is_told(
+    server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "offsets.json"
+    file.write_text(json.dumps({"partitions": [item(0, -1), item(1, 5)], "version": 1}))
+    assert main(["delete-records", "--bootstrap-server", server, "--offset-json-file", str(file)]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "Executing records delete operation",
+        "Records delete operation completed:",
+        "partition: orders-0\tlow_watermark: 2",
+        (
+            "partition: orders-1\terror: org.apache.kafka.common.errors.OffsetOutOfRangeException: "
+            "The requested offset is not within the range of offsets maintained by the server."
+        ),
+    ]
+
+
+def test_a_file_that_is_not_there_is_told(server: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["delete-records", "--bootstrap-server", server, "--offset-json-file", "/nowhere"]) == 1
+    assert capsys.readouterr().err.startswith("pybroker delete-records: cannot read /nowhere: ")
+
+
+def test_a_file_names_offsets_by_partition() -> None:
+    text = json.dumps({"partitions": [item(0, 3), item(1, -1)]})
+    assert parse_offsets(text) == {TopicPartition("orders", 0): 3, TopicPartition("orders", 1): -1}
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("{", "The input string is not a valid JSON"),
+        ({"version": 2, "partitions": []}, "Not supported version field value 2"),
+        ({"version": 1}, "Missing partitions field"),
+        ({"partitions": [item(0, 1), item(0, 2)]}, "Offset json file contains duplicate topic partitions: orders-0"),
+        ({"partitions": [{"topic": "orders"}]}, "expected topic, partition and offset"),
+        ({"partitions": [item(0, 1) | {"offset": "1"}]}, "expected a text and two whole numbers"),
+    ],
+)
+def test_a_file_that_makes_no_sense_is_told(content: object, words: str) -> None:
+    with pytest.raises(CommandError) as refusal:
+        parse_offsets(content if isinstance(content, str) else json.dumps(content))
+    assert words in str(refusal.value)
