@@ -135,6 +135,6 @@ impl ConvertedSlice {
             self.piece.extend_from_slice(&length.to_be_bytes());
             self.filling = true;
         }
-        self.piece.resize(self.left.min(PIECE).max(SMALLEST_BATCH), 0);
+        self.piece.resize(self.left.clamp(SMALLEST_BATCH, PIECE), 0);
     }
 }
