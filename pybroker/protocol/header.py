@@ -7,6 +7,7 @@ here the rest of it is passed over, and the start of a response is made.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Annotated
 
 from pybroker.protocol.api_keys import ApiKey
@@ -39,11 +40,13 @@ class ResponseHeader(Message, kind="header", versions="0-1", flexible="1+"):
     correlation_id: Annotated[int, int32, versions("0+"), about("The request's correlation id.")] = 0
 
 
+@cache
 def flexible(api_key: int, version: int) -> bool:
     """Tell whether requests of this version have tagged fields in header and body; `KeyError` for an undeclared API."""
     return request_class(api_key).__message__.is_flexible(version)
 
 
+@cache
 def response_prefix(api_key: int, version: int) -> bytes:
     """Make what follows the correlation id of a response: no tagged fields, where the version knows tagged fields.
 

@@ -108,9 +108,10 @@ impl PyDataPlane {
 
     #[pyo3(signature = (answers))]
     fn respond_many(&self, answers: Vec<(u64, u64, Bound<'_, PyBytes>)>) {
-        for (connection, request, payload) in answers {
-            self.inner.respond(Waiter { connection, request }, payload.as_bytes().to_vec());
-        }
+        let answers = answers.into_iter();
+        self.inner.respond_many(
+            answers.map(|(connection, request, payload)| (Waiter { connection, request }, payload.as_bytes().to_vec())),
+        );
     }
 
     #[pyo3(signature = (connection, request))]

@@ -148,6 +148,23 @@ impl DataPlane {
         self.shared.post(to.connection, Message::Answer { to, payload });
     }
 
+    /// Answers several control requests. Processors are woken when all answers lie ready: one that wakes earlier would
+    /// take them one by one, and this thread's time with them.
+    pub fn respond_many(&self, answers: impl IntoIterator<Item = (Waiter, Vec<u8>)>) {
+        let mut waiting = 0_u64;
+        for (to, payload) in answers {
+            let processor = processor_of(to.connection);
+            if let Some(inbox) = self.shared.inboxes.get(processor) {
+                inbox.push(Message::Answer { to, payload });
+                waiting |= 1 << processor;
+            }
+        }
+        while waiting != 0 {
+            self.shared.inboxes[waiting.trailing_zeros() as usize].wake();
+            waiting &= waiting - 1;
+        }
+    }
+
     /// Says that the answer to a control request waits for what others do: until then it takes no room.
     pub fn hold(&self, waiter: Waiter) {
         self.shared.post(waiter.connection, Message::Hold(waiter));

@@ -69,7 +69,17 @@ impl Inbox {
 
     /// Adds a message and wakes the processor.
     pub fn post(&self, message: Message) {
+        self.push(message);
+        self.wake();
+    }
+
+    /// Adds a message; the processor sees it when it is woken.
+    pub fn push(&self, message: Message) {
         self.queue.push(message);
+    }
+
+    /// Wakes the processor.
+    pub fn wake(&self) {
         if !self.armed.swap(true, Ordering::AcqRel) {
             signal(&self.eventfd);
         }
