@@ -1,0 +1,129 @@
+"""kill -9, a restart, and a stop under members: what was committed is there, and groups carry on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import confluent_kafka
+import confluent_kafka.admin
+import pytest
+
+from tests.support.conditions import wait_until
+from tests.support.processes import BrokerProcess
+from tests.support.wire import Wire
+
+ROUNDS = int(os.environ.get("PYBROKER_GROUP_KILL_ROUNDS", "5"))
+PARTITIONS = 6
+
+pytestmark = [pytest.mark.process, pytest.mark.timeout(300 + 30 * ROUNDS)]
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
+    process = BrokerProcess(tmp_path / "data", {"group.initial.rebalance.delay.ms": "0"})
+    process.start()
+    yield process
+    process.kill()
+
+
+def commit(wire: Wire, group: str, offset: int) -> int:
+    part = {"partition_index": 0, "committed_offset": offset, "committed_leader_epoch": -1, "committed_metadata": ""}
+    answer = wire.call(
+        "OffsetCommit",
+        8,
+        group_id=group,
+        generation_id_or_member_epoch=-1,
+        member_id="",
+        topics=[{"name": "t", "partitions": [part]}],
+    )
+    return int(answer.topics[0].partitions[0].error_code)
+
+
+def committed(wire: Wire, group: str) -> tuple[int, int]:
+    wanted = {"group_id": group, "topics": [{"name": "t", "partition_indexes": [0]}]}
+    answer = wire.call("OffsetFetch", 8, groups=[wanted], require_stable=False).groups[0]
+    return answer.error_code, -1 if answer.error_code else answer.topics[0].partitions[0].committed_offset
+
+
+def test_every_acknowledged_offset_survives_kills(broker: BrokerProcess) -> None:
+    groups = [f"g{number}" for number in range(20)]
+    acknowledged: dict[str, int] = {}
+    with Wire(broker.bootstrap_servers) as wire:
+        wire.call(
+            "CreateTopics",
+            7,
+            topics=[{"name": "t", "num_partitions": 1, "replication_factor": 1}],
+            timeout_ms=10_000,
+        )
+    for turn in range(ROUNDS):
+        with Wire(broker.bootstrap_servers) as wire:
+            wire.call("FindCoordinator", 4, key_type=0, coordinator_keys=groups)
+            for group in groups:
+                wait_until(lambda group=group: committed(wire, group)[0] == 0, within=20, what=f"{group} is loaded")  # type: ignore[misc]
+                assert committed(wire, group) == (0, acknowledged.get(group, -1))
+                offset = 100 * turn + groups.index(group)
+                if commit(wire, group, offset) == 0:
+                    acknowledged[group] = offset
+        if turn % 2:
+            assert broker.terminate() == 0
+        else:
+            broker.kill()
+        broker.start()
+    with Wire(broker.bootstrap_servers) as wire:
+        for group in groups:
+            wait_until(lambda group=group: committed(wire, group)[0] == 0, within=20, what=f"{group} is loaded")  # type: ignore[misc]
+            assert committed(wire, group) == (0, acknowledged[group])
+
+
+def test_consumers_carry_on_over_kills_of_their_broker(broker: BrokerProcess) -> None:
+    address = {"bootstrap.servers": broker.bootstrap_servers, "log_level": 0, "reconnect.backoff.max.ms": 200}
+    admin = confluent_kafka.admin.AdminClient(address)
+    admin.create_topics([confluent_kafka.admin.NewTopic("t", PARTITIONS, 1)])["t"].result(20)
+    producer = confluent_kafka.Producer({**address, "enable.idempotence": True})
+    consumers = [
+        confluent_kafka.Consumer(
+            {
+                **address,
+                "group.id": "carry-on",
+                "auto.offset.reset": "earliest",
+                "enable.auto.commit": False,
+                "session.timeout.ms": 6000,
+                "heartbeat.interval.ms": 300,
+            }
+        )
+        for _ in range(2)
+    ]
+    for consumer in consumers:
+        consumer.subscribe(["t"])
+    seen: set[int] = set()
+    sent = 0
+
+    def read() -> bool:
+        for consumer in consumers:
+            for got in consumer.consume(200, 0.05):
+                if got.error() is None:
+                    seen.add(int(got.value() or b""))
+        return len(seen) == sent
+
+    try:
+        for _ in range(2):
+            for _ in range(300):
+                producer.produce("t", b"%d" % sent, partition=sent % PARTITIONS)
+                sent += 1
+            assert producer.flush(60) == 0
+            wait_until(read, within=60, what="every record is read")
+            for consumer in consumers:
+                if consumer.assignment():
+                    consumer.commit(asynchronous=False)
+            broker.kill()
+            broker.start()
+        for _ in range(60):
+            producer.produce("t", b"%d" % sent, partition=sent % PARTITIONS)
+            sent += 1
+        assert producer.flush(60) == 0
+        wait_until(read, within=60, what="every record is read")
+    finally:
+        for consumer in consumers:
+            consumer.close()

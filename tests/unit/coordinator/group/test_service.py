@@ -1,0 +1,234 @@
+"""The service: who coordinates what, loading and unloading, and what is told when the log fails."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+
+from pybroker.coordinator.group.errors import (
+    CoordinatorLoadInProgressError,
+    CoordinatorNotAvailableError,
+    GroupError,
+    NotCoordinatorError,
+)
+from pybroker.coordinator.group.events import Client, CommitOffsets, FetchOffsets, JoinGroup, ListGroups
+from pybroker.coordinator.group.service import OFFSETS_TOPIC, GroupCoordinator, by_partition
+from pybroker.machine.runner import ClosedError
+from pybroker.metadata.image import EMPTY_IMAGE, MetadataImage, PartitionImage, TopicImage, TopicsImage
+from pybroker.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from pybroker.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from pybroker.protocol.messages.offset_fetch import OffsetFetchRequestGroup
+from pybroker.storage.errors import BatchTooLargeError, NotEnoughReplicasError, NotLeaderError
+from tests.support.groups import group_settings
+
+HEADER = 61
+TOPIC_ID = b"t" * 16
+
+
+class MemoryLog:
+    """A partition's log in memory."""
+
+    def __init__(self) -> None:
+        self.batches: list[bytes] = []
+        self.log_start_offset = 0
+        self.log_end_offset = 0
+        self.failure: Exception | None = None
+
+    @property
+    def high_watermark(self) -> int:
+        return self.log_end_offset
+
+    def append(self, batches: bytes, _now_ms: int) -> tuple[int, int]:
+        if self.failure is not None:
+            raise self.failure
+        first = self.log_end_offset
+        while batches:
+            size = 12 + int.from_bytes(batches[8:12])
+            self.batches.append(self.log_end_offset.to_bytes(8) + batches[8:size])
+            self.log_end_offset += int.from_bytes(batches[57:HEADER])
+            batches = batches[size:]
+        return first, self.log_end_offset - 1
+
+    def read(self, offset: int, max_bytes: int) -> bytes:
+        found = b"".join(batch for batch in self.batches if int.from_bytes(batch[:8]) >= offset)
+        return found[: max(max_bytes, 12 + int.from_bytes(found[8:12]))]
+
+
+def image(*leaders: int, epoch: int = 0, others: tuple[str, ...] = ("t",)) -> MetadataImage:
+    """An image with the offsets topic led so, and topics of one partition."""
+    partitions = {
+        index: PartitionImage(leader=leader, leader_epoch=epoch, partition_epoch=0, replicas=(leader,), isr=(leader,))
+        for index, leader in enumerate(leaders)
+    }
+    one = {0: PartitionImage(leader=1, leader_epoch=0, partition_epoch=0, replicas=(1,), isr=(1,))}
+    topics = [TopicImage(name=name, topic_id=name.encode().ljust(16, b"t"), partitions=one) for name in others]
+    if partitions:
+        topics.append(TopicImage(name=OFFSETS_TOPIC, topic_id=b"o" * 16, partitions=partitions))
+    by_name, by_id = {topic.name: topic for topic in topics}, {topic.topic_id: topic for topic in topics}
+    return msgspec.structs.replace(EMPTY_IMAGE, topics=TopicsImage(by_name=by_name, by_id=by_id))
+
+
+class Stand:
+    """A coordinator over logs in memory."""
+
+    def __init__(self, partitions: int = 2, logs: dict[int, MemoryLog] | None = None) -> None:
+        self.logs = {index: MemoryLog() for index in range(partitions)} if logs is None else logs
+        self.groups = GroupCoordinator(
+            group_settings(initial_rebalance_delay_ms=60_000),
+            node_id=1,
+            partitions=partitions,
+            codec=0,
+            max_batch_bytes=1 << 20,
+            load_bytes=1 << 20,
+            open_log=self.logs.get,
+        )
+
+
+def commit(group: str = "g", offset: int = 5) -> CommitOffsets:
+    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
+    topic = OffsetCommitRequestTopic(name="t", topic_id=TOPIC_ID, partitions=[partition])
+    return CommitOffsets(OffsetCommitRequest(group_id=group, topics=[topic]), 9)
+
+
+def fetch(group: str = "g") -> FetchOffsets:
+    return FetchOffsets(OffsetFetchRequestGroup(group_id=group, topics=None))
+
+
+def offsets(answer: Any) -> list[int]:
+    return [partition.committed_offset for topic in answer.topics for partition in topic.partitions]
+
+
+async def test_what_one_coordinator_took_the_next_one_knows() -> None:
+    stand = Stand()
+    stand.groups.follow(image(1, 1))
+    await stand.groups.loaded()
+    for number in range(20):
+        await stand.groups.submit(f"g{number}", commit(f"g{number}", number))
+    after = Stand(logs=stand.logs)
+    after.groups.follow(image(1, 1, epoch=1))
+    await after.groups.loaded()
+    for number in range(20):
+        assert offsets(await after.groups.submit(f"g{number}", fetch(f"g{number}"))) == [number]
+    listed = [group for reply in after.groups.submit_all(ListGroups()) for group in await reply]
+    assert len(listed) == 20
+    await stand.groups.close()
+    await after.groups.close()
+
+
+async def test_commits_of_one_wake_up_are_one_append_and_are_answered_within_the_step() -> None:
+    stand = Stand(1)
+    stand.groups.follow(image(1))
+    await stand.groups.loaded()
+    told: list[Any] = []
+    for number in range(100):
+        stand.groups.submit("g", commit(offset=number)).hear(lambda reply, error: told.append((reply, error)))
+    stand.groups.step()
+    assert len(told) == 100
+    assert [error for _, error in told if error is not None] == []
+    assert len(stand.logs[0].batches) == 1
+    assert offsets(await stand.groups.submit("g", fetch())) == [99]
+    await stand.groups.close()
+
+
+async def test_only_the_leader_of_a_groups_partition_coordinates_it() -> None:
+    stand = Stand()
+    with pytest.raises(NotCoordinatorError):
+        stand.groups.submit("g", fetch())
+    stand.groups.follow(image(1, 2))
+    with pytest.raises(CoordinatorLoadInProgressError):
+        stand.groups.submit_to(0, fetch())
+    with pytest.raises(CoordinatorLoadInProgressError):
+        stand.groups.submit_all(ListGroups())
+    await stand.groups.loaded()
+    await stand.groups.submit_to(0, ListGroups())
+    with pytest.raises(NotCoordinatorError):
+        stand.groups.submit_to(1, fetch())
+    assert by_partition(["a", "b", "c"], stand.groups).keys() <= {0, 1}
+    await stand.groups.close()
+    with pytest.raises(CoordinatorNotAvailableError):
+        stand.groups.submit_to(0, fetch())
+
+
+async def test_who_waits_is_sent_away_when_the_partition_moves() -> None:
+    stand = Stand(1)
+    stand.groups.follow(image(1))
+    await stand.groups.loaded()
+    request = JoinGroupRequest(
+        group_id="g",
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=10_000,
+        protocol_type="consumer",
+        protocols=[JoinGroupRequestProtocol(name="range")],
+    )
+    waits = asyncio.ensure_future(_awaited(stand.groups.submit("g", JoinGroup(request, 3, Client("c", "/h"), "id"))))
+    stand.groups.step()
+    stand.groups.follow(image(2, epoch=1))
+    with pytest.raises(ClosedError):
+        await waits
+    with pytest.raises(NotCoordinatorError):
+        stand.groups.submit("g", fetch())
+    await stand.groups.close()
+
+
+async def _awaited(reply: Any) -> Any:
+    return await reply
+
+
+@pytest.mark.parametrize(
+    ("failure", "kind"),
+    [
+        (NotLeaderError("moved"), NotCoordinatorError),
+        (OSError(28, "no space"), NotCoordinatorError),
+        (NotEnoughReplicasError("alone"), CoordinatorNotAvailableError),
+        (BatchTooLargeError("large"), GroupError),
+    ],
+)
+async def test_a_commit_that_cannot_be_written_fails_and_is_not_seen(failure: Exception, kind: type[Exception]) -> None:
+    stand = Stand(1)
+    stand.groups.follow(image(1))
+    await stand.groups.loaded()
+    stand.logs[0].failure = failure
+    with pytest.raises(kind) as raised:
+        await stand.groups.submit("g", commit())
+    assert type(raised.value) is kind
+    stand.logs[0].failure = None
+    assert offsets(await stand.groups.submit("g", fetch())) == []
+    await stand.groups.close()
+
+
+async def test_a_log_that_is_damaged_is_not_coordinated(caplog: pytest.LogCaptureFixture) -> None:
+    stand = Stand(1)
+    stand.groups.follow(image(1))
+    await stand.groups.loaded()
+    await stand.groups.submit("g", commit())
+    stand.logs[0].batches[0] = stand.logs[0].batches[0][:-3] + b"\xff\xff\xff"
+    after = Stand(logs=stand.logs)
+    after.groups.follow(image(1))
+    await after.groups.loaded()
+    with pytest.raises(NotCoordinatorError):
+        after.groups.submit("g", fetch())
+    assert "cannot be loaded" in caplog.text
+    await stand.groups.close()
+    await after.groups.close()
+
+
+async def test_offsets_of_a_deleted_topic_are_forgotten() -> None:
+    stand = Stand(1)
+    stand.groups.follow(image(1))
+    await stand.groups.loaded()
+    await stand.groups.submit("g", commit())
+    stand.groups.follow(image(1, others=()))
+
+    async def forgotten() -> None:
+        while offsets(await stand.groups.submit("g", fetch())):
+            pass
+
+    await asyncio.wait_for(forgotten(), 5)
+    await stand.groups.close()
