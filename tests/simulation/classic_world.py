@@ -350,6 +350,7 @@ class Member:
     def begin_anew(self, code: ErrorCode) -> None:
         """Join again, under a new id where the old one means nothing any more."""
         self.stable = False
+        self.life += 1
         if code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION):
             self.generation = -1
         if code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID):
