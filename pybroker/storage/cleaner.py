@@ -12,10 +12,9 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
-import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from pybroker.config.key import LONG_MAX
 from pybroker.storage.checkpoint import CLEANED_OFFSETS, read_checkpoint, write_checkpoint
@@ -38,9 +37,10 @@ from pybroker.storage.last_passes import (
     write_last_passes,
 )
 from pybroker.storage.native import LogCleaner, earliest_dirty_timestamp, roll_when_older, survey_segments
+from pybroker.storage.retention import remove_files
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from pybroker.config.broker import BrokerConfig
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from pybroker.storage.log_directory import LogDirectory
     from pybroker.storage.native import CleanedLog, Partition
     from pybroker.storage.partitions import Partitions
+    from pybroker.storage.retention import Later
 
 log = logging.getLogger("pybroker.storage")
 
@@ -57,13 +58,6 @@ Key = tuple[str, int]
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 # Kafka's bound on the memory of one thread, whose map it indexes by an int.
 _LARGEST_MAP = 2**31 - 1
-
-
-class Later(Protocol):
-    """Runs blocking work on a worker thread, that many ms from now. It may be called from any thread."""
-
-    def __call__(self, delay_ms: int, work: Callable[[], None], /) -> None:
-        """Have the work done."""
 
 
 class LogToClean(NamedTuple):
@@ -367,14 +361,3 @@ def _tell(chosen: LogToClean, cleaned: CleanedLog) -> None:
     )
     if cleaned.records_without_key:
         log.warning("%s-%d: %d records without a key were removed", topic, index, cleaned.records_without_key)
-
-
-def remove_files(files: Iterable[str]) -> None:
-    """Remove files that are out of use. What cannot be removed now is removed when its log is opened the next time."""
-    for file in files:
-        try:
-            os.unlink(file)
-        except FileNotFoundError:
-            continue
-        except OSError as error:
-            log.warning("%s cannot be removed: %s", file, error)

@@ -113,10 +113,11 @@ class Retention:
             removed.log_start_offset,
         )
         files = removed.files
-        self._later(settings.file_delete_delay_ms, lambda: _remove(files))
+        self._later(settings.file_delete_delay_ms, lambda: remove_files(files))
 
 
-def _remove(files: Iterable[str]) -> None:
+def remove_files(files: Iterable[str]) -> None:
+    """Remove files that are out of use."""
     # What cannot be removed now is removed when its log is opened the next time. What is gone went with its topic.
     for file in files:
         try:

@@ -169,7 +169,10 @@ impl Log {
         drop(view);
         pass.check()?;
         if range.first_dirty < upper {
-            run(&mut pass, range.first_dirty, upper, limits, &config, now_ms, begun)?;
+            let done = run(&mut pass, range.first_dirty, upper, limits, &config, now_ms, begun);
+            // Retention has taken segments away, with their files: that is no failure of the disk.
+            let lost = done.is_err() && pass.segments.iter().any(|segment| segment.is_retired());
+            if lost { Err(CleanError::Aborted) } else { done }?;
         }
         pass.stats.total_ms = begun.elapsed().as_millis() as u64;
         Ok(pass.stats)

@@ -469,6 +469,28 @@ fn a_pass_ends_when_the_log_is_cut_closed_or_deleted() {
     assert!(matches!(log.clean(range, &LIMITS, &Throttle::new(f64::MAX), NOW), Err(CleanError::Aborted)));
 }
 
+#[test]
+fn a_pass_whose_segments_are_deleted_meanwhile_is_ended_and_no_failure() {
+    let directory = tempfile::tempdir().unwrap();
+    let log = open(&directory.path().join("t-0"), true);
+    for _ in 0..4 {
+        append(&log, batch(Compression::None, &[("a", Some("1"))], (-1, -1, -1)));
+        log.roll(NOW).unwrap();
+    }
+    let slow = Throttle::new(100.0);
+    let range = CleanRange { first_dirty: 0, first_uncleanable: end_of_cleanable(&log) };
+    std::thread::scope(|scope| {
+        let pass = scope.spawn(|| log.clean(range, &LIMITS, &slow, NOW));
+        while log.cleaning.try_lock().is_some() {
+            std::thread::yield_now();
+        }
+        log.advance_log_start(4).unwrap();
+        slow.set_pace(f64::MAX);
+        assert!(matches!(pass.join().unwrap(), Err(CleanError::Aborted)));
+    });
+    assert_eq!((log.segment_count(), log.is_offline()), (1, false));
+}
+
 /// Reads, appends and retention go on while passes run; a reader never sees a record twice or out of order, and never
 /// misses one that is the last of its key.
 #[test]
