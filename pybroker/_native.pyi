@@ -401,9 +401,12 @@ class LogConfig:
 _FileRecord = tuple[int, int, int, bytes | None, bytes | None, list[bytes]]
 """Offset, timestamp, sequence number, key, value, names of the headers."""
 
+_FileMessage = tuple[int, int, int, bool, bytes | None, bytes | None]
+"""Offset, timestamp, checksum, whether that is right, key, value."""
+
 @final
 class FileBatch:
-    """A batch of a file of batches, as it stands there."""
+    """A batch of a file of batches, or a message of format 0 or 1, as it stands there."""
 
     @property
     def position(self) -> int:
@@ -420,6 +423,10 @@ class FileBatch:
     def header(self) -> tuple[int, int, int, int, int, int, int, int, int, int, int, int] | None:
         """(base offset, last offset, record count, base sequence, last sequence, producer id, producer epoch, leader
         epoch, attributes, base timestamp, largest timestamp, checksum); `None` before format 2."""
+    def message(self) -> tuple[int, int, int, int] | None:
+        """(offset, attributes, timestamp, checksum) of a message of format 0 or 1; `None` for later formats."""
+    def messages(self) -> tuple[list[_FileMessage], ValueError | None]:
+        """The message, or those that it wraps, and why they cannot be read; none unless it was read with its bytes."""
     def records(self) -> tuple[list[_FileRecord], ValueError | None]:
         """Its records as far as they can be read, and why not all of them; none unless it was read with its bytes."""
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
 import shutil
 import struct
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import confluent_kafka
+import cramjam
 import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin import NewTopic as AdminTopic
@@ -19,7 +22,7 @@ from pybroker.client.topics import LATEST, NewTopic, TopicPartition
 from pybroker.testing import Broker
 from tests.conformance.dump_tool import Dumped, kafkas, ours
 from tests.support import programs
-from tests.support.batches import CONTROL, Batch, Record, batch_of
+from tests.support.batches import CONTROL, GZIP, SNAPPY, Batch, Record, batch_of
 
 pytestmark = pytest.mark.java
 
@@ -201,8 +204,8 @@ def _damaged(data: Path, directory: Path) -> Iterator[str]:
     yield from (file(f"record-size-{n}", ".log", number(first + 61, n, "b")) for n in (2, 126))
     yield from (file(f"key-size-{n}", ".log", number(first + 65, n, "b")) for n in (3, 124))
     yield file("headers", ".log", number(first + 72, 1, "b"))
-    gzip = plain.index(b"\x1f\x8b")
-    yield file("deflated", ".log", number(gzip + 12, -1, "q", plain))
+    deflated = plain.index(b"\x1f\x8b")
+    yield file("deflated", ".log", number(deflated + 12, -1, "q", plain))
     index, times, aborted = (
         (data / f"txn-0/{SEGMENT}{kind}").read_bytes() for kind in (".index", ".timeindex", ".txnindex")
     )
@@ -285,3 +288,43 @@ def test_batches_that_kafka_seldom_writes_are_shown_alike(tmp_path: Path) -> Non
     for run, theirs in zip(runs, kafkas(runs, tmp_path), strict=True):
         found: Dumped = ours(run)
         assert found == theirs, run
+
+
+def _message(
+    offset: int, magic: int, value: bytes | None, *, key: bytes | None = None, attributes: int = 0, timestamp: int = 77
+) -> bytes:
+    """A message of format 0 or 1."""
+    body = struct.pack(">bb", magic, attributes) + (struct.pack(">q", timestamp) if magic else b"")
+    for part in (key, value):
+        body += struct.pack(">i", -1) if part is None else struct.pack(">i", len(part)) + part
+    return struct.pack(">qiI", offset, len(body) + 4, zlib.crc32(body)) + body
+
+
+def _old_messages() -> bytes:
+    inner = [b"".join(_message(n, magic, b"in%d" % n, timestamp=50 + n) for n in range(3)) for magic in (0, 1)]
+    messages = [
+        _message(0, 0, b"plain", key=b"k"),
+        _message(1, 1, None, timestamp=5),
+        _message(2, 1, b"stamped", attributes=8),
+        _message(5, 1, gzip.compress(inner[1]), attributes=GZIP),
+        _message(8, 1, bytes(cramjam.snappy.compress_raw(inner[1])), attributes=SNAPPY, timestamp=60),
+        _message(11, 1, gzip.compress(inner[1]), attributes=8 | GZIP, timestamp=99),
+        _message(12, 1, b"wrong").replace(b"wrong", b"wronG"),
+        _message(2, 0, gzip.compress(inner[0]), attributes=GZIP),
+        batch_of(b"new", base_offset=20, base_timestamp=1),
+    ]
+    return b"".join(messages)
+
+
+def test_messages_of_the_formats_before_batches_are_shown_alike(tmp_path: Path) -> None:
+    programs.kafka_tools()
+    path = tmp_path / f"{SEGMENT}.log"
+    path.write_bytes(_old_messages())
+    path.with_suffix(".index").write_bytes(
+        struct.pack(">ii", 1, 0) + struct.pack(">ii", 2, len(_message(0, 0, b"plainx")))
+    )
+    path.with_suffix(".timeindex").write_bytes(struct.pack(">qi", 5, 1) + struct.pack(">qi", 77, 2))
+    files = ",".join(str(path.with_suffix(suffix)) for suffix in (".log", ".timeindex"))
+    runs = [[*options.split(), "--files", files] for options in PLAIN_OPTIONS]
+    for run, theirs in zip(runs, kafkas(runs, tmp_path), strict=True):
+        assert ours(run) == theirs, run

@@ -5,8 +5,8 @@
 use std::path::PathBuf;
 
 use parking_lot::Mutex;
-use pybroker_core::record::{BatchHeader, HEADER_LEN, batch_crc};
-use pybroker_core::storage::{self, WalkError, WalkedBatch, read_records};
+use pybroker_core::record::{BatchHeader, HEADER_LEN, batch_crc, crc32};
+use pybroker_core::storage::{self, MessageHead, WalkError, WalkedBatch, read_messages, read_records};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -15,6 +15,9 @@ use crate::error::{log_error, os_error};
 
 /// What a compressed batch may unfold to: whoever looks at a file is shown what is in it.
 const MOST_BYTES: usize = 1 << 30;
+
+/// Where the part of a message of format 0 or 1 begins that its checksum covers.
+const CRC32_COVERS: usize = 16;
 
 /// A walk over a file of batches; see `_native.pyi`.
 #[pyclass(frozen, module = "pybroker._native")]
@@ -85,6 +88,7 @@ pub struct FileBatch {
     #[pyo3(get)]
     is_valid: bool,
     header: Option<BatchHeader>,
+    message: Option<MessageHead>,
     bytes: Vec<u8>,
 }
 
@@ -92,19 +96,27 @@ pub struct FileBatch {
 type FileRecord<'py> =
     (i64, i64, i32, Option<Bound<'py, PyBytes>>, Option<Bound<'py, PyBytes>>, Vec<Bound<'py, PyBytes>>);
 
+/// Offset, timestamp, checksum, whether that is right, key, value.
+type FileMessage<'py> = (i64, i64, u32, bool, Option<Bound<'py, PyBytes>>, Option<Bound<'py, PyBytes>>);
+
 /// The fields of the header that a dump shows, in the order of `_native.pyi`.
 type Shown = (i64, i64, i32, i32, i32, i64, i16, i32, i16, i64, i64, u32);
 
 impl FileBatch {
     fn of(batch: &WalkedBatch<'_>, with_bytes: bool) -> Self {
-        let header = batch.header;
+        let (header, message) = (batch.header, batch.message_head());
         let whole = batch.bytes.len() >= HEADER_LEN;
         Self {
             position: batch.position,
             size: batch.bytes.len(),
             magic: batch.magic,
-            is_valid: whole && header.is_some_and(|header| batch_crc(batch.bytes) == header.crc),
+            is_valid: match (header, message) {
+                (Some(header), _) => whole && batch_crc(batch.bytes) == header.crc,
+                (None, Some(message)) => crc32(&batch.bytes[CRC32_COVERS..]) == message.crc,
+                (None, None) => false,
+            },
             header,
+            message,
             bytes: if with_bytes { batch.bytes.to_vec() } else { Vec::new() },
         }
     }
@@ -129,6 +141,22 @@ impl FileBatch {
             header.max_timestamp,
             header.crc,
         ))
+    }
+
+    #[pyo3(signature = ())]
+    fn message(&self) -> Option<(i64, i8, i64, u32)> {
+        self.message.map(|message| (message.offset, message.attributes, message.timestamp, message.crc))
+    }
+
+    #[pyo3(signature = ())]
+    fn messages<'py>(&self, py: Python<'py>) -> (Vec<FileMessage<'py>>, Option<PyErr>) {
+        let mut messages = Vec::new();
+        let bytes = |part: Option<&[u8]>| part.map(|part| PyBytes::new(py, part));
+        let read = read_messages(&self.bytes, MOST_BYTES, |message| {
+            let (key, value) = (bytes(message.key), bytes(message.value));
+            messages.push((message.offset, message.timestamp, message.crc, message.is_valid, key, value));
+        });
+        (messages, read.err().map(|error| PyValueError::new_err(error.to_string())))
     }
 
     #[pyo3(signature = ())]

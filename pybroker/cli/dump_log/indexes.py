@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pybroker.cli.dump_log.findings import Findings
+    from pybroker.cli.dump_log.native import FileBatch
 
 _OFFSET_ENTRY = struct.Struct(">ii")
 _TIME_ENTRY = struct.Struct(">qi")
@@ -149,19 +150,34 @@ def _check_time_entry(
     if batch is None:
         findings.offsets_not_found[name].append((offset, -1))
         return
-    header = batch.header()
-    last_offset = -1 if header is None else header[1]
+    last_offset = _last_offset(batch)
     if last_offset != offset:
         findings.offsets_not_found[name].append((offset, last_offset))
         return
-    records, failure = batch.records()
-    if failure is not None:
-        raise DamagedFileError(str(failure))
-    largest = max((record[1] for record in records), default=-1)
+    largest = max(_timestamps(batch), default=-1)
     if largest != timestamp:
         findings.timestamp_mismatches[name].append((timestamp, largest))
     if before >= timestamp:
         findings.timestamp_disorder[name].append((timestamp, before))
+
+
+def _last_offset(batch: FileBatch) -> int:
+    header, message = batch.header(), batch.message()
+    if header is not None:
+        return header[1]
+    return -1 if message is None else message[0]
+
+
+def _timestamps(batch: FileBatch) -> list[int]:
+    if batch.magic < 2:
+        messages, failure = batch.messages()
+        times = [message[1] for message in messages]
+    else:
+        records, failure = batch.records()
+        times = [record[1] for record in records]
+    if failure is not None:
+        raise DamagedFileError(str(failure))
+    return times
 
 
 def _check_time_index(path: Path, base: int, entries: list[tuple[int, int]]) -> None:

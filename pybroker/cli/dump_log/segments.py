@@ -99,7 +99,8 @@ class _Dump:
         """Add the lines of a batch."""
         header = batch.header()
         if header is None:
-            raise DamagedFileError(f"format {batch.magic} is not read yet")
+            self._show_message(batch)
+            return
         (base, last, count, sequence, last_sequence, producer, epoch, leader_epoch, attributes, first, latest, crc) = (
             header
         )
@@ -123,34 +124,63 @@ class _Dump:
             self._show_records(batch, kind, is_control=bool(attributes & _CONTROL))
         self.position = batch.position + batch.size
 
+    def _show_message(self, batch: FileBatch) -> None:
+        """Add the lines of a message of format 0 or 1, and of those that it wraps."""
+        head = batch.message()
+        if head is None:
+            raise DamagedFileError("null")
+        offset, attributes, timestamp, crc = head
+        kind = "NoTimestampType"
+        if batch.magic > 0:
+            kind = "LogAppendTime" if attributes & _LOG_APPEND_TIME else "CreateTime"
+        self._lines.append(f"offset: {offset}")
+        codec = _CODECS.get(attributes & _CODEC)
+        if codec is None:
+            raise DamagedFileError(f"Unknown compression type id: {attributes & _CODEC}")
+        self._lines.append(
+            f" position: {batch.position} {kind}: {timestamp} size: {batch.size} magic: {batch.magic}"
+            f" compresscodec: {codec} crc: {crc} isvalid: {_java(batch.is_valid)}\n"
+        )
+        if self._options.is_deep:
+            messages, error = batch.messages()
+            for at, time, stated, is_valid, key, value in messages:
+                tail = f" isValid: {_java(is_valid)} crc: {stated}"
+                self._show_record(at, f"{kind}: {time}", key, value, tail, self._options.decode)
+            if error is not None:
+                raise DamagedFileError(str(error))
+        self.position = batch.position + batch.size
+
     def _show_records(self, batch: FileBatch, kind: str, *, is_control: bool) -> None:
         records, error = batch.records()
-        decode, skips = None if is_control else self._options.decode, self._options.skips_metadata
-        lines = self._lines
+        decode = None if is_control else self._options.decode
         for offset, timestamp, sequence, key, value, headers in records:
-            if offset != self._last_offset + 1:
-                self._findings.gaps[self._path][self._last_offset] = offset
-            self._last_offset = offset
-            prefix = "| "
-            if not skips:
-                prefix = " "
-                names = ",".join(name.decode(errors="replace") for name in headers)
-                lines.append(
-                    f"| offset: {offset} {kind}: {timestamp} keySize: {-1 if key is None else len(key)}"
-                    f" valueSize: {-1 if value is None else len(value)} sequence: {sequence} headerKeys: [{names}]"
-                )
-                if is_control:
-                    lines.append(describe_control_record(key, value))
-            if decode is not None:
-                shown_key, shown_value = decode(offset, key, value)
-                if shown_key is not None:
-                    lines.append(f"{prefix}key: {shown_key}")
-                    prefix = " "
-                if shown_value is not None:
-                    lines.append(f"{prefix}payload: {shown_value}")
-            lines.append("\n")
+            names = ",".join(name.decode(errors="replace") for name in headers)
+            tail = f" sequence: {sequence} headerKeys: [{names}]"
+            if is_control and not self._options.skips_metadata:
+                tail += describe_control_record(key, value)
+            self._show_record(offset, f"{kind}: {timestamp}", key, value, tail, decode)
         if error is not None:
             raise DamagedFileError(str(error))
+
+    def _show_record(
+        self, offset: int, time: str, key: bytes | None, value: bytes | None, tail: str, decode: Decode | None
+    ) -> None:
+        if offset != self._last_offset + 1:
+            self._findings.gaps[self._path][self._last_offset] = offset
+        self._last_offset = offset
+        lines, prefix = self._lines, "| "
+        if not self._options.skips_metadata:
+            prefix = " "
+            sizes = f"keySize: {-1 if key is None else len(key)} valueSize: {-1 if value is None else len(value)}"
+            lines.append(f"| offset: {offset} {time} {sizes}{tail}")
+        if decode is not None:
+            shown_key, shown_value = decode(offset, key, value)
+            if shown_key is not None:
+                lines.append(f"{prefix}key: {shown_key}")
+                prefix = " "
+            if shown_value is not None:
+                lines.append(f"{prefix}payload: {shown_value}")
+        lines.append("\n")
 
 
 def _java(flag: object) -> str:

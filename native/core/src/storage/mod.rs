@@ -38,6 +38,7 @@ mod time_index;
 mod transactions;
 mod truncation;
 pub mod txn_index;
+mod walked_messages;
 mod walked_records;
 
 pub use append::Appended;
@@ -53,4 +54,5 @@ pub use read::FileSlice;
 pub use recovery::Recovered;
 pub use removal::Removed;
 pub use retention::{Expired, RetentionLimits};
+pub use walked_messages::{MessageHead, WalkedMessage, read_messages};
 pub use walked_records::{WalkedRecord, read_records};

@@ -156,7 +156,9 @@ mod tests {
         bytes
     }
 
-    fn read(bytes: &[u8], count: i32) -> (Vec<(i64, i64, i32, usize)>, Result<(), String>) {
+    type Shown = Vec<(i64, i64, i32, usize)>;
+
+    fn read(bytes: &[u8], count: i32) -> (Shown, Result<(), String>) {
         let mut shown = Vec::new();
         let header = BatchHeader { record_count: count, ..BatchHeader::parse(bytes).unwrap() };
         let result = read_records(&header, bytes, 1 << 20, |record| {
