@@ -224,6 +224,18 @@ def test_a_compressed_batch_is_stored_as_it_came(wire: Wire, topic: Topic, codec
     assert stored.raw[16:] == sent[16:]
 
 
+def test_times_too_far_from_the_brokers_are_refused_one_by_one(wire: Wire, create: Callable[..., Topic]) -> None:
+    topic = create(**{"message.timestamp.before.max.ms": "600000", "message.timestamp.after.max.ms": "600000"})
+    minutes = (-11, 0, 11, 5)
+    records = tuple(Record(b"v", timestamp_delta=60_000 * delta) for delta in minutes)
+    answer = produced(wire.ask(produce(topic.name, Batch(records, base_timestamp=int(time.time() * 1000)).encode())))
+    assert answer.error_code == INVALID_TIMESTAMP
+    assert [error.batch_index for error in answer.record_errors] == [0, 2]
+    timeless = Batch((Record(b"v"),), base_timestamp=-1).encode()
+    assert produced(wire.ask(produce(topic.name, timeless))).error_code == 0
+    assert [batch.max_timestamp for batch in log_of(wire, topic)] == [-1]
+
+
 TOPIC_CODECS = {"uncompressed": 0, "gzip": GZIP, "snappy": SNAPPY, "lz4": LZ4, "zstd": ZSTD}
 
 
