@@ -61,8 +61,11 @@ class Scene:
         self.gone: list[Member] = []
         self.sent = 0
         self._directory = directory
-        self._admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
+        self._admin = self._connect()
         wait_until(self._make_topic, within=20, what="the topic is made")
+
+    def _connect(self) -> AdminClient:
+        return AdminClient({"bootstrap.servers": self.broker.bootstrap_servers, "log_level": 0})
 
     def _make_topic(self) -> bool:
         try:
@@ -89,6 +92,8 @@ class Scene:
         try:
             described = self._admin.describe_consumer_groups([GROUP], request_timeout=5)[GROUP].result()
         except KafkaException:
+            # librdkafka's admin client may wait for ever for a coordinator whose broker has been away.
+            self._admin = self._connect()
             return []
         has = [[p.partition for p in member.assignment.topic_partitions] for member in described.members]
         everything = [partition for partitions in has for partition in partitions]
