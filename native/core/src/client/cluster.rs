@@ -37,6 +37,8 @@ pub struct Cluster {
     pub answered_at: Option<Instant>,
     /// Something looked wrong since the last question was sent.
     pub stale: bool,
+    /// A topic is wanted that the last question did not name.
+    pub unasked: bool,
 }
 
 impl Cluster {
@@ -44,14 +46,15 @@ impl Cluster {
     pub fn want(&mut self, topic: &str) {
         if !self.wanted.contains(topic) {
             self.wanted.insert(topic.to_owned());
-            self.stale = true;
+            (self.stale, self.unasked) = (true, true);
         }
     }
 
     /// From now on ask for these topics and no others.
     pub fn want_only<'a>(&mut self, topics: impl Iterator<Item = &'a str>) {
         let wanted: FxHashSet<String> = topics.map(str::to_owned).collect();
-        self.stale |= !wanted.is_subset(&self.wanted);
+        let grown = !wanted.is_subset(&self.wanted);
+        (self.stale, self.unasked) = (self.stale | grown, self.unasked | grown);
         self.wanted = wanted;
     }
 

@@ -249,14 +249,16 @@ impl<T> Network<T> {
     fn refresh_metadata(&mut self, now: Instant) -> Instant {
         let old = self.cluster.answered_at.map_or(now, |at| at + self.config.metadata_max_age);
         let due = if self.cluster.stale { now } else { old };
-        let due = self.metadata_rest.map_or(due, |rest| due.max(rest));
+        // The rest between questions is for those that are asked again, not for the first about a topic.
+        let rest = self.metadata_rest.filter(|_| !self.cluster.unasked);
+        let due = rest.map_or(due, |rest| due.max(rest));
         if due > now || self.asked.is_some() {
             return due.max(now + Duration::from_secs(u64::from(self.asked.is_some())));
         }
         let Some(node) = self.any_ready(now) else { return now + self.config.reconnect_backoff };
         match self.version(node, METADATA) {
             Ok(version) => {
-                self.cluster.stale = false;
+                (self.cluster.stale, self.cluster.unasked) = (false, false);
                 self.asked = Some(node);
                 self.metadata_rest = Some(now + self.config.retry_backoff);
                 let topics: Vec<String> = self.cluster.wanted().into_iter().map(str::to_owned).collect();

@@ -35,6 +35,7 @@ struct Part {
     index: i32,
     start: Start,
     mark: Mark,
+    paused: bool,
     /// A request that concerns it is under way.
     busy: bool,
     hold_until: Option<Instant>,
@@ -89,8 +90,8 @@ impl Reader {
         let Some(wanted) = self.shared.inbox.lock().take_change() else { return };
         self.network.cluster.want_only(wanted.iter().map(|w| &*w.topic));
         let mut old: FxHashMap<Mark, Part> = self.parts.drain(..).map(|part| (part.mark, part)).collect();
-        let part = |Wanted { topic, index, start, mark }| {
-            old.remove(&mark).unwrap_or(Part { topic, index, start, mark, busy: false, hold_until: None })
+        let part = |Wanted { topic, index, start, mark, paused }| {
+            old.remove(&mark).unwrap_or(Part { topic, index, start, mark, paused, busy: false, hold_until: None })
         };
         self.parts = wanted.into_iter().map(part).collect();
         self.places = self.parts.iter().enumerate().map(|(place, part)| (part.mark, place)).collect();
@@ -109,7 +110,7 @@ impl Reader {
                 continue;
             }
             let fetch = matches!(part.start, Start::Offset(_));
-            if part.busy || (fetch && !room) {
+            if part.busy || (fetch && (part.paused || !room)) {
                 continue;
             }
             match self.network.cluster.leader(&part.topic, part.index) {
