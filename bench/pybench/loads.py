@@ -111,6 +111,16 @@ def _c_commit(task: Task) -> Outcome:
     return _c_outcome(words, 0)
 
 
+def _group_load(load: str) -> Callable[[Task], Outcome]:
+    def run(task: Task) -> Outcome:
+        words = [sys.executable, "-m", "pybench.group_loads", load, task.bootstrap_servers, task.topic]
+        words += [str(task.records), *(f"{key}={value}" for key, value in task.properties.items())]
+        document = json.loads(_run(words))
+        return Outcome(_show(words), {key: float(value) for key, value in document.items()})
+
+    return run
+
+
 _SUMMARY = re.compile(
     r"^(\d+) records sent, ([\d.]+) records/sec .*?([\d.]+) ms avg latency, .* (\d+) ms 50th, .* (\d+) ms 99th", re.M
 )
@@ -210,12 +220,14 @@ LOADS: dict[str, Callable[[Task], Outcome]] = {
     "c-produce": _c_load("produce"),
     "c-roundtrip": _c_load("roundtrip"),
     "c-storm": _c_storm,
+    "group-join": _group_load("join"),
+    "group-rebalance": _group_load("rebalance"),
     "java-consume": _java_consume,
     "java-produce": _java_produce,
     "pybench-consume": _pybench_consume,
     "pybench-produce": _pybench_produce,
 }
-"""By the names that scenarios use; `start` is no load on a running broker and is `pybench.startup`'s."""
+"""By the names that scenarios use; `start` and `group-load` start a broker of their own and are `turns.WHOLE`'s."""
 
 
 def prepare(names: set[str]) -> None:

@@ -21,7 +21,8 @@ _HEAD = """\
 Made by `make bench`; the raw rounds are in `bench/results/`. Do not edit.
 
 Both brokers run with default settings on the same machine, each on its own data directory of the same file system
-(but `log.segment.delete.delay.ms` is 1000 for both, so that a deleted topic's bytes are gone before the next turn).
+(but `log.segment.delete.delay.ms` is 1000 for both, so that a deleted topic's bytes are gone before the next turn, and
+`group.initial.rebalance.delay.ms` is 0).
 Rounds go in turns (A B A B), after an uncounted one; a topic is deleted after its round. A figure is the median of the
 counted rounds, with the smallest and largest in brackets; CPU is the broker process's user and system time from
 `/proc`, summed over the rounds. Only ratios of one run are judged: brokers and clients share the machine's cores.
@@ -65,7 +66,10 @@ def verdicts(scenario: Scenario, document: dict[str, Any]) -> Iterator[str]:
 
 def _judge(reach: Reach, document: dict[str, Any]) -> tuple[float, Summary, Summary]:
     ours = summarise(reach.figure, document["contestants"][reach.contestant]["rounds"])
-    theirs = summarise(reach.figure, document["contestants"][reach.baseline]["rounds"])
+    if reach.limit is not None:
+        theirs = Summary(reach.limit, reach.limit, reach.limit)
+    else:
+        theirs = summarise(reach.figure, document["contestants"][reach.baseline]["rounds"])
     return (ours.middle / theirs.middle if theirs.middle else float("inf")), ours, theirs
 
 

@@ -15,6 +15,8 @@ from pybench.checkout import BENCH
 from pybench.options import ToolError
 
 DIRECTORY = BENCH / "scenarios"
+LIMIT = "limit"
+"""A baseline that is a number, not a contestant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,8 @@ class Reach:
     at_least: float | None = None
     at_most: float | None = None
     note: str = ""
+    limit: float | None = None
+    """With the baseline `limit`: the value itself that the ratio is taken to."""
 
     def is_met(self, ratio: float) -> bool:
         """Whether a measured ratio reaches it."""
@@ -45,6 +49,8 @@ class Reach:
 
     def text(self) -> str:
         """The bound in a table."""
+        if self.limit is not None:
+            return f"≤ {self.limit:g}{' ' + self.note if self.note else ''}"
         bound = f"≥ {self.at_least:g}" if self.at_least is not None else f"≤ {self.at_most:.3g}"
         return f"{bound}{' ' + self.note if self.note else ''}"
 
@@ -75,7 +81,7 @@ def read_scenario(path: Path) -> Scenario:
     document = tomllib.loads(path.read_text())
     try:
         contestants = tuple(Contestant(**c) for c in document.pop("contestants"))
-        names = {c.name for c in contestants} | {"plain write"}
+        names = {c.name for c in contestants} | {"plain write", LIMIT}
         reaches = tuple(Reach(**r) for r in document.pop("reach", ()))
         for reach in reaches:
             if {reach.contestant, reach.baseline} - names:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from pybench.loads import Task, plain_write, run_load
+from pybench.offsets_load import measure_offsets_load
 from pybench.process import cpu_time, resident_bytes
 from pybench.scenario import Contestant, Scenario
 from pybench.startup import measure_start
@@ -21,6 +22,11 @@ from pybroker.client import Admin, NewTopic
 PLAIN_WRITE = "plain write"
 _REMOVAL_TIMEOUT_S = 90.0
 _numbers = itertools.count(1)
+WHOLE: dict[str, Callable[[str, int], tuple[str, dict[str, float]]]] = {
+    "start": lambda broker, _records: measure_start(broker),
+    "group-load": measure_offsets_load,
+}
+"""Loads that begin with starting a broker of their own."""
 
 
 class Node(Protocol):
@@ -76,14 +82,14 @@ def run_scenario(
 def _turn(
     scenario: Scenario, contestant: Contestant, nodes: Mapping[str, Node], work: Path, records: int, topic: str | None
 ) -> tuple[str, dict[str, float]]:
-    if contestant.load == "start":
-        return measure_start(contestant.broker)
+    if contestant.load in WHOLE:
+        return WHOLE[contestant.load](contestant.broker, records)
     if contestant.broker == "none":
         outcome = run_load(contestant.load, Task("", str(work), records, scenario.size, scenario.properties))
         return outcome.command, outcome.figures
     node = nodes[contestant.broker]
     needs_topic = contestant.load != "c-storm"
-    own_topic = topic or (_create(node) if needs_topic else "")
+    own_topic = topic or (_create(node, int(scenario.properties.get("partitions", 1))) if needs_topic else "")
     try:
         before = cpu_time(node.pid)
         task = Task(node.bootstrap_servers, own_topic, records, scenario.size, scenario.properties)
@@ -104,10 +110,10 @@ def _fill(scenario: Scenario, contestant: Contestant, nodes: Mapping[str, Node],
     return topic
 
 
-def _create(node: Node) -> str:
+def _create(node: Node, partitions: int = 1) -> str:
     name = f"bench-{next(_numbers)}"
     with Admin(node.bootstrap_servers) as admin:
-        admin.create_topics([NewTopic(name, 1, 1)])
+        admin.create_topics([NewTopic(name, partitions, 1)])
         admin.wait_for_leaders(name)
     return name
 

@@ -12,13 +12,14 @@ from pybench.figures import FIGURES, summarise
 from pybench.loads import LOADS
 from pybench.options import ToolError
 from pybench.scenario import Scenario, read_scenario, read_scenarios
+from pybench.turns import WHOLE
 
 BROKERS = {"pybroker", "pybroker-reno", "kafka", "none"}
 
 
 @pytest.mark.parametrize("scenario", read_scenarios(), ids=lambda s: s.id)
 def test_every_scenario_names_what_exists(scenario: Scenario) -> None:
-    assert {c.load for c in scenario.contestants} <= LOADS.keys() | {"start"}
+    assert {c.load for c in scenario.contestants} <= LOADS.keys() | WHOLE.keys()
     assert {c.broker for c in scenario.contestants} <= BROKERS
     assert {*scenario.figures, *(r.figure for r in scenario.reaches)} <= FIGURES.keys()
     assert all((r.at_least is None) != (r.at_most is None) for r in scenario.reaches)

@@ -1,0 +1,145 @@
+"""Loads of groups: a member that joins, and a rebalance of many members; `python -m pybench.group_loads` prints JSON.
+
+A rebalance is driven by the protocol alone: its members are links (`pybroker.client.links`) without a fetcher, all on
+one event loop, and heartbeats come four times a second whatever the broker asks for, so that what is measured is the
+work and not the waiting.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from pybroker.client import AsyncConsumer, Producer, TopicPartition
+from pybroker.client.assignors import CooperativeStickyAssignor
+from pybroker.client.cluster import Cluster
+from pybroker.client.links.classic import ClassicLink
+from pybroker.client.links.link import Link
+from pybroker.client.links.modern import ModernLink
+from pybroker.client.membership.modern import ModernMember
+from pybroker.client.settings import ConsumerSettings
+from pybroker.client.topic_watch import TopicWatch
+
+_HEARTBEAT_S = 0.25
+_PATIENCE_S = 120.0
+
+
+async def join(servers: str, topic: str, count: int, _properties: dict[str, str]) -> dict[str, float]:
+    """One consumer after another joins an empty group and reads the first record; one joins before the clock runs."""
+    with Producer(servers) as producer:
+        producer.send(topic, b"first")
+    took = [await _join_once(servers, topic, f"{topic}-{number}") for number in range(count + 1)][1:]
+    took.sort()
+    return {
+        "records": count,
+        "seconds": sum(took),
+        "join_p50_ms": took[len(took) // 2] * 1000,
+        "join_max_ms": took[-1] * 1000,
+    }
+
+
+async def _join_once(servers: str, topic: str, group: str) -> float:
+    properties = {"group.id": group, "auto.offset.reset": "earliest", "enable.auto.commit": False}
+    begun = time.perf_counter()
+    async with AsyncConsumer(servers, properties) as consumer:
+        consumer.subscribe([topic])
+        if not await consumer.poll(_PATIENCE_S, 1):
+            raise SystemExit(f"no record of {topic} within {_PATIENCE_S:.0f} s")
+        return time.perf_counter() - begun
+
+
+class _EagerMember(ModernMember):
+    """A member that sends heartbeats more often than it is asked to."""
+
+    _last = float("-inf")
+
+    def step_heartbeat_sent(self, request: Any, now: float) -> None:
+        super().step_heartbeat_sent(request, now)
+        self._last = now
+
+    def heartbeat_at(self) -> float:
+        due = super().heartbeat_at()
+        return due if due == float("inf") and self.epoch == 0 else min(due, self._last + _HEARTBEAT_S)
+
+
+class _Member:
+    """A member without a program: it takes each turn the moment it comes."""
+
+    def __init__(self, servers: str, topic: str, group: str, protocol: str) -> None:
+        properties = {"bootstrap.servers": servers, "group.id": group, "group.protocol": protocol}
+        properties["heartbeat.interval.ms"] = str(round(_HEARTBEAT_S * 1000))
+        settings = ConsumerSettings.from_properties(properties)
+        self._cluster = Cluster(settings)
+        self._topics = TopicWatch(self._cluster, settings, lambda _failure: None)
+        self._topics.want([topic])
+        self.link: Link
+        if protocol == "consumer":
+            modern = ModernLink(self._cluster, settings, self._topics, self._take_turns)
+            modern.member = _EagerMember(
+                group_id=group, member_id=modern.member.member_id, instance_id=None, max_poll_interval_s=300
+            )
+            self.link = modern
+        else:
+            assignors = [CooperativeStickyAssignor()]
+            self.link = ClassicLink(self._cluster, settings, self._topics, self._take_turns, assignors)
+        self.held: frozenset[TopicPartition] = frozenset()
+
+    def join(self) -> None:
+        self.link.subscribe(frozenset(), "")
+
+    def _take_turns(self) -> None:
+        if (turn := self.link.turn()) is not None:
+            self.link.turn_done(turn)
+        self.held = self.link.owned()
+
+    async def end(self) -> None:
+        await self.link.stop()
+        await self._topics.stop()
+        await self._cluster.close()
+
+
+async def rebalance(servers: str, topic: str, members: int, properties: dict[str, str]) -> dict[str, float]:
+    """All members but one share the topic; then the last one joins, and the clock runs until it is even again."""
+    protocol, partitions = properties["protocol"], int(properties["partitions"])
+    everyone = [_Member(servers, topic, f"{topic}-group", protocol) for _ in range(members)]
+    try:
+        begun = time.perf_counter()
+        for member in everyone[:-1]:
+            member.join()
+        await _until_even(everyone[:-1], partitions)
+        formed = time.perf_counter()
+        everyone[-1].join()
+        await _until_even(everyone, partitions)
+        ended = time.perf_counter()
+    finally:
+        await asyncio.gather(*(member.end() for member in everyone))
+    return {"records": 1, "seconds": ended - formed, "rebalance_s": ended - formed, "formed_s": formed - begun}
+
+
+async def _until_even(members: Sequence[_Member], partitions: int) -> None:
+    deadline = time.perf_counter() + _PATIENCE_S
+    least = partitions // len(members)
+    while True:
+        sizes = [len(member.held) for member in members]
+        if sum(sizes) == partitions and min(sizes) >= least and max(sizes) <= least + 1:
+            return
+        failures = [member.link.failure for member in members if member.link.failure is not None]
+        if failures or time.perf_counter() > deadline:
+            raise SystemExit(f"{len(members)} members have {sum(sizes)} of {partitions} partitions: {failures[:1]}")
+        await asyncio.sleep(0.002)
+
+
+def main(words: Sequence[str]) -> None:
+    """`join|rebalance SERVERS TOPIC COUNT [key=value ...]`."""
+    load, servers, topic, count, *pairs = words
+    run = {"join": join, "rebalance": rebalance}[load]
+    properties = dict(pair.split("=", 1) for pair in pairs)
+    print(json.dumps(asyncio.run(run(servers, topic, int(count), properties))))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

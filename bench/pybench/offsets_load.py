@@ -1,0 +1,59 @@
+"""Loading of committed offsets: a broker is started on a log full of them, until its coordinator answers.
+
+All groups share the one partition of `__consumer_offsets`; each has an offset for every partition of one topic.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import time
+from pathlib import Path
+
+from pybench.peers.kafka import Kafka
+from pybench.peers.pybroker import Pybroker
+from pybroker.client import Admin, AsyncAdmin, NewTopic, TopicPartition
+
+_PARTITIONS = 1_000
+_SETTINGS = {"offsets.topic.num.partitions": "1", "group.initial.rebalance.delay.ms": "0"}
+_AT_ONCE = 8
+
+
+def measure_offsets_load(broker: str, offsets: int) -> tuple[str, dict[str, float]]:
+    """Fill a broker with offsets, start it anew, and ask until it knows the last group's: command and figures."""
+    with tempfile.TemporaryDirectory(prefix="pybench-offsets-") as folder:
+        make = Kafka if broker == "kafka" else Pybroker
+        groups = max(1, offsets // _PARTITIONS)
+        with make(Path(folder), _SETTINGS) as node:
+            asyncio.run(_fill(node.bootstrap_servers, groups))
+        node = make(Path(folder), _SETTINGS)
+        node.start()
+        try:
+            begun = time.monotonic()
+            with Admin(node.bootstrap_servers, {"retry.backoff.ms": "5"}) as admin:
+                found = admin.list_group_offsets(f"group-{groups - 1}", [TopicPartition("t", 0)])
+            elapsed = time.monotonic() - begun
+            if found[TopicPartition("t", 0)].offset != groups - 1:
+                raise SystemExit(f"{broker} lost a committed offset: {found}")
+        finally:
+            node.stop()
+    command = "kafka-server-start.sh" if broker == "kafka" else "pybroker start"
+    return command, {"records": float(groups * _PARTITIONS), "seconds": elapsed, "loaded_s": elapsed}
+
+
+async def _fill(servers: str, groups: int) -> None:
+    async with AsyncAdmin(servers) as admin:
+        await admin.create_topics([NewTopic("t", _PARTITIONS, 1)])
+        deadline = time.monotonic() + 60
+        while any(p.leader < 0 for p in (await admin.describe_topics(["t"]))[0].partitions):
+            if time.monotonic() > deadline:
+                raise SystemExit("a partition of the topic has no leader after 60 s")
+            await asyncio.sleep(0.05)
+        turns = asyncio.Semaphore(_AT_ONCE)
+
+        async def commit(number: int) -> None:
+            async with turns:
+                offsets = {TopicPartition("t", index): number for index in range(_PARTITIONS)}
+                await admin.alter_group_offsets(f"group-{number}", offsets)
+
+        await asyncio.gather(*(commit(number) for number in range(groups)))
