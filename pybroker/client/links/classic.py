@@ -95,8 +95,8 @@ class ClassicLink(Link):
 
     def topics_changed(self) -> None:
         """A leader whose group was assigned by other numbers of partitions asks for another assignment."""
-        counts = self._counts
-        if counts is not None and any(self.topics.counts.get(t, n) != n for t, n in counts.items()):
+        known, counts = self._counts, self.topics.counts
+        if known is not None and any(known.get(t) != counts[t] for t in self.topics.subscribed() & counts.keys()):
             self._counts = None
             self.member.step_rejoin("cached metadata has changed")
             self.wake()
