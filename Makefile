@@ -65,8 +65,9 @@ micro: build ## Compare kernels in pure Python, NumPy, Cython and Rust (long)
 docs: build ## Write docs/reference again from the code
 	$(BIN)/python docs/generate.py
 
-soak: build ## Kill a loaded broker 500 times and audit every acknowledged record (long)
+soak: build ## Kill a loaded broker 500 times, and members of groups 50 times, and audit every record (long)
 	PYBROKER_KILL_ROUNDS=500 $(BIN)/pytest tests/cluster/test_kill.py --timeout 14400
+	PYBROKER_GROUP_ROUNDS=50 $(BIN)/pytest tests/conformance/test_group_members.py
 
 fuzz: ## Fuzz every decoder for a minute each (long; needs a nightly toolchain with cargo-fuzz)
 	cd native/core && for target in $$(cargo fuzz list); do cargo +nightly fuzz run $$target -- -max_total_time=60 || exit 1; done

@@ -67,6 +67,12 @@ def server() -> Iterator[Server]:
         yield server
 
 
+def serves(server: Server, api_key: int) -> bool:
+    """Whether the server answers requests of an API at all."""
+    with Wire(server.bootstrap_servers) as connection:
+        return any(api.api_key == api_key for api in connection.ask(request("ApiVersions", 0)).api_keys)
+
+
 @pytest.fixture
 def wire(server: Server) -> Iterator[Wire]:
     """A connection of raw frames."""

@@ -1,0 +1,148 @@
+"""Members as processes, and what they said: were all records read, and was every partition one member's at a time?"""
+
+from __future__ import annotations
+
+import itertools
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Self
+
+from tests.support.conditions import wait_until
+from tests.support.repository import ROOT
+
+END_SECONDS = 30
+_MOMENT_NS = 1_000_000
+"""A revocation is written before the coordinator is told, so intervals may touch but for scheduling's noise."""
+
+
+@dataclass
+class Tenure:
+    """A partition in a member's hands: from when to when, in nanoseconds of the monotonic clock."""
+
+    begun: int
+    ended: int | None = None
+
+
+@dataclass
+class Member:
+    """One process, and what it has written so far."""
+
+    process: subprocess.Popen[str]
+    records: Counter[tuple[int, int]] = field(default_factory=Counter)
+    tenures: dict[int, list[Tenure]] = field(default_factory=dict)
+    stopped: bool = False
+    reader: threading.Thread | None = None
+
+    @classmethod
+    def start(cls, client: str, servers: str, topic: str, group: str) -> Self:
+        """Start one; its lines are read by a thread."""
+        words = [sys.executable, "-m", "tests.support.member_program", client, servers, topic, group]
+        process = subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        member = cls(process)
+        member.reader = threading.Thread(target=member._read)
+        member.reader.start()
+        return member
+
+    def kill(self) -> None:
+        """SIGKILL; what it had ends here."""
+        self._let_go()
+        self.process.kill()
+        self.process.wait(END_SECONDS)
+        self._read_to_the_end()
+
+    def stop(self) -> None:
+        """SIGSTOP: it cannot know when it loses what it has, so that ends here."""
+        self.process.send_signal(signal.SIGSTOP)
+        self.stopped = True
+        self._let_go()
+
+    def go_on(self) -> None:
+        """SIGCONT."""
+        self.stopped = False
+        self.process.send_signal(signal.SIGCONT)
+
+    def end(self) -> None:
+        """SIGTERM, so that it leaves the group; SIGKILL when it does not."""
+        self.go_on()
+        self.process.terminate()
+        try:
+            self.process.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait(END_SECONDS)
+        self._read_to_the_end()
+
+    def holds(self) -> set[int]:
+        """The partitions that it has now."""
+        return {p for p, tenures in list(self.tenures.items()) if tenures and tenures[-1].ended is None}
+
+    def _read_to_the_end(self) -> None:
+        if self.reader is not None:
+            self.reader.join(END_SECONDS)
+        self._let_go()
+
+    def _let_go(self) -> None:
+        now = time.monotonic_ns()
+        for tenures in self.tenures.values():
+            if tenures[-1].ended is None:
+                tenures[-1].ended = now
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        with self.process.stdout as lines:
+            for line in lines:
+                what, *rest = line.split()
+                if what == "r":
+                    self.records[int(rest[0]), int(rest[1])] += 1
+                elif what in "+-":
+                    self._note(what, int(rest[0]), [int(p) for p in rest[1].split(",")])
+
+    def _note(self, what: str, moment: int, partitions: Sequence[int]) -> None:
+        for partition in partitions:
+            tenures = self.tenures.setdefault(partition, [])
+            if what == "+":
+                if not tenures or tenures[-1].ended is not None:
+                    tenures.append(Tenure(moment))
+            elif tenures and tenures[-1].ended is None:
+                tenures[-1].ended = moment
+
+
+def seen(members: Sequence[Member]) -> Counter[tuple[int, int]]:
+    """How often each (partition, offset) was read, by all together."""
+    total: Counter[tuple[int, int]] = Counter()
+    for member in members:
+        total.update(dict(member.records))
+    return total
+
+
+def check_one_owner_at_a_time(members: Sequence[Member]) -> None:
+    """No partition was in two members' hands at once."""
+    for partition in {p for member in members for p in member.tenures}:
+        spans = sorted(
+            (t.begun, t.ended if t.ended is not None else 1 << 63, number)
+            for number, member in enumerate(members)
+            for t in member.tenures.get(partition, ())
+        )
+        for (begun, ended, one), (next_begun, _, other) in itertools.pairwise(spans):
+            overlap = ended - next_begun
+            assert one == other or overlap < _MOMENT_NS, (
+                f"partition {partition} was member {one}'s from {begun} to {ended} "
+                f"and member {other}'s from {next_begun}: {overlap / 1e6:.1f} ms together"
+            )
+
+
+def wait_for_sharing(members: Sequence[Member], partitions: int, within: float = 60) -> None:
+    """Wait until the members have all partitions, each at least one."""
+    wait_until(
+        lambda: (
+            sorted(p for m in members for p in m.holds()) == list(range(partitions)) and all(m.holds() for m in members)
+        ),
+        within=within,
+        what=f"{len(members)} members share {partitions} partitions: {[sorted(m.holds()) for m in members]}",
+    )
