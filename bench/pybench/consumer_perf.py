@@ -1,14 +1,17 @@
 """kafka-consumer-perf-test on the native fetcher: Kafka's options and output, and `--json`.
 
-Partitions are assigned, not shared in a group: `--group` is accepted and changes nothing, and `rebalance.time.ms` is
-the time until the partitions were known and assigned. The engine reads every record; Python sees counts.
+With `--group` the partitions are those that the group gives, by `pybroker.client.Consumer`, and offsets are committed;
+without it they are assigned, and `rebalance.time.ms` is the time until they were known and assigned. The engine reads
+every record; Python sees counts.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import re
 import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -23,10 +26,13 @@ from pybench.options import (
     write_json,
 )
 from pybench.progress import ProgressBar
-from pybroker.client import EARLIEST, LATEST, Admin, Fetcher, TopicPartition
-from pybroker.client.settings import FetcherSettings
+from pybroker.client import EARLIEST, LATEST, Admin, Consumer, Fetcher, RebalanceListener, TopicPartition
+from pybroker.client.settings import ConsumerSettings, FetcherSettings
 
 _TICK_S = 0.1
+
+Count = Callable[[float], tuple[int, int] | None]
+"""Waits at most so many seconds: (records, bytes of keys and values), or nothing."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +43,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--include", metavar="REGEX", help="Regular expression of the topics to consume from.")
     add("--num-records", type=int, metavar="COUNT", help="REQUIRED: The number of records to consume.")
     add("--messages", type=int, metavar="COUNT", help="(DEPRECATED) Use --num-records instead.")
-    add("--group", metavar="GID", help="Accepted; partitions are assigned without a group.")
+    add("--group", metavar="GID", help="Join this group; without it partitions are assigned.")
     add(
         "--fetch-size",
         type=int,
@@ -105,17 +111,13 @@ def main(options: argparse.Namespace) -> int:
     """Run; 0 also when fewer records came than were asked for, as Kafka's tool does."""
     wanted, word = read_wanted(options)
     properties = read_properties(options)
-    tell_unknown(FetcherSettings, properties)
+    tell_unknown(FetcherSettings if options.group is None else ConsumerSettings, properties)
     if not options.hide_header:
         print(formats.CONSUMER_DETAILED_HEADER if options.show_detailed_stats else formats.CONSUMER_HEADER)
     begun = time.monotonic()
     progress = Progress(datetime.now(), begun, told_at=begun)
-    with ProgressBar("records read", wanted) as bar, Fetcher(options.bootstrap_server, properties) as fetcher:
-        partitions = find_partitions(options, properties)
-        start_at = LATEST if options.from_latest else EARLIEST
-        fetcher.assign(dict.fromkeys(partitions, start_at))
-        progress.rebalance_s = time.monotonic() - begun
-        in_time = read(fetcher, progress, options, wanted, bar)
+    with ProgressBar("records read", wanted) as bar, open_reader(options, properties, progress) as count:
+        in_time = read(count, progress, options, wanted, bar)
         end, ended = datetime.now(), time.monotonic()
     if not in_time:
         print(formats.consumer_timeout(options.timeout, word))
@@ -159,6 +161,38 @@ def read_properties(options: argparse.Namespace) -> dict[str, str]:
     }
 
 
+@contextlib.contextmanager
+def open_reader(options: argparse.Namespace, properties: dict[str, str], progress: Progress) -> Iterator[Count]:
+    """What counts the records that arrive within some seconds: of a group's partitions, or of all of them."""
+    if options.group is not None:
+        with Consumer(options.bootstrap_server, {**properties, "group.id": options.group}) as consumer:
+            pattern = None if options.include is None else re.compile(options.include)
+            topics = [options.topic] if options.topic is not None else []
+            consumer.subscribe(topics, pattern=pattern, listener=RebalanceClock(progress))
+            yield consumer.count
+        return
+    with Fetcher(options.bootstrap_server, properties) as fetcher:
+        partitions = find_partitions(options, properties)
+        fetcher.assign(dict.fromkeys(partitions, LATEST if options.from_latest else EARLIEST))
+        progress.rebalance_s = time.monotonic() - progress.begun
+        yield fetcher.native.count
+
+
+class RebalanceClock(RebalanceListener):
+    """Sums up the time without partitions, from the start and from each revocation on, as Kafka's tool does."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress, self._since = progress, progress.begun
+
+    def on_revoked(self, _partitions: Sequence[TopicPartition], /) -> None:
+        """The clock runs."""
+        self._since = time.monotonic()
+
+    def on_assigned(self, _partitions: Sequence[TopicPartition], /) -> None:
+        """The clock stops."""
+        self._progress.rebalance_s += time.monotonic() - self._since
+
+
 def find_partitions(options: argparse.Namespace, properties: dict[str, str]) -> list[TopicPartition]:
     """Every partition of the topic, or of the topics that match. Raises ToolError or BrokerError."""
     with Admin(options.bootstrap_server, {"client.id": properties["client.id"]}) as admin:
@@ -170,14 +204,14 @@ def find_partitions(options: argparse.Namespace, properties: dict[str, str]) -> 
         return [TopicPartition(topic.name, p.index) for topic in admin.describe_topics(names) for p in topic.partitions]
 
 
-def read(fetcher: Fetcher, progress: Progress, options: argparse.Namespace, wanted: int, bar: ProgressBar) -> bool:
+def read(count: Count, progress: Progress, options: argparse.Namespace, wanted: int, bar: ProgressBar) -> bool:
     """Read until enough came (true), or nothing came for too long (false)."""
-    count, last_record, last_tick = fetcher.native.count, time.monotonic(), time.monotonic()
+    last_record, last_tick = time.monotonic(), time.monotonic()
     interval_s = options.reporting_interval / 1000
     while progress.records < wanted:
         counted = count(_TICK_S)
         now = time.monotonic()
-        if counted is not None:
+        if counted is not None and counted[0]:
             progress.records += counted[0]
             progress.size += counted[1]
             last_record = now

@@ -10,12 +10,12 @@ from pybroker.client.topics import TopicPartition
 class RebalanceListener:
     """Override what you need. Each may be a coroutine function with `AsyncConsumer`; each may commit, seek and ask."""
 
-    def on_revoked(self, partitions: Sequence[TopicPartition]) -> Awaitable[None] | None:
+    def on_revoked(self, partitions: Sequence[TopicPartition], /) -> Awaitable[None] | None:
         """These go to another member when this returns; the last moment to commit what was read of them."""
 
-    def on_assigned(self, partitions: Sequence[TopicPartition]) -> Awaitable[None] | None:
+    def on_assigned(self, partitions: Sequence[TopicPartition], /) -> Awaitable[None] | None:
         """These are new; called after every rebalance, also with none. A `seek` made here says where reading begins."""
 
-    def on_lost(self, partitions: Sequence[TopicPartition]) -> Awaitable[None] | None:
+    def on_lost(self, partitions: Sequence[TopicPartition], /) -> Awaitable[None] | None:
         """These may be another member's already: it is too late to commit. Does what `on_revoked` does."""
         return self.on_revoked(partitions)

@@ -94,6 +94,18 @@ def test_consumer_perf_prints_what_kafkas_tool_prints(servers: str) -> None:
     assert row.split(", ")[4] == "3000"
 
 
+def test_consumer_perf_reads_as_a_member_of_a_group(servers: str, tmp_path: Path) -> None:
+    pybench("producer-perf", "--bootstrap-server", servers, "--topic", "shared", "--num-records", "2000",
+            "--record-size", "50", "--throughput", "-1")  # fmt: skip
+    out = tmp_path / "out.json"
+    words = ["--topic", "shared", "--num-records", "2000", "--group", "perf", "--json", str(out)]
+    done = pybench("consumer-perf", "--bootstrap-server", servers, *words)
+    assert done.stdout.splitlines()[-1].split(", ")[4] == "2000"
+    assert json.loads(out.read_text())["records"] == 2000
+    with Admin(servers) as admin:
+        assert sum(offset.offset for offset in admin.list_group_offsets("perf").values()) == 2000
+
+
 def test_consumer_perf_says_when_too_little_came(servers: str, tmp_path: Path) -> None:
     words = ["consumer-perf", "--bootstrap-server", servers, "--include", "perf|nothing", "--num-records", "1000000"]
     done = pybench(*words, "--timeout", "300", "--show-detailed-stats", "--hide-header", "--json", str(tmp_path / "j"))
