@@ -28,7 +28,7 @@ from tests.conformance.conftest import Server, serves
 
 PROTOCOLS = ["classic", "consumer"]
 CONSUMER_GROUP_HEARTBEAT, CREATE_PARTITIONS = 68, 37
-PATIENCE_SECONDS = 30
+PATIENCE_SECONDS = 60
 
 Make = Callable[..., Consumer]
 
@@ -171,6 +171,7 @@ def test_new_partitions_are_assigned_by_the_leader(server: Server, fill: Any, se
         poll_until(lambda: len(consumer.assignment()) == 1, consumer)
         grow(admin, topic, 3)
         poll_until(lambda: len(consumer.assignment()) == 3, consumer)
+        assert {p.partition for p in consumer.assignment()} == {0, 1, 2}
 
 
 def grow(admin: Admin, topic: str, partitions: int) -> None:
