@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pybroker.cli.errors import CommandError
-from pybroker.cli.java_order import in_java_order, text_hash
 from pybroker.client.admin import Admin
 from pybroker.client.errors import BrokerError, ClientError
 from pybroker.client.topics import BROKER, DELETE, SET, TOPIC, ConfigChange, ConfigEntry
@@ -206,15 +205,18 @@ def _describe(admin: Admin, entity: _Entity, *, every: bool) -> None:
 
 
 def _names(admin: Admin, entity_type: str) -> list[str]:
-    """Return what there is of a type, in the order of Kafka's tool; of brokers the default of all comes last."""
+    """Return what there is of a type; of brokers the default of all comes last.
+
+    Topics come by name: the order of Kafka's tool is that of Java's hash table.
+    """
     if entity_type == "topics":
-        return in_java_order(admin.list_topics(internal=True), text_hash)
+        return admin.list_topics(internal=True)
     return [*(str(broker.node_id) for broker in admin.describe_cluster().brokers), ""]
 
 
 def _shown(admin: Admin, entity: _Entity, *, every: bool) -> dict[str, ConfigEntry]:
     entries = admin.describe_configs(entity.name or "", entity.resource_type, synonyms=True)
-    shown = (entry for entry in in_java_order(entries.values(), lambda entry: text_hash(entry.name)))
+    shown = sorted(entries.values(), key=lambda entry: entry.name)
     return {entry.name: entry for entry in shown if every or entry.source == entity.own_source}
 
 

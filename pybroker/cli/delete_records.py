@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pybroker.cli.errors import CommandError
-from pybroker.cli.java_order import in_java_order, partition_hash
 from pybroker.client.admin import Admin
 from pybroker.client.errors import BrokerError, ClientError
 from pybroker.client.topics import TopicPartition
@@ -62,7 +61,8 @@ def run(arguments: argparse.Namespace) -> int:
     except (ClientError, ConfigError) as error:
         raise CommandError(str(error)) from None
     print("Records delete operation completed:")
-    for partition in in_java_order(outcomes, lambda one: partition_hash(one.topic, one.partition)):
+    # Kafka's tool prints them in an order that is another with every run.
+    for partition in sorted(outcomes, key=lambda one: (one.topic, one.partition)):
         outcome = outcomes[partition]
         told = f"error: {_java_text(outcome)}" if isinstance(outcome, BrokerError) else f"low_watermark: {outcome}"
         print(f"partition: {partition.topic}-{partition.partition}\t{told}")
