@@ -203,7 +203,7 @@ def committed(wire: Wire, group: str, topic: str, *, version: int = 8, topic_id:
     """Offset, metadata and error of partition 0."""
     if version >= 8:
         named = {"topic_id": topic_id} if version >= 10 else {"name": topic}
-        wanted = {"group_id": group, "topics": [{**named, "partition_indexes": [0]}]}
+        wanted: dict[str, Any] = {"group_id": group, "topics": [{**named, "partition_indexes": [0]}]}
         if version >= 9:
             wanted |= {"member_id": None, "member_epoch": -1}
         answer = wire.call("OffsetFetch", version, groups=[wanted], require_stable=False).groups[0]
@@ -283,7 +283,7 @@ def test_a_second_member_makes_the_first_join_again(join: Callable[..., Member])
     assert told[second.id].members == []
     asked = second.sync_request()
     correlation = second.wire.send(asked)
-    assert bytes(first.sync(**{first.id: b"a", second.id: b"b"}).assignment) == b"a"
+    assert bytes(first.sync(5, **{first.id: b"a", second.id: b"b"}).assignment) == b"a"
     assert bytes(second.wire.receive(asked, correlation).assignment) == b"b"
 
 
@@ -556,7 +556,7 @@ def test_groups_are_listed_by_state_and_type(join: Callable[..., Member], wire: 
     assert member.group not in listed(states_filter=["Empty"])
     assert member.group not in listed(types_filter=["consumer"])
     for version in range(5):
-        filters = {"states_filter": []} if version >= 4 else {}
+        filters: dict[str, list[str]] = {"states_filter": []} if version >= 4 else {}
         groups = wire.call("ListGroups", version, **filters).groups
         assert member.group in {one.group_id for one in groups}
 

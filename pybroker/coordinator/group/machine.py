@@ -56,7 +56,7 @@ from pybroker.protocol.messages.group_records.group_metadata import GroupMetadat
 from pybroker.protocol.messages.group_records.offset_commit import OffsetCommitKey
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from pybroker.coordinator.group.records import Record
     from pybroker.coordinator.group.settings import GroupSettings
@@ -85,6 +85,12 @@ class GroupMachine:
             self.state.put_group(record.group_id, record.group)
         else:
             CHANGES[type(record.key)](self.state, record.key, record.value)  # type: ignore[union-attr]
+
+    def load(self, records: Iterable[tuple[Any, Any]]) -> None:
+        """Apply what was written down: keys and values, as they were read."""
+        state, changes = self.state, CHANGES
+        for key, value in records:
+            changes[type(key)](state, key, value)
 
     def draft(self) -> GroupMachine:
         """Return this machine, which notes down what is applied from now on."""

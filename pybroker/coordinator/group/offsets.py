@@ -75,7 +75,8 @@ def commit(view: GroupView, event: CommitOffsets, now: int) -> Outcome[Record, O
                 metadata=metadata,
                 commit_timestamp=now,
                 expire_timestamp=expires,
-                topic_id=topic_id,
+                # The version of the record that can say when it may go cannot say the topic's id.
+                topic_id=topic_id if expires < 0 else ZERO_UUID,
             )
             records.append(build_offset_commit(group_id, name, index, value))
             partitions.append(OffsetCommitResponsePartition(partition_index=index))

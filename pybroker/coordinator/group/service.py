@@ -11,6 +11,7 @@ refused with COORDINATOR_LOAD_IN_PROGRESS.
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import time
 from typing import TYPE_CHECKING, Any
@@ -26,7 +27,7 @@ from pybroker.coordinator.group.log import decode_records, encode_records
 from pybroker.coordinator.group.machine import GroupMachine
 from pybroker.coordinator.group.offsets_topic import OFFSETS_TOPIC
 from pybroker.coordinator.group.partitioning import partition_of
-from pybroker.coordinator.group.records import GroupChange, GroupRecord
+from pybroker.coordinator.group.records import GroupChange
 from pybroker.coordinator.group.shard import SHARD_LIFE, ShardState, ShardStep
 from pybroker.coordinator.group.view import TopicInfo, Topics
 from pybroker.machine.machine import Timer
@@ -51,6 +52,7 @@ MAX_RECORDS_PER_BATCH = 2000
 _LOAD_BYTES = 256 * 1024
 """Read and replayed at once: a few milliseconds of the loop's time."""
 _PROGRESS_S = 1.0
+_MANY_GROUPS = 5_000
 
 
 class GroupCoordinator:
@@ -204,6 +206,9 @@ class GroupCoordinator:
             now=_now_ms,
             max_records=MAX_RECORDS_PER_BATCH,
         )
+        if len(machine.state.all_offsets()) >= _MANY_GROUPS:
+            # What was loaded stays: full collections need not look at a million offsets again and again.
+            gc.freeze()
         shard.step(ShardStep.LOADED)
         shard.runner.set_timers([Timer("loaded", _now_ms(), Loaded())])
 
@@ -211,14 +216,12 @@ class GroupCoordinator:
         loop = asyncio.get_running_loop()
         began = told = time.monotonic()
         offset, end, replayed = opened.log_start_offset, opened.high_watermark, 0
-        apply = machine.apply
         while offset < end:
             batches = await loop.run_in_executor(None, opened.read, offset, self._load_bytes)
             chunk = decode_records(batches)
             if chunk.size == 0:
                 raise ValueError(f"the log ends at offset {offset}, not at its high watermark {end}")
-            for key, value in chunk.records:
-                apply(GroupRecord(key, value))
+            machine.load(chunk.records)
             offset, replayed = chunk.next_offset, replayed + len(chunk.records)
             if chunk.skipped:
                 log.warning(

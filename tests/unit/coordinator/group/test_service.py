@@ -15,7 +15,8 @@ from pybroker.coordinator.group.errors import (
     NotCoordinatorError,
 )
 from pybroker.coordinator.group.events import Client, CommitOffsets, FetchOffsets, JoinGroup, ListGroups
-from pybroker.coordinator.group.service import OFFSETS_TOPIC, GroupCoordinator, by_partition
+from pybroker.coordinator.group.offsets_topic import OFFSETS_TOPIC
+from pybroker.coordinator.group.service import GroupCoordinator, by_partition
 from pybroker.machine.runner import ClosedError
 from pybroker.metadata.image import EMPTY_IMAGE, MetadataImage, PartitionImage, TopicImage, TopicsImage
 from pybroker.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -232,3 +233,32 @@ async def test_offsets_of_a_deleted_topic_are_forgotten() -> None:
 
     await asyncio.wait_for(forgotten(), 5)
     await stand.groups.close()
+
+
+async def test_a_long_log_is_loaded_in_turns_of_the_loop() -> None:
+    stand = Stand(1)
+    stand.groups.follow(image(1))
+    await stand.groups.loaded()
+    for number in range(200):
+        for group in range(20):
+            stand.groups.submit("g", commit(f"g{group}", number * 100 + group))
+        stand.groups.step()
+    after = GroupCoordinator(
+        group_settings(),
+        node_id=1,
+        partitions=1,
+        codec=0,
+        max_batch_bytes=1 << 20,
+        load_bytes=4096,
+        open_log=stand.logs.get,
+    )
+    after.follow(image(1, epoch=1))
+    turns = 0
+    loading = asyncio.ensure_future(after.loaded())
+    while not loading.done():
+        await asyncio.wait([loading], timeout=0)
+        turns += 1
+    assert turns > 20
+    assert offsets(await after.submit("g", fetch("g7"))) == [19_907]
+    await stand.groups.close()
+    await after.close()
