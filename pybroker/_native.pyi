@@ -161,6 +161,9 @@ class DataPlane:
     @property
     def connections(self) -> int:
         """Open connections."""
+    @property
+    def flush_counts(self) -> tuple[int, int]:
+        """Under `flush=group`: syncs so far, and appends that asked for one."""
     def drain(
         self, limit: int
     ) -> list[ControlRequest | UndecidedRequest | ConnectionClosed | LogDirectoryFailed | LogLine | SegmentRolled]:
@@ -387,6 +390,7 @@ class LogConfig:
         delete_retention_ms: int,
         flush_messages: int,
         flush_ms: int,
+        flush_group: bool,
         producer_id_expiration_ms: int,
         max_decompressed_bytes: int,
         file_delete_delay_ms: int,
@@ -504,7 +508,9 @@ class Partition:
         high_watermark: int,
         now_ms: int,
     ) -> Partition:
-        """Opens (recovers, creates) `<directory>/<topic>-<index>`; releases the GIL. `OSError` with its errno."""
+        """Opens (recovers, creates) `<directory>/<topic>-<index>`; releases the GIL. `OSError` with its errno.
+
+        A recovery point of -1 is not known."""
     @property
     def topic(self) -> str:
         """The topic's name."""
@@ -547,10 +553,14 @@ class Partition:
         """Puts new settings in force."""
     def flush(self) -> int:
         """Syncs the log to disk; the new recovery point. `OSError`: the directory has failed."""
+    def flush_due(self, now_ms: int) -> bool:
+        """Does so when the last time is `flush_ms` ago; whether it did."""
     def close(self) -> None:
         """Flushes, trims the indexes, writes the producer snapshot; nothing is appended afterwards."""
     def retire(self, data_plane: DataPlane) -> None:
         """Refuses appends and reads from now on; waiting fetches are answered. Before `close` or `delete`."""
+    def fail(self, data_plane: DataPlane) -> None:
+        """The log directory failed: takes the log offline; whoever waits for it is answered."""
     def delete(self) -> None:
         """Renames the directory to `<topic>-<index>.<32 hex>-delete` and removes it."""
 
@@ -822,8 +832,10 @@ def delete_old_segments(
 class PartitionEntry:
     """One partition of a topic: the replica here, if any, and who leads."""
 
-    def __new__(cls, *, index: int, partition: Partition | None, leader: int, leader_epoch: int) -> PartitionEntry:
-        """`leader` -1: none."""
+    def __new__(
+        cls, *, index: int, partition: Partition | None, offline: bool, leader: int, leader_epoch: int
+    ) -> PartitionEntry:
+        """`leader` -1: none. `offline`: there is a replica here, and its log directory failed."""
 
 @final
 class TopicEntry:

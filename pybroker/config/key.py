@@ -256,6 +256,7 @@ def string(
     one_of: tuple[str, ...] | None = None,
     acts: bool = True,
     dynamic: bool = False,
+    ours: bool = False,
 ) -> Key[str]:
     """Declare a text; `one_of` lists the words it may be."""
     return Key(
@@ -267,6 +268,7 @@ def string(
         expected="a text" if one_of is None else "one of " + ", ".join(one_of),
         acts=acts,
         dynamic=dynamic,
+        ours=ours,
     )
 
 

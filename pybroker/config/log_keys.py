@@ -109,6 +109,15 @@ class LogKeys(Settings):
         at_least=1,
         dynamic=True,
     )
+    flush = string(
+        "interval",
+        "When what is appended is flushed to the disk: interval, as log.flush.interval.messages and "
+        "log.flush.interval.ms say, or group, before every acknowledgement, by syncs that all appends share which wait "
+        "for one.",
+        one_of=("interval", "group"),
+        dynamic=True,
+        ours=True,
+    )
     log_flush_interval_messages = long(
         LONG_MAX, "Records after which a log is flushed to the disk.", at_least=1, dynamic=True
     )

@@ -45,6 +45,7 @@ def _of(broker_key: Key[T]) -> Key[T]:
         expected=broker_key.expected,
         acts=broker_key.acts,
         dynamic=True,
+        ours=broker_key.ours,
     )
     _BROKER_KEY[key] = broker_key
     return key
@@ -72,6 +73,7 @@ class TopicConfig(Settings):
     compression_zstd_level = _of(BrokerConfig.compression_zstd_level)
     delete_retention_ms = _of(BrokerConfig.log_cleaner_delete_retention_ms)
     file_delete_delay_ms = _of(BrokerConfig.log_segment_delete_delay_ms)
+    flush = _of(BrokerConfig.flush)
     flush_messages = _of(BrokerConfig.log_flush_interval_messages)
     flush_ms = _resolved(BrokerConfig.log_flush_interval_ms, at_least=0)
     follower_replication_throttled_replicas = listing(

@@ -205,6 +205,7 @@ class PartitionPublisher:
                 PartitionEntry(
                     index=index,
                     partition=self._open_partition(topic.name, index),
+                    offline=False,
                     leader=partition.leader,
                     leader_epoch=partition.leader_epoch,
                 )

@@ -38,6 +38,7 @@ def build_log_config(topic: TopicConfig) -> LogConfig:
         delete_retention_ms=topic.delete_retention_ms,
         flush_messages=topic.flush_messages,
         flush_ms=topic.flush_ms,
+        flush_group=topic.flush == "group",
         producer_id_expiration_ms=topic.broker.producer_id_expiration_ms,
         max_decompressed_bytes=_MAX_DECOMPRESSED_BYTES,
         file_delete_delay_ms=topic.file_delete_delay_ms,

@@ -33,6 +33,7 @@ fn config() -> LogConfig {
         delete_retention_ms: 86_400_000,
         flush_messages: i64::MAX,
         flush_ms: i64::MAX,
+        flush_group: false,
         producer_id_expiration_ms: 86_400_000,
         max_decompressed_bytes: 64 << 20,
         file_delete_delay_ms: 0,

@@ -6,6 +6,10 @@
 //!
 //! No module here holds a default or a policy: every setting arrives in a complete struct from Python's `config`.
 
+/// Fixtures are shared with the integration tests, which know the crate by its name.
+#[cfg(test)]
+extern crate self as pybroker_core;
+
 pub mod client;
 pub mod net;
 pub mod quorum;

@@ -1,5 +1,7 @@
 //! The data plane over real sockets: frames in, answers out, in order, with bad input beside good.
 
+#[path = "data_plane/group_flush.rs"]
+mod group_flush;
 mod support;
 
 use std::io::{Read, Write};

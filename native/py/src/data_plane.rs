@@ -84,6 +84,12 @@ impl PyDataPlane {
         self.inner.connections()
     }
 
+    #[getter]
+    fn flush_counts(&self) -> (u64, u64) {
+        let counts = self.inner.flush_counts();
+        (counts.syncs, counts.requests)
+    }
+
     #[pyo3(signature = (limit))]
     fn drain(&self, py: Python<'_>, limit: usize) -> PyResult<Vec<Py<PyAny>>> {
         self.inner.events().drain(limit).into_iter().map(|event| into_python(py, event)).collect()

@@ -50,6 +50,7 @@ impl Log {
             delete_retention_ms: i64::MAX,
             flush_messages: i64::MAX,
             flush_ms: i64::MAX,
+            flush_group: false,
             producer_id_expiration_ms: i64::MAX,
             max_decompressed_bytes: usize::MAX,
             file_delete_delay_ms: 0,

@@ -14,7 +14,7 @@ pub struct PyLogConfig {
 #[pymethods]
 impl PyLogConfig {
     #[new]
-    #[pyo3(signature = (*, segment_bytes, segment_ms, segment_jitter_ms, segment_index_bytes, index_interval_bytes, max_message_bytes, compression_type, compression_level, timestamp_type, timestamp_before_max_ms, timestamp_after_max_ms, require_keys, preallocate, delete_retention_ms, flush_messages, flush_ms, producer_id_expiration_ms, max_decompressed_bytes, file_delete_delay_ms))]
+    #[pyo3(signature = (*, segment_bytes, segment_ms, segment_jitter_ms, segment_index_bytes, index_interval_bytes, max_message_bytes, compression_type, compression_level, timestamp_type, timestamp_before_max_ms, timestamp_after_max_ms, require_keys, preallocate, delete_retention_ms, flush_messages, flush_ms, flush_group, producer_id_expiration_ms, max_decompressed_bytes, file_delete_delay_ms))]
     #[allow(clippy::too_many_arguments, reason = "keyword-only: one argument a field")]
     fn new(
         segment_bytes: u64,
@@ -33,6 +33,7 @@ impl PyLogConfig {
         delete_retention_ms: i64,
         flush_messages: i64,
         flush_ms: i64,
+        flush_group: bool,
         producer_id_expiration_ms: i64,
         max_decompressed_bytes: usize,
         file_delete_delay_ms: i64,
@@ -68,6 +69,7 @@ impl PyLogConfig {
                 delete_retention_ms,
                 flush_messages,
                 flush_ms,
+                flush_group,
                 producer_id_expiration_ms,
                 max_decompressed_bytes,
                 file_delete_delay_ms,

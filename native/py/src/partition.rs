@@ -158,6 +158,11 @@ impl PyPartition {
         py.detach(|| self.inner.log().flush()).map_err(log_error)
     }
 
+    #[pyo3(signature = (now_ms))]
+    fn flush_due(&self, py: Python<'_>, now_ms: i64) -> PyResult<bool> {
+        py.detach(|| self.inner.log().flush_when_due(now_ms)).map_err(log_error)
+    }
+
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.inner.log().close()).map_err(log_error)
     }
@@ -166,6 +171,15 @@ impl PyPartition {
     fn retire(&self, data_plane: &PyDataPlane) {
         let mut waiting: Vec<Waiter> = Vec::new();
         self.inner.retire(&mut |waiter| waiting.push(waiter));
+        for waiter in waiting {
+            data_plane.inner.wake(waiter);
+        }
+    }
+
+    #[pyo3(signature = (data_plane))]
+    fn fail(&self, data_plane: &PyDataPlane) {
+        let mut waiting: Vec<Waiter> = Vec::new();
+        self.inner.fail(&mut |waiter| waiting.push(waiter));
         for waiter in waiting {
             data_plane.inner.wake(waiter);
         }

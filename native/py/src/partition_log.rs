@@ -4,7 +4,8 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use pybroker_core::net::DataPlane;
-use pybroker_core::replica::{Partition, Waiter};
+use pybroker_core::replica::{NotAppended, Partition, Waiter};
+use pybroker_core::storage::Appended;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -17,6 +18,22 @@ use crate::partition::PyPartition;
 pub struct PartitionLog {
     partition: Arc<Partition>,
     data_plane: Arc<DataPlane>,
+}
+
+impl PartitionLog {
+    /// Appends and, under `flush=group`, syncs: a coordinator counts on its records being committed.
+    fn append_and_commit(
+        &self,
+        batches: &mut [u8],
+        now_ms: i64,
+        woken: &mut Vec<Waiter>,
+    ) -> Result<Appended, NotAppended> {
+        let appended = self.partition.append(batches, true, now_ms, &mut |waiter| woken.push(waiter))?;
+        if !self.partition.has_committed(appended.last_offset + 1) {
+            self.data_plane.sync(&self.partition).map_err(|error| NotAppended::Log(error.into()))?;
+        }
+        Ok(appended)
+    }
 }
 
 #[pymethods]
@@ -46,9 +63,7 @@ impl PartitionLog {
     fn append(&self, py: Python<'_>, batches: &[u8], now_ms: i64) -> PyResult<(i64, i64)> {
         let mut batches = batches.to_vec();
         let mut woken: Vec<Waiter> = Vec::new();
-        let appended = py
-            .detach(|| self.partition.append(&mut batches, true, now_ms, &mut |waiter| woken.push(waiter)))
-            .map_err(not_appended)?;
+        let appended = py.detach(|| self.append_and_commit(&mut batches, now_ms, &mut woken)).map_err(not_appended)?;
         for waiter in woken {
             self.data_plane.wake(waiter);
         }

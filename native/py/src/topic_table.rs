@@ -18,10 +18,10 @@ pub struct PyPartitionEntry {
 #[pymethods]
 impl PyPartitionEntry {
     #[new]
-    #[pyo3(signature = (*, index, partition, leader, leader_epoch))]
-    fn new(index: usize, partition: Option<&PyPartition>, leader: i32, leader_epoch: i32) -> Self {
+    #[pyo3(signature = (*, index, partition, offline, leader, leader_epoch))]
+    fn new(index: usize, partition: Option<&PyPartition>, offline: bool, leader: i32, leader_epoch: i32) -> Self {
         let partition = partition.map(|partition| Arc::clone(&partition.inner));
-        Self { index, slot: PartitionSlot { partition, leader, leader_epoch } }
+        Self { index, slot: PartitionSlot { partition, offline, leader, leader_epoch } }
     }
 }
 

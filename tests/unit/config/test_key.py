@@ -20,7 +20,7 @@ OURS = {
     "process.roles": "broker,controller",
     "node.id": "1",
 }
-NOT_IN_KAFKA = {"congestion.control", "queued.max.response.bytes", "super.users"}
+NOT_IN_KAFKA = {"congestion.control", "flush", "queued.max.response.bytes", "super.users"}
 
 
 @pytest.mark.parametrize(("name", "kind", "default", "dynamic"), [row[1:] for row in ROWS if row[0] == "broker"])

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use rustix::io::Errno;
 
-use super::lane::{LaneApi, PendingFetch};
+use super::lane::{LaneApi, PendingFetch, PendingProduce};
 use super::response::{Progress, Response};
 use crate::wire::frame::RequestHead;
 
@@ -44,6 +44,8 @@ pub enum Slot {
     Held(i32),
     /// A fetch waits for data.
     Fetch(Box<PendingFetch>),
+    /// A produce waits for its batches to be committed.
+    Produce(Box<PendingProduce>),
     /// It stands in [`Connection::parked`].
     Parked,
     /// Its answer, not yet at the front.

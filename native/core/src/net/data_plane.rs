@@ -1,8 +1,9 @@
 //! The data plane as the control plane holds it: tables in, events out, answers in.
 
 use std::io;
-use std::sync::Arc;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -10,12 +11,13 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
 use super::acceptor::{Acceptor, ListenError};
-use super::events::EventQueue;
+use super::events::{Event, EventQueue};
 use super::inbox::{Inbox, Message};
 use super::open_connections::OpenConnections;
 use super::processor::Processor;
 use super::settings::{ListenerSettings, Settings};
-use crate::replica::{FetchSessionCache, TopicTable, Waiter};
+use crate::replica::{FetchSessionCache, FlushCounts, FlushListener, GroupFlush, Partition, TopicTable, Waiter};
+use crate::storage::LogError;
 
 /// Bits of a connection number that name its processor; the rest count connections.
 const PROCESSOR_BITS: u32 = 8;
@@ -33,6 +35,8 @@ pub struct Shared {
     pub sessions: FetchSessionCache,
     /// The connections of all processors.
     pub open: OpenConnections,
+    /// Who syncs the logs whose appends are acknowledged together.
+    pub group_flush: GroupFlush,
     /// One inbox a processor.
     pub inboxes: Vec<Inbox>,
     /// Control requests that Python has not answered yet.
@@ -74,6 +78,24 @@ impl Shared {
     }
 }
 
+/// Hands what a sync satisfied to its processors, and what it could not do to the control plane.
+struct SyncedOrNot(Weak<Shared>);
+
+impl FlushListener for SyncedOrNot {
+    fn wake(&self, waiter: Waiter) {
+        if let Some(shared) = self.0.upgrade() {
+            shared.wake(waiter);
+        }
+    }
+
+    fn failed(&self, directory: &Path, error: &LogError) {
+        if let Some(shared) = self.0.upgrade() {
+            let directory = directory.display().to_string();
+            shared.events.push(Event::LogDirectoryFailed { directory, error: error.to_string() });
+        }
+    }
+}
+
 /// Milliseconds since 1970, for record timestamps.
 pub fn wall_ms() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
@@ -108,9 +130,11 @@ impl DataPlane {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
         let inboxes = (0..settings.network_threads).map(|_| Inbox::new()).collect::<io::Result<Vec<_>>>()?;
-        let shared = Arc::new(Shared {
+        let events = EventQueue::new()?;
+        let shared = Arc::new_cyclic(|shared| Shared {
             table: ArcSwap::from_pointee(TopicTable::default()),
-            events: EventQueue::new()?,
+            events,
+            group_flush: GroupFlush::new(Arc::new(SyncedOrNot(Weak::clone(shared)))),
             sessions: FetchSessionCache::new(settings.fetch_session_slots, settings.fetch_session_eviction_ms),
             open: OpenConnections::new(settings.network_threads),
             inboxes,
@@ -190,7 +214,20 @@ impl DataPlane {
         self.shared.table.store(table);
     }
 
-    /// Wakes the owner of a fetch that waits for a partition that goes away.
+    /// Syncs a partition on this thread, and commits what that covers.
+    ///
+    /// # Errors
+    /// As [`Partition::sync`]; its directory is then reported.
+    pub fn sync(&self, partition: &Partition) -> Result<(), LogError> {
+        self.shared.group_flush.sync(partition)
+    }
+
+    /// How many syncs `flush=group` took, and how many appends they covered.
+    pub fn flush_counts(&self) -> FlushCounts {
+        self.shared.group_flush.counts()
+    }
+
+    /// Wakes the owner of a request that waits for a partition that goes away.
     pub fn wake(&self, waiter: Waiter) {
         self.shared.wake(waiter);
     }
@@ -218,6 +255,7 @@ impl DataPlane {
             // A processor that panicked has said so on stderr; the others are still to be joined.
             let _ = processor.join();
         }
+        self.shared.group_flush.stop();
     }
 }
 

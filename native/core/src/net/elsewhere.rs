@@ -28,8 +28,10 @@ impl Processor {
             return false;
         }
         let Some(slot) = connection.slot_mut(waiter.request) else { return true };
-        if !matches!(slot, Slot::Fetch(_)) {
-            return true;
+        match slot {
+            Slot::Fetch(_) => {}
+            Slot::Produce(_) => return false,
+            Slot::Control(_) | Slot::Held(_) | Slot::Parked | Slot::Ready(_) => return true,
         }
         if let Slot::Fetch(fetch) = std::mem::replace(slot, Slot::Parked) {
             let response = fetch.complete(&self.shared);

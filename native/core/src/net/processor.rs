@@ -29,8 +29,8 @@ const READS_A_TURN: usize = 4;
 /// What a timer is for.
 #[derive(Debug)]
 pub(super) enum Deadline {
-    /// A fetch has waited for `max_wait_ms`.
-    Fetch(Waiter),
+    /// A fetch has waited for `max_wait_ms`, or a produce for `timeout_ms`.
+    Waiting(Waiter),
     /// A connection may have idled too long.
     Idle(u64),
 }
@@ -57,8 +57,8 @@ pub struct Processor {
     epoll: OwnedFd,
     accepted: u64,
     pub(super) deadlines: TimerWheel<Deadline>,
-    /// Fetches that an append on this thread satisfied, served when the present event is done: own ones, and at most one
-    /// of another processor.
+    /// Requests that an append on this thread satisfied, served when the present event is done: own ones, and at most one
+    /// fetch of another processor.
     pub(super) woken: Vec<Waiter>,
     pub(super) throttled: Vec<u64>,
     /// When the stop is due, in milliseconds of the processor's clock.
@@ -274,13 +274,16 @@ impl Processor {
 
     fn expire(&mut self, deadline: Deadline) {
         match deadline {
-            Deadline::Fetch(waiter) => {
+            Deadline::Waiting(waiter) => {
                 let Some(open) = self.shared.open.get(waiter.connection) else { return };
                 let mut connection = open.lock();
-                // The number may have been served long ago, or belong to a later fetch that took a silent one's place.
-                if let Some(Slot::Fetch(fetch)) = connection.slot_mut(waiter.request)
-                    && fetch.claim()
-                {
+                // The number may have been served long ago, or belong to a later request that took a silent one's place.
+                let claimed = match connection.slot_mut(waiter.request) {
+                    Some(Slot::Fetch(fetch)) => fetch.claim(),
+                    Some(Slot::Produce(produce)) => produce.claim(),
+                    Some(Slot::Control(_) | Slot::Held(_) | Slot::Parked | Slot::Ready(_)) | None => false,
+                };
+                if claimed {
                     self.woken.push(waiter);
                 }
             }
@@ -333,7 +336,7 @@ impl Processor {
             let Some(open) = self.shared.open.get(number) else { continue };
             let waiting = open.lock().waiting_requests();
             for request in waiting {
-                self.expire(Deadline::Fetch(Waiter { connection: number, request }));
+                self.expire(Deadline::Waiting(Waiter { connection: number, request }));
             }
             self.serve_woken();
             let mut connection = open.lock();

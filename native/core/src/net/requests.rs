@@ -63,17 +63,12 @@ impl Processor {
             (Outcome::Silent, Some(_)) => {}
             (Outcome::Silent, None) => connection.drop_parked_slot(),
             (Outcome::Wait(fetch), at) => {
-                let deadline = self.shared.now() + fetch.max_wait_ms();
-                let waiter = Waiter { connection: connection.number, request };
-                self.deadlines.insert(deadline, Deadline::Fetch(waiter));
-                match at {
-                    Some(_) => connection.open(Slot::Fetch(fetch)),
-                    None => {
-                        if let Some(slot) = connection.slot_mut(request) {
-                            *slot = Slot::Fetch(fetch);
-                        }
-                    }
-                }
+                let max_wait_ms = fetch.max_wait_ms();
+                self.let_wait(connection, Slot::Fetch(fetch), max_wait_ms, (request, at.is_some()));
+            }
+            (Outcome::WaitForCommit(produce), at) => {
+                let max_wait_ms = produce.max_wait_ms();
+                self.let_wait(connection, Slot::Produce(produce), max_wait_ms, (request, at.is_some()));
             }
             (Outcome::Undecided { topics, topic_ids, api_key }, Some((api, head, at))) => {
                 connection.parked = Some(Parked { request, api, head, frame: connection.frame_mut(at).to_vec() });
@@ -88,6 +83,23 @@ impl Processor {
             (Outcome::Close(why), _) => return Err(End::Refused(why)),
         }
         Ok(())
+    }
+
+    /// Puts a request that waits in its slot, `fresh` or the one it was parked in, and sets its alarm.
+    fn let_wait(
+        &mut self,
+        connection: &mut Connection,
+        waiting: Slot,
+        max_wait_ms: u64,
+        (request, fresh): (u64, bool),
+    ) {
+        let waiter = Waiter { connection: connection.number, request };
+        self.deadlines.insert(self.shared.now() + max_wait_ms, Deadline::Waiting(waiter));
+        if fresh {
+            connection.open(waiting);
+        } else if let Some(slot) = connection.slot_mut(request) {
+            *slot = waiting;
+        }
     }
 
     /// Gives a request to the control plane.
@@ -132,26 +144,29 @@ impl Processor {
         Ok(())
     }
 
-    /// Serves fetches that were satisfied, and those that serving them satisfies.
+    /// Serves requests that were satisfied, and those that serving them satisfies.
     pub(super) fn serve_woken(&mut self) {
         while let Some(waiter) = self.woken.pop() {
             if processor_of(waiter.connection) == self.index {
-                self.serve_fetch(waiter);
+                self.serve_waiting(waiter);
             } else {
                 self.serve_elsewhere(waiter);
             }
         }
     }
 
-    /// Answers a fetch that has been claimed, with whatever there is.
-    fn serve_fetch(&mut self, waiter: Waiter) {
+    /// Answers a request that has waited and was claimed, with whatever there is.
+    fn serve_waiting(&mut self, waiter: Waiter) {
         let Some(open) = self.shared.open.get(waiter.connection) else { return };
         let mut connection = open.lock();
-        if let Some(slot) = connection.slot_mut(waiter.request)
-            && matches!(slot, Slot::Fetch(_))
-            && let Slot::Fetch(fetch) = std::mem::replace(slot, Slot::Parked)
-        {
-            let response = fetch.complete(&self.shared);
+        let slot = connection.slot_mut(waiter.request);
+        let slot = slot.filter(|slot| matches!(slot, Slot::Fetch(_) | Slot::Produce(_)));
+        let response = match slot.map(|slot| std::mem::replace(slot, Slot::Parked)) {
+            Some(Slot::Fetch(fetch)) => Some(fetch.complete(&self.shared)),
+            Some(Slot::Produce(produce)) => Some(produce.complete(&self.shared)),
+            Some(Slot::Control(_) | Slot::Held(_) | Slot::Parked | Slot::Ready(_)) | None => None,
+        };
+        if let Some(response) = response {
             connection.answer(waiter.request, response);
         }
         let done = self.work(&mut connection);

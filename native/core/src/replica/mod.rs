@@ -4,13 +4,17 @@
 //! the waiting lists. Knows nothing of sockets: whoever waits is named by two numbers ([`Waiter`]) and woken through a
 //! callback.
 
+mod acknowledgement;
 mod fetch_session;
+mod group_flush;
 mod high_watermark;
 mod partition;
 mod topic_table;
 mod waiting;
 
+pub use acknowledgement::{AcknowledgementList, WaitingProduce};
 pub use fetch_session::{FetchSession, FetchSessionCache, SessionPartition, SessionRefused, SessionTopic};
+pub use group_flush::{FlushCounts, FlushListener, GroupFlush};
 pub use high_watermark::high_watermark;
 pub use partition::{LeaderCheck, Leadership, NotAppended, Partition};
 pub use topic_table::{BrokerEndpoint, PartitionSlot, Topic, TopicId, TopicTable, ZERO_TOPIC_ID};

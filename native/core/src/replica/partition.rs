@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use arc_swap::ArcSwap;
 
-use super::{TopicId, Waiter, WaitingFetch, WaitingList, high_watermark};
+use super::{AcknowledgementList, TopicId, Waiter, WaitingFetch, WaitingList, WaitingProduce, high_watermark};
 use crate::record::SentRecords;
 use crate::storage::{
     AppendError, Appended, CommittedSlice, Expired, FileSlice, Log, LogError, ReadError, Removed, RetentionLimits,
@@ -73,6 +73,9 @@ pub struct Partition {
     /// Set when the log is closed or deleted; nothing is appended or read any more.
     closed: AtomicBool,
     waiting: WaitingList,
+    acknowledgements: AcknowledgementList,
+    /// Set while a sync is asked for that has not begun.
+    sync_wanted: AtomicBool,
 }
 
 impl Partition {
@@ -99,6 +102,8 @@ impl Partition {
             leadership: ArcSwap::from_pointee(nobody),
             closed: AtomicBool::new(false),
             waiting: WaitingList::default(),
+            acknowledgements: AcknowledgementList::default(),
+            sync_wanted: AtomicBool::new(false),
         }
     }
 
@@ -151,6 +156,10 @@ impl Partition {
     /// When the log's leader epoch file cannot be written; the role is then as it was.
     pub fn become_leader(&self, leader_epoch: i32, in_sync: usize, min_in_sync: usize) -> Result<(), LogError> {
         self.log.begin_epoch(leader_epoch)?;
+        if self.log.is_synced_in_groups() {
+            // What a crash left in the page cache is shown only when it cannot be lost any more.
+            self.log.flush()?;
+        }
         self.leadership.store(Arc::new(Leadership { leader_epoch, is_leader: true, in_sync, min_in_sync }));
         self.maybe_advance_high_watermark();
         Ok(())
@@ -205,17 +214,70 @@ impl Partition {
         }
         let appended = self.log.append_sent(sent, role.leader_epoch, now_ms).map_err(NotAppended::Log)?;
         self.maybe_advance_high_watermark();
-        if !appended.duplicate {
+        if !appended.duplicate && self.has_committed(appended.last_offset + 1) {
             self.waiting.arrived(appended.bytes, wake);
         }
         Ok(appended)
     }
 
-    /// Raises the high watermark to what the in-sync replicas have; never lowers it.
-    fn maybe_advance_high_watermark(&self) {
-        let reached = high_watermark(self.log.log_end_offset(), []);
-        self.high_watermark.fetch_max(reached, Ordering::AcqRel);
-        self.log.settle_transactions(reached);
+    /// Whether everything below `end_offset` is committed: a Produce that ends there may be acknowledged.
+    pub fn has_committed(&self, end_offset: i64) -> bool {
+        self.high_watermark() >= end_offset
+    }
+
+    /// Raises the high watermark to what the in-sync replicas have; never lowers it. Returns where it stood.
+    ///
+    /// Under `flush=group` this replica has what is on its device: nobody reads what a crash could take back
+    /// (docs/adr/0012).
+    fn maybe_advance_high_watermark(&self) -> i64 {
+        let end_offset = self.log.log_end_offset();
+        let local = if self.log.is_synced_in_groups() { self.log.recovery_point().min(end_offset) } else { end_offset };
+        let reached = high_watermark(local, []);
+        let before = self.high_watermark.fetch_max(reached, Ordering::AcqRel);
+        self.log.settle_transactions(before.max(reached));
+        before
+    }
+
+    /// Notes that a sync is wanted; false when one is asked for already that will cover what is in the log now.
+    pub(super) fn want_sync(&self) -> bool {
+        !self.sync_wanted.swap(true, Ordering::AcqRel)
+    }
+
+    /// Syncs the log and commits what that covers; whoever waited for it is woken, also when it fails.
+    ///
+    /// # Errors
+    /// As [`Log::flush`]; the log is then offline.
+    pub fn sync(&self, wake: &mut dyn FnMut(Waiter)) -> Result<(), LogError> {
+        // Before the sync: what is appended from here on asks for another. A swap, so that it sees what those appended who
+        // found the wish standing.
+        self.sync_wanted.swap(false, Ordering::AcqRel);
+        if let Err(error) = self.log.flush() {
+            self.acknowledgements.wake_all(wake);
+            return Err(error);
+        }
+        let before = self.maybe_advance_high_watermark();
+        let reached = self.high_watermark();
+        if reached > before {
+            self.waiting.arrived(self.log.bytes_between(before, reached) as usize, wake);
+        }
+        self.acknowledgements.reached(reached, wake);
+        Ok(())
+    }
+
+    /// Lets a Produce wait until everything below `end_offset` is committed.
+    pub fn await_commit(&self, end_offset: i64, produce: &Arc<WaitingProduce>, wake: &mut dyn FnMut(Waiter)) {
+        self.acknowledgements.register(end_offset, produce);
+        // A sync that was faster has woken nobody.
+        if self.has_committed(end_offset) {
+            self.acknowledgements.reached(self.high_watermark(), wake);
+        } else if self.log.is_offline() {
+            self.acknowledgements.wake_all(wake);
+        }
+    }
+
+    /// How many Produces wait for the high watermark.
+    pub fn unacknowledged(&self) -> usize {
+        self.acknowledgements.len()
     }
 
     /// Where the bytes lie that answer a read from `offset`, below the exclusive bound `end`.
@@ -267,5 +329,13 @@ impl Partition {
     pub fn retire(&self, wake: &mut dyn FnMut(Waiter)) {
         self.closed.store(true, Ordering::Release);
         self.waiting.wake_all(wake);
+        self.acknowledgements.wake_all(wake);
+    }
+
+    /// The log directory failed: takes the log offline and wakes everybody who waits, who will be told.
+    pub fn fail(&self, wake: &mut dyn FnMut(Waiter)) {
+        self.log.take_offline();
+        self.waiting.wake_all(wake);
+        self.acknowledgements.wake_all(wake);
     }
 }

@@ -33,6 +33,8 @@ pub struct BrokerEndpoint {
 pub struct PartitionSlot {
     /// The replica on this broker, if there is one.
     pub partition: Option<Arc<Partition>>,
+    /// There is one, but its log directory failed.
+    pub offline: bool,
     /// The leader's broker id, -1 when there is none.
     pub leader: i32,
     /// The leader epoch that goes with it.

@@ -4,7 +4,6 @@
 //! the bytes are in the file, and readers see them only after indexes and producer state have them too.
 
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use super::admission::admit;
@@ -96,7 +95,7 @@ impl Log {
             let staged = stage(&writer, batches, placed, Origin::Client)?;
             self.write(&mut writer, batches, placed, staged, log_append_time, now_ms)?
         };
-        self.flush_when_due(&config)?;
+        self.flush_when_many(&config)?;
         Ok(appended)
     }
 
@@ -118,7 +117,7 @@ impl Log {
             let staged = stage(&writer, batches, &placed, Origin::Replication)?;
             self.write(&mut writer, batches, &placed, staged, -1, now_ms)?
         };
-        self.flush_when_due(&self.config.load())?;
+        self.flush_when_many(&self.config.load())?;
         Ok(appended)
     }
 
@@ -138,7 +137,7 @@ impl Log {
             let staged = stage(&writer, batches, &placed, Origin::Coordinator)?;
             self.write(&mut writer, batches, &placed, staged, -1, now_ms)?
         };
-        self.flush_when_due(&self.config.load())?;
+        self.flush_when_many(&self.config.load())?;
         Ok(appended)
     }
 
@@ -239,9 +238,9 @@ impl Log {
         let active = view.segments.active();
         let log_file = active.file()?;
         reserve_ahead(writer, config, log_file, view.end_position, batches.len() as u64);
-        let Err(source) = log_file.write_all_at(batches, view.end_position) else { return Ok(()) };
+        let Err(source) = file::write_all_at(log_file, batches, view.end_position) else { return Ok(()) };
         writer.reserved = view.end_position;
-        let undone = log_file.set_len(view.end_position);
+        let undone = file::set_len(log_file, view.end_position);
         let full = matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
         let error = LogError::Io { path: active.path(), source };
         // A full disk is no damage once the part that fitted is gone again; anything else is.
@@ -272,7 +271,7 @@ impl Log {
         Ok(())
     }
 
-    fn flush_when_due(&self, config: &LogConfig) -> Result<(), AppendError> {
+    fn flush_when_many(&self, config: &LogConfig) -> Result<(), AppendError> {
         if self.log_end_offset() - self.recovery_point() >= config.flush_messages {
             self.flush()?;
         }

@@ -13,7 +13,8 @@ use crate::sys::file::read_full_at;
 const HEADER_CHUNK: usize = 4096;
 /// Batches larger than this are stepped over header by header; of smaller ones a chunk is read at once.
 const SMALL_BATCH: usize = 1024;
-const BATCH_CHUNK: usize = 1 << 20;
+/// Small enough that what was read is still in the processor's cache when it is checked.
+const BATCH_CHUNK: usize = 256 << 10;
 
 /// Reads headers at rising positions through a small buffer on the stack.
 pub(crate) struct HeaderScan<'a> {
@@ -56,7 +57,9 @@ pub(crate) struct BatchScan<'a> {
     file: &'a File,
     limit: u64,
     position: u64,
+    /// The first `filled` bytes are those of the file from `start` on; the rest is room that is not cleared again.
     buffer: Vec<u8>,
+    filled: usize,
     start: u64,
     chunk: usize,
 }
@@ -76,7 +79,7 @@ impl<'a> BatchScan<'a> {
 
     /// The same, of which not more than `chunk` bytes are read at once, unless a batch is larger.
     pub(crate) fn by_chunks(file: &'a File, position: u64, limit: u64, chunk: usize) -> Self {
-        Self { file, limit, position, buffer: Vec::new(), start: position, chunk }
+        Self { file, limit, position, buffer: Vec::new(), filled: 0, start: position, chunk }
     }
 
     /// The next whole batch; `None` at the limit, or when no whole batch is there.
@@ -97,22 +100,24 @@ impl<'a> BatchScan<'a> {
     }
 
     fn buffered(&self) -> &[u8] {
-        &self.buffer[(self.position - self.start) as usize..]
+        &self.buffer[(self.position - self.start) as usize..self.filled]
     }
 
     /// Makes at least `needed` bytes from the position on available; they are known to lie below the limit.
     fn fill(&mut self, needed: usize) -> io::Result<bool> {
-        let have = (self.start + self.buffer.len() as u64).saturating_sub(self.position) as usize;
+        let at = (self.position - self.start) as usize;
+        let have = self.filled.saturating_sub(at);
         if have >= needed {
             return Ok(true);
         }
         let wanted = (self.limit - self.position).min(needed.max(self.chunk) as u64) as usize;
-        let kept = self.buffer.len() - have;
-        self.buffer.drain(..kept);
-        self.buffer.resize(wanted, 0);
+        self.buffer.copy_within(self.filled - have..self.filled, 0);
+        if self.buffer.len() < wanted {
+            self.buffer.resize(wanted, 0);
+        }
         self.start = self.position;
-        let read = read_full_at(self.file, &mut self.buffer[have..], self.position + have as u64)?;
-        self.buffer.truncate(have + read);
-        Ok(self.buffer.len() >= needed)
+        self.filled = have;
+        self.filled += read_full_at(self.file, &mut self.buffer[have..wanted], self.position + have as u64)?;
+        Ok(self.filled >= needed)
     }
 }

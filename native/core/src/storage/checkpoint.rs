@@ -4,11 +4,12 @@
 //! partition (`recovery-point-offset-checkpoint`, `log-start-offset-checkpoint`, `replication-offset-checkpoint`,
 //! `cleaner-offset-checkpoint`) at the root of a log directory. It must not know when one is written.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::LogError;
+use crate::sys::file;
 
 const VERSION: &str = "0";
 
@@ -51,6 +52,10 @@ pub(crate) fn read_lines<T>(path: &Path, parse: impl Fn(&str) -> Option<T>) -> R
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(LogError::io(path)(error)),
     };
+    // A file that was renamed before its bytes were on the device may have lost its end, in the middle of a number.
+    if !text.is_empty() && !text.ends_with('\n') {
+        return Err(corrupt("the last line has no end".to_owned()));
+    }
     let mut lines = text.lines();
     if lines.next().map(str::trim) != Some(VERSION) {
         return Err(corrupt(format!("the first line is not version {VERSION}")));
@@ -85,17 +90,17 @@ pub(crate) fn write_lines(
 /// Writes `bytes` beside `path` and renames: readers see the old file or the new one.
 pub(crate) fn replace_file(path: &Path, bytes: &[u8], durable: bool) -> Result<(), LogError> {
     let temporary = temporary_path(path);
-    let written = File::create(&temporary).and_then(|mut file| {
-        file.write_all(bytes)?;
-        if durable { file.sync_data() } else { Ok(()) }
+    let written = file::create(&temporary).and_then(|made| {
+        file::write_all_at(&made, bytes, 0)?;
+        if durable { file::sync_data(&made) } else { Ok(()) }
     });
-    let replaced = written.and_then(|()| fs::rename(&temporary, path));
+    let replaced = written.and_then(|()| file::rename(&temporary, path));
     if let Err(error) = replaced {
-        let _ = fs::remove_file(&temporary);
+        let _ = file::remove(&temporary);
         return Err(LogError::io(path)(error));
     }
     match path.parent().filter(|_| durable) {
-        Some(directory) => crate::sys::file::sync_directory(directory).map_err(LogError::io(directory)),
+        Some(directory) => file::sync_directory(directory).map_err(LogError::io(directory)),
         None => Ok(()),
     }
 }
@@ -126,9 +131,17 @@ mod tests {
     fn a_damaged_file_is_told_with_its_line() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("c");
-        for text in
-            ["", "1\n0\n", "0\nx\n", "0\n1\n", "0\n1\na 0\n", "0\n1\na 0 1 2\n", "0\n1\na x 1\n", "0\n0\na 0 1\n"]
-        {
+        for text in [
+            "",
+            "1\n0\n",
+            "0\n1\na 0 12",
+            "0\nx\n",
+            "0\n1\n",
+            "0\n1\na 0\n",
+            "0\n1\na 0 1 2\n",
+            "0\n1\na x 1\n",
+            "0\n0\na 0 1\n",
+        ] {
             fs::write(&path, text).unwrap();
             assert!(matches!(OffsetCheckpoint::read(&path), Err(LogError::Corrupt { .. })), "{text:?}");
         }

@@ -39,6 +39,8 @@ pub struct LogConfig {
     pub flush_messages: i64,
     /// `flush.ms`: driven from outside by [`crate::storage::Log::flush`]; kept here for the owner.
     pub flush_ms: i64,
+    /// `flush` is `group`: an append is acknowledged when a sync shared with others has covered it.
+    pub flush_group: bool,
     /// `producer.id.expiration.ms`: idle time after which a producer's sequence numbers are forgotten.
     pub producer_id_expiration_ms: i64,
     /// Bound on what one compressed batch may unfold to while it is validated.
@@ -52,7 +54,8 @@ pub struct LogConfig {
 pub struct OpenLog {
     /// The log directory was left with its clean-shutdown file: nothing is scanned.
     pub clean_shutdown: bool,
-    /// Everything below this offset is known to be on disk (`recovery-point-offset-checkpoint`).
+    /// Everything below this offset is known to be on disk (`recovery-point-offset-checkpoint`); negative when the checkpoint
+    /// was lost, and nothing is known.
     pub recovery_point: i64,
     /// First readable offset (`log-start-offset-checkpoint`).
     pub log_start_offset: i64,

@@ -23,6 +23,10 @@ impl Log {
             return Ok(self.recovery_point());
         }
         let _flushing = self.flushing.lock();
+        if self.closed.load(Ordering::Acquire) {
+            // Closed logs are flushed, and deleted ones have no files.
+            return Ok(self.recovery_point());
+        }
         let view = self.view.load_full();
         if self.recovery_point() >= wanted.min(view.end_offset) && !self.directory_dirty.load(Ordering::Acquire) {
             return Ok(self.recovery_point());
@@ -33,11 +37,26 @@ impl Log {
         Ok(view.end_offset)
     }
 
+    /// Flushes when the last time is `flush.ms` ago; whether it did.
+    ///
+    /// # Errors
+    /// As [`Self::flush`].
+    pub fn flush_when_due(&self, now_ms: i64) -> Result<bool, LogError> {
+        let due = now_ms.saturating_sub(self.flushed_ms.load(Ordering::Acquire)) >= self.config.load().flush_ms;
+        if due {
+            self.flush()?;
+            self.flushed_ms.store(now_ms, Ordering::Release);
+        }
+        Ok(due)
+    }
+
     /// Syncs what the view has beyond the recovery point. Indexes of sealed segments are synced with them: recovery trusts
     /// those below the recovery point, and rebuilds the others.
     fn sync(&self, view: &View) -> Result<(), LogError> {
         let recovery_point = self.recovery_point();
-        let first = view.segments.floor(recovery_point);
+        // A segment that was synced to its end and sealed since has its indexes still to be synced.
+        let rolled = self.directory_dirty.load(Ordering::Acquire);
+        let first = view.segments.floor(recovery_point - i64::from(rolled));
         for (index, segment) in view.segments.as_slice().iter().enumerate().skip(first) {
             let active = view.segments.is_active(index);
             if active && view.end_offset <= recovery_point {
@@ -58,6 +77,11 @@ impl Log {
         if self.directory_dirty.swap(false, Ordering::AcqRel) {
             file::sync_directory(&self.home.path()).map_err(LogError::io(self.home.path()))?;
         }
+        if self.parent_dirty.swap(false, Ordering::AcqRel)
+            && let Some(parent) = self.home.path().parent()
+        {
+            file::sync_directory(parent).map_err(LogError::io(parent))?;
+        }
         Ok(())
     }
 
@@ -73,8 +97,12 @@ impl Log {
             return Ok(());
         }
         self.ensure_not_failed()?;
-        self.view.load().segments.active().seal()?;
+        let view = self.view.load_full();
+        let active = view.segments.active();
+        active.seal()?;
         self.write_snapshot(&mut writer)?;
+        // The next start trusts all of it: also what a flush leaves for recovery to rebuild.
+        active.offset_index.map.sync().and_then(|()| active.time_index.map.sync()).map_err(|e| self.failed(e))?;
         self.flush()?;
         self.closed.store(true, Ordering::Release);
         Ok(())

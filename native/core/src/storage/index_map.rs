@@ -119,11 +119,10 @@ impl<const WORDS: usize> IndexMap<WORDS> {
     /// Cuts the file to its entries (and creates it when there was none). Further pushes need another reservation.
     pub(crate) fn trim(&self) -> Result<(), LogError> {
         let path = self.path();
-        let file =
-            OpenOptions::new().write(true).create(true).truncate(false).open(&path).map_err(LogError::io(&path))?;
+        let file = file::open_or_create(&path).map_err(LogError::io(&path))?;
         let bytes = u64::from(self.len()) * Self::ENTRY_BYTES;
         self.reserved.store(bytes, Ordering::Relaxed);
-        file.set_len(bytes).map_err(LogError::io(&path))
+        file::set_len(&file, bytes).map_err(LogError::io(&path))
     }
 
     /// Waits until the entries are on the device.
@@ -158,10 +157,10 @@ impl<const WORDS: usize> IndexMap<WORDS> {
     }
 
     fn open_writable_map(&self, path: &PathBuf) -> std::io::Result<MmapRaw> {
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        let file = file::open_or_create(path)?;
         let bytes = u64::from(self.capacity) * Self::ENTRY_BYTES;
         if file.metadata()?.len() != bytes {
-            file.set_len(bytes)?;
+            file::set_len(&file, bytes)?;
         }
         MmapRaw::map_raw(&file)
     }

@@ -42,8 +42,12 @@ pub struct Log {
     pub(crate) next_to_settle: AtomicI64,
     /// Everything below is on the device. Changed by the holder of `flushing` only.
     pub(crate) recovery_point: AtomicI64,
+    /// When `flush.ms` was last seen to be over, ms.
+    pub(crate) flushed_ms: AtomicI64,
     /// A segment file was made since the directory was last synced.
     pub(crate) directory_dirty: AtomicBool,
+    /// The log's directory was made since the one above it was last synced.
+    pub(crate) parent_dirty: AtomicBool,
     /// A write or sync failed: what is on the device is in doubt, and nothing is changed or synced any more.
     pub(crate) failure: AtomicBool,
     /// Closed or deleted: nothing is appended any more.
@@ -147,7 +151,9 @@ impl Log {
             cleaning_ends: AtomicU32::new(0),
             flushing: Mutex::new(()),
             recovery_point: AtomicI64::new(loaded.recovery_point),
+            flushed_ms: AtomicI64::new(how.now_ms),
             directory_dirty: AtomicBool::new(loaded.directory_dirty),
+            parent_dirty: AtomicBool::new(loaded.parent_dirty),
             failure: AtomicBool::new(false),
             closed: AtomicBool::new(false),
         };
@@ -198,6 +204,16 @@ impl Log {
     /// The most that a batch may unfold to.
     pub fn max_decompressed_bytes(&self) -> usize {
         self.config.load().max_decompressed_bytes
+    }
+
+    /// Whether appends are acknowledged when a shared sync has covered them (`flush=group`).
+    pub fn is_synced_in_groups(&self) -> bool {
+        self.config.load().flush_group
+    }
+
+    /// Its directory failed elsewhere: nothing is changed or synced any more.
+    pub fn take_offline(&self) {
+        self.failure.store(true, Ordering::Release);
     }
 
     /// Whether a failure or [`Self::close`] has ended appending.

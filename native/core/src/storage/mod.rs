@@ -14,6 +14,8 @@ mod cleaner;
 mod committed;
 mod config;
 mod converted;
+#[cfg(test)]
+mod crash_tests;
 mod error;
 mod flush;
 mod index_map;

@@ -15,6 +15,7 @@ use super::checkpoint::replace_file;
 use super::log_dir::{LogHome, SNAPSHOT_SUFFIX, parse_segment_file_name, segment_file_name};
 use super::producer_state::{BatchMetadata, ProducerEntry, ProducerStates};
 use crate::record::crc32c;
+use crate::sys::file;
 
 const VERSION: i16 = 1;
 const CRC_AT: usize = 2;
@@ -49,7 +50,7 @@ pub(crate) fn offsets(directory: &Path) -> Result<Vec<i64>, LogError> {
 
 /// Removes the snapshot at `offset`, if there is one.
 pub(crate) fn remove(directory: &Path, offset: i64) {
-    let _ = fs::remove_file(directory.join(segment_file_name(offset, SNAPSHOT_SUFFIX)));
+    let _ = file::remove(&directory.join(segment_file_name(offset, SNAPSHOT_SUFFIX)));
 }
 
 fn encode(states: &ProducerStates) -> Vec<u8> {

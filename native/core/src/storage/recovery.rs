@@ -23,6 +23,7 @@ use super::segment::{IndexEntries, Segment, remove_if_present};
 use super::segment_list::SegmentList;
 use super::{LogConfig, LogError, OpenLog, producer_snapshot, txn_index};
 use crate::record::BatchHeader;
+use crate::sys::file;
 
 /// What opening a log had to repair.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,12 +45,14 @@ pub(crate) struct Loaded {
     pub(crate) epochs: LeaderEpochs,
     pub(crate) recovery_point: i64,
     pub(crate) directory_dirty: bool,
+    /// The log's directory was made: its name is not on the device.
+    pub(crate) parent_dirty: bool,
 }
 
 /// Loads the log in `home`.
 pub(crate) fn load(home: &Arc<LogHome>, config: &LogConfig, how: OpenLog) -> Result<(Loaded, Recovered), LogError> {
     let directory = home.path();
-    fs::create_dir_all(&directory).map_err(LogError::io(&directory))?;
+    let made = file::make_directory(&directory).map_err(LogError::io(&directory))?;
     let files = Files::list(&directory)?;
     let mut loader = Loader {
         home,
@@ -64,6 +67,7 @@ pub(crate) fn load(home: &Arc<LogHome>, config: &LogConfig, how: OpenLog) -> Res
         end: None,
         recovered: Recovered::default(),
         directory_dirty: false,
+        parent_dirty: made,
     };
     loader.read_epochs(&directory)?;
     loader.load_segments(&files)?;
@@ -131,6 +135,7 @@ struct Loader<'a> {
     end: Option<SegmentEnd>,
     recovered: Recovered,
     directory_dirty: bool,
+    parent_dirty: bool,
 }
 
 impl Loader<'_> {
@@ -150,7 +155,8 @@ impl Loader<'_> {
         let trusted = if self.how.clean_shutdown {
             files.logs.len()
         } else {
-            files.logs.partition_point(|&base| base <= self.how.recovery_point).saturating_sub(1)
+            // A segment that ends at the recovery point may have been sealed after the sync, its indexes cut but not synced.
+            files.logs.partition_point(|&base| base < self.how.recovery_point).saturating_sub(1)
         };
         for (index, &base) in files.logs[..trusted].iter().enumerate() {
             let is_last = index + 1 == files.logs.len();
@@ -190,7 +196,8 @@ impl Loader<'_> {
             }
             self.recovered.indexes_rebuilt += 1;
             if !is_last {
-                segment.seal()?;
+                // The next start will trust them, however this one ends.
+                segment.seal_durably()?;
             }
             return Ok(self.take(segment, end));
         };
@@ -234,16 +241,27 @@ impl Loader<'_> {
     fn scan_segments(&mut self, bases: &[i64]) -> Result<(), LogError> {
         for (index, &base) in bases.iter().enumerate() {
             let is_last = index + 1 == bases.len();
-            let whole = self.scan_segment(base, is_last)?;
-            if !whole {
-                return self.remove_segments(&bases[index + 1..]);
+            if index > 0 && self.is_hole_before(base) {
+                log::warn!("{}: the segment before it has lost its end", self.home.path().display());
+                return self.remove_segments(&bases[index..]);
+            }
+            if !self.scan_segment(base, is_last, &bases[index + 1..])? {
+                return Ok(());
             }
         }
         Ok(())
     }
 
-    /// Checks a segment and cuts it behind its last valid batch; says whether there was nothing to cut.
-    fn scan_segment(&mut self, base: i64, is_last: bool) -> Result<bool, LogError> {
+    /// Whether the segment before this one ends too early. A file can lose its end without a trace, and its name is on the
+    /// device before its data is. Compaction leaves such gaps too; where it may have, none is taken for a hole.
+    fn is_hole_before(&self, base: i64) -> bool {
+        let never_compacted = !self.config.require_keys && self.how.recovery_point >= 0;
+        never_compacted && self.end.is_some_and(|end| end.end_offset < base)
+    }
+
+    /// Checks a segment and cuts it behind its last valid batch; says whether there was nothing to cut. Otherwise those
+    /// that follow are removed.
+    fn scan_segment(&mut self, base: i64, is_last: bool, following: &[i64]) -> Result<bool, LogError> {
         let size = self.log_size(base)?;
         remove_if_present(&self.home.segment_file(base, TXN_INDEX_SUFFIX))?;
         let segment = self.new_segment(base, size, 0)?;
@@ -259,8 +277,12 @@ impl Loader<'_> {
         self.recovered.segments_scanned += 1;
         let cut = size - end.end_position;
         let path = segment.path();
+        if cut > 0 {
+            // First: a crash after the cut would leave a log that looks whole, with a hole in it.
+            self.remove_segments(following)?;
+        }
         // Also gives back blocks that were reserved beyond the end.
-        segment.file()?.set_len(end.end_position).map_err(LogError::io(&path))?;
+        file::set_len(segment.file()?, end.end_position).map_err(LogError::io(&path))?;
         segment.set_size(end.end_position);
         if cut > 0 {
             log::warn!(
@@ -279,7 +301,7 @@ impl Loader<'_> {
 
     /// Removes segments that follow a damaged one: the log would have a hole.
     fn remove_segments(&mut self, bases: &[i64]) -> Result<(), LogError> {
-        for &base in bases {
+        for &base in bases.iter().rev() {
             let size = self.log_size(base)?;
             log::warn!(
                 "{}: removed, as the segment before it was damaged",
@@ -289,7 +311,11 @@ impl Loader<'_> {
             self.recovered.segments_removed += 1;
             self.recovered.truncated_bytes += size;
         }
-        Ok(())
+        if bases.is_empty() {
+            return Ok(());
+        }
+        let directory = self.home.path();
+        file::sync_directory(&directory).map_err(LogError::io(&directory))
     }
 
     fn finish(mut self, snapshots: &[i64]) -> Result<(Loaded, Recovered), LogError> {
@@ -318,7 +344,7 @@ impl Loader<'_> {
         let recovery_point = if self.how.clean_shutdown && !scanned {
             end.end_offset
         } else {
-            self.how.recovery_point.min(end.end_offset)
+            self.how.recovery_point.clamp(0, end.end_offset)
         };
         let writer = Writer {
             producers: self.producers,
@@ -335,8 +361,9 @@ impl Loader<'_> {
             end_position: end.end_position,
             tail: end.tail,
         };
-        let directory_dirty = self.directory_dirty;
-        Ok((Loaded { view, writer, epochs: self.epochs, recovery_point, directory_dirty }, self.recovered))
+        let (directory_dirty, parent_dirty) = (self.directory_dirty, self.parent_dirty);
+        let loaded = Loaded { view, writer, epochs: self.epochs, recovery_point, directory_dirty, parent_dirty };
+        Ok((loaded, self.recovered))
     }
 
     /// Makes sure that there is an active segment and that the log starts inside the log.

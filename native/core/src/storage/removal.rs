@@ -102,7 +102,7 @@ impl Log {
         let name = old.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let new = old.with_file_name(deleted_directory_name(name, unique_id));
         // Files of sealed segments are opened by path on first use; the path follows the directory.
-        fs::rename(&old, &new).map_err(LogError::io(&old))?;
+        file::rename(&old, &new).map_err(LogError::io(&old))?;
         self.home.moved_to(&new);
         self.closed.store(true, Ordering::Release);
         match new.parent() {

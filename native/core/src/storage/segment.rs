@@ -3,7 +3,7 @@
 //! Owns the files of a base offset. It must not know the log's end (a reader brings the bound it may read up to) or
 //! its neighbours. The writer's side (indexing, sealing) is called under the log's mutex; the readers' side takes none.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -86,7 +86,7 @@ impl Segment {
             remove_if_present(&home.segment_file(base_offset, suffix))?;
         }
         let path = home.segment_file(base_offset, LOG_SUFFIX);
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path);
+        let file = file::create(&path);
         let segment = Self::existing(home, base_offset, 0, IndexEntries::default(), max_index_bytes);
         let _ = segment.file.set(Arc::new(file.map_err(LogError::io(&path))?));
         Ok(segment)
@@ -155,10 +155,27 @@ impl Segment {
 
     /// Closes the indexes: last time entry, files cut to their entries, blocks beyond the end given back.
     pub(crate) fn seal(&self) -> Result<(), LogError> {
+        self.finish_time_index()?;
+        self.trim()
+    }
+
+    /// Seals, with the indexes on the device before their length says that they are whole.
+    pub(crate) fn seal_durably(&self) -> Result<(), LogError> {
+        self.finish_time_index()?;
+        self.offset_index.map.sync()?;
+        self.time_index.map.sync()?;
+        self.trim()
+    }
+
+    fn finish_time_index(&self) -> Result<(), LogError> {
         if self.largest_timestamp().timestamp > self.time_index.last()?.timestamp {
             self.time_index.map.reserve(1)?;
             self.time_index.maybe_push(self.largest_timestamp())?;
         }
+        Ok(())
+    }
+
+    fn trim(&self) -> Result<(), LogError> {
         self.offset_index.map.trim()?;
         self.time_index.map.trim()?;
         let path = self.path();
@@ -232,7 +249,7 @@ impl Segment {
 
 /// Removes a file that may be absent.
 pub(crate) fn remove_if_present(path: &PathBuf) -> Result<(), LogError> {
-    match fs::remove_file(path) {
+    match file::remove(path) {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(LogError::io(path)(error)),

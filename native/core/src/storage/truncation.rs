@@ -1,6 +1,8 @@
 //! Truncating: removing the end of the log, as a follower does to agree with its leader.
 //!
 //! Owns the order of steps. Readers that hold an older view find the file shorter than they expect, and look again.
+//! A crash at any point leaves a log that ends where it did or earlier, without a hole: segments go from the last one on,
+//! and what is gone is gone on the device before anything can be appended in its place.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,6 +15,7 @@ use super::segment::{FoundBatch, IndexEntries, Segment};
 use super::segment_list::SegmentList;
 use super::{LogError, producer_snapshot, rebuild};
 use crate::record::first_offset;
+use crate::sys::file;
 
 impl Log {
     /// Removes every record at or beyond `offset`. A batch that contains `offset` goes as a whole, so the log may end
@@ -82,11 +85,13 @@ impl Log {
             end_position,
             tail: end.map_or(Tail { position: end_position, ..Tail::empty(end_offset) }, |end| end.tail),
         }));
-        for removed in &segments[kept + 1..] {
-            removed.remove()?;
-        }
+        self.remove_snapshots_beyond(end_offset)?;
+        remove_from_the_end(&segments[kept + 1..])?;
+        let directory = self.home.path();
+        file::sync_directory(&directory).map_err(LogError::io(&directory))?;
         let path = old.path();
-        old.file()?.set_len(end_position).map_err(LogError::io(&path))?;
+        let cut = old.file()?;
+        file::set_len(cut, end_position).and_then(|()| file::sync_data(cut)).map_err(LogError::io(&path))?;
         writer.begin_segment(now_ms);
         writer.bytes_since_index = end.map_or(end_position, |end| end.bytes_since_index);
         self.change_epochs(|epochs| epochs.truncate_from_end(end_offset))?;
@@ -109,13 +114,10 @@ impl Log {
     fn restart_at(&self, writer: &mut Writer, offset: i64, now_ms: i64) -> Result<(), LogError> {
         let _flushing = self.flushing.lock();
         let view = self.view.load_full();
+        self.remove_snapshots_beyond(-1)?;
+        remove_from_the_end(view.segments.as_slice())?;
         let directory = self.home.path();
-        for segment in view.segments.as_slice() {
-            segment.remove()?;
-        }
-        for snapshot in producer_snapshot::offsets(&directory)? {
-            producer_snapshot::remove(&directory, snapshot);
-        }
+        file::sync_directory(&directory).map_err(LogError::io(&directory))?;
         let segment = Segment::create(Arc::clone(&self.home), offset, self.config.load().segment_index_bytes)?;
         self.recovery_point.store(offset, Ordering::Release);
         self.directory_dirty.store(true, Ordering::Release);
@@ -137,14 +139,18 @@ impl Log {
         })
     }
 
-    fn reload_producers(&self, writer: &mut Writer, end_offset: i64) -> Result<(), LogError> {
+    fn remove_snapshots_beyond(&self, end_offset: i64) -> Result<(), LogError> {
         let directory = self.home.path();
         for snapshot in producer_snapshot::offsets(&directory)?.into_iter().filter(|&at| at > end_offset) {
             producer_snapshot::remove(&directory, snapshot);
         }
+        Ok(())
+    }
+
+    fn reload_producers(&self, writer: &mut Writer, end_offset: i64) -> Result<(), LogError> {
         let view = self.view.load_full();
         let (producers, snapshot_offset) =
-            rebuild::restore_producers(&directory, view.segments.as_slice(), end_offset)?;
+            rebuild::restore_producers(&self.home.path(), view.segments.as_slice(), end_offset)?;
         writer.producers = producers;
         writer.snapshot_offset = snapshot_offset;
         self.publish_transactions(writer);
@@ -160,4 +166,9 @@ impl Log {
         }
         Ok(())
     }
+}
+
+/// Removes segments so that a crash in between leaves the first ones.
+fn remove_from_the_end(segments: &[Arc<Segment>]) -> Result<(), LogError> {
+    segments.iter().rev().try_for_each(|segment| segment.remove())
 }

@@ -108,7 +108,7 @@ impl TxnIndex {
         let bytes: Vec<u8> = aborted.iter().flat_map(AbortedTxn::encode).collect();
         let position = entries * ENTRY_BYTES as u64;
         self.dirty.store(true, Ordering::Release);
-        self.file()?.write_all_at(&bytes, position).map_err(LogError::io(self.path()))?;
+        file::write_all_at(self.file()?, &bytes, position).map_err(LogError::io(self.path()))?;
         self.entries.store(entries + aborted.len() as u64, Ordering::Release);
         Ok(())
     }
@@ -144,9 +144,9 @@ impl TxnIndex {
     /// Cuts the file to its entries: another instance may have had more.
     pub(crate) fn trim(&self) -> Result<(), LogError> {
         let path = self.path();
-        let cut = OpenOptions::new().write(true).open(&path).and_then(|file| {
+        let cut = OpenOptions::new().write(true).open(&path).and_then(|cut| {
             self.dirty.store(true, Ordering::Release);
-            file.set_len(self.len() * ENTRY_BYTES as u64)
+            file::set_len(&cut, self.len() * ENTRY_BYTES as u64)
         });
         match cut {
             Err(error) if error.kind() == io::ErrorKind::NotFound && self.len() == 0 => Ok(()),
@@ -172,10 +172,13 @@ impl TxnIndex {
             return Ok(file);
         }
         let path = self.path();
-        let mut options = OpenOptions::new();
-        let options = options.read(true).write(true).truncate(false);
         // An index that has entries and no file is not to be begun anew in silence.
-        let file = options.create(self.len() == 0).open(&path).map_err(LogError::io(&path))?;
+        let file = if self.len() == 0 {
+            file::open_or_create(&path)
+        } else {
+            OpenOptions::new().read(true).write(true).open(&path)
+        };
+        let file = file.map_err(LogError::io(&path))?;
         Ok(self.file.get_or_init(|| file))
     }
 

@@ -1,18 +1,70 @@
-//! What the log asks of a file beyond `std`: blocks reserved ahead, data synced, reads and writes at a position.
+//! What the log asks of a file: made, named, written, cut, synced, blocks reserved ahead.
 //!
-//! Owns the choice between the Linux call and its portable fallback. It must not know what the bytes are.
+//! Owns the choice between the Linux call and its portable fallback, and the one way through which every change of a log's
+//! files goes: the tests' fault-injecting layer (`faults`) stands there, and a production build has nothing in its place.
+//! It must not know what the bytes are.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+/// A change of the file system, as the fault-injecting layer sees it.
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(not(test), allow(dead_code, reason = "the fields are what the tests' layer looks at"))]
+pub(crate) enum Change<'a> {
+    Create(&'a Path),
+    MakeDirectory(&'a Path),
+    Write(&'a File),
+    Resize(&'a File),
+    Sync(&'a File),
+    SyncDirectory(&'a Path),
+    Rename(&'a Path, &'a Path),
+    Remove(&'a Path),
+}
+
+/// Does `act`, unless the tests' layer has another idea.
+#[inline]
+fn change<T>(what: Change<'_>, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    #[cfg(test)]
+    return super::faults::perform(what, act);
+    #[cfg(not(test))]
+    {
+        let _ = what;
+        act()
+    }
+}
+
 /// Makes an empty file, in place of one that has its name.
 ///
 /// # Errors
 /// Whatever `open` says.
 pub fn create(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path)
+    let how = || OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path);
+    change(Change::Create(path), how)
+}
+
+/// Opens a file for reading and writing, and makes it when it is absent.
+///
+/// # Errors
+/// Whatever `open` says.
+pub fn open_or_create(path: &Path) -> io::Result<File> {
+    match OpenOptions::new().read(true).write(true).open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => create(path),
+        opened => opened,
+    }
+}
+
+/// Makes a directory and those above it; true when it was not there.
+///
+/// # Errors
+/// Whatever `mkdir` says.
+pub fn make_directory(path: &Path) -> io::Result<bool> {
+    if path.is_dir() {
+        return Ok(false);
+    }
+    change(Change::MakeDirectory(path), || fs::create_dir_all(path))?;
+    Ok(true)
 }
 
 /// Writes all of `bytes` at `position`.
@@ -20,7 +72,15 @@ pub fn create(path: &Path) -> io::Result<File> {
 /// # Errors
 /// Whatever `pwrite` says; a part of the bytes may be in the file then.
 pub fn write_all_at(file: &File, bytes: &[u8], position: u64) -> io::Result<()> {
-    file.write_all_at(bytes, position)
+    change(Change::Write(file), || file.write_all_at(bytes, position))
+}
+
+/// Gives the file this length.
+///
+/// # Errors
+/// Whatever `ftruncate` says.
+pub fn set_len(file: &File, len: u64) -> io::Result<()> {
+    change(Change::Resize(file), || file.set_len(len))
 }
 
 /// Renames; what had the new name is gone.
@@ -28,7 +88,15 @@ pub fn write_all_at(file: &File, bytes: &[u8], position: u64) -> io::Result<()> 
 /// # Errors
 /// Whatever `rename` says.
 pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
-    fs::rename(from, to)
+    change(Change::Rename(from, to), || fs::rename(from, to))
+}
+
+/// Removes a file's name.
+///
+/// # Errors
+/// Whatever `unlink` says.
+pub fn remove(path: &Path) -> io::Result<()> {
+    change(Change::Remove(path), || fs::remove_file(path))
 }
 
 /// Asks for the blocks of `len` bytes from `position` on without changing the file's length.
@@ -81,7 +149,7 @@ fn write_zeros(file: &File, mut position: u64, len: u64) -> io::Result<()> {
 /// # Errors
 /// Whatever `ftruncate` says.
 pub fn release_beyond_end(file: &File, len: u64) -> io::Result<()> {
-    file.set_len(len)
+    set_len(file, len)
 }
 
 /// Waits until the file's data (and the length needed to read it) is on the device.
@@ -89,7 +157,7 @@ pub fn release_beyond_end(file: &File, len: u64) -> io::Result<()> {
 /// # Errors
 /// An error means that pages may be lost: it must never be answered by a second try.
 pub fn sync_data(file: &File) -> io::Result<()> {
-    file.sync_data()
+    change(Change::Sync(file), || file.sync_data())
 }
 
 /// Makes the names in `directory` durable.
@@ -97,7 +165,7 @@ pub fn sync_data(file: &File) -> io::Result<()> {
 /// # Errors
 /// Whatever opening or syncing the directory says.
 pub fn sync_directory(directory: &Path) -> io::Result<()> {
-    File::open(directory)?.sync_all()
+    change(Change::SyncDirectory(directory), || File::open(directory)?.sync_all())
 }
 
 /// Reads until `buffer` is full or the file ends; returns the bytes read.

@@ -1,3 +1,5 @@
-//! System calls that `std` does not offer, each with a portable fallback.
+//! System calls that `std` does not offer, each with a portable fallback, and the way all changes of files go.
 
+#[cfg(test)]
+pub(crate) mod faults;
 pub mod file;

@@ -99,7 +99,7 @@ pub struct ProducedPartition {
 pub fn write_response(
     out: &mut Vec<u8>,
     version: i16,
-    topics: &[(&SessionTopic, Vec<ProducedPartition>)],
+    topics: &[(SessionTopic, Vec<ProducedPartition>)],
     endpoints: &[&BrokerEndpoint],
 ) {
     let mut writer = Writer::new(out, version >= FLEXIBLE);

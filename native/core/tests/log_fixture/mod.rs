@@ -25,6 +25,7 @@ pub fn config() -> LogConfig {
         delete_retention_ms: 1000,
         flush_messages: i64::MAX,
         flush_ms: i64::MAX,
+        flush_group: false,
         producer_id_expiration_ms: i64::MAX,
         max_decompressed_bytes: 1 << 20,
         file_delete_delay_ms: 0,

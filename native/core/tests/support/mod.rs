@@ -12,7 +12,7 @@ use pybroker_core::record::{
     BatchBuilder, BatchHeader, Batches, Compression, MessageSetBuilder, NewMessage, Records, TimestampType,
     records_section,
 };
-use pybroker_core::replica::{Partition, PartitionSlot, Topic, TopicTable, Waiter};
+use pybroker_core::replica::{FlushCounts, Partition, PartitionSlot, Topic, TopicTable, Waiter};
 use pybroker_core::storage::{Log, LogConfig, OpenLog};
 use pybroker_core::wire::primitives::{Reader, Writer};
 
@@ -61,6 +61,7 @@ fn log_config() -> LogConfig {
         delete_retention_ms: 86_400_000,
         flush_messages: i64::MAX,
         flush_ms: i64::MAX,
+        flush_group: false,
         producer_id_expiration_ms: 86_400_000,
         max_decompressed_bytes: 100 << 20,
         file_delete_delay_ms: 0,
@@ -88,12 +89,18 @@ impl Plane {
     }
 
     pub fn topic(&self, name: &str, id: u8) {
+        self.topic_with(name, id, |_| {});
+    }
+
+    pub fn topic_with(&self, name: &str, id: u8, change: impl FnOnce(&mut LogConfig)) {
+        let mut config = log_config();
+        change(&mut config);
         let directory = self.directory.path().to_path_buf();
         let how = OpenLog { clean_shutdown: false, recovery_point: 0, log_start_offset: 0, now_ms: 0 };
-        let (log, _) = Log::open(&directory.join(format!("{name}-0")), log_config(), how).unwrap();
+        let (log, _) = Log::open(&directory.join(format!("{name}-0")), config, how).unwrap();
         let partition = Partition::new(name.into(), 0, [id; 16], directory, log, 0);
         partition.become_leader(0, 1, 1).unwrap();
-        let slot = PartitionSlot { partition: Some(Arc::new(partition)), leader: 1, leader_epoch: 0 };
+        let slot = PartitionSlot { partition: Some(Arc::new(partition)), offline: false, leader: 1, leader_epoch: 0 };
         let topic = Topic { name: name.into(), id: [id; 16], partitions: vec![Some(slot)] };
         self.publish(Arc::new(self.plane.table().replace([topic], &[])));
     }
@@ -101,6 +108,10 @@ impl Plane {
     pub fn partition(&self, name: &str, index: i32) -> Arc<Partition> {
         let table = self.plane.table();
         Arc::clone(table.by_name(name).unwrap().slot(index).unwrap().partition.as_ref().unwrap())
+    }
+
+    pub fn table(&self) -> Arc<TopicTable> {
+        self.plane.table()
     }
 
     pub fn publish(&self, table: Arc<TopicTable>) {
@@ -152,6 +163,14 @@ impl Plane {
 
     pub fn take_up(&self, connection: u64, request: u64) {
         self.plane.take_up(Waiter { connection, request });
+    }
+
+    pub fn flush_counts(&self) -> FlushCounts {
+        self.plane.flush_counts()
+    }
+
+    pub fn wake(&self, waiter: Waiter) {
+        self.plane.wake(waiter);
     }
 
     pub fn shut_down(&self) {

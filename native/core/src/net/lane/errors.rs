@@ -4,7 +4,7 @@ use super::super::data_plane::Shared;
 use super::super::events::Event;
 use super::Outcome;
 use crate::record::InvalidBatch;
-use crate::replica::{BrokerEndpoint, NotAppended, Partition, SessionTopic, TopicTable};
+use crate::replica::{BrokerEndpoint, LeaderCheck, NotAppended, Partition, PartitionSlot, SessionTopic, TopicTable};
 use crate::storage::AppendError;
 use crate::wire::produce::ProducedPartition;
 
@@ -16,6 +16,7 @@ pub mod code {
     pub const CORRUPT_MESSAGE: i16 = 2;
     pub const UNKNOWN_TOPIC_OR_PARTITION: i16 = 3;
     pub const NOT_LEADER_OR_FOLLOWER: i16 = 6;
+    pub const REQUEST_TIMED_OUT: i16 = 7;
     pub const MESSAGE_TOO_LARGE: i16 = 10;
     pub const RECORD_LIST_TOO_LARGE: i16 = 18;
     pub const NOT_ENOUGH_REPLICAS: i16 = 19;
@@ -55,6 +56,27 @@ pub fn endpoints(table: &TopicTable, leaders: impl Iterator<Item = (i32, i32)>) 
     ids.sort_unstable();
     ids.dedup();
     ids.iter().filter_map(|id| table.brokers.iter().find(|broker| broker.id == *id)).collect()
+}
+
+/// The answer for a partition without a replica to serve it here: its directory failed, or it lives elsewhere.
+pub fn not_here(slot: &PartitionSlot) -> (i16, Option<(i32, i32)>) {
+    if slot.offline {
+        return (code::KAFKA_STORAGE_ERROR, None);
+    }
+    (code::NOT_LEADER_OR_FOLLOWER, Some((slot.leader, slot.leader_epoch)))
+}
+
+/// Why what was appended below `end_offset` cannot be acknowledged; `None` when it is committed.
+pub fn not_committed(replica: &Partition, end_offset: i64) -> Option<i16> {
+    if replica.has_committed(end_offset) {
+        None
+    } else if replica.check_leader(-1) == LeaderCheck::NotLeader {
+        Some(code::NOT_LEADER_OR_FOLLOWER)
+    } else if replica.log().is_offline() {
+        Some(code::KAFKA_STORAGE_ERROR)
+    } else {
+        Some(code::REQUEST_TIMED_OUT)
+    }
 }
 
 /// Says in a Produce answer why nothing was appended.

@@ -372,7 +372,7 @@ fn locate<'a>(table: &'a TopicTable, partition: &SessionPartition) -> Result<&'a
     })?;
     let slot = topic.slot(partition.index).ok_or((code::UNKNOWN_TOPIC_OR_PARTITION, None))?;
     let leader = Some((slot.leader, slot.leader_epoch));
-    let replica = slot.partition.as_deref().ok_or((code::NOT_LEADER_OR_FOLLOWER, leader))?;
+    let replica = slot.partition.as_deref().ok_or_else(|| errors::not_here(slot))?;
     match replica.check_leader(partition.leader_epoch) {
         LeaderCheck::Leads => Ok(replica),
         LeaderCheck::NotLeader => Err((code::NOT_LEADER_OR_FOLLOWER, leader)),

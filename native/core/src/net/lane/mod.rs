@@ -9,6 +9,7 @@ mod produce;
 use std::ops::RangeInclusive;
 
 pub use fetch::PendingFetch;
+pub use produce::PendingProduce;
 
 use super::data_plane::Shared;
 use super::elsewhere::SMALL_APPEND_BYTES;
@@ -60,6 +61,8 @@ pub enum Outcome {
     Silent,
     /// It waits for data.
     Wait(Box<PendingFetch>),
+    /// It waits for what it appended to be committed.
+    WaitForCommit(Box<PendingProduce>),
     /// It names topics that the table lacks: Python looks at it once.
     Undecided {
         /// The API key.
@@ -86,7 +89,7 @@ pub fn handle(
         LaneApi::Produce => {
             let near = frame.len() <= SMALL_APPEND_BYTES;
             let mut wake = |waiter| super::processor::wake(on.shared, on.processor, near, on.woken, waiter);
-            produce::handle(on.shared, head, frame, decided, &mut wake)
+            produce::handle(on.shared, head, frame, decided, waiter, &mut wake)
         }
         LaneApi::Fetch => fetch::handle(on.shared, head, frame, decided, waiter),
     }

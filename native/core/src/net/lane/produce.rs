@@ -8,7 +8,7 @@ use super::super::response::Response;
 use super::Outcome;
 use super::errors::{self, code};
 use crate::record::{Compression, InvalidBatch, SentRecords};
-use crate::replica::{Partition, SessionTopic, Topic, TopicTable, Waiter};
+use crate::replica::{Partition, SessionTopic, Topic, TopicTable, Waiter, WaitingProduce};
 use crate::wire::frame::RequestHead;
 use crate::wire::produce::{ProduceRequest, ProducedPartition, write_response};
 
@@ -17,12 +17,63 @@ const BATCH_VERSION: i16 = 3;
 /// First Produce version that may carry zstd.
 const ZSTD_VERSION: i16 = 7;
 
-/// Appends what a Produce carries and answers it. With one replica in sync `acks=all` is satisfied by the append.
+/// A partition that has not committed yet what a Produce appended to it.
+#[derive(Debug)]
+struct Uncommitted {
+    topic: usize,
+    partition: usize,
+    replica: Arc<Partition>,
+    /// What its high watermark has to reach.
+    end_offset: i64,
+}
+
+/// A Produce between its appends and its answer.
+#[derive(Debug)]
+pub struct PendingProduce {
+    version: i16,
+    correlation_id: i32,
+    timeout_ms: u64,
+    answered: Vec<(SessionTopic, Vec<ProducedPartition>)>,
+    uncommitted: Vec<Uncommitted>,
+    waiting: Arc<WaitingProduce>,
+}
+
+impl PendingProduce {
+    /// How long it may wait.
+    pub fn max_wait_ms(&self) -> u64 {
+        self.timeout_ms
+    }
+
+    /// Takes the right to answer it; see [`WaitingProduce::claim`].
+    pub fn claim(&self) -> bool {
+        self.waiting.claim()
+    }
+
+    /// Answers with what is committed now; the rest failed, or its time is up.
+    pub fn complete(mut self, shared: &Shared) -> Response {
+        let table = shared.table.load();
+        for Uncommitted { topic, partition, replica, end_offset } in &self.uncommitted {
+            let answer = &mut self.answered[*topic].1[*partition];
+            if let Some(error) = errors::not_committed(replica, *end_offset) {
+                answer.error = error;
+            }
+        }
+        let partitions = self.answered.iter().flat_map(|(_, partitions)| partitions);
+        let endpoints = errors::endpoints(&table, partitions.filter_map(|partition| partition.current_leader));
+        let mut bytes = Response::begin(self.correlation_id, 128);
+        write_response(&mut bytes, self.version, &self.answered, &endpoints);
+        Response::finish(bytes, Vec::new())
+    }
+}
+
+/// Appends what a Produce carries and answers it, or lets it wait until that is committed. With one replica in sync an
+/// append commits itself, unless a sync has to come first (`flush=group`).
 pub fn handle(
     shared: &Shared,
     head: &RequestHead,
     frame: &mut [u8],
     decided: bool,
+    waiter: Waiter,
     wake: &mut dyn FnMut(Waiter),
 ) -> Outcome {
     let request = match ProduceRequest::parse(frame, head.body, head.api_version) {
@@ -33,16 +84,23 @@ pub fn handle(
     if !decided && let Some(outcome) = unknown(&table, &request) {
         return outcome;
     }
-    let answered: Vec<_> = (request.topics.iter())
-        .map(|topic| {
-            let found = table.find(&topic.topic);
-            let produce = |(index, records): &(i32, Option<std::ops::Range<usize>>)| {
-                let records = records.clone().map(|at| &mut frame[at]);
-                produce(shared, (&request, head.api_version), &topic.topic, found, *index, records, wake)
-            };
-            (&topic.topic, topic.partitions.iter().map(produce).collect::<Vec<_>>())
-        })
-        .collect();
+    let mut uncommitted = Vec::new();
+    let mut answered = Vec::with_capacity(request.topics.len());
+    for (at, topic) in request.topics.iter().enumerate() {
+        let found = table.find(&topic.topic);
+        let mut partitions = Vec::with_capacity(topic.partitions.len());
+        for (index, records) in &topic.partitions {
+            let records = records.clone().map(|at| &mut frame[at]);
+            let how = (&request, head.api_version);
+            let (answer, pending) = produce(shared, how, &topic.topic, found, *index, records, wake);
+            uncommitted.extend(pending.map(|(replica, end_offset)| {
+                shared.group_flush.request(&replica);
+                Uncommitted { topic: at, partition: partitions.len(), replica, end_offset }
+            }));
+            partitions.push(answer);
+        }
+        answered.push((topic.topic.clone(), partitions));
+    }
     let mut partitions = answered.iter().flat_map(|(_, partitions)| partitions);
     if request.acks == 0 {
         return match partitions.find(|partition| partition.error != code::NONE) {
@@ -51,11 +109,31 @@ pub fn handle(
             None => Outcome::Silent,
         };
     }
+    if !uncommitted.is_empty() {
+        let timeout_ms = request.timeout_ms.max(0) as u64;
+        return wait((head.api_version, head.correlation_id, timeout_ms), answered, uncommitted, waiter, wake);
+    }
     let leaders = partitions.filter_map(|partition| partition.current_leader);
     let endpoints = errors::endpoints(&table, leaders);
     let mut bytes = Response::begin(head.correlation_id, 128);
     write_response(&mut bytes, head.api_version, &answered, &endpoints);
     Outcome::Answer(Response::finish(bytes, Vec::new()))
+}
+
+/// Lets a Produce wait until its partitions have committed.
+fn wait(
+    (version, correlation_id, timeout_ms): (i16, i32, u64),
+    answered: Vec<(SessionTopic, Vec<ProducedPartition>)>,
+    uncommitted: Vec<Uncommitted>,
+    waiter: Waiter,
+    wake: &mut dyn FnMut(Waiter),
+) -> Outcome {
+    let waiting = WaitingProduce::new(waiter, uncommitted.len());
+    for Uncommitted { replica, end_offset, .. } in &uncommitted {
+        replica.await_commit(*end_offset, &waiting, wake);
+    }
+    let pending = PendingProduce { version, correlation_id, timeout_ms, answered, uncommitted, waiting };
+    Outcome::WaitForCommit(Box::new(pending))
 }
 
 fn unknown(table: &TopicTable, request: &ProduceRequest) -> Option<Outcome> {
@@ -66,6 +144,9 @@ fn unknown(table: &TopicTable, request: &ProduceRequest) -> Option<Outcome> {
 /// First Produce version whose clients know KAFKA_STORAGE_ERROR (KIP-112).
 const STORAGE_ERROR_VERSION: i16 = 4;
 
+/// The replica that has not committed yet, and the offset that its high watermark has to reach.
+type Pending = (Arc<Partition>, i64);
+
 /// The answer for one partition.
 fn produce(
     shared: &Shared,
@@ -75,7 +156,7 @@ fn produce(
     index: i32,
     records: Option<&mut [u8]>,
     wake: &mut dyn FnMut(Waiter),
-) -> ProducedPartition {
+) -> (ProducedPartition, Option<Pending>) {
     let mut answer = ProducedPartition {
         index,
         error: code::NONE,
@@ -89,30 +170,34 @@ fn produce(
     if !(-1..=1).contains(&request.acks) {
         answer.error = code::INVALID_REQUIRED_ACKS;
         answer.error_message = Some(format!("acks is {}; it has to be -1 (all), 0 or 1", request.acks));
-        return answer;
+        return (answer, None);
     }
     let slot = match topic.map(|topic| topic.slot(index)) {
         Some(Some(slot)) => slot,
         unknown => {
             let by_id = unknown.is_none() && matches!(name, SessionTopic::Id(_));
             answer.error = if by_id { code::UNKNOWN_TOPIC_ID } else { code::UNKNOWN_TOPIC_OR_PARTITION };
-            return answer;
+            return (answer, None);
         }
     };
     let Some(partition) = &slot.partition else {
-        answer.error = code::NOT_LEADER_OR_FOLLOWER;
-        answer.current_leader = Some((slot.leader, slot.leader_epoch));
-        return answer;
+        (answer.error, answer.current_leader) = errors::not_here(slot);
+        answer.error = known_to(version, answer.error);
+        return (answer, None);
     };
-    append(shared, request, version, partition, records, &mut answer, wake);
-    if answer.error == code::KAFKA_STORAGE_ERROR && version < STORAGE_ERROR_VERSION {
-        // So that an older client asks for metadata again, as Kafka has it.
-        answer.error = code::NOT_LEADER_OR_FOLLOWER;
-    }
+    let end_offset = append(shared, request, version, partition, records, &mut answer, wake);
+    answer.error = known_to(version, answer.error);
     if answer.error == code::NOT_LEADER_OR_FOLLOWER {
         answer.current_leader = Some((slot.leader, slot.leader_epoch));
     }
-    answer
+    let pending = end_offset.filter(|end_offset| !partition.has_committed(*end_offset));
+    (answer, pending.map(|end_offset| (Arc::clone(partition), end_offset)))
+}
+
+/// An older client is told something else than a failed directory, so that it asks for metadata again, as Kafka has it.
+fn known_to(version: i16, error: i16) -> i16 {
+    let unknown = error == code::KAFKA_STORAGE_ERROR && version < STORAGE_ERROR_VERSION;
+    if unknown { code::NOT_LEADER_OR_FOLLOWER } else { error }
 }
 
 /// What the request's version allows its records to be: from version 3 on one v2 batch a partition (KIP-98), and zstd
@@ -137,6 +222,7 @@ fn find(records: &mut [u8], version: i16) -> Result<SentRecords<'_>, (i16, Strin
     Ok(sent)
 }
 
+/// Appends, and returns where the batches end in the log; `None` when they were refused.
 fn append(
     shared: &Shared,
     request: &ProduceRequest,
@@ -145,17 +231,17 @@ fn append(
     records: Option<&mut [u8]>,
     answer: &mut ProducedPartition,
     wake: &mut dyn FnMut(Waiter),
-) {
+) -> Option<i64> {
     let sent = match find(records.unwrap_or_default(), version) {
         Ok(sent) => sent,
         Err((error, text)) => {
             (answer.error, answer.error_message) = (error, Some(text));
-            return;
+            return None;
         }
     };
     if sent.is_empty() {
         // Before version 3 nothing is no mistake; there is no offset to tell (Kafka's `LogAppendInfo`).
-        return;
+        return None;
     }
     match partition.append_sent(sent, request.acks == -1, wall_ms(), wake) {
         Ok(appended) => {
@@ -166,7 +252,11 @@ fn append(
             answer.base_offset = appended.first_offset;
             answer.log_append_time = appended.log_append_time;
             answer.log_start_offset = appended.log_start_offset;
+            Some(appended.last_offset + 1)
         }
-        Err(refused) => errors::not_appended(shared, partition, refused, answer),
+        Err(refused) => {
+            errors::not_appended(shared, partition, refused, answer);
+            None
+        }
     }
 }
