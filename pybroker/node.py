@@ -17,6 +17,7 @@ import os
 import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pybroker.config.errors import ConfigError
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pybroker.config.broker import BrokerConfig
-    from pybroker.net.native import LogDirectoryFailed, SegmentRolled, UndecidedRequest
+    from pybroker.net.native import SegmentRolled, UndecidedRequest
 
 log = logging.getLogger("pybroker")
 
@@ -89,7 +90,7 @@ class Node:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._chores: list[asyncio.Task[None]] = []
         # Flushes of logs that rolled; empty before the logs are closed.
-        self._flushes: set[asyncio.Task[None]] = set()
+        self._flushes: set[asyncio.Future[None]] = set()
         self._broker_epoch = -1
         self._failure: asyncio.Future[NodeError] | None = None
 
@@ -140,10 +141,10 @@ class Node:
         workers = self._workers = ThreadPoolExecutor(
             config.num_recovery_threads_per_data_dir * len(directories.logs), "pybroker-storage"
         )
-        partitions = self._partitions = Partitions(directories, _now_ms)
+        partitions = self._partitions = Partitions(directories, _now_ms, self._tell_of_failure())
         partitions.scan()
-        if partitions.to_recover:
-            log.info("recovering %d partitions, as the last run did not stop cleanly", partitions.to_recover)
+        for path, count in partitions.to_recover.items():
+            log.info("recovering %d partitions in %s, as the last run did not stop cleanly", count, path)
         groups = self._groups = self._make_groups(partitions, data_plane)
         publisher = self._publisher = PartitionPublisher(config, partitions, data_plane, workers, groups.follow)
         starting = asyncio.ensure_future(self._start_controller(directories, cluster_id, publisher))
@@ -260,39 +261,39 @@ class Node:
             # The services in force when a request comes: a change of settings replaces them.
             new_context=lambda event: RequestContext(self._services or services, event),
             decide=decide,
-            directory_failed=self._directory_failed,
+            directory_failed=lambda event: self._lose_directory(event.directory, event.error),
             segment_rolled=self._segment_rolled,
             max_in_work=self.config.queued_max_requests,
             drained=groups.step,
         )
         self._pipeline.start()
 
-    def _directory_failed(self, event: LogDirectoryFailed) -> None:
-        self._lose_directory(event.directory, event.error)
+    def _tell_of_failure(self) -> Callable[[Path, OSError], None]:
+        """Return what worker threads tell the loop of a failed directory with."""
+        loop = asyncio.get_running_loop()
 
-    def _lose_directory(self, directory: str, error: str) -> None:
-        log.error("log directory %s failed: %s", directory, error)
+        def tell(path: Path, error: OSError) -> None:
+            loop.call_soon_threadsafe(self._lose_directory, str(path), str(error))
+
+        return tell
+
+    def _lose_directory(self, path: str, error: str) -> None:
+        """Take a directory out of use; without the last one, or that of the metadata, the broker cannot go on."""
+        log.error("log directory %s failed: %s", path, error)
         directories, publisher = self._directories, self._publisher
         if directories is None or publisher is None:
             return
-        publisher.directory_failed(directory)
+        publisher.directory_failed(path)
         if directories.metadata.offline or not directories.online:
-            self._fail(f"log directory {directory} failed: {error}")
+            self._fail(f"log directory {path} failed: {error}")
 
     def _segment_rolled(self, event: SegmentRolled) -> None:
         """Flush a log that began a new segment: its recovery point follows, and a crash has one segment to scan."""
         partitions, workers = self._partitions, self._workers
-        partition = partitions.get(event.topic, event.index) if partitions is not None else None
-        if partition is None or workers is None:
+        if partitions is None or workers is None:
             return
-
-        async def flush() -> None:
-            try:
-                await asyncio.get_running_loop().run_in_executor(workers, partition.flush)
-            except OSError as error:
-                log.error("partition %s-%d cannot be flushed: %s", event.topic, event.index, error)
-
-        flushing = asyncio.ensure_future(flush())
+        flush = partial(partitions.flush, event.topic, event.index)
+        flushing = asyncio.get_running_loop().run_in_executor(workers, flush)
         self._flushes.add(flushing)
         flushing.add_done_callback(self._flushes.discard)
 
@@ -329,19 +330,14 @@ class Node:
             ),
         ]
         if config.log_flush_scheduler_interval_ms < LONG_MAX:
-            chores.append(_repeat(config.log_flush_scheduler_interval_ms, workers, partitions.flush))
+            chores.append(_repeat(config.log_flush_scheduler_interval_ms, workers, partitions.flush_due))
         self._chores = [asyncio.ensure_future(chore) for chore in chores]
 
     def _begin_cleaning(self, partitions: Partitions, publisher: PartitionPublisher) -> None:
-        config, loop = self.config, self._loop
-        if not config.log_cleaner_enable or loop is None:
+        if not self.config.log_cleaner_enable:
             return
-
-        def failed(path: Path, error: OSError) -> None:
-            loop.call_soon_threadsafe(self._lose_directory, str(path), str(error))
-
         cleaner = self._cleaner = Cleaner(
-            partitions, publisher.settings_of, lambda: self._live.current, self._later, _now_ms, failed
+            partitions, publisher.settings_of, lambda: self._live.current, self._later, _now_ms, self._tell_of_failure()
         )
         self._chores.append(asyncio.ensure_future(cleaner.run()))
 
@@ -381,6 +377,9 @@ class Node:
         # The pipeline goes on meanwhile: connections that still ask are answered until they are closed.
         shut_down = self._data_plane.shut_down
         await asyncio.get_running_loop().run_in_executor(None, lambda: shut_down(grace_ms=_FINISH_MS))
+        syncs, appends = self._data_plane.flush_counts
+        if syncs:
+            log.info("flush=group: %d syncs covered %d appends", syncs, appends)
         if self._pipeline is not None:
             self._pipeline.stop()
 

@@ -29,7 +29,8 @@ def leading_partition(topic: str, index: int, known_epoch: int, context: Request
         raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
     partition = context.services.partitions.get(topic, index)
     if partition is None:
-        raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        lost = context.services.partitions.is_lost(topic, index)
+        raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR if lost else ErrorCode.NOT_LEADER_OR_FOLLOWER)
     if known_epoch >= 0:
         if known_epoch < known.leader_epoch:
             raise ApiError(ErrorCode.FENCED_LEADER_EPOCH)

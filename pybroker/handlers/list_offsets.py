@@ -12,7 +12,7 @@ Behaviour
       largest timestamp. -4 earliest local, which is the earliest. -5 latest tiered and -6 earliest pending upload: -1.
     - Offsets never go backwards while this broker leads.
     - UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH per partition; a
-      partition that the request has twice is INVALID_REQUEST.
+      partition that the request has twice is INVALID_REQUEST, one whose log directory failed KAFKA_STORAGE_ERROR.
 
 Version notes
     - Version 0, which Kafka 4 no longer serves, answers with a list: for -1 the high watermark, for -2 the log start,

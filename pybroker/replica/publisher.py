@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from pybroker.config.errors import ConfigError
@@ -17,10 +18,12 @@ from pybroker.metadata.image import EMPTY_IMAGE
 from pybroker.replica.native import PartitionEntry, TopicEntry, TopicTable
 from pybroker.storage.errors import StorageError
 from pybroker.storage.log_config import build_log_config
+from pybroker.storage.opening import Lane
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from concurrent.futures import Executor
+    from pathlib import Path
 
     from pybroker.config.broker import BrokerConfig
     from pybroker.metadata.delta import MetadataDelta
@@ -97,9 +100,13 @@ class PartitionPublisher:
 
     def directory_failed(self, path: str) -> None:
         """Take the partitions of a failed directory out of the table."""
-        topics = {topic for topic, _ in self._partitions.fail(path)}
+        lost = self._partitions.fail(path)
+        topics = {partition.topic for partition in lost}
         images = [self._published.topics.by_name[topic] for topic in topics if topic in self._published.topics.by_name]
         self._show(upsert=images, remove=[])
+        # Last: whoever is woken by it and asks again finds the table changed.
+        for partition in lost:
+            partition.fail(self._data_plane)
 
     async def _catch_up(self) -> None:
         loop = asyncio.get_running_loop()
@@ -115,9 +122,12 @@ class PartitionPublisher:
                 for topic in change.removed:
                     await loop.run_in_executor(self._workers, self._delete, topic)
                 if change.removed:
-                    await loop.run_in_executor(self._workers, self._forget)
-                opened = [loop.run_in_executor(self._workers, self._open, topic, image) for topic in change.added]
-                await asyncio.gather(*opened)
+                    # A topic made anew by one of those names is not to inherit offsets.
+                    await loop.run_in_executor(self._workers, self._partitions.write_checkpoints)
+                lanes = await loop.run_in_executor(self._workers, self._plan, change.added, image)
+                threads = self._config.num_recovery_threads_per_data_dir
+                drains = [lane.drain for lane in lanes for _ in range(min(threads, len(lane)))]
+                await asyncio.gather(*(loop.run_in_executor(self._workers, drain) for drain in drains))
                 self._show(upsert=change.added, remove=[])
                 self._published = image
                 if self._tell is not None:
@@ -140,15 +150,23 @@ class PartitionPublisher:
                 waiting.set_result(None)
         self._waiting = still_waiting
 
-    def _open(self, topic: TopicImage, image: MetadataImage) -> None:
-        """Open and lead what this broker has of a topic; one partition that fails does not fail the others."""
-        settings = self._settings[topic.name] = self._topic_config(topic, image)
-        for index, partition in self._here(topic):
-            try:
-                opened = self._partitions.open(topic.name, index, topic.topic_id, build_log_config(settings))
-            except (OSError, ValueError, StorageError) as error:  # ValueError: the log is damaged beyond recovery
-                log.error("partition %s-%d cannot be opened: %s", topic.name, index, error)
-                continue
+    def _plan(self, topics: list[TopicImage], image: MetadataImage) -> list[Lane]:
+        """Return what is to be opened of the topics, by the directory that it lies in."""
+        recovering = self._partitions.to_recover
+        openings: dict[Path | None, list[Callable[[], None]]] = {}
+        for topic in topics:
+            settings = self._settings[topic.name] = self._topic_config(topic, image)
+            for index, partition in self._here(topic):
+                directory = self._partitions.directory_of(topic.name, index)
+                opening = partial(self._open, topic, (index, partition), settings)
+                openings.setdefault(directory, []).append(opening)
+        return [Lane(path, waiting, recovering=path in recovering) for path, waiting in openings.items()]
+
+    def _open(self, topic: TopicImage, numbered: tuple[int, PartitionImage], settings: TopicConfig) -> None:
+        """Open and lead a partition; one that fails does not fail the others."""
+        index, partition = numbered
+        try:
+            opened = self._partitions.open(topic.name, index, topic.topic_id, build_log_config(settings))
             if topic.topic_id in self._published.topics.by_id:
                 opened.set_config(build_log_config(settings))
             if partition.leader == self._config.node_id:
@@ -157,6 +175,8 @@ class PartitionPublisher:
                     in_sync_replicas=len(partition.isr),
                     min_insync_replicas=settings.min_insync_replicas,
                 )
+        except (OSError, ValueError, StorageError) as error:  # ValueError: the log is damaged beyond recovery
+            log.error("partition %s-%d cannot be opened: %s", topic.name, index, error)
 
     def _topic_config(self, topic: TopicImage, image: MetadataImage) -> TopicConfig:
         overrides = image.configs.of_topic(topic.name)
@@ -184,13 +204,6 @@ class PartitionPublisher:
             except OSError as error:
                 log.error("partition %s-%d cannot be deleted: %s", topic.name, index, error)
 
-    def _forget(self) -> None:
-        """Take deleted partitions out of the checkpoints: a topic made anew by that name is not to inherit offsets."""
-        try:
-            self._partitions.write_checkpoints()
-        except OSError as error:
-            log.error("the checkpoints cannot be written after a deletion: %s", error)
-
     def _show(self, *, upsert: list[TopicImage], remove: list[str]) -> None:
         if not upsert and not remove:
             return
@@ -205,7 +218,7 @@ class PartitionPublisher:
                 PartitionEntry(
                     index=index,
                     partition=self._open_partition(topic.name, index),
-                    offline=False,
+                    offline=self._partitions.is_lost(topic.name, index),
                     leader=partition.leader,
                     leader_epoch=partition.leader_epoch,
                 )

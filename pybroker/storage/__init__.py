@@ -9,6 +9,8 @@ offset, and when a new topic's logs are opened before its creator gets an answer
     meta_properties  Kafka's meta.properties, version 1
     checkpoint       Kafka's text files of offsets by partition
     log_config       a topic's settings as the native log wants them
+    opening          many logs at once: threads by directory, and how far a recovery is
+    partition_directory  a partition's directory from outside: name, owner, stray
     partitions       the open partitions
     native           the gateway to Rust
 """

@@ -5,15 +5,18 @@ Owns the checks between directories and the placement rule. Must not open logs.
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
-from pybroker.storage.errors import DirectoryError, ForeignDirectoryError
+from pybroker.storage.errors import DirectoryError, DirectoryFailedError, ForeignDirectoryError
 from pybroker.storage.log_directory import LogDirectory
 from pybroker.storage.meta_properties import MetaProperties, random_id
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
+
+log = logging.getLogger("pybroker.storage")
 
 
 class Directories:
@@ -24,13 +27,19 @@ class Directories:
         self.metadata = metadata
 
     @classmethod
-    def acquire(cls, log_paths: Iterable[Path], metadata_path: Path, node_id: int) -> Directories:
-        """Lock every directory and check that all belong to this node; raises DirectoryError, leaving all untouched."""
+    def acquire(cls, log_paths: Sequence[Path], metadata_path: Path, node_id: int) -> Directories:
+        """Lock every directory and check that all belong to this node; raises DirectoryError, leaving all untouched.
+
+        A log directory that the system refuses is offline from the start, as in Kafka; that of the metadata, and the
+        last one, are not to be missed.
+        """
         held: dict[Path, LogDirectory] = {}
         try:
             for path in (*log_paths, metadata_path):
                 if path not in held:
-                    held[path] = LogDirectory.acquire(path)
+                    held[path] = _acquire(path, needed=path == metadata_path)
+            if all(held[path].offline for path in log_paths):
+                raise DirectoryError("none of the log directories can be used")
             _check_identity(held.values(), node_id)
         except DirectoryError:
             for directory in held.values():
@@ -56,9 +65,18 @@ class Directories:
         known = [directory.meta.cluster_id for directory in self.all if directory.meta is not None]
         cluster_id = known[0] if known else random_id()
         for directory in self.all:
-            if directory.meta is None:
-                directory.format(MetaProperties(cluster_id, node_id, random_id()))
+            if directory.meta is None and not directory.offline:
+                self._format(directory, MetaProperties(cluster_id, node_id, random_id()))
         return cluster_id
+
+    def _format(self, directory: LogDirectory, meta: MetaProperties) -> None:
+        try:
+            directory.format(meta)
+        except DirectoryFailedError as error:
+            if directory is self.metadata or len(self.online) < 2:
+                raise
+            log.error("%s; it is offline", error)
+            directory.offline = True
 
     def place(self, partitions_in: Callable[[LogDirectory], int]) -> LogDirectory:
         """Return the directory for a new partition: the one with the fewest, as Kafka does; raises DirectoryError."""
@@ -71,6 +89,16 @@ class Directories:
         """Give every lock back."""
         for directory in self.all:
             directory.release()
+
+
+def _acquire(path: Path, *, needed: bool) -> LogDirectory:
+    try:
+        return LogDirectory.acquire(path)
+    except DirectoryFailedError as error:
+        if needed:
+            raise
+        log.error("%s; it is offline, and what lies in it is not served", error)
+        return LogDirectory.failed(path)
 
 
 def _check_identity(directories: Iterable[LogDirectory], node_id: int) -> None:

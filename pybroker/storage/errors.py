@@ -2,6 +2,7 @@
 
 StorageError
 ├── DirectoryError              the directory cannot be used at all: the broker does not start
+│   ├── DirectoryFailedError    the system refuses: offline alone, where another directory is left
 │   ├── DirectoryLockedError    another broker holds it
 │   └── ForeignDirectoryError   it belongs to another node or cluster, or to no broker
 ├── CorruptCheckpointError      a checkpoint file is not in Kafka's form
@@ -27,6 +28,10 @@ class StorageError(Exception):
 
 class DirectoryError(StorageError):
     """A log directory cannot be used."""
+
+
+class DirectoryFailedError(DirectoryError):
+    """The system does not let the directory be used: its disk failed, or nobody may read it."""
 
 
 class DirectoryLockedError(DirectoryError):

@@ -7,12 +7,18 @@ Kafka takes it, so that a Kafka and a pybroker exclude each other too; the file 
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 from pathlib import Path
 
-from pybroker.storage.atomic_file import replace_file
-from pybroker.storage.errors import DirectoryError, DirectoryLockedError, ForeignDirectoryError
+from pybroker.storage.atomic_file import replace_file, sync_directory
+from pybroker.storage.errors import (
+    DirectoryError,
+    DirectoryFailedError,
+    DirectoryLockedError,
+    ForeignDirectoryError,
+)
 from pybroker.storage.meta_properties import FILE_NAME, MetaProperties, read_meta_properties, write_meta_properties
 
 LOCK_NAME = ".lock"
@@ -21,19 +27,29 @@ CLEAN_SHUTDOWN_NAME = ".kafka_cleanshutdown"
 # What may lie in a directory that no broker has formatted yet.
 _IGNORED = frozenset({LOCK_NAME, "lost+found", FILE_NAME + ".tmp"})
 
+# What the system says of a disk that cannot be relied on any more, whatever file it is about.
+_DISK_FAILED = frozenset(
+    {errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.ENXIO, errno.ENODEV, errno.ESTALE, errno.EUCLEAN}
+)
+
 # POSIX locks do not hold between users within one process; this does. Invariant: the real paths locked by this process.
 _locked_here: set[str] = set()
 
 
 class LogDirectory:
-    """A directory that this node has locked. `meta` is None until it is formatted."""
+    """A directory that this node has locked, or that failed before it could. `meta` is None until it is formatted."""
 
-    def __init__(self, path: Path, meta: MetaProperties | None, lock: int, created: bool) -> None:
+    def __init__(self, path: Path, meta: MetaProperties | None, lock: int | None, created: bool) -> None:
         self.path = path
         self.meta = meta
-        self.offline = False
+        self.offline = lock is None
         self._lock = lock
         self._created = created
+
+    @classmethod
+    def failed(cls, path: Path) -> LogDirectory:
+        """A directory that cannot be used: offline from the start."""
+        return cls(path, None, None, created=False)
 
     @classmethod
     def acquire(cls, path: Path) -> LogDirectory:
@@ -43,11 +59,11 @@ class LogDirectory:
             path.mkdir(parents=True, exist_ok=True)
             lock = _lock(path)
         except (NotADirectoryError, FileExistsError):
-            raise DirectoryError(f"log directory {path}: expected a directory, found a file") from None
+            raise DirectoryFailedError(f"log directory {path}: expected a directory, found a file") from None
         except OSError as error:
             if created and path.is_dir():
                 path.rmdir()
-            raise DirectoryError(f"log directory {path} cannot be used: {error.strerror}") from None
+            raise DirectoryFailedError(f"log directory {path} cannot be used: {error.strerror}") from None
         directory = cls(path, None, lock, created)
         try:
             directory.meta = read_meta_properties(path)
@@ -57,7 +73,7 @@ class LogDirectory:
             directory.release()
             if isinstance(error, DirectoryError):
                 raise
-            raise DirectoryError(f"log directory {path} cannot be read: {error.strerror}") from None
+            raise DirectoryFailedError(f"log directory {path} cannot be read: {error.strerror}") from None
         return directory
 
     def format(self, meta: MetaProperties) -> None:
@@ -65,15 +81,32 @@ class LogDirectory:
         try:
             write_meta_properties(self.path, meta)
         except OSError as error:
-            raise DirectoryError(f"log directory {self.path} cannot be written: {error.strerror}") from None
+            raise DirectoryFailedError(f"log directory {self.path} cannot be written: {error.strerror}") from None
         self.meta = meta
 
     def take_clean_shutdown(self) -> bool:
         """Tell whether the last stop was clean, and forget it: from here on only a new clean stop counts."""
         path = self.path / CLEAN_SHUTDOWN_NAME
         clean = path.exists()
-        path.unlink(missing_ok=True)
+        if clean:
+            path.unlink()
+            # A power failure would bring it back, to vouch for what is written from now on.
+            sync_directory(self.path)
         return clean
+
+    def check(self) -> None:
+        """See whether the directory is still there; raises OSError."""
+        (self.path / FILE_NAME).stat()
+
+    def has_failed(self, error: OSError) -> bool:
+        """Tell whether an error that came up in here means that the directory as a whole cannot be relied on."""
+        if error.errno in _DISK_FAILED:
+            return True
+        try:
+            self.check()
+        except OSError:
+            return True
+        return False
 
     def write_clean_shutdown(self, broker_epoch: int) -> None:
         """Record that every log was flushed and closed; raises OSError."""
@@ -81,6 +114,8 @@ class LogDirectory:
 
     def release(self) -> None:
         """Give the lock back. A directory that was created here and never formatted is removed again."""
+        if self._lock is None:
+            return
         if self.meta is None:
             (self.path / LOCK_NAME).unlink(missing_ok=True)
         _locked_here.discard(os.path.realpath(self.path))

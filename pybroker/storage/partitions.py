@@ -7,9 +7,8 @@ they are called from worker threads, never from the loop. Must not know leadersh
 from __future__ import annotations
 
 import logging
-import os
-import re
 import threading
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from pybroker.storage.checkpoint import (
@@ -19,9 +18,9 @@ from pybroker.storage.checkpoint import (
     read_checkpoint,
     write_checkpoint,
 )
-from pybroker.storage.errors import CorruptCheckpointError, DirectoryOfflineError
-from pybroker.storage.meta_properties import id_bytes
+from pybroker.storage.errors import CorruptCheckpointError, DirectoryOfflineError, StorageError
 from pybroker.storage.native import LogConfig, Partition
+from pybroker.storage.partition_directory import belongs, is_deleted, parse_name, remove, set_aside
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -32,12 +31,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("pybroker.storage")
 
-# `-` and digits end the name of a partition's directory; the topic itself may hold dashes and digits.
-_DIRECTORY = re.compile(r"^(?P<topic>.+)-(?P<index>\d+)$")
-_DELETED = re.compile(r"^.+-\d+\.[0-9a-f]{32}-delete$")
-_METADATA_TOPIC = "__cluster_metadata"
-
 Key = tuple[str, int]
+
+_UNKNOWN = -1
 
 
 class _Hosted(NamedTuple):
@@ -48,16 +44,32 @@ class _Hosted(NamedTuple):
 class Partitions:
     """What is open here, by topic and index. Safe to use from several threads."""
 
-    def __init__(self, directories: Directories, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        directories: Directories,
+        now_ms: Callable[[], int],
+        on_failure: Callable[[Path, OSError], object] | None = None,
+    ) -> None:
+        """`on_failure` is told, on whichever thread notices, of each directory that fails; it calls `fail` in time."""
         self._directories = directories
         self._now_ms = now_ms
+        self._on_failure = on_failure
         self._lock = threading.Lock()
         # Invariant: exactly the partitions whose logs are open and whose directory has not failed.
         self._hosted: dict[Key, _Hosted] = {}
-        # Where a partition lies that is not open yet. Invariant: no key is in both.
-        self._found: dict[Key, LogDirectory] = {}
+        # Where a partition lies that is not open yet; in several directories, when one of them was missing for a while.
+        # Invariant: no key is in both.
+        self._found: dict[Key, list[LogDirectory]] = {}
+        # Where new partitions are put that are being opened.
+        self._begun: dict[Key, LogDirectory] = {}
+        # What a topic claims and cannot be served: its directory failed, or its log cannot be opened. No key is hosted.
+        self._lost: set[Key] = set()
+        # Invariant: true until everything has been opened that the last run may have had.
+        self._claiming = True
         # What the last run knew, used once by the opening of each partition.
         self._recovery_points: dict[Key, int] = {}
+        # What stands for a recovery point in a directory whose checkpoint is damaged; elsewhere its absence means 0.
+        self._unknown_point: dict[Path, int] = {}
         self._log_starts: dict[Key, int] = {}
         self._high_watermarks: dict[Key, int] = {}
         self._clean: dict[Path, bool] = {}
@@ -68,23 +80,57 @@ class Partitions:
 
     def scan(self) -> None:
         """Look at what the directories hold and what the last run wrote down; removes what was being deleted."""
-        for directory in self._directories.logs:
-            self._clean[directory.path] = directory.take_clean_shutdown()
-            self._recovery_points.update(_checkpoint(directory.path / RECOVERY_POINTS))
-            self._log_starts.update(_checkpoint(directory.path / LOG_STARTS))
-            self._high_watermarks.update(_checkpoint(directory.path / HIGH_WATERMARKS))
-            for entry in directory.path.iterdir():
-                if _DELETED.match(entry.name):
-                    _remove(entry)
-                    continue
-                match = _DIRECTORY.match(entry.name)
-                if match and match["topic"] != _METADATA_TOPIC and entry.is_dir():
-                    self._found[match["topic"], int(match["index"])] = directory
+        for directory in self._directories.online:
+            try:
+                self._scan(directory)
+            except OSError as error:
+                self._fail(directory, error)
+
+    def _scan(self, directory: LogDirectory) -> None:
+        self._clean[directory.path] = directory.take_clean_shutdown()
+        recovery_points = _checkpoint(directory.path / RECOVERY_POINTS)
+        if recovery_points is None:
+            self._unknown_point[directory.path] = _UNKNOWN
+        self._recovery_points.update(recovery_points or {})
+        self._log_starts.update(_checkpoint(directory.path / LOG_STARTS) or {})
+        self._high_watermarks.update(_checkpoint(directory.path / HIGH_WATERMARKS) or {})
+        for entry in directory.path.iterdir():
+            if is_deleted(entry.name):
+                remove(entry)
+                continue
+            key = parse_name(entry.name)
+            if key is not None and entry.is_dir():
+                self._found.setdefault(key, []).append(directory)
 
     @property
-    def to_recover(self) -> int:
-        """How many partitions, not opened yet, lie where the last run did not stop cleanly."""
-        return sum(1 for directory in self._found.values() if not self._clean[directory.path])
+    def to_recover(self) -> Mapping[Path, int]:
+        """How many partitions, not opened yet, lie in each directory that the last run did not leave cleanly."""
+        counts: dict[Path, int] = {}
+        for directories in self._found.values():
+            for directory in directories:
+                if not self._clean[directory.path]:
+                    counts[directory.path] = counts.get(directory.path, 0) + 1
+        return counts
+
+    def directory_of(self, topic: str, index: int) -> Path | None:
+        """Return the directory that a partition lies in, open or not; None when it has none yet."""
+        hosted = self._hosted.get((topic, index))
+        if hosted is not None:
+            return hosted.directory.path
+        found = self._found.get((topic, index))
+        return found[0].path if found else None
+
+    def by_directory(self) -> dict[LogDirectory, list[Partition]]:
+        """Return every log directory, failed ones too, with what is open in it."""
+        lying: dict[LogDirectory, list[Partition]] = {directory: [] for directory in self._directories.logs}
+        with self._lock:
+            for hosted in self._hosted.values():
+                lying[hosted.directory].append(hosted.partition)
+        return lying
+
+    def is_lost(self, topic: str, index: int) -> bool:
+        """Tell whether the partition lies here and cannot be served."""
+        return (topic, index) in self._lost
 
     def get(self, topic: str, index: int) -> Partition | None:
         """Return the open partition, None when it is not open here."""
@@ -96,55 +142,77 @@ class Partitions:
         with self._lock:
             return [hosted.partition for hosted in self._hosted.values()]
 
-    def by_directory(self) -> dict[LogDirectory, list[Partition]]:
-        """Return every log directory, failed ones too, with what is open in it."""
-        lying: dict[LogDirectory, list[Partition]] = {directory: [] for directory in self._directories.logs}
-        with self._lock:
-            for hosted in self._hosted.values():
-                lying[hosted.directory].append(hosted.partition)
-        return lying
-
     def open(self, topic: str, index: int, topic_id: bytes, config: LogConfig) -> Partition:
-        """Open the partition, creating it where it is new; raises OSError, DirectoryError and the log's own errors."""
+        """Open the partition, creating it where it is new; raises OSError, DirectoryError and the log's own errors.
+
+        A partition that could not be opened, or whose directory failed, is lost until the broker starts again.
+        """
         key = (topic, index)
         with self._lock:
             hosted = self._hosted.get(key)
             if hosted is not None:
                 return hosted.partition
-            directory = self._found.pop(key, None)
-        if directory is not None and not _belongs(directory.path / f"{topic}-{index}", topic_id):
-            _set_aside(directory.path / f"{topic}-{index}")
-            directory = None
-        clean = True if directory is None else self._clean[directory.path]
-        if directory is None:
-            directory = self._directories.place(self._count_in)
-            recovery_point = log_start = high_watermark = 0
-        else:
-            recovery_point = self._recovery_points.pop(key, 0)
-            log_start = self._log_starts.pop(key, 0)
-            high_watermark = self._high_watermarks.pop(key, 0)
-        if directory.offline:
-            raise DirectoryOfflineError(f"log directory {directory.path} failed")
-        partition = Partition.open(
+            found = self._found.pop(key, [])
+            if key in self._lost:
+                raise DirectoryOfflineError(f"the log directory of {topic}-{index} failed")
+        directory = None
+        try:
+            directory, new = self._claim(key, topic_id, found)
+            partition = self._open(key, topic_id, config, directory, new=new)
+            with self._lock:
+                self._hosted[key] = _Hosted(partition, directory)
+        except (OSError, ValueError, StorageError) as error:
+            self._lost.add(key)
+            if isinstance(error, OSError) and directory is not None and directory.has_failed(error):
+                self._fail(directory, error)
+            raise
+        finally:
+            with self._lock:
+                self._begun.pop(key, None)
+        return partition
+
+    def _claim(self, key: Key, topic_id: bytes, found: list[LogDirectory]) -> tuple[LogDirectory, bool]:
+        """Return the directory of a partition, and whether its log is new: where it was found, else one for it."""
+        name = f"{key[0]}-{key[1]}"
+        own = next((directory for directory in found if belongs(directory.path / name, topic_id)), None)
+        for directory in found:
+            if directory is not own:
+                set_aside(directory.path / name)
+        if own is not None:
+            if own.offline:
+                raise DirectoryOfflineError(f"log directory {own.path} failed")
+            return own, False
+        if self._claiming and len(self._directories.online) < len(self._directories.logs):
+            # It may lie in a directory that is not there: an empty log in its place would lose what it holds.
+            raise DirectoryOfflineError(f"{name} may lie in a log directory that is offline")
+        with self._lock:
+            # Also those that are being opened count: several threads place at the same time.
+            directory = self._begun[key] = self._directories.place(self._count_in)
+        return directory, True
+
+    def _open(self, key: Key, topic_id: bytes, config: LogConfig, directory: LogDirectory, *, new: bool) -> Partition:
+        recovery_point = log_start = high_watermark = 0
+        if not new:
+            recovery_point = self._recovery_points.pop(key, self._unknown_point.get(directory.path, 0))
+            log_start, high_watermark = self._log_starts.pop(key, 0), self._high_watermarks.pop(key, 0)
+        return Partition.open(
             directory=str(directory.path),
-            topic=topic,
-            index=index,
+            topic=key[0],
+            index=key[1],
             topic_id=topic_id,
             config=config,
-            clean_shutdown=clean,
+            clean_shutdown=new or self._clean[directory.path],
             recovery_point=recovery_point,
             log_start_offset=log_start,
             high_watermark=high_watermark,
             now_ms=self._now_ms(),
         )
-        with self._lock:
-            self._hosted[key] = _Hosted(partition, directory)
-        return partition
 
     def delete(self, topic: str, index: int) -> None:
         """Delete the partition's log; raises OSError."""
         with self._lock:
             hosted = self._hosted.pop((topic, index), None)
+            self._lost.discard((topic, index))
         if hosted is not None:
             hosted.partition.delete()
 
@@ -152,10 +220,12 @@ class Partitions:
         """Rename what lies here and no topic claims, as Kafka does, so that a topic of the same name starts empty."""
         with self._lock:
             strays, self._found = self._found, {}
-        for (topic, index), directory in strays.items():
-            _set_aside(directory.path / f"{topic}-{index}")
+            self._claiming = False
+        for (topic, index), directories in strays.items():
+            for directory in directories:
+                set_aside(directory.path / f"{topic}-{index}")
 
-    def fail(self, path: str) -> list[Key]:
+    def fail(self, path: str) -> list[Partition]:
         """Take the directory out of use and return the partitions that went with it."""
         with self._lock:
             lost = []
@@ -165,33 +235,67 @@ class Partitions:
             for key, hosted in list(self._hosted.items()):
                 if hosted.directory.offline:
                     del self._hosted[key]
-                    lost.append(key)
+                    self._lost.add(key)
+                    lost.append(hosted.partition)
         return lost
 
-    def flush(self) -> None:
-        """Flush every log to its disk; raises OSError."""
-        for partition in self.all():
-            partition.flush()
+    def _fail(self, directory: LogDirectory, error: OSError) -> None:
+        if self._on_failure is not None and not directory.offline:
+            self._on_failure(directory.path, error)
+        directory.offline = True
+
+    def flush(self, topic: str, index: int) -> None:
+        """Flush one log to its disk; a disk that fails takes its directory offline."""
+        hosted = self._hosted.get((topic, index))
+        if hosted is not None:
+            self._in(hosted.directory, hosted.partition.flush)
+
+    def flush_due(self) -> None:
+        """Flush every log that was not for its `flush.ms`; a disk that fails takes its directory offline."""
+        with self._lock:
+            everything = list(self._hosted.values())
+        now_ms = self._now_ms()
+        for partition, directory in everything:
+            self._in(directory, partial(partition.flush_due, now_ms))
 
     def write_checkpoints(self) -> None:
-        """Write down recovery points, high watermarks and log starts where they have changed; raises OSError."""
-        with self._writing:
-            for directory, here in self._by_directory():
-                self._write(directory.path / RECOVERY_POINTS, _offsets(here, lambda p: p.recovery_point))
-                self._write(directory.path / HIGH_WATERMARKS, _offsets(here, lambda p: p.high_watermark))
-                self._write(directory.path / LOG_STARTS, _log_starts(here))
+        """Write down recovery points, high watermarks and log starts where they have changed.
+
+        A directory where that fails, or that is not there any more, goes offline.
+        """
+        for directory in self._directories.online:
+            self._in(directory, directory.check)
+            self._in(directory, partial(self._write_checkpoints, directory))
 
     def write_log_starts(self) -> None:
-        """Write down the log starts where they have changed; raises OSError."""
-        with self._writing:
-            for directory, here in self._by_directory():
-                self._write(directory.path / LOG_STARTS, _log_starts(here))
-
-    def _by_directory(self) -> Iterable[tuple[LogDirectory, dict[Key, Partition]]]:
-        with self._lock:
-            hosted = dict(self._hosted)
+        """Write down the log starts where they have changed; a directory where that fails goes offline."""
         for directory in self._directories.online:
-            yield directory, {key: value.partition for key, value in hosted.items() if value.directory is directory}
+            self._in(directory, partial(self._write_log_starts, directory))
+
+    def _in(self, directory: LogDirectory, work: Callable[[], object]) -> None:
+        """Do something to a directory; one that fails is offline."""
+        if directory.offline:
+            return
+        try:
+            work()
+        except OSError as error:
+            self._fail(directory, error)
+
+    def _write_checkpoints(self, directory: LogDirectory) -> None:
+        here = self._partitions_in(directory)
+        with self._writing:
+            self._write(directory.path / RECOVERY_POINTS, _offsets(here, lambda p: p.recovery_point))
+            self._write(directory.path / HIGH_WATERMARKS, _offsets(here, lambda p: p.high_watermark))
+        self._write_log_starts(directory)
+
+    def _write_log_starts(self, directory: LogDirectory) -> None:
+        starts = _offsets(self._partitions_in(directory), lambda p: p.log_start_offset)
+        with self._writing:
+            self._write(directory.path / LOG_STARTS, {key: offset for key, offset in starts.items() if offset > 0})
+
+    def _partitions_in(self, directory: LogDirectory) -> dict[Key, Partition]:
+        with self._lock:
+            return {key: value.partition for key, value in self._hosted.items() if value.directory is directory}
 
     def _write(self, path: Path, offsets: dict[Key, int]) -> None:
         if self._written.get(path) != offsets:
@@ -199,68 +303,50 @@ class Partitions:
             self._written[path] = offsets
 
     def close(self, run_all: Callable[[Iterable[Callable[[], None]]], None], broker_epoch: int, *, clean: bool) -> None:
-        """Flush and close every log; if all was `clean`, write checkpoints and clean-shutdown files; raises OSError.
+        """Flush and close every log; if all was `clean`, write checkpoints and clean-shutdown files.
 
         `run_all` runs the closings, in parallel if it likes. The clean-shutdown files come last: they vouch for all
-        that is written before them.
+        that is written before them. A directory that fails now gets none, and is recovered at the next start.
         """
-        run_all([partition.close for partition in self.all()])
-        if not clean:
-            return
-        self.write_checkpoints()
-        for directory in self._directories.online:
-            directory.write_clean_shutdown(broker_epoch)
+        failures: list[OSError] = []
+
+        def closing(partition: Partition, directory: LogDirectory) -> Callable[[], None]:
+            def close() -> None:
+                try:
+                    partition.close()
+                except OSError as error:
+                    directory.offline = True
+                    failures.append(error)
+
+            return close
+
+        with self._lock:
+            everything = list(self._hosted.values())
+        run_all([closing(partition, directory) for partition, directory in everything])
+        if clean:
+            for directory in self._directories.online:
+                try:
+                    self._write_checkpoints(directory)
+                    directory.write_clean_shutdown(broker_epoch)
+                except OSError as error:
+                    failures.append(error)
+        for failure in failures:
+            log.error("a log could not be closed cleanly, the next start recovers its directory: %s", failure)
 
     def _count_in(self, directory: LogDirectory) -> int:
-        with self._lock:
-            opened = sum(1 for hosted in self._hosted.values() if hosted.directory is directory)
-            return opened + sum(1 for found in self._found.values() if found is directory)
+        opened = sum(1 for hosted in self._hosted.values() if hosted.directory is directory)
+        begun = sum(1 for placed in self._begun.values() if placed is directory)
+        return opened + begun + sum(1 for found in self._found.values() if directory in found)
 
 
 def _offsets(partitions: Mapping[Key, Partition], offset: Callable[[Partition], int]) -> dict[Key, int]:
     return {key: offset(partition) for key, partition in partitions.items()}
 
 
-def _log_starts(partitions: Mapping[Key, Partition]) -> dict[Key, int]:
-    return {key: offset for key, offset in _offsets(partitions, lambda p: p.log_start_offset).items() if offset > 0}
-
-
-def _checkpoint(path: Path) -> dict[Key, int]:
+def _checkpoint(path: Path) -> dict[Key, int] | None:
     # A checkpoint only saves work: without it a log is recovered from its beginning.
     try:
         return read_checkpoint(path)
     except CorruptCheckpointError as error:
         log.warning("%s; it is ignored", error)
-        return {}
-
-
-def _belongs(path: Path, topic_id: bytes) -> bool:
-    """Tell whether the directory's `partition.metadata` names this topic id; without the file it is anybody's."""
-    try:
-        text = (path / "partition.metadata").read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return True
-    for line in text.splitlines():
-        name, _, value = line.partition(":")
-        if name.strip() == "topic_id":
-            try:
-                return id_bytes(value.strip()) == topic_id
-            except ValueError:
-                return False
-    return True
-
-
-def _remove(path: Path) -> None:
-    # A partition's directory holds files only. What cannot be removed now is tried again at the next start.
-    try:
-        for entry in path.iterdir():
-            entry.unlink()
-        path.rmdir()
-    except OSError as error:
-        log.warning("%s cannot be removed: %s", path, error)
-
-
-def _set_aside(path: Path) -> None:
-    stray = path.with_name(f"{path.name}.{os.urandom(16).hex()}-stray")
-    log.warning("%s belongs to no topic of this cluster; it is renamed to %s", path, stray.name)
-    path.rename(stray)
+        return None

@@ -349,17 +349,3 @@ def test_the_admin_of_kafka_python_changes_settings(server: Server, wire: Wire, 
         admin.close()
     settled(wire, topic.name, flush_ms="9")
     assert own(wire, topic.name) == {"flush.ms": "9"}
-
-
-async def test_the_admin_of_aiokafka_changes_settings(server: Server, wire: Wire, topic: Topic) -> None:
-    from aiokafka.admin import AIOKafkaAdminClient
-    from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
-
-    admin = AIOKafkaAdminClient(bootstrap_servers=server.bootstrap_servers)
-    await admin.start()
-    try:
-        await admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic.name, {"flush.ms": "9"})])
-    finally:
-        await admin.close()
-    settled(wire, topic.name, flush_ms="9")
-    assert own(wire, topic.name) == {"flush.ms": "9"}

@@ -111,16 +111,3 @@ def test_the_admin_of_confluent_kafka_enlarges(server: Server, wire: Wire, topic
     admin.create_partitions([confluent_kafka.admin.NewPartitions(topic.name, 2)])[topic.name].result(20)
     served(wire, topic.name, 2)
     assert count_of(wire, topic.name) == 2
-
-
-async def test_the_admin_of_aiokafka_enlarges(server: Server, wire: Wire, topic: Topic) -> None:
-    from aiokafka.admin import AIOKafkaAdminClient, NewPartitions
-
-    admin = AIOKafkaAdminClient(bootstrap_servers=server.bootstrap_servers)
-    await admin.start()
-    try:
-        await admin.create_partitions({topic.name: NewPartitions(2)})
-    finally:
-        await admin.close()
-    served(wire, topic.name, 2)
-    assert count_of(wire, topic.name) == 2

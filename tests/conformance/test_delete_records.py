@@ -110,16 +110,3 @@ def test_the_admin_of_kafka_python_deletes_records(server: Server, filled: str) 
         admin.close()
     (deleted,) = outcome.values()
     assert (deleted["error_code"], deleted["low_watermark"]) == (0, 6)
-
-
-async def test_the_admin_of_aiokafka_deletes_records(server: Server, filled: str) -> None:
-    from aiokafka import TopicPartition
-    from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
-
-    admin = AIOKafkaAdminClient(bootstrap_servers=server.bootstrap_servers)
-    await admin.start()
-    try:
-        deleted = await admin.delete_records({TopicPartition(filled, 0): RecordsToDelete(before_offset=6)})
-    finally:
-        await admin.close()
-    assert deleted == {TopicPartition(filled, 0): 6}

@@ -27,7 +27,7 @@ class DescribableLogDirTopic(Struct):
     partitions: Annotated[list[int], int32, versions("0+"), about("The partitions asked about.")] = []
 
 
-class DescribeLogDirsRequest(Message, api_key=35, kind="request", versions="1-5", flexible="2+"):
+class DescribeLogDirsRequest(Message, api_key=35, kind="request", versions="0-5", flexible="2+"):
     """Asks a broker for its log directories."""
 
     topics: Annotated[
@@ -74,7 +74,7 @@ class DescribeLogDirsResult(Struct):
     is_cordoned: Annotated[bool, boolean, versions("5+"), ignorable, about("Whether it gets no new replicas.")] = False
 
 
-class DescribeLogDirsResponse(Message, api_key=35, kind="response", versions="1-5", flexible="2+"):
+class DescribeLogDirsResponse(Message, api_key=35, kind="response", versions="0-5", flexible="2+"):
     """A broker's log directories."""
 
     throttle_time_ms: Annotated[

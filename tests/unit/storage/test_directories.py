@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -122,3 +123,36 @@ def test_a_clean_shutdown_counts_once(tmp_path: Path) -> None:
     assert (tmp_path / ".kafka_cleanshutdown").read_text() == '{"version": 0, "brokerEpoch": 7}'
     assert [directory.take_clean_shutdown(), directory.take_clean_shutdown()] == [True, False]
     directories.release()
+
+
+def test_a_log_directory_that_the_system_refuses_is_offline_alone(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "b").write_text("a file where a directory is due")
+    directories = acquire(tmp_path / "a", tmp_path / "b")
+    directories.format(1)
+    assert [directory.offline for directory in directories.logs] == [False, True]
+    assert [directory.path for directory in directories.online] == [tmp_path / "a"]
+    assert "it is offline" in caplog.text
+    directories.release()
+    assert (tmp_path / "b").read_text() == "a file where a directory is due"
+
+
+def test_no_broker_is_without_the_directory_of_its_metadata_or_the_last_one_for_logs(tmp_path: Path) -> None:
+    (tmp_path / "b").write_text("")
+    with pytest.raises(DirectoryError, match="expected a directory"):
+        acquire(tmp_path / "b", tmp_path / "a")
+    with pytest.raises(DirectoryError, match="none of the log directories"):
+        Directories.acquire((tmp_path / "b",), tmp_path / "metadata", 1)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["b"]
+
+
+def test_what_a_disk_says_tells_a_failed_directory_from_a_damaged_file(tmp_path: Path) -> None:
+    directories = acquire(tmp_path / "a")
+    directories.format(1)
+    directory = directories.logs[0]
+    assert directory.has_failed(OSError(errno.EIO, "the disk"))
+    assert not directory.has_failed(NotADirectoryError(errno.ENOTDIR, "one partition"))
+    directories.release()
+    (tmp_path / "a").rename(tmp_path / "gone")
+    assert directory.has_failed(FileNotFoundError(errno.ENOENT, "vanished"))

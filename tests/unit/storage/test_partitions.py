@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import base64
 import os
+import shutil
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -10,7 +12,7 @@ from pybroker.config.broker import BrokerConfig
 from pybroker.config.topic import TopicConfig
 from pybroker.storage.checkpoint import HIGH_WATERMARKS, RECOVERY_POINTS, read_checkpoint
 from pybroker.storage.directories import Directories
-from pybroker.storage.errors import DirectoryError
+from pybroker.storage.errors import DirectoryError, DirectoryOfflineError
 from pybroker.storage.log_config import build_log_config
 from pybroker.storage.partitions import Partitions
 
@@ -26,14 +28,15 @@ def one_by_one(closings: Iterable[Callable[[], None]]) -> None:
 class Node:
     """The log directories of a node, as one run after the other sees them."""
 
-    def __init__(self, *paths: Path) -> None:
+    def __init__(self, *paths: Path, on_failure: Callable[[Path, OSError], object] | None = None) -> None:
         self.paths = paths
         self.directories: Directories | None = None
+        self._on_failure = on_failure
 
-    def run(self) -> Partitions:
+    def run(self, now_ms: Callable[[], int] = lambda: 0) -> Partitions:
         self.directories = Directories.acquire(self.paths, self.paths[0], 1)
         self.directories.format(1)
-        partitions = Partitions(self.directories, lambda: 0)
+        partitions = Partitions(self.directories, now_ms, self._on_failure)
         partitions.scan()
         return partitions
 
@@ -78,7 +81,7 @@ def test_a_clean_close_writes_checkpoints_and_vouches_for_them(node: Node) -> No
         assert read_checkpoint(node.paths[0] / name) == {("orders", 0): 0}
     assert all((path / ".kafka_cleanshutdown").exists() for path in node.paths)
     node.end()
-    assert node.run().to_recover == 0
+    assert node.run().to_recover == {}
     assert not any((path / ".kafka_cleanshutdown").exists() for path in node.paths)
 
 
@@ -88,7 +91,7 @@ def test_a_close_that_is_not_clean_vouches_for_nothing(node: Node) -> None:
     partitions.close(one_by_one, 7, clean=False)
     assert not any((path / ".kafka_cleanshutdown").exists() for path in node.paths)
     node.end()
-    assert node.run().to_recover == 1
+    assert sum(node.run().to_recover.values()) == 1
 
 
 def test_a_directory_of_another_topic_of_the_name_is_set_aside(node: Node) -> None:
@@ -136,10 +139,12 @@ def test_a_deleted_partition_is_not_open_and_leaves_no_directory(node: Node) -> 
 
 def test_a_failed_directory_takes_its_partitions_and_no_others(node: Node) -> None:
     partitions = node.run()
+    partitions.set_aside_strays()
     for index in range(4):
         partitions.open("orders", index, ID, CONFIG)
     lost = partitions.fail(str(node.paths[0]))
-    assert len(lost) == 2
+    assert [partition.topic for partition in lost] == ["orders", "orders"]
+    assert all(partitions.is_lost("orders", partition.index) for partition in lost)
     assert len(partitions.all()) == 2
     partitions.open("invoices", 0, ID, CONFIG)
     assert (node.paths[1] / "invoices-0").exists()
@@ -155,3 +160,81 @@ def test_a_damaged_checkpoint_costs_no_start(node: Node, caplog: pytest.LogCaptu
     partitions = node.run()
     assert partitions.open("orders", 0, ID, CONFIG).log_end_offset == 0
     assert "it is ignored" in caplog.text
+
+
+def test_a_partition_of_a_failed_directory_is_not_begun_anew_in_another(node: Node) -> None:
+    partitions = node.run()
+    partitions.set_aside_strays()
+    for index in range(2):
+        partitions.open("orders", index, ID, CONFIG)
+    (lost,) = partitions.fail(str(node.paths[0]))
+    with pytest.raises(DirectoryOfflineError):
+        partitions.open("orders", lost.index, ID, CONFIG)
+    partitions.delete("orders", lost.index)
+    assert not partitions.is_lost("orders", lost.index)
+    # The topic is gone: one of the same name may begin where there is room.
+    partitions.open("orders", lost.index, os.urandom(16), CONFIG)
+    assert (node.paths[1] / f"orders-{lost.index}").exists()
+
+
+def test_what_may_lie_in_a_directory_that_is_missing_at_the_start_is_lost_and_new_topics_are_not(node: Node) -> None:
+    partitions = node.run()
+    for index in range(4):
+        partitions.open("orders", index, ID, CONFIG)
+    partitions.close(one_by_one, 7, clean=True)
+    node.end()
+    hidden = node.paths[1].rename(node.paths[1].with_name("hidden"))
+    node.paths[1].write_text("a file where a directory is due")
+    again = node.run()
+    for index in (0, 2):
+        again.open("orders", index, ID, CONFIG)
+    for index in (1, 3):
+        with pytest.raises(DirectoryOfflineError):
+            again.open("orders", index, ID, CONFIG)
+    again.set_aside_strays()
+    again.open("invoices", 0, ID, CONFIG)
+    assert sorted(path.name for path in node.paths[0].glob("*-?")) == ["invoices-0", "orders-0", "orders-2"]
+    assert sorted(path.name for path in hidden.glob("orders-?")) == ["orders-1", "orders-3"]
+
+
+def test_a_directory_that_vanished_is_noticed_and_told_once(tmp_path: Path) -> None:
+    told: list[Path] = []
+    node = Node(tmp_path / "a", tmp_path / "b", on_failure=lambda path, _error: told.append(path))
+    partitions = node.run()
+    for index in range(2):
+        partitions.open("orders", index, ID, CONFIG)
+    shutil.rmtree(node.paths[1])
+    for _ in range(2):
+        partitions.write_checkpoints()
+    assert told == [node.paths[1]]
+    assert read_checkpoint(node.paths[0] / HIGH_WATERMARKS) == {("orders", 0): 0}
+    partitions.fail(str(node.paths[1]))
+    partitions.close(one_by_one, 7, clean=True)
+    assert (node.paths[0] / ".kafka_cleanshutdown").exists()
+    node.end()
+
+
+def test_a_topic_that_lies_in_two_directories_is_opened_where_its_id_is(node: Node) -> None:
+    partitions = node.run()
+    partitions.open("orders", 0, ID, CONFIG)
+    partitions.close(one_by_one, 7, clean=True)
+    node.end()
+    stale = node.paths[1] / "orders-0"
+    shutil.copytree(node.paths[0] / "orders-0", stale)
+    other = base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=")
+    (stale / "partition.metadata").write_text(f"version: 0\ntopic_id: {other}\n")
+    again = node.run()
+    assert again.open("orders", 0, ID, CONFIG).topic_id == ID
+    assert not stale.exists()
+    assert (node.paths[0] / "orders-0").exists()
+
+
+def test_logs_are_flushed_when_their_time_is_over(node: Node) -> None:
+    partitions = node.run(now_ms=lambda: 5000)
+    partitions.open("slow", 0, ID, CONFIG)
+    quick = partitions.open("quick", 0, ID, build_log_config(TopicConfig({"flush.ms": "1000"}, BrokerConfig({}))))
+    assert quick.flush_due(5999) is False
+    assert quick.flush_due(6000) is True
+    assert quick.flush_due(6999) is False
+    partitions.flush_due()
+    assert quick.flush_due(7000) is True

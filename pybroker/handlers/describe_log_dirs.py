@@ -1,0 +1,112 @@
+"""DescribeLogDirs: what lies in this broker's log directories, and how much room they have.
+
+Key
+    35
+
+Versions
+    0-5
+
+Behaviour
+    - Every log directory by its absolute path, in the order of log.dirs, with the partitions asked about (null: all)
+      that are open in it: the bytes of their segments, and how far the high watermark is behind the log's end.
+    - A directory that failed is KAFKA_STORAGE_ERROR without partitions; so is one whose volume cannot be looked at.
+
+Version notes
+    - Version 0 is served although Kafka 4 has dropped it: kafka-python asks with it.
+    - A top-level error code from version 3, the volume's size and room from version 4, cordoning from version 5 on.
+
+Not done
+    - Future replicas, as none is made yet (AlterReplicaLogDirs): is_future_key is always false.
+    - Cordoning (KIP-1066): is_cordoned is always false.
+    - Rights, throttling.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, NamedTuple
+
+from pybroker.handlers.errors import wire_error
+from pybroker.handlers.registry import handles
+from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.messages.describe_log_dirs import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.errors import WireError
+    from pybroker.storage.native import Partition
+
+_Asked = dict[str, set[int]]
+
+
+class _Volume(NamedTuple):
+    """Bytes of the file system that a directory lies on."""
+
+    total: int
+    usable: int
+
+
+def _failed(_request: DescribeLogDirsRequest, _version: int, error: WireError) -> DescribeLogDirsResponse:
+    return DescribeLogDirsResponse(error_code=error.code)
+
+
+@handles(DescribeLogDirsRequest, failed=_failed)
+def describe_log_dirs(request: DescribeLogDirsRequest, context: RequestContext) -> DescribeLogDirsResponse:
+    """Describe each directory by itself."""
+    asked = None
+    if request.topics is not None:
+        asked = {topic.topic: set(topic.partitions) for topic in request.topics}
+    return DescribeLogDirsResponse(
+        results=[
+            _describe(directory.path, directory.offline, partitions, asked)
+            for directory, partitions in context.services.partitions.by_directory().items()
+        ]
+    )
+
+
+def _describe(path: Path, offline: bool, partitions: list[Partition], asked: _Asked | None) -> DescribeLogDirsResult:
+    if offline:
+        return DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=str(path))
+    try:
+        volume = _volume(path)
+    except OSError as error:
+        return DescribeLogDirsResult(error_code=wire_error(error).code, log_dir=str(path))
+    return DescribeLogDirsResult(
+        log_dir=str(path),
+        topics=_topics(partition for partition in partitions if asked is None or _is_asked(partition, asked)),
+        total_bytes=volume.total,
+        usable_bytes=volume.usable,
+    )
+
+
+def _is_asked(partition: Partition, asked: _Asked) -> bool:
+    return partition.index in asked.get(partition.topic, ())
+
+
+def _topics(partitions: Iterable[Partition]) -> list[DescribeLogDirsTopic]:
+    topics: dict[str, DescribeLogDirsTopic] = {}
+    for partition in partitions:
+        topic = topics.setdefault(partition.topic, DescribeLogDirsTopic(name=partition.topic, partitions=[]))
+        topic.partitions.append(
+            DescribeLogDirsPartition(
+                partition_index=partition.index,
+                partition_size=partition.size_bytes,
+                # Kafka's words for a replica that serves: its high watermark less its log end, never below 0.
+                offset_lag=max(partition.high_watermark - partition.log_end_offset, 0),
+            )
+        )
+    return list(topics.values())
+
+
+def _volume(path: Path) -> _Volume:
+    seen = os.statvfs(path)
+    return _Volume(seen.f_blocks * seen.f_frsize, seen.f_bavail * seen.f_frsize)

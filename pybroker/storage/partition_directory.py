@@ -1,0 +1,70 @@
+"""A partition's directory, seen from outside: its name, whose it is, how it gets out of the way.
+
+Owns the names by which a directory is told from others. Must not open a log.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from typing import TYPE_CHECKING
+
+from pybroker.storage.meta_properties import id_bytes
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+log = logging.getLogger("pybroker.storage")
+
+# `-` and digits end the name of a partition's directory; the topic itself may hold dashes and digits.
+_DIRECTORY = re.compile(r"^(?P<topic>.+)-(?P<index>\d+)$")
+_DELETED = re.compile(r"^.+-\d+\.[0-9a-f]{32}-delete$")
+_METADATA_TOPIC = "__cluster_metadata"
+
+
+def parse_name(name: str) -> tuple[str, int] | None:
+    """Return topic and index of a partition's directory; None for any other name, the metadata log's among them."""
+    match = _DIRECTORY.match(name)
+    if match is None or match["topic"] == _METADATA_TOPIC:
+        return None
+    return match["topic"], int(match["index"])
+
+
+def is_deleted(name: str) -> bool:
+    """Tell whether the directory was being deleted when the last run ended."""
+    return _DELETED.match(name) is not None
+
+
+def belongs(path: Path, topic_id: bytes) -> bool:
+    """Tell whether the directory's `partition.metadata` names this topic id; without the file it is anybody's."""
+    try:
+        text = (path / "partition.metadata").read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return True
+    for line in text.splitlines():
+        name, _, value = line.partition(":")
+        if name.strip() == "topic_id":
+            try:
+                return id_bytes(value.strip()) == topic_id
+            except ValueError:
+                return False
+    return True
+
+
+def remove(path: Path) -> None:
+    """Remove the directory; what cannot be removed is tried again at the next start."""
+    # A partition's directory holds files only.
+    try:
+        for entry in path.iterdir():
+            entry.unlink()
+        path.rmdir()
+    except OSError as error:
+        log.warning("%s cannot be removed: %s", path, error)
+
+
+def set_aside(path: Path) -> None:
+    """Rename the directory, so that nobody takes it for a partition's; raises OSError."""
+    stray = path.with_name(f"{path.name}.{os.urandom(16).hex()}-stray")
+    log.warning("%s belongs to no topic of this cluster; it is renamed to %s", path, stray.name)
+    path.rename(stray)

@@ -1,0 +1,169 @@
+"""Several log directories: one that fails goes offline alone, whatever it is that failed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support import programs
+from tests.support.batches import batch_of, read_batches
+from tests.support.conditions import wait_until
+from tests.support.processes import BrokerProcess
+from tests.support.wire import Wire, fetch, fetched, produce, produced
+
+pytestmark = pytest.mark.process
+
+MEBIBYTE = 1 << 20
+TOPIC = "spread"
+STORAGE_ERROR = 56
+RECORDS = 3
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 24 MiB of its own."""
+    if os.geteuid() != 0:
+        programs.lacking("mounting a small file system needs root: run the tests as root")
+    programs.program("mount")
+    where = tmp_path / "disk"
+    where.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", where], capture_output=True, text=True, check=False
+    )
+    if mounted.returncode != 0:
+        programs.lacking(f"mounting a small file system is not allowed: {mounted.stderr.strip()}")
+    try:
+        yield where
+    finally:
+        subprocess.run(["umount", "--lazy", where], check=True)
+
+
+@pytest.fixture
+def spread(make_broker: Callable[..., BrokerProcess], tmp_path: Path) -> Callable[..., BrokerProcess]:
+    """Starts a broker with a sound directory and another one."""
+
+    def start(other: Path, **settings: str) -> BrokerProcess:
+        first = tmp_path / "first"
+        broker = make_broker(first, log_dirs=f"{first},{other}", log_index_size_max_bytes="65536", **settings)
+        return broker.start()
+
+    return start
+
+
+def create(wire: Wire, *, partitions: int = 4) -> None:
+    """Make the topic and put the same records into each partition."""
+    topic = {"name": TOPIC, "num_partitions": partitions, "replication_factor": 1}
+    wire.call("CreateTopics", 7, topics=[topic], timeout_ms=10_000)
+    for index in range(partitions):
+        for number in range(RECORDS):
+            answer = produced(wire.ask(produce(TOPIC, batch_of(b"%d-%d" % (index, number)), partition=index)))
+            assert (answer.error_code, answer.base_offset) == (0, number)
+
+
+def check(wire: Wire, index: int) -> None:
+    """See that everything that was acknowledged is in a partition."""
+    part = fetched(wire.ask(fetch(TOPIC, 0, partitions=(index,), partition_max_bytes=1 << 20)))
+    assert part.error_code == 0
+    values = [value for batch in read_batches(part.records) for value in batch.values]
+    assert values[:RECORDS] == [b"%d-%d" % (index, number) for number in range(RECORDS)]
+
+
+def directories(wire: Wire) -> dict[str, Any]:
+    """The broker's log directories, by path."""
+    answer = wire.call("DescribeLogDirs", 4, topics=None)
+    assert answer.error_code == 0
+    return {result.log_dir: result for result in answer.results}
+
+
+def partitions_in(result: Any) -> set[int]:
+    """The topic's partitions in one directory."""
+    return {part.partition_index for topic in result.topics if topic.name == TOPIC for part in topic.partitions}
+
+
+def answers(wire: Wire, index: int, code: int) -> bool:
+    """Whether a produce to a partition is answered with this error code."""
+    return bool(produced(wire.ask(produce(TOPIC, batch_of(b"x"), partition=index))).error_code == code)
+
+
+def offline(wire: Wire, path: Path) -> bool:
+    """Whether the broker tells that a directory failed."""
+    return bool(directories(wire)[str(path)].error_code == STORAGE_ERROR)
+
+
+def test_a_directory_on_a_full_disk_goes_offline_alone(spread: Callable[..., BrokerProcess], small_disk: Path) -> None:
+    other = small_disk / "data"
+    broker = spread(other)
+    with Wire(broker.bootstrap_servers) as wire:
+        create(wire)
+        told = directories(wire)
+        assert told[str(other)].total_bytes == 24 * MEBIBYTE
+        here, there = partitions_in(told[str(broker.directory)]), partitions_in(told[str(other)])
+        assert (len(here), len(there)) == (2, 2)
+        filled = min(there)
+        for _ in range(64):
+            answer = produced(wire.ask(produce(TOPIC, batch_of(b"x" * (MEBIBYTE // 2)), partition=filled)))
+            if answer.error_code:
+                break
+        assert answer.error_code == STORAGE_ERROR
+        wait_until(lambda: offline(wire, other), within=20, what="the full directory is offline")
+        for index in there:
+            wait_until(partial(answers, wire, index, STORAGE_ERROR), within=20, what=f"partition {index} is lost")
+            assert fetched(wire.ask(fetch(TOPIC, 0, partitions=(index,)))).error_code == STORAGE_ERROR
+        for index in here:
+            assert produced(wire.ask(produce(TOPIC, batch_of(b"x"), partition=index))).error_code == 0
+            check(wire, index)
+    assert broker.terminate() == 0
+    subprocess.run(["mount", "-o", "remount,size=64m", small_disk], check=True)
+    broker.start()
+    with Wire(broker.bootstrap_servers) as wire:
+        assert [result.error_code for result in directories(wire).values()] == [0, 0]
+        for index in range(4):
+            check(wire, index)
+
+
+def test_a_directory_that_vanishes_goes_offline_and_comes_back_with_the_next_start(
+    spread: Callable[..., BrokerProcess], tmp_path: Path
+) -> None:
+    other = tmp_path / "second"
+    broker = spread(other, replica_high_watermark_checkpoint_interval_ms="50")
+    with Wire(broker.bootstrap_servers) as wire:
+        create(wire)
+        there = partitions_in(directories(wire)[str(other)])
+        hidden = other.rename(tmp_path / "hidden")
+        wait_until(lambda: offline(wire, other), within=20, what="the directory that is gone is offline")
+        for index in range(4):
+            code = STORAGE_ERROR if index in there else 0
+            wait_until(partial(answers, wire, index, code), within=20, what=f"partition {index} answers {code}")
+    broker.kill()
+    other.write_text("a file where a directory is due")
+    broker.start()
+    with Wire(broker.bootstrap_servers) as wire:
+        assert offline(wire, other)
+        for index in range(4):
+            part = fetched(wire.ask(fetch(TOPIC, 0, partitions=(index,))))
+            assert part.error_code == (STORAGE_ERROR if index in there else 0)
+    broker.terminate()
+    other.unlink()
+    hidden.rename(other)
+    broker.start()
+    with Wire(broker.bootstrap_servers) as wire:
+        for index in range(4):
+            check(wire, index)
+        assert partitions_in(directories(wire)[str(other)]) == there
+
+
+def test_a_broker_without_the_directory_of_its_metadata_ends(
+    spread: Callable[..., BrokerProcess], tmp_path: Path
+) -> None:
+    broker = spread(tmp_path / "second", replica_high_watermark_checkpoint_interval_ms="50")
+    shutil.rmtree(broker.directory)
+    assert broker.wait() != 0
+    assert "failed" in broker.log
+    assert "Traceback" not in broker.log
