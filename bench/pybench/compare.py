@@ -38,8 +38,16 @@ _SETTINGS = {"log.segment.delete.delay.ms": "1000", "group.initial.rebalance.del
 """What is not a default: the bytes of a deleted topic go after a second, not after a minute, and the first member of a
 group does not wait three seconds for others."""
 
-_RENO = {"congestion.control": "reno", "socket.send.buffer.bytes": "-1"}
-"""Without BBR's pacing it pays to let the system size the send buffer: fewer context switches, half the CPU."""
+VARIANTS: dict[str, dict[str, str]] = {
+    "kafka": {},
+    "kafka-flush": {"log.flush.interval.messages": "1"},
+    "pybroker": {},
+    "pybroker-flush": {"log.flush.interval.messages": "1"},
+    "pybroker-group": {"flush": "group"},
+    # Without BBR's pacing it pays to let the system size the send buffer: fewer context switches, half the CPU.
+    "pybroker-reno": {"congestion.control": "reno", "socket.send.buffer.bytes": "-1"},
+}
+"""The brokers of scenarios, and what they are told beside `_SETTINGS`."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -116,11 +124,13 @@ def running(wanted: set[str], work: Path, *, kafka_in_both_roles: bool) -> Itera
         nodes: dict[str, Node] = {}
         for name in sorted(wanted):
             tell(f"starting {name}")
-            if name == "kafka" or kafka_in_both_roles:
+            settings = {**_SETTINGS, **VARIANTS[name]}
+            if name.startswith("kafka"):
+                nodes[name] = stack.enter_context(Kafka(work / name, settings))
+            elif kafka_in_both_roles:
                 nodes[name] = stack.enter_context(Kafka(work / name, _SETTINGS))
             else:
-                own = _RENO if name == "pybroker-reno" else {}
-                nodes[name] = stack.enter_context(Pybroker(work / name, {**_SETTINGS, **own}))
+                nodes[name] = stack.enter_context(Pybroker(work / name, settings))
         yield nodes
 
 

@@ -199,22 +199,36 @@ def _pybench_consume(task: Task) -> Outcome:
     return _pybench(words)
 
 
-def _append(task: Task) -> Outcome:
-    """Our log's append, without a broker: a program of the native core; `topic` is the folder to work in."""
-    package = ["--package", "pybroker-core", "--example", "append"]
+def _native(what: str, *numbers: str) -> Callable[[Task], Outcome]:
+    """Logs without a broker: the native core's program `storage`; `topic` is the folder to work in.
+
+    `numbers` are its arguments: numerals, `records` and `size`, or names of the scenario's properties.
+    """
+
+    def load(task: Task) -> Outcome:
+        known = {"records": task.records, "size": task.size, **task.properties}
+        words = [str(_storage_program()), what, task.topic, *(str(known.get(number, number)) for number in numbers)]
+        document = json.loads(_run(words))
+        return Outcome(_show(words), {k: v for k, v in document.items() if isinstance(v, int | float)})
+
+    return load
+
+
+def _storage_program() -> Path:
+    """Build the native core's program `storage` where it is out of date. Raises ArtefactError."""
+    package = ["--package", "pybroker-core", "--example", "storage"]
     built = subprocess.run(
         ["cargo", "build", "--quiet", "--release", *package], cwd=ROOT, capture_output=True, text=True, check=False
     )
     if built.returncode != 0:
-        raise ArtefactError(f"cargo could not build the append example: {built.stderr.strip()[-1500:]}")
-    target = Path(json.loads(_run(["cargo", "metadata", "--format-version", "1", "--no-deps"]))["target_directory"])
-    words = [str(target / "release" / "examples" / "append"), task.topic, str(task.records), str(task.size)]
-    document = json.loads(_run(words))
-    return Outcome(_show(words), {k: v for k, v in document.items() if isinstance(v, int | float)})
+        raise ArtefactError(f"cargo could not build the storage example: {built.stderr.strip()[-1500:]}")
+    metadata = subprocess.run(
+        ["cargo", "metadata", "--format-version", "1", "--no-deps"], cwd=ROOT, capture_output=True, check=True
+    )
+    return Path(json.loads(metadata.stdout)["target_directory"]) / "release" / "examples" / "storage"
 
 
 LOADS: dict[str, Callable[[Task], Outcome]] = {
-    "append": _append,
     "c-commit": _c_commit,
     "c-consume": _c_load("consume"),
     "c-produce": _c_load("produce"),
@@ -224,6 +238,16 @@ LOADS: dict[str, Callable[[Task], Outcome]] = {
     "group-rebalance": _group_load("rebalance"),
     "java-consume": _java_consume,
     "java-produce": _java_produce,
+    "native-append": _native("append", "records", "size", "batch.bytes"),
+    "native-append-behind-1-gib": _native("behind", "records", "size", "1"),
+    "native-append-behind-50-gib": _native("behind", "records", "size", "50"),
+    "native-flush-each": _native("flush", "records", "size", "writers", "2"),
+    "native-flush-group": _native("flush", "records", "size", "writers", "1"),
+    "native-flush-none": _native("flush", "records", "size", "writers", "0"),
+    "native-open": _native("open", "records", "threads"),
+    "native-plan": _native("plan", "segments", "batches", "records"),
+    "native-recover": _native("recover", "bytes", "batch.bytes"),
+    "native-write": _native("write", "records", "size", "batch.bytes"),
     "pybench-consume": _pybench_consume,
     "pybench-produce": _pybench_produce,
 }
@@ -234,6 +258,8 @@ def prepare(names: set[str]) -> None:
     """Build what these loads need, so that no round pays for it. Raises MissingToolError or ArtefactError."""
     build_directory().mkdir(parents=True, exist_ok=True)
     build_c_program()
+    if any(name.startswith("native-") for name in names):
+        _storage_program()
     if "java-consume" in names:
         build_client("AssignedConsumerPerf")
     if "java-produce" in names:

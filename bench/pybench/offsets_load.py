@@ -14,11 +14,9 @@ from pybench.peers.kafka import Kafka
 from pybench.peers.pybroker import Pybroker
 from pybroker.client import Admin, AsyncAdmin, NewTopic, TopicPartition
 
-_PARTITIONS = 200
+_PARTITIONS = 1_000
 _SETTINGS = {"offsets.topic.num.partitions": "1", "group.initial.rebalance.delay.ms": "0"}
 _AT_ONCE = 8
-_TIMEOUT_MS = 120_000
-"""Making a topic of many partitions takes a while on a busy machine."""
 
 
 def measure_offsets_load(broker: str, offsets: int) -> tuple[str, dict[str, float]]:
@@ -44,7 +42,7 @@ def measure_offsets_load(broker: str, offsets: int) -> tuple[str, dict[str, floa
 
 
 async def _fill(servers: str, groups: int) -> None:
-    async with AsyncAdmin(servers, {"request.timeout.ms": _TIMEOUT_MS}) as admin:
+    async with AsyncAdmin(servers) as admin:
         await admin.create_topics([NewTopic("t", _PARTITIONS, 1)])
         deadline = time.monotonic() + 60
         while any(p.leader < 0 for p in (await admin.describe_topics(["t"]))[0].partitions):

@@ -25,7 +25,7 @@ class Contestant:
 
     name: str
     broker: str
-    """`pybroker`, `pybroker-reno` or `kafka`."""
+    """`pybroker`, `kafka`, one of either with other settings (`pybench.compare.VARIANTS`), or `none`."""
     load: str
     """A name of `pybench.loads.LOADS`."""
 
@@ -50,7 +50,8 @@ class Reach:
     def text(self) -> str:
         """The bound in a table."""
         if self.limit is not None:
-            return f"≤ {self.limit:g}{' ' + self.note if self.note else ''}"
+            sign = "≤" if self.at_least is None else "≥"
+            return f"{sign} {self.limit:g}{' ' + self.note if self.note else ''}"
         bound = f"≥ {self.at_least:g}" if self.at_least is not None else f"≤ {self.at_most:.3g}"
         return f"{bound}{' ' + self.note if self.note else ''}"
 

@@ -112,7 +112,7 @@ def _fill(scenario: Scenario, contestant: Contestant, nodes: Mapping[str, Node],
 
 def _create(node: Node, partitions: int = 1) -> str:
     name = f"bench-{next(_numbers)}"
-    with Admin(node.bootstrap_servers, {"request.timeout.ms": 120_000}) as admin:
+    with Admin(node.bootstrap_servers) as admin:
         admin.create_topics([NewTopic(name, partitions, 1)])
         admin.wait_for_leaders(name)
     return name

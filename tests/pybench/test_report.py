@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from pybench import report
+from pybench.compare import VARIANTS
 from pybench.figures import FIGURES, summarise
 from pybench.loads import LOADS
 from pybench.options import ToolError
 from pybench.scenario import Scenario, read_scenario, read_scenarios
 from pybench.turns import WHOLE
 
-BROKERS = {"pybroker", "pybroker-reno", "kafka", "none"}
+BROKERS = {*VARIANTS, "none"}
 
 
 @pytest.mark.parametrize("scenario", read_scenarios(), ids=lambda s: s.id)
