@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from pybroker.client.errors import SettingError
-from pybroker.client.settings import FetcherSettings, ProducerSettings, read_properties
+from pybroker.client.settings import (
+    ConsumerSettings,
+    FetcherSettings,
+    ProducerSettings,
+    parse_duration_ms,
+    read_properties,
+)
 
 SERVERS = {"bootstrap.servers": "h:1"}
 
@@ -48,3 +54,40 @@ def test_a_server_must_be_named() -> None:
 
 def test_a_properties_file_is_read_line_by_line() -> None:
     assert read_properties("# c\n! d\n a = b=c \n\nx=\n") == {"a": "b=c", "x": ""}
+
+
+@pytest.mark.parametrize(
+    ("text", "milliseconds"),
+    [("PT1.5S", 1500), ("P2DT3H", 183_600_000), ("-PT1M", -60_000), ("pt1h", 3_600_000), ("PT-1M", -60_000)],
+)
+def test_durations_are_read_as_java_reads_them(text: str, milliseconds: int) -> None:
+    assert parse_duration_ms(text) == milliseconds
+
+
+@pytest.mark.parametrize("text", ["", "P", "PT", "P1H", "1", "PT1", "P1M"])
+def test_what_is_no_duration_is_refused(text: str) -> None:
+    with pytest.raises(SettingError, match="is no duration"):
+        parse_duration_ms(text)
+
+
+@pytest.mark.parametrize(
+    ("properties", "text"),
+    [
+        ({"group.protocol": "share"}, "must be classic or consumer"),
+        ({"group.protocol": "consumer", "session.timeout.ms": 6000}, "session.timeout.ms cannot be set"),
+        ({"group.remote.assignor": "range"}, "group.remote.assignor cannot be set"),
+        ({"enable.auto.commit": True}, "need a group.id"),
+        ({"group.instance.id": "i"}, "need a group.id"),
+        ({"group.id": "g", "isolation.level": "snapshot"}, "must be read_uncommitted or read_committed"),
+    ],
+)
+def test_a_consumer_refuses_what_kafkas_refuses(properties: dict[str, object], text: str) -> None:
+    given = {"bootstrap.servers": "h:1", **properties}
+    with pytest.raises(SettingError, match=text):
+        ConsumerSettings.from_properties(given).check(given)
+
+
+def test_a_consumer_commits_by_itself_only_in_a_group() -> None:
+    alone = ConsumerSettings.from_properties({"bootstrap.servers": "h:1"})
+    member = ConsumerSettings.from_properties({"bootstrap.servers": "h:1", "group.id": "g"})
+    assert (alone.commits_itself, member.commits_itself) == (False, True)
