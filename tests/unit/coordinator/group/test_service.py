@@ -232,6 +232,7 @@ async def test_offsets_of_a_deleted_topic_are_forgotten() -> None:
             pass
 
     await asyncio.wait_for(forgotten(), 5)
+    assert offsets(await stand.groups.submit("g", fetch())) == []
     await stand.groups.close()
 
 
