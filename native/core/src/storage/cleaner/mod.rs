@@ -6,6 +6,8 @@
 //! of its segments in one step ([`swap`]). Readers and appends go on meanwhile. It must not know which log is worth a pass
 //! or when: that is `pybroker.storage`'s decision.
 
+#[cfg(test)]
+mod crash_tests;
 mod filter;
 mod grouping;
 pub(crate) mod half_done;
