@@ -241,6 +241,7 @@ LOADS: dict[str, Callable[[Task], Outcome]] = {
     "native-append": _native("append", "records", "size", "batch.bytes"),
     "native-append-behind-1-gib": _native("behind", "records", "size", "1"),
     "native-append-behind-50-gib": _native("behind", "records", "size", "50"),
+    "native-compact": _native("compact", "records", "size", "keys", "map.bytes"),
     "native-flush-each": _native("flush", "records", "size", "writers", "2"),
     "native-flush-group": _native("flush", "records", "size", "writers", "1"),
     "native-flush-none": _native("flush", "records", "size", "writers", "0"),

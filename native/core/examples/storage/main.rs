@@ -11,6 +11,7 @@ use pybroker_core::record::{BatchBuilder, Compression, TimestampType};
 use pybroker_core::storage::{Log, LogConfig, OpenLog};
 
 mod append;
+mod compaction;
 mod group_flush;
 mod opening;
 mod read_plan;
@@ -23,6 +24,7 @@ const USAGE: &str = "usage: storage WHAT DIRECTORY NUMBERS...
   append      RECORDS SIZE BATCH_BYTES   appends as a producer sends them
   write       RECORDS SIZE BATCH_BYTES   write() of the same bytes to a new file
   behind      RECORDS SIZE GIB           appends of 16 KiB with so much log behind them (sparse files)
+  compact     RECORDS SIZE KEYS MAP_BYTES  one pass over all of a log
   plan        SEGMENTS BATCHES LOOKUPS   from an offset to a slice, anywhere in so many segments of so many batches
   recover     BYTES BATCH_BYTES          opens a log that was left without a close
   open        PARTITIONS THREADS         opens so many logs that were closed
@@ -97,6 +99,9 @@ fn run(what: &str, directory: &Path, numbers: &[u64]) -> Result<Measured, Failur
         ("append", &[records, size, batch]) => append::append(directory, records, size as usize, batch as usize),
         ("write", &[records, size, batch]) => append::write(directory, records, size as usize, batch as usize),
         ("behind", &[records, size, gib]) => append::behind(directory, records, size as usize, gib),
+        ("compact", &[records, size, keys, map]) => {
+            compaction::compact(directory, records, size as usize, keys, map as usize)
+        }
         ("plan", &[segments, batches, lookups]) => read_plan::plan(directory, segments, batches, lookups),
         ("recover", &[bytes, batch]) => recovery::recover(directory, bytes, batch as usize),
         ("open", &[partitions, threads]) => opening::open_many(directory, partitions, threads as usize),
