@@ -53,7 +53,7 @@ pub fn flush(directory: &Path, (appends, size, writers): (u64, u64, u64), mode: 
     let group = GroupFlush::new(Arc::clone(&waiting) as Arc<dyn FlushListener>);
     let (batch, _) = build_batch(size as usize, BATCH_BYTES)?;
     let left = AtomicU64::new(appends);
-    let latencies = Mutex::new(Histogram::<u64>::new(3)?);
+    let latencies = Mutex::new(Histogram::<u64>::new_with_bounds(1, 60_000_000_000, 3)?);
     let begun = Instant::now();
     std::thread::scope(|scope| {
         for writer in 0..writers as usize {
