@@ -9,6 +9,9 @@
 /// Fixtures are shared with the integration tests, which know the crate by its name.
 #[cfg(test)]
 extern crate self as pybroker_core;
+#[cfg(test)]
+#[path = "../tests/log_fixture/mod.rs"]
+mod log_fixture;
 
 pub mod client;
 pub mod net;

@@ -202,10 +202,10 @@ impl Inbox {
     pub fn next(&mut self) -> Option<Result<Chunk, ClientError>> {
         let item = self.items.pop_front()?;
         self.count_down(item.response);
-        if let Ok(chunk) = &item.outcome {
-            if let Some(place) = self.places.get_mut(&(Arc::clone(&chunk.topic), chunk.index)) {
-                place.start = Start::Offset(chunk.next_offset);
-            }
+        if let Ok(chunk) = &item.outcome
+            && let Some(place) = self.places.get_mut(&(Arc::clone(&chunk.topic), chunk.index))
+        {
+            place.start = Start::Offset(chunk.next_offset);
         }
         Some(item.outcome)
     }

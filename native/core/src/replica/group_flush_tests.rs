@@ -11,10 +11,7 @@ use crate::record::Compression;
 use crate::storage::{Log, LogError, OpenLog};
 use crate::sys::faults::{Done, FaultLayer};
 
-use log_fixture::{NOW, build, config};
-
-#[path = "../../tests/log_fixture/mod.rs"]
-mod log_fixture;
+use crate::log_fixture::{NOW, build, config};
 
 /// What the listener was told, and a way to wait for it.
 #[derive(Default)]

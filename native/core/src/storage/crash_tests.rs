@@ -13,10 +13,7 @@ use crate::record::{BatchHeader, Compression, set_base_offset};
 use crate::sys::faults::{Crash, FaultLayer};
 use crate::sys::file;
 
-use log_fixture::{NOW, build, config};
-
-#[path = "../../tests/log_fixture/mod.rs"]
-mod log_fixture;
+use crate::log_fixture::{NOW, build, config};
 
 const RECOVERY_POINTS: &str = "recovery-point-offset-checkpoint";
 const LOG_STARTS: &str = "log-start-offset-checkpoint";

@@ -8,7 +8,7 @@
 #![allow(unsafe_code, reason = "memory maps: argued at each block")]
 
 use std::fs::{File, OpenOptions};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -156,7 +156,7 @@ impl<const WORDS: usize> IndexMap<WORDS> {
         Ok(map)
     }
 
-    fn open_writable_map(&self, path: &PathBuf) -> std::io::Result<MmapRaw> {
+    fn open_writable_map(&self, path: &Path) -> std::io::Result<MmapRaw> {
         let file = file::open_or_create(path)?;
         let bytes = u64::from(self.capacity) * Self::ENTRY_BYTES;
         if file.metadata()?.len() != bytes {
