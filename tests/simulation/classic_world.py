@@ -162,7 +162,9 @@ class World:
     def run(self) -> None:
         """Let mishaps happen for a while, then let everybody come to rest."""
         for member in self.members:
-            self.later(self.dice.randint(0, 3_000), member.join)
+            # Of this life: a mishap may come first, and a member that starts again in a new life joins there. Were this
+            # join one of that life too, the member would hear two shares, and commit of one under the other's id.
+            self.later(self.dice.randint(0, 3_000), member.join_if(member.life))
         quiet_from = self.dice.randint(5_000, 20_000)
         moves = [self.dice.randint(0, quiet_from)] if self.dice.random() < 0.3 else []
         for when in moves:
