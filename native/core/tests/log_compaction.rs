@@ -14,7 +14,7 @@ use pybroker_core::record::{
     BatchBuilder, Batches, Compression, Records, batch_crc, records_section, set_base_offset,
     set_partition_leader_epoch,
 };
-use pybroker_core::storage::{CleanLimits, CleanRange, Log, OpenLog, Throttle};
+use pybroker_core::storage::{CleanLimits, CleanRange, Log, LogConfig, OpenLog, Throttle};
 
 use log_fixture::{NOW, config};
 
@@ -95,7 +95,10 @@ impl Harness {
     fn open(&mut self, clean_shutdown: bool, recovery_point: i64) {
         self.log = None;
         let how = OpenLog { clean_shutdown, recovery_point, log_start_offset: self.log_start, now_ms: self.now_ms };
-        self.log = Some(Log::open(&self.directory, config(), how).unwrap().0);
+        // A compacted log, that is one whose gaps are no holes; it takes records without keys as one did that was not yet.
+        let compacted = LogConfig { require_keys: true, ..config() };
+        self.log = Some(Log::open(&self.directory, compacted, how).unwrap().0);
+        self.log().set_config(config());
         // A truncation may have left the end in a gap.
         assert!(self.log().log_end_offset() <= self.end);
         assert!(self.log().log_end_offset() > self.written.keys().next_back().copied().unwrap_or(-1));

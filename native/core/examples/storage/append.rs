@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use pybroker_core::record::crc32c;
 use pybroker_core::storage::Log;
 
 use super::{Failure, Measured, build_batch, config, now_ms, open};
@@ -61,7 +62,13 @@ pub fn behind(directory: &Path, records: u64, size: usize, gib: u64) -> Result<M
         let path = place.join(format!("{:020}.log", segment * OFFSETS_EACH));
         File::create(path)?.set_len(1 << 30)?;
     }
-    File::create(place.join(format!("{:020}.log", gib * OFFSETS_EACH)))?;
+    let base = gib * OFFSETS_EACH;
+    File::create(place.join(format!("{base:020}.log")))?;
+    // The state of no producer at the last segment's base: without it opening would look for producers in the holes.
+    let mut snapshot = 1_i16.to_be_bytes().to_vec();
+    snapshot.extend(crc32c(&0_i32.to_be_bytes()).to_be_bytes());
+    snapshot.extend(0_i32.to_be_bytes());
+    std::fs::write(place.join(format!("{base:020}.snapshot")), snapshot)?;
     let log = open(&place, config(), true)?;
     append_all(&log, records, size, SMALL_BATCH)
 }

@@ -91,7 +91,9 @@ def _drop_unsubscribed(member: Member, goal: Goal, owned: Owned | None) -> Membe
     """Take topics away at once that the member is subscribed to no more; the new target will say so later."""
     gone = {topic: held for topic, held in member.assigned.items() if topic not in goal.subscribed}
     if not gone:
-        return member
+        # Kafka's builder makes a member without any subscription anew, so that its previous epoch catches up.
+        bare = not member.topics and not goal.subscribed and not member.assigned and not member.revoking
+        return _moved(member, member.state, member.epoch, {}, {}) if bare else member
     keep = {topic: held for topic, held in member.assigned.items() if topic not in gone}
     revoke: dict[bytes, Mapping[int, int]] = dict(member.revoking)
     for topic, held in gone.items():
