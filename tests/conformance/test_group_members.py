@@ -14,7 +14,7 @@ import pytest
 
 from pybench.peers import java
 from pybroker.client import Admin, NewTopic, Producer
-from tests.conformance.conftest import Server, serves
+from tests.conformance.conftest import Server, serves, serving
 from tests.support import programs
 from tests.support.conditions import wait_until
 from tests.support.group_audit import Member, check_one_owner_at_a_time, seen, wait_for_sharing
@@ -26,6 +26,16 @@ PATIENCE_SECONDS = 60
 CONSUMER_GROUP_HEARTBEAT = 68
 
 pytestmark = pytest.mark.timeout(120 + 90 * ROUNDS)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    """A server that misses a member of KIP-848 as soon as members of the classic protocol ask to be missed."""
+    timeouts = {"group.consumer.session.timeout.ms": "6000", "group.consumer.min.session.timeout.ms": "6000"}
+    with serving(
+        {**timeouts, "group.consumer.heartbeat.interval.ms": "1000", "group.consumer.min.heartbeat.interval.ms": "1000"}
+    ) as server:
+        yield server
 
 
 @pytest.fixture
