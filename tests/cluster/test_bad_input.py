@@ -28,7 +28,7 @@ MEBIBYTE = 1 << 20
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, API_VERSIONS, CREATE_TOPICS = 0, 1, 2, 3, 18, 19
 UNSUPPORTED_VERSION = 35
 SERVED = {
-    "ListOffsets": (2, 1, 11),
+    "ListOffsets": (2, 0, 11),
     "Metadata": (3, 0, 13),
     "ApiVersions": (18, 0, 4),
     "CreateTopics": (19, 2, 7),
@@ -36,8 +36,8 @@ SERVED = {
     "InitProducerId": (22, 0, 5),
     "DescribeConfigs": (32, 1, 4),
     "DescribeCluster": (60, 0, 2),
-    "Produce": (0, 3, 13),
-    "Fetch": (1, 4, 18),
+    "Produce": (0, 0, 13),
+    "Fetch": (1, 0, 18),
 }
 
 

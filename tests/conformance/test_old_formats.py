@@ -7,6 +7,7 @@ records: neither shares anything with `pybroker`.
 from __future__ import annotations
 
 import subprocess
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -183,7 +184,7 @@ def test_log_append_time_is_told_in_version_2_and_to_old_consumers(wire: Wire, c
     topic = create(**{"message.timestamp.type": "LogAppendTime"})
     error, offset, append_time = old_produce(wire, 2, topic.name, message_set(1, GZIP))
     assert (error, offset) == (0, 0)
-    assert abs(append_time - NOW) < 600_000
+    assert abs(append_time - time.time() * 1000) < 60_000
     assert {time for _, time, *_ in read(old_fetch(wire, 2, topic.name)[1])} == {append_time}
     assert {time for _, time, *_ in read(fetched(wire.ask(fetch(topic.name))).records)} == {append_time}
 

@@ -156,8 +156,10 @@ class BrokerProcess:
         deadline = time.monotonic() + START_SECONDS
         line = b""
         while not line.endswith(b"\n"):
-            ready, _, _ = select.select([stdout], [], [], max(0.0, deadline - time.monotonic()))
-            if not ready:
+            # Not `select`: this process may have more than 1,024 files open.
+            poll = select.poll()
+            poll.register(stdout, select.POLLIN)
+            if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
                 self._end(signal.SIGKILL)
                 raise AssertionError(f"the broker was not ready after {START_SECONDS} s:\n{self.log}")
             part = os.read(stdout.fileno(), 4096)

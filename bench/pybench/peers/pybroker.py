@@ -105,7 +105,10 @@ class Pybroker:
         assert process.stdout is not None
         said, deadline = b"", time.monotonic() + self._ready_timeout_s
         while (left := deadline - time.monotonic()) > 0:
-            if not select.select([process.stdout], [], [], left)[0]:
+            # Not `select`: a test's process may have more than 1,024 files open.
+            poll = select.poll()
+            poll.register(process.stdout, select.POLLIN)
+            if not poll.poll(left * 1000):
                 break
             chunk = process.stdout.read1(4096)  # type: ignore[attr-defined]  # a BufferedReader, whatever IO[bytes] says
             said += chunk

@@ -55,6 +55,8 @@ OLDER_VERSIONS = {
     "FetchResponse": 4,
     "ListOffsetsRequest": 1,
     "ListOffsetsResponse": 1,
+    "DescribeLogDirsRequest": 1,
+    "DescribeLogDirsResponse": 1,
 }
 #: Fields that no later version has.
 ONLY_OLDER = {"max_num_offsets", "old_style_offsets"}

@@ -59,7 +59,12 @@ def _kio_class(cls: type[Message], version: int) -> Any:
 
 @cache
 def _kafka_python_class(cls: type[Message], version: int) -> Any:
-    """The class that kafka-python has for a message; `None` where it has none, or not in that version."""
+    """The class that kafka-python has for a message; `None` where it has none, or not in that version.
+
+    Its classes of what members of a group tell each other begin with the version, which here is the caller's.
+    """
+    if cls.__name__.startswith("ConsumerProtocol"):
+        return None
     for group in ("metadata", "consumer", "producer", "admin"):
         peer = getattr(import_module(f"kafka.protocol.{group}"), cls.__name__, None)
         if peer is not None:

@@ -125,7 +125,7 @@ async def test_what_changes_nothing_writes_nothing(tmp_path: Path) -> None:
 
 async def test_a_new_cluster_has_its_features_finalized(tmp_path: Path) -> None:
     async with running(tmp_path) as controller:
-        assert controller.image.features.levels == {"metadata.version": 25}
+        assert controller.image.features.levels == {"metadata.version": 25, "group.version": 1}
         assert (
             await controller.update_features({"metadata.version": 99})
         ).error_code is ErrorCode.INVALID_UPDATE_VERSION
