@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
+from tests.support import programs
 from tests.support.processes import BrokerProcess
+
+
+@contextmanager
+def small_file_system(where: Path, mebibytes: int) -> Iterator[Path]:
+    """A tmpfs of so many MiB mounted at `where`; the test is skipped where that is not allowed."""
+    if os.geteuid() != 0:
+        programs.lacking("mounting a small file system needs root: run the tests as root")
+    programs.program("mount")
+    where.mkdir()
+    words = ["mount", "-t", "tmpfs", "-o", f"size={mebibytes}m", "tmpfs", str(where)]
+    mounted = subprocess.run(words, capture_output=True, text=True, check=False)
+    if mounted.returncode != 0:
+        programs.lacking(f"mounting a small file system is not allowed: {mounted.stderr.strip()}")
+    try:
+        yield where
+    finally:
+        subprocess.run(["umount", "--lazy", where], check=True)
 
 
 @pytest.fixture

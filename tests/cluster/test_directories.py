@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
@@ -12,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.support import programs
+from tests.cluster.conftest import small_file_system
 from tests.support.batches import batch_of, read_batches
 from tests.support.conditions import wait_until
 from tests.support.processes import BrokerProcess
@@ -29,20 +28,8 @@ RECORDS = 3
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 24 MiB of its own."""
-    if os.geteuid() != 0:
-        programs.lacking("mounting a small file system needs root: run the tests as root")
-    programs.program("mount")
-    where = tmp_path / "disk"
-    where.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", where], capture_output=True, text=True, check=False
-    )
-    if mounted.returncode != 0:
-        programs.lacking(f"mounting a small file system is not allowed: {mounted.stderr.strip()}")
-    try:
+    with small_file_system(tmp_path / "disk", 24) as where:
         yield where
-    finally:
-        subprocess.run(["umount", "--lazy", where], check=True)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import programs
+from tests.cluster.conftest import small_file_system
 from tests.support.batches import batch_of, read_batches
 from tests.support.processes import BrokerProcess, NotStartedError
 from tests.support.wire import Wire, fetch, fetched, produce, produced
@@ -23,20 +23,8 @@ TOPIC = "filling"
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 32 MiB of its own."""
-    if os.geteuid() != 0:
-        programs.lacking("mounting a small file system needs root: run the tests as root")
-    programs.program("mount")
-    where = tmp_path / "disk"
-    where.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=32m", "tmpfs", where], capture_output=True, text=True, check=False
-    )
-    if mounted.returncode != 0:
-        programs.lacking(f"mounting a small file system is not allowed: {mounted.stderr.strip()}")
-    try:
+    with small_file_system(tmp_path / "disk", 32) as where:
         yield where
-    finally:
-        subprocess.run(["umount", "--lazy", where], check=True)
 
 
 def test_a_full_disk_is_told_and_acknowledged_records_are_kept(
