@@ -109,6 +109,6 @@ $(STAMPS)/native: $(NATIVE_SOURCES) Cargo.lock pyproject.toml $(STAMPS)/packages
 
 $(STAMPS)/installed: bench/pyproject.toml spark/pyproject.toml $(STAMPS)/packages | $(STAMPS)/native
 	@$(BIN)/uv pip install --quiet --editable bench
-	@$(BIN)/uv pip install --quiet --no-deps --editable spark
+	@$(BIN)/uv pip install --quiet --editable spark
 	@$(BIN)/python -m compileall -q pybroker bench/pybench spark/pybroker_spark
 	@touch $@

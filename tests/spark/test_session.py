@@ -1,13 +1,17 @@
-"""Claims about `pybroker_spark.session`; the ones that start Spark need PySpark and Java."""
+"""Claims about `pybroker_spark.session`."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from typing import TYPE_CHECKING
 
 import pytest
 
 import pybroker_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def test_importing_the_package_imports_no_pyspark() -> None:
@@ -22,13 +26,6 @@ def test_nothing_is_bound_beyond_loopback() -> None:
 
 
 @pytest.mark.java
-@pytest.mark.timeout(180)
-@pytest.mark.filterwarnings("default")  # PySpark's own import warns; what is claimed here is that it works
-def test_workers_run_the_interpreter_of_the_driver() -> None:
-    pytest.importorskip("pyspark", reason="PySpark is not installed: pip install pybroker-spark")
-    spark = pybroker_spark.session(master="local[1]", settings={"spark.driver.memory": "512m"})
-    try:
-        executables = spark.sparkContext.parallelize([0], 1).map(lambda _: sys.executable).collect()
-    finally:
-        spark.stop()
+def test_workers_run_the_interpreter_of_the_driver(spark: SparkSession) -> None:
+    executables = spark.sparkContext.parallelize([0], 1).map(lambda _: sys.executable).collect()
     assert executables == [sys.executable]
