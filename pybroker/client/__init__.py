@@ -14,7 +14,16 @@ from pybroker.client.fetcher import AsyncFetcher, Fetcher, Record
 from pybroker.client.groups import OffsetAndMetadata
 from pybroker.client.listener import RebalanceListener
 from pybroker.client.producer import AsyncProducer, Delivery, Producer, RecordMetadata
-from pybroker.client.topics import EARLIEST, LATEST, MAX_TIMESTAMP, NewTopic, TopicPartition
+from pybroker.client.topics import (
+    EARLIEST,
+    LATEST,
+    MAX_TIMESTAMP,
+    ListedOffset,
+    NewTopic,
+    TopicDescription,
+    TopicPartition,
+)
+from pybroker.protocol.errors import ErrorCode
 
 __all__ = [
     "EARLIEST",
@@ -30,12 +39,15 @@ __all__ = [
     "CommitFailedError",
     "Consumer",
     "Delivery",
+    "ErrorCode",
     "Fetcher",
+    "ListedOffset",
     "NewTopic",
     "OffsetAndMetadata",
     "Producer",
     "RebalanceListener",
     "Record",
     "RecordMetadata",
+    "TopicDescription",
     "TopicPartition",
 ]

@@ -96,9 +96,11 @@ class Admin:
         """As `AsyncAdmin.delete_records`."""
         return self._runner.run(self._async.delete_records(offsets, timeout_ms=timeout_ms))
 
-    def list_offsets(self, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, ListedOffset]:
+    def list_offsets(
+        self, wanted: Mapping[TopicPartition, int], *, read_committed: bool = False
+    ) -> dict[TopicPartition, ListedOffset]:
         """As `AsyncAdmin.list_offsets`."""
-        return self._runner.run(self._async.list_offsets(wanted))
+        return self._runner.run(self._async.list_offsets(wanted, read_committed=read_committed))
 
     def list_groups(
         self, *, states: Sequence[str] = (), types: Sequence[str] = (), protocol_types: Collection[str] | None = None
