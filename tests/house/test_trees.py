@@ -18,22 +18,27 @@ def test_every_rust_room_has_a_python_package_of_its_name_or_a_reason() -> None:
     assert sorted(RUST_ONLY.keys() - (rooms - packages)) == [], "a reason is listed for a room that needs none"
 
 
+MIRRORS = {"tests/unit": "pybroker", "tests/spark/unit": "spark/pybroker_spark"}
+"""Folders of unit tests, and the package that each mirrors."""
+
+
 def test_every_unit_test_stands_where_its_module_stands() -> None:
     lost = []
-    for path in repository.files_under("tests/unit", suffix=".py"):
-        *folders, name = path.removeprefix("tests/unit/").split("/")
-        if not name.startswith("test_"):
-            continue
-        module = "/".join(["pybroker", *folders, name.removeprefix("test_").removesuffix(".py")])
-        if not {f"{module}.py", f"{module}/__init__.py"} & set(repository.files()):
-            lost.append(f"{path}: there is no {module}.py")
+    for tests, package in MIRRORS.items():
+        for path in repository.files_under(tests, suffix=".py"):
+            *folders, name = path.removeprefix(f"{tests}/").split("/")
+            if not name.startswith("test_"):
+                continue
+            module = "/".join([package, *folders, name.removeprefix("test_").removesuffix(".py")])
+            if not {f"{module}.py", f"{module}/__init__.py"} & set(repository.files()):
+                lost.append(f"{path}: there is no {module}.py")
     assert lost == []
 
 
 def test_every_package_says_what_it_is() -> None:
     bare = [
         path
-        for path in repository.files_under("pybroker", suffix="__init__.py")
+        for path in repository.files_under("pybroker", "spark/pybroker_spark", suffix="__init__.py")
         if len((repository.docstring(path) or "").split()) < 5
     ]
     assert bare == [], "a package's docstring says what it owns and what it must not know (style 22)"

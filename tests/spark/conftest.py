@@ -1,15 +1,25 @@
-"""One Spark session for all tests of Spark, and the broker that they read and write."""
+"""One Spark session for all tests of Spark, and the broker that they read and write.
+
+The session knows the format `kafka` where Spark's Kafka connector could be fetched: its jars must be there when the
+session is made.
+"""
 
 from __future__ import annotations
 
+import itertools
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from typing import TYPE_CHECKING
 
 import pytest
 
+from pybench.peers.errors import MissingToolError
+from pybench.peers.java import fetch_connector_jars
+from pybroker.client import Admin, NewTopic
 from pybroker.testing import Broker
 from pybroker_spark import session
+from tests.support import programs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -17,6 +27,17 @@ if TYPE_CHECKING:
 SLOTS = 2
 TRIES = 4
 """Attempts of a task; a local master gives one unless it is asked for more."""
+
+_numbers = itertools.count()
+
+
+@cache
+def connector_jars() -> tuple[str, str]:
+    """The jars of Spark's Kafka connector with commas between, or nothing and what is lacking."""
+    try:
+        return ",".join(str(jar) for jar in fetch_connector_jars()), ""
+    except MissingToolError as error:
+        return "", str(error)
 
 
 @pytest.fixture(scope="session")
@@ -27,6 +48,7 @@ def spark() -> Iterator[SparkSession]:
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.sql.shuffle.partitions": "2",
         "spark.ui.showConsoleProgress": "false",
+        "spark.jars": connector_jars()[0],
     }
     with warnings.catch_warnings():
         warnings.simplefilter("default")  # PySpark's own import warns
@@ -37,7 +59,30 @@ def spark() -> Iterator[SparkSession]:
 
 
 @pytest.fixture(scope="session")
+def connector(spark: SparkSession) -> SparkSession:
+    """The session, for tests that use the format `kafka`; skipped (in CI: failed) where Maven is missing."""
+    _, lacking = connector_jars()
+    if lacking:
+        programs.lacking(lacking)
+    return spark
+
+
+@pytest.fixture(scope="session")
 def broker() -> Iterator[Broker]:
     """An embedded broker for all tests that neither stop it nor look at it as a whole."""
     with Broker() as broker:
         yield broker
+
+
+@pytest.fixture(scope="session")
+def make_topic(broker: Broker) -> Callable[..., str]:
+    """Makes a topic with so many partitions and tells its name."""
+
+    def make(partitions: int = 1, name: str | None = None) -> str:
+        name = name or f"topic-{next(_numbers)}"
+        with Admin(broker.bootstrap_servers) as admin:
+            admin.create_topics([NewTopic(name, partitions, 1)])
+            admin.wait_for_leaders(name)
+        return name
+
+    return make

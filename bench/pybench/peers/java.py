@@ -1,4 +1,4 @@
-"""Apache Kafka's jars and the Java programs in them.
+"""Apache Kafka's jars and the Java programs in them, and the jars of Spark's Kafka connector.
 
 Owns the classpath (resolved once by Maven into the build folder) and how a tool's command line is made. Knows no
 broker.
@@ -17,6 +17,9 @@ from pybench.peers.errors import ArtefactError, MissingToolError
 
 KAFKA_VERSION = "4.3.1"
 """The newest release whose server and tools are both published; pom.xml holds the same number."""
+
+CONNECTOR_VERSION = "4.2.0"
+"""The newest release of Spark's Kafka connector that is published; it works with PySpark 4.2 and 4.3."""
 
 TOOLS = {
     "producer-perf": "org.apache.kafka.tools.ProducerPerformance",
@@ -76,21 +79,42 @@ def fetch_jars() -> Path:
 
     The first call takes about half a minute and needs Maven Central. Raises MissingToolError or ArtefactError.
     """
-    directory = jar_directory()
+    what = f"Apache Kafka {KAFKA_VERSION}"
+    return _fetch(what, "pom.xml", jar_directory(), f"-Dkafka.version={KAFKA_VERSION}", "-DincludeScope=runtime")
+
+
+def connector_directory() -> Path:
+    """Where the jars of Spark's Kafka connector lie, whether or not they have been fetched."""
+    return build_directory() / "peers" / f"spark-kafka-{CONNECTOR_VERSION}"
+
+
+@cache
+def fetch_connector_jars() -> list[Path]:
+    """Spark's Kafka connector and what it needs beside Spark, for `spark.jars`.
+
+    The first call takes about ten seconds and needs Maven Central. Raises MissingToolError or ArtefactError.
+    """
+    what, version = f"Spark's Kafka connector {CONNECTOR_VERSION}", f"-Dconnector.version={CONNECTOR_VERSION}"
+    directory = _fetch(what, "spark-kafka.xml", connector_directory(), version, "-DexcludeTransitive=true")
+    return sorted(directory.glob("*.jar"))
+
+
+def _fetch(what: str, pom: str, directory: Path, *properties: str) -> Path:
+    """Have the artefacts that a pom of this folder names copied, once."""
     if _is_complete(directory):
         return directory
     maven = _program("mvn", "Apache Maven (Debian: maven)")
     fetched = subprocess.run(
         [
-            *(maven, "-q", "-B", "-f", str(Path(__file__).with_name("pom.xml")), "dependency:copy-dependencies"),
-            *(f"-Dkafka.version={KAFKA_VERSION}", "-DincludeScope=runtime", f"-DoutputDirectory={directory}"),
+            *(maven, "-q", "-B", "-f", str(Path(__file__).with_name(pom)), "dependency:copy-dependencies"),
+            *(*properties, f"-DoutputDirectory={directory}"),
         ],
         capture_output=True,
         text=True,
         check=False,
     )
     if fetched.returncode != 0:
-        raise ArtefactError(f"Maven could not fetch Apache Kafka {KAFKA_VERSION}: {fetched.stdout.strip()[-2000:]}")
+        raise ArtefactError(f"Maven could not fetch {what}: {fetched.stdout.strip()[-2000:]}")
     (directory / ".complete").touch()
     return directory
 
