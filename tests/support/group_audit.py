@@ -6,11 +6,13 @@ import itertools
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Self
 
 from tests.support.conditions import wait_until
@@ -34,6 +36,8 @@ class Member:
     """One process, and what it has written so far."""
 
     process: subprocess.Popen[str]
+    complaints: tempfile._TemporaryFileWrapper[bytes]
+    """What it writes to standard error, for a test that fails."""
     records: Counter[tuple[int, int]] = field(default_factory=Counter)
     tenures: dict[int, list[Tenure]] = field(default_factory=dict)
     stopped: bool = False
@@ -43,8 +47,9 @@ class Member:
     def start(cls, client: str, servers: str, topic: str, group: str) -> Self:
         """Start one; its lines are read by a thread."""
         words = [sys.executable, "-m", "tests.support.member_program", client, servers, topic, group]
-        process = subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        member = cls(process)
+        complaints = tempfile.NamedTemporaryFile()  # noqa: SIM115 (it lives as long as the member)
+        process = subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=complaints, text=True)
+        member = cls(process, complaints)
         member.reader = threading.Thread(target=member._read)
         member.reader.start()
         return member
@@ -82,9 +87,14 @@ class Member:
         """The partitions that it has now."""
         return {p for p, tenures in list(self.tenures.items()) if tenures and tenures[-1].ended is None}
 
+    def last_words(self) -> str:
+        """The end of what it has complained of."""
+        return "\n".join(Path(self.complaints.name).read_text(errors="replace").splitlines()[-40:])
+
     def _read_to_the_end(self) -> None:
         if self.reader is not None:
             self.reader.join(END_SECONDS)
+        self.complaints.close()
         self._let_go()
 
     def _let_go(self) -> None:
@@ -139,10 +149,13 @@ def check_one_owner_at_a_time(members: Sequence[Member]) -> None:
 
 def wait_for_sharing(members: Sequence[Member], partitions: int, within: float = 60) -> None:
     """Wait until the members have all partitions, each at least one."""
-    wait_until(
-        lambda: (
-            sorted(p for m in members for p in m.holds()) == list(range(partitions)) and all(m.holds() for m in members)
-        ),
-        within=within,
-        what=f"{len(members)} members share {partitions} partitions: {[sorted(m.holds()) for m in members]}",
-    )
+
+    def is_shared() -> bool:
+        held = sorted(p for m in members for p in m.holds())
+        return held == list(range(partitions)) and all(m.holds() for m in members)
+
+    def situation() -> str:
+        told = [f"{sorted(m.holds())} is held by a member that said last:\n{m.last_words()}" for m in members]
+        return f"{len(members)} members share {partitions} partitions:\n" + "\n".join(told)
+
+    wait_until(is_shared, within=within, what=situation)

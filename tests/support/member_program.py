@@ -96,8 +96,13 @@ def confluent(servers: str, topic: str, group: str, protocol: str = "classic") -
 
 def kafka_python(servers: str, topic: str, group: str) -> None:
     """kafka-python."""
+    import logging
+
     import kafka
     from kafka.errors import KafkaError
+
+    logging.basicConfig(format="%(asctime)s %(name)s %(message)s")
+    logging.getLogger("kafka.coordinator").setLevel(logging.INFO)
 
     class Listener(kafka.ConsumerRebalanceListener):
         def on_partitions_revoked(self, revoked: Any) -> None:
