@@ -17,6 +17,9 @@ export UV_COMPILE_BYTECODE := 1
 CLIPPY_DENIES := -D warnings
 
 NATIVE_SOURCES := $(shell find native -path '*/target' -prune -o \( -name '*.rs' -o -name Cargo.toml \) -print)
+# Most tests wait for brokers and clients, so more processes than cores keep two cores busy.
+TEST_PROCESSES ?= 3
+
 PYTHON_ROOTS := pybroker tests bench spark docs changes
 
 .DEFAULT_GOAL := all
@@ -49,8 +52,8 @@ test: test-rust test-python ## Run every test; what is skipped is named with wha
 test-rust: $(STAMPS)/tools ## Run the tests of the Rust core
 	cargo test --package pybroker-core --quiet
 
-test-python: build ## Run the Python tests: unit, property, house, conformance, cluster
-	$(BIN)/pytest
+test-python: build ## Run the Python tests: unit, property, house, conformance, cluster, Spark
+	$(BIN)/pytest -n $(TEST_PROCESSES) --dist loadgroup --no-loadscope-reorder
 
 demo: build ## Start a broker, produce and consume 5,000,000 records, stop it and clean up
 	@$(BIN)/python bench/scenarios/demo.py

@@ -1,9 +1,32 @@
-"""Options of all suites."""
+"""Options of all suites, and which tests run in one process where several do (`pytest -n`)."""
 
 from __future__ import annotations
 
 import pytest
 
+from tests.support.repository import ROOT
+
+WAITING_ROOMS = ("spark", "cluster", "conformance", "simulation")
+"""Folders of tests that take long, the longest first: begun first, they leave no processor idle in the end."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite", action="store_true", help="write tests/transcripts/*.txt anew from what happens")
+
+
+def _room(item: pytest.Item) -> str:
+    return item.path.relative_to(ROOT / "tests").parts[0]
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """A file's tests stay together, for they share brokers; all of Spark's do, for they share a session."""
+    group = "spark" if _room(item) == "spark" else str(item.path)
+    item.add_marker(pytest.mark.xdist_group(group))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Among several processes, the rooms that take long go first; within a room the order stays random."""
+    if config.getoption("numprocesses", None) or hasattr(config, "workerinput"):
+        ranks = {room: rank for rank, room in enumerate(WAITING_ROOMS)}
+        items.sort(key=lambda item: ranks.get(_room(item), len(ranks)))

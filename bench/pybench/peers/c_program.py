@@ -7,7 +7,7 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-from pybench.checkout import BENCH, build_directory
+from pybench.checkout import BENCH, build_directory, building
 from pybench.peers.errors import ArtefactError
 
 
@@ -19,13 +19,10 @@ def build_c_program() -> Path:
     """
     program = build_directory() / "cclient" / "brokerload"
     link = os.environ.get("PYBENCH_RDKAFKA", "-lrdkafka")
+    words = ["make", "-s", "-C", str(BENCH / "cclient"), f"OUT={program}", f"RDKAFKA={link}"]
     try:
-        done = subprocess.run(
-            ["make", "-s", "-C", str(BENCH / "cclient"), f"OUT={program}", f"RDKAFKA={link}"],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        with building():
+            done = subprocess.run(words, capture_output=True, text=True, check=False)
     except FileNotFoundError:
         raise ArtefactError("make is not on the search path: install it (Debian: make gcc librdkafka-dev)") from None
     if done.returncode != 0:

@@ -6,13 +6,14 @@ broker.
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from pybench.checkout import BENCH, build_directory
+from pybench.checkout import BENCH, build_directory, building
 from pybench.peers.errors import ArtefactError, MissingToolError
 
 KAFKA_VERSION = "4.3.1"
@@ -104,18 +105,14 @@ def _fetch(what: str, pom: str, directory: Path, *properties: str) -> Path:
     if _is_complete(directory):
         return directory
     maven = _program("mvn", "Apache Maven (Debian: maven)")
-    fetched = subprocess.run(
-        [
-            *(maven, "-q", "-B", "-f", str(Path(__file__).with_name(pom)), "dependency:copy-dependencies"),
-            *(*properties, f"-DoutputDirectory={directory}"),
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if fetched.returncode != 0:
-        raise ArtefactError(f"Maven could not fetch {what}: {fetched.stdout.strip()[-2000:]}")
-    (directory / ".complete").touch()
+    words = [maven, "-q", "-B", "-f", str(Path(__file__).with_name(pom)), "dependency:copy-dependencies"]
+    words += [*properties, f"-DoutputDirectory={directory}"]
+    with building():
+        if not _is_complete(directory):
+            fetched = subprocess.run(words, capture_output=True, text=True, check=False)
+            if fetched.returncode != 0:
+                raise ArtefactError(f"Maven could not fetch {what}: {fetched.stdout.strip()[-2000:]}")
+            (directory / ".complete").touch()
     return directory
 
 
@@ -127,7 +124,9 @@ def java_command(main_class: str, *, options: Sequence[str] = _TOOL_HEAP, log_le
     jars = fetch_jars()
     log_config = jars / f"log4j2-{log_level}.properties"
     if not log_config.exists():
-        log_config.write_text(_LOG_CONFIG.format(level=log_level))
+        whole = log_config.with_suffix(f".{os.getpid()}")
+        whole.write_text(_LOG_CONFIG.format(level=log_level))
+        whole.rename(log_config)  # another process never reads a part of it
     return [
         _program("java", "a JRE of version 17 or newer (Debian: openjdk-17-jdk-headless)"),
         *options,
@@ -151,17 +150,14 @@ def run_java_tool(
 def build_client(name: str) -> str:
     """Compile one of our Java load programs (`bench/jclient/<name>.java`) against Kafka's client; return its class."""
     source, target = BENCH / "jclient" / f"{name}.java", build_directory() / "jclient"
-    built = target / f"{name}.class"
-    if not built.exists() or built.stat().st_mtime < source.stat().st_mtime:
-        compiler = _program("javac", "a JDK of version 17 or newer (Debian: openjdk-17-jdk-headless)")
-        done = subprocess.run(
-            [compiler, "-d", str(target), "-cp", f"{fetch_jars()}/*", str(source)],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode != 0:
-            raise ArtefactError(f"javac refused {source}: {done.stderr.strip()}")
+    built, jars = target / f"{name}.class", fetch_jars()
+    with building():
+        if not built.exists() or built.stat().st_mtime < source.stat().st_mtime:
+            compiler = _program("javac", "a JDK of version 17 or newer (Debian: openjdk-17-jdk-headless)")
+            words = [compiler, "-d", str(target), "-cp", f"{jars}/*", str(source)]
+            done = subprocess.run(words, capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                raise ArtefactError(f"javac refused {source}: {done.stderr.strip()}")
     return name
 
 
