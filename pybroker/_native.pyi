@@ -304,9 +304,12 @@ class Fetcher:
         """Where the caller has read one partition to; below 0 until its beginning is found, `None`: not assigned."""
     def positions(self) -> list[tuple[str, int, int]]:
         """Where the caller has read to: (topic, partition, offset; below 0 as in `assign` before the first record)."""
-    def count(self, timeout_s: float) -> tuple[int, int] | None:
+    def count(self, timeout_s: float, stamped: bool = False) -> tuple[int, int] | None:
         """Takes the next received batches and reads every record: (records, bytes of keys and values); `None` when
-        nothing came in time. Raises `ClientError`."""
+        nothing came in time. With `stamped` it takes their latencies too, for `take_arrivals`. Raises `ClientError`."""
+    def take_arrivals(self) -> tuple[Tally, LatencyHistogram]:
+        """The stamped records counted since the last call, and the time from their stamps to their arrival. Records too
+        short for a stamp are the failed ones."""
     def take(self, timeout_s: float) -> tuple[str, int, list[Record]] | None:
         """Takes the next received batches of one partition: (topic, partition, records); `None` when nothing came in
         time. Batches of which a consumer sees nothing come with no records. Raises `ClientError`."""
@@ -620,8 +623,32 @@ class Producer:
         `max.block.ms` for metadata or memory, GIL released. Raises `ClientError`."""
     def send_many(self, topic: str, partition: int, values: bytes, record_size: int) -> int:
         """Adds values of `record_size` bytes that lie behind each other; how many. As `send` otherwise."""
-    def send_random_letters(self, topic: str, partition: int, record_size: int, count: int) -> None:
-        """Adds `count` values of random capital letters, for load generators. As `send` otherwise."""
+    def send_random_letters(
+        self, topic: str, partition: int, record_size: int, count: int, due: tuple[int, float] | None = None
+    ) -> None:
+        """Adds `count` values of random capital letters, for load generators. As `send` otherwise.
+
+        `due`, in microseconds: the time since the epoch at which a schedule wants the first record sent, and from each
+        to the next; their latency counts from then, not from this call.
+        """
+    def send_stamped(
+        self,
+        topic: str,
+        partition: int,
+        producer: int,
+        first_sequence: int,
+        record_size: int,
+        count: int,
+        due: tuple[int, float] | None = None,
+    ) -> None:
+        """As `send_random_letters`, each value beginning with a stamp of 24 bytes: producer u64, sequence u64 from
+        `first_sequence` on, time of sending (or due) in microseconds since the epoch i64, all big-endian.
+
+        Sequences count by producer and partition, so that the partition is named. Raises `ValueError` where it is not,
+        or where a record has no room for its stamp.
+        """
+    def outcomes(self) -> list[tuple[str, int, int, int]]:
+        """(topic, partition, records acknowledged, records given up) of partitions where any are."""
     def partitions(self, topic: str) -> int:
         """How many partitions a topic has; waits for its metadata as `send` does."""
     def flush(self, timeout_s: float) -> None:
@@ -636,6 +663,8 @@ class Producer:
         """Records sent from now on belong to phase 0 or 1 of the measurement."""
     def take_window(self) -> Tally:
         """What was acknowledged since the last call."""
+    def take_interval(self, phase: int) -> tuple[Tally, LatencyHistogram]:
+        """What was acknowledged of a phase since the last call, and its latencies; takes the phase's window too."""
     def summary(self, first_phase: int, quantiles: list[float]) -> tuple[Tally, list[int]]:
         """The phases from `first_phase` on: sums, and the latency in microseconds at each quantile (0 to 1)."""
     def raise_failure(self) -> None:
@@ -825,6 +854,32 @@ def delete_old_segments(
 ) -> RemovedSegments:
     """Takes segments out of use that are below the log start, make the log larger than `retention_bytes`, or have no
     record younger than `retention_ms`; None is no limit. Only what is committed goes. Releases the GIL. `OSError`."""
+
+# --------------------------------------------------------------------------------------------------- stamp.rs
+
+@final
+class LatencyHistogram:
+    """Latencies from 1 us to ten minutes to three significant digits; merging two is exact. Thread-safe."""
+
+    def __new__(cls, encoded: bytes | None = None) -> LatencyHistogram:
+        """Nothing recorded, or what `encode` gave. Raises `ValueError` for bytes that are no such histogram."""
+    def record(self, latency_us: int, count: int) -> None:
+        """Notes that `count` records took `latency_us` each."""
+    def merge(self, other: LatencyHistogram) -> None:
+        """Adds all that another histogram holds."""
+    @property
+    def count(self) -> int:
+        """How many records."""
+    @property
+    def max_us(self) -> int:
+        """The largest latency; 0 where nothing is recorded."""
+    @property
+    def mean_us(self) -> float:
+        """The mean latency; 0 where nothing is recorded."""
+    def at_quantile(self, quantile: float) -> int:
+        """The latency in microseconds that this part (0 to 1) of the records did not exceed."""
+    def encode(self) -> bytes:
+        """HdrHistogram's V2 encoding, compressed; other implementations of it read that."""
 
 # --------------------------------------------------------------------------------------------- topic_table.rs
 

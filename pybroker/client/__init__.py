@@ -13,6 +13,7 @@ from pybroker.client.errors import BrokerError, ClientError, CommitFailedError
 from pybroker.client.fetcher import AsyncFetcher, Fetcher, Record
 from pybroker.client.groups import OffsetAndMetadata
 from pybroker.client.listener import RebalanceListener
+from pybroker.client.native import LatencyHistogram, Tally
 from pybroker.client.producer import AsyncProducer, Delivery, Producer, RecordMetadata
 from pybroker.client.topics import (
     EARLIEST,
@@ -41,6 +42,7 @@ __all__ = [
     "Delivery",
     "ErrorCode",
     "Fetcher",
+    "LatencyHistogram",
     "ListedOffset",
     "NewTopic",
     "OffsetAndMetadata",
@@ -48,6 +50,7 @@ __all__ = [
     "RebalanceListener",
     "Record",
     "RecordMetadata",
+    "Tally",
     "TopicDescription",
     "TopicPartition",
 ]

@@ -160,9 +160,12 @@ class AsyncConsumer:
         most = self.settings.max_poll_records if max_records is None else max_records
         return await self._until(timeout_s, lambda: self._places.take(most)) or []
 
-    async def count(self, timeout_s: float = 1.0) -> tuple[int, int]:
-        """As `poll`, for load generators: all that has arrived, as (records, bytes of keys and values)."""
-        return await self._until(timeout_s, self._places.count) or (0, 0)
+    async def count(self, timeout_s: float = 1.0, *, stamped: bool = False) -> tuple[int, int]:
+        """As `poll`, for load generators: all that has arrived, as (records, bytes of keys and values).
+
+        With `stamped`, `native.take_arrivals` tells the latencies.
+        """
+        return await self._until(timeout_s, lambda: self._places.count(stamped)) or (0, 0)
 
     async def _until(self, timeout_s: float, take: Callable[[], Any]) -> Any:
         """Do what is due until something can be taken; None when the timeout is over."""

@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Coroutine, Mapping
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from pybroker.client import native
 from pybroker.client.async_consumer import AsyncConsumer
 from pybroker.client.commits import Callback
 from pybroker.client.errors import ClosedError
@@ -97,9 +98,13 @@ class Consumer:
         """As `AsyncConsumer.poll`."""
         return self._call(self._async.poll(timeout_s, max_records))
 
-    def count(self, timeout_s: float = 1.0) -> tuple[int, int]:
+    def count(self, timeout_s: float = 1.0, *, stamped: bool = False) -> tuple[int, int]:
         """As `AsyncConsumer.count`."""
-        return self._call(self._async.count(timeout_s))
+        return self._call(self._async.count(timeout_s, stamped=stamped))
+
+    def take_arrivals(self) -> tuple[native.Tally, native.LatencyHistogram]:
+        """The stamped records counted since the last call, and the time from their stamps to their arrival."""
+        return self._async.native.take_arrivals()
 
     def position(self, partition: TopicPartition) -> int:
         """As `AsyncConsumer.position`."""

@@ -125,12 +125,12 @@ class Places:
             self._rest = taken[2][room:]
         return records
 
-    def count(self) -> tuple[int, int] | None:
+    def count(self, stamped: bool = False) -> tuple[int, int] | None:
         """All that has arrived, as (records, bytes of keys and values), without making objects of it."""
-        counted, records, size = self._fetcher.count(0.0), 0, 0
+        counted, records, size = self._fetcher.count(0.0, stamped), 0, 0
         while counted is not None:
             records, size = records + counted[0], size + counted[1]
-            counted = self._fetcher.count(0.0)
+            counted = self._fetcher.count(0.0, stamped)
         return (records, size) if records else None
 
     def _place(self, partition: TopicPartition) -> _Place:

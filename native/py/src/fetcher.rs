@@ -5,14 +5,16 @@
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use pybroker_core::client::{self, Assignment, FetcherConfig, OffsetReset, Start};
+use pybroker_core::client::{self, Arrivals, Assignment, FetcherConfig, OffsetReset, Start, now_us};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use crate::connection::{ConnectionSettings, wait};
+use crate::delivery::Tally;
 use crate::error::client_error;
 use crate::record::Record;
+use crate::stamp::LatencyHistogram;
 
 /// The attributes of `pybroker.client.settings.FetcherSettings` that are the fetcher's own.
 #[derive(FromPyObject)]
@@ -37,6 +39,7 @@ type Taken = (Py<PyString>, i32, Vec<Record>);
 pub struct Fetcher {
     inner: client::Fetcher,
     scratch: Mutex<Vec<u8>>,
+    arrivals: Mutex<Arrivals>,
 }
 
 #[pymethods]
@@ -69,7 +72,7 @@ impl Fetcher {
             max_decompressed_bytes: own.max_decompressed_bytes,
         };
         let inner = client::Fetcher::new(config).map_err(client_error)?;
-        Ok(Self { inner, scratch: Mutex::default() })
+        Ok(Self { inner, scratch: Mutex::default(), arrivals: Mutex::default() })
     }
 
     /// Reads these partitions from now on: (topic, partition, offset; -1 after the last record, -2 from the first).
@@ -119,14 +122,23 @@ impl Fetcher {
         positions.collect()
     }
 
-    /// Takes the next received batches and reads every record: (records, bytes of keys and values).
-    #[pyo3(signature = (timeout_s))]
-    fn count(&self, py: Python<'_>, timeout_s: f64) -> PyResult<Option<(u64, u64)>> {
-        let counted = py.detach(|| match self.inner.next(wait(timeout_s))? {
-            Some(chunk) => chunk.count(&mut self.scratch.lock()).map(|count| Some((count.records, count.bytes))),
-            None => Ok(None),
+    /// Takes the next received batches and reads every record, its stamp too: (records, bytes of keys and values).
+    #[pyo3(signature = (timeout_s, stamped=false))]
+    fn count(&self, py: Python<'_>, timeout_s: f64, stamped: bool) -> PyResult<Option<(u64, u64)>> {
+        let counted = py.detach(|| {
+            let Some(chunk) = self.inner.next(wait(timeout_s))? else { return Ok(None) };
+            let scratch = &mut self.scratch.lock();
+            let count =
+                if stamped { self.arrivals.lock().read(&chunk, scratch, now_us()) } else { chunk.count(scratch) };
+            count.map(|count| Some((count.records, count.bytes)))
         });
         counted.map_err(client_error)
+    }
+
+    /// The stamped records counted since the last call, and their latencies.
+    fn take_arrivals(&self) -> (Tally, LatencyHistogram) {
+        let (tally, histogram) = self.arrivals.lock().take();
+        (Tally::from(tally), LatencyHistogram::from(histogram))
     }
 
     /// Takes the next received batches: (topic, partition, their records); `None` when nothing came in time.

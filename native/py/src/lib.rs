@@ -17,10 +17,12 @@ mod micro;
 mod partition;
 mod partition_log;
 mod producer;
+mod producer_settings;
 mod quorum;
 mod record;
 mod record_table;
 mod retention;
+mod stamp;
 mod topic_table;
 
 use pyo3::prelude::*;
@@ -70,6 +72,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<retention::PyRemovedSegments>()?;
     m.add_function(wrap_pyfunction!(retention::advance_log_start, m)?)?;
     m.add_function(wrap_pyfunction!(retention::delete_old_segments, m)?)?;
+    m.add_class::<stamp::LatencyHistogram>()?;
     m.add_class::<topic_table::PyPartitionEntry>()?;
     m.add_class::<topic_table::PyTopicEntry>()?;
     m.add_class::<topic_table::PyTopicTable>()?;

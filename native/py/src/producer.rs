@@ -2,39 +2,22 @@
 //!
 //! Owns no behaviour; every call that may wait releases the interpreter lock.
 
-use std::time::Duration;
-
 use parking_lot::Mutex;
-use pybroker_core::client::{self, NewRecord, ProducerConfig, fill_random_letters, now_ms};
+use pybroker_core::client::{self, Due, NewRecord, Payload, Stamp, now_ms};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::connection::{ConnectionSettings, wait};
+use crate::connection::wait;
 use crate::delivery::{Delivery, Tally};
 use crate::error::client_error;
-
-/// Bytes of random letters made at a time: they are still in the cache when they are copied into a batch.
-const LETTERS: usize = 64 * 1024;
-
-/// The attributes of `pybroker.client.settings.ProducerSettings` that are the producer's own.
-#[derive(FromPyObject)]
-struct ProducerSettings {
-    batch_size: usize,
-    linger_ms: f64,
-    buffer_memory: usize,
-    max_block_ms: u64,
-    delivery_timeout_ms: u64,
-    max_request_size: usize,
-    max_in_flight_requests_per_connection: usize,
-    compression_type: String,
-    compression_level: Option<i32>,
-}
+use crate::producer_settings::ProducerSettings;
+use crate::stamp::{LatencyHistogram, check_stamped};
 
 /// A native producer.
 #[pyclass(frozen, module = "pybroker._native")]
 pub struct Producer {
     inner: client::Producer,
-    letters: Mutex<(Vec<u8>, u64)>,
+    payload: Mutex<Payload>,
 }
 
 #[pymethods]
@@ -42,23 +25,9 @@ impl Producer {
     #[new]
     #[pyo3(signature = (settings, *, acks, enable_idempotence))]
     fn new(settings: &Bound<'_, PyAny>, acks: i16, enable_idempotence: bool) -> PyResult<Self> {
-        let own: ProducerSettings = settings.extract()?;
-        let config = ProducerConfig {
-            connection: settings.extract::<ConnectionSettings>()?.config(),
-            acks,
-            batch_size: own.batch_size,
-            linger: Duration::from_secs_f64(own.linger_ms.max(0.0) / 1e3),
-            buffer_memory: own.buffer_memory,
-            max_block: Duration::from_millis(own.max_block_ms),
-            delivery_timeout: Duration::from_millis(own.delivery_timeout_ms),
-            max_request_size: own.max_request_size,
-            max_in_flight: own.max_in_flight_requests_per_connection,
-            enable_idempotence,
-            compression: own.compression_type.parse().map_err(PyValueError::new_err)?,
-            compression_level: own.compression_level,
-        };
+        let config = settings.extract::<ProducerSettings>()?.config(settings, acks, enable_idempotence)?;
         let inner = client::Producer::new(config).map_err(client_error)?;
-        Ok(Self { inner, letters: Mutex::new((vec![0; LETTERS], now_ms() as u64)) })
+        Ok(Self { inner, payload: Mutex::new(Payload::new(now_ms() as u64)) })
     }
 
     /// Adds one record to its partition's batch.
@@ -97,13 +66,13 @@ impl Producer {
         }
         let sent = py.detach(|| {
             let destination = self.inner.destination(topic)?;
-            self.inner.send_many(&destination, partition, values, record_size)
+            self.inner.send_many(&destination, partition, values, record_size, None)
         });
         sent.map_err(client_error)
     }
 
     /// Adds `count` values of random capital letters.
-    #[pyo3(signature = (topic, partition, record_size, count))]
+    #[pyo3(signature = (topic, partition, record_size, count, due=None))]
     fn send_random_letters(
         &self,
         py: Python<'_>,
@@ -111,24 +80,34 @@ impl Producer {
         partition: i32,
         record_size: usize,
         count: usize,
+        due: Option<(i64, f64)>,
     ) -> PyResult<()> {
-        let sent = py.detach(|| {
-            let destination = self.inner.destination(topic)?;
-            let mut letters = self.letters.lock();
-            let (buffer, state) = &mut *letters;
-            let stride = (LETTERS / record_size.max(1)).max(1);
-            buffer.resize(buffer.len().max(record_size), 0);
-            let mut left = count;
-            while left > 0 {
-                let records = left.min(stride);
-                let values = &mut buffer[..records * record_size];
-                fill_random_letters(values, state);
-                self.inner.send_many(&destination, partition, values, record_size)?;
-                left -= records;
-            }
-            Ok(())
-        });
-        sent.map_err(client_error)
+        self.send_made(py, (topic, partition), (record_size, count), None, due)
+    }
+
+    /// Adds `count` values of random capital letters behind stamps.
+    #[pyo3(signature = (topic, partition, producer, first_sequence, record_size, count, due=None))]
+    #[allow(clippy::too_many_arguments, reason = "the stub names them")]
+    fn send_stamped(
+        &self,
+        py: Python<'_>,
+        topic: &str,
+        partition: i32,
+        producer: u64,
+        first_sequence: u64,
+        record_size: usize,
+        count: usize,
+        due: Option<(i64, f64)>,
+    ) -> PyResult<()> {
+        check_stamped(partition, record_size)?;
+        let first = Stamp { producer, sequence: first_sequence, sent_us: 0 };
+        self.send_made(py, (topic, partition), (record_size, count), Some(first), due)
+    }
+
+    /// By partition: (topic, partition, records acknowledged, records given up).
+    fn outcomes(&self) -> Vec<(String, i32, u64, u64)> {
+        let outcomes = self.inner.outcomes().into_iter();
+        outcomes.map(|o| (o.topic.to_string(), o.partition, o.acknowledged, o.failed)).collect()
     }
 
     /// How many partitions a topic has.
@@ -170,6 +149,13 @@ impl Producer {
         Tally::from(self.inner.latency().lock().take_window())
     }
 
+    /// What was acknowledged of a phase since the last call, and its latencies.
+    #[pyo3(signature = (phase))]
+    fn take_interval(&self, phase: u8) -> (Tally, LatencyHistogram) {
+        let (tally, histogram) = self.inner.latency().lock().take_interval(phase);
+        (Tally::from(tally), LatencyHistogram::from(histogram))
+    }
+
     /// The measurement from a phase on, and the latency in microseconds at each quantile.
     #[pyo3(signature = (first_phase, quantiles))]
     fn summary(&self, first_phase: usize, quantiles: Vec<f64>) -> (Tally, Vec<u64>) {
@@ -180,5 +166,23 @@ impl Producer {
     /// Raises the first failure of a record, if any failed.
     fn raise_failure(&self) -> PyResult<()> {
         self.inner.first_failure().map_or(Ok(()), |failure| Err(client_error(failure)))
+    }
+}
+
+impl Producer {
+    fn send_made(
+        &self,
+        py: Python<'_>,
+        (topic, partition): (&str, i32),
+        size: (usize, usize),
+        first: Option<Stamp>,
+        due: Option<(i64, f64)>,
+    ) -> PyResult<()> {
+        let due = due.map(|(first_us, every_us)| Due { first_us, every_us });
+        let sent = py.detach(|| {
+            let destination = self.inner.destination(topic)?;
+            self.inner.send_made(&destination, partition, &mut self.payload.lock(), size, first, due.as_ref())
+        });
+        sent.map_err(client_error)
     }
 }

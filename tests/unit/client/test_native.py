@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import struct
+import time
+
 import pytest
 
 from pybroker.client.errors import UnservedApiError
@@ -49,3 +52,44 @@ def test_a_broker_that_is_too_new_for_a_fetcher_is_told_apart(key: int, name: st
         fetcher.assign({PARTITION: 0 if key == FETCH else EARLIEST})
         with pytest.raises(UnservedApiError, match=rf"serves {name} in versions 100-101"):
             fetcher.poll(10)
+
+
+def test_stamped_records_tell_who_made_them_in_which_order_and_when_they_were_due() -> None:
+    due_us = time.time_ns() // 1000 - 2_000_000
+    with ScriptedBroker() as broker:
+        with Producer(broker.bootstrap_servers) as producer:
+            producer.native.send_stamped("t", 0, 7, 40, 30, 3, (due_us, 1000.0))
+            producer.flush()
+            tally, latencies = producer.native.take_interval(0)
+            assert producer.native.outcomes() == [("t", 0, 3, 0)]
+        assert (tally.records, tally.bytes, latencies.count) == (3, 90, 3)
+        assert latencies.at_quantile(0.01) >= 1_900_000, "latency counts from when a record is due"
+        with Fetcher(broker.bootstrap_servers) as fetcher:
+            fetcher.assign({PARTITION: EARLIEST})
+            stamps = [struct.unpack(">QQq", record.value[:24]) for record in fetcher.poll(10) if record.value]
+            assert stamps == [(7, 40 + number, due_us + 1000 * number) for number in range(3)]
+            fetcher.seek(PARTITION, 0)
+            while fetcher.native.count(10, True) != (3, 90):
+                pass
+            arrived, latencies = fetcher.native.take_arrivals()
+            assert (arrived.records, arrived.bytes, arrived.failed, latencies.count) == (3, 90, 0, 3)
+            assert arrived.latency_max_us >= 2_000_000
+            assert fetcher.native.take_arrivals()[0].records == 0
+
+
+def test_values_without_room_for_a_stamp_are_counted_apart() -> None:
+    with ScriptedBroker() as broker:
+        with Producer(broker.bootstrap_servers) as producer:
+            producer.send("t", b"x" * 23)
+        with Fetcher(broker.bootstrap_servers) as fetcher:
+            fetcher.assign({PARTITION: EARLIEST})
+            while fetcher.native.count(10, True) is None:
+                pass
+            arrived, latencies = fetcher.native.take_arrivals()
+            assert (arrived.records, arrived.failed, latencies.count) == (1, 1, 0)
+
+
+@pytest.mark.parametrize(("partition", "size", "said"), [(-1, 100, "name one"), (0, 23, "23 bytes have no room")])
+def test_a_stamp_needs_a_partition_and_room(partition: int, size: int, said: str) -> None:
+    with Producer("127.0.0.1:1") as producer, pytest.raises(ValueError, match=said):
+        producer.native.send_stamped("t", partition, 0, 0, size, 1)

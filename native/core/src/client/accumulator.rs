@@ -12,9 +12,10 @@ use parking_lot::{Condvar, Mutex};
 
 use super::batch::Batch;
 use super::config::ProducerConfig;
-use super::delivery::Delivery;
+use super::delivery::{Decided, Delivery};
 use super::error::ClientError;
 use super::pool::BufferPool;
+use super::stamp::Since;
 use super::waker::{Signal, Waker};
 use crate::record::{BatchBuilder, RecordHeader};
 
@@ -75,6 +76,7 @@ impl Ticket {
 pub struct Queue {
     pub topic: Arc<str>,
     pub index: i32,
+    pub decided: Arc<Decided>,
     state: Mutex<QueueState>,
 }
 
@@ -128,7 +130,7 @@ pub struct Accumulator {
 
 impl Queue {
     pub fn new(topic: Arc<str>, index: i32) -> Self {
-        Self { topic, index, state: Mutex::default() }
+        Self { topic, index, decided: Arc::default(), state: Mutex::default() }
     }
 
     /// The oldest batch, or `None` when there is none; then the queue counts as not listed any more.
@@ -185,24 +187,26 @@ impl Accumulator {
         self.append_with(queue, record.upper_bound(), add)
     }
 
-    /// Add values that lie behind each other in `values`, each `size` bytes, without keys.
-    /// The lock is taken once for each batch they fill.
+    /// Add values that lie behind each other in `values`, each `size` bytes, without keys; their latency counts from
+    /// `since`. The lock is taken once for each batch they fill.
     pub fn append_many(
         &self,
         queue: &Arc<Queue>,
         timestamp_ms: i64,
         values: &[u8],
         size: usize,
+        since: Since,
     ) -> Result<(), ClientError> {
-        let phase = self.phase.load(Ordering::Relaxed);
+        let (phase, stride) = (self.phase.load(Ordering::Relaxed), since.shared_by(STRIDE_RECORDS));
         let mut rest = values;
         while rest.len() >= size && size > 0 {
             let add = |batch: &mut Batch| {
                 let before = rest.len();
                 while rest.len() >= size {
-                    let (records, now, start) = (batch.records, Instant::now(), rest.len());
+                    let (records, start) = (batch.records, rest.len());
+                    let now = since.of((values.len() - start) / size);
                     let mut added = 0;
-                    while added < STRIDE_RECORDS && rest.len() >= size {
+                    while added < stride && rest.len() >= size {
                         let (value, tail) = rest.split_at(size);
                         if batch.builder()?.try_append(timestamp_ms, None, Some(value), &[]).is_none() {
                             break;
@@ -215,7 +219,7 @@ impl Accumulator {
                     }
                     debug_assert_eq!(records, batch.records);
                     batch.count(added as u32, (start - rest.len()) as u64, phase, now);
-                    if added < STRIDE_RECORDS {
+                    if added < stride {
                         break;
                     }
                 }
@@ -252,7 +256,7 @@ impl Accumulator {
             if found.is_none()
                 && let Some(bytes) = granted.take()
             {
-                let mut batch = self.open_batch(bytes);
+                let mut batch = self.open_batch(bytes, Arc::clone(&queue.decided));
                 found = add(&mut batch);
                 state.batches.push_back(batch);
             }
@@ -272,7 +276,7 @@ impl Accumulator {
         }
     }
 
-    fn open_batch(&self, bytes: usize) -> Batch {
+    fn open_batch(&self, bytes: usize, decided: Arc<Decided>) -> Batch {
         let mut incomplete = self.incomplete.lock();
         let id = incomplete.next_id;
         incomplete.next_id += 1;
@@ -282,7 +286,7 @@ impl Accumulator {
         let spare = if usual { self.builders.lock().pop() } else { None };
         let (compression, level) = (self.config.compression, self.config.compression_level);
         let builder = spare.unwrap_or_else(|| BatchBuilder::new(compression, level, bytes));
-        Batch::open(id, builder, bytes, Instant::now())
+        Batch::open(id, builder, bytes, decided)
     }
 
     /// Keep an emptied builder for the next batch.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::delivery::Delivery;
+use super::delivery::{Decided, Delivery};
 use super::error::ClientError;
 use super::wire::init_producer_id::ProducerIdentity;
 use crate::record::{BatchBuilder, seal};
@@ -36,6 +36,8 @@ pub struct Batch {
     pub reserved: usize,
     pub strides: Vec<Stride>,
     pub delivery: Arc<Delivery>,
+    /// Of the batch's partition.
+    pub decided: Arc<Decided>,
     /// No record fits any more.
     pub full: bool,
     content: Content,
@@ -61,14 +63,15 @@ pub struct Sealed {
 
 impl Batch {
     /// An empty batch that was granted `reserved` bytes.
-    pub fn open(id: u64, builder: BatchBuilder, reserved: usize, now: Instant) -> Self {
+    pub fn open(id: u64, builder: BatchBuilder, reserved: usize, decided: Arc<Decided>) -> Self {
         Self {
             id,
-            opened: now,
+            opened: Instant::now(),
             records: 0,
             reserved,
             strides: Vec::new(),
             delivery: Arc::default(),
+            decided,
             full: false,
             content: Content::Open(builder),
             sequence: None,

@@ -1,5 +1,7 @@
-//! What became of a batch: written once by the I/O thread, awaited by whoever sent a record in it.
+//! What became of a batch: written once by the I/O thread, awaited by whoever sent a record in it; and of all batches of a
+//! partition, in sums.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
@@ -13,6 +15,21 @@ pub struct Written {
     pub base_offset: i64,
     /// -1 where the records keep the producer's timestamps.
     pub log_append_time_ms: i64,
+}
+
+/// Records of one partition whose fate is known.
+#[derive(Debug, Default)]
+pub struct Decided {
+    pub acknowledged: AtomicU64,
+    pub failed: AtomicU64,
+}
+
+impl Decided {
+    /// Count a batch's records.
+    pub fn count(&self, records: u32, acknowledged: bool) {
+        let which = if acknowledged { &self.acknowledged } else { &self.failed };
+        which.fetch_add(u64::from(records), Ordering::Relaxed);
+    }
 }
 
 /// The fate of one batch.

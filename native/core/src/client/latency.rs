@@ -4,13 +4,10 @@
 //! A window holds what was acknowledged since it was last taken; a phase holds everything sent in it (a performance tool
 //! has two: warm-up and steady state).
 
-use hdrhistogram::Histogram;
+use super::histogram::LatencyHistogram;
 
 /// Phases of a measurement that can be told apart.
 pub const PHASES: usize = 2;
-
-/// Highest latency told apart, in microseconds (ten minutes); longer ones count as this.
-const HIGHEST_US: u64 = 600_000_000;
 
 /// Sums over the records acknowledged in some stretch of time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -34,64 +31,76 @@ impl Tally {
         self.latency_sum_us += latency_us * records;
         self.latency_max_us = self.latency_max_us.max(latency_us);
     }
+
+    fn merge(&mut self, other: &Self) {
+        self.records += other.records;
+        self.bytes += other.bytes;
+        self.failed += other.failed;
+        self.latency_sum_us += other.latency_sum_us;
+        self.latency_max_us = self.latency_max_us.max(other.latency_max_us);
+    }
 }
 
 /// All that one producer has measured.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Latency {
+    phases: [Phase; PHASES],
+}
+
+#[derive(Debug, Default)]
+struct Phase {
+    all: Tally,
+    histogram: LatencyHistogram,
+    /// Since it was last taken.
     window: Tally,
-    phases: [(Tally, Histogram<u64>); PHASES],
+    /// The histogram as the last interval left it; `None`: nobody has asked for one yet.
+    told: Option<LatencyHistogram>,
 }
 
 impl Latency {
-    /// Nothing measured yet; three significant digits.
-    pub fn new() -> Self {
-        let histogram =
-            || Histogram::new_with_bounds(1, HIGHEST_US, 3).unwrap_or_else(|_| unreachable!("constant bounds"));
-        Self { window: Tally::default(), phases: std::array::from_fn(|_| (Tally::default(), histogram())) }
+    fn phase(&mut self, phase: u8) -> &mut Phase {
+        &mut self.phases[usize::from(phase).min(PHASES - 1)]
     }
 
     /// `records` records of `bytes` in all were acknowledged `latency_us` after they were sent.
     pub fn acknowledged(&mut self, phase: u8, records: u64, bytes: u64, latency_us: u64) {
-        self.window.add(records, bytes, latency_us);
-        let (tally, histogram) = &mut self.phases[usize::from(phase).min(PHASES - 1)];
-        tally.add(records, bytes, latency_us);
-        histogram.saturating_record_n(latency_us.max(1), records);
+        let phase = self.phase(phase);
+        phase.window.add(records, bytes, latency_us);
+        phase.all.add(records, bytes, latency_us);
+        phase.histogram.record(latency_us, records);
     }
 
     /// Records given up; they count nowhere else.
     pub fn failed(&mut self, phase: u8, records: u64) {
-        self.window.failed += records;
-        self.phases[usize::from(phase).min(PHASES - 1)].0.failed += records;
+        let phase = self.phase(phase);
+        phase.window.failed += records;
+        phase.all.failed += records;
     }
 
     /// What was acknowledged since the last call.
     pub fn take_window(&mut self) -> Tally {
-        std::mem::take(&mut self.window)
+        let mut window = Tally::default();
+        self.phases.iter_mut().for_each(|phase| window.merge(&std::mem::take(&mut phase.window)));
+        window
+    }
+
+    /// What was acknowledged of a phase since the last call, with its latencies; takes the phase's window.
+    pub fn take_interval(&mut self, phase: u8) -> (Tally, LatencyHistogram) {
+        let phase = self.phase(phase);
+        let now = phase.histogram.clone();
+        let new = phase.told.as_ref().map_or_else(|| now.clone(), |told| now.since(told));
+        phase.told = Some(now);
+        (std::mem::take(&mut phase.window), new)
     }
 
     /// The tally of the phases from `first_phase` on, and the latency in microseconds at each quantile.
     pub fn summary(&self, first_phase: usize, quantiles: &[f64]) -> (Tally, Vec<u64>) {
-        let mut tally = Tally::default();
-        let mut histogram = self.phases[PHASES - 1].1.clone();
-        for (phase, (t, h)) in self.phases.iter().enumerate().skip(first_phase) {
-            tally.records += t.records;
-            tally.bytes += t.bytes;
-            tally.failed += t.failed;
-            tally.latency_sum_us += t.latency_sum_us;
-            tally.latency_max_us = tally.latency_max_us.max(t.latency_max_us);
-            if phase != PHASES - 1 {
-                // Same bounds and precision, so adding cannot fail.
-                let _ = histogram.add(h);
-            }
+        let (mut tally, mut histogram) = (Tally::default(), LatencyHistogram::new());
+        for phase in self.phases.iter().skip(first_phase) {
+            tally.merge(&phase.all);
+            histogram.merge(&phase.histogram);
         }
-        (tally, quantiles.iter().map(|q| histogram.value_at_quantile(*q)).collect())
-    }
-}
-
-impl Default for Latency {
-    fn default() -> Self {
-        Self::new()
+        (tally, quantiles.iter().map(|q| histogram.at_quantile(*q)).collect())
     }
 }
 
@@ -101,7 +110,7 @@ mod tests {
 
     #[test]
     fn window_is_taken_and_phases_stay() {
-        let mut latency = Latency::new();
+        let mut latency = Latency::default();
         latency.acknowledged(0, 10, 1000, 5_000);
         latency.acknowledged(1, 30, 3000, 1_000);
         assert_eq!((40, 4000, 5_000), {
@@ -113,5 +122,21 @@ mod tests {
         assert_eq!((40, 80_000), (all.records, all.latency_sum_us));
         assert!(quantiles[0].abs_diff(1_000) < 2 && quantiles[1].abs_diff(5_000) < 5);
         assert_eq!(30, latency.summary(1, &[]).0.records);
+    }
+    #[test]
+    fn intervals_of_a_phase_hold_what_is_new_in_it() {
+        let mut latency = Latency::default();
+        latency.acknowledged(0, 10, 1000, 5_000);
+        latency.acknowledged(1, 1, 100, 70);
+        let (tally, histogram) = latency.take_interval(0);
+        assert_eq!((10, 1000, 5_000, 10), (tally.records, tally.bytes, tally.latency_max_us, histogram.count()));
+        latency.acknowledged(0, 20, 2000, 1_000);
+        latency.failed(0, 3);
+        let (tally, histogram) = latency.take_interval(0);
+        assert_eq!((20, 3, 1_000), (tally.records, tally.failed, tally.latency_max_us));
+        assert_eq!((20, 1_000), (histogram.count(), histogram.max_us()));
+        assert_eq!((0, 0), (latency.take_interval(0).0.records, latency.take_interval(0).1.count()));
+        assert_eq!(1, latency.take_window().records);
+        assert_eq!(31, latency.summary(0, &[]).0.records);
     }
 }

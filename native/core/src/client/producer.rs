@@ -15,7 +15,9 @@ use super::config::ProducerConfig;
 use super::error::ClientError;
 use super::latency::Latency;
 use super::partitioner;
+use super::payload::Payload;
 use super::sender::Sender;
+use super::stamp::{Due, Since, Stamp};
 use super::waker::Waker;
 
 /// A topic that records can be sent to.
@@ -28,6 +30,19 @@ pub struct Destination {
     sticky: AtomicUsize,
     /// Bytes that went to it since it became that.
     sticky_bytes: AtomicUsize,
+}
+
+/// What became of the records that were sent to one partition.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// The topic.
+    pub topic: Arc<str>,
+    /// The partition.
+    pub partition: i32,
+    /// Records acknowledged.
+    pub acknowledged: u64,
+    /// Records given up.
+    pub failed: u64,
 }
 
 /// Topics that callers asked for and the sender found.
@@ -138,20 +153,62 @@ impl Producer {
         Ok(ticket)
     }
 
-    /// Add values of `size` bytes each that lie behind each other in `values`; returns how many were added.
+    /// Add values of `size` bytes each that lie behind each other in `values`; returns how many were added. Their latency
+    /// counts from when they are `due`, if that is given.
     pub fn send_many(
         &self,
         destination: &Destination,
         partition: i32,
         values: &[u8],
         size: usize,
+        due: Option<&Due>,
     ) -> Result<usize, ClientError> {
         let queue = destination.queue(partition, None)?;
-        self.shared.accumulator.append_many(&queue, now_ms(), values, size)?;
+        self.shared.accumulator.append_many(&queue, now_ms(), values, size, Since::due(due))?;
         if partition < 0 {
             destination.count(values.len(), self.shared.config.batch_size);
         }
         Ok(values.len().checked_div(size).unwrap_or(0))
+    }
+
+    /// Add `count` values of `size` bytes that `payload` makes: random letters, behind stamps where `first` is given.
+    pub fn send_made(
+        &self,
+        destination: &Destination,
+        partition: i32,
+        payload: &mut Payload,
+        (size, count): (usize, usize),
+        first: Option<Stamp>,
+        due: Option<&Due>,
+    ) -> Result<(), ClientError> {
+        let mut made = 0;
+        while made < count {
+            let records = (count - made).min(Payload::together(size));
+            let due = due.map(|due| Due { first_us: due.at_us(made), ..*due });
+            let values = match first {
+                Some(stamp) => {
+                    let next = Stamp { sequence: stamp.sequence + made as u64, ..stamp };
+                    payload.stamped(size, records, next, due.as_ref())
+                }
+                None => payload.letters(size, records),
+            };
+            self.send_many(destination, partition, values, size, due.as_ref())?;
+            made += records;
+        }
+        Ok(())
+    }
+
+    /// By partition, how many records were acknowledged and how many given up.
+    pub fn outcomes(&self) -> Vec<Outcome> {
+        let directory = self.shared.directory.lock();
+        let queues = directory.known.values().flat_map(|destination| destination.queues.load_full().to_vec());
+        let outcomes = queues.map(|queue| Outcome {
+            topic: Arc::clone(&queue.topic),
+            partition: queue.index,
+            acknowledged: queue.decided.acknowledged.load(Ordering::Relaxed),
+            failed: queue.decided.failed.load(Ordering::Relaxed),
+        });
+        outcomes.filter(|outcome| outcome.acknowledged + outcome.failed > 0).collect()
     }
 
     /// Send what waits and wait until all of it is acknowledged or given up.

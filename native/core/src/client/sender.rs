@@ -377,6 +377,7 @@ impl Sender {
             latency.acknowledged(stride.phase, u64::from(stride.records), stride.bytes, waited_us);
         }
         drop(latency);
+        batch.decided.count(batch.records, true);
         batch.delivery.decide(Ok(written));
         self.shared.accumulator.complete(batch);
     }
@@ -400,6 +401,7 @@ impl Sender {
         }
         drop(latency);
         self.shared.first_failure.lock().get_or_insert_with(|| error.clone());
+        batch.decided.count(batch.records, false);
         batch.delivery.decide(Err(error));
         self.shared.accumulator.complete(batch);
     }

@@ -10,6 +10,7 @@ use super::chunk::Extent;
 use super::config::{ConnectionConfig, ProducerConfig};
 use super::connection::{Connection, Pending};
 use super::pool::BufferPool;
+use super::stamp::Since;
 use super::waker::Waker;
 use super::wire::init_producer_id::{ANONYMOUS, ProducerIdentity};
 use super::wire::produce::Segment;
@@ -81,7 +82,7 @@ fn records_fill_batches_in_order() {
 fn many_values_are_cut_where_they_are_told_to_be() {
     let (accumulator, queue) = (accumulator(1000, 100_000), queue());
     let values: Vec<u8> = (0..=255).flat_map(|n| [n; 10]).collect();
-    accumulator.append_many(&queue, 7, &values, 10).unwrap();
+    accumulator.append_many(&queue, 7, &values, 10, Since::SENT).unwrap();
     let (mut count, mut bytes) = (0, 0);
     while let Some(batch) = queue.pop() {
         count += batch.strides.iter().map(|s| s.records).sum::<u32>();

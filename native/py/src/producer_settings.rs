@@ -1,0 +1,43 @@
+//! From `pybroker.client.settings.ProducerSettings` to the engine's configuration. Knows no default.
+
+use std::time::Duration;
+
+use pybroker_core::client::ProducerConfig;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::connection::ConnectionSettings;
+
+/// The attributes that are the producer's own.
+#[derive(FromPyObject)]
+pub struct ProducerSettings {
+    batch_size: usize,
+    linger_ms: f64,
+    buffer_memory: usize,
+    max_block_ms: u64,
+    delivery_timeout_ms: u64,
+    max_request_size: usize,
+    max_in_flight_requests_per_connection: usize,
+    compression_type: String,
+    compression_level: Option<i32>,
+}
+
+impl ProducerSettings {
+    /// All that the engine is told; `settings` holds what every connection has.
+    pub fn config(self, settings: &Bound<'_, PyAny>, acks: i16, enable_idempotence: bool) -> PyResult<ProducerConfig> {
+        Ok(ProducerConfig {
+            connection: settings.extract::<ConnectionSettings>()?.config(),
+            acks,
+            batch_size: self.batch_size,
+            linger: Duration::from_secs_f64(self.linger_ms.max(0.0) / 1e3),
+            buffer_memory: self.buffer_memory,
+            max_block: Duration::from_millis(self.max_block_ms),
+            delivery_timeout: Duration::from_millis(self.delivery_timeout_ms),
+            max_request_size: self.max_request_size,
+            max_in_flight: self.max_in_flight_requests_per_connection,
+            enable_idempotence,
+            compression: self.compression_type.parse().map_err(PyValueError::new_err)?,
+            compression_level: self.compression_level,
+        })
+    }
+}

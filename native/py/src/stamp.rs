@@ -1,0 +1,87 @@
+//! Stamped records and latency histograms in Python.
+//!
+//! Owns no behaviour: numbers in, numbers and bytes out.
+
+use parking_lot::Mutex;
+use pybroker_core::client::{self, STAMP_BYTES};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+/// Latencies that merge exactly.
+#[pyclass(frozen, module = "pybroker._native")]
+pub struct LatencyHistogram {
+    inner: Mutex<client::LatencyHistogram>,
+}
+
+impl From<client::LatencyHistogram> for LatencyHistogram {
+    fn from(histogram: client::LatencyHistogram) -> Self {
+        Self { inner: Mutex::new(histogram) }
+    }
+}
+
+#[pymethods]
+impl LatencyHistogram {
+    /// Nothing recorded, or what `encode` gave.
+    #[new]
+    #[pyo3(signature = (encoded=None))]
+    fn new(encoded: Option<&[u8]>) -> PyResult<Self> {
+        let histogram = encoded.map_or_else(|| Ok(client::LatencyHistogram::new()), client::LatencyHistogram::decode);
+        Ok(Self::from(histogram.map_err(PyValueError::new_err)?))
+    }
+
+    /// Notes that `count` records took so long each.
+    #[pyo3(signature = (latency_us, count))]
+    fn record(&self, latency_us: u64, count: u64) {
+        self.inner.lock().record(latency_us, count);
+    }
+
+    /// Adds all that another histogram holds.
+    #[pyo3(signature = (other))]
+    fn merge(&self, other: &Self) {
+        let theirs = other.inner.lock().clone();
+        self.inner.lock().merge(&theirs);
+    }
+
+    /// How many records.
+    #[getter]
+    fn count(&self) -> u64 {
+        self.inner.lock().count()
+    }
+
+    /// The largest latency.
+    #[getter]
+    fn max_us(&self) -> u64 {
+        self.inner.lock().max_us()
+    }
+
+    /// The mean latency.
+    #[getter]
+    fn mean_us(&self) -> f64 {
+        self.inner.lock().mean_us()
+    }
+
+    /// The latency that this part of the records did not exceed.
+    #[pyo3(signature = (quantile))]
+    fn at_quantile(&self, quantile: f64) -> u64 {
+        self.inner.lock().at_quantile(quantile)
+    }
+
+    /// HdrHistogram's V2 encoding, compressed.
+    fn encode<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let encoded = self.inner.lock().encode().map_err(PyValueError::new_err)?;
+        Ok(PyBytes::new(py, &encoded))
+    }
+}
+
+/// That stamps of a partition's own sequence fit: the partition is named, and the value has room.
+pub fn check_stamped(partition: i32, record_size: usize) -> PyResult<()> {
+    if partition < 0 {
+        return Err(PyValueError::new_err("stamped records count by partition: name one (0 or more)"));
+    }
+    if record_size < STAMP_BYTES {
+        let text = format!("a stamp takes {STAMP_BYTES} bytes: records of {record_size} bytes have no room for it");
+        return Err(PyValueError::new_err(text));
+    }
+    Ok(())
+}
