@@ -609,8 +609,18 @@ class Delivery:
 class Producer:
     """Sends records on an I/O thread of its own; see `pybroker.client.Producer`."""
 
-    def __new__(cls, settings: object, *, acks: int, enable_idempotence: bool) -> Producer:
-        """Takes the attributes of `pybroker.client.settings.ProducerSettings`. Raises `SettingError`."""
+    def __new__(
+        cls,
+        settings: object,
+        *,
+        acks: int,
+        enable_idempotence: bool,
+        continues: tuple[int, int, list[tuple[str, int, int]]] | None,
+    ) -> Producer:
+        """Takes the attributes of `pybroker.client.settings.ProducerSettings`. Raises `SettingError`.
+
+        `continues` is another producer's id and epoch, and (topic, partition, next sequence number) where it is not 0.
+        """
     def send(
         self,
         destination: tuple[str, int],

@@ -14,7 +14,7 @@ from pybroker.client.fetcher import AsyncFetcher, Fetcher, Record
 from pybroker.client.groups import OffsetAndMetadata
 from pybroker.client.listener import RebalanceListener
 from pybroker.client.native import LatencyHistogram, Tally
-from pybroker.client.producer import AsyncProducer, Delivery, Producer, RecordMetadata
+from pybroker.client.producer import AsyncProducer, Continuation, Delivery, Producer, RecordMetadata
 from pybroker.client.topics import (
     EARLIEST,
     LATEST,
@@ -39,6 +39,7 @@ __all__ = [
     "ClientError",
     "CommitFailedError",
     "Consumer",
+    "Continuation",
     "Delivery",
     "ErrorCode",
     "Fetcher",

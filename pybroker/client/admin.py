@@ -96,6 +96,10 @@ class Admin:
         """As `AsyncAdmin.delete_records`."""
         return self._runner.run(self._async.delete_records(offsets, timeout_ms=timeout_ms))
 
+    def new_producer_id(self) -> tuple[int, int]:
+        """As `AsyncAdmin.new_producer_id`."""
+        return self._runner.run(self._async.new_producer_id())
+
     def list_offsets(
         self, wanted: Mapping[TopicPartition, int], *, read_committed: bool = False
     ) -> dict[TopicPartition, ListedOffset]:

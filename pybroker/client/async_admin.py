@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
-from pybroker.client.cluster import Cluster, raise_refused
+from pybroker.client.cluster import ANY, Cluster, raise_refused
 from pybroker.client.config_admin import ConfigCalls
 from pybroker.client.errors import BrokerError, ClientError, UnreachableError
 from pybroker.client.group_admin import GroupCalls
@@ -31,6 +31,7 @@ from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages import create_topics as create
 from pybroker.protocol.messages import delete_topics as delete
 from pybroker.protocol.messages import list_offsets as offsets
+from pybroker.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from pybroker.protocol.messages.metadata import MetadataResponseTopic
 
 
@@ -109,6 +110,14 @@ class AsyncAdmin(ConfigCalls, GroupCalls):
         _, answer = await self.cluster.metadata(())
         brokers = tuple(BrokerDescription(b.node_id, b.host, b.port, b.rack) for b in answer.brokers)
         return ClusterDescription(answer.cluster_id, answer.controller_id, brokers)
+
+    async def new_producer_id(self) -> tuple[int, int]:
+        """An id and epoch that no producer has: the beginning of a `Continuation`. Raises BrokerError."""
+        request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=2**31 - 1)
+        async with self.cluster.node(ANY) as connection:
+            answer = await connection.ask(request, InitProducerIdResponse)
+            raise_refused(connection.server, [("producer id", answer.error_code, None)])
+        return answer.producer_id, answer.producer_epoch
 
     async def list_offsets(
         self, wanted: Mapping[TopicPartition, int], *, read_committed: bool = False

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import NamedTuple, Self
 
 from pybroker.client import native
 from pybroker.client.errors import DeliveryError, SettingError
 from pybroker.client.settings import ProducerSettings
+from pybroker.client.topics import TopicPartition
 
 Headers = Sequence[tuple[str, bytes | None]]
 
@@ -28,6 +30,21 @@ class RecordMetadata(NamedTuple):
     partition: int
     offset: int
     timestamp_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Continuation:
+    """Where another producer stopped: what it takes to go on in its place.
+
+    The broker takes each sequence number of a producer once: of several that go on from the same place, one gets
+    through, and the others fail (or are told that their batch is there already, when it has as many records). The
+    identity is kept, so the first batch that fails ends such a producer: everything that waits fails with it.
+    """
+
+    producer_id: int
+    epoch: int
+    sequences: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """The sequence number of the next record: the records that it has written there, modulo 2^31. 0 where not named."""
 
 
 class Delivery:
@@ -50,11 +67,19 @@ class Delivery:
         return RecordMetadata(self._topic, *written)
 
 
-def make_native(bootstrap_servers: str, properties: Mapping[str, object] | None) -> native.Producer:
+def make_native(
+    bootstrap_servers: str, properties: Mapping[str, object] | None, continues: Continuation | None = None
+) -> native.Producer:
     """A native producer by Kafka's keys. Raises SettingError."""
     settings = ProducerSettings.from_properties({**(properties or {}), "bootstrap.servers": bootstrap_servers})
+    place = None
+    if continues is not None:
+        sequences = [(p.topic, p.partition, sequence) for p, sequence in continues.sequences.items()]
+        place = (continues.producer_id, continues.epoch, sequences)
     try:
-        return native.Producer(settings, acks=settings.acks_number(), enable_idempotence=settings.is_idempotent())
+        return native.Producer(
+            settings, acks=settings.acks_number(), enable_idempotence=settings.is_idempotent(), continues=place
+        )
     except (ValueError, OverflowError) as error:
         raise SettingError(str(error)) from None
 
@@ -62,8 +87,14 @@ def make_native(bootstrap_servers: str, properties: Mapping[str, object] | None)
 class Producer:
     """`with Producer("127.0.0.1:9092") as p: p.send("orders", b"...")`. Thread-safe."""
 
-    def __init__(self, bootstrap_servers: str, properties: Mapping[str, object] | None = None) -> None:
-        self.native = make_native(bootstrap_servers, properties)
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        properties: Mapping[str, object] | None = None,
+        *,
+        continues: Continuation | None = None,
+    ) -> None:
+        self.native = make_native(bootstrap_servers, properties, continues)
         """The engine, for load generators: `send_many`, `send_random_letters` and the measurements."""
 
     def __enter__(self) -> Self:

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use crate::connection::wait;
 use crate::delivery::{Delivery, Tally};
 use crate::error::client_error;
-use crate::producer_settings::ProducerSettings;
+use crate::producer_settings::{Continues, ProducerSettings, continuation};
 use crate::stamp::{LatencyHistogram, check_stamped};
 
 /// A native producer.
@@ -23,9 +23,15 @@ pub struct Producer {
 #[pymethods]
 impl Producer {
     #[new]
-    #[pyo3(signature = (settings, *, acks, enable_idempotence))]
-    fn new(settings: &Bound<'_, PyAny>, acks: i16, enable_idempotence: bool) -> PyResult<Self> {
-        let config = settings.extract::<ProducerSettings>()?.config(settings, acks, enable_idempotence)?;
+    #[pyo3(signature = (settings, *, acks, enable_idempotence, continues))]
+    fn new(
+        settings: &Bound<'_, PyAny>,
+        acks: i16,
+        enable_idempotence: bool,
+        continues: Option<Continues>,
+    ) -> PyResult<Self> {
+        let mut config = settings.extract::<ProducerSettings>()?.config(settings, acks, enable_idempotence)?;
+        config.continues = continues.map(continuation);
         let inner = client::Producer::new(config).map_err(client_error)?;
         Ok(Self { inner, payload: Mutex::new(Payload::new(now_ms() as u64)) })
     }

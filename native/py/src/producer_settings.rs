@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pybroker_core::client::ProducerConfig;
+use pybroker_core::client::{Continuation, ProducerConfig};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -38,6 +38,16 @@ impl ProducerSettings {
             enable_idempotence,
             compression: self.compression_type.parse().map_err(PyValueError::new_err)?,
             compression_level: self.compression_level,
+            continues: None,
         })
     }
+}
+
+/// Producer id, epoch, and by topic and partition the sequence number of the next record.
+pub type Continues = (i64, i16, Vec<(String, i32, i32)>);
+
+/// Another producer's place.
+pub fn continuation((producer_id, epoch, sequences): Continues) -> Continuation {
+    let sequences = sequences.into_iter().map(|(topic, index, next)| ((topic, index), next)).collect();
+    Continuation { producer_id, epoch, sequences }
 }

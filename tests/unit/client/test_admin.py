@@ -55,6 +55,12 @@ def test_asking_does_not_create_a_topic(admin: Admin) -> None:
     assert "ghost" not in admin.list_topics()
 
 
+def test_every_producer_id_is_new(admin: Admin) -> None:
+    identities = [admin.new_producer_id() for _ in range(3)]
+    assert len({producer_id for producer_id, _ in identities}) == 3
+    assert {epoch for _, epoch in identities} == {0}
+
+
 def test_offsets_of_an_empty_topic_are_zero(admin: Admin) -> None:
     admin.create_topics([NewTopic("empty", 2, 1)])
     admin.wait_for_leaders("empty")

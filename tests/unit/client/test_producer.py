@@ -16,7 +16,8 @@ from pybroker.client.errors import (
     SettingError,
     UnreachableError,
 )
-from pybroker.client.producer import AsyncProducer, Producer
+from pybroker.client.producer import AsyncProducer, Continuation, Producer
+from pybroker.client.topics import TopicPartition
 from pybroker.protocol.errors import ErrorCode
 from tests.support.scripted_broker import DROP, ScriptedBroker
 
@@ -59,6 +60,46 @@ def test_a_refused_batch_fails_and_later_ones_get_a_new_identity() -> None:
         assert refusal.value.code == ErrorCode.MESSAGE_TOO_LARGE
         assert producer.send("t", b"y").result().offset == 0
         assert [(r.producer_id, r.sequence) for r in broker.received] == [(1, 0), (2, 0)]
+
+
+def test_a_producer_goes_on_in_the_place_of_another() -> None:
+    place = Continuation(1, 0, {TopicPartition("t", 0): 2})
+    with ScriptedBroker([0, 0, DROP, 0]) as broker:
+        for continues in (None, place):
+            with Producer(broker.bootstrap_servers, QUICK, continues=continues) as producer:
+                for _ in range(2):
+                    producer.send("t", b"x", partition=0).result()
+        assert [(r.producer_id, r.sequence) for r in broker.received] == [(1, 0), (1, 1), (1, 2), (1, 2), (1, 3)]
+        assert broker.identities == 1
+
+
+def test_of_two_that_go_on_from_one_place_one_gets_through() -> None:
+    place = Continuation(70, 3)
+    with ScriptedBroker() as broker:
+        with Producer(broker.bootstrap_servers, QUICK, continues=place) as first:
+            first.send("t", b"x").result()
+        with Producer(broker.bootstrap_servers, QUICK, continues=place) as second:
+            for _ in range(2):
+                with pytest.raises(BrokerError, match="OUT_OF_ORDER_SEQUENCE_NUMBER"):
+                    second.send("t", b"y").result()
+        assert [r.sequence for r in broker.received] == [0, 0]
+
+
+def test_a_producer_that_goes_on_for_another_ends_with_its_first_failure() -> None:
+    place = Continuation(70, 3)
+    with (
+        ScriptedBroker([TOO_LARGE, 0]) as broker,
+        Producer(broker.bootstrap_servers, QUICK, continues=place) as producer,
+    ):
+        for _ in range(2):
+            with pytest.raises(BrokerError, match="MESSAGE_TOO_LARGE"):
+                producer.send("t", b"x").result()
+        assert (len(broker.received), broker.identities) == (1, 0)
+
+
+def test_going_on_for_another_needs_idempotence() -> None:
+    with pytest.raises(SettingError, match=r"enable\.idempotence=false: must be true for a producer that goes on"):
+        Producer("127.0.0.1:1", {"acks": "1"}, continues=Continuation(70, 3))
 
 
 def test_without_idempotence_no_identity_is_asked_for() -> None:

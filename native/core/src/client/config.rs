@@ -4,6 +4,8 @@
 
 use std::time::Duration;
 
+use rustc_hash::FxHashMap;
+
 use super::error::ClientError;
 use crate::record::Compression;
 
@@ -41,6 +43,19 @@ pub struct ProducerConfig {
     pub enable_idempotence: bool,
     pub compression: Compression,
     pub compression_level: Option<i32>,
+    /// Another producer's place to go on from; `None` asks the broker for a new identity.
+    pub continues: Option<Continuation>,
+}
+
+/// A producer's identity and, by topic and partition, the sequence number of its next record (0 where none is named).
+///
+/// Whoever goes on from it keeps the identity: the broker takes each sequence number once, so that of all that go on
+/// from the same place, records of one at most follow there. The first batch that fails ends the producer.
+#[derive(Debug, Clone)]
+pub struct Continuation {
+    pub producer_id: i64,
+    pub epoch: i16,
+    pub sequences: FxHashMap<(String, i32), i32>,
 }
 
 impl ProducerConfig {
@@ -66,6 +81,13 @@ impl ProducerConfig {
                 setting: "max.in.flight.requests.per.connection",
                 value: self.max_in_flight.to_string(),
                 detail: "must be 1 to 5 with enable.idempotence=true, at least 1 without",
+            });
+        }
+        if self.continues.is_some() && !self.enable_idempotence {
+            return Err(ClientError::BadSetting {
+                setting: "enable.idempotence",
+                value: "false".to_owned(),
+                detail: "must be true for a producer that goes on from another's identity",
             });
         }
         if self.delivery_timeout < self.linger + self.connection.request_timeout {

@@ -21,6 +21,7 @@ mod error;
 mod fetcher;
 mod histogram;
 mod inbox;
+mod lane;
 mod latency;
 mod network;
 mod partitioner;
@@ -37,7 +38,7 @@ mod wire;
 
 pub use accumulator::{NewRecord, Ticket};
 pub use chunk::{Chunk, Count, FetchedRecord};
-pub use config::{ConnectionConfig, FetcherConfig, OffsetReset, ProducerConfig};
+pub use config::{ConnectionConfig, Continuation, FetcherConfig, OffsetReset, ProducerConfig};
 pub use delivery::{Delivery, Written};
 pub use error::ClientError;
 pub use fetcher::Fetcher;

@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
 
-use super::accumulator::Queue;
 use super::batch::{Batch, Sealed};
 use super::cluster::NodeId;
 use super::codes;
 use super::connection::Frame;
 use super::delivery::Written;
 use super::error::ClientError;
+use super::lane::Lane;
 use super::network::{Event, Network};
 use super::pool::BufferPool;
 use super::producer::Shared;
@@ -26,19 +26,6 @@ use super::wire::produce::{self, PartitionBatch, PartitionOutcome, ProduceHead};
 
 /// The longest sleep; anything that happens wakes the thread earlier.
 const IDLE: Duration = Duration::from_secs(1);
-
-/// One partition as the sender sees it.
-#[derive(Debug)]
-struct Lane {
-    queue: Arc<Queue>,
-    /// Batches to send again, in the order of their ids.
-    again: Vec<Batch>,
-    in_flight: usize,
-    hold_until: Option<Instant>,
-    next_sequence: i32,
-    /// The queue may hold batches.
-    listed: bool,
-}
 
 #[derive(Debug)]
 enum Token {
@@ -55,6 +42,8 @@ pub struct Sender {
     lane_of: FxHashMap<(Arc<str>, i32), usize>,
     /// `None`: an identity has to be asked for before anything is sent.
     identity: Option<ProducerIdentity>,
+    /// Why a producer that has to keep its identity sends nothing any more.
+    ended: Option<ClientError>,
     identity_asked: bool,
     /// Produce requests under way.
     in_flight: usize,
@@ -66,13 +55,18 @@ impl Sender {
     pub fn new(shared: Arc<Shared>) -> Self {
         let pool = Arc::new(BufferPool::new(4));
         let network = Network::new(shared.config.connection.clone(), Arc::clone(&shared.waker), pool);
-        let identity = if shared.config.enable_idempotence { None } else { Some(ANONYMOUS) };
+        let identity = match &shared.config.continues {
+            Some(from) => Some(ProducerIdentity { id: from.producer_id, epoch: from.epoch }),
+            None if shared.config.enable_idempotence => None,
+            None => Some(ANONYMOUS),
+        };
         Self {
             shared,
             network,
             lanes: Vec::new(),
             lane_of: FxHashMap::default(),
             identity,
+            ended: None,
             identity_asked: false,
             in_flight: 0,
             turn: 0,
@@ -109,15 +103,10 @@ impl Sender {
         }
         for queue in self.shared.accumulator.take_listed() {
             let (topic, index) = (Arc::clone(&queue.topic), queue.index);
+            let continues = self.shared.config.continues.as_ref();
             let lane = *self.lane_of.entry((topic, index)).or_insert_with(|| {
-                self.lanes.push(Lane {
-                    queue,
-                    again: Vec::new(),
-                    in_flight: 0,
-                    hold_until: None,
-                    next_sequence: 0,
-                    listed: false,
-                });
+                let place = continues.and_then(|from| from.sequences.get(&(queue.topic.to_string(), queue.index)));
+                self.lanes.push(Lane::new(queue, place.copied().unwrap_or(0)));
                 self.lanes.len() - 1
             });
             self.lanes[lane].listed = true;
@@ -128,6 +117,10 @@ impl Sender {
     fn send_ready(&mut self, now: Instant) -> Instant {
         let mut wake_at = now + IDLE;
         self.expire(now);
+        if let Some(error) = self.ended.clone() {
+            self.fail_waiting(&error);
+            return wake_at;
+        }
         if self.identity.is_none() && !self.ask_identity(now) {
             return wake_at;
         }
@@ -242,10 +235,7 @@ impl Sender {
     ) {
         let lane = &mut self.lanes[index];
         if identity != ANONYMOUS && batch.sequence.is_none() {
-            batch.sequence = Some(lane.next_sequence);
-            // Sequences count 0..=i32::MAX and start again at 0 (KIP-98).
-            lane.next_sequence =
-                ((i64::from(lane.next_sequence) + i64::from(batch.records)) & i64::from(i32::MAX)) as i32;
+            batch.sequence = Some(lane.take_sequence(batch.records));
         }
         batch.attempts += 1;
         let accumulator = &self.shared.accumulator;
@@ -392,8 +382,10 @@ impl Sender {
 
     fn fail(&mut self, batch: Batch, error: ClientError) {
         // The broker has not seen these sequences and will not: later batches need a new identity (KIP-360).
-        if batch.sequence.is_some() {
-            self.identity = None;
+        match &self.shared.config.continues {
+            Some(_) => drop(self.ended.get_or_insert_with(|| error.clone())),
+            None if batch.sequence.is_some() => self.identity = None,
+            None => {}
         }
         let mut latency = self.shared.latency.lock();
         for stride in &batch.strides {

@@ -46,6 +46,7 @@ fn accumulator(batch_size: usize, buffer_memory: usize) -> Accumulator {
         enable_idempotence: true,
         compression: Compression::None,
         compression_level: None,
+        continues: None,
     };
     Accumulator::new(config, Arc::new(Waker::new().unwrap()))
 }

@@ -1,0 +1,45 @@
+//! One partition as the sender sees it: what waits, what is sent again, what is under way, and which number comes next.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::accumulator::Queue;
+use super::batch::Batch;
+
+/// A partition's state in the sender.
+#[derive(Debug)]
+pub struct Lane {
+    pub queue: Arc<Queue>,
+    /// Batches to send again, in the order of their ids.
+    pub again: Vec<Batch>,
+    pub in_flight: usize,
+    pub hold_until: Option<Instant>,
+    pub next_sequence: i32,
+    /// The queue may hold batches.
+    pub listed: bool,
+}
+
+impl Lane {
+    /// Of a partition that nothing was sent to yet.
+    pub fn new(queue: Arc<Queue>, next_sequence: i32) -> Self {
+        Self { queue, again: Vec::new(), in_flight: 0, hold_until: None, next_sequence, listed: false }
+    }
+
+    /// The sequence number of the first of so many records. Numbers count 0..=`i32::MAX` and start again at 0 (KIP-98).
+    pub fn take_sequence(&mut self, records: u32) -> i32 {
+        let first = self.next_sequence;
+        self.next_sequence = ((i64::from(first) + i64::from(records)) & i64::from(i32::MAX)) as i32;
+        first
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sequence_numbers_go_on_from_a_place_and_start_again_at_the_largest() {
+        let mut lane = Lane::new(Arc::new(Queue::new("t".into(), 0)), i32::MAX - 1);
+        assert_eq!([i32::MAX - 1, 1, 4], [3, 3, 1].map(|records| lane.take_sequence(records)));
+    }
+}
