@@ -40,11 +40,17 @@ SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.shuffle.partitions": "8",
 }
 
+#: Where executors run on other machines, they have to reach the driver.
+LOCAL_ONLY: Final = frozenset({"spark.driver.host", "spark.driver.bindAddress"})
+
 
 def session(
-    name: str = "pybroker", *, master: str = "local[*]", settings: Mapping[str, str] | None = None
+    name: str = "pybroker", *, master: str | None = None, settings: Mapping[str, str] | None = None
 ) -> SparkSession:
     """Return the running Spark session, or start one with `SETTINGS` overridden by `settings`.
+
+    In a program that spark-submit runs, its `--master` and `--conf` stand where the caller says nothing else; elsewhere
+    the master is `local[*]`. On a master that is not local the driver is not bound to loopback.
 
     The workers run this interpreter: without `PYSPARK_PYTHON` Spark takes the first `python3` of the search path, which
     lacks the packages of the environment. A variable that is set already stays as it is.
@@ -53,11 +59,27 @@ def session(
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    if master.startswith("local"):
+    submitted = _submitted()
+    master = master or submitted.get("spark.master") or "local[*]"
+    local = master.startswith("local")
+    if local:
         os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
     from pyspark.sql import SparkSession
 
+    defaults = {key: value for key, value in SETTINGS.items() if local or key not in LOCAL_ONLY}
     builder = SparkSession.builder.appName(name).master(master)
-    for key, value in {**SETTINGS, **(settings or {})}.items():
+    for key, value in {**defaults, **submitted, **(settings or {}), "spark.master": master}.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def _submitted() -> dict[str, str]:
+    """What spark-submit was told, where this program is run by it."""
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        return {}
+    from pyspark import SparkConf, SparkContext
+
+    SparkContext._ensure_initialized()
+    given = dict(SparkConf().getAll())
+    given.pop("spark.app.name", None)  # the file's name, unless somebody says another
+    return given
