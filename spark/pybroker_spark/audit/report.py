@@ -1,0 +1,210 @@
+"""What the audit has found, partition by partition: as a table for people, as JSON for programs, as an exit status.
+
+Owns the verdict: a record is lost when its sequence is missing below the greatest one that was seen, or below what its
+producer says was acknowledged; duplicated when its sequence came again; reordered when it first came behind a greater
+one of its producer and partition. Knows no Spark.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pybroker_spark.audit import intervals
+from pybroker_spark.audit.expected import Expected
+from pybroker_spark.audit.latencies import Latencies
+from pybroker_spark.audit.sequences import Sequences
+from pybroker_spark.audit.tally import Tally
+
+SHOWN: Final = 10
+"""Ranges of lost sequences that are named of each producer."""
+QUANTILES: Final = (0.5, 0.9, 0.99, 0.999)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One producer in one partition."""
+
+    topic: str
+    partition: int
+    producer: int
+    records: int
+    lost: int
+    duplicated: int
+    reordered: int
+    unacknowledged: int
+    """In the log beyond what its producer says was acknowledged: it was lost before it could tell, or gave them up."""
+    lost_ranges: tuple[tuple[int, int], ...]
+    """The first ranges of sequences that are missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All that was found."""
+
+    findings: tuple[Finding, ...]
+    tallies: Mapping[tuple[str, int], Tally]
+    latencies: Latencies
+
+    @property
+    def records(self) -> int:
+        """Stamped records."""
+        return sum(finding.records for finding in self.findings)
+
+    @property
+    def lost(self) -> int:
+        """Sequences that are missing."""
+        return sum(finding.lost for finding in self.findings)
+
+    @property
+    def duplicated(self) -> int:
+        """Records whose sequence was there before."""
+        return sum(finding.duplicated for finding in self.findings)
+
+    @property
+    def reordered(self) -> int:
+        """Sequences that first came behind a greater one."""
+        return sum(finding.reordered for finding in self.findings)
+
+    @property
+    def unstamped(self) -> int:
+        """Records without a stamp."""
+        return sum(tally.unstamped for tally in self.tallies.values())
+
+    @property
+    def is_exactly_once(self) -> bool:
+        """Nothing is lost, and nothing is there twice."""
+        return self.lost == 0 and self.duplicated == 0
+
+    def as_json(self) -> str:
+        """For programs."""
+        return json.dumps(self._value(), indent=2)
+
+    def _value(self) -> dict[str, Any]:
+        return {
+            "records": self.records,
+            "lost": self.lost,
+            "duplicated": self.duplicated,
+            "reordered": self.reordered,
+            "unstamped": self.unstamped,
+            "exactly_once": self.is_exactly_once,
+            "latency": self._latency(),
+            "partitions": [
+                {
+                    "topic": topic,
+                    "partition": partition,
+                    "first_offset": tally.first_offset,
+                    "last_offset": tally.last_offset,
+                    "records": tally.records,
+                    "unstamped": tally.unstamped,
+                    "duplicates": [
+                        {"offset": d.offset, "producer": d.producer, "sequence": d.sequence} for d in tally.duplicates
+                    ],
+                    "producers": [
+                        {
+                            "producer": f.producer,
+                            "records": f.records,
+                            "lost": f.lost,
+                            "duplicated": f.duplicated,
+                            "reordered": f.reordered,
+                            "unacknowledged": f.unacknowledged,
+                            "lost_sequences": [list(span) for span in f.lost_ranges],
+                        }
+                        for f in self.findings
+                        if (f.topic, f.partition) == (topic, partition)
+                    ],
+                }
+                for (topic, partition), tally in sorted(self.tallies.items())
+            ],
+        }
+
+    def _latency(self) -> dict[str, Any]:
+        histogram = self.latencies.histogram()
+        appended = sum(tally.append_times for tally in self.tallies.values())
+        total = sum(tally.records for tally in self.tallies.values())
+        return {
+            "unit": "us",
+            "from": "the send time in the stamp",
+            "to": _time_of(appended, total),
+            "records_before_their_sending": self.latencies.negative,
+            **{f"p{quantile * 100:g}": histogram.at_quantile(quantile) for quantile in QUANTILES},
+            "max": histogram.max_us,
+        }
+
+    def as_table(self) -> str:
+        """For people: a line for each partition, what is wrong in detail, and the sums."""
+        lines = [
+            f"{'partition':<32} {'records':>14} {'producers':>9} {'lost':>12} {'duplicated':>12} {'reordered':>12}"
+        ]
+        for key in sorted({(f.topic, f.partition) for f in self.findings} | set(self.tallies)):
+            mine = [f for f in self.findings if (f.topic, f.partition) == key]
+            sums = [sum(getattr(f, name) for f in mine) for name in ("records", "lost", "duplicated", "reordered")]
+            amiss = "".join(f" {count:>12,}" for count in sums[1:])
+            lines.append(f"{key[0] + '-' + str(key[1]):<32} {sums[0]:>14,} {len(mine):>9}{amiss}")
+        lines += self._details()
+        latency = self._latency()
+        told = ", ".join(f"{name} {value / 1000:,.1f} ms" for name, value in latency.items() if name[0] in "pm")
+        lines.append(f"latency, {latency['from']} to {latency['to']}: {told}")
+        if self.unstamped:
+            lines.append(f"{self.unstamped:,} records have no stamp and were not judged")
+        verdict = "every record is there once" if self.is_exactly_once else "NOT exactly once"
+        lines.append(
+            f"{self.records:,} records: {self.lost:,} lost, {self.duplicated:,} duplicated,"
+            f" {self.reordered:,} reordered: {verdict}"
+        )
+        return "\n".join(lines)
+
+    def _details(self) -> list[str]:
+        lines = []
+        for f in self.findings:
+            if f.lost:
+                spans = ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in f.lost_ranges)
+                lines.append(f"{f.topic}-{f.partition} producer {f.producer}: lost sequences {spans}")
+        for (topic, partition), tally in sorted(self.tallies.items()):
+            lines += [
+                f"{topic}-{partition} offset {d.offset}: sequence {d.sequence} of producer {d.producer} again"
+                for d in tally.duplicates
+            ]
+        return lines
+
+
+def build_report(tallies: Mapping[tuple[str, int], Tally], expected: Sequence[Expected] = ()) -> Report:
+    """Judge what was counted, and by what producers say was acknowledged: then a lost end is seen too."""
+    acknowledged = {(e.topic, e.partition, e.producer): e for e in expected}
+    seen = {
+        (topic, partition, producer): sequences
+        for (topic, partition), tally in tallies.items()
+        for producer, sequences in tally.by_producer.items()
+    }
+    findings = [
+        _judge(key, seen.get(key, Sequences()), acknowledged.get(key))
+        for key in sorted(seen.keys() | acknowledged.keys())
+    ]
+    latencies = Latencies()
+    for tally in tallies.values():
+        latencies.merge(tally.latencies)
+    return Report(tuple(findings), dict(tallies), latencies)
+
+
+def _judge(key: tuple[str, int, int], sequences: Sequences, expected: Expected | None) -> Finding:
+    count = None if expected is None else expected.acknowledged
+    lost = sequences.lost(count)
+    return Finding(
+        *key,
+        records=sequences.records,
+        lost=intervals.size(lost),
+        duplicated=sequences.duplicated,
+        reordered=sequences.reordered,
+        unacknowledged=0 if count is None else sequences.unsent(count),
+        lost_ranges=tuple((int(first), int(last)) for first, last in lost[:SHOWN]),
+    )
+
+
+def _time_of(appended: int, records: int) -> str:
+    if appended == records:
+        return "the broker's time of the append (LogAppendTime)"
+    if appended == 0:
+        return "the record's own time (CreateTime: a client's clock, not the broker's)"
+    return f"the record's time (the broker's of {appended:,} records, a client's of {records - appended:,})"
