@@ -166,7 +166,15 @@ class DataPlane:
         """Under `flush=group`: syncs so far, and appends that asked for one."""
     def drain(
         self, limit: int
-    ) -> list[ControlRequest | UndecidedRequest | ConnectionClosed | LogDirectoryFailed | LogLine | SegmentRolled]:
+    ) -> list[
+        AppendSettled
+        | ControlRequest
+        | UndecidedRequest
+        | ConnectionClosed
+        | LogDirectoryFailed
+        | LogLine
+        | SegmentRolled
+    ]:
         """Up to `limit` events, oldest first."""
     def listen(self, *, name: str, host: str, port: int, backlog: int, congestion_control: str | None) -> int:
         """Binds a listener and returns its port; `port` 0 lets the system choose. `OSError` with its errno."""
@@ -189,6 +197,14 @@ class DataPlane:
         """Answers what is in work for at most `grace_ms`, closes every connection, joins the threads."""
 
 # -------------------------------------------------------------------------------------------------- events.rs
+
+@final
+class AppendSettled:
+    """What `PartitionLog.settle` was called for is committed and synced, or never will be."""
+
+    @property
+    def ticket(self) -> int:
+        """The number that it was called with."""
 
 @final
 class ControlRequest:
@@ -584,9 +600,16 @@ class PartitionLog:
     @property
     def log_end_offset(self) -> int:
         """Offset that the next record will have."""
+    @property
+    def max_batch_bytes(self) -> int:
+        """The largest batch that the log takes now."""
     def append(self, batches: bytes, now_ms: int) -> tuple[int, int]:
-        """Appends as leader, for all replicas in sync: (first offset, last offset). Committed when the high watermark
-        has passed them. `NotLeaderError`, `NotEnoughReplicasError`, `BatchTooLargeError`, `OSError`."""
+        """Appends as leader, for all replicas in sync: (first offset, last offset). Waits for no disk.
+        `NotLeaderError`, `NotEnoughReplicasError`, `BatchTooLargeError`, `OSError`."""
+    def has_settled(self, end_offset: int) -> bool:
+        """Whether everything below is committed, and on the device where the log's settings want it to be by now."""
+    def settle(self, end_offset: int, ticket: int) -> None:
+        """Has everything below synced in the background; an `AppendSettled` with the ticket tells that it was tried."""
     def read(self, offset: int, max_bytes: int) -> bytes:
         """Batches from the one that holds `offset`, the last perhaps cut, the first not. `ValueError` outside of it."""
 

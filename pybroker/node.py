@@ -171,7 +171,7 @@ class Node:
             node_id=config.node_id,
             partitions=config.offsets_topic_num_partitions,
             codec=config.offsets_topic_compression_codec,
-            max_batch_bytes=config.message_max_bytes,
+            commit_timeout_ms=config.offsets_commit_timeout_ms,
             load_bytes=config.offsets_load_buffer_size,
             open_log=open_log,
         )
@@ -263,6 +263,7 @@ class Node:
             decide=decide,
             directory_failed=lambda event: self._lose_directory(event.directory, event.error),
             segment_rolled=self._segment_rolled,
+            append_settled=lambda event: groups.append_settled(event.ticket),
             max_in_work=self.config.queued_max_requests,
             drained=groups.step,
         )
@@ -379,7 +380,7 @@ class Node:
         await asyncio.get_running_loop().run_in_executor(None, lambda: shut_down(grace_ms=_FINISH_MS))
         syncs, appends = self._data_plane.flush_counts
         if syncs:
-            log.info("flush=group: %d syncs covered %d appends", syncs, appends)
+            log.info("shared syncs: %d covered %d appends", syncs, appends)
         if self._pipeline is not None:
             self._pipeline.stop()
 

@@ -34,7 +34,7 @@ class GroupKeys(Settings):
         5 * 1024**2, "Most bytes of __consumer_offsets read at once while a coordinator is loaded.", at_least=1
     )
     offsets_commit_timeout_ms = integer(
-        5000, "Longest wait in ms until all replicas have a commit.", at_least=1, acts=False
+        5000, "Longest wait in ms until what a group's request writes is committed.", at_least=1
     )
     offsets_retention_minutes = integer(
         7 * _DAY_MINUTES, "Minutes for which a group's offsets outlive its members.", at_least=1

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from pybroker.config.errors import ConfigError
 from pybroker.controller.errors import NotControllerError, StaleBrokerEpochError
 from pybroker.coordinator.group.errors import GroupError
-from pybroker.machine.runner import ClosedError, SupersededError
+from pybroker.machine.runner import ClosedError, SupersededError, UncommittedError, UnwritableError
 from pybroker.protocol.errors import ErrorCode
 from pybroker.storage.errors import DirectoryOfflineError, StorageError
 
@@ -47,6 +47,10 @@ _CODES: dict[type[Exception], ErrorCode] = {
     TimeoutError: ErrorCode.REQUEST_TIMED_OUT,
     # A coordinator that resigned while the request waited; another one has the group.
     ClosedError: ErrorCode.NOT_COORDINATOR,
+    # As Kafka's coordinator says it of a write that timed out: look for it and ask again.
+    UncommittedError: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    # As Kafka's coordinator says it of records that are too large: no other code would keep clients from asking again.
+    UnwritableError: ErrorCode.UNKNOWN_SERVER_ERROR,
     # A member that asked again before it was answered: the answer goes to its later request.
     SupersededError: ErrorCode.REBALANCE_IN_PROGRESS,
 }

@@ -14,7 +14,9 @@ Behaviour
     - A topic that is unknown is UNKNOWN_TOPIC_OR_PARTITION (UNKNOWN_TOPIC_ID by id), and so is a partition that it does
       not have; text longer than offset.metadata.max.bytes is OFFSET_METADATA_TOO_LARGE.
     - Errors of all partitions: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS (until
-      the leader has assigned), STALE_MEMBER_EPOCH, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS.
+      the leader has assigned), STALE_MEMBER_EPOCH, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS,
+      COORDINATOR_NOT_AVAILABLE (not committed within offsets.commit.timeout.ms; it may be later).
+    - A commit whose record is larger than max.message.bytes of __consumer_offsets is UNKNOWN_SERVER_ERROR, as in Kafka 4.
 
 Version notes
     - Versions 2-4 may say how long the offsets are to be kept.

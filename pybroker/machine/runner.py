@@ -8,8 +8,11 @@ before it; appended as one batch; and answered together when the batch is commit
 next batch. The draft is kept only after the commit: when an append fails it is dropped, and with it everything that was
 not committed.
 
-An `append` that commits at once costs no task and no future: `post` and `step` are the way of requests that come in
-thousands, `submit` of those who would rather await.
+An `append` that commits at once costs no task and no future, nor does one that tells its commit by a `Reply`: `post`
+and `step` are the way of requests that come in thousands, `submit` of those who would rather await.
+
+An append may wait for a disk, or for replicas. Whoever asked is told when that takes too long; what was appended stays
+and is committed later, or not.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pybroker.machine.alarm import Alarm
 from pybroker.machine.machine import Machine, Outcome, Parked, Timer
+from pybroker.machine.reply import Reply
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Hashable, Sequence
@@ -32,15 +36,25 @@ Event = TypeVar("Event")
 Record = TypeVar("Record")
 Told = Callable[[Any, Exception | None], None]
 """Who is told the reply, or why there is none."""
+_ALL = 1 << 31
 RETRY_MS = 500
 """A timer whose event could not be committed rings again so much later: nobody else would ask again."""
 
 
-_Decided = list[tuple[Told | Timer, Outcome[Record, Any]]]
+_Decided = list[tuple[Any, Told | Timer, Outcome[Record, Any]]]
+"""With each event who is told, or the timer that brought it, and what was decided."""
 
 
 class ClosedError(Exception):
     """The runner takes no events any more."""
+
+
+class UncommittedError(Exception):
+    """What was decided, or what is in work before it, was not committed in time; it may be yet."""
+
+
+class UnwritableError(Exception):
+    """Raised by `append`: among the records are some that the log will never take."""
 
 
 class SupersededError(Exception):
@@ -57,23 +71,28 @@ class Runner(Generic[Event, Record]):
         *,
         now: Callable[[], int],
         max_records: int,
+        timeout_ms: int | None = None,
         call_later: Callable[[float, Callable[[], None]], asyncio.TimerHandle] | None = None,
     ) -> None:
-        """`append` returns None when the records are committed, or what is awaited until they are; it is not called
-        again before that. `now` is the clock in milliseconds. A batch is closed when it has `max_records` or more.
+        """`append` returns None when the records are committed, or what is awaited until they are (best a `Reply`); it
+        is not called again before that. `now` is the clock in milliseconds. A batch is closed when it has `max_records`
+        or more. Whoever has asked is told `UncommittedError` when a commit takes longer than `timeout_ms`.
         """
         # Invariant: shows exactly the committed records, but while a batch is in work.
         self._machine = machine
         self._append = append
         self._now = now
         self._max_records = max_records
+        self._timeout_ms = timeout_ms
+        # Most events of the next batch: fewer after one that had records which the log does not take.
+        self._at_most = _ALL
         # With each event who is told, or the timer that brought it.
         self._waiting: deque[tuple[Event, Told | Timer]] = deque()
         # Whether a step is due in a later turn of the loop.
         self._due = False
         self._stepping = False
-        # Not None exactly while an append is awaited.
-        self._work: asyncio.Task[None] | None = None
+        # What was decided and is appended. Invariant: not None exactly while an append is awaited.
+        self._work: _Work[Event, Record] | None = None
         self._parked: dict[Hashable, Told] = {}
         self._alarm = Alarm(now, self._ring, call_later)
         self._closed = False
@@ -131,7 +150,8 @@ class Runner(Generic[Event, Record]):
         self._alarm.clear()
         self.step()
         while self._work is not None:
-            await asyncio.shield(self._work)
+            await self._work.ended
+            self.step()
         self._alarm.clear()
         parked, self._parked = self._parked, {}
         for told in parked.values():
@@ -149,7 +169,8 @@ class Runner(Generic[Event, Record]):
         records: list[Record] = []
         decided: _Decided[Record] = []
         waiting, now = self._waiting, self._now()
-        while waiting and len(records) < self._max_records:
+        at_most, self._at_most = self._at_most, _ALL
+        while waiting and len(records) < self._max_records and len(decided) < at_most:
             event, told = waiting.popleft()
             if type(told) is _Asked and told.gone():
                 continue  # Whoever asked has gone, and nothing was decided yet.
@@ -160,7 +181,7 @@ class Runner(Generic[Event, Record]):
                 continue
             for record in outcome.records:
                 draft.apply(record)
-            decided.append((told, outcome))
+            decided.append((event, told, outcome))
             records += outcome.records
         try:
             committed = self._append(records) if records else None
@@ -170,27 +191,58 @@ class Runner(Generic[Event, Record]):
         if committed is None:
             self._settle(draft, decided)
         else:
-            self._work = asyncio.get_running_loop().create_task(self._finish(draft, decided, committed))
+            self._await(draft, decided, committed)
 
-    async def _finish(
-        self,
-        draft: Machine[Event, Record],
-        decided: _Decided[Record],
-        committed: Awaitable[None],
-    ) -> None:
+    def _await(self, draft: Machine[Event, Record], decided: _Decided[Record], committed: Awaitable[None]) -> None:
+        loop = asyncio.get_running_loop()
+        work = self._work = _Work(draft, decided, loop.create_future())
+        if self._timeout_ms is not None:
+            work.alarm = loop.call_later(self._timeout_ms / 1000, self._time_out, work)
+        if type(committed) is Reply:
+            committed.hear(self._finish)
+        else:
+            work.task = loop.create_task(self._wait(committed))
+
+    async def _wait(self, committed: Awaitable[None]) -> None:
         try:
             await committed
         except Exception as error:  # noqa: BLE001 - whatever ended the batch is the answer to everyone in it
-            self._give_up(draft, decided, error)
+            self._finish(None, error)
         else:
-            self._settle(draft, decided)
-        finally:
-            self._work = None
-            self.step()
+            self._finish(None, None)
+
+    def _finish(self, _committed: None, error: Exception | None) -> None:
+        """End the work; what came meanwhile is the next batch, with what else the loop's turn brings."""
+        work, self._work = self._work, None
+        if work is None:
+            return
+        if work.alarm is not None:
+            work.alarm.cancel()
+        if error is None:
+            self._settle(work.draft, work.decided)
+        else:
+            self._give_up(work.draft, work.decided, error)
+        work.ended.set_result(None)
+        if self._waiting and not self._due:
+            self._due = True
+            asyncio.get_running_loop().call_soon(self.step)
+
+    def _time_out(self, work: _Work[Event, Record]) -> None:
+        """Tell whoever asked in vain, in the batch and behind it, and again when as much time has passed."""
+        error = UncommittedError(f"not committed within {self._timeout_ms} ms")
+        unheard = [told for _, told in self._waiting if not isinstance(told, Timer)]
+        self._waiting = deque((event, told) for event, told in self._waiting if isinstance(told, Timer))
+        for index, (event, told, outcome) in enumerate(work.decided):
+            if not isinstance(told, Timer) and told is not _unheard:
+                work.decided[index] = (event, _unheard, outcome)
+                unheard.append(told)
+        work.alarm = asyncio.get_running_loop().call_later((self._timeout_ms or 0) / 1000, self._time_out, work)
+        for told in unheard:
+            told(None, error)
 
     def _settle(self, draft: Machine[Event, Record], decided: _Decided[Record]) -> None:
         self._machine = draft.keep()
-        for told, (_, reply, timers, answers) in decided:
+        for _, told, (_, reply, timers, answers) in decided:
             for timer in timers:
                 self._alarm.set(timer)
             if type(told) is not Timer:
@@ -216,7 +268,12 @@ class Runner(Generic[Event, Record]):
         error: Exception,
     ) -> None:
         draft.drop()
-        for told, _ in decided:
+        if isinstance(error, UnwritableError) and len(decided) > 1:
+            # Only the event that decided on such records fails: all are handled again, fewer at a time.
+            self._waiting.extendleft((event, told) for event, told, _ in reversed(decided))
+            self._at_most = len(decided) // 2
+            return
+        for _, told, _ in decided:
             if not isinstance(told, Timer):
                 told(None, error)
             elif told.key not in self._alarm and not self._closed:
@@ -226,6 +283,20 @@ class Runner(Generic[Event, Record]):
     def _ring(self, due: Sequence[Timer]) -> None:
         for timer in due:
             self._enqueue(timer.event, timer)
+
+
+class _Work(Generic[Event, Record]):
+    """A batch that is appended and not yet committed."""
+
+    __slots__ = ("alarm", "decided", "draft", "ended", "task")
+
+    def __init__(self, draft: Machine[Event, Record], decided: _Decided[Record], ended: asyncio.Future[None]) -> None:
+        self.draft = draft
+        self.decided = decided
+        self.ended = ended
+        self.alarm: asyncio.TimerHandle | None = None
+        # Held so that it is not collected while it waits.
+        self.task: asyncio.Task[None] | None = None
 
 
 class _Asked:
@@ -246,6 +317,10 @@ class _Asked:
             self._reply.set_exception(error)
         else:
             self._reply.set_result(reply)
+
+
+def _unheard(_reply: Any, _error: Exception | None) -> None:
+    """Stand for somebody who was told already that the commit takes too long."""
 
 
 def _fail(told: Told | Timer, error: Exception) -> None:

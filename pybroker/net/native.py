@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pybroker._native import (
+    AppendSettled,
     ConnectionClosed,
     ControlRequest,
     DataPlane,
@@ -14,6 +15,7 @@ from pybroker._native import (
 )
 
 __all__ = [
+    "AppendSettled",
     "ConnectionClosed",
     "ControlRequest",
     "DataPlane",

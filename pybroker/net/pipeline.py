@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from pybroker.machine.reply import Reply
 from pybroker.net.dispatch import RefusedError
 from pybroker.net.native import (
+    AppendSettled,
     ConnectionClosed,
     ControlRequest,
     LogDirectoryFailed,
@@ -38,7 +39,15 @@ if TYPE_CHECKING:
     from pybroker.net.dispatch import Api, Dispatch
     from pybroker.net.native import DataPlane
 
-    Event = ControlRequest | UndecidedRequest | ConnectionClosed | LogDirectoryFailed | LogLine | SegmentRolled
+    Event = (
+        AppendSettled
+        | ControlRequest
+        | UndecidedRequest
+        | ConnectionClosed
+        | LogDirectoryFailed
+        | LogLine
+        | SegmentRolled
+    )
 
 log = logging.getLogger("pybroker.net")
 
@@ -57,6 +66,7 @@ class Pipeline:
         decide: Callable[[UndecidedRequest], Awaitable[None]],
         directory_failed: Callable[[LogDirectoryFailed], None],
         segment_rolled: Callable[[SegmentRolled], None],
+        append_settled: Callable[[AppendSettled], None],
         max_in_work: int,
         drained: Callable[[], None] | None = None,
     ) -> None:
@@ -67,6 +77,7 @@ class Pipeline:
         self._decide = decide
         self._directory_failed = directory_failed
         self._segment_rolled = segment_rolled
+        self._append_settled = append_settled
         self._max_in_work = max_in_work
         self._drained = drained
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -166,6 +177,8 @@ class Pipeline:
                 waiting.append(event)
             else:
                 self._step_request(event)
+        elif isinstance(event, AppendSettled):
+            self._append_settled(event)
         elif isinstance(event, UndecidedRequest):
             self._in_work += 1
             self._spawn(self._step_undecided(event))

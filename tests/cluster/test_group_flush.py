@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.support.batches import batch_of, read_batches
+from tests.support.conditions import wait_until
 from tests.support.processes import BrokerProcess
 from tests.support.wire import Wire, fetch, fetched, produce, produced
 
@@ -44,4 +45,42 @@ def test_acknowledged_batches_were_synced_and_are_there_after_a_kill(
         assert values == [b"%d" % number for number in range(20)]
         assert produced(wire.ask(produce(TOPIC, batch_of(b"more")))).base_offset == 20
     assert broker.terminate() == 0
-    assert "flush=group:" in broker.log
+    assert "shared syncs:" in broker.log
+
+
+@pytest.mark.parametrize("settings", [{"flush": "group"}, {"log_flush_interval_messages": "1"}], ids=["group", "each"])
+def test_acknowledged_commits_were_synced_and_are_there_after_a_kill(
+    make_broker: Callable[..., BrokerProcess], settings: dict[str, str]
+) -> None:
+    broker = make_broker(offsets_topic_num_partitions="1", **settings).start()
+    with Wire(broker.bootstrap_servers) as wire:
+        create(wire)
+        find_coordinator(wire)
+        for number in range(20):
+            assert commit(wire, number) == 0
+    broker.kill()
+    broker.start()
+    with Wire(broker.bootstrap_servers) as wire:
+        find_coordinator(wire)
+        wanted = {"group_id": "g", "topics": [{"name": TOPIC, "partition_indexes": [0]}]}
+        answer = wire.call("OffsetFetch", 8, groups=[wanted], require_stable=False).groups[0]
+        assert answer.topics[0].partitions[0].committed_offset == 19
+        assert commit(wire, 20) == 0
+    assert broker.terminate() == 0
+    assert "shared syncs:" in broker.log
+
+
+def find_coordinator(wire: Wire) -> None:
+    def is_loaded() -> bool:
+        (found,) = wire.call("FindCoordinator", 4, key_type=0, coordinator_keys=["g"]).coordinators
+        answer = wire.call("OffsetFetch", 8, groups=[{"group_id": "g", "topics": None}], require_stable=False)
+        return not found.error_code and not answer.groups[0].error_code
+
+    wait_until(is_loaded, within=20, what="the coordinator is loaded")
+
+
+def commit(wire: Wire, offset: int) -> int:
+    part = {"partition_index": 0, "committed_offset": offset, "committed_leader_epoch": -1, "committed_metadata": ""}
+    topics = [{"name": TOPIC, "partitions": [part]}]
+    answer = wire.call("OffsetCommit", 8, group_id="g", generation_id_or_member_epoch=-1, member_id="", topics=topics)
+    return int(answer.topics[0].partitions[0].error_code)

@@ -109,6 +109,12 @@ impl PyUndecidedRequest {
     }
 }
 
+/// What a coordinator appended is settled; see `_native.pyi`.
+#[pyclass(frozen, get_all, name = "AppendSettled", module = "pybroker._native")]
+pub struct PyAppendSettled {
+    ticket: u64,
+}
+
 /// A connection is gone; see `_native.pyi`.
 #[pyclass(frozen, get_all, name = "ConnectionClosed", module = "pybroker._native")]
 pub struct PyConnectionClosed {
@@ -146,6 +152,7 @@ pub fn into_python(py: Python<'_>, event: Event) -> PyResult<Py<PyAny>> {
         Event::Undecided(inner) => PyUndecidedRequest { inner }.into_py_any(py),
         Event::ConnectionClosed { connection } => PyConnectionClosed { connection }.into_py_any(py),
         Event::LogDirectoryFailed { directory, error } => PyLogDirectoryFailed { directory, error }.into_py_any(py),
+        Event::AppendSettled { ticket } => PyAppendSettled { ticket }.into_py_any(py),
         Event::SegmentRolled { topic, index } => PySegmentRolled { topic: topic.to_string(), index }.into_py_any(py),
         Event::Line { level, text } => {
             let level = match level {

@@ -37,6 +37,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<codec::Schema>()?;
     m.add_class::<data_plane::PyDataPlane>()?;
     m.add_class::<data_plane::PyDataPlaneSettings>()?;
+    m.add_class::<events::PyAppendSettled>()?;
     m.add_class::<events::PyConnectionClosed>()?;
     m.add_class::<events::PyControlRequest>()?;
     m.add_class::<events::PyLogDirectoryFailed>()?;

@@ -4,8 +4,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use pybroker_core::net::DataPlane;
-use pybroker_core::replica::{NotAppended, Partition, Waiter};
-use pybroker_core::storage::Appended;
+use pybroker_core::replica::{Partition, Waiter};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -18,22 +17,6 @@ use crate::partition::PyPartition;
 pub struct PartitionLog {
     partition: Arc<Partition>,
     data_plane: Arc<DataPlane>,
-}
-
-impl PartitionLog {
-    /// Appends and, under `flush=group`, syncs: a coordinator counts on its records being committed.
-    fn append_and_commit(
-        &self,
-        batches: &mut [u8],
-        now_ms: i64,
-        woken: &mut Vec<Waiter>,
-    ) -> Result<Appended, NotAppended> {
-        let appended = self.partition.append(batches, true, now_ms, &mut |waiter| woken.push(waiter))?;
-        if !self.partition.has_committed(appended.last_offset + 1) {
-            self.data_plane.sync(&self.partition).map_err(|error| NotAppended::Log(error.into()))?;
-        }
-        Ok(appended)
-    }
 }
 
 #[pymethods]
@@ -59,15 +42,32 @@ impl PartitionLog {
         self.partition.log().log_end_offset()
     }
 
+    #[getter]
+    fn max_batch_bytes(&self) -> usize {
+        self.partition.log().max_message_bytes()
+    }
+
     #[pyo3(signature = (batches, now_ms))]
     fn append(&self, py: Python<'_>, batches: &[u8], now_ms: i64) -> PyResult<(i64, i64)> {
         let mut batches = batches.to_vec();
         let mut woken: Vec<Waiter> = Vec::new();
-        let appended = py.detach(|| self.append_and_commit(&mut batches, now_ms, &mut woken)).map_err(not_appended)?;
+        let appended = py
+            .detach(|| self.partition.append_deferred(&mut batches, now_ms, &mut |waiter| woken.push(waiter)))
+            .map_err(not_appended)?;
         for waiter in woken {
             self.data_plane.wake(waiter);
         }
         Ok((appended.first_offset, appended.last_offset))
+    }
+
+    #[pyo3(signature = (end_offset))]
+    fn has_settled(&self, end_offset: i64) -> bool {
+        self.partition.has_settled(end_offset)
+    }
+
+    #[pyo3(signature = (end_offset, ticket))]
+    fn settle(&self, end_offset: i64, ticket: u64) {
+        self.data_plane.settle(&self.partition, end_offset, ticket);
     }
 
     #[pyo3(signature = (offset, max_bytes))]

@@ -37,8 +37,18 @@ class PartitionLog(Protocol):
     def log_end_offset(self) -> int:
         """Offset that the next record will have."""
 
+    @property
+    def max_batch_bytes(self) -> int:
+        """The largest batch that the log takes now."""
+
     def append(self, batches: bytes, now_ms: int) -> tuple[int, int]:
-        """Append batches: (first offset, last offset)."""
+        """Append batches without waiting for a disk: (first offset, last offset)."""
+
+    def has_settled(self, end_offset: int) -> bool:
+        """Tell whether all below is committed, and on the device where the log's settings want that."""
+
+    def settle(self, end_offset: int, ticket: int) -> None:
+        """Have all below settled; `GroupCoordinator.append_settled` is called with the ticket when it was tried."""
 
     def read(self, offset: int, max_bytes: int) -> bytes:
         """Return batches from the one that holds `offset`, the last perhaps cut, the first not."""

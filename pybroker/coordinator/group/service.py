@@ -4,6 +4,9 @@ Owns one runner and machine for each partition of `__consumer_offsets` that this
 unloading at resignation. Follows the metadata image, after its partitions are open here. Must not know requests'
 envelopes, nor what a partition is: logs are handed in.
 
+What was appended may be yet to be synced (`flush=group`, `log.flush.interval.messages`): a thread of the data plane
+does that, an event tells of it, and the loop goes on meanwhile.
+
 Loading streams the log through the machine's `apply` in chunks, between which the loop goes on; meanwhile events are
 refused with COORDINATOR_LOAD_IN_PROGRESS.
 """
@@ -14,12 +17,12 @@ import asyncio
 import gc
 import logging
 import time
-from typing import TYPE_CHECKING, Any
+from itertools import count
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pybroker.coordinator.group.errors import (
     CoordinatorLoadInProgressError,
     CoordinatorNotAvailableError,
-    GroupError,
     NotCoordinatorError,
 )
 from pybroker.coordinator.group.events import Loaded, TopicsDeleted
@@ -32,7 +35,7 @@ from pybroker.coordinator.group.shard import SHARD_LIFE, ShardState, ShardStep
 from pybroker.coordinator.group.view import TopicInfo, Topics
 from pybroker.machine.machine import Timer
 from pybroker.machine.reply import Reply
-from pybroker.machine.runner import Runner
+from pybroker.machine.runner import Runner, UnwritableError
 from pybroker.metadata.image import EMPTY_IMAGE
 from pybroker.protocol.errors import ProtocolError
 from pybroker.storage.errors import BatchTooLargeError, NotEnoughReplicasError, NotLeaderError
@@ -65,16 +68,18 @@ class GroupCoordinator:
         node_id: int,
         partitions: int,
         codec: int,
-        max_batch_bytes: int,
+        commit_timeout_ms: int,
         load_bytes: int,
         open_log: Callable[[int], PartitionLog | None],
     ) -> None:
-        """`partitions` is how many the topic will have, `open_log` finds the log of one that this broker leads."""
+        """`partitions` is how many the topic will have, `open_log` finds the log of one that this broker leads. Whoever
+        waits longer than `commit_timeout_ms` for a commit is told that the coordinator is not available.
+        """
         self._settings = settings
         self._node_id = node_id
         self._partitions = partitions
         self._codec = codec
-        self._max_batch_bytes = max_batch_bytes
+        self._commit_timeout_ms = commit_timeout_ms
         self._load_bytes = min(load_bytes, _LOAD_BYTES)
         self._open_log = open_log
         # Invariant: exactly the partitions that this broker leads in `_image`.
@@ -86,6 +91,9 @@ class GroupCoordinator:
         self._topics_version = -1
         # Those with events that wait for `step`.
         self._touched: list[_Shard] = []
+        # Appends that are being settled, by their ticket.
+        self._settling: dict[int, _Settling] = {}
+        self._tickets = count()
         self._closings: set[asyncio.Task[None]] = set()
         self._closed = False
 
@@ -151,7 +159,17 @@ class GroupCoordinator:
         for index in list(self._shards):
             self._resign(index)
         if self._closings:
-            await asyncio.gather(*self._closings)
+            # A disk that hangs does not hold up the stop.
+            await asyncio.wait(self._closings, timeout=self._commit_timeout_ms / 1000)
+
+    def append_settled(self, ticket: int) -> None:
+        """Take note that an append was synced, or could not be: its replies are told."""
+        settling = self._settling.pop(ticket)
+        if settling.log.has_settled(settling.end_offset):
+            settling.committed(None, None)
+        else:
+            settling.committed(None, NotCoordinatorError("the log could not be synced"))
+        self._touch(settling.shard)
 
     def _shard(self, index: int) -> _Shard:
         shard = self._shards.get(index)
@@ -168,10 +186,13 @@ class GroupCoordinator:
         if shard.runner is None:
             raise NotCoordinatorError
         shard.runner.post(event, reply)
+        self._touch(shard)
+        return reply
+
+    def _touch(self, shard: _Shard) -> None:
         if not shard.touched:
             shard.touched = True
             self._touched.append(shard)
-        return reply
 
     def _elect(self, index: int, epoch: int) -> None:
         shard = self._shards[index] = _Shard(index, epoch)
@@ -202,9 +223,10 @@ class GroupCoordinator:
             return
         shard.runner = Runner(
             machine,
-            lambda records: self._append(opened, records),
+            lambda records: self._append(shard, opened, records),
             now=_now_ms,
             max_records=MAX_RECORDS_PER_BATCH,
+            timeout_ms=self._commit_timeout_ms,
         )
         if len(machine.state.all_offsets()) >= _MANY_GROUPS:
             # What was loaded stays: full collections need not look at a million offsets again and again.
@@ -240,22 +262,28 @@ class GroupCoordinator:
             (time.monotonic() - began) * 1000,
         )
 
-    def _append(self, opened: PartitionLog, records: Sequence[Record]) -> None:
-        """Write what was decided down. With one replica it is committed when it is written."""
+    def _append(self, shard: _Shard, opened: PartitionLog, records: Sequence[Record]) -> Reply | None:
+        """Write what was decided down. With one replica it is committed when it is written, or synced."""
         now = _now_ms()
-        batches = encode_records(records, now, codec=self._codec, max_batch_bytes=self._max_batch_bytes)
+        batches = encode_records(records, now, codec=self._codec, max_batch_bytes=opened.max_batch_bytes)
+        committed = None
         if batches:
             try:
-                opened.append(batches, now)
+                end_offset = opened.append(batches, now)[1] + 1
             except (NotLeaderError, OSError) as error:
                 raise NotCoordinatorError(str(error)) from error
             except NotEnoughReplicasError as error:
                 raise CoordinatorNotAvailableError(str(error)) from error
             except BatchTooLargeError as error:
-                raise GroupError(str(error)) from error
+                raise UnwritableError(str(error)) from error
+            if not opened.has_settled(end_offset):
+                ticket, committed = next(self._tickets), Reply()
+                self._settling[ticket] = _Settling(shard, opened, end_offset, committed)
+                opened.settle(end_offset, ticket)
         for record in records:
             if type(record) is GroupChange and record.why:
                 log.info("group %s rebalances: %s", record.group_id, record.why)
+        return committed
 
     def _now_topics(self) -> Topics:
         if self._topics is None:
@@ -286,6 +314,15 @@ class _Shard:
 
     def step(self, what: ShardStep) -> None:
         self.state = SHARD_LIFE.following(self.state, what)
+
+
+class _Settling(NamedTuple):
+    """An append that is being synced."""
+
+    shard: _Shard
+    log: PartitionLog
+    end_offset: int
+    committed: Reply
 
 
 def _build_topics(image: MetadataImage, version: int) -> Topics:

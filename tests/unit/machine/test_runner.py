@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from pybroker.machine.machine import Answer, Outcome, Parked, Timer
-from pybroker.machine.runner import ClosedError, Runner, SupersededError
+from pybroker.machine.reply import Reply
+from pybroker.machine.runner import ClosedError, Runner, SupersededError, UncommittedError, UnwritableError
 
 
 class Tally:
@@ -291,6 +292,57 @@ async def test_an_append_that_commits_at_once_answers_within_the_step() -> None:
     assert [value for value, error in told if error is None] == [1, 3]
     assert [str(error) for _, error in told if error is not None] == ["3 + 101 is too much"]
     assert runner.machine.total == 3  # type: ignore[attr-defined]
+
+
+async def test_an_append_that_tells_its_commit_later_answers_within_that() -> None:
+    clock, commits = Clock(), [Reply(), Reply()]
+    waiting, told = iter(commits), []
+    runner = Runner(
+        Tally(), lambda _records: next(waiting), now=clock.now, max_records=1000, call_later=clock.call_later
+    )
+    for number in (1, 2):
+        runner.post(number, lambda value, error: told.append((value, error)))
+    runner.step()
+    runner.post(3, lambda value, error: told.append((value, error)))
+    runner.step()
+    assert told == []
+    commits[0](None, None)
+    assert told == [(1, None), (3, None)]
+    runner.step()
+    commits[1](None, OSError("no disk"))
+    assert [str(error) for _, error in told[2:]] == ["no disk"]
+    assert runner.machine.total == 3  # type: ignore[attr-defined]
+
+
+async def test_whoever_waits_too_long_for_a_commit_is_told_and_the_commit_holds() -> None:
+    disk = Disk()
+    disk.open.clear()
+    clock = Clock()
+    runner: Runner[Any, int] = Runner(Tally(), disk.append, now=clock.now, max_records=1000, timeout_ms=1)
+    in_work = runner.submit(1)
+    await disk.begun.wait()
+    behind = runner.submit(2)
+    for reply in (in_work, behind):
+        with pytest.raises(UncommittedError, match="not committed within 1 ms"):
+            await reply
+    disk.open.set()
+    assert await runner.submit("total") == 1
+    await runner.close()
+
+
+@pytest.mark.parametrize("events", [1, 2, 3, 7, 64])
+async def test_an_event_whose_records_are_not_taken_fails_alone(events: int) -> None:
+    async def append(records: Sequence[int]) -> None:
+        if 13 in records:
+            raise UnwritableError("13 is too large")
+
+    for poisoned in range(events):
+        clock = Clock()
+        runner = Runner(Tally(), append, now=clock.now, max_records=1000, call_later=clock.call_later)
+        asked = [runner.submit(13 if event == poisoned else 1) for event in range(events)]
+        told = await asyncio.gather(*asked, return_exceptions=True)
+        assert isinstance(told.pop(poisoned), UnwritableError)
+        assert told == list(range(1, events))
 
 
 async def test_a_failed_append_drops_the_draft() -> None:

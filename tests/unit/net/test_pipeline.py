@@ -41,6 +41,11 @@ class Closed:
 
 
 @dataclass
+class Settled:
+    ticket: int
+
+
+@dataclass
 class Line:
     level: str
     text: str
@@ -122,6 +127,7 @@ def _own_events(monkeypatch: pytest.MonkeyPatch) -> None:
         ("ControlRequest", Request),
         ("UndecidedRequest", Undecided),
         ("ConnectionClosed", Closed),
+        ("AppendSettled", Settled),
         ("LogLine", Line),
         ("LogDirectoryFailed", Failed),
     ):
@@ -136,6 +142,7 @@ class Running:
         self.decided: list[Any] = []
         self.failed: list[Any] = []
         self.rolled: list[Any] = []
+        self.settled: list[Any] = []
         self.pipeline = pipeline.Pipeline(
             self.data_plane,  # type: ignore[arg-type]
             Dispatch({18: api}),
@@ -143,6 +150,7 @@ class Running:
             decide=self._decide,
             directory_failed=self.failed.append,
             segment_rolled=self.rolled.append,
+            append_settled=self.settled.append,
             max_in_work=max_in_work,
             drained=self._drained,
         )
@@ -295,12 +303,15 @@ async def test_an_undecided_request_is_taken_up_again_when_it_is_decided() -> No
     assert running.decided == [Undecided(1, 5)]
 
 
-async def test_lines_and_failed_directories_reach_whom_they_concern(caplog: pytest.LogCaptureFixture) -> None:
+async def test_what_is_no_request_reaches_whom_it_concerns(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     running = Running(Api(answer))
     running.pipeline.start()
-    running.data_plane.happen(Line("warning", "a frame was too long"), Failed("/d", "gone"))
+    running.data_plane.happen(Line("warning", "a frame was too long"), Settled(7), Failed("/d", "gone"))
     await running.until(lambda: bool(running.failed))
     assert running.failed == [Failed("/d", "gone")]
+    assert running.settled == [Settled(7)]
     assert [(record.levelname, record.message) for record in caplog.records] == [("WARNING", "a frame was too long")]
 
 

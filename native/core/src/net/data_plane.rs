@@ -16,11 +16,16 @@ use super::inbox::{Inbox, Message};
 use super::open_connections::OpenConnections;
 use super::processor::Processor;
 use super::settings::{ListenerSettings, Settings};
-use crate::replica::{FetchSessionCache, FlushCounts, FlushListener, GroupFlush, Partition, TopicTable, Waiter};
+use crate::replica::{
+    FetchSessionCache, FlushCounts, FlushListener, GroupFlush, Partition, TopicTable, Waiter, WaitingProduce,
+};
 use crate::storage::LogError;
 
 /// Bits of a connection number that name its processor; the rest count connections.
 const PROCESSOR_BITS: u32 = 8;
+
+/// Stands for a connection where the control plane itself waits.
+const CONTROL_PLANE: u64 = u64::MAX;
 
 /// What every processor shares.
 #[derive(Debug)]
@@ -54,9 +59,13 @@ impl Shared {
         self.started.elapsed().as_millis() as u64
     }
 
-    /// Wakes the owner of a waiting fetch.
+    /// Wakes the owner of a request that waits, or tells the control plane that its own append is settled.
     pub fn wake(&self, waiter: Waiter) {
-        self.post(waiter.connection, Message::Wake(waiter));
+        if waiter.connection == CONTROL_PLANE {
+            self.events.push(Event::AppendSettled { ticket: waiter.request });
+        } else {
+            self.post(waiter.connection, Message::Wake(waiter));
+        }
     }
 
     /// Tells a connection's owner something.
@@ -214,12 +223,12 @@ impl DataPlane {
         self.shared.table.store(table);
     }
 
-    /// Syncs a partition on this thread, and commits what that covers.
-    ///
-    /// # Errors
-    /// As [`Partition::sync`]; its directory is then reported.
-    pub fn sync(&self, partition: &Partition) -> Result<(), LogError> {
-        self.shared.group_flush.sync(partition)
+    /// Has a partition synced up to `end_offset` by its directory's thread; an [`Event::AppendSettled`] with the ticket
+    /// tells when that is done, or failed.
+    pub fn settle(&self, partition: &Arc<Partition>, end_offset: i64, ticket: u64) {
+        let waiter = Waiter { connection: CONTROL_PLANE, request: ticket };
+        partition.await_sync(end_offset, &WaitingProduce::new(waiter, 1));
+        self.shared.group_flush.request(partition);
     }
 
     /// How many syncs `flush=group` took, and how many appends they covered.

@@ -77,6 +77,11 @@ pub enum Event {
         /// Why.
         error: String,
     },
+    /// What a coordinator appended is committed and synced, or never will be.
+    AppendSettled {
+        /// The number that the coordinator gave it.
+        ticket: u64,
+    },
     /// A log began a new segment: the ones before are due to be flushed, so that a crash finds little to recover.
     SegmentRolled {
         /// The topic.

@@ -8,7 +8,7 @@ use parking_lot::{Condvar, Mutex};
 use super::super::{Partition, Waiter, WaitingProduce};
 use super::{FlushListener, GroupFlush};
 use crate::record::Compression;
-use crate::storage::{Log, LogError, OpenLog};
+use crate::storage::{Log, LogConfig, LogError, OpenLog};
 use crate::sys::faults::{Done, FaultLayer};
 
 use crate::log_fixture::{NOW, build, config};
@@ -44,6 +44,10 @@ impl FlushListener for Told {
 fn partition(directory: &Path, index: i32) -> Arc<Partition> {
     let mut config = config();
     config.flush_group = true;
+    open(directory, index, config)
+}
+
+fn open(directory: &Path, index: i32, config: LogConfig) -> Arc<Partition> {
     let how = OpenLog { clean_shutdown: true, recovery_point: 0, log_start_offset: 0, now_ms: NOW };
     let (log, _) = Log::open(&directory.join(format!("t-{index}")), config, how).unwrap();
     let partition = Partition::new("t".into(), index, [1; 16], directory.to_path_buf(), log, 0);
@@ -71,6 +75,45 @@ fn an_append_is_committed_and_shown_when_a_sync_has_covered_it() {
     group.request(&partition);
     told.wait(|(woken, _)| *woken == [waiter]);
     assert_eq!((partition.high_watermark(), partition.log().recovery_point()), (1, 1));
+    drop(group);
+    assert_eq!(partition.unacknowledged(), 0);
+}
+
+#[test]
+fn a_deferred_append_whose_sync_is_due_is_settled_in_the_background() {
+    let root = tempfile::tempdir().unwrap();
+    let mut every = config();
+    every.flush_messages = 2;
+    let (partition, told) = (open(root.path(), 0, every), Arc::new(Told::default()));
+    let append = || {
+        let (mut bytes, _) = build(&[100], 0, (-1, -1, -1), Compression::None);
+        partition.append_deferred(&mut bytes, NOW, &mut |waiter| panic!("{waiter:?} was woken")).unwrap().last_offset
+            + 1
+    };
+    assert!(partition.has_settled(append()), "one record may wait for the second");
+    let end_offset = append();
+    assert!(partition.has_committed(end_offset) && !partition.has_settled(end_offset));
+    let waiter = Waiter { connection: 1, request: 2 };
+    partition.await_sync(end_offset, &WaitingProduce::new(waiter, 1));
+    let group = GroupFlush::new(Arc::clone(&told) as Arc<dyn FlushListener>);
+    group.request(&partition);
+    told.wait(|(woken, _)| *woken == [waiter]);
+    assert!(partition.has_settled(end_offset));
+    assert_eq!(partition.log().recovery_point(), 2);
+}
+
+#[test]
+fn whoever_awaits_the_sync_of_a_partition_that_went_away_is_woken() {
+    let root = tempfile::tempdir().unwrap();
+    let (partition, told) = (partition(root.path(), 0), Arc::new(Told::default()));
+    let end_offset = append(&partition);
+    partition.log().close().unwrap();
+    partition.retire(&mut |waiter| panic!("{waiter:?} was woken"));
+    let waiter = Waiter { connection: 1, request: 2 };
+    partition.await_sync(end_offset + 1, &WaitingProduce::new(waiter, 1));
+    let group = GroupFlush::new(Arc::clone(&told) as Arc<dyn FlushListener>);
+    group.request(&partition);
+    told.wait(|(woken, _)| *woken == [waiter]);
     drop(group);
     assert_eq!(partition.unacknowledged(), 0);
 }

@@ -202,6 +202,28 @@ impl Partition {
         now_ms: i64,
         wake: &mut dyn FnMut(Waiter),
     ) -> Result<Appended, NotAppended> {
+        self.append_by(sent, all, wake, |log, sent, leader_epoch| log.append_sent(sent, leader_epoch, now_ms))
+    }
+
+    /// Appends what a coordinator has decided, for all replicas in sync, as [`Partition::append`] does but for one thing:
+    /// it waits for no disk. What is not settled then has to be synced.
+    pub fn append_deferred(
+        &self,
+        batches: &mut [u8],
+        now_ms: i64,
+        wake: &mut dyn FnMut(Waiter),
+    ) -> Result<Appended, NotAppended> {
+        let sent = SentRecords::find(batches).map_err(|error| NotAppended::Log(AppendError::Invalid(error)))?;
+        self.append_by(sent, true, wake, |log, sent, leader_epoch| log.append_deferred(sent, leader_epoch, now_ms))
+    }
+
+    fn append_by<'a>(
+        &self,
+        sent: SentRecords<'a>,
+        all: bool,
+        wake: &mut dyn FnMut(Waiter),
+        append: impl FnOnce(&Log, SentRecords<'a>, i32) -> Result<Appended, AppendError>,
+    ) -> Result<Appended, NotAppended> {
         let role = self.leadership();
         if !role.is_leader || self.closed.load(Ordering::Acquire) {
             return Err(NotAppended::NotLeader);
@@ -212,7 +234,7 @@ impl Partition {
         if sent.is_transactional() {
             return Err(NotAppended::NoTransaction);
         }
-        let appended = self.log.append_sent(sent, role.leader_epoch, now_ms).map_err(NotAppended::Log)?;
+        let appended = append(&self.log, sent, role.leader_epoch).map_err(NotAppended::Log)?;
         self.maybe_advance_high_watermark();
         if !appended.duplicate && self.has_committed(appended.last_offset + 1) {
             self.waiting.arrived(appended.bytes, wake);
@@ -223,6 +245,11 @@ impl Partition {
     /// Whether everything below `end_offset` is committed: a Produce that ends there may be acknowledged.
     pub fn has_committed(&self, end_offset: i64) -> bool {
         self.high_watermark() >= end_offset
+    }
+
+    /// Whether everything below `end_offset` is committed, and synced where the log's settings want it to be by now.
+    pub fn has_settled(&self, end_offset: i64) -> bool {
+        self.has_committed(end_offset) && (self.log.recovery_point() >= end_offset || !self.log.is_sync_due())
     }
 
     /// Raises the high watermark to what the in-sync replicas have; never lowers it. Returns where it stood.
@@ -260,8 +287,17 @@ impl Partition {
         if reached > before {
             self.waiting.arrived(self.log.bytes_between(before, reached) as usize, wake);
         }
-        self.acknowledgements.reached(reached, wake);
+        self.acknowledgements.reached(reached.min(self.log.recovery_point()), wake);
+        if self.closed.load(Ordering::Acquire) {
+            // A closed log is not synced any more: who came after the others were told is told here.
+            self.acknowledgements.wake_all(wake);
+        }
         Ok(())
+    }
+
+    /// Has somebody woken when a sync has covered everything below `end_offset`, or never will; the caller asks for one.
+    pub fn await_sync(&self, end_offset: i64, waiting: &Arc<WaitingProduce>) {
+        self.acknowledgements.register(end_offset, waiting);
     }
 
     /// Lets a Produce wait until everything below `end_offset` is committed.

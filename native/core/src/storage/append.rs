@@ -69,13 +69,28 @@ impl Log {
         self.append_sent(sent, leader_epoch, now_ms)
     }
 
-    /// Produce: validates every batch by the log's rules, converts old messages and what is not in the topic's codec,
-    /// de-duplicates by producer state, assigns offsets, leader epoch and (under LogAppendTime) timestamps in place, and
-    /// writes all batches at once.
+    /// Produce: [`Log::append_deferred`], and the sync that `flush.messages` asks for.
     ///
     /// # Errors
     /// See [`AppendError`]; after an error the log holds what it held before.
     pub fn append_sent(&self, sent: SentRecords<'_>, leader_epoch: i32, now_ms: i64) -> Result<Appended, AppendError> {
+        let appended = self.append_deferred(sent, leader_epoch, now_ms)?;
+        self.flush_when_many()?;
+        Ok(appended)
+    }
+
+    /// Validates every batch by the log's rules, converts old messages and what is not in the topic's codec, de-duplicates
+    /// by producer state, assigns offsets, leader epoch and (under LogAppendTime) timestamps in place, and writes all
+    /// batches at once. Whether a sync is due is the caller's to ask ([`Log::is_sync_due`]).
+    ///
+    /// # Errors
+    /// See [`AppendError`]; after an error the log holds what it held before.
+    pub fn append_deferred(
+        &self,
+        sent: SentRecords<'_>,
+        leader_epoch: i32,
+        now_ms: i64,
+    ) -> Result<Appended, AppendError> {
         let config = self.config.load();
         let mut admitted = admit(sent, &config, now_ms)?;
         let (batches, placed) = admitted.parts();
@@ -86,17 +101,13 @@ impl Log {
             TimestampType::CreateTime => -1,
             TimestampType::LogAppendTime => now_ms,
         };
-        let appended = {
-            let mut writer = self.writer.lock();
-            if let Some(original) = placed.iter().find_map(|batch| writer.producers.find_duplicate(&batch.header)) {
-                return Ok(self.duplicate(original, log_append_time));
-            }
-            self.assign(batches, placed, leader_epoch);
-            let staged = stage(&writer, batches, placed, Origin::Client)?;
-            self.write(&mut writer, batches, placed, staged, log_append_time, now_ms)?
-        };
-        self.flush_when_many(&config)?;
-        Ok(appended)
+        let mut writer = self.writer.lock();
+        if let Some(original) = placed.iter().find_map(|batch| writer.producers.find_duplicate(&batch.header)) {
+            return Ok(self.duplicate(original, log_append_time));
+        }
+        self.assign(batches, placed, leader_epoch);
+        let staged = stage(&writer, batches, placed, Origin::Client)?;
+        self.write(&mut writer, batches, placed, staged, log_append_time, now_ms)
     }
 
     /// Appends batches that have their offsets already (replication). They may leave gaps, but not go back.
@@ -117,7 +128,7 @@ impl Log {
             let staged = stage(&writer, batches, &placed, Origin::Replication)?;
             self.write(&mut writer, batches, &placed, staged, -1, now_ms)?
         };
-        self.flush_when_many(&self.config.load())?;
+        self.flush_when_many()?;
         Ok(appended)
     }
 
@@ -137,7 +148,7 @@ impl Log {
             let staged = stage(&writer, batches, &placed, Origin::Coordinator)?;
             self.write(&mut writer, batches, &placed, staged, -1, now_ms)?
         };
-        self.flush_when_many(&self.config.load())?;
+        self.flush_when_many()?;
         Ok(appended)
     }
 
@@ -271,8 +282,8 @@ impl Log {
         Ok(())
     }
 
-    fn flush_when_many(&self, config: &LogConfig) -> Result<(), AppendError> {
-        if self.log_end_offset() - self.recovery_point() >= config.flush_messages {
+    fn flush_when_many(&self) -> Result<(), AppendError> {
+        if self.is_sync_due() {
             self.flush()?;
         }
         Ok(())

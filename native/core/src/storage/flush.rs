@@ -37,6 +37,11 @@ impl Log {
         Ok(view.end_offset)
     }
 
+    /// Whether as many records as `flush.messages` allows, or more, are not on the device.
+    pub fn is_sync_due(&self) -> bool {
+        self.log_end_offset() - self.recovery_point() >= self.config.load().flush_messages
+    }
+
     /// Flushes when the last time is `flush.ms` ago; whether it did.
     ///
     /// # Errors

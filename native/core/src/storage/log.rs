@@ -201,6 +201,11 @@ impl Log {
         self.config.load().compression
     }
 
+    /// The largest batch that is taken (`max.message.bytes`).
+    pub fn max_message_bytes(&self) -> usize {
+        self.config.load().max_message_bytes
+    }
+
     /// The most that a batch may unfold to.
     pub fn max_decompressed_bytes(&self) -> usize {
         self.config.load().max_decompressed_bytes

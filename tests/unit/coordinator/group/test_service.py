@@ -11,13 +11,12 @@ import pytest
 from pybroker.coordinator.group.errors import (
     CoordinatorLoadInProgressError,
     CoordinatorNotAvailableError,
-    GroupError,
     NotCoordinatorError,
 )
 from pybroker.coordinator.group.events import Client, CommitOffsets, FetchOffsets, JoinGroup, ListGroups
 from pybroker.coordinator.group.offsets_topic import OFFSETS_TOPIC
 from pybroker.coordinator.group.service import GroupCoordinator, by_partition
-from pybroker.machine.runner import ClosedError
+from pybroker.machine.runner import ClosedError, UncommittedError, UnwritableError
 from pybroker.metadata.image import EMPTY_IMAGE, MetadataImage, PartitionImage, TopicImage, TopicsImage
 from pybroker.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from pybroker.protocol.messages.offset_commit import (
@@ -41,20 +40,34 @@ class MemoryLog:
         self.log_start_offset = 0
         self.log_end_offset = 0
         self.failure: Exception | None = None
+        # None: what is appended is settled at once. Otherwise up to where it is.
+        self.synced: int | None = None
+        self.tickets: list[int] = []
+        self.max_batch_bytes = 1 << 20
 
     @property
     def high_watermark(self) -> int:
         return self.log_end_offset
 
+    def has_settled(self, end_offset: int) -> bool:
+        return self.synced is None or self.synced >= end_offset
+
+    def settle(self, _end_offset: int, ticket: int) -> None:
+        self.tickets.append(ticket)
+
     def append(self, batches: bytes, _now_ms: int) -> tuple[int, int]:
         if self.failure is not None:
             raise self.failure
-        first = self.log_end_offset
+        first, cut = self.log_end_offset, []
         while batches:
             size = 12 + int.from_bytes(batches[8:12])
-            self.batches.append(self.log_end_offset.to_bytes(8) + batches[8:size])
-            self.log_end_offset += int.from_bytes(batches[57:HEADER])
+            cut.append(batches[:size])
             batches = batches[size:]
+        if any(len(batch) > self.max_batch_bytes for batch in cut):
+            raise BatchTooLargeError("a batch is too large")
+        for batch in cut:
+            self.batches.append(self.log_end_offset.to_bytes(8) + batch[8:])
+            self.log_end_offset += int.from_bytes(batch[57:HEADER])
         return first, self.log_end_offset - 1
 
     def read(self, offset: int, max_bytes: int) -> bytes:
@@ -79,21 +92,23 @@ def image(*leaders: int, epoch: int = 0, others: tuple[str, ...] = ("t",)) -> Me
 class Stand:
     """A coordinator over logs in memory."""
 
-    def __init__(self, partitions: int = 2, logs: dict[int, MemoryLog] | None = None) -> None:
+    def __init__(
+        self, partitions: int = 2, logs: dict[int, MemoryLog] | None = None, commit_timeout_ms: int = 5000
+    ) -> None:
         self.logs = {index: MemoryLog() for index in range(partitions)} if logs is None else logs
         self.groups = GroupCoordinator(
             group_settings(initial_rebalance_delay_ms=60_000),
             node_id=1,
             partitions=partitions,
             codec=0,
-            max_batch_bytes=1 << 20,
+            commit_timeout_ms=commit_timeout_ms,
             load_bytes=1 << 20,
             open_log=self.logs.get,
         )
 
 
-def commit(group: str = "g", offset: int = 5) -> CommitOffsets:
-    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
+def commit(group: str = "g", offset: int = 5, metadata: str = "") -> CommitOffsets:
+    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset, committed_metadata=metadata)
     topic = OffsetCommitRequestTopic(name="t", topic_id=TOPIC_ID, partitions=[partition])
     return CommitOffsets(OffsetCommitRequest(group_id=group, topics=[topic]), 9)
 
@@ -135,6 +150,81 @@ async def test_commits_of_one_wake_up_are_one_append_and_are_answered_within_the
     assert [error for _, error in told if error is not None] == []
     assert len(stand.logs[0].batches) == 1
     assert offsets(await stand.groups.submit("g", fetch())) == [99]
+    await stand.groups.close()
+
+
+async def test_a_commit_that_has_to_be_synced_is_answered_when_that_is_told() -> None:
+    stand = Stand(1)
+    stand.groups.follow(image(1))
+    await stand.groups.loaded()
+    log = stand.logs[0]
+    log.synced = 0
+    told: list[tuple[Any, Exception | None]] = []
+
+    def hear(reply: Any, error: Exception | None) -> None:
+        told.append((reply, error))
+
+    stand.groups.submit("g", commit(offset=1)).hear(hear)
+    stand.groups.step()
+    stand.groups.submit("g", commit(offset=2)).hear(hear)
+    stand.groups.submit("g", commit(offset=3)).hear(hear)
+    stand.groups.step()
+    assert told == []
+    assert len(log.batches) == 1, "one append at a time: what comes meanwhile is the next one"
+    log.synced = log.log_end_offset
+    stand.groups.append_settled(log.tickets.pop())
+    assert [error for _, error in told] == [None]
+    log.synced = 1
+    stand.groups.step()
+    assert (len(log.batches), len(told)) == (2, 1)
+    log.synced = log.log_end_offset
+    stand.groups.append_settled(log.tickets.pop())
+    assert [error for _, error in told] == [None, None, None]
+    assert offsets(await stand.groups.submit("g", fetch())) == [3]
+    await stand.groups.close()
+
+
+async def test_a_commit_that_cannot_be_synced_is_undone_and_told() -> None:
+    stand = Stand(1)
+    stand.groups.follow(image(1))
+    await stand.groups.loaded()
+    await stand.groups.submit("g", commit(offset=1))
+    log = stand.logs[0]
+    log.synced = 0
+    reply = stand.groups.submit("g", commit(offset=2))
+    stand.groups.step()
+    stand.groups.append_settled(log.tickets.pop())
+    with pytest.raises(NotCoordinatorError):
+        await reply
+    assert offsets(await stand.groups.submit("g", fetch())) == [1]
+    await stand.groups.close()
+
+
+async def test_a_commit_that_takes_too_long_to_sync_is_told_so_and_holds_up_no_stop() -> None:
+    stand = Stand(1, commit_timeout_ms=1)
+    stand.groups.follow(image(1))
+    await stand.groups.loaded()
+    stand.logs[0].synced = 0
+    first, behind = stand.groups.submit("g", commit()), None
+    stand.groups.step()
+    behind = stand.groups.submit("g", commit())
+    for reply in (first, behind):
+        with pytest.raises(UncommittedError):
+            await reply
+    await asyncio.wait_for(stand.groups.close(), 5)
+
+
+async def test_records_that_fit_no_batch_fail_their_event_alone() -> None:
+    stand = Stand(1)
+    stand.groups.follow(image(1))
+    await stand.groups.loaded()
+    stand.logs[0].max_batch_bytes = 2000
+    asked = [stand.groups.submit("g", commit(f"g{n}", n, "x" * (3000 if n == 13 else 30))) for n in range(40)]
+    told = await asyncio.gather(*asked, return_exceptions=True)
+    assert [n for n, reply in enumerate(told) if isinstance(reply, BaseException)] == [13]
+    assert isinstance(told[13], UnwritableError)
+    for n in range(40):
+        assert offsets(await stand.groups.submit("g", fetch(f"g{n}"))) == ([] if n == 13 else [n])
     await stand.groups.close()
 
 
@@ -188,7 +278,7 @@ async def _awaited(reply: Any) -> Any:
         (NotLeaderError("moved"), NotCoordinatorError),
         (OSError(28, "no space"), NotCoordinatorError),
         (NotEnoughReplicasError("alone"), CoordinatorNotAvailableError),
-        (BatchTooLargeError("large"), GroupError),
+        (BatchTooLargeError("large"), UnwritableError),
     ],
 )
 async def test_a_commit_that_cannot_be_written_fails_and_is_not_seen(failure: Exception, kind: type[Exception]) -> None:
@@ -249,7 +339,7 @@ async def test_a_long_log_is_loaded_in_turns_of_the_loop() -> None:
         node_id=1,
         partitions=1,
         codec=0,
-        max_batch_bytes=1 << 20,
+        commit_timeout_ms=5000,
         load_bytes=4096,
         open_log=stand.logs.get,
     )
