@@ -16,7 +16,7 @@ Behaviour
     - Errors of all partitions: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS (until
       the leader has assigned), STALE_MEMBER_EPOCH, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS,
       COORDINATOR_NOT_AVAILABLE (not committed within offsets.commit.timeout.ms; it may be later).
-    - A commit whose record is larger than max.message.bytes of __consumer_offsets is UNKNOWN_SERVER_ERROR, as in Kafka 4.
+    - A commit whose record is larger than max.message.bytes of __consumer_offsets is UNKNOWN_SERVER_ERROR.
 
 Version notes
     - Versions 2-4 may say how long the offsets are to be kept.
@@ -71,20 +71,20 @@ def _refused(topic: OffsetCommitRequestTopic, code: ErrorCode) -> OffsetCommitRe
 @handles(OffsetCommitRequest, failed=_failed)
 def offset_commit(request: OffsetCommitRequest, context: RequestContext) -> OffsetCommitResponse | Reply:
     """Commit what can be, and answer for all."""
-    refused = _sort_out(request, context)
+    version = context.version
+    refused = _sort_out(request, context.image.topics, by_id=version >= _BY_ID)
     if not request.topics:
         return OffsetCommitResponse(topics=refused)
-    reply = context.services.groups.submit(request.group_id, CommitOffsets(request, context.version))
+    reply = context.services.groups.submit(request.group_id, CommitOffsets(request, version))
     return reply.through(lambda response: _merged(refused, response)) if refused else reply
 
 
-def _sort_out(request: OffsetCommitRequest, context: RequestContext) -> list[OffsetCommitResponseTopic]:
+def _sort_out(request: OffsetCommitRequest, topics: TopicsImage, *, by_id: bool) -> list[OffsetCommitResponseTopic]:
     """Take out of the request what does not exist, complete names and ids, and return the answers to what is out."""
-    topics = context.image.topics
     refused: list[OffsetCommitResponseTopic] = []
     out = False
     for topic in request.topics:
-        unknown = _complete(topic, topics, by_id=context.version >= _BY_ID)
+        unknown = _complete(topic, topics, by_id=by_id)
         if unknown is not None:
             refused.append(_refused(topic, unknown))
             topic.partitions = []

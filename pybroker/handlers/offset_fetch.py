@@ -20,8 +20,8 @@ Version notes
 
 Not done
     - Rights. Throttling: throttle_time_ms is always 0.
-    - require_stable (KIP-447): with it and without, nothing is shown that is not committed. There are no transactions yet
-      whose open offsets it could hold back.
+    - require_stable (KIP-447): with it and without, nothing is shown that is not committed. There are no transactions
+      yet whose open offsets it could hold back.
 """
 
 from __future__ import annotations

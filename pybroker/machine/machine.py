@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
+import msgspec
+
 Event = TypeVar("Event", contravariant=True)
 Record = TypeVar("Record")
 Reply = TypeVar("Reply")
@@ -37,8 +39,11 @@ class Answer(NamedTuple):
     reply: Any
 
 
-class Outcome(NamedTuple, Generic[Record, Reply]):
-    """What a machine decided about one event. Nothing of it holds until the records are committed."""
+class Outcome(msgspec.Struct, Generic[Record, Reply], frozen=True):
+    """What a machine decided about one event. Nothing of it holds until the records are committed.
+
+    One is made for each event, and a struct costs a third of what a tuple with names does.
+    """
 
     records: tuple[Record, ...]
     """Committed all together or not at all."""

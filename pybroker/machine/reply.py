@@ -9,22 +9,21 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
 _WAITING = object()
 
 
-class Reply:
-    """One reply. Used from one thread."""
+class Reply(msgspec.Struct, eq=False):
+    """One reply, made by `Reply()`: a struct, as one is made for each request. Used from one thread."""
 
-    __slots__ = ("_error", "_hear", "_through", "_value")
-
-    def __init__(self) -> None:
-        self._value: Any = _WAITING
-        self._error: Exception | None = None
-        self._hear: Callable[[Any, Exception | None], None] | None = None
-        self._through: Callable[[Any], Any] | None = None
+    _value: Any = _WAITING
+    _error: Exception | None = None
+    _hear: Callable[[Any, Exception | None], None] | None = None
+    _through: Callable[[Any], Any] | None = None
 
     def __call__(self, value: Any, error: Exception | None) -> None:
         """Tell the reply, or why there is none; called once."""

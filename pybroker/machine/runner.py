@@ -242,15 +242,16 @@ class Runner(Generic[Event, Record]):
 
     def _settle(self, draft: Machine[Event, Record], decided: _Decided[Record]) -> None:
         self._machine = draft.keep()
-        for _, told, (_, reply, timers, answers) in decided:
-            for timer in timers:
+        for _, told, outcome in decided:
+            for timer in outcome.timers:
                 self._alarm.set(timer)
             if type(told) is not Timer:
+                reply = outcome.reply
                 if type(reply) is Parked:
                     self._park(reply.key, told)  # type: ignore[arg-type]
                 else:
                     told(reply, None)  # type: ignore[operator]
-            for key, answer in answers:
+            for key, answer in outcome.answers:
                 waiting = self._parked.pop(key, None)
                 if waiting is not None:
                     waiting(answer, None)

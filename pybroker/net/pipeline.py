@@ -16,7 +16,7 @@ import asyncio
 import logging
 from collections import deque
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pybroker.machine.reply import Reply
 from pybroker.net.dispatch import RefusedError
@@ -52,6 +52,17 @@ if TYPE_CHECKING:
 log = logging.getLogger("pybroker.net")
 
 _DRAIN_AT_ONCE = 256
+_NO_TAGGED = b"\x00"
+
+
+class _Way(NamedTuple):
+    """How one version of an API is served."""
+
+    api: Api
+    version: int
+    is_flexible: bool
+    prefix: bytes
+    """What precedes its responses."""
 
 
 class Pipeline:
@@ -73,6 +84,8 @@ class Pipeline:
         """`drained` is called when a wake-up's events are all taken up, before their answers are sent."""
         self._data_plane = data_plane
         self._dispatch = dispatch
+        # By key and version, as they are first asked for.
+        self._ways: dict[tuple[int, int], _Way] = {}
         self._new_context = new_context
         self._decide = decide
         self._directory_failed = directory_failed
@@ -176,7 +189,7 @@ class Pipeline:
                     waiting = self._behind[connection] = deque()
                 waiting.append(event)
             else:
-                self._step_request(event)
+                self._step_request(event, connection)
         elif isinstance(event, AppendSettled):
             self._append_settled(event)
         elif isinstance(event, UndecidedRequest):
@@ -191,61 +204,81 @@ class Pipeline:
         else:
             self._directory_failed(event)
 
-    def _step_request(self, event: ControlRequest) -> None:
+    def _step_request(self, event: ControlRequest, connection: int) -> None:
         """Answer a request in place, or leave a task behind that will."""
         context = self._new_context(event)
         try:
-            api, served = self._dispatch.find(event)
-            if not served:
-                self._answer_unsupported(api, event, context)
+            way = self._way(event)
+            if way is None:
+                self._answer_unsupported(event, context)
                 return
-            request = self._decode(api, event)
+            body, start = event.body, 0
+            if way.is_flexible:
+                start = len(_NO_TAGGED) if body[:1] == _NO_TAGGED else skip_tagged(body)
+            request, _size = decode(way.api.request_type, body, way.version, start)
         except (RefusedError, MalformedMessage) as error:
             self._close(event, str(error))
             return
         try:
-            outcome = api.handle(request, context)
+            outcome = way.api.handle(request, context)
         except Exception as error:  # noqa: BLE001  # every failure of a handler is its client's answer
-            self._respond(event, api, self._failure(api, request, context, error))
+            self._respond(event, way, self._failure(way.api, request, context, error))
             return
         if type(outcome) is Reply:
-            connection = event.connection
             self._behind[connection] = None
             self._fresh[connection] = event
             self._idle.clear()
-            outcome.hear(partial(self._told, event, api, request, context))
+            outcome.hear(partial(self._told, event, connection, way, request, context))
             return
         if isinstance(outcome, bytes) or not hasattr(outcome, "__await__"):
-            self._respond(event, api, outcome)
+            self._respond(event, way, outcome)
             return
-        self._behind[event.connection] = None
-        self._spawn(self._wait(event, api, request, context, outcome))
+        self._behind[connection] = None
+        self._spawn(self._wait(event, connection, way, request, context, outcome))
+
+    def _way(self, event: ControlRequest) -> _Way | None:
+        """Return how a version of an API is served, None where it is not; raises RefusedError for an unknown API."""
+        key = event.api_key, event.api_version
+        way = self._ways.get(key)
+        if way is None:
+            api, served = self._dispatch.find(event)
+            if served:
+                way = self._ways[key] = _Way(api, key[1], flexible(*key), response_prefix(*key))
+        return way
 
     def _told(
-        self, event: ControlRequest, api: Api, request: Any, context: Any, response: Any, error: Exception | None
+        self,
+        event: ControlRequest,
+        connection: int,
+        way: _Way,
+        request: Any,
+        context: Any,
+        response: Any,
+        error: Exception | None,
     ) -> None:
-        connection = event.connection
         if self._fresh.pop(connection, None) is None:
             self._held.discard(connection)
             self._in_work += 1 + len(self._behind[connection] or ())
         if error is not None:
-            response = self._failure(api, request, context, error)
-        self._respond(event, api, response)
+            response = self._failure(way.api, request, context, error)
+        self._respond(event, way, response)
         self._step_behind(connection)
 
-    async def _wait(self, event: ControlRequest, api: Api, request: Any, context: Any, outcome: Awaitable[Any]) -> None:
+    async def _wait(
+        self, event: ControlRequest, connection: int, way: _Way, request: Any, context: Any, outcome: Awaitable[Any]
+    ) -> None:
         try:
             response = await outcome
         except Exception as error:  # noqa: BLE001  # every failure of a handler is its client's answer
-            response = self._failure(api, request, context, error)
-        self._respond(event, api, response)
-        self._step_behind(event.connection)
+            response = self._failure(way.api, request, context, error)
+        self._respond(event, way, response)
+        self._step_behind(connection)
 
     def _step_behind(self, connection: int) -> None:
         """Go on with the requests of a connection that waited behind an answered one, up to the next that waits."""
         waiting = self._behind.pop(connection, None)
         while waiting:
-            self._step_request(waiting.popleft())
+            self._step_request(waiting.popleft(), connection)
             if connection in self._behind:
                 self._behind[connection] = waiting or None
                 return
@@ -257,13 +290,6 @@ class Pipeline:
             self._data_plane.take_up(event.connection, event.request)
             self._settle(1)
 
-    def _decode(self, api: Api, event: ControlRequest) -> Any:
-        version = event.api_version
-        body = event.body
-        start = skip_tagged(body) if flexible(event.api_key, version) else 0
-        request, _size = decode(api.request_type, body, version, start)
-        return request
-
     def _failure(self, api: Api, request: Any, context: Any, error: Exception) -> Any:
         try:
             return api.failed(request, context, error)
@@ -271,7 +297,8 @@ class Pipeline:
             log.exception("%s: no answer could be made of an error", api.name)
             return None
 
-    def _answer_unsupported(self, api: Api, event: ControlRequest, context: Any) -> None:
+    def _answer_unsupported(self, event: ControlRequest, context: Any) -> None:
+        api, _served = self._dispatch.find(event)
         answer = api.unsupported(context)
         if answer is None:
             self._close(
@@ -282,19 +309,18 @@ class Pipeline:
         self._data_plane.respond(event.connection, event.request, answer)
         self._settle(1)
 
-    def _respond(self, event: ControlRequest, api: Api, response: Any) -> None:
+    def _respond(self, event: ControlRequest, way: _Way, response: Any) -> None:
         """Send the response; `bytes` go as they are, None closes the connection."""
         if response is None:
-            self._close(event, f"{api.name} could not be answered")
+            self._close(event, f"{way.api.name} could not be answered")
             return
         if not isinstance(response, bytes):
             try:
-                payload = encode(response, event.api_version)
+                response = way.prefix + encode(response, way.version)
             except Exception:
-                log.exception("%s: the response could not be encoded", api.name)
-                self._close(event, f"{api.name} could not be answered")
+                log.exception("%s: the response could not be encoded", way.api.name)
+                self._close(event, f"{way.api.name} could not be answered")
                 return
-            response = response_prefix(event.api_key, event.api_version) + payload
         if self._draining:
             self._answers.append((event.connection, event.request, response))
             return

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
@@ -57,7 +59,7 @@ class LeaveGroup(NamedTuple):
     request: LeaveGroupRequest
 
 
-class CommitOffsets(NamedTuple):
+class CommitOffsets(msgspec.Struct, frozen=True):
     """Answered by an `OffsetCommitResponse`. Every topic has name and id, and every partition exists."""
 
     request: OffsetCommitRequest

@@ -67,10 +67,12 @@ class Chunk(NamedTuple):
 
 def encode_records(records: Sequence[Record], now_ms: int, *, codec: int, max_batch_bytes: int) -> bytes:
     """Make the batches of a decision; empty where nothing of it is written down."""
-    written = [record for record in records if type(record) is GroupRecord]
+    written: list[tuple[object, object | None, int]] = [
+        (record.key, record.value, record.version) for record in records if type(record) is GroupRecord
+    ]
     if not written:
         return b""
-    return _table().encode(written, now_ms, codec=codec, max_batch_bytes=max_batch_bytes)  # type: ignore[arg-type]
+    return _table().encode(written, now_ms, codec=codec, max_batch_bytes=max_batch_bytes)
 
 
 def decode_records(batches: bytes) -> Chunk:

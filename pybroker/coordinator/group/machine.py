@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from pybroker.coordinator.group import admin, offsets
 from pybroker.coordinator.group.classic import timeouts
 from pybroker.coordinator.group.classic.draft import GroupDraft
@@ -117,7 +119,9 @@ def _join(view: GroupView, event: JoinGroup, now: int) -> Outcome[Record, Any]:
         return classic_members.join(view, event, now, group)
     # Nobody is there: it makes room for a classic group, and its offsets stay.
     outcome = join(view, event, now, None)
-    return outcome._replace(records=(*group.build_tombstones(), *outcome.records)) if outcome.records else outcome
+    if not outcome.records:
+        return outcome
+    return msgspec.structs.replace(outcome, records=(*group.build_tombstones(), *outcome.records))
 
 
 def _sync(view: GroupView, event: SyncGroup, now: int) -> Outcome[Record, Any]:

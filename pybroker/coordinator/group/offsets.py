@@ -6,7 +6,7 @@ Offsets of transactions are not here yet.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from pybroker.coordinator.group.classic.group import ClassicGroup
 from pybroker.coordinator.group.classic.heartbeat import session
@@ -47,6 +47,13 @@ TELLS_OF_UNKNOWN_GROUP = 9
 """From this version on a member of a group that is gone is told so (KIP-848)."""
 NO_OFFSET = -1
 
+# These are made for each commit: by position that costs a third of what it does by name.
+_value = cast("Callable[[int, int, str, int, int, bytes], OffsetCommitValue]", OffsetCommitValue)
+_partition = cast("Callable[[int], OffsetCommitResponsePartition]", OffsetCommitResponsePartition)
+_topic = cast(
+    "Callable[[str, bytes, list[OffsetCommitResponsePartition]], OffsetCommitResponseTopic]", OffsetCommitResponseTopic
+)
+
 
 def commit(view: GroupView, event: CommitOffsets, now: int) -> Outcome[Record, OffsetCommitResponse]:
     """Decide about offsets to commit; each partition succeeds or fails by itself. Raises a `GroupError`."""
@@ -69,18 +76,14 @@ def commit(view: GroupView, event: CommitOffsets, now: int) -> Outcome[Record, O
                 continue
             if check is not None:
                 check(name, topic_id, index)
-            value = OffsetCommitValue(
-                offset=partition.committed_offset,
-                leader_epoch=partition.committed_leader_epoch,
-                metadata=metadata,
-                commit_timestamp=now,
-                expire_timestamp=expires,
-                # The version of the record that can say when it may go cannot say the topic's id.
-                topic_id=topic_id if expires < 0 else ZERO_UUID,
+            # The version of the record that can say when it may go cannot say the topic's id.
+            known_id = topic_id if expires < 0 else ZERO_UUID
+            value = _value(
+                partition.committed_offset, partition.committed_leader_epoch, metadata, now, expires, known_id
             )
             records.append(build_offset_commit(group_id, name, index, value))
-            partitions.append(OffsetCommitResponsePartition(partition_index=index))
-        topics.append(OffsetCommitResponseTopic(name=name, topic_id=topic_id, partitions=partitions))
+            partitions.append(_partition(index))
+        topics.append(_topic(name, topic_id, partitions))
     return Outcome(tuple(records), OffsetCommitResponse(topics=topics), timers)
 
 

@@ -10,7 +10,6 @@ from functools import lru_cache
 _KEPT = 1 << 16
 
 
-@lru_cache(_KEPT)
 def java_hash(text: str) -> int:
     """Return Java's `String.hashCode`: s[0]*31^(n-1) + ... + s[n-1] over UTF-16 code units, in 32 bits signed."""
     units = text.encode("utf-16-be", "surrogatepass")
@@ -20,6 +19,7 @@ def java_hash(text: str) -> int:
     return value - (1 << 32) if value >> 31 else value
 
 
+@lru_cache(_KEPT)
 def partition_of(group_id: str, partitions: int) -> int:
     """Return the group's partition, of so many."""
     value = java_hash(group_id)

@@ -8,23 +8,30 @@ rest (as in Kafka). Every other change of it is a `GroupChange`, which replay do
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
+
+import msgspec
 
 from pybroker.protocol.messages.group_records.group_metadata import GroupMetadataKey
 from pybroker.protocol.messages.group_records.offset_commit import OffsetCommitKey, OffsetCommitValue
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pybroker.coordinator.group.ids import GroupId
     from pybroker.coordinator.group.view import Group
     from pybroker.protocol.schema import Message
 
 CURRENT_VERSION = -1
 """Lets the value be written in the version that `GROUP_RECORDS` names."""
+# One is made for each partition of each commit: by position that costs a third of what it does by name.
+_offset_key = cast("Callable[[str, str, int], OffsetCommitKey]", OffsetCommitKey)
+
 WITH_EXPIRY = 1
 """The only version of OffsetCommitValue that can say when the offset may go."""
 
 
-class GroupRecord(NamedTuple):
+class GroupRecord(msgspec.Struct, frozen=True):
     """A record of `__consumer_offsets`."""
 
     key: Message
@@ -48,7 +55,7 @@ Record: TypeAlias = GroupRecord | GroupChange
 
 def build_offset_commit(group: str, topic: str, partition: int, value: OffsetCommitValue) -> GroupRecord:
     """Make the record of a committed offset."""
-    key = OffsetCommitKey(group=group, topic=topic, partition=partition)
+    key = _offset_key(group, topic, partition)
     return GroupRecord(key, value, CURRENT_VERSION if value.expire_timestamp < 0 else WITH_EXPIRY)
 
 

@@ -131,7 +131,7 @@ class GroupCoordinator:
 
     def submit(self, group_id: str, event: Any) -> Reply:
         """Hand in an event of a group; raises a `GroupError` when this broker does not coordinate it."""
-        return self._post(self._shard(self.partition_for(group_id)), event)
+        return self._post(self._shard(partition_of(group_id, self._partitions)), event)
 
     def submit_to(self, partition: int, event: Any) -> Reply:
         """Hand in an event of several groups of one partition; raises as `submit`."""
@@ -186,13 +186,14 @@ class GroupCoordinator:
         if shard.runner is None:
             raise NotCoordinatorError
         shard.runner.post(event, reply)
-        self._touch(shard)
+        if not shard.touched:
+            self._touch(shard)
         return reply
 
     def _touch(self, shard: _Shard) -> None:
-        if not shard.touched:
-            shard.touched = True
-            self._touched.append(shard)
+        """Have a shard's runner step with the others; what has no events is passed over."""
+        shard.touched = True
+        self._touched.append(shard)
 
     def _elect(self, index: int, epoch: int) -> None:
         shard = self._shards[index] = _Shard(index, epoch)

@@ -71,8 +71,11 @@ class GroupState:
     def put_offset(self, group_id: str, topic: str, partition: int, value: OffsetCommitValue | None) -> None:
         """Replace a committed offset; None takes it away."""
         offsets = self._offsets.get(group_id)
-        if self._journal is None and offsets is not None and value is not None:
-            offsets[topic, partition] = value  # The way of a load: nothing is noted down.
+        if offsets is not None and value is not None:  # The way of loads and of most commits.
+            key = (topic, partition)
+            if self._journal is not None:
+                self._journal.append((offsets, key, offsets.get(key)))
+            offsets[key] = value
             return
         if offsets is None:
             if value is None:
