@@ -254,11 +254,17 @@ class Controller:
             replay=self._load,
         )
         try:
-            # The first leader ever finalizes the features. A crash may have come between the beginning of its term and
-            # that, so it is the levels that are asked for, and not whether the log is empty.
-            first: list[Message] = []
-            if not self._loader.peek().features.levels:
-                first = [FeatureLevelRecord(name=name, feature_level=level) for name, level in INITIAL_LEVELS.items()]
+            # The first leader ever finalizes the features, and a later one those that the log's broker did not know
+            # (docs/adr/0021). A crash may have come in between, so it is the levels that are asked for, and not whether
+            # the log is empty.
+            levels = self._loader.peek().features.levels
+            first = [
+                FeatureLevelRecord(name=name, feature_level=level)
+                for name, level in INITIAL_LEVELS.items()
+                if name not in levels
+            ]
+            if levels and first:
+                log.info("finalizing %s", ", ".join(f"{one.name} at level {one.feature_level}" for one in first))
             for batch in self._voter.campaign([_encode(record) for record in first]):
                 self._load(batch)
         except BaseException:

@@ -131,6 +131,17 @@ async def test_a_new_cluster_has_its_features_finalized(tmp_path: Path) -> None:
         ).error_code is ErrorCode.INVALID_UPDATE_VERSION
 
 
+async def test_a_cluster_of_an_older_broker_has_its_missing_features_finalized(tmp_path: Path) -> None:
+    async with running(tmp_path) as controller:
+        await controller.update_features({"group.version": 0})  # As if it was never there.
+        assert controller.image.features.levels == {"metadata.version": 25}
+    async with running(tmp_path) as controller:
+        assert controller.image.features.levels == {"metadata.version": 25, "group.version": 1}
+        epoch = controller.image.features.epoch
+    async with running(tmp_path) as controller:
+        assert controller.image.features.epoch == epoch
+
+
 async def test_a_broker_that_falls_silent_is_fenced(tmp_path: Path) -> None:
     async with running(tmp_path, session_timeout_ms=30) as controller:
         result = await controller.register_broker(
