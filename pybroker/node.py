@@ -21,6 +21,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pybroker.config.errors import ConfigError
+from pybroker.config.group import group_fault
 from pybroker.config.key import LONG_MAX
 from pybroker.config.topic import TopicConfig
 from pybroker.controller.errors import ControllerError
@@ -190,6 +191,7 @@ class Node:
             session_timeout_ms=config.broker_session_timeout_ms,
             validate_broker_configs=self._live.fault,
             list_inherited=self._live.list_inherited,
+            validate_group_configs=lambda configs: group_fault(configs, self._live.current),
             publishers=[self._live, publisher],
             on_failure=lambda error: self._fail(f"the metadata log failed: {error}"),
         )
@@ -205,6 +207,8 @@ class Node:
         """Put the broker's changed settings in force: in the logs, and for every request from now on."""
         if self._publisher is not None:
             self._publisher.reconfigure(config)
+        if self._groups is not None:
+            self._groups.reconfigure(build_settings(config))
         if self._services is not None:
             self._services = self._services._replace(config=config)
 

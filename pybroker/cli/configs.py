@@ -1,9 +1,9 @@
-"""`pybroker configs`: show and change the settings of topics and brokers, as kafka-configs does.
+"""`pybroker configs`: show and change the settings of topics, brokers and groups, as kafka-configs does.
 
 Owns option names, the form of `--add-config`, and the output, which are those of Kafka 4.3's tool. Must not know the
 protocol: it asks by Admin, and works against any Kafka.
 
-Not done: users, clients, ips, groups, client-metrics, broker-loggers and `--bootstrap-controller`; they are refused.
+Not done: users, clients, ips, client-metrics, broker-loggers and `--bootstrap-controller`; they are refused.
 """
 
 from __future__ import annotations
@@ -15,18 +15,20 @@ from typing import TYPE_CHECKING, NamedTuple
 from pybroker.cli.errors import CommandError
 from pybroker.client.admin import Admin
 from pybroker.client.errors import BrokerError, ClientError
-from pybroker.client.topics import BROKER, DELETE, SET, TOPIC, ConfigChange, ConfigEntry
+from pybroker.client.topics import BROKER, DELETE, GROUP, SET, TOPIC, ConfigChange, ConfigEntry
 from pybroker.config.errors import ConfigError
 from pybroker.config.properties import read_properties
 
 if TYPE_CHECKING:
     import argparse
 
-DESCRIPTION = "Show and change the settings of topics and brokers. Options and output are those of kafka-configs."
+DESCRIPTION = (
+    "Show and change the settings of topics, brokers and groups. Options and output are those of kafka-configs."
+)
 
-_TYPES = {"topics": TOPIC, "brokers": BROKER}
-_UNSERVED = ("clients", "users", "broker-loggers", "ips", "client-metrics", "groups")
-_SHORT = {"topic": "topics", "broker": "brokers"}
+_TYPES = {"topics": TOPIC, "brokers": BROKER, "groups": GROUP}
+_UNSERVED = ("clients", "users", "broker-loggers", "ips", "client-metrics")
+_SHORT = {"topic": "topics", "broker": "brokers", "group": "groups"}
 _SOURCES = {
     1: "DYNAMIC_TOPIC_CONFIG",
     2: "DYNAMIC_BROKER_CONFIG",
@@ -37,7 +39,7 @@ _SOURCES = {
     7: "DYNAMIC_CLIENT_METRICS_CONFIG",
     8: "DYNAMIC_GROUP_CONFIG",
 }
-_OWN_TOPIC, _OWN_BROKER, _ALL_BROKERS = 1, 2, 3
+_OWN_TOPIC, _OWN_BROKER, _ALL_BROKERS, _OWN_GROUP = 1, 2, 3, 8
 # A comma or an equals sign between brackets belongs to the value.
 _OUTSIDE_BRACKETS = r"(?=[^\]]*(?:\[|$))"
 _KEY = re.compile(r"[$a-zA-Z0-9._-]*")
@@ -55,8 +57,8 @@ class _Entity(NamedTuple):
 
     @property
     def own_source(self) -> int:
-        if self.resource_type == TOPIC:
-            return _OWN_TOPIC
+        if self.resource_type != BROKER:
+            return _OWN_TOPIC if self.resource_type == TOPIC else _OWN_GROUP
         return _OWN_BROKER if self.name else _ALL_BROKERS
 
     @property
@@ -72,11 +74,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     action.add_argument("--describe", action="store_true", help="show settings that somebody changed")
     action.add_argument("--alter", action="store_true", help="change settings")
     parser.add_argument("--all", action="store_true", help="with --describe: every setting, where it comes from")
-    parser.add_argument("--entity-type", metavar="TYPE", help="topics or brokers")
-    parser.add_argument("--entity-name", metavar="NAME", help="a topic's name or a broker's id")
+    parser.add_argument("--entity-type", metavar="TYPE", help="topics, brokers or groups")
+    parser.add_argument("--entity-name", metavar="NAME", help="a topic's or group's name, or a broker's id")
     parser.add_argument("--entity-default", action="store_true", help="the default of all brokers")
     parser.add_argument("--topic", metavar="TOPIC", help="short for --entity-type topics --entity-name TOPIC")
     parser.add_argument("--broker", metavar="ID", help="short for --entity-type brokers --entity-name ID")
+    parser.add_argument("--group", metavar="GROUP", help="short for --entity-type groups --entity-name GROUP")
     parser.add_argument("--broker-defaults", action="store_true", help="the default of all brokers")
     parser.add_argument("--add-config", metavar="K=V,...", help="settings to give; brackets group a value: k=[a,b]")
     parser.add_argument("--add-config-file", type=Path, metavar="FILE", help="a properties file of settings to give")
@@ -121,7 +124,7 @@ def _entity(arguments: argparse.Namespace) -> _Entity:
 
 def _check(entity: _Entity, arguments: argparse.Namespace) -> None:
     if entity.type in _UNSERVED:
-        raise CommandError(f"entity type {entity.type} is not served: this version knows topics and brokers")
+        raise CommandError(f"entity type {entity.type} is not served: this version knows topics, brokers and groups")
     if entity.type not in _TYPES:
         raise CommandError(
             f"Invalid entity type {entity.type}, the entity type must be one of "
@@ -132,11 +135,11 @@ def _check(entity: _Entity, arguments: argparse.Namespace) -> None:
             f"The entity name for {entity.type} must be a valid integer broker id, but it is: {entity.name}"
         )
     if arguments.describe:
-        if entity.type == "topics" and arguments.entity_default:
+        if entity.type != "brokers" and arguments.entity_default:
             raise CommandError(f"--entity-default must not be specified with --describe of {entity.type}")
         if arguments.add_config or arguments.add_config_file or arguments.delete_config:
             raise CommandError("--describe cannot be used with --add-config, --add-config-file or --delete-config", 2)
-    elif entity.type == "topics" and not entity.name:
+    elif entity.type != "brokers" and not entity.name:
         raise CommandError(f"An entity name must be specified with --alter of {entity.type}")
     elif entity.name is None:
         raise CommandError(
@@ -207,10 +210,13 @@ def _describe(admin: Admin, entity: _Entity, *, every: bool) -> None:
 def _names(admin: Admin, entity_type: str) -> list[str]:
     """Return what there is of a type; of brokers the default of all comes last.
 
-    Topics come by name: the order of Kafka's tool is that of Java's hash table.
+    Topics and groups come by name: the order of Kafka's tool is that of Java's hash table.
     """
     if entity_type == "topics":
         return admin.list_topics(internal=True)
+    if entity_type == "groups":
+        there = {group.group_id for group in admin.list_groups()}
+        return sorted(there.union(admin.list_config_resources(GROUP)))
     return [*(str(broker.node_id) for broker in admin.describe_cluster().brokers), ""]
 
 

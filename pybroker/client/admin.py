@@ -84,6 +84,10 @@ class Admin:
         """As `AsyncAdmin.alter_configs`."""
         self._runner.run(self._async.alter_configs(name, changes, resource_type, validate_only=validate_only))
 
+    def list_config_resources(self, resource_type: int) -> list[str]:
+        """As `AsyncAdmin.list_config_resources`."""
+        return self._runner.run(self._async.list_config_resources(resource_type))
+
     def create_partitions(
         self, topics: Mapping[str, MorePartitions], *, validate_only: bool = False, timeout_ms: int = 60_000
     ) -> None:

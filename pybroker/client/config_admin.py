@@ -1,4 +1,4 @@
-"""Admin's calls about settings of topics and brokers, about more partitions, and about records to delete.
+"""Admin's calls about settings of topics, brokers and groups, about more partitions, and about records to delete.
 
 Owns which node is asked: a broker for its own settings, a leader for its records, the controller for all else.
 `AsyncAdmin` has these calls.
@@ -26,6 +26,7 @@ from pybroker.protocol.messages import create_partitions as create
 from pybroker.protocol.messages import delete_records as delete
 from pybroker.protocol.messages import describe_configs as describe
 from pybroker.protocol.messages import incremental_alter_configs as alter
+from pybroker.protocol.messages import list_config_resources as listing
 
 
 class ConfigCalls:
@@ -36,8 +37,8 @@ class ConfigCalls:
     async def describe_configs(
         self, name: str, resource_type: int = TOPIC, *, synonyms: bool = False
     ) -> dict[str, ConfigEntry]:
-        """The settings of a topic or, with `BROKER`, of the node with that id, by name; without a name what was changed
-        for all nodes. Raises BrokerError."""
+        """The settings of a topic, of a group (`GROUP`) or of the node with that id (`BROKER`), by name; of `BROKER`
+        without a name what was changed for all nodes. Raises BrokerError."""
         resource = describe.DescribeConfigsResource(
             resource_type=resource_type, resource_name=name, configuration_keys=None
         )
@@ -51,7 +52,8 @@ class ConfigCalls:
     async def alter_configs(
         self, name: str, changes: Sequence[ConfigChange], resource_type: int = TOPIC, *, validate_only: bool = False
     ) -> None:
-        """Change settings, all or none, of a topic, a node or (`BROKER` without a name) all. Raises BrokerError."""
+        """Change settings, all or none, of a topic, a group, a node or (`BROKER` without a name) all nodes. Raises
+        BrokerError."""
         resource = alter.AlterConfigsResource(
             resource_type=resource_type,
             resource_name=name,
@@ -65,6 +67,14 @@ class ConfigCalls:
             answer = await connection.ask(request, alter.IncrementalAlterConfigsResponse)
             told = ((f"configuration of {r.resource_name!r}", r.error_code, r.error_message) for r in answer.responses)
             raise_refused(connection.server, told)
+
+    async def list_config_resources(self, resource_type: int) -> list[str]:
+        """The names of what has settings, of one type; groups that have none of their own are left out."""
+        request = listing.ListConfigResourcesRequest(resource_types=[resource_type])
+        async with self.cluster.controller() as connection:
+            answer = await connection.ask(request, listing.ListConfigResourcesResponse)
+            raise_refused(connection.server, [("configurations", answer.error_code, None)])
+        return [resource.resource_name for resource in answer.config_resources]
 
     async def create_partitions(
         self, topics: Mapping[str, MorePartitions], *, validate_only: bool = False, timeout_ms: int = 60_000

@@ -67,6 +67,20 @@ class Key(Generic[T]):
         self.name = ""
         self.attribute = ""
 
+    def redeclared(self) -> Key[T]:
+        """Return a key with the type, range and words of this one, for another class; it may change at any time."""
+        return Key(
+            self.kind,
+            self.default,
+            self.doc,
+            parse=self.parse,
+            check=self.check,
+            expected=self.expected,
+            acts=self.acts,
+            dynamic=True,
+            ours=self.ours,
+        )
+
     def __set_name__(self, owner: type, attribute: str) -> None:
         self.attribute = attribute
         self.name = attribute.replace("_", ".")

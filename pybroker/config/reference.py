@@ -9,6 +9,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from pybroker.config.broker import BrokerConfig
+from pybroker.config.group import GroupConfig, group_synonym
 from pybroker.config.topic import TopicConfig, broker_synonyms
 
 if TYPE_CHECKING:
@@ -40,6 +41,11 @@ def lines() -> Iterator[str]:
         behind = ", ".join(f"`{synonym.name}`" for synonym in broker_synonyms(name))
         notes = [f"inherits {behind}"] if behind else []
         yield _row(key, [*notes, *_notes(key)], inherits=bool(behind))
+    yield "\n## Group\n"
+    yield "| key | type | default | valid | notes | meaning |"
+    yield "|---|---|---|---|---|---|"
+    for name in sorted(GroupConfig.keys):
+        yield _row(GroupConfig.keys[name], [f"inherits `{group_synonym(name).name}`"], inherits=True)
 
 
 def _notes(key: Key[Any]) -> list[str]:

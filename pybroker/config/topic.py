@@ -36,17 +36,7 @@ _RESOLVED = {
 
 def _of(broker_key: Key[T]) -> Key[T]:
     """Declare a topic key with the type, range and words of a broker key, and its value where the topic has none."""
-    key = Key(
-        broker_key.kind,
-        broker_key.default,
-        broker_key.doc,
-        parse=broker_key.parse,
-        check=broker_key.check,
-        expected=broker_key.expected,
-        acts=broker_key.acts,
-        dynamic=True,
-        ours=broker_key.ours,
-    )
+    key = broker_key.redeclared()
     _BROKER_KEY[key] = broker_key
     return key
 

@@ -30,7 +30,7 @@ from pybroker.controller.cluster.events import (
     UpdateFeatures,
 )
 from pybroker.controller.cluster.machine import ClusterMachine, Event
-from pybroker.controller.cluster.settings import ClusterSettings, no_list, nothing_wrong
+from pybroker.controller.cluster.settings import ClusterSettings, any_group_configs, no_list, nothing_wrong
 from pybroker.controller.errors import ControllerError, NotControllerError, StaleBrokerEpochError
 from pybroker.controller.quorum.voter import Batch, Voter
 from pybroker.machine.runner import ClosedError, Runner
@@ -97,6 +97,7 @@ class Controller:
         session_timeout_ms: int,
         validate_broker_configs: BrokerConfigsRule = nothing_wrong,
         list_inherited: ListRule = no_list,
+        validate_group_configs: Callable[[Mapping[str, str]], str | None] = any_group_configs,
         publishers: Iterable[Publisher] = (),
         segment_bytes: int = SEGMENT_BYTES,
         segment_ms: int = SEGMENT_MS,
@@ -115,6 +116,7 @@ class Controller:
             session_timeout_ms,
             validate_broker_configs,
             list_inherited,
+            validate_group_configs,
         )
         controller = cls(settings, publishers)
         controller._on_failure = on_failure
@@ -227,7 +229,7 @@ class Controller:
     async def alter_configs(
         self, changes: Sequence[ConfigChange], *, validate_only: bool = False
     ) -> list[ConfigResult]:
-        """Set and delete configurations of topics and brokers; each resource succeeds or fails by itself."""
+        """Set and delete configurations of topics, brokers and groups; each resource succeeds or fails by itself."""
         return cast("list[ConfigResult]", await self._submit(AlterConfigs(changes, validate_only)))
 
     async def update_features(self, levels: Mapping[str, int], *, validate_only: bool = False) -> Result:

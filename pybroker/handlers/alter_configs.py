@@ -1,4 +1,4 @@
-"""AlterConfigs: all settings of topics and of this broker; what is not named goes back to its default.
+"""AlterConfigs: all settings of topics, of this broker and of groups; what is not named goes back to its default.
 
 Key
     33

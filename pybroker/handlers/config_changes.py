@@ -10,7 +10,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from pybroker.handlers.errors import WireError
-from pybroker.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE
+from pybroker.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
 from pybroker.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def _refusal(resource: ChangedResource, times: int, fault: str | None, context: 
         words = "Error due to duplicate config keys"
     elif fault is None and resource.resource_type == BROKER_RESOURCE and resource.resource_name:
         words = _broker_fault(resource.resource_name, context.services.config.node_id)
-    elif fault is None and resource.resource_type not in (TOPIC_RESOURCE, BROKER_RESOURCE):
+    elif fault is None and resource.resource_type not in (TOPIC_RESOURCE, BROKER_RESOURCE, GROUP_RESOURCE):
         words = f"Unsupported resource type: {resource.resource_type}"
     return None if words is None else WireError(ErrorCode.INVALID_REQUEST, words)
 

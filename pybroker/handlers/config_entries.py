@@ -1,7 +1,7 @@
 """Settings as DescribeConfigs and CreateTopics show them: value, where it comes from, and what stands behind it.
 
-Owns the order in which sources speak (topic, broker, all brokers, broker file, default; KIP-226). Must not build
-messages: the two APIs name the same things differently.
+Owns the order in which sources speak (topic or group, broker, all brokers, broker file, default; KIP-226). Must not
+build messages: the two APIs name the same things differently.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from itertools import dropwhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pybroker.config.broker import BrokerConfig
+from pybroker.config.group import GroupConfig, group_synonym
 from pybroker.config.key import Kind
 from pybroker.config.topic import TopicConfig, broker_chain, broker_synonyms
 
@@ -23,6 +24,7 @@ SOURCE_DYNAMIC_BROKER = 2
 SOURCE_DYNAMIC_DEFAULT = 3
 SOURCE_STATIC_BROKER = 4
 SOURCE_DEFAULT = 5
+SOURCE_GROUP = 8
 
 
 class Synonym(NamedTuple):
@@ -50,6 +52,15 @@ def topic_entries(topic: TopicConfig, *, whole_chain: bool = False) -> Iterator[
     """Yield every setting of a topic, by name; with `whole_chain` every key of a chain counts as its source."""
     for key, value in topic.items():
         synonyms = tuple(_topic_synonyms(topic, key, whole_chain=whole_chain))
+        yield _entry(key, value, synonyms, read_only=False)
+
+
+def group_entries(group: GroupConfig) -> Iterator[ConfigEntry]:
+    """Yield every setting of a group, by name."""
+    for key, value in group.items():
+        behind = group_synonym(key.name)
+        own = [Synonym(key.name, group.given[key.name], SOURCE_GROUP)] if key.name in group.given else []
+        synonyms = (*own, *_broker_synonyms(group.broker, (behind,), behind.name))
         yield _entry(key, value, synonyms, read_only=False)
 
 

@@ -1,4 +1,4 @@
-"""DescribeConfigs: the settings of topics and of this broker.
+"""DescribeConfigs: the settings of topics, of this broker and of groups.
 
 Key
     32
@@ -12,6 +12,8 @@ Behaviour
       broker's file, else from the default; the synonyms list these places in that order (KIP-226). Settings that cannot
       change while the broker runs are read-only.
     - A broker can be asked about itself only; the empty name is what was changed for all brokers.
+    - A group's value comes from the group, else from its broker's key of the same meaning; a group need not exist, but
+      the empty name is INVALID_REQUEST.
     - An unknown topic is UNKNOWN_TOPIC_OR_PARTITION, an impossible name INVALID_TOPIC_EXCEPTION, another broker's id
       INVALID_REQUEST.
 
@@ -19,7 +21,7 @@ Version notes
     - Type and documentation of each setting: version 3 and later.
 
 Not done
-    - Broker loggers, client metrics and groups: their resource types are INVALID_REQUEST.
+    - Broker loggers and client metrics: their resource types are INVALID_REQUEST. The keys of share and streams groups.
     - Throttling: throttle_time_ms is always 0.
 """
 
@@ -27,11 +29,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pybroker.config.group import GroupConfig
 from pybroker.config.topic import TopicConfig
-from pybroker.handlers.config_entries import ConfigEntry, broker_entries, default_entries, topic_entries
+from pybroker.handlers.config_entries import (
+    ConfigEntry,
+    broker_entries,
+    default_entries,
+    group_entries,
+    topic_entries,
+)
 from pybroker.handlers.errors import ApiError, wire_error
 from pybroker.handlers.registry import handles
 from pybroker.handlers.topic_metadata import invalid_name_reason
+from pybroker.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -47,9 +57,6 @@ if TYPE_CHECKING:
 
     from pybroker.handlers.context import RequestContext
     from pybroker.handlers.errors import WireError
-
-TOPIC_RESOURCE = 2
-BROKER_RESOURCE = 4
 
 
 def _failed(request: DescribeConfigsRequest, _version: int, error: WireError) -> DescribeConfigsResponse:
@@ -107,6 +114,10 @@ def _entries(resource: DescribeConfigsResource, context: RequestContext) -> Iter
                 f"Unexpected broker id, expected {config.node_id} or empty string, but received {name}",
             )
         return broker_entries(config)
+    if resource.resource_type == GROUP_RESOURCE:
+        if not name:
+            raise ApiError(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
+        return group_entries(GroupConfig(context.image.configs.of_group(name), config))
     raise ApiError(ErrorCode.INVALID_REQUEST, f"Unsupported resource type: {resource.resource_type}")
 
 

@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs: single settings of topics and of this broker.
+"""IncrementalAlterConfigs: single settings of topics, of this broker and of groups.
 
 Key
     44
@@ -14,6 +14,8 @@ Behaviour
       one; UNKNOWN_TOPIC_OR_PARTITION.
     - A broker: its own id, or the empty name for all brokers (KIP-226). Keys that cannot change while it runs, wrong
       values and unknown keys are INVALID_REQUEST.
+    - A group, which need not exist: its members are told of the change with their next heartbeat. Unknown keys and
+      values that the broker's bounds do not allow (group.consumer.min.* and max.*) are INVALID_CONFIG.
     - A resource or a key named twice, a null value, another broker's id: INVALID_REQUEST.
     - validate_only does everything but the change.
 
@@ -21,7 +23,7 @@ Version notes
     - None.
 
 Not done
-    - Broker loggers, client metrics and groups are INVALID_REQUEST.
+    - Broker loggers and client metrics are INVALID_REQUEST, and the keys of share and streams groups INVALID_CONFIG.
     - Kafka takes unknown keys of a broker, for plugins; here there are none, so such a key is a mistake and refused.
     - Keys that are read when a broker starts (num.network.threads, max.connections, listeners ...) are refused.
     - Rights, alter.config.policy.class.name.

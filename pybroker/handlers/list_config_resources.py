@@ -7,14 +7,15 @@ Versions
     0-1
 
 Behaviour
-    - Topics, brokers and their loggers, of the types asked for, or of all that the version knows.
+    - Topics, brokers and their loggers, and groups that have settings, of the types asked for, or of all that the
+      version knows.
     - A type that the version does not know is UNSUPPORTED_VERSION.
 
 Version notes
     - Version 0 lists client metrics alone.
 
 Not done
-    - Client metrics and groups: this broker keeps no settings of them, so none are listed.
+    - Client metrics: this broker keeps no settings of them, so none are listed.
     - Rights.
 """
 
@@ -24,7 +25,7 @@ from typing import TYPE_CHECKING
 
 from pybroker.handlers.errors import ApiError, WireError
 from pybroker.handlers.registry import handles
-from pybroker.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE
+from pybroker.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.list_config_resources import (
     ConfigResource,
@@ -37,10 +38,10 @@ if TYPE_CHECKING:
 
     from pybroker.handlers.context import RequestContext
 
-_BROKER_LOGGER, _CLIENT_METRICS, _GROUP = 8, 16, 32
+_BROKER_LOGGER, _CLIENT_METRICS = 8, 16
 _KNOWN = {
     0: (_CLIENT_METRICS,),
-    1: (TOPIC_RESOURCE, BROKER_RESOURCE, _BROKER_LOGGER, _CLIENT_METRICS, _GROUP),
+    1: (TOPIC_RESOURCE, BROKER_RESOURCE, _BROKER_LOGGER, _CLIENT_METRICS, GROUP_RESOURCE),
 }
 
 
@@ -71,4 +72,6 @@ def _names(resource_type: int, context: RequestContext) -> Iterable[str]:
         return context.image.topics.by_name
     if resource_type in (BROKER_RESOURCE, _BROKER_LOGGER):
         return [str(broker.id) for broker in context.image.cluster.brokers.values() if not broker.fenced]
+    if resource_type == GROUP_RESOURCE:
+        return context.image.configs.of_groups()
     return ()

@@ -22,10 +22,12 @@ TOPIC_RESOURCE = 2
 """Kafka's `ConfigResource.Type.TOPIC`."""
 BROKER_RESOURCE = 4
 """Kafka's `ConfigResource.Type.BROKER`; the resource named "" is the default of all brokers."""
+GROUP_RESOURCE = 32
+"""Kafka's `ConfigResource.Type.GROUP`; the group need not exist."""
 
 
 class ConfigResource(NamedTuple):
-    """What configurations belong to: a topic, a broker, or all brokers."""
+    """What configurations belong to: a topic, a broker, all brokers, or a group."""
 
     type: int
     name: str
@@ -108,6 +110,16 @@ class ConfigsImage(msgspec.Struct, frozen=True):
     def of_topic(self, name: str) -> Mapping[str, str]:
         """Return the topic's own configurations."""
         return self.of(TOPIC_RESOURCE, name)
+
+    def of_group(self, name: str) -> Mapping[str, str]:
+        """Return the group's own configurations."""
+        return self.of(GROUP_RESOURCE, name)
+
+    def of_groups(self) -> dict[str, Mapping[str, str]]:
+        """Return the configurations of all groups that have any, by group."""
+        return {
+            resource.name: configs for resource, configs in self.by_resource.items() if resource.type == GROUP_RESOURCE
+        }
 
     def of_broker(self, broker_id: int | None) -> Mapping[str, str]:
         """Return the dynamic configurations of one broker, or with None the default of all."""

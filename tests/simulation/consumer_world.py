@@ -55,11 +55,14 @@ SETTINGS = GroupSettings(
     offsets_retention_check_interval_ms=10**12,
     consumer=ConsumerGroupSettings(
         session_timeout_ms=SESSION_TIMEOUT_MS,
+        session_timeout_range_ms=(SESSION_TIMEOUT_MS, SESSION_TIMEOUT_MS),
         heartbeat_interval_ms=5000,
+        heartbeat_interval_range_ms=(5000, 5000),
         max_size=2**31 - 1,
         assignors=("uniform", "range"),
         migration_policy=MigrationPolicy.BIDIRECTIONAL,
         assignment_interval_ms=1000,
+        assignment_interval_range_ms=(0, 1000),
         regex_refresh_interval_ms=600_000,
     ),
 )

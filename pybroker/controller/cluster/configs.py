@@ -1,4 +1,4 @@
-"""Changing configurations of topics and brokers, key by key (KIP-339) or all of a resource's at once.
+"""Changing configurations of topics, brokers and groups, key by key (KIP-339) or all of a resource's at once.
 
 Owns which resources can be changed, what is done to lists, and that a resource's configurations stay valid as a whole.
 """
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pybroker.controller.cluster.events import AlterConfigs, ConfigChange, ConfigResult
 from pybroker.controller.cluster.topic_names import name_fault
 from pybroker.machine.machine import Outcome
-from pybroker.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE
+from pybroker.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.records.config import ConfigRecord
 
@@ -111,6 +111,12 @@ def _check(image: MetadataImage, resource: ConfigResource, after: Mapping[str, s
         fault = settings.validate_broker_configs(after, is_own=bool(resource.name))
         if fault is not None:
             raise _RefusedError(ErrorCode.INVALID_REQUEST, fault)
+    elif resource.type == GROUP_RESOURCE:
+        if not resource.name:
+            raise _RefusedError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
+        fault = settings.validate_group_configs(after)
+        if fault is not None:
+            raise _RefusedError(ErrorCode.INVALID_CONFIG, fault)
     else:
         raise _RefusedError(ErrorCode.INVALID_REQUEST, f"Unsupported resource type: {resource.type}")
 

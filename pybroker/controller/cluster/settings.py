@@ -27,6 +27,11 @@ def nothing_wrong(_configs: Mapping[str, str], /, *, is_own: bool) -> str | None
     return None
 
 
+def any_group_configs(_configs: Mapping[str, str], /) -> str | None:
+    """Judge nothing."""
+    return None
+
+
 def no_list(_resource_type: int, _name: str, /) -> tuple[str, ...] | None:
     """Know no list."""
     return None
@@ -47,3 +52,5 @@ class ClusterSettings(NamedTuple):
     """What is wrong with the changed configurations of a broker; depends on its arguments and its broker's settings."""
     list_inherited: ListRule = no_list
     """Which configurations can be appended to, and what to."""
+    validate_group_configs: Callable[[Mapping[str, str]], str | None] = any_group_configs
+    """What is wrong with a group's own configurations; depends on its argument and the broker's settings."""

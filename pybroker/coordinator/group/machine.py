@@ -58,8 +58,9 @@ from pybroker.protocol.messages.group_records.group_metadata import GroupMetadat
 from pybroker.protocol.messages.group_records.offset_commit import OffsetCommitKey
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
+    from pybroker.coordinator.group.modern.settings import ConsumerGroupSettings
     from pybroker.coordinator.group.records import Record
     from pybroker.coordinator.group.settings import GroupSettings
     from pybroker.coordinator.group.view import GroupView
@@ -68,14 +69,22 @@ if TYPE_CHECKING:
     Change = Callable[[GroupState, Any, Any], None]
 
 NO_TOPICS = Topics()
+NO_SETTINGS: Mapping[str, ConsumerGroupSettings] = {}
 
 
 class GroupMachine:
     """A `Machine` over the groups and offsets of one partition."""
 
-    def __init__(self, settings: GroupSettings, topics: Callable[[], Topics] = lambda: NO_TOPICS) -> None:
-        """`topics` are the cluster's, as they are when it is called."""
-        self.state = GroupState(settings, topics)
+    def __init__(
+        self,
+        settings: GroupSettings,
+        topics: Callable[[], Topics] = lambda: NO_TOPICS,
+        of_groups: Callable[[], Mapping[str, ConsumerGroupSettings]] = lambda: NO_SETTINGS,
+    ) -> None:
+        """`topics` are the cluster's, as they are when it is called, and `of_groups` the settings of those groups of
+        KIP-848 that have some of their own.
+        """
+        self.state = GroupState(settings, topics, of_groups)
 
     def handle(self, event: Any, now: int) -> Outcome[Record, Any]:
         """Decide about an event at `now` in milliseconds; the event's docstring tells what the reply is."""

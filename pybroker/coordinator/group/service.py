@@ -28,6 +28,7 @@ from pybroker.coordinator.group.errors import (
 from pybroker.coordinator.group.events import Loaded, TopicsDeleted
 from pybroker.coordinator.group.log import decode_records, encode_records
 from pybroker.coordinator.group.machine import GroupMachine
+from pybroker.coordinator.group.modern.settings import overlay
 from pybroker.coordinator.group.offsets_topic import OFFSETS_TOPIC
 from pybroker.coordinator.group.partitioning import partition_of
 from pybroker.coordinator.group.records import GroupChange
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pybroker.coordinator.group.log import PartitionLog
+    from pybroker.coordinator.group.modern.settings import ConsumerGroupSettings
     from pybroker.coordinator.group.records import Record
     from pybroker.coordinator.group.settings import GroupSettings
     from pybroker.metadata.image import MetadataImage, TopicImage, TopicsImage
@@ -85,6 +87,8 @@ class GroupCoordinator:
         # Invariant: exactly the partitions that this broker leads in `_image`.
         self._shards: dict[int, _Shard] = {}
         self._image = EMPTY_IMAGE
+        # The settings of the groups that have some of their own in `_image`.
+        self._of_groups: dict[str, ConsumerGroupSettings] = {}
         # The topics of `_image` as machines see them; None until somebody looks.
         self._topics: Topics | None = None
         # Offset of the first image that had the newest topic.
@@ -100,6 +104,8 @@ class GroupCoordinator:
     def follow(self, image: MetadataImage) -> None:
         """Take note of a newer image, whose partitions are open here: be elected, resign, forget deleted topics."""
         before, self._image = self._image, image
+        if image.configs is not before.configs:
+            self._take_settings()
         if image.topics is before.topics or self._closed:
             return
         self._topics = None
@@ -119,6 +125,18 @@ class GroupCoordinator:
             if index not in self._shards:
                 self._elect(index, epoch)
         self._forget_deleted(before.topics, image.topics)
+
+    def reconfigure(self, settings: GroupSettings) -> None:
+        """Take the broker's changed settings; they hold for what is decided from now on."""
+        self._settings = settings
+        for shard in self._shards.values():
+            if shard.machine is not None:
+                shard.machine.state.settings = settings
+        self._take_settings()
+
+    def _take_settings(self) -> None:
+        consumer = self._settings.consumer
+        self._of_groups = {group: overlay(consumer, own) for group, own in self._image.configs.of_groups().items()}
 
     async def loaded(self) -> None:
         """Wait until no coordinator is being loaded."""
@@ -213,7 +231,7 @@ class GroupCoordinator:
         log.log(level, "no longer coordinating the groups of %s-%d", OFFSETS_TOPIC, index)
 
     async def _load(self, shard: _Shard, opened: PartitionLog | None) -> None:
-        machine = GroupMachine(self._settings, self._now_topics)
+        machine = shard.machine = GroupMachine(self._settings, self._now_topics, lambda: self._of_groups)
         try:
             if opened is None:
                 raise NotLeaderError("the partition is not open here")
@@ -308,6 +326,7 @@ class _Shard:
         self.index = index
         self.epoch = epoch
         self.state = SHARD_LIFE.initial
+        self.machine: GroupMachine | None = None
         self.loading: asyncio.Future[None]
         # Invariant: None unless the state is ACTIVE.
         self.runner: Runner[Any, Record] | None = None

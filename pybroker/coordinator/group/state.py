@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from pybroker.coordinator.group.ids import GroupId
+    from pybroker.coordinator.group.modern.settings import ConsumerGroupSettings
     from pybroker.coordinator.group.settings import GroupSettings
     from pybroker.coordinator.group.view import Group, TopicInfo, Topics
     from pybroker.protocol.messages.group_records.offset_commit import OffsetCommitValue
@@ -21,16 +22,27 @@ _NO_OFFSETS: Mapping[tuple[str, int], OffsetCommitValue] = {}
 class GroupState:
     """A `GroupView` that can be changed. Groups are immutable values: a change replaces one."""
 
-    __slots__ = ("_groups", "_journal", "_offsets", "_topics", "settings")
+    __slots__ = ("_groups", "_journal", "_of_groups", "_offsets", "_topics", "settings")
 
-    def __init__(self, settings: GroupSettings, topics: Callable[[], Topics]) -> None:
+    def __init__(
+        self,
+        settings: GroupSettings,
+        topics: Callable[[], Topics],
+        of_groups: Callable[[], Mapping[str, ConsumerGroupSettings]],
+    ) -> None:
+        """`of_groups` are the settings of those groups that have some of their own, as they are when it is called."""
         self.settings = settings
         self._topics = topics
+        self._of_groups = of_groups
         self._groups: dict[GroupId, Group] = {}
         # Invariant: no group has an empty mapping.
         self._offsets: dict[str, dict[tuple[str, int], OffsetCommitValue]] = {}
         # (table, key, what was under it or None), the oldest change first; None while changes are not noted down.
         self._journal: list[tuple[dict[Any, Any], Any, Any]] | None = None
+
+    def consumer_settings(self, group_id: str) -> ConsumerGroupSettings:
+        """Return the settings of a group of KIP-848: its own over the broker's."""
+        return self._of_groups().get(group_id, self.settings.consumer)
 
     @property
     def topics(self) -> Mapping[str, TopicInfo]:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pybroker.coordinator.group.ids import GroupId
+    from pybroker.coordinator.group.modern.settings import ConsumerGroupSettings
     from pybroker.coordinator.group.records import GroupRecord
     from pybroker.coordinator.group.settings import GroupSettings
     from pybroker.protocol.messages.group_records.offset_commit import OffsetCommitValue
@@ -95,6 +96,9 @@ class GroupView(Protocol):
     @property
     def settings(self) -> GroupSettings:
         """The settings."""
+
+    def consumer_settings(self, group_id: str) -> ConsumerGroupSettings:
+        """Return the settings of a group of KIP-848: its own over the broker's."""
 
     @property
     def topics(self) -> Mapping[str, TopicInfo]:

@@ -101,7 +101,7 @@ def settle(
 
 def session_timer(view: GroupView, group_id: str, member_id: str, now: int, timeout_ms: int | None = None) -> Timer:
     """Begin a member's session anew."""
-    timeout_ms = view.settings.consumer.session_timeout_ms if timeout_ms is None else timeout_ms
+    timeout_ms = view.consumer_settings(group_id).session_timeout_ms if timeout_ms is None else timeout_ms
     return Timer(session_key(group_id, member_id), now + timeout_ms, MemberSilent(group_id, member_id))
 
 
@@ -200,7 +200,7 @@ def _response(
     return ConsumerGroupHeartbeatResponse(
         member_id=after.member_id,
         member_epoch=after.epoch,
-        heartbeat_interval_ms=view.settings.consumer.heartbeat_interval_ms,
+        heartbeat_interval_ms=view.consumer_settings(request.group_id).heartbeat_interval_ms,
         assignment=_assignment(after.assigned) if tells else None,
     )
 

@@ -1,8 +1,8 @@
 """The target assignment: what each member is to have, made anew when the group's epoch has risen.
 
 Owns what an assignor is given and what is written of its result: only what has changed, and the epoch. Not more often
-than `group.consumer.assignment.interval.ms`, so that members who come together cost one assignment and not one each
-(KIP-1263); until then members are led to the last target.
+than `group.consumer.assignment.interval.ms` or the group's own interval, so that members who come together cost one
+assignment and not one each (KIP-1263); until then members are led to the last target.
 """
 
 from __future__ import annotations
@@ -53,5 +53,5 @@ def build_spec(group: ConsumerGroup, view: GroupView) -> GroupSpec:
 
 
 def _may_assign(group: ConsumerGroup, view: GroupView, now: int) -> bool:
-    interval_ms = view.settings.consumer.assignment_interval_ms
+    interval_ms = view.consumer_settings(group.id).assignment_interval_ms
     return group.assignment_ms == 0 or interval_ms == 0 or now >= group.assignment_ms + interval_ms

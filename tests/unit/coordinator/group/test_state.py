@@ -13,7 +13,7 @@ G = GroupId("g")
 
 
 def new_state() -> GroupState:
-    return GroupState(group_settings(), Topics)
+    return GroupState(group_settings(), Topics, dict)
 
 
 def test_undoing_takes_back_every_change_in_the_other_order() -> None:

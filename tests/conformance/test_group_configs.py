@@ -1,0 +1,127 @@
+"""Settings of single groups: changed, described, listed, bounded by the broker's, and told to members."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import pytest
+
+from tests.conformance.conftest import Server
+from tests.conformance.test_config_tools import kafkas, ours
+from tests.conformance.test_configs import (
+    DEFAULT,
+    DELETE,
+    GROUP,
+    INVALID_CONFIG,
+    INVALID_REQUEST,
+    SET,
+    alter,
+    describe,
+    replace,
+    resource,
+    synonyms,
+)
+from tests.conformance.test_consumer_groups import heartbeat
+from tests.support.conditions import wait_until
+from tests.support.wire import Wire
+
+DYNAMIC_GROUP = 8
+SESSION, HEARTBEAT, INTERVAL = (
+    f"consumer.{name}.ms" for name in ("session.timeout", "heartbeat.interval", "assignment.interval")
+)
+
+
+@pytest.fixture
+def group() -> str:
+    """A group that nobody has heard of: it need not exist."""
+    return f"configured-{uuid.uuid4().hex[:8]}"
+
+
+def own(wire: Wire, group: str) -> dict[str, str]:
+    """What the group sets itself."""
+    entries = describe(wire, GROUP, group).values()
+    return {entry.name: entry.value for entry in entries if entry.config_source == DYNAMIC_GROUP}
+
+
+def settled(wire: Wire, group: str, configs: dict[str, str]) -> None:
+    wait_until(lambda: own(wire, group) == configs, within=10, what=f"{group} has {configs}")
+
+
+def outcome(wire: Wire, *changes: tuple[str, int, str | None], name: str) -> tuple[int, str | None]:
+    (told,) = alter(wire, resource(GROUP, name, *changes))
+    return told.error_code, told.error_message
+
+
+def test_a_groups_settings_are_changed_and_described(wire: Wire, group: str) -> None:
+    before = describe(wire, GROUP, group)
+    assert {name: before[name].value for name in (SESSION, HEARTBEAT, INTERVAL)} == {
+        SESSION: "45000",
+        HEARTBEAT: "5000",
+        INTERVAL: "1000",
+    }
+    assert {before[name].config_source for name in (SESSION, HEARTBEAT, INTERVAL)} == {DEFAULT}
+    assert synonyms(before[SESSION]) == [("group.consumer.session.timeout.ms", "45000", DEFAULT)]
+    assert outcome(wire, (SESSION, SET, "50000"), (HEARTBEAT, SET, "7000"), name=group) == (0, None)
+    settled(wire, group, {SESSION: "50000", HEARTBEAT: "7000"})
+    assert synonyms(describe(wire, GROUP, group)[SESSION]) == [
+        (SESSION, "50000", DYNAMIC_GROUP),
+        ("group.consumer.session.timeout.ms", "45000", DEFAULT),
+    ]
+    listed = wire.call("ListConfigResources", 1, resource_types=[GROUP]).config_resources
+    assert group in {one.resource_name for one in listed}
+    assert outcome(wire, (HEARTBEAT, DELETE, None), name=group) == (0, None)
+    settled(wire, group, {SESSION: "50000"})
+    assert replace(wire, GROUP, group, consumer_assignment_interval_ms="0").error_code == 0
+    settled(wire, group, {INTERVAL: "0"})
+    assert replace(wire, GROUP, group).error_code == 0
+    settled(wire, group, {})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        (SESSION, "44999", f"{SESSION} must be greater than or equal to group.consumer.min.session.timeout.ms"),
+        (SESSION, "60001", f"{SESSION} must be less than or equal to group.consumer.max.session.timeout.ms"),
+        (HEARTBEAT, "4999", f"{HEARTBEAT} must be greater than or equal to group.consumer.min.heartbeat.interval.ms"),
+        (INTERVAL, "15001", f"{INTERVAL} must be less than or equal to group.consumer.max.assignment.interval.ms"),
+        ("retention.ms", "1", "Unknown group config name: retention.ms"),
+    ],
+)
+def test_what_a_broker_does_not_allow_is_refused(wire: Wire, group: str, name: str, value: str, words: str) -> None:
+    code, said = outcome(wire, (name, SET, value), name=group)
+    assert (code, str(said)[: len(words)]) == (INVALID_CONFIG, words)
+    assert own(wire, group) == {}
+
+
+def test_there_is_no_default_of_all_groups(wire: Wire) -> None:
+    assert outcome(wire, (SESSION, SET, "50000"), name="")[0] == INVALID_REQUEST
+    asked: list[dict[str, Any]] = [{"resource_type": GROUP, "resource_name": "", "configuration_keys": None}]
+    (result,) = wire.call("DescribeConfigs", 4, resources=asked).results
+    assert (result.error_code, result.error_message) == (INVALID_REQUEST, "Group name must not be empty")
+
+
+def test_members_are_told_of_the_groups_heartbeat_interval(server: Server, wire: Wire, group: str) -> None:
+    wire.call("FindCoordinator", 4, key_type=0, coordinator_keys=[group])
+
+    def told(epoch: int) -> Any:
+        return heartbeat(server, group_id=group, member_epoch=epoch)
+
+    wait_until(lambda: told(0).error_code == 0, within=20, what="the member has joined")
+    assert told(0).heartbeat_interval_ms == 5000
+    assert outcome(wire, (HEARTBEAT, SET, "8000"), name=group) == (0, None)
+    wait_until(lambda: told(0).heartbeat_interval_ms == 8000, within=10, what="the member is told")
+    assert told(-1).error_code == 0
+
+
+@pytest.mark.java
+def test_groups_are_configured_as_by_kafkas_tool(server: Server, group: str) -> None:
+    at = ("--bootstrap-server", server.bootstrap_servers)
+    changes = ("--alter", "--entity-type", "groups", "--entity-name", group, "--add-config", f"{SESSION}=50000")
+    assert ours("configs", *at, *changes) == kafkas("configs", *at, *changes)
+    asked = ("--describe", "--entity-type", "groups")
+    assert ours("configs", *at, *asked) == kafkas("configs", *at, *asked)
+    nobody = f"The group 'nobody-{group}' doesn't exist and doesn't have dynamic config."
+    assert ours("configs", *at, "--describe", "--group", f"nobody-{group}") == [nobody]
+    back = ("--alter", "--group", group, "--delete-config", SESSION)
+    assert ours("configs", *at, *back) == [f"Completed updating config for group {group}."]
