@@ -38,6 +38,7 @@ from pybroker.net.listeners import ANY_HOST, ListenError, OpenListener, open_lis
 from pybroker.net.native import DataPlane, DataPlaneSettings
 from pybroker.net.pipeline import Pipeline
 from pybroker.replica.broker_state import BROKER_LIFE, BrokerEvent, BrokerState
+from pybroker.replica.directory_reports import DirectoryReports
 from pybroker.replica.live_config import LiveConfig
 from pybroker.replica.producer_ids import ProducerIds
 from pybroker.replica.publisher import PartitionPublisher
@@ -50,11 +51,12 @@ from pybroker.storage.partitions import Partitions
 from pybroker.storage.retention import Retention
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
     from pathlib import Path
 
     from pybroker.config.broker import BrokerConfig
     from pybroker.net.native import SegmentRolled, UndecidedRequest
+    from pybroker.replica.publisher import Placed
 
 log = logging.getLogger("pybroker")
 
@@ -84,6 +86,7 @@ class Node:
         self._partitions: Partitions | None = None
         self._publisher: PartitionPublisher | None = None
         self._cleaner: Cleaner | None = None
+        self._reports = DirectoryReports()
         self._live = LiveConfig(config, self._reconfigure)
         self._services: Services | None = None
         self._retention: Retention | None = None
@@ -146,8 +149,11 @@ class Node:
         partitions.scan()
         for path, count in partitions.to_recover.items():
             log.info("recovering %d partitions in %s, as the last run did not stop cleanly", count, path)
+        self._reports = DirectoryReports()
         groups = self._groups = self._make_groups(partitions, data_plane)
-        publisher = self._publisher = PartitionPublisher(config, partitions, data_plane, workers, groups.follow)
+        publisher = self._publisher = PartitionPublisher(
+            config, partitions, data_plane, workers, groups.follow, self._report_placed
+        )
         starting = asyncio.ensure_future(self._start_controller(directories, cluster_id, publisher))
         await asyncio.sleep(0)  # it begins: while the disk works for it, the handlers are imported
         apis = registered_apis()
@@ -219,13 +225,37 @@ class Node:
             listeners={listener.name: _reachable(listener) for listener in self.listeners},
             security_protocols=dict.fromkeys((listener.name for listener in self.listeners), _PLAINTEXT),
             rack=self.config.broker_rack,
-            log_dirs=tuple(id_bytes(directory.meta.directory_id) for directory in directories.logs if directory.meta),
+            log_dirs=tuple(id_bytes(directory.meta.directory_id) for directory in directories.online if directory.meta),
             features=SUPPORTED_FEATURES,
             fenced=False,
         )
         if registered.error_code:
             raise NodeError(f"the controller refused this broker: {registered.error_message}")
         self._broker_epoch = registered.broker_epoch
+        self._reports.registered()
+
+    def _report_placed(self, placed: Mapping[Placed, bytes]) -> None:
+        """Tell the controller where partitions lie."""
+
+        self._report(lambda it: it.assign_replicas(self.config.node_id, self._broker_epoch, placed))
+
+    def _report_failed(self, directories: Directories) -> None:
+        """Tell the controller which log directories failed; it knows of those that it was told before."""
+        offline = [directory.meta for directory in directories.logs if directory.offline and directory.meta is not None]
+        ids = [id_bytes(meta.directory_id) for meta in offline]
+
+        self._report(lambda it: it.fail_log_directories(self.config.node_id, self._broker_epoch, ids))
+
+    def _report(self, tell: Callable[[Controller], Awaitable[object]]) -> None:
+        async def report() -> None:
+            try:
+                if self._controller is not None:
+                    await tell(self._controller)
+            except ControllerError as error:
+                # The broker ends with its controller, and says at its next registration which directories work.
+                log.warning("the controller could not be told of the log directories: %s", error)
+
+        self._reports.add(report)
 
     def _lay_pipeline(
         self,
@@ -291,6 +321,8 @@ class Node:
         publisher.directory_failed(path)
         if directories.metadata.offline or not directories.online:
             self._fail(f"log directory {path} failed: {error}")
+        else:
+            self._report_failed(directories)
 
     def _segment_rolled(self, event: SegmentRolled) -> None:
         """Flush a log that began a new segment: its recovery point follows, and a crash has one segment to scan."""
@@ -357,6 +389,7 @@ class Node:
         await self._finish_requests()
         if self._publisher is not None:
             await self._publisher.stop()
+        await self._reports.stop()
         await asyncio.gather(*self._flushes)
         await self._close_logs(clean=clean)
         if self._workers is not None:

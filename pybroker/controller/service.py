@@ -21,10 +21,12 @@ from pybroker.controller.cluster.brokers import build_graces, session_key
 from pybroker.controller.cluster.events import (
     AllocateProducerIds,
     AlterConfigs,
+    AssignReplicas,
     CreatePartitions,
     CreateTopics,
     DeleteTopics,
     Heartbeat,
+    LogDirectoriesFailed,
     RegisterBroker,
     UnregisterBroker,
     UpdateFeatures,
@@ -211,6 +213,16 @@ class Controller:
         """Note that a broker is alive; one that does not want to be fenced is unfenced."""
         event = Heartbeat(broker_id, broker_epoch, want_fence, want_shut_down)
         return cast("HeartbeatResult", await self._submit(event))
+
+    async def fail_log_directories(self, broker_id: int, broker_epoch: int, directories: Sequence[bytes]) -> Result:
+        """Note that a broker has lost log directories: what lies there is led by others, or by nobody."""
+        return cast("Result", await self._submit(LogDirectoriesFailed(broker_id, broker_epoch, directories)))
+
+    async def assign_replicas(
+        self, broker_id: int, broker_epoch: int, directories: Mapping[tuple[bytes, int], bytes]
+    ) -> Result:
+        """Note in which log directories a broker has put replicas, by topic id and partition."""
+        return cast("Result", await self._submit(AssignReplicas(broker_id, broker_epoch, directories)))
 
     async def unregister_broker(self, broker_id: int) -> Result:
         """Forget a broker."""

@@ -1,7 +1,7 @@
 """The partition that a request is about, if this broker leads it.
 
-Owns the order in which a client is told why not: unknown, led elsewhere, an older or a newer leader epoch. Used by the
-APIs that read one partition of a log.
+Owns the order in which a client is told why not: unknown, in a directory that failed, led elsewhere, an older or a
+newer leader epoch. Used by the APIs that read one partition of a log.
 """
 
 from __future__ import annotations
@@ -25,12 +25,11 @@ def leading_partition(topic: str, index: int, known_epoch: int, context: Request
     known = None if described is None else described.partitions.get(index)
     if known is None:
         raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    if known.leader != context.services.config.node_id:
-        raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    if context.services.partitions.is_lost(topic, index):
+        raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR)
     partition = context.services.partitions.get(topic, index)
-    if partition is None:
-        lost = context.services.partitions.is_lost(topic, index)
-        raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR if lost else ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    if partition is None or known.leader != context.services.config.node_id:
+        raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
     if known_epoch >= 0:
         if known_epoch < known.leader_epoch:
             raise ApiError(ErrorCode.FENCED_LEADER_EPOCH)

@@ -13,6 +13,7 @@ Behaviour
     - An unknown topic by name is created when both the client and auto.create.topics.enable allow it, and the answer
       already describes it.
     - A partition without a leader is LEADER_NOT_AVAILABLE; its other fields are filled in.
+    - A replica is offline whose broker is fenced or unknown, or whose log directory has failed (version 5 and later).
     - When no address is advertised, a client is told the address that it dialled.
 
 Version notes
@@ -33,6 +34,7 @@ from typing import TYPE_CHECKING
 from pybroker.handlers.errors import ApiError
 from pybroker.handlers.registry import handles
 from pybroker.handlers.topic_metadata import INTERNAL_TOPICS, broker_addresses, invalid_name_reason
+from pybroker.metadata.replica_directories import directories_by_broker, offline_replicas
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.create_topics import CreatableTopic
 from pybroker.protocol.messages.metadata import (
@@ -47,7 +49,7 @@ from pybroker.protocol.schema import ZERO_UUID
 from pybroker.security.operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Mapping
+    from collections.abc import Awaitable, Collection, Mapping
 
     from pybroker.handlers.context import RequestContext
     from pybroker.handlers.errors import WireError
@@ -123,10 +125,11 @@ def _build_response(
     version = context.version
     asks_topic_operations = version >= 8 and request.include_topic_authorized_operations
     operations = TOPIC_OPERATIONS if asks_topic_operations else NOT_ASKED
+    working = directories_by_broker(image.cluster)
     if request.topics is None or (version == 0 and not request.topics):
-        topics = [_describe(topic, operations) for topic in image.topics.by_name.values()]
+        topics = [_describe(topic, working, operations) for topic in image.topics.by_name.values()]
     else:
-        topics = [_find(topic, image, errors, operations) for topic in _once(request.topics)]
+        topics = [_find(topic, image, working, errors, operations) for topic in _once(request.topics)]
     return MetadataResponse(
         brokers=[
             MetadataResponseBroker(node_id=broker.node_id, host=broker.host, port=broker.port, rack=broker.rack)
@@ -146,17 +149,21 @@ def _once(topics: list[MetadataRequestTopic]) -> list[MetadataRequestTopic]:
 
 
 def _find(
-    asked: MetadataRequestTopic, image: MetadataImage, errors: Mapping[str, ErrorCode], operations: int
+    asked: MetadataRequestTopic,
+    image: MetadataImage,
+    working: Mapping[int, Collection[bytes]],
+    errors: Mapping[str, ErrorCode],
+    operations: int,
 ) -> MetadataResponseTopic:
     if asked.topic_id != ZERO_UUID:
         found = image.topics.by_id.get(asked.topic_id)
         if found is not None:
-            return _describe(found, operations)
+            return _describe(found, working, operations)
         return MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, topic_id=asked.topic_id, name=None)
     name = asked.name or ""
     found = image.topics.by_name.get(name)
     if found is not None:
-        return _describe(found, operations)
+        return _describe(found, working, operations)
     if invalid_name_reason(name) is not None:
         code = ErrorCode.INVALID_TOPIC_EXCEPTION
     else:
@@ -164,7 +171,7 @@ def _find(
     return MetadataResponseTopic(error_code=code, name=name, is_internal=name in INTERNAL_TOPICS)
 
 
-def _describe(topic: TopicImage, operations: int) -> MetadataResponseTopic:
+def _describe(topic: TopicImage, working: Mapping[int, Collection[bytes]], operations: int) -> MetadataResponseTopic:
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
@@ -177,6 +184,7 @@ def _describe(topic: TopicImage, operations: int) -> MetadataResponseTopic:
                 leader_epoch=partition.leader_epoch,
                 replica_nodes=list(partition.replicas),
                 isr_nodes=list(partition.isr),
+                offline_replicas=offline_replicas(partition, working),
             )
             for index, partition in topic.partitions.items()
         ],

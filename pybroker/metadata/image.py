@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from pybroker.protocol.schema import ZERO_UUID
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -155,6 +153,3 @@ class MetadataImage(msgspec.Struct, frozen=True):
 
 
 EMPTY_IMAGE = MetadataImage()
-
-UNASSIGNED_DIRECTORY = ZERO_UUID
-"""Kafka's `DirectoryId.UNASSIGNED`."""

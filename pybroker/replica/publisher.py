@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from pybroker.config.errors import ConfigError
 from pybroker.config.topic import TopicConfig
 from pybroker.metadata.image import EMPTY_IMAGE
+from pybroker.metadata.replica_directories import directory_of
 from pybroker.replica.native import PartitionEntry, TopicEntry, TopicTable
 from pybroker.storage.errors import StorageError
 from pybroker.storage.log_config import build_log_config
 from pybroker.storage.opening import Lane
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from concurrent.futures import Executor
     from pathlib import Path
 
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     from pybroker.storage.partitions import Partitions
 
 log = logging.getLogger("pybroker.replica")
+
+Placed = tuple[bytes, int]
+"""Topic id and index."""
 
 
 class _Change(NamedTuple):
@@ -52,8 +56,12 @@ class PartitionPublisher:
         data_plane: DataPlane,
         workers: Executor,
         published: Callable[[MetadataImage], None] | None = None,
+        placed: Callable[[Mapping[Placed, bytes]], None] | None = None,
     ) -> None:
-        """`published` is told of each image that is in force here, before those who wait for it."""
+        """`published` is told of each image that is in force here, before those who wait for it.
+
+        `placed` is told where partitions lie that the image does not know of: the directory's id by topic id and index.
+        """
         self._config = config
         self._partitions = partitions
         self._data_plane = data_plane
@@ -63,6 +71,7 @@ class PartitionPublisher:
         # Invariant: of every topic in `_published` the settings that its logs were given.
         self._settings: dict[str, TopicConfig] = {}
         self._tell = published
+        self._tell_placed = placed
         self._table = TopicTable(brokers=[])
         # Invariant: `_table` and the open partitions show exactly this image.
         self._published = EMPTY_IMAGE
@@ -104,6 +113,7 @@ class PartitionPublisher:
         topics = {partition.topic for partition in lost}
         images = [self._published.topics.by_name[topic] for topic in topics if topic in self._published.topics.by_name]
         self._show(upsert=images, remove=[])
+        self._report(images)
         # Last: whoever is woken by it and asks again finds the table changed.
         for partition in lost:
             partition.fail(self._data_plane)
@@ -129,6 +139,7 @@ class PartitionPublisher:
                 drains = [lane.drain for lane in lanes for _ in range(min(threads, len(lane)))]
                 await asyncio.gather(*(loop.run_in_executor(self._workers, drain) for drain in drains))
                 self._show(upsert=change.added, remove=[])
+                self._report(change.added)
                 self._published = image
                 if self._tell is not None:
                     self._tell(image)
@@ -140,6 +151,19 @@ class PartitionPublisher:
             self._waiting.clear()
         finally:
             self._work = None
+
+    def _report(self, topics: Iterable[TopicImage]) -> None:
+        """Tell in which directories partitions lie, as far as the image does not know (KIP-858)."""
+        if self._tell_placed is None:
+            return
+        placed = {}
+        for topic in topics:
+            for index, partition in self._here(topic):
+                directory = self._partitions.directory_id(topic.name, index)
+                if directory is not None and directory != directory_of(partition, self._config.node_id):
+                    placed[topic.topic_id, index] = directory
+        if placed:
+            self._tell_placed(placed)
 
     def _wake(self, offset: int) -> None:
         still_waiting = []
@@ -165,6 +189,8 @@ class PartitionPublisher:
     def _open(self, topic: TopicImage, numbered: tuple[int, PartitionImage], settings: TopicConfig) -> None:
         """Open and lead a partition; one that fails does not fail the others."""
         index, partition = numbered
+        if self._partitions.is_lost(topic.name, index):
+            return
         try:
             opened = self._partitions.open(topic.name, index, topic.topic_id, build_log_config(settings))
             if topic.topic_id in self._published.topics.by_id:

@@ -11,6 +11,7 @@ import threading
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from pybroker.metadata.replica_directories import LOST_DIRECTORY
 from pybroker.storage.checkpoint import (
     HIGH_WATERMARKS,
     LOG_STARTS,
@@ -19,6 +20,7 @@ from pybroker.storage.checkpoint import (
     write_checkpoint,
 )
 from pybroker.storage.errors import CorruptCheckpointError, DirectoryOfflineError, StorageError
+from pybroker.storage.meta_properties import id_bytes
 from pybroker.storage.native import LogConfig, Partition
 from pybroker.storage.partition_directory import belongs, is_deleted, parse_name, remove, set_aside
 
@@ -62,8 +64,9 @@ class Partitions:
         self._found: dict[Key, list[LogDirectory]] = {}
         # Where new partitions are put that are being opened.
         self._begun: dict[Key, LogDirectory] = {}
-        # What a topic claims and cannot be served: its directory failed, or its log cannot be opened. No key is hosted.
-        self._lost: set[Key] = set()
+        # What a topic claims and cannot be served, with the directory that it lies in, as far as that is known: the
+        # directory failed, or the log cannot be opened. No key is hosted.
+        self._lost: dict[Key, LogDirectory | None] = {}
         # Invariant: true until everything has been opened that the last run may have had.
         self._claiming = True
         # What the last run knew, used once by the opening of each partition.
@@ -132,6 +135,20 @@ class Partitions:
         """Tell whether the partition lies here and cannot be served."""
         return (topic, index) in self._lost
 
+    def directory_id(self, topic: str, index: int) -> bytes | None:
+        """Return the id of the directory where the partition is served, or was before the directory failed.
+
+        LOST_DIRECTORY for one that cannot be served although its directory works, None where nothing is known.
+        """
+        key = (topic, index)
+        hosted = self._hosted.get(key)
+        if hosted is not None:
+            return _id_of(hosted.directory)
+        directory = self._lost.get(key)
+        if directory is None:
+            return None
+        return _id_of(directory) if directory.offline else LOST_DIRECTORY
+
     def get(self, topic: str, index: int) -> Partition | None:
         """Return the open partition, None when it is not open here."""
         hosted = self._hosted.get((topic, index))
@@ -162,7 +179,7 @@ class Partitions:
             with self._lock:
                 self._hosted[key] = _Hosted(partition, directory)
         except (OSError, ValueError, StorageError) as error:
-            self._lost.add(key)
+            self._lost[key] = directory
             if isinstance(error, OSError) and directory is not None and directory.has_failed(error):
                 self._fail(directory, error)
             raise
@@ -212,7 +229,7 @@ class Partitions:
         """Delete the partition's log; raises OSError."""
         with self._lock:
             hosted = self._hosted.pop((topic, index), None)
-            self._lost.discard((topic, index))
+            self._lost.pop((topic, index), None)
         if hosted is not None:
             hosted.partition.delete()
 
@@ -235,7 +252,7 @@ class Partitions:
             for key, hosted in list(self._hosted.items()):
                 if hosted.directory.offline:
                     del self._hosted[key]
-                    self._lost.add(key)
+                    self._lost[key] = hosted.directory
                     lost.append(hosted.partition)
         return lost
 
@@ -337,6 +354,10 @@ class Partitions:
         opened = sum(1 for hosted in self._hosted.values() if hosted.directory is directory)
         begun = sum(1 for placed in self._begun.values() if placed is directory)
         return opened + begun + sum(1 for found in self._found.values() if directory in found)
+
+
+def _id_of(directory: LogDirectory) -> bytes | None:
+    return None if directory.meta is None else id_bytes(directory.meta.directory_id)
 
 
 def _offsets(partitions: Mapping[Key, Partition], offset: Callable[[Partition], int]) -> dict[Key, int]:

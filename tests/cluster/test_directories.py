@@ -21,6 +21,7 @@ pytestmark = pytest.mark.process
 
 MEBIBYTE = 1 << 20
 TOPIC = "spread"
+LEADER_NOT_AVAILABLE = 5
 STORAGE_ERROR = 56
 RECORDS = 3
 
@@ -79,6 +80,28 @@ def answers(wire: Wire, index: int, code: int) -> bool:
     return bool(produced(wire.ask(produce(TOPIC, batch_of(b"x"), partition=index))).error_code == code)
 
 
+Led = tuple[int, int, list[int], list[int]]
+
+
+def leaders(wire: Wire) -> dict[int, Led]:
+    """What Metadata says of each partition: error, leader, in-sync and offline replicas."""
+    (topic,) = wire.call("Metadata", 12, topics=[{"name": TOPIC}], allow_auto_topic_creation=False).topics
+    return {
+        part.partition_index: (part.error_code, part.leader_id, part.isr_nodes, part.offline_replicas)
+        for part in topic.partitions
+    }
+
+
+LED: Led = (0, 1, [1], [])
+NOT_LED: Led = (LEADER_NOT_AVAILABLE, -1, [1], [1])
+
+
+def expect_led(wire: Wire, lost: set[int]) -> None:
+    """Wait until exactly the `lost` partitions have no leader and their replica is offline."""
+    expected = {index: NOT_LED if index in lost else LED for index in range(4)}
+    wait_until(lambda: leaders(wire) == expected, within=20, what=f"the partitions {lost} have no leader")
+
+
 def offline(wire: Wire, path: Path) -> bool:
     """Whether the broker tells that a directory failed."""
     return bool(directories(wire)[str(path)].error_code == STORAGE_ERROR)
@@ -103,6 +126,10 @@ def test_a_directory_on_a_full_disk_goes_offline_alone(spread: Callable[..., Bro
         for index in there:
             wait_until(partial(answers, wire, index, STORAGE_ERROR), within=20, what=f"partition {index} is lost")
             assert fetched(wire.ask(fetch(TOPIC, 0, partitions=(index,)))).error_code == STORAGE_ERROR
+        expect_led(wire, there)
+        asked = {"partition_index": min(there), "timestamp": -1}
+        answer = wire.call("ListOffsets", 7, topics=[{"name": TOPIC, "partitions": [asked]}])
+        assert answer.topics[0].partitions[0].error_code == STORAGE_ERROR
         for index in here:
             assert produced(wire.ask(produce(TOPIC, batch_of(b"x"), partition=index))).error_code == 0
             check(wire, index)
@@ -111,6 +138,7 @@ def test_a_directory_on_a_full_disk_goes_offline_alone(spread: Callable[..., Bro
     broker.start()
     with Wire(broker.bootstrap_servers) as wire:
         assert [result.error_code for result in directories(wire).values()] == [0, 0]
+        expect_led(wire, set())
         for index in range(4):
             check(wire, index)
 
@@ -128,11 +156,13 @@ def test_a_directory_that_vanishes_goes_offline_and_comes_back_with_the_next_sta
         for index in range(4):
             code = STORAGE_ERROR if index in there else 0
             wait_until(partial(answers, wire, index, code), within=20, what=f"partition {index} answers {code}")
+        expect_led(wire, there)
     broker.kill()
     other.write_text("a file where a directory is due")
     broker.start()
     with Wire(broker.bootstrap_servers) as wire:
         assert offline(wire, other)
+        expect_led(wire, there)
         for index in range(4):
             part = fetched(wire.ask(fetch(TOPIC, 0, partitions=(index,))))
             assert part.error_code == (STORAGE_ERROR if index in there else 0)
@@ -141,6 +171,7 @@ def test_a_directory_that_vanishes_goes_offline_and_comes_back_with_the_next_sta
     hidden.rename(other)
     broker.start()
     with Wire(broker.bootstrap_servers) as wire:
+        expect_led(wire, set())
         for index in range(4):
             check(wire, index)
         assert partitions_in(directories(wire)[str(other)]) == there

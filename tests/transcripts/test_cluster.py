@@ -1,11 +1,12 @@
 """The cluster machine's transcripts: `cluster_*.txt`.
 
 Commands: `register ID [rack=R] [dirs=N] [incarnation=C] [unfenced] [alive]`, `heartbeat ID EPOCH [fence] [stop]`,
-`silence ID EPOCH`, `unregister ID`, `create NAME [partitions=N] [rf=N] [replicas=1,2/2,3] [KEY=VALUE ...] [; ...]
-[validate]`, `enlarge NAME partitions=N [replicas=1,2/2,3] [; ...] [validate]`, `delete NAME|#ID ...`, `alter TYPE NAME
-KEY=VALUE|KEY-|KEY+=ITEMS|KEY-=ITEMS ... [; ...]`, `replace TYPE NAME KEY=VALUE ...`, `ids BROKER EPOCH`, `feature
-NAME=LEVEL ...`, `topics`, `brokers`, `configs`. Topic ids are numbered in the order in which they were handed in. A
-configuration whose value is `bad` is invalid; `cleanup.policy` is a list, by default of `delete`.
+`silence ID EPOCH`, `unregister ID`, `lose ID EPOCH DIRECTORY ...`, `place ID EPOCH #TOPIC/PARTITION=DIRECTORY ...`,
+`create NAME [partitions=N] [rf=N] [replicas=1,2/2,3] [KEY=VALUE ...] [; ...] [validate]`, `enlarge NAME partitions=N
+[replicas=1,2/2,3] [; ...] [validate]`, `delete NAME|#ID ...`, `alter TYPE NAME KEY=VALUE|KEY-|KEY+=ITEMS|KEY-=ITEMS
+... [; ...]`, `replace TYPE NAME KEY=VALUE ...`, `ids BROKER EPOCH`, `feature NAME=LEVEL ...`, `topics`, `brokers`,
+`configs`. Topic ids are numbered in the order in which they were handed in. A configuration whose value is `bad` is
+invalid; `cleanup.policy` is a list, by default of `delete`.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from pybroker.controller.cluster import events
 from pybroker.controller.cluster.machine import ClusterMachine
 from pybroker.controller.cluster.settings import ClusterSettings
 from pybroker.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, ConfigResource
+from pybroker.metadata.replica_directories import LOST_DIRECTORY
 from pybroker.protocol.messages.create_partitions import CreatePartitionsAssignment
 from pybroker.protocol.messages.create_topics import (
     CreatableReplicaAssignment,
@@ -91,6 +93,16 @@ class Stage:
     def event_silence(self, words: list[str]) -> events.SessionExpired:
         return events.SessionExpired(int(words[0]), int(words[1]))
 
+    def event_lose(self, words: list[str]) -> events.LogDirectoriesFailed:
+        return events.LogDirectoriesFailed(int(words[0]), int(words[1]), [directory(word) for word in words[2:]])
+
+    def event_place(self, words: list[str]) -> events.AssignReplicas:
+        placed = {}
+        for replica, where in split(words[2:])[0].items():
+            topic, index = replica.removeprefix("#").split("/")
+            placed[int(topic).to_bytes(16), int(index)] = directory(where)
+        return events.AssignReplicas(int(words[0]), int(words[1]), placed)
+
     def event_unregister(self, words: list[str]) -> events.UnregisterBroker:
         return events.UnregisterBroker(int(words[0]))
 
@@ -135,6 +147,10 @@ class Stage:
     def show_configs(self) -> Iterator[str]:
         for resource, configs in self.machine.image.configs.by_resource.items():
             yield f"{resource.type} {resource.name!r}: {dict(configs)}"
+
+
+def directory(word: str) -> bytes:
+    return LOST_DIRECTORY if word == "lost" else bytes([int(word)]) * 16
 
 
 def parted(words: list[str]) -> list[list[str]]:

@@ -19,16 +19,15 @@ from pybroker.controller.cluster.events import (
     SessionExpired,
     UnregisterBroker,
 )
-from pybroker.controller.cluster.placement import is_usable
+from pybroker.controller.cluster.log_directories import usable_brokers
 from pybroker.machine.machine import Outcome, Timer
+from pybroker.metadata.replica_directories import directory_of, is_online
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.records.broker_registration_change import BrokerRegistrationChangeRecord
 from pybroker.protocol.messages.records.register_broker import BrokerEndpoint, BrokerFeature, RegisterBrokerRecord
 from pybroker.protocol.messages.records.unregister_broker import UnregisterBrokerRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pybroker.controller.cluster.settings import ClusterSettings
     from pybroker.metadata.image import BrokerRegistration, MetadataImage
     from pybroker.protocol.schema import Message
@@ -73,12 +72,25 @@ def register_broker(
         # An answer was lost: the incarnation is as it was, and only its epoch is new.
         record.fenced, record.in_controlled_shutdown = before.fenced, before.in_controlled_shutdown
     elif not event.fenced:
-        records += after_returning(image, _usable(image, plus=event.broker_id))
+        records += _begin_at_once(image, event)
     elif before is not None and not before.fenced:
-        records += after_leaving(image, event.broker_id, _usable(image, but=event.broker_id))
+        records += after_leaving(image, event.broker_id, usable_brokers(image, but=event.broker_id))
     # The broker in this process, which registers unfenced, lives as long as the controller and sends no heartbeats.
     session = _session(event.broker_id, epoch, settings, now) if event.fenced else _no_session(event.broker_id)
     return Outcome(tuple(records), RegisteredBroker(broker_epoch=epoch), session)
+
+
+def _begin_at_once(image: MetadataImage, event: RegisterBroker) -> list[Message]:
+    """Give a broker that registers unfenced what it can lead; what lies in directories that it lacks, it does not."""
+    usable = usable_brokers(image, {event.broker_id: event.log_dirs}, plus=event.broker_id)
+    placed = {
+        directory_of(partition, event.broker_id)
+        for topic in image.topics.by_id.values()
+        for partition in topic.partitions.values()
+        if event.broker_id in partition.replicas
+    }
+    lacking = {directory for directory in placed if not is_online(directory, event.log_dirs)}
+    return [*after_leaving(image, event.broker_id, usable, lacking), *after_returning(image, usable)]
 
 
 def unregister_broker(image: MetadataImage, event: UnregisterBroker) -> Outcome[Message, Result]:
@@ -87,7 +99,7 @@ def unregister_broker(image: MetadataImage, event: UnregisterBroker) -> Outcome[
     if broker is None:
         code = ErrorCode.BROKER_ID_NOT_REGISTERED
         return Outcome((), Result(code, f"Broker ID {event.broker_id} is not currently registered"))
-    leaving = after_leaving(image, broker.id, _usable(image, but=broker.id))
+    leaving = after_leaving(image, broker.id, usable_brokers(image, but=broker.id))
     forgotten = UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch)
     return Outcome((*leaving, forgotten), Result(), _no_session(broker.id))
 
@@ -132,24 +144,14 @@ def _become(image: MetadataImage, broker: BrokerRegistration, state: BrokerContr
         return ()
     if state is BrokerControl.UNFENCED:
         change.fenced = _UNFENCE
-        return (change, *after_returning(image, _usable(image, plus=broker.id)))
+        return (change, *after_returning(image, usable_brokers(image, plus=broker.id)))
     if state is BrokerControl.CONTROLLED_SHUTDOWN:
         change.in_controlled_shutdown = _SHUT_DOWN
     elif before is BrokerControl.FENCED:
         return ()
     else:
         change.fenced = _FENCE
-    return (change, *after_leaving(image, broker.id, _usable(image, but=broker.id)))
-
-
-def _usable(image: MetadataImage, *, plus: int | None = None, but: int | None = None) -> Callable[[int], bool]:
-    def usable(broker_id: int) -> bool:
-        broker = image.cluster.brokers.get(broker_id)
-        if broker_id == plus:
-            return True
-        return broker is not None and broker_id != but and is_usable(broker)
-
-    return usable
+    return (change, *after_leaving(image, broker.id, usable_brokers(image, but=broker.id)))
 
 
 def _session(broker_id: int, epoch: int, settings: ClusterSettings, now: int) -> tuple[Timer, ...]:

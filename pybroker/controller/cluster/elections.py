@@ -5,6 +5,7 @@ Owns the arithmetic alone (KIP-631, clean elections only)::
     isr after a broker left    = isr - {broker}, or isr itself where nobody else would be left
     leader                     = the first replica that is in the isr and usable, or nobody
 
+A replica is usable where its broker is and the log directory that it lies in works (KIP-858).
 """
 
 from __future__ import annotations
@@ -12,27 +13,41 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pybroker.metadata.image import NO_LEADER
+from pybroker.metadata.replica_directories import directory_of
 from pybroker.protocol.messages.records.partition_change import PartitionChangeRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Container, Iterator
 
     from pybroker.metadata.image import MetadataImage, PartitionImage
 
+    Usable = Callable[[int, bytes], bool]
+    """Whether a broker can lead what lies in this directory of its."""
 
-def elect(partition: PartitionImage, usable: Callable[[int], bool]) -> int:
-    """Return the leader that the partition has when only `usable` brokers can lead."""
-    if partition.leader in partition.isr and usable(partition.leader):
+
+def elect(partition: PartitionImage, usable: Usable) -> int:
+    """Return the leader that the partition has when only `usable` replicas can lead."""
+
+    def can_lead(replica: int) -> bool:
+        return replica in partition.isr and usable(replica, directory_of(partition, replica))
+
+    if can_lead(partition.leader):
         return partition.leader
-    in_sync = (replica for replica in partition.replicas if replica in partition.isr)
-    return next((replica for replica in in_sync if usable(replica)), NO_LEADER)
+    return next((replica for replica in partition.replicas if can_lead(replica)), NO_LEADER)
 
 
-def after_leaving(image: MetadataImage, broker: int, usable: Callable[[int], bool]) -> Iterator[PartitionChangeRecord]:
-    """Yield the changes of partitions when `broker` cannot lead any more; `usable` says no to it already."""
+def after_leaving(
+    image: MetadataImage, broker: int, usable: Usable, directories: Container[bytes] | None = None
+) -> Iterator[PartitionChangeRecord]:
+    """Yield the changes of partitions when `broker` cannot lead any more; `usable` says no to it already.
+
+    With `directories` it cannot lead what lies in these alone.
+    """
     for topic in image.topics.by_id.values():
         for index, partition in topic.partitions.items():
             if broker not in partition.isr:
+                continue
+            if directories is not None and directory_of(partition, broker) not in directories:
                 continue
             isr = [replica for replica in partition.isr if replica != broker]
             leader = partition.leader if partition.leader != broker else elect(partition, usable)
@@ -45,7 +60,7 @@ def after_leaving(image: MetadataImage, broker: int, usable: Callable[[int], boo
                 yield change
 
 
-def after_returning(image: MetadataImage, usable: Callable[[int], bool]) -> Iterator[PartitionChangeRecord]:
+def after_returning(image: MetadataImage, usable: Usable) -> Iterator[PartitionChangeRecord]:
     """Yield the changes of partitions without leader, now that `usable` brokers are more."""
     for topic in image.topics.by_id.values():
         for index, partition in topic.partitions.items():

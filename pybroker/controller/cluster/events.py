@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AllocateProducerIds",
     "AlterConfigs",
+    "AssignReplicas",
     "ConfigChange",
     "ConfigResult",
     "CreatePartitions",
@@ -30,6 +31,7 @@ __all__ = [
     "EnlargedTopic",
     "Heartbeat",
     "HeartbeatResult",
+    "LogDirectoriesFailed",
     "MorePartitions",
     "NewTopic",
     "RegisterBroker",
@@ -150,6 +152,23 @@ class HeartbeatResult(NamedTuple):
     error_message: str | None = None
     is_fenced: bool = True
     should_shut_down: bool = False
+
+
+class LogDirectoriesFailed(NamedTuple):
+    """A broker has lost log directories: what a heartbeat tells as offline (KIP-858). Answered by a `Result`."""
+
+    broker_id: int
+    broker_epoch: int
+    directories: Sequence[bytes]
+
+
+class AssignReplicas(NamedTuple):
+    """A broker tells where it has put replicas (AssignReplicasToDirs of KIP-858). Answered by a `Result`."""
+
+    broker_id: int
+    broker_epoch: int
+    directories: Mapping[tuple[bytes, int], bytes]
+    """Id of the log directory by topic id and partition."""
 
 
 class SessionExpired(NamedTuple):

@@ -8,14 +8,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pybroker.controller.cluster import brokers, configs, features, partitions, producer_ids, topics
+from pybroker.controller.cluster import (
+    brokers,
+    configs,
+    features,
+    log_directories,
+    partitions,
+    producer_ids,
+    topics,
+)
 from pybroker.controller.cluster.events import (
     AllocateProducerIds,
     AlterConfigs,
+    AssignReplicas,
     CreatePartitions,
     CreateTopics,
     DeleteTopics,
     Heartbeat,
+    LogDirectoriesFailed,
     RegisterBroker,
     SessionExpired,
     UnregisterBroker,
@@ -33,10 +43,12 @@ if TYPE_CHECKING:
 Event = (
     AllocateProducerIds
     | AlterConfigs
+    | AssignReplicas
     | CreatePartitions
     | CreateTopics
     | DeleteTopics
     | Heartbeat
+    | LogDirectoriesFailed
     | RegisterBroker
     | SessionExpired
     | UnregisterBroker
@@ -94,6 +106,10 @@ class ClusterMachine:
                 return brokers.heartbeat(image, event, settings, now)
             case SessionExpired():
                 return brokers.expire_session(image, event)
+            case LogDirectoriesFailed():
+                return log_directories.fail_log_directories(image, event)
+            case AssignReplicas():
+                return log_directories.assign_replicas(image, event)
             case UnregisterBroker():
                 return brokers.unregister_broker(image, event)
             case AlterConfigs():

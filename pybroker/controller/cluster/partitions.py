@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pybroker.controller.cluster.events import CreatePartitions, EnlargedTopic, MorePartitions
 from pybroker.controller.cluster.placement import PlacementError, is_usable, place
 from pybroker.machine.machine import Outcome
-from pybroker.metadata.image import UNASSIGNED_DIRECTORY
+from pybroker.metadata.replica_directories import UNASSIGNED_DIRECTORY
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.records.partition import PartitionRecord
 

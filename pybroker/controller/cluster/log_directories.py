@@ -1,0 +1,101 @@
+"""Log directories of brokers: where each replica lies, and what becomes of partitions when a directory fails (KIP-858).
+
+Owns the decisions alone. A replica in a directory that does not work leads nothing and, where others are in sync, is
+not in sync; the last one in sync stays so, and the partition has no leader until the directory is back.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.controller.cluster.elections import after_leaving, elect
+from pybroker.controller.cluster.events import AssignReplicas, LogDirectoriesFailed, Result
+from pybroker.controller.cluster.placement import is_usable
+from pybroker.machine.machine import Outcome
+from pybroker.metadata.replica_directories import directory_of, is_online
+from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.messages.records.broker_registration_change import BrokerRegistrationChangeRecord
+from pybroker.protocol.messages.records.partition_change import PartitionChangeRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from pybroker.controller.cluster.elections import Usable
+    from pybroker.metadata.image import BrokerRegistration, MetadataImage, PartitionImage
+    from pybroker.protocol.schema import Message
+
+
+def fail_log_directories(image: MetadataImage, event: LogDirectoriesFailed) -> Outcome[Message, Result]:
+    """Decide about directories that a broker has lost; those that it never had, or lost before, are no news."""
+    broker = _incarnation(image, event.broker_id, event.broker_epoch)
+    if isinstance(broker, Result):
+        return Outcome((), broker)
+    lost = frozenset(event.directories).intersection(broker.log_dirs)
+    if not lost:
+        return Outcome((), Result())
+    left = tuple(directory for directory in broker.log_dirs if directory not in lost)
+    records: list[Message] = list(after_leaving(image, broker.id, usable_brokers(image, {broker.id: left}), lost))
+    change = BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, log_dirs=list(left))
+    return Outcome((*records, change), Result())
+
+
+def assign_replicas(image: MetadataImage, event: AssignReplicas) -> Outcome[Message, Result]:
+    """Decide about replicas whose directories a broker tells; those that are gone meanwhile are passed over."""
+    broker = _incarnation(image, event.broker_id, event.broker_epoch)
+    if isinstance(broker, Result):
+        return Outcome((), broker)
+    usable = usable_brokers(image)
+    records = []
+    for (topic_id, index), directory in event.directories.items():
+        topic = image.topics.by_id.get(topic_id)
+        partition = None if topic is None else topic.partitions.get(index)
+        if partition is None or broker.id not in partition.replicas:
+            continue
+        if directory_of(partition, broker.id) != directory:
+            records.append(_assigned(topic_id, index, partition, broker.id, directory, usable))
+    return Outcome(tuple(records), Result())
+
+
+def usable_brokers(
+    image: MetadataImage,
+    log_dirs: dict[int, Collection[bytes]] | None = None,
+    *,
+    plus: int | None = None,
+    but: int | None = None,
+) -> Usable:
+    """Return who can lead what lies where: as the image says, with `plus` and without `but`.
+
+    `log_dirs` has the directories of brokers that have others than the image says.
+    """
+
+    def usable(broker_id: int, directory: bytes) -> bool:
+        broker = image.cluster.brokers.get(broker_id)
+        if broker_id == but or (broker_id != plus and (broker is None or not is_usable(broker))):
+            return False
+        named = () if broker is None else broker.log_dirs
+        return is_online(directory, (log_dirs or {}).get(broker_id, named))
+
+    return usable
+
+
+def _assigned(
+    topic_id: bytes, index: int, partition: PartitionImage, broker_id: int, directory: bytes, usable: Usable
+) -> PartitionChangeRecord:
+    directories = [
+        directory if replica == broker_id else directory_of(partition, replica) for replica in partition.replicas
+    ]
+    change = PartitionChangeRecord(partition_id=index, topic_id=topic_id, directories=directories)
+    leader = elect(partition, lambda replica, was: usable(replica, directory if replica == broker_id else was))
+    if leader != partition.leader:
+        change.leader = leader
+    return change
+
+
+def _incarnation(image: MetadataImage, broker_id: int, epoch: int) -> BrokerRegistration | Result:
+    broker = image.cluster.brokers.get(broker_id)
+    if broker is None:
+        return Result(ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker ID {broker_id} is not currently registered")
+    if broker.epoch != epoch:
+        message = f"Expected broker epoch {broker.epoch}, but got broker epoch {epoch}"
+        return Result(ErrorCode.STALE_BROKER_EPOCH, message)
+    return broker
