@@ -76,6 +76,7 @@ FIGURES: dict[str, Figure] = {
     "latency_p99_ms": Figure("latency p99", "ms", _raw("latency_p99_ms"), 0),
     "peak_rss_mb": Figure("largest memory", "MiB", lambda r: r["peak_rss_bytes"] / 2**20, 0),
     "lookup_us": Figure("look-up", "µs", _raw("lookup_us")),
+    "pread_us": Figure("one bare pread of a header", "µs", _raw("pread_us")),
     "us_per_batch": Figure("append", "µs per batch", lambda r: r["seconds"] / r["bytes"] * 16 * 1024 * 1e6),
     "gb_per_second": Figure("throughput", "GB/s", lambda r: r["bytes"] / r["seconds"] / 1e9, 2),
     "open_s": Figure("open", "s", _raw("seconds")),

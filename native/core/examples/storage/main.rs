@@ -25,7 +25,7 @@ const USAGE: &str = "usage: storage WHAT DIRECTORY NUMBERS...
   write       RECORDS SIZE BATCH_BYTES   write() of the same bytes to a new file
   behind      RECORDS SIZE GIB           appends of 16 KiB with so much log behind them (sparse files)
   compact     RECORDS SIZE KEYS MAP_BYTES  one pass over all of a log
-  plan        SEGMENTS BATCHES LOOKUPS   from an offset to a slice, anywhere in so many segments of so many batches
+  plan        SEGMENTS BATCHES LOOKUPS   from an offset to a slice, in a log of so many segments; beside it a bare read
   recover     BYTES BATCH_BYTES          opens a log that was left without a close
   open        PARTITIONS THREADS         opens so many logs that were closed
   flush       APPENDS SIZE WRITERS MODE  appends acknowledged: 0 at once, 1 after a shared sync, 2 after one of their own";

@@ -16,11 +16,13 @@ const SMALL_BATCH: usize = 1024;
 /// Small enough that what was read is still in the processor's cache when it is checked.
 const BATCH_CHUNK: usize = 256 << 10;
 
-/// Reads headers at rising positions through a small buffer on the stack.
+/// Reads headers at rising positions: one at a time, or through a small buffer where batches are small.
 pub(crate) struct HeaderScan<'a> {
     file: &'a File,
     limit: u64,
-    buffer: [u8; HEADER_CHUNK],
+    /// One header is read to the stack; room for a chunk is made when the first one is read.
+    header: [u8; HEADER_LEN],
+    buffer: Vec<u8>,
     start: u64,
     filled: usize,
     /// How much to read next: sized by the batch seen last.
@@ -30,7 +32,7 @@ pub(crate) struct HeaderScan<'a> {
 impl<'a> HeaderScan<'a> {
     /// A walk over the first `limit` bytes.
     pub(crate) fn new(file: &'a File, limit: u64) -> Self {
-        Self { file, limit, buffer: [0; HEADER_CHUNK], start: 0, filled: 0, step: HEADER_LEN }
+        Self { file, limit, header: [0; HEADER_LEN], buffer: Vec::new(), start: 0, filled: 0, step: HEADER_LEN }
     }
 
     /// The header of the batch at `position`; `None` at the limit, or when no whole batch is there.
@@ -40,13 +42,20 @@ impl<'a> HeaderScan<'a> {
         }
         let left = self.limit - position;
         let buffered = self.start..self.start + self.filled as u64;
-        if !buffered.contains(&position) || position + left.min(HEADER_LEN as u64) > buffered.end {
+        let parsed = if buffered.contains(&position) && position + left.min(HEADER_LEN as u64) <= buffered.end {
+            BatchHeader::parse_stored(&self.buffer[(position - self.start) as usize..self.filled])
+        } else if self.step == HEADER_LEN {
+            let wanted = left.min(HEADER_LEN as u64) as usize;
+            let read = read_full_at(self.file, &mut self.header[..wanted], position)?;
+            BatchHeader::parse_stored(&self.header[..read])
+        } else {
             let wanted = left.min(self.step as u64) as usize;
+            self.buffer.resize(HEADER_CHUNK, 0);
             self.filled = read_full_at(self.file, &mut self.buffer[..wanted], position)?;
             self.start = position;
-        }
-        let from = (position - self.start) as usize;
-        let Ok(header) = BatchHeader::parse_stored(&self.buffer[from..self.filled]) else { return Ok(None) };
+            BatchHeader::parse_stored(&self.buffer[..self.filled])
+        };
+        let Ok(header) = parsed else { return Ok(None) };
         self.step = if header.size() <= SMALL_BATCH { HEADER_CHUNK } else { HEADER_LEN };
         Ok((position + header.size() as u64 <= self.limit).then_some(header))
     }

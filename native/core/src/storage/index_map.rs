@@ -200,6 +200,11 @@ impl<const WORDS: usize> Entries<'_, WORDS> {
     /// The last 8 KiB of entries are searched first: look-ups near the end of the log then touch the same few pages,
     /// which are in memory, whatever the size of the index (Kafka's warm section, KAFKA-6432).
     pub(crate) fn floor(&self, is_at_or_below: impl Fn([u32; WORDS]) -> bool) -> Option<[u32; WORDS]> {
+        self.floor_index(is_at_or_below).map(|index| self.get(index))
+    }
+
+    /// Where the entry of [`Self::floor`] stands.
+    pub(crate) fn floor_index(&self, is_at_or_below: impl Fn([u32; WORDS]) -> bool) -> Option<u32> {
         const WARM_BYTES: u32 = 8192;
         let warm_start = self.len.saturating_sub(WARM_BYTES / (WORDS as u32 * 4));
         let (mut low, mut high) = if warm_start > 0 && is_at_or_below(self.get(warm_start)) {
@@ -211,7 +216,7 @@ impl<const WORDS: usize> Entries<'_, WORDS> {
             let middle = low + (high - low) / 2;
             if is_at_or_below(self.get(middle)) { low = middle + 1 } else { high = middle }
         }
-        low.checked_sub(1).map(|index| self.get(index))
+        low.checked_sub(1)
     }
 }
 

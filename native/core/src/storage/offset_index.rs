@@ -8,6 +8,21 @@ use super::LogError;
 use super::index_map::{Entries, IndexMap};
 use super::log_dir::{LogHome, OFFSET_INDEX_SUFFIX};
 
+/// Entries further apart than `index.interval.bytes` (its default is assumed) and this much have batches of more than 1 KiB
+/// between them: a few at most.
+const FEW_BYTES: u64 = 5 << 10;
+/// Between entries further apart than twice that there is hardly more than the batch which the next one names.
+const ONE_BYTES: u64 = 8 << 10;
+
+/// What an index says of an offset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Around {
+    /// A position at or before the batch that contains the offset.
+    pub(crate) floor: u64,
+    /// The batch of the next entry, where the distances say that it is probably the one.
+    pub(crate) likely: Option<u64>,
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct OffsetIndex {
@@ -28,6 +43,26 @@ impl OffsetIndex {
             u32::try_from(offset - self.base_offset).unwrap_or(if offset < self.base_offset { 0 } else { u32::MAX });
         let found = self.map.entries()?.floor(|[last, _]| last <= relative);
         Ok(found.map_or(0, |[_, position]| u64::from(position)))
+    }
+
+    /// Where a search for `offset` begins, and where it may end at once.
+    pub(crate) fn around(&self, offset: i64) -> Result<Around, LogError> {
+        let entries = self.map.entries()?;
+        let relative = u32::try_from(offset - self.base_offset).unwrap_or(u32::MAX);
+        let below = entries.floor_index(|[last, _]| last <= relative);
+        // Before the first entry comes the segment's beginning, whose offset none is below.
+        let (last, floor) = below.map_or((-1, 0), |index| {
+            let [last, position] = entries.get(index);
+            (i64::from(last), u64::from(position))
+        });
+        let above = below.map_or(0, |index| index + 1);
+        let likely = (above < entries.len() && last != i64::from(relative)).then(|| entries.get(above));
+        let likely = likely.filter(|&[next_last, next]| {
+            let spacing = u64::from(next).saturating_sub(floor);
+            let (left, all) = (i64::from(next_last) - i64::from(relative), i64::from(next_last) - last);
+            spacing > FEW_BYTES && left * 4 < all || spacing > ONE_BYTES
+        });
+        Ok(Around { floor, likely: likely.map(|[_, position]| u64::from(position)) })
     }
 
     /// The last offset of the first indexed batch that starts at `position` or beyond; `None` when there is none.
@@ -85,12 +120,30 @@ mod tests {
         for offset in (90..21_200).step_by(3) {
             let naive = entries.iter().rev().find(|entry| entry.0 <= offset).map_or(0, |entry| entry.1);
             assert_eq!(index.floor_position(offset).unwrap(), naive, "{offset}");
+            // Entries this near to each other have many small batches between them: nothing is guessed.
+            assert_eq!(index.around(offset.max(100)).unwrap(), Around { floor: naive, likely: None }, "{offset}");
             assert_eq!(index.entries_below(offset).unwrap() as usize, entries.iter().filter(|e| e.0 < offset).count());
         }
         assert_eq!(index.floor_position(i64::MAX).unwrap(), 3000 * 4097);
+        assert_eq!(index.around(i64::MAX).unwrap(), Around { floor: 3000 * 4097, likely: None });
         for position in (0..3001 * 4097).step_by(1999) {
             let naive = entries.iter().find(|entry| entry.1 >= position).map(|entry| entry.0);
             assert_eq!(index.ceiling_offset(position).unwrap(), naive, "{position}");
         }
+    }
+
+    #[test]
+    fn the_next_entry_is_guessed_where_few_batches_can_lie_before_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let index = OffsetIndex::new(LogHome::new(dir.path()), 100, 0, 8 * 10);
+        index.map.reserve(10).unwrap();
+        index.push(108, 6 << 10);
+        index.push(118, 26 << 10);
+        let guessed = |offset| index.around(offset).unwrap().likely;
+        assert_eq!([101, 105].map(guessed), [None; 2], "far from the next entry");
+        assert_eq!([106, 107].map(guessed), [Some(6 << 10); 2]);
+        assert_eq!(guessed(108), None, "the entry itself");
+        assert_eq!([109, 117].map(guessed), [Some(26 << 10); 2], "one batch is larger than the interval");
+        assert_eq!(guessed(119), None, "behind the last entry");
     }
 }

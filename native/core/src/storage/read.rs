@@ -118,8 +118,10 @@ fn find(view: &View, offset: i64) -> Result<Option<Place>, LogError> {
         return Ok(inside.then_some(Place { segment, position: view.tail.position, size: None }));
     }
     while segment < view.segments.len() {
-        if let Some(found) = view.segments.as_slice()[segment].find_batch(offset, view.limit_of(segment))? {
-            return Ok(Some(Place { segment, position: found.position, size: Some(found.header.size()) }));
+        if let Some((position, size)) =
+            view.segments.as_slice()[segment].find_position(offset, view.limit_of(segment))?
+        {
+            return Ok(Some(Place { segment, position, size }));
         }
         segment += 1;
     }
@@ -135,10 +137,14 @@ fn find_end(view: &View, end: i64) -> Result<Place, LogError> {
     Ok(find(view, end)?.unwrap_or(end_of_log))
 }
 
+/// The size of the batch at a place, which is read where it is not known.
 fn size_at(view: &View, place: Place) -> Result<usize, LogError> {
     if let Some(size) = place.size {
         return Ok(size);
     }
-    // Without a size it is the tail, which reaches to the end of the log.
-    Ok((view.limit_of(place.segment) - place.position) as usize)
+    let limit = view.limit_of(place.segment);
+    if view.segments.is_active(place.segment) && place.position == view.tail.position {
+        return Ok((limit - place.position) as usize);
+    }
+    view.segments.as_slice()[place.segment].size_at(place.position, limit)
 }

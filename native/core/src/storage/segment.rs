@@ -19,7 +19,7 @@ use super::log_dir::{
 use super::offset_index::OffsetIndex;
 use super::time_index::{TimeIndex, TimestampOffset};
 use super::txn_index::TxnIndex;
-use crate::record::BatchHeader;
+use crate::record::{BatchHeader, HEADER_LEN};
 use crate::sys::file;
 
 /// See the module.
@@ -187,23 +187,60 @@ impl Segment {
     /// # Errors
     /// `Corrupt` where the bytes are no batch, `Io` when they cannot be read.
     pub(crate) fn find_batch(&self, offset: i64, limit: u64) -> Result<Option<FoundBatch>, LogError> {
+        let found = self.locate(offset, limit, false)?;
+        Ok(found.and_then(|(position, header)| header.map(|header| FoundBatch { position, header })))
+    }
+
+    /// Where that batch starts, and its size where finding it meant reading its header: as few reads as can be, as each
+    /// costs a system call and cold memory.
+    pub(crate) fn find_position(&self, offset: i64, limit: u64) -> Result<Option<(u64, Option<usize>)>, LogError> {
+        let found = self.locate(offset, limit, true)?;
+        Ok(found.map(|(position, header)| (position, header.map(|header| header.size()))))
+    }
+
+    /// The size of the batch that starts at `position`.
+    pub(crate) fn size_at(&self, position: u64, limit: u64) -> Result<usize, LogError> {
         let mut scan = HeaderScan::new(self.file()?, limit);
-        let mut position = self.offset_index.floor_position(offset)?;
+        match scan.header_at(position).map_err(|error| self.read_error(error))? {
+            Some(header) => Ok(header.size()),
+            None => Err(self.no_batch(position, limit)),
+        }
+    }
+
+    fn no_batch(&self, position: u64, limit: u64) -> LogError {
+        LogError::Corrupt { path: self.path(), reason: format!("no batch at position {position} of {limit}") }
+    }
+
+    /// The batch; with `unread` its header may be missing, where the one before it tells all.
+    fn locate(&self, offset: i64, limit: u64, unread: bool) -> Result<Option<(u64, Option<BatchHeader>)>, LogError> {
+        let mut scan = HeaderScan::new(self.file()?, limit);
+        let read = |error| self.read_error(error);
+        let around = self.offset_index.around(offset)?;
         // An index is a hint: one that leads astray costs a scan of the segment, never a wrong answer.
-        let trusted = |header: BatchHeader| (self.base_offset..=offset).contains(&header.base_offset);
-        if position > 0 && !scan.header_at(position).map_err(|error| self.read_error(error))?.is_some_and(trusted) {
+        let trusted = |header: &BatchHeader| (self.base_offset..=offset).contains(&header.base_offset);
+        if let Some(position) = around.likely.filter(|position| *position < limit)
+            && let Some(header) = scan.header_at(position).map_err(read)?.filter(trusted)
+            && header.last_offset() >= offset
+        {
+            return Ok(Some((position, Some(header))));
+        }
+        let mut position = around.floor;
+        if position > 0 && !scan.header_at(position).map_err(read)?.as_ref().is_some_and(trusted) {
             position = 0;
         }
-        while let Some(header) = scan.header_at(position).map_err(|error| self.read_error(error))? {
+        while let Some(header) = scan.header_at(position).map_err(read)? {
             if header.last_offset() >= offset {
-                return Ok(Some(FoundBatch { position, header }));
+                return Ok(Some((position, Some(header))));
             }
             position += header.size() as u64;
+            // Offsets rise from batch to batch: whatever follows this one does not end below the offset after it.
+            if unread && header.next_offset() == offset && position + HEADER_LEN as u64 <= limit {
+                return Ok(Some((position, None)));
+            }
         }
         if position < limit {
             // Going on with the next segment would hide records from a consumer.
-            let reason = format!("no batch at position {position} of {limit}");
-            return Err(LogError::Corrupt { path: self.path(), reason });
+            return Err(self.no_batch(position, limit));
         }
         Ok(None)
     }
