@@ -2,6 +2,8 @@
 
 #[path = "data_plane/group_flush.rs"]
 mod group_flush;
+#[path = "data_plane/read_committed.rs"]
+mod read_committed;
 mod support;
 
 use std::io::{Read, Write};

@@ -11,6 +11,7 @@ mod high_watermark;
 mod partition;
 mod topic_table;
 mod waiting;
+mod waiting_readers;
 
 pub use acknowledgement::{AcknowledgementList, WaitingProduce};
 pub use fetch_session::{FetchSession, FetchSessionCache, SessionPartition, SessionRefused, SessionTopic};
@@ -19,3 +20,4 @@ pub use high_watermark::high_watermark;
 pub use partition::{LeaderCheck, Leadership, NotAppended, Partition};
 pub use topic_table::{BrokerEndpoint, PartitionSlot, Topic, TopicId, TopicTable, ZERO_TOPIC_ID};
 pub use waiting::{Waiter, WaitingFetch, WaitingList};
+pub use waiting_readers::WaitingReaders;

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use arc_swap::ArcSwap;
 
-use super::{AcknowledgementList, TopicId, Waiter, WaitingFetch, WaitingList, WaitingProduce, high_watermark};
+use super::{AcknowledgementList, TopicId, Waiter, WaitingFetch, WaitingProduce, WaitingReaders, high_watermark};
 use crate::record::SentRecords;
 use crate::storage::{
     AppendError, Appended, CommittedSlice, Expired, FileSlice, Log, LogError, ReadError, Removed, RetentionLimits,
@@ -72,7 +72,7 @@ pub struct Partition {
     leadership: ArcSwap<Leadership>,
     /// Set when the log is closed or deleted; nothing is appended or read any more.
     closed: AtomicBool,
-    waiting: WaitingList,
+    waiting: WaitingReaders,
     acknowledgements: AcknowledgementList,
     /// Set while a sync is asked for that has not begun.
     sync_wanted: AtomicBool,
@@ -91,6 +91,7 @@ impl Partition {
     ) -> Self {
         let bounded = high_watermark.clamp(log.log_start_offset(), log.log_end_offset());
         log.settle_transactions(bounded);
+        let stable = log.first_unstable_offset().map_or(bounded, |unstable| unstable.min(bounded));
         let nobody = Leadership { leader_epoch: -1, is_leader: false, in_sync: 0, min_in_sync: 1 };
         Self {
             topic,
@@ -101,7 +102,7 @@ impl Partition {
             high_watermark: AtomicI64::new(bounded),
             leadership: ArcSwap::from_pointee(nobody),
             closed: AtomicBool::new(false),
-            waiting: WaitingList::default(),
+            waiting: WaitingReaders::new(stable),
             acknowledgements: AcknowledgementList::default(),
             sync_wanted: AtomicBool::new(false),
         }
@@ -162,6 +163,8 @@ impl Partition {
         }
         self.leadership.store(Arc::new(Leadership { leader_epoch, is_leader: true, in_sync, min_in_sync }));
         self.maybe_advance_high_watermark();
+        // Nobody waits at a replica that did not lead.
+        self.waiting.stable_at(self.last_stable_offset(), |_, _| 0, &mut |_| {});
         Ok(())
     }
 
@@ -235,11 +238,40 @@ impl Partition {
             return Err(NotAppended::NoTransaction);
         }
         let appended = append(&self.log, sent, role.leader_epoch).map_err(NotAppended::Log)?;
+        self.appended(&appended, wake);
+        Ok(appended)
+    }
+
+    /// Appends a coordinator's batches as they are: markers, and what else belongs to transactions. Wakes as
+    /// [`Partition::append_sent`] does.
+    pub fn append_as_coordinator(
+        &self,
+        batches: &mut [u8],
+        now_ms: i64,
+        wake: &mut dyn FnMut(Waiter),
+    ) -> Result<Appended, NotAppended> {
+        let role = self.leadership();
+        if !role.is_leader || self.closed.load(Ordering::Acquire) {
+            return Err(NotAppended::NotLeader);
+        }
+        let appended = self.log.append_internal(batches, role.leader_epoch, now_ms).map_err(NotAppended::Log)?;
+        self.appended(&appended, wake);
+        Ok(appended)
+    }
+
+    /// Commits what was appended, as far as it can be, and wakes those whom that satisfies.
+    fn appended(&self, appended: &Appended, wake: &mut dyn FnMut(Waiter)) {
         self.maybe_advance_high_watermark();
         if !appended.duplicate && self.has_committed(appended.last_offset + 1) {
             self.waiting.arrived(appended.bytes, wake);
         }
-        Ok(appended)
+        self.tell_stable(wake);
+    }
+
+    /// Wakes the `read_committed` fetches that the last stable offset satisfies.
+    fn tell_stable(&self, wake: &mut dyn FnMut(Waiter)) {
+        let between = |from, to| self.log.bytes_between(from, to);
+        self.waiting.stable_at(self.last_stable_offset(), between, wake);
     }
 
     /// Whether everything below `end_offset` is committed: a Produce that ends there may be acknowledged.
@@ -286,6 +318,7 @@ impl Partition {
         let reached = self.high_watermark();
         if reached > before {
             self.waiting.arrived(self.log.bytes_between(before, reached) as usize, wake);
+            self.tell_stable(wake);
         }
         self.acknowledgements.reached(reached.min(self.log.recovery_point()), wake);
         if self.closed.load(Ordering::Acquire) {
@@ -347,8 +380,8 @@ impl Partition {
     }
 
     /// Lets a fetch wait here. The caller plans its read again afterwards, so that an append in between is not missed.
-    pub fn wait(&self, fetch: &Arc<WaitingFetch>) {
-        self.waiting.register(fetch);
+    pub fn wait(&self, fetch: &Arc<WaitingFetch>, read_committed: bool) {
+        self.waiting.register(fetch, read_committed);
     }
 
     /// Ends what [`Partition::wait`] began.

@@ -239,13 +239,25 @@ pub fn produce_request(correlation: i32, topic: &str, partition: i32, acks: i16,
 }
 
 pub fn fetch_request(correlation: i32, topic: &str, partition: i32, offset: i64, min: i32, wait_ms: i32) -> Vec<u8> {
+    fetch_isolated(correlation, (topic, partition), offset, min, wait_ms, 0)
+}
+
+/// A Fetch of isolation level 0 (`read_uncommitted`) or 1 (`read_committed`).
+pub fn fetch_isolated(
+    correlation: i32,
+    (topic, partition): (&str, i32),
+    offset: i64,
+    min: i32,
+    wait_ms: i32,
+    isolation: i8,
+) -> Vec<u8> {
     let mut body = Vec::new();
     let mut writer = Writer::new(&mut body, false);
     writer.i32(-1);
     writer.i32(wait_ms);
     writer.i32(min);
     writer.i32(50 << 20);
-    writer.i8(0);
+    writer.i8(isolation);
     writer.array_len(1);
     writer.string(topic);
     writer.array_len(1);
@@ -318,6 +330,8 @@ impl Produced {
 pub struct Fetched {
     pub error: i16,
     pub high_watermark: i64,
+    /// Producer and first offset.
+    pub aborted: Vec<(i64, i64)>,
     pub records: Vec<u8>,
 }
 
@@ -339,11 +353,15 @@ impl Fetched {
         reader.i32().unwrap();
         let error = reader.i16().unwrap();
         let high_watermark = reader.i64().unwrap();
+        let mut aborted = Vec::new();
         if version >= 4 {
             reader.i64().unwrap();
-            assert_eq!(reader.nullable_array_len(), Ok(None));
+            // Aborted transactions, told to who asked for committed records.
+            for _ in 0..reader.nullable_array_len().unwrap().unwrap_or(0) {
+                aborted.push((reader.i64().unwrap(), reader.i64().unwrap()));
+            }
         }
         let records = reader.nullable_bytes().unwrap().unwrap_or_default().to_vec();
-        Self { error, high_watermark, records }
+        Self { error, high_watermark, aborted, records }
     }
 }

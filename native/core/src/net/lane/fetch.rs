@@ -197,7 +197,7 @@ impl PendingFetch {
         self.source.each(|_, partition| {
             let slot = table.find(&partition.topic).and_then(|topic| topic.slot(partition.index));
             if let Some(replica) = slot.and_then(|slot| slot.partition.as_ref()) {
-                replica.wait(&waiting);
+                replica.wait(&waiting, self.read_committed);
                 registered.push(Arc::clone(replica));
             }
         });

@@ -1,0 +1,103 @@
+//! The fetches that wait for a partition, by what may be read: up to the high watermark or, with `read_committed`, up to
+//! the last stable offset.
+//!
+//! The high watermark rises with nearly every append, whose size is what arrived. The last stable offset stands still while
+//! a transaction is open and then jumps: what arrived are the bytes that it has passed since anybody was told.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use super::{Waiter, WaitingFetch, WaitingList};
+
+/// See the module.
+#[derive(Debug)]
+pub struct WaitingReaders {
+    uncommitted: WaitingList,
+    committed: WaitingList,
+    /// The last stable offset up to which `committed` was told. Only rises, so that each byte is told of once.
+    stable: AtomicI64,
+}
+
+impl WaitingReaders {
+    /// Nobody yet, with the last stable offset at `stable`.
+    pub fn new(stable: i64) -> Self {
+        let (uncommitted, committed) = (WaitingList::default(), WaitingList::default());
+        Self { uncommitted, committed, stable: AtomicI64::new(stable) }
+    }
+
+    /// Lets a fetch wait; see [`WaitingList::register`].
+    pub fn register(&self, fetch: &Arc<WaitingFetch>, read_committed: bool) {
+        if read_committed { &self.committed } else { &self.uncommitted }.register(fetch);
+    }
+
+    /// Takes a fetch out again. Nothing happens if it is not there.
+    pub fn deregister(&self, fetch: &Arc<WaitingFetch>) {
+        self.uncommitted.deregister(fetch);
+        self.committed.deregister(fetch);
+    }
+
+    /// `bytes` more lie below the high watermark.
+    pub fn arrived(&self, bytes: usize, wake: &mut dyn FnMut(Waiter)) {
+        self.uncommitted.arrived(bytes, wake);
+    }
+
+    /// The last stable offset stands at `stable`; `bytes_between` measures what lies between two offsets.
+    pub fn stable_at(&self, stable: i64, bytes_between: impl FnOnce(i64, i64) -> u64, wake: &mut dyn FnMut(Waiter)) {
+        let told = self.stable.fetch_max(stable, Ordering::SeqCst);
+        if told < stable && !self.committed.is_empty() {
+            self.committed.arrived(bytes_between(told, stable) as usize, wake);
+        }
+    }
+
+    /// The partition goes away or changes its role: wakes everybody.
+    pub fn wake_all(&self, wake: &mut dyn FnMut(Waiter)) {
+        self.uncommitted.wake_all(wake);
+        self.committed.wake_all(wake);
+    }
+
+    /// How many wait.
+    pub fn len(&self) -> usize {
+        self.uncommitted.len() + self.committed.len()
+    }
+
+    /// Whether nobody waits.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: Waiter = Waiter { connection: 1, request: 2 };
+
+    fn stable_at(readers: &WaitingReaders, stable: i64) -> Vec<Waiter> {
+        let mut out = Vec::new();
+        readers.stable_at(stable, |from, to| (to - from) as u64 * 10, &mut |waiter| out.push(waiter));
+        out
+    }
+
+    #[test]
+    fn a_committed_reader_counts_what_the_stable_offset_passes_and_nothing_twice() {
+        let readers = WaitingReaders::new(5);
+        readers.register(&WaitingFetch::new(ONE, 30), true);
+        readers.arrived(1000, &mut |waiter| panic!("{waiter:?} woken by what is not committed"));
+        assert_eq!(stable_at(&readers, 5), []);
+        assert_eq!(stable_at(&readers, 7), []);
+        assert_eq!(stable_at(&readers, 6), [], "an older thread's word");
+        assert_eq!(stable_at(&readers, 8), [ONE]);
+        assert_eq!(stable_at(&readers, 9), []);
+    }
+
+    #[test]
+    fn what_came_while_nobody_waited_is_not_counted() {
+        let readers = WaitingReaders::new(0);
+        assert_eq!(stable_at(&readers, 100), []);
+        let fetch = WaitingFetch::new(ONE, 1);
+        readers.register(&fetch, true);
+        assert_eq!(stable_at(&readers, 100), []);
+        readers.deregister(&fetch);
+        assert!(readers.is_empty());
+    }
+}
