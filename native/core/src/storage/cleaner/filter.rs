@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 
 use super::map_fill::AHEAD;
 use super::offset_map::{KeptOffsets, KeyHash, OffsetMap};
+use super::old_messages;
 use super::transactions::{CleanedTransactions, Marker};
 use crate::record::varint::{put_varint, put_varlong, varint, varlong, varlong_len};
 use crate::record::{
@@ -35,6 +36,8 @@ pub(crate) struct Rules {
     /// Where the cleanable part ends: the batch before it stays, so that the offsets up to there stay known.
     pub(crate) upper: i64,
     pub(crate) max_unfolded: usize,
+    /// Whether the segment is too young for its tombstones of formats v0 and v1 to go.
+    pub(crate) old_tombstones_stay: bool,
 }
 
 /// See the module.
@@ -136,6 +139,12 @@ impl<'a> Filter<'a> {
         batch: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<Outcome, RecordError> {
+        if header.magic < 2 {
+            self.transactions.on_batch(header);
+            let by = (self.map, &self.rules, &mut self.counts);
+            let written = old_messages::filter(by, (header, batch), &mut self.scratch.unfolded, out)?;
+            return Ok(Outcome { written, aborted: None });
+        }
         let (verdict, aborted) = self.judge(header, batch)?;
         self.counts.records_read += header.record_count.max(0) as u64;
         let mut scratch = std::mem::take(&mut self.scratch);

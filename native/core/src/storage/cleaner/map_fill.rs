@@ -1,12 +1,13 @@
 //! The first walk of a pass: the latest offset of each key in the dirty part of the log.
 
 use std::hint::black_box;
+use std::ops::ControlFlow;
 
 use super::offset_map::{KeyHash, OffsetMap};
 use super::pass::{CleanError, Pass};
 use super::reader::BatchReader;
 use super::transactions::CleanedTransactions;
-use crate::record::{BatchHeader, Records, records_section};
+use crate::record::{BatchHeader, Records, records_section, visit_records};
 
 /// How many keys ahead the map's memory is brought near: the waits of that many overlap.
 pub(crate) const AHEAD: usize = 16;
@@ -70,6 +71,14 @@ impl Keys {
         max_unfolded: usize,
     ) -> Result<(), crate::record::RecordError> {
         self.found.clear();
+        if header.magic < 2 {
+            return visit_records(header, batch, &mut self.unfolded, max_unfolded, |record| {
+                if let Some(key) = record.key.filter(|_| record.offset >= from) {
+                    self.found.push((map.hash(key), record.offset));
+                }
+                ControlFlow::Continue(())
+            });
+        }
         let section = records_section(header, batch, &mut self.unfolded, max_unfolded)?;
         for record in Records::new(section, header.record_count) {
             let record = record?;

@@ -13,6 +13,9 @@ mod grouping;
 pub(crate) mod half_done;
 mod map_fill;
 mod offset_map;
+#[cfg(test)]
+mod old_message_tests;
+mod old_messages;
 mod output;
 mod pass;
 mod reader;

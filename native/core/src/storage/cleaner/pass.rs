@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use parking_lot::MutexGuard;
 use rustc_hash::FxHashMap;
@@ -15,6 +15,7 @@ use super::filter::{Filter, LastRecord, Rules};
 use super::grouping::{Bounds, Extent, group_segments};
 use super::map_fill::fill_map;
 use super::offset_map::OffsetMap;
+use super::old_messages::{modified, tombstone_horizon};
 use super::output::{CleanedSegment, Finished, remove_all_leftovers, remove_leftovers};
 use super::reader::BatchReader;
 use super::throttle::Throttle;
@@ -97,6 +98,8 @@ pub(crate) struct Pass<'a> {
     pub(crate) index_bytes: u32,
     pub(crate) write_bytes: usize,
     pub(crate) max_unfolded: usize,
+    /// Old tombstones stay in segments that were changed later; `None`: in all.
+    pub(crate) tombstone_horizon: Option<SystemTime>,
     pub(crate) stats: Cleaned,
 }
 
@@ -164,6 +167,7 @@ impl Log {
             index_bytes: config.segment_index_bytes,
             write_bytes: limits.buffer_bytes,
             max_unfolded: config.max_decompressed_bytes,
+            tombstone_horizon: None,
             stats: Cleaned { end_offset: range.first_dirty, ..Cleaned::default() },
         };
         drop(view);
@@ -205,12 +209,18 @@ fn run(
     pass.stats.index_ms = begun.elapsed().as_millis() as u64;
     let end_offset = map.latest() + 1;
     pass.segments.retain(|segment| segment.base_offset() < end_offset);
-    let rules =
-        Rules { now_ms, delete_retention_ms: config.delete_retention_ms, upper, max_unfolded: pass.max_unfolded };
+    let rules = Rules {
+        now_ms,
+        delete_retention_ms: config.delete_retention_ms,
+        upper,
+        max_unfolded: pass.max_unfolded,
+        old_tombstones_stay: true,
+    };
     // A 32nd of the map at most: for the default buffer, 33 million offsets.
     let kept = map.kept_offsets(first_dirty, limits.map_bytes / 32);
     let mut filter = Filter::new(&map, kept, rules, FxHashMap::default());
     remove_all_leftovers(&pass.log.home.path())?;
+    pass.tombstone_horizon = tombstone_horizon(&pass.segments, first_dirty, config.delete_retention_ms)?;
     let groups = group_segments(&extents(&pass.segments, upper), bounds(config));
     let (mut at, mut buffer) = (0, Vec::with_capacity(limits.buffer_bytes));
     for count in groups {
@@ -252,6 +262,8 @@ fn rewrite(
     for (index, segment) in group.iter().enumerate() {
         let next = group.get(index + 1).map(|next| next.base_offset()).or(next_base).unwrap_or(filter.rules.upper);
         filter.transactions.add_aborted(pass.log.aborted_transactions(segment.base_offset(), next)?);
+        let changed = modified(segment)?;
+        filter.rules.old_tombstones_stay = pass.tombstone_horizon.is_none_or(|horizon| changed > horizon);
         reader.seek(segment, 0);
         while let Some((header, batch)) = reader.next(pass)? {
             let filtered = filter.filter(&header, batch, &mut output.pending);
@@ -265,9 +277,7 @@ fn rewrite(
             }
         }
     }
-    let last = &group[group.len() - 1];
-    let modified = last.file()?.metadata().and_then(|metadata| metadata.modified());
-    let finished = output.finish(pass, modified.map_err(|error| last.read_error(error))?)?;
+    let finished = output.finish(pass, modified(&group[group.len() - 1])?)?;
     pass.stats.bytes_written += finished.0.size;
     Ok(finished)
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::pass::{CleanError, Pass};
-use crate::record::{BatchHeader, HEADER_LEN, batch_crc};
+use crate::record::{BatchHeader, HEADER_LEN, SMALLEST_BATCH, batch_crc};
 use crate::storage::LogError;
 use crate::storage::segment::Segment;
 use crate::sys::file::read_full_at;
@@ -35,15 +35,17 @@ impl BatchReader {
     /// The next batch; `None` at the end of the segment.
     ///
     /// # Errors
-    /// `Corrupt` where the bytes are no whole batch of format v2 with a right checksum: a pass would give what it makes of
-    /// them a right one.
+    /// `Corrupt` where the bytes are no whole batch, or message of an older format, with a right checksum: a pass would give
+    /// what it makes of them a right one.
     pub(crate) fn next(&mut self, pass: &Pass<'_>) -> Result<Option<(BatchHeader, &[u8])>, CleanError> {
         let Some(segment) = self.segment.clone() else { return Ok(None) };
         if self.begin == self.end && self.position >= segment.size() {
             return Ok(None);
         }
-        self.fill(pass, &segment, HEADER_LEN)?;
-        let parsed = BatchHeader::parse(&self.buffer[self.begin..self.end]);
+        let left = (self.end - self.begin) as u64 + segment.size() - self.position;
+        // A message of an older format may be smaller than the header of a batch.
+        self.fill(pass, &segment, left.clamp(SMALLEST_BATCH as u64, HEADER_LEN as u64) as usize)?;
+        let parsed = BatchHeader::parse_stored(&self.buffer[self.begin..self.end]);
         let header = parsed.map_err(|error| self.corrupt(&segment, &error.to_string()))?;
         self.fill(pass, &segment, header.size())?;
         let from = self.begin;
