@@ -164,7 +164,7 @@ class Node:
         retention = self._retention = Retention(partitions, publisher.settings_of, self._later, _now_ms)
         self._lay_pipeline(Dispatch(apis), cluster_id, controller, groups, partitions, publisher, retention, data_plane)
         self._begin_chores(partitions, retention, workers)
-        self._begin_cleaning(partitions, publisher)
+        await self._begin_cleaning(partitions, publisher, workers)
 
     def _make_groups(self, partitions: Partitions, data_plane: DataPlane) -> GroupCoordinator:
         config = self.config
@@ -370,12 +370,15 @@ class Node:
             chores.append(_repeat(config.log_flush_scheduler_interval_ms, workers, partitions.flush_due))
         self._chores = [asyncio.ensure_future(chore) for chore in chores]
 
-    def _begin_cleaning(self, partitions: Partitions, publisher: PartitionPublisher) -> None:
+    async def _begin_cleaning(
+        self, partitions: Partitions, publisher: PartitionPublisher, workers: ThreadPoolExecutor
+    ) -> None:
         if not self.config.log_cleaner_enable:
             return
         cleaner = self._cleaner = Cleaner(
             partitions, publisher.settings_of, lambda: self._live.current, self._later, _now_ms, self._tell_of_failure()
         )
+        await asyncio.get_running_loop().run_in_executor(workers, cleaner.move_back_checkpoints)
         self._chores.append(asyncio.ensure_future(cleaner.run()))
 
     async def _take_down(self, *, clean: bool) -> None:

@@ -154,6 +154,28 @@ class Cleaner:
         if self._workers is not None:
             self._workers.shutdown()
 
+    def move_back_checkpoints(self) -> None:
+        """See that no log counts as clean beyond its active segment: one that was cut there was never cleaned so far.
+
+        Called before anything is appended: later what is written anew would hide it.
+        """
+        with self._lock:
+            for directory, partitions in self._partitions.by_directory().items():
+                if directory.offline:
+                    continue
+                offsets = self._offsets_of(directory)
+                beyond = {
+                    key: active
+                    for partition in partitions
+                    if (checkpoint := offsets.get(key := (partition.topic, partition.index))) is not None
+                    and checkpoint > (active := survey_segments(partition)[-1][0])
+                }
+                for key, active in beyond.items():
+                    log.info("%s-%d was cut: it counts as clean up to offset %d only", *key, active)
+                if beyond:
+                    offsets.update(beyond)
+                    self._write(directory)
+
     def clean_filthiest(self) -> bool:
         """Compact the log that needs it most; whether there was one, and its pass came to an end."""
         self._follow_pace()

@@ -10,12 +10,14 @@ import confluent_kafka
 import confluent_kafka.admin
 import pytest
 
+from pybroker.storage.checkpoint import CLEANED_OFFSETS, read_checkpoint
 from tests.support.conditions import wait_until
 from tests.support.processes import BrokerProcess
 from tests.support.wire import Wire
 
 ROUNDS = int(os.environ.get("PYBROKER_GROUP_KILL_ROUNDS", "5"))
 PARTITIONS = 6
+SEGMENT = 1 << 20  # the smallest that a topic may have
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(300 + 30 * ROUNDS)]
 
@@ -28,8 +30,13 @@ def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
     process.kill()
 
 
-def commit(wire: Wire, group: str, offset: int) -> int:
-    part = {"partition_index": 0, "committed_offset": offset, "committed_leader_epoch": -1, "committed_metadata": ""}
+def commit(wire: Wire, group: str, offset: int, metadata: str = "") -> int:
+    part = {
+        "partition_index": 0,
+        "committed_offset": offset,
+        "committed_leader_epoch": -1,
+        "committed_metadata": metadata,
+    }
     answer = wire.call(
         "OffsetCommit",
         8,
@@ -75,6 +82,47 @@ def test_every_acknowledged_offset_survives_kills(broker: BrokerProcess) -> None
         for group in groups:
             wait_until(lambda group=group: committed(wire, group)[0] == 0, within=20, what=f"{group} is loaded")  # type: ignore[misc]
             assert committed(wire, group) == (0, acknowledged[group])
+
+
+def test_every_acknowledged_offset_survives_the_compaction_of_its_topic_and_kills(tmp_path: Path) -> None:
+    settings = {
+        "offsets.topic.num.partitions": "1",
+        "offsets.topic.segment.bytes": str(SEGMENT),
+        "log.cleaner.backoff.ms": "50",
+        "log.cleaner.min.cleanable.ratio": "0.01",
+    }
+    broker = BrokerProcess(tmp_path / "data", settings)
+    groups = [f"g{number}" for number in range(10)]
+    log = broker.directory / "__consumer_offsets-0"
+
+    def cleaned_offset() -> int:
+        return read_checkpoint(broker.directory / CLEANED_OFFSETS).get(("__consumer_offsets", 0), 0)
+
+    try:
+        broker.start()
+        with Wire(broker.bootstrap_servers) as wire:
+            topic = {"name": "t", "num_partitions": 1, "replication_factor": 1}
+            wire.call("CreateTopics", 7, topics=[topic], timeout_ms=10_000)
+            wire.call("FindCoordinator", 4, key_type=0, coordinator_keys=groups)
+        for turn in range(3):
+            with Wire(broker.bootstrap_servers) as wire:
+                wait_until(lambda: committed(wire, "g0")[0] == 0, within=20, what="the groups are loaded")
+                before = cleaned_offset()
+                for number in range(30):
+                    for group in groups:
+                        assert commit(wire, group, 1000 * turn + number, "m" * 4000) == 0
+                wait_until(lambda: cleaned_offset() > before, within=20, what="a pass over the offsets")  # noqa: B023
+                held = sum(path.stat().st_size for path in log.glob("*.log"))
+                assert held < 2 * SEGMENT, "what was superseded is gone"
+            broker.kill()
+            broker.start()
+            with Wire(broker.bootstrap_servers) as wire:
+                wait_until(lambda: committed(wire, "g0")[0] == 0, within=20, what="the groups are loaded")
+                assert {group: committed(wire, group) for group in groups} == dict.fromkeys(
+                    groups, (0, 1000 * turn + 29)
+                )
+    finally:
+        broker.kill()
 
 
 def test_consumers_carry_on_over_kills_of_their_broker(broker: BrokerProcess) -> None:

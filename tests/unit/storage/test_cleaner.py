@@ -213,3 +213,16 @@ def test_a_cleaner_that_was_stopped_begins_nothing(broker: Broker) -> None:
     cleaner.stop()
     assert not cleaner.clean_filthiest()
     assert broker.values("a") == [b"0", b"1", b"2"]
+
+
+def test_a_log_that_was_cut_counts_as_clean_up_to_its_active_segment_only(broker: Broker) -> None:
+    broker.topic("cut", segment(0, b"ab"), segment(2, b"ab"), segment(4, b"a"))
+    broker.topic("whole", segment(0, b"ab"), segment(2, b"ab"))
+    # Before the cut the log had more segments, and a pass went up to offset 9 of them.
+    write_checkpoint(broker.path / CLEANED_OFFSETS, {("cut", 0): 9, ("whole", 0): 2, ("gone", 0): 7})
+    cleaner = broker.cleaner()
+    cleaner.move_back_checkpoints()
+    assert broker.checkpoint() == {("cut", 0): 4, ("whole", 0): 2, ("gone", 0): 7}
+    again = broker.cleaner()
+    again.move_back_checkpoints()
+    assert broker.checkpoint()["cut", 0] == 4
