@@ -9,6 +9,10 @@ mod frame;
 mod message;
 #[path = "../fuzz/decoders/message_set.rs"]
 mod message_set;
+#[path = "../fuzz/decoders/snapshot.rs"]
+mod snapshot;
+#[path = "../fuzz/decoders/txn_index.rs"]
+mod txn_index;
 
 use proptest::prelude::*;
 use pybroker_core::record::{BatchBuilder, Compression, MessageSetBuilder, NewMessage, TimestampType};
@@ -49,6 +53,20 @@ proptest! {
         frame::decode(&headed(api_key, version, &bytes));
         message::decode(&bytes);
         message_set::decode(&bytes);
+        snapshot::decode(&bytes);
+        txn_index::decode(&bytes);
+    }
+
+    /// Files of the right length and version, whatever their fields say.
+    #[test]
+    fn whole_entries(
+        entries in prop::collection::vec(any::<[u8; 34]>(), 0..6),
+        producers in prop::collection::vec(prop::collection::vec(any::<u8>(), 46..=46), 0..6),
+    ) {
+        let index: Vec<u8> = entries.iter().flat_map(|entry| [&[0, 0], &entry[2..]].concat()).collect();
+        txn_index::decode(&index);
+        let count = (producers.len() as i32).to_be_bytes();
+        snapshot::decode(&[&[0, 1, 0, 0, 0, 0], &count[..], &producers.concat()].concat());
     }
 
     #[test]

@@ -26,7 +26,7 @@ mod log_walk;
 mod lookup;
 mod offset_index;
 pub mod partition_metadata;
-mod producer_snapshot;
+pub mod producer_snapshot;
 pub mod producer_state;
 mod read;
 mod rebuild;

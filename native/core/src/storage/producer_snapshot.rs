@@ -53,7 +53,9 @@ pub(crate) fn remove(directory: &Path, offset: i64) {
     let _ = file::remove(&directory.join(segment_file_name(offset, SNAPSHOT_SUFFIX)));
 }
 
-fn encode(states: &ProducerStates) -> Vec<u8> {
+/// The bytes of the snapshot of `states`.
+#[must_use]
+pub fn encode(states: &ProducerStates) -> Vec<u8> {
     let producers = states.iter();
     let mut out = Vec::with_capacity(ENTRIES_AT + 4 + producers.len() * ENTRY_BYTES);
     out.extend_from_slice(&VERSION.to_be_bytes());
@@ -75,7 +77,11 @@ fn encode(states: &ProducerStates) -> Vec<u8> {
     out
 }
 
-fn decode(bytes: &[u8]) -> Result<Vec<(i64, ProducerEntry)>, &'static str> {
+/// Reads the producers of a snapshot.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn decode(bytes: &[u8]) -> Result<Vec<(i64, ProducerEntry)>, &'static str> {
     let (head, rest) = bytes.split_at_checked(ENTRIES_AT + 4).ok_or("shorter than its header")?;
     if head[..CRC_AT] != VERSION.to_be_bytes() {
         return Err("unknown version");
