@@ -124,8 +124,12 @@ class Runner(Generic[Event, Record]):
         """Hand in an event; `told` is called once, with the reply and None, or with None and an exception."""
         if self._closed:
             told(None, ClosedError("no more events are taken"))
-        else:
-            self._enqueue(event, told)
+            return
+        self._waiting.append((event, told))
+        if not self._due and self._work is None and not self._stepping:
+            # The next turn of the loop: all that this turn submits is one batch.
+            self._due = True
+            asyncio.get_running_loop().call_soon(self.step)
 
     def step(self) -> None:
         """Handle what waits now, unless an append is under way; otherwise the next turn of the loop does it."""
@@ -156,13 +160,6 @@ class Runner(Generic[Event, Record]):
         parked, self._parked = self._parked, {}
         for told in parked.values():
             told(None, ClosedError("no more events are taken"))
-
-    def _enqueue(self, event: Event, told: Told | Timer) -> None:
-        self._waiting.append((event, told))
-        if not self._due and self._work is None and not self._stepping:
-            # The next turn of the loop: all that this turn submits is one batch.
-            self._due = True
-            asyncio.get_running_loop().call_soon(self.step)
 
     def _step_batch(self) -> None:
         draft = self._machine.draft()
@@ -282,8 +279,9 @@ class Runner(Generic[Event, Record]):
                 self._alarm.set(told._replace(deadline_ms=self._now() + RETRY_MS))
 
     def _ring(self, due: Sequence[Timer]) -> None:
-        for timer in due:
-            self._enqueue(timer.event, timer)
+        self._waiting.extend((timer.event, timer) for timer in due)
+        if due and self._work is None and not self._stepping:
+            self.step()
 
 
 class _Work(Generic[Event, Record]):

@@ -50,23 +50,23 @@ impl PyControlRequest {
     }
 
     #[getter]
-    fn local_host(&self) -> &str {
-        &self.inner.local.0
+    fn local_host(&self) -> String {
+        self.inner.local.ip().to_string()
     }
 
     #[getter]
     fn local_port(&self) -> u16 {
-        self.inner.local.1
+        self.inner.local.port()
     }
 
     #[getter]
-    fn peer_host(&self) -> &str {
-        &self.inner.peer.0
+    fn peer_host(&self) -> String {
+        self.inner.peer.ip().to_string()
     }
 
     #[getter]
     fn peer_port(&self) -> u16 {
-        self.inner.peer.1
+        self.inner.peer.port()
     }
 
     #[getter]

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 TELLS_OF_UNKNOWN_GROUP = 9
 """From this version on a member of a group that is gone is told so (KIP-848)."""
 NO_OFFSET = -1
+_HAVE_SESSIONS = (ClassicState.STABLE, ClassicState.PREPARING_REBALANCE)
 
 # These are made for each commit: by position that costs a third of what it does by name.
 _value = cast("Callable[[int, int, str, int, int, bytes], OffsetCommitValue]", OffsetCommitValue)
@@ -101,11 +102,7 @@ def _check_commit(
             raise GroupIdNotFoundError(f"Group {request.group_id} not found.")
         raise IllegalGenerationError
     check = group.check_commit(request.member_id, request.group_instance_id, generation, event.version)
-    if (
-        isinstance(group, ClassicGroup)
-        and group.state in (ClassicState.STABLE, ClassicState.PREPARING_REBALANCE)
-        and request.member_id in group.members
-    ):
+    if isinstance(group, ClassicGroup) and request.member_id in group.members and group.state in _HAVE_SESSIONS:
         return check, (session(group, request.member_id, now),)
     return check, ()
 

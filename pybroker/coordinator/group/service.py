@@ -193,10 +193,8 @@ class GroupCoordinator:
         shard = self._shards.get(index)
         if shard is None:
             raise CoordinatorNotAvailableError if self._closed else NotCoordinatorError
-        if shard.state is ShardState.LOADING:
-            raise CoordinatorLoadInProgressError
         if shard.runner is None:
-            raise NotCoordinatorError
+            raise CoordinatorLoadInProgressError if shard.state is ShardState.LOADING else NotCoordinatorError
         return shard
 
     def _post(self, shard: _Shard, event: Any) -> Reply:

@@ -1,6 +1,7 @@
 //! Events upward: one queue to the control plane, woken by an eventfd on its loop.
 
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,9 +37,9 @@ pub struct ControlRequest {
     /// The listener it came in by.
     pub listener: Arc<str>,
     /// The address that the client dialled.
-    pub local: (String, u16),
+    pub local: SocketAddr,
     /// The client's address.
-    pub peer: (String, u16),
+    pub peer: SocketAddr,
     /// What follows the client id: for flexible versions the header's tagged fields, then the message.
     pub body: Vec<u8>,
 }

@@ -135,8 +135,8 @@ impl Processor {
             correlation_id: head.correlation_id,
             client_id,
             listener: Arc::clone(&accepted.listener),
-            local: (accepted.local.ip().to_string(), accepted.local.port()),
-            peer: (accepted.peer.ip().to_string(), accepted.peer.port()),
+            local: accepted.local,
+            peer: accepted.peer,
             body,
         }));
         connection.known_above = true;

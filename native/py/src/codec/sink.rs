@@ -43,13 +43,9 @@ impl<'py> Sink for Host<'_, 'py> {
     }
 
     fn structure(&self, index: usize, fields: Vec<Option<Self::Value>>) -> PyResult<Self::Value> {
-        let mut values = Vec::with_capacity(fields.len());
-        for (field, value) in fields.into_iter().enumerate() {
-            values.push(match value {
-                Some(value) => value,
-                None => self.preset(index, field)?,
-            });
-        }
+        let values = fields.into_iter().enumerate();
+        let values = values.map(|(field, value)| value.map_or_else(|| self.preset(index, field), Ok));
+        let values = values.collect::<PyResult<Vec<_>>>()?;
         self.schema.structs[index].class.bind(self.py).call1(PyTuple::new(self.py, values)?)
     }
 }

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 CONSUMER_PROTOCOL = "consumer"
 """The protocol type of consumers; other groups (`connect` ...) subscribe to nothing that a broker understands."""
 
+# Python 3.11 takes 160 ns to find a member of an enumeration, and every commit asks.
+_EMPTY, _COMPLETING = ClassicState.EMPTY, ClassicState.COMPLETING_REBALANCE
+
 
 class ClassicMember(msgspec.Struct, frozen=True, kw_only=True):
     """One member."""
@@ -90,7 +93,7 @@ class ClassicGroup(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_empty(self) -> bool:
         """Whether it is at rest without members."""
-        return self.state is ClassicState.EMPTY
+        return self.state is _EMPTY
 
     @property
     def is_simple(self) -> bool:
@@ -121,15 +124,15 @@ class ClassicGroup(msgspec.Struct, frozen=True, kw_only=True):
         self, member_id: str, instance_id: str | None, generation: int, _version: int
     ) -> Callable[[str, bytes, int], None] | None:
         """Raise why a member may not commit. Whoever is in no group may, while the group has no members."""
-        if generation < 0 and self.state is ClassicState.EMPTY:
+        if generation < 0 and self.state is _EMPTY:
             return None
         if generation >= 0 or member_id or instance_id is not None:
             self.check_member(member_id, instance_id)
             if generation != self.generation:
                 raise IllegalGenerationError
-        elif self.state is not ClassicState.EMPTY:
+        elif self.state is not _EMPTY:
             raise UnknownMemberIdError
-        if self.state is ClassicState.COMPLETING_REBALANCE:
+        if self.state is _COMPLETING:
             raise RebalanceInProgressError
         return None
 
