@@ -125,6 +125,21 @@ def test_every_acknowledged_offset_survives_the_compaction_of_its_topic_and_kill
         broker.kill()
 
 
+def test_a_commit_that_fits_no_batch_is_refused_and_others_are_taken(broker: BrokerProcess) -> None:
+    with Wire(broker.bootstrap_servers) as wire:
+        topic = {"name": "t", "num_partitions": 1, "replication_factor": 1}
+        wire.call("CreateTopics", 7, topics=[topic], timeout_ms=10_000)
+        wire.call("FindCoordinator", 4, key_type=0, coordinator_keys=["g"])
+        for group in "gh":
+            wait_until(lambda group=group: committed(wire, group)[0] == 0, within=20, what=f"{group} is loaded")  # type: ignore[misc]
+        config = {"name": "max.message.bytes", "config_operation": 0, "value": "1000"}
+        resource = {"resource_type": 2, "resource_name": "__consumer_offsets", "configs": [config]}
+        (altered,) = wire.call("IncrementalAlterConfigs", 1, resources=[resource], validate_only=False).responses
+        assert altered.error_code == 0
+        assert [commit(wire, "g", 1), commit(wire, "g", 2, "x" * 2000), commit(wire, "h", 3)] == [0, -1, 0]
+        assert [committed(wire, group) for group in "gh"] == [(0, 1), (0, 3)]
+
+
 def test_consumers_carry_on_over_kills_of_their_broker(broker: BrokerProcess) -> None:
     address = {"bootstrap.servers": broker.bootstrap_servers, "log_level": 0, "reconnect.backoff.max.ms": 200}
     admin = confluent_kafka.admin.AdminClient(address)
