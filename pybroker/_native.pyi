@@ -891,6 +891,23 @@ def delete_old_segments(
 # --------------------------------------------------------------------------------------------------- stamp.rs
 
 @final
+class KeyedStamps:
+    """Stamped records with keys, for one producer and topic: how often each key comes, and the sequences so far."""
+
+    def __new__(cls, keys: int, skew: float, seed: int) -> KeyedStamps:
+        """`keys` different ones, their numbers in decimal digits; `skew` is the exponent of Zipf's law, 0 for alike."""
+    def send(
+        self,
+        producer: Producer,
+        topic: str,
+        number: int,
+        record_size: int,
+        count: int,
+        due: tuple[int, float] | None = None,
+    ) -> None:
+        """As `Producer.send_stamped` for the producer `number`; the keys lead to the partitions."""
+
+@final
 class LatencyHistogram:
     """Latencies from 1 us to ten minutes to three significant digits; merging two is exact. Thread-safe."""
 

@@ -13,7 +13,7 @@ from pybroker.client.errors import BrokerError, ClientError, CommitFailedError
 from pybroker.client.fetcher import AsyncFetcher, Fetcher, Record
 from pybroker.client.groups import OffsetAndMetadata
 from pybroker.client.listener import RebalanceListener
-from pybroker.client.native import LatencyHistogram, Tally
+from pybroker.client.native import KeyedStamps, LatencyHistogram, Tally
 from pybroker.client.producer import AsyncProducer, Continuation, Delivery, Producer, RecordMetadata
 from pybroker.client.topics import (
     EARLIEST,
@@ -43,6 +43,7 @@ __all__ = [
     "Delivery",
     "ErrorCode",
     "Fetcher",
+    "KeyedStamps",
     "LatencyHistogram",
     "ListedOffset",
     "NewTopic",

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from pybroker._native import Delivery, Fetcher, LatencyHistogram, Producer, Record, Tally
+from pybroker._native import Delivery, Fetcher, KeyedStamps, LatencyHistogram, Producer, Record, Tally
 
-__all__ = ["Delivery", "Fetcher", "LatencyHistogram", "Producer", "Record", "Tally"]
+__all__ = ["Delivery", "Fetcher", "KeyedStamps", "LatencyHistogram", "Producer", "Record", "Tally"]

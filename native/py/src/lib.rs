@@ -73,6 +73,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<retention::PyRemovedSegments>()?;
     m.add_function(wrap_pyfunction!(retention::advance_log_start, m)?)?;
     m.add_function(wrap_pyfunction!(retention::delete_old_segments, m)?)?;
+    m.add_class::<stamp::KeyedStamps>()?;
     m.add_class::<stamp::LatencyHistogram>()?;
     m.add_class::<topic_table::PyPartitionEntry>()?;
     m.add_class::<topic_table::PyTopicEntry>()?;

@@ -16,7 +16,7 @@ use crate::stamp::{LatencyHistogram, check_stamped};
 /// A native producer.
 #[pyclass(frozen, module = "pybroker._native")]
 pub struct Producer {
-    inner: client::Producer,
+    pub(crate) inner: client::Producer,
     payload: Mutex<Payload>,
 }
 

@@ -3,10 +3,13 @@
 //! Owns no behaviour: numbers in, numbers and bytes out.
 
 use parking_lot::Mutex;
-use pybroker_core::client::{self, STAMP_BYTES};
+use pybroker_core::client::{self, Due, STAMP_BYTES};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+
+use crate::error::client_error;
+use crate::producer::Producer;
 
 /// Latencies that merge exactly.
 #[pyclass(frozen, module = "pybroker._native")]
@@ -71,6 +74,47 @@ impl LatencyHistogram {
     fn encode<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let encoded = self.inner.lock().encode().map_err(PyValueError::new_err)?;
         Ok(PyBytes::new(py, &encoded))
+    }
+}
+
+/// Keyed records of one producer and topic.
+#[pyclass(frozen, module = "pybroker._native")]
+pub struct KeyedStamps {
+    inner: Mutex<client::KeyedStamps>,
+}
+
+#[pymethods]
+impl KeyedStamps {
+    #[new]
+    #[pyo3(signature = (keys, skew, seed))]
+    fn new(keys: u32, skew: f64, seed: u64) -> PyResult<Self> {
+        if keys == 0 || !(0.0..=100.0).contains(&skew) {
+            return Err(PyValueError::new_err("keys must be at least 1, and skew from 0 to 100"));
+        }
+        Ok(Self { inner: Mutex::new(client::KeyedStamps::new(keys, skew, seed)) })
+    }
+
+    /// Makes `count` records and sends them with a producer.
+    #[pyo3(signature = (producer, topic, number, record_size, count, due=None))]
+    #[allow(clippy::too_many_arguments, reason = "the stub names them")]
+    fn send(
+        &self,
+        py: Python<'_>,
+        producer: &Producer,
+        topic: &str,
+        number: u64,
+        record_size: usize,
+        count: usize,
+        due: Option<(i64, f64)>,
+    ) -> PyResult<()> {
+        check_stamped(0, record_size)?;
+        let due = due.map(|(first_us, every_us)| Due { first_us, every_us });
+        let sent = py.detach(|| {
+            let destination = producer.inner.destination(topic)?;
+            let keyed = &mut self.inner.lock();
+            producer.inner.send_keyed(&destination, number, keyed, (record_size, count), due.as_ref())
+        });
+        sent.map_err(client_error)
     }
 }
 

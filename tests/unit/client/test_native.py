@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from pybroker.client import KeyedStamps
 from pybroker.client.errors import UnservedApiError
 from pybroker.client.fetcher import Fetcher
 from pybroker.client.producer import Producer
@@ -93,3 +94,21 @@ def test_values_without_room_for_a_stamp_are_counted_apart() -> None:
 def test_a_stamp_needs_a_partition_and_room(partition: int, size: int, said: str) -> None:
     with Producer("127.0.0.1:1") as producer, pytest.raises(ValueError, match=said):
         producer.native.send_stamped("t", partition, 0, 0, size, 1)
+
+
+def test_keyed_records_are_stamped_by_the_partition_that_their_key_leads_to() -> None:
+    with ScriptedBroker() as broker:
+        with Producer(broker.bootstrap_servers) as producer:
+            KeyedStamps(5, 1.0, seed=3).send(producer.native, "t", 9, 40, 200)
+            producer.flush()
+        with Fetcher(broker.bootstrap_servers) as fetcher:
+            fetcher.assign({PARTITION: EARLIEST})
+            records = fetcher.poll(10)
+        assert [struct.unpack(">QQ", (each.value or b"")[:16]) for each in records] == [(9, n) for n in range(200)]
+        assert {each.key for each in records} == {b"0", b"1", b"2", b"3", b"4"}
+
+
+@pytest.mark.parametrize(("keys", "skew"), [(0, 1.0), (5, -1.0), (5, float("nan"))])
+def test_keys_without_sense_are_refused(keys: int, skew: float) -> None:
+    with pytest.raises(ValueError, match="keys must be at least 1, and skew from 0 to 100"):
+        KeyedStamps(keys, skew, 0)

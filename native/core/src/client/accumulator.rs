@@ -176,8 +176,17 @@ impl Accumulator {
 
     /// Add one record to a partition's open batch. Blocks up to `max.block.ms` while `buffer.memory` is full.
     pub fn append(&self, queue: &Arc<Queue>, record: &NewRecord<'_>) -> Result<Ticket, ClientError> {
-        let phase = self.phase.load(Ordering::Relaxed);
-        let (payload, now) = (record.payload() as u64, Instant::now());
+        self.append_since(queue, record, Instant::now())
+    }
+
+    /// The same for a record whose latency counts from `now`.
+    pub fn append_since(
+        &self,
+        queue: &Arc<Queue>,
+        record: &NewRecord<'_>,
+        now: Instant,
+    ) -> Result<Ticket, ClientError> {
+        let (phase, payload) = (self.phase.load(Ordering::Relaxed), record.payload() as u64);
         let add = |batch: &mut Batch| {
             batch.builder()?.try_append(record.timestamp_ms, record.key, record.value, record.headers)?;
             let ticket = Ticket::of(queue, batch, record.timestamp_ms);

@@ -62,7 +62,7 @@ fn fill_random_letters(buffer: &mut [u8], state: &mut u64) {
 }
 
 /// SplitMix64 (Steele, Lea, Flood 2014): every state gives a well-mixed output.
-fn next(state: &mut u64) -> u64 {
+pub fn next(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let mut z = *state;
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -13,6 +13,7 @@ use super::cluster::Topic;
 use super::codes;
 use super::config::ProducerConfig;
 use super::error::ClientError;
+use super::keyed::KeyedStamps;
 use super::latency::Latency;
 use super::partitioner;
 use super::payload::Payload;
@@ -196,6 +197,24 @@ impl Producer {
             made += records;
         }
         Ok(())
+    }
+
+    /// Add `count` stamped values of `size` bytes with keys, which lead to their partitions.
+    pub fn send_keyed(
+        &self,
+        destination: &Destination,
+        producer: u64,
+        keyed: &mut KeyedStamps,
+        size: (usize, usize),
+        due: Option<&Due>,
+    ) -> Result<(), ClientError> {
+        let (queues, timestamp_ms) = (destination.queues.load_full(), now_ms());
+        let place = |key: &[u8]| partitioner::for_key(key, queues.len());
+        keyed.make(size, producer, due, place, |record, since| {
+            let queue = &queues[record.partition as usize];
+            let new = NewRecord { timestamp_ms, key: Some(record.key), value: Some(record.value), headers: &[] };
+            self.shared.accumulator.append_since(queue, &new, since).map(|_| ())
+        })
     }
 
     /// By partition, how many records were acknowledged and how many given up.
