@@ -1,0 +1,56 @@
+"""Load from many machines: producers and consumers as the long tasks of one Spark job, measured as one.
+
+`run(spark, plan)` takes a `LoadPlan` of clients and gives a `Result`: rows of every second of every client, sums, exact
+percentiles, what became of each client, and what was acknowledged by partition, for an audit. Prints nothing and writes
+no file. Knows the broker by `pybroker.client` alone; importing it imports no PySpark.
+"""
+
+from pybroker_spark.load.board import Board, Outcome, Standing
+from pybroker_spark.load.errors import LoadError, ScenarioError, TooFewSlotsError
+from pybroker_spark.load.interval import PHASES, STEADY, WARM_UP, Interval
+from pybroker_spark.load.job import run
+from pybroker_spark.load.plan import (
+    CONFLUENT,
+    ENGINES,
+    PYBROKER,
+    STAMP_BYTES,
+    ConsumerPlan,
+    LoadPlan,
+    ProducerPlan,
+    deal,
+    deal_by_weight,
+)
+from pybroker_spark.load.result import Acknowledged, Result, Total, total
+from pybroker_spark.load.schedule import UNLIMITED, Schedule, Step
+from pybroker_spark.load.slots import settled_slots
+
+__all__ = [
+    "CONFLUENT",
+    "ENGINES",
+    "PHASES",
+    "PYBROKER",
+    "STAMP_BYTES",
+    "STEADY",
+    "UNLIMITED",
+    "WARM_UP",
+    "Acknowledged",
+    "Board",
+    "ConsumerPlan",
+    "Interval",
+    "LoadError",
+    "LoadPlan",
+    "Outcome",
+    "ProducerPlan",
+    "Result",
+    "ScenarioError",
+    "Schedule",
+    "Standing",
+    "Step",
+    "TooFewSlotsError",
+    "Total",
+    "deal",
+    "deal_by_weight",
+    "run",
+    "settled_slots",
+    "total",
+]

@@ -1,0 +1,142 @@
+"""A producer of a load on confluent-kafka, so that the same job can be measured with the usual Python client inside.
+
+It does what that client does fastest: `produce_batch` with values made beforehand and no callback a record. Latency is
+that of the last record of each batch, which has one. Knows the same plans and schedules as the native producer.
+"""
+
+from __future__ import annotations
+
+import random
+import string
+import threading
+from collections.abc import Callable
+from itertools import cycle
+from typing import Any
+
+from pybroker.client import LatencyHistogram
+from pybroker_spark.load.clients import Clock, Orders, Sample
+from pybroker_spark.load.errors import LoadError
+from pybroker_spark.load.plan import ProducerPlan
+from pybroker_spark.load.schedule import Portion, Schedule
+
+_STRIDE = 10_000
+_STRIDE_BYTES = 1024 * 1024
+_DIFFERENT_VALUES = 1000
+_FULL_WAIT_S = 0.005
+_LONGEST_NAP_S = 0.05
+_NAMES = {
+    "max.request.size": "message.max.bytes",
+}
+"""Keys of Kafka's producer that librdkafka calls otherwise."""
+_QUEUE = {"queue.buffering.max.messages": "2000000", "queue.buffering.max.kbytes": "262144"}
+"""Librdkafka's queue counts messages; its default of 100,000 is ten milliseconds of small ones."""
+
+
+class ConfluentProducer:
+    """One producer by its plan."""
+
+    def __init__(self, plan: ProducerPlan, number: int) -> None:
+        del number  # its records carry no stamps
+        if plan.stamped or plan.keys:
+            raise LoadError("a load with confluent-kafka inside sends plain values: leave out stamps and keys")
+        from confluent_kafka import Producer
+
+        settings = {_NAMES.get(key, key): value for key, value in plan.properties.items()}
+        self._producer = Producer({**_QUEUE, **settings, "bootstrap.servers": plan.bootstrap_servers})
+        self._plan = plan
+        letters = string.ascii_uppercase
+        self._values = ["".join(random.choices(letters, k=plan.record_size)).encode() for _ in range(_DIFFERENT_VALUES)]
+        self._sent = 0
+        self._lock = threading.Lock()
+        self._phases = (Sample(histogram=LatencyHistogram()), Sample(histogram=LatencyHistogram()))
+        self._acknowledged = self._failed = 0
+        self._failure = ""
+        self.records = 0
+        self.end_s = 0.0
+        self.steady_s: float | None = None
+        self.timed_out = False
+        self.rebalance_s = 0.0
+
+    def prepare(self) -> None:
+        """Learn the topic's partitions."""
+        self._producer.list_topics(self._plan.topic, timeout=60)
+
+    def run(self, clock: Clock, orders: Orders) -> None:
+        """As `NativeProducer.run`."""
+        plan, schedule = self._plan, Schedule(self._plan.steps, self._plan.records)
+        stride = max(1, min(_STRIDE, _STRIDE_BYTES // plan.record_size))
+        partitions = cycle(plan.partitions or (-1,))
+        while not orders.stopped.is_set():
+            elapsed = clock.elapsed()
+            if self.steady_s is None and self._sent >= plan.warm_up_records and elapsed >= plan.warm_up_s:
+                self.steady_s = elapsed if plan.warm_up_records or plan.warm_up_s else 0.0
+            most = stride if self._sent >= plan.warm_up_records else min(stride, plan.warm_up_records - self._sent)
+            portion = schedule.take(elapsed, most)
+            if portion is None:
+                break
+            if portion.count:
+                self._send(portion, next(partitions), clock)
+            else:
+                self._producer.poll(min(max(portion.wait_s, plan.nap_s), _LONGEST_NAP_S))
+        while self._producer.flush(0.1):
+            pass
+        self.end_s = clock.elapsed()
+
+    def _send(self, portion: Portion, partition: int, clock: Clock) -> None:
+        """One batch; what the full queue refuses is sent again."""
+        due_s = clock.elapsed() if portion.first_s is None else portion.first_s
+        first = self._sent
+        messages: list[dict[str, Any]] = [
+            {"value": self._values[number % _DIFFERENT_VALUES]} for number in range(first, first + portion.count)
+        ]
+        messages[-1]["callback"] = self._told(portion.count, due_s, clock)
+        while messages:
+            self._producer.produce_batch(self._plan.topic, messages, partition)
+            self._producer.poll(0)
+            messages = [{key: m[key] for key in m if key != "_error"} for m in messages if "_error" in m]
+            if messages:
+                self._producer.poll(_FULL_WAIT_S)
+        self._sent += portion.count
+
+    def _told(self, count: int, due_s: float, clock: Clock) -> Callable[[Any, Any], None]:
+        phase, size = 0 if self.steady_s is None else 1, count * self._plan.record_size
+
+        def told(error: Any, _message: Any) -> None:
+            latency_us = max(0, round((clock.elapsed() - due_s) * 1e6))
+            with self._lock:
+                sample = self._phases[phase]
+                if error is not None:
+                    sample.failed += count
+                    self._failed += count
+                    self._failure = self._failure or str(error)
+                    return
+                self._acknowledged += count
+                sample.records += count
+                sample.bytes += size
+                sample.latency_sum_us += latency_us * count
+                sample.latency_max_us = max(sample.latency_max_us, latency_us)
+                assert sample.histogram is not None
+                sample.histogram.record(latency_us, count)
+
+        return told
+
+    def sample(self, phase: int) -> Sample:
+        """What is new in a phase."""
+        fresh = Sample(histogram=LatencyHistogram())
+        with self._lock:
+            new = self._phases[phase]
+            self._phases = (fresh, self._phases[1]) if phase == 0 else (self._phases[0], fresh)
+        self.records += new.records
+        return new
+
+    def outcomes(self) -> list[tuple[str, int, int, int]]:
+        """Librdkafka tells no sums by partition: all of them as those of partition -1."""
+        return [(self._plan.topic, -1, self._acknowledged, self._failed)]
+
+    def first_failure(self) -> str:
+        """What the first batch that was given up was given up for."""
+        return self._failure
+
+    def close(self) -> None:
+        """Throw away what waits."""
+        self._producer.purge()

@@ -1,0 +1,169 @@
+"""A consumer of a load on the native client: reads into nothing, counts, and takes the latencies of stamped records."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+
+from pybroker.client import Consumer, Fetcher, RebalanceListener, TopicPartition
+from pybroker_spark.load.clients import Clock, Orders, Sample
+from pybroker_spark.load.plan import ConsumerPlan
+
+_WAIT_S = 0.1
+
+
+class NativeConsumer:
+    """One consumer by its plan: a fetcher of what it is assigned, or a member of a group."""
+
+    def __init__(self, plan: ConsumerPlan) -> None:
+        self._plan = plan
+        self._fetcher: Fetcher | None = None
+        self._member: Consumer | None = None
+        self._lock = threading.Lock()
+        self._phases = (Sample(), Sample())
+        """What is new in each phase; of stamped records the engine counts, until `_collect`."""
+        self.records = 0
+        self._read = 0
+        self.end_s = 0.0
+        self.steady_s: float | None = None
+        self.timed_out = False
+        self.rebalance_s = 0.0
+        self._without_since: float | None = None
+
+    def prepare(self) -> None:
+        """Say what is read; the engine looks for it at once, but nothing is taken before the start."""
+        plan = self._plan
+        if plan.group_topics:
+            self._member = Consumer(plan.bootstrap_servers, plan.properties)
+        else:
+            self._fetcher = Fetcher(plan.bootstrap_servers, plan.properties)
+
+    def run(self, clock: Clock, orders: Orders) -> None:
+        """Read until enough came, nothing came for too long, or the orders say stop."""
+        while (early := -clock.elapsed()) > 0:
+            time.sleep(min(early, _WAIT_S))
+        self._begin(clock)
+        if not self._plan.warm_up_s:
+            self.steady_s = 0.0
+        last = clock.elapsed()
+        while not orders.stopped.is_set() and not self._is_through(orders):
+            records, size = self._count()
+            elapsed = clock.elapsed()
+            if records:
+                self._note(records, size)
+                self.end_s = last = elapsed
+            elif elapsed - last > self._plan.idle_s:
+                self.timed_out = True
+                self.end_s = elapsed
+                return
+            if self.steady_s is None and elapsed >= self._plan.warm_up_s:
+                with self._lock:
+                    self._collect()
+                    self.steady_s = elapsed
+
+    def _note(self, records: int, size: int) -> None:
+        self._read += records
+        if not self._plan.stamped:
+            with self._lock:
+                sample = self._phases[self._phase()]
+                sample.records += records
+                sample.bytes += size
+
+    def _phase(self) -> int:
+        return 0 if self.steady_s is None else 1
+
+    def _begin(self, clock: Clock) -> None:
+        if self._member is not None:
+            self._without_since = clock.elapsed()
+            self._member.subscribe(list(self._plan.group_topics), listener=_Watch(self, clock))
+        elif self._fetcher is not None:
+            self._fetcher.assign({TopicPartition(*where): start for where, start in self._plan.assigned.items()})
+
+    def _count(self) -> tuple[int, int]:
+        if self._member is not None:
+            return self._member.count(_WAIT_S, stamped=self._plan.stamped)
+        assert self._fetcher is not None
+        return self._fetcher.native.count(_WAIT_S, self._plan.stamped) or (0, 0)
+
+    def _is_through(self, orders: Orders) -> bool:
+        if self._plan.records is not None and self._read >= self._plan.records:
+            return True
+        if orders.until is None:
+            return False
+        if self._member is None:
+            return all(offset >= orders.until.get(where, 0) for where, offset in self._positions().items())
+        # A member that has not joined yet may still be given something to read.
+        mine = () if self._without_since is not None else self._member.assignment()
+        ends = {each: orders.until.get((each.topic, each.partition), 0) for each in mine}
+        return self._without_since is None and all(self._member.position(each) >= end for each, end in ends.items())
+
+    def _positions(self) -> dict[tuple[str, int], int]:
+        assert self._fetcher is not None
+        at = {(topic, partition): offset for topic, partition, offset in self._fetcher.native.positions()}
+        # Before the first record of a partition its position is where it was told to begin.
+        return {where: at[where] if at.get(where, -1) >= 0 else begin for where, begin in self._plan.assigned.items()}
+
+    def lose_partitions(self, elapsed_s: float) -> None:
+        """The time without partitions begins."""
+        self._without_since = elapsed_s
+
+    def have_partitions(self, elapsed_s: float) -> None:
+        """It ends."""
+        if self._without_since is not None:
+            self.rebalance_s += elapsed_s - self._without_since
+            self._without_since = None
+
+    def sample(self, phase: int) -> Sample:
+        """What is new in a phase."""
+        with self._lock:
+            if phase == self._phase():
+                self._collect()
+            new = self._phases[phase]
+            self._phases = (Sample(), self._phases[1]) if phase == 0 else (self._phases[0], Sample())
+        self.records += new.records
+        return new
+
+    def _collect(self) -> None:
+        """Take what the engine has counted of stamped records to the phase that goes on; the lock is held."""
+        native = self._member if self._member is not None else self._fetcher.native if self._fetcher else None
+        if not self._plan.stamped or native is None:
+            return
+        tally, histogram = native.take_arrivals()
+        sample = self._phases[self._phase()]
+        sample.records += tally.records
+        sample.bytes += tally.bytes
+        sample.failed += tally.failed
+        sample.latency_sum_us += tally.latency_sum_us
+        sample.latency_max_us = max(sample.latency_max_us, tally.latency_max_us)
+        if sample.histogram is not None:
+            histogram.merge(sample.histogram)
+        sample.histogram = histogram
+
+    def outcomes(self) -> list[tuple[str, int, int, int]]:
+        """A consumer writes nothing."""
+        return []
+
+    def first_failure(self) -> str:
+        """Nor loses anything: what it cannot read it raises."""
+        return ""
+
+    def close(self) -> None:
+        """Leave the group, and end."""
+        if self._member is not None:
+            self._member.close()
+        if self._fetcher is not None:
+            self._fetcher.close()
+
+
+class _Watch(RebalanceListener):
+    """Sums up the time without partitions, from the start and from each revocation on, as Kafka's tool does."""
+
+    def __init__(self, consumer: NativeConsumer, clock: Clock) -> None:
+        self._consumer, self._clock = consumer, clock
+
+    def on_revoked(self, _partitions: Sequence[TopicPartition], /) -> None:
+        self._consumer.lose_partitions(self._clock.elapsed())
+
+    def on_assigned(self, _partitions: Sequence[TopicPartition], /) -> None:
+        self._consumer.have_partitions(self._clock.elapsed())

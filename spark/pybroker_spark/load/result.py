@@ -1,0 +1,131 @@
+"""What a load has shown: sums and exact percentiles, in total and by client. Pure functions of what was reported."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pybroker.client import LatencyHistogram
+from pybroker_spark.load.board import DONE, Board, Standing
+from pybroker_spark.load.interval import PHASES, STEADY, Interval
+from pybroker_spark.load.plan import LoadPlan
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """Sums over some clients, or of one, in some stretch of time."""
+
+    records: int
+    bytes: int
+    failed: int
+    seconds: float
+    latency_sum_us: int
+    latency_max_us: int
+    latencies: LatencyHistogram
+    """All of them: histograms of one shape are added, so that percentiles are those of the union."""
+
+    @property
+    def records_per_second(self) -> float:
+        """0 where no time has passed."""
+        return self.records / self.seconds if self.seconds > 0 else 0.0
+
+
+def total(intervals: Sequence[Interval], seconds: float) -> Total:
+    """The sum of these rows, over so many seconds."""
+    latencies = LatencyHistogram()
+    for row in intervals:
+        if row.histogram:
+            latencies.merge(row.latencies())
+    return Total(
+        sum(row.records for row in intervals),
+        sum(row.bytes for row in intervals),
+        sum(row.failed for row in intervals),
+        seconds,
+        sum(row.latency_sum_us for row in intervals),
+        max((row.latency_max_us for row in intervals), default=0),
+        latencies,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledged:
+    """What a producer knows of a partition: with nothing failed, sequences 0 to `acknowledged` - 1 are in the log."""
+
+    producer: int
+    """As the stamps say it."""
+    client: int
+    topic: str
+    partition: int
+    acknowledged: int
+    failed: int
+    complete: bool
+    """Whether the producer ended by itself; a lost one may have had more acknowledged than it could tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A load that is over."""
+
+    plan: LoadPlan
+    clients: tuple[Standing, ...]
+    intervals: tuple[Interval, ...]
+    started_at: float
+    """Seconds since the epoch: the start that all agreed on; 0: it never came to that."""
+    clock_differences_s: dict[int, float]
+    reason: str
+    """Why it ended early; empty: it did not."""
+
+    @classmethod
+    def of(cls, board: Board, started_at: float, reason: str) -> Result:
+        """What the board holds at the end."""
+        clients, intervals = tuple(board.clients), tuple(board.intervals)
+        return cls(board.plan, clients, intervals, started_at, dict(board.clock_differences_s), reason)
+
+    def is_whole(self) -> bool:
+        """Whether every client ended by itself, and no record was given up."""
+        return all(c.state == DONE for c in self.clients) and not any(
+            row.failed for row in self.intervals if row.role == "producer"
+        )
+
+    def rows(self, role: str, phases: Sequence[str] = PHASES, client: int | None = None) -> list[Interval]:
+        """The intervals of a role, or of one client."""
+        return [
+            row
+            for row in self.intervals
+            if row.role == role and row.phase in phases and (client is None or row.client == client)
+        ]
+
+    def of_role(self, role: str) -> list[Standing]:
+        """The producers, or the consumers."""
+        return [standing for standing in self.clients if standing.role == role]
+
+    def total(self, role: str) -> Total:
+        """From the start to the last record of the last client."""
+        return total(self.rows(role), max((c.end_s for c in self.of_role(role)), default=0.0))
+
+    def steady(self, role: str) -> Total:
+        """The same without the warm-up: from where the first client left it."""
+        clients = [c for c in self.of_role(role) if c.steady_s is not None]
+        begin = min((c.steady_s for c in clients if c.steady_s is not None), default=0.0)
+        end = max((c.end_s for c in clients), default=begin)
+        return total(self.rows(role, (STEADY,)), end - begin)
+
+    def of_client(self, client: Standing) -> Total:
+        """One client's own."""
+        return total(self.rows(client.role, client=client.client), client.end_s)
+
+    def acknowledged(self) -> list[Acknowledged]:
+        """By producer, topic and partition: what an audit is to find."""
+        return [
+            Acknowledged(
+                self.plan.producer_number(c.client),
+                c.client,
+                topic,
+                partition,
+                outcome.acknowledged,
+                outcome.failed,
+                c.state == DONE,
+            )
+            for c in self.of_role("producer")
+            for (topic, partition), outcome in sorted(c.outcomes.items())
+        ]

@@ -1,0 +1,72 @@
+"""How many tasks a Spark application runs at a time, and whether a load's tasks find room.
+
+Barrier mode starts all tasks of a stage at once or none. Spark says so after its own checks only, which take long with
+its defaults; here it is known before the job is submitted.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from pybroker_spark.load.errors import TooFewSlotsError
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+_REGISTRATION_S = 15.0
+"""Executors of a cluster that was just started register one after another: so long is waited for the missing ones."""
+
+_SETTLED_S = 2.0
+
+
+def master_of(context: SparkContext) -> str:
+    """The master's address."""
+    return str(context.master)
+
+
+def count_slots(context: SparkContext) -> int:
+    """How many tasks can run at once, as Spark's own check of barrier stages counts them."""
+    scala = context._jsc.sc()
+    return int(scala.maxNumConcurrentTasks(scala.resourceProfileManager().defaultResourceProfile()))
+
+
+def settled_slots(context: SparkContext) -> int:
+    """The same when it has not changed for a while: executors of a cluster register one after another."""
+    slots = count_slots(context)
+    if is_one_process(master_of(context)):
+        return slots
+    begun = changed = time.monotonic()
+    while time.monotonic() - begun < _REGISTRATION_S and (not slots or time.monotonic() - changed < _SETTLED_S):
+        time.sleep(0.1)
+        if (now := count_slots(context)) != slots:
+            slots, changed = now, time.monotonic()
+    return slots
+
+
+def require_slots(context: SparkContext, tasks: int) -> None:
+    """Wait until so many tasks can run at once. Raises TooFewSlotsError, saying what to set."""
+    deadline = time.monotonic() + (0.0 if is_one_process(master_of(context)) else _REGISTRATION_S)
+    while (slots := count_slots(context)) < tasks:
+        if time.monotonic() >= deadline:
+            raise TooFewSlotsError(told(master_of(context), tasks, slots))
+        time.sleep(0.1)
+
+
+def is_one_process(master: str) -> bool:
+    """Whether all tasks run in the driver's process, so that no executor is going to register."""
+    return master == "local" or master.startswith("local[")
+
+
+def told(master: str, tasks: int, slots: int | None = None) -> str:
+    """What is wrong, and what would be right."""
+    has = "has fewer" if slots is None else f"has {slots}"
+    if is_one_process(master):
+        more = f"--master 'local[{tasks}]'"
+    elif master.startswith("local-cluster["):
+        _executors, cores, memory = master.removeprefix("local-cluster[").rstrip("]").split(",")
+        more = f"--master 'local-cluster[{-(-tasks // max(1, int(cores)))},{cores},{memory}]'"
+    else:
+        more = "more or larger executors (spark.executor.instances, spark.executor.cores)"
+    fewer = f"set --tasks {slots}" if slots else "set --tasks lower"
+    return f"a load of {tasks} tasks needs {tasks} slots at once, and {master} {has}: {fewer}, or give it {more}"
