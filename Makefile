@@ -23,7 +23,7 @@ TEST_PROCESSES ?= 3
 PYTHON_ROOTS := pybroker tests bench spark docs changes
 
 .DEFAULT_GOAL := all
-.PHONY: all help build fmt lint test demo bench docs test-rust test-python soak fuzz micro changelog clean
+.PHONY: all help build fmt lint test demo bench bench-spark docs test-rust test-python soak fuzz micro changelog clean
 
 all: fmt build lint test ## Format, build, lint and test: the round before every commit
 
@@ -57,6 +57,9 @@ test-python: build ## Run the Python tests: unit, property, house, conformance, 
 
 demo: build ## Start a broker, produce and consume 5,000,000 records, stop it and clean up
 	@$(BIN)/python bench/scenarios/demo.py
+
+bench-spark: build ## Measure what runs on Spark, in turns, and write bench/REPORT.md (long; needs Java and Maven)
+	$(BIN)/pybench compare --suite spark
 
 bench: build ## Compare with Apache Kafka in turns, and write bench/REPORT.md (long; needs Java, Maven, gcc)
 	$(BIN)/pybench compare
@@ -111,7 +114,7 @@ $(STAMPS)/native: $(NATIVE_SOURCES) Cargo.lock pyproject.toml $(STAMPS)/packages
 	@touch $@
 
 $(STAMPS)/installed: bench/pyproject.toml spark/pyproject.toml $(STAMPS)/packages | $(STAMPS)/native
-	@$(BIN)/uv pip install --quiet --editable bench
+	@$(BIN)/uv pip install --quiet --editable 'bench[plots]'
 	@$(BIN)/uv pip install --quiet --editable spark
 	@$(BIN)/python -m compileall -q pybroker bench/pybench spark/pybroker_spark
 	@touch $@

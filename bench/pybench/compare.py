@@ -28,7 +28,7 @@ from pybench.peers.java import KAFKA_VERSION
 from pybench.peers.kafka import Kafka
 from pybench.peers.pybroker import Pybroker
 from pybench.process import congestion_control
-from pybench.scenario import Scenario, read_scenarios
+from pybench.scenario import BROKERS, SUITES, Scenario, read_scenarios
 from pybench.turns import WHOLE, Node, run_scenario
 
 RESULTS = BENCH / "results"
@@ -55,6 +55,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--only", action="append", metavar="ROW", help="run this row only (may be repeated); part of its id is enough"
     )
+    parser.add_argument(
+        "--suite", choices=SUITES, default=BROKERS, help="brokers (default), or what runs on Spark and needs PySpark"
+    )
     parser.add_argument("--list", action="store_true", help="list the rows and end")
     parser.add_argument("--rounds", type=int, default=5, metavar="N", help="counted rounds of each row (default: 5)")
     parser.add_argument("--warm-up", type=int, default=1, metavar="N", help="uncounted rounds before them (default: 1)")
@@ -74,7 +77,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace) -> int:
     """Run the rows; 0 also when a figure is missed (the report says so)."""
-    scenarios = choose(read_scenarios(), options.only)
+    scenarios = choose([s for s in read_scenarios() if s.suite == options.suite], options.only)
     if options.list:
         for scenario in scenarios:
             print(f"{scenario.id:<24} {scenario.title}", flush=True)

@@ -67,6 +67,7 @@ FIGURES: dict[str, Figure] = {
     "commits_per_second": Figure("commits", "per s", lambda r: r["records"] / r["seconds"], 0),
     "broker_cpu_us_per_commit": _cost("broker CPU", "us per commit", _broker_cpu, lambda r: r["records"] / 1e6, 1),
     "p50_ms": Figure("p50", "ms", _raw("p50_ms")),
+    "micro_batch_ms": Figure("micro-batch", "ms", lambda r: r["seconds"] * 1e3, 0),
     "join_p50_ms": Figure("join to first record, p50", "ms", _raw("join_p50_ms")),
     "join_max_ms": Figure("join to first record, slowest", "ms", _raw("join_max_ms")),
     "rebalance_s": Figure("rebalance", "s", _raw("rebalance_s")),

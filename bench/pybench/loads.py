@@ -20,6 +20,7 @@ from pybench.checkout import ROOT, build_directory
 from pybench.peers.c_program import build_c_program
 from pybench.peers.errors import ArtefactError, PeerError
 from pybench.peers.java import build_client, java_command
+from pybench.spark_loads import Words, consume_words, produce_words, scale_words
 
 TIMEOUT_S = 600
 
@@ -199,6 +200,10 @@ def _pybench_consume(task: Task) -> Outcome:
     return _pybench(words)
 
 
+def _spark_load(words: Words) -> Callable[[Task], Outcome]:
+    return lambda task: _pybench(words(task.bootstrap_servers, task.topic, task.records, task.size, task.properties))
+
+
 def _native(what: str, *numbers: str) -> Callable[[Task], Outcome]:
     """Logs without a broker: the native core's program `storage`; `topic` is the folder to work in.
 
@@ -251,6 +256,10 @@ LOADS: dict[str, Callable[[Task], Outcome]] = {
     "native-write": _native("write", "records", "size", "batch.bytes"),
     "pybench-consume": _pybench_consume,
     "pybench-produce": _pybench_produce,
+    "spark-consume": _spark_load(consume_words),
+    "spark-produce": _spark_load(produce_words("pybroker")),
+    "spark-produce-confluent": _spark_load(produce_words("confluent-kafka")),
+    **{f"spark-scale-{tasks}": _spark_load(scale_words(tasks)) for tasks in (1, 2, 4, 8)},
 }
 """By the names that scenarios use; `start` and `group-load` start a broker of their own and are `turns.WHOLE`'s."""
 

@@ -15,6 +15,13 @@ TOOLS = {
     "producer-perf": ("pybench.producer_perf", "Measure producing, as kafka-producer-perf-test does"),
     "consumer-perf": ("pybench.consumer_perf", "Measure consuming, as kafka-consumer-perf-test does"),
     "e2e-latency": ("pybench.e2e_latency", "Measure the way of one record and back, as kafka-e2e-latency does"),
+    "spark-producer-perf": (
+        "pybench.spark_producer_perf",
+        "Produce from many machines, as one Spark job",
+    ),
+    "spark-consumer-perf": ("pybench.spark_consumer_perf", "Consume on many machines, as one Spark job"),
+    "spark-e2e-latency": ("pybench.spark_e2e_latency", "Measure stamped records from many producers to many consumers"),
+    "spark-mix": ("pybench.spark_mix", "Run a scenario of many producers and consumers at once as one Spark job"),
     "compare": ("pybench.compare", "Run the scenarios for pybroker and Apache Kafka in turns, and write the report"),
     "report": ("pybench.report", "Write bench/REPORT.md again from bench/results"),
 }

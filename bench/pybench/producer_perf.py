@@ -292,7 +292,7 @@ def report(run: Run, elapsed_s: float, end: float, properties: dict[str, str]) -
                 steady_state=steady,
             )
         )
-        summaries.append(_figures(tally, latencies_us, seconds))
+        summaries.append(figures(tally, latencies_us, seconds))
     if run.options.print_metrics:
         print_metrics(summaries[0], properties)
     write_json(
@@ -316,7 +316,8 @@ def report(run: Run, elapsed_s: float, end: float, properties: dict[str, str]) -
     return 0
 
 
-def _figures(tally: Any, latencies_us: list[int], seconds: float) -> dict[str, Any]:
+def figures(tally: Any, latencies_us: list[int], seconds: float) -> dict[str, Any]:
+    """What `--json` writes of a stretch of time; `tally` has its sums."""
     return {
         "records": tally.records,
         "failed": tally.failed,

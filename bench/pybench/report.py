@@ -13,7 +13,7 @@ from typing import Any
 
 from pybench.checkout import BENCH
 from pybench.figures import FIGURES, Summary, summarise
-from pybench.scenario import Reach, Scenario, read_scenarios
+from pybench.scenario import BROKERS, SPARK, Reach, Scenario, read_scenarios
 
 _HEAD = """\
 # pybroker and Apache Kafka, side by side
@@ -26,6 +26,15 @@ Both brokers run with default settings on the same machine, each on its own data
 Rounds go in turns (A B A B), after an uncounted one; a topic is deleted after its round. A figure is the median of the
 counted rounds, with the smallest and largest in brackets; CPU is the broker process's user and system time from
 `/proc`, summed over the rounds. Only ratios of one run are judged: brokers and clients share the machine's cores.
+"""
+
+_SPARK_HEAD = """\
+# Spark
+
+Made by `make bench-spark`, in the same way: rounds in turns, medians, each load against a broker that does nothing
+else. Broker, Spark's JVM, its Python workers and the clients in them share the machine's cores. A round of a load is a
+whole run of its tool with a Spark of its own; its time counts from the start that the tasks agreed on to the last
+record. The rows of the data source share one session, which every round after the uncounted one finds warm.
 """
 
 
@@ -49,9 +58,14 @@ def write(results: Path, report: Path | None) -> Path:
         if path.exists():
             pairs.append((scenario, json.loads(path.read_text())))
     path = report or (BENCH / "REPORT.md" if results == BENCH / "results" else results / "REPORT.md")
+    brokers = [(s, d) for s, d in pairs if s.suite == BROKERS]
+    spark = [(s, d) for s, d in pairs if s.suite == SPARK]
     quick = ["**Some rows are of quick runs (few records, two rounds): a sketch, not a result.**\n"]
     head = [_HEAD, *(quick if any(document["quick"] for _, document in pairs) else [])]
-    path.write_text("\n".join([*head, *_summary(pairs), *(line for s, d in pairs for line in _section(s, d))]) + "\n")
+    lines = [*head, *_summary(brokers), *(line for s, d in brokers for line in _section(s, d))]
+    if spark:
+        lines += [_SPARK_HEAD, *_summary(spark), *(line for s, d in spark for line in _section(s, d))]
+    path.write_text("\n".join(lines) + "\n")
     return path
 
 

@@ -17,6 +17,8 @@ from pybench.options import ToolError
 DIRECTORY = BENCH / "scenarios"
 LIMIT = "limit"
 """A baseline that is a number, not a contestant."""
+BROKERS, SPARK = "brokers", "spark"
+SUITES = (BROKERS, SPARK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,9 @@ class Reach:
         if self.limit is not None:
             sign = "≤" if self.at_least is None else "≥"
             return f"{sign} {self.limit:g}{' ' + self.note if self.note else ''}"
-        bound = f"≥ {self.at_least:g}" if self.at_least is not None else f"≤ {self.at_most:.3g}"
+        bounds = [f"≥ {self.at_least:g}"] if self.at_least is not None else []
+        bounds += [f"≤ {self.at_most:.3g}"] if self.at_most is not None else []
+        bound = ", ".join(bounds)
         return f"{bound}{' ' + self.note if self.note else ''}"
 
 
@@ -74,6 +78,8 @@ class Scenario:
     plain_write: bool
     properties: Mapping[str, Any] = field(default_factory=dict)
     """Settings of the load."""
+    suite: str = BROKERS
+    """What is compared; a run takes the rows of one suite."""
     remark: str = ""
 
 
@@ -89,6 +95,8 @@ def read_scenario(path: Path) -> Scenario:
                 raise ToolError(f"{path}: reach of {reach.figure} names {reach.contestant} and {reach.baseline}")
         defaults: dict[str, Any] = {"size": 0, "fill": False, "plain_write": False}
         values = {**defaults, **document, "figures": tuple(document["figures"])}
+        if values.get("suite", BROKERS) not in SUITES:
+            raise ToolError(f"{path}: suite = {values['suite']!r} is none of {', '.join(SUITES)}")
         return Scenario(id=path.stem, contestants=contestants, reaches=reaches, **values)
     except (TypeError, KeyError) as error:
         raise ToolError(f"{path}: {error}") from None

@@ -16,6 +16,7 @@ from pybench.loads import Task, plain_write, run_load
 from pybench.offsets_load import measure_offsets_load
 from pybench.process import cpu_time, resident_bytes
 from pybench.scenario import Contestant, Scenario
+from pybench.spark_loads import TOGETHER, fill_partitions, measure_rows
 from pybench.startup import measure_start
 from pybroker.client import Admin, NewTopic
 
@@ -56,6 +57,8 @@ def run_scenario(
     tell: Callable[[str], None],
 ) -> dict[str, Any]:
     """Run every round; returns by contestant the command and the counted rounds."""
+    if all(c.load.startswith(TOGETHER) for c in scenario.contestants):
+        return measure_rows(scenario, rounds=rounds, records=records)
     topics = {c.name: _fill(scenario, c, nodes, records) for c in scenario.contestants} if scenario.fill else {}
     try:
         seen: dict[str, dict[str, Any]] = {}
@@ -103,8 +106,11 @@ def _turn(
 
 
 def _fill(scenario: Scenario, contestant: Contestant, nodes: Mapping[str, Node], records: int) -> str:
-    node = nodes[contestant.broker]
-    topic = _create(node)
+    node, partitions = nodes[contestant.broker], int(scenario.properties.get("partitions", 1))
+    topic = _create(node, partitions)
+    if partitions > 1:
+        fill_partitions(node.bootstrap_servers, topic, partitions, records, scenario.size)
+        return topic
     # Batches leave when they are full, so that every contestant's topic holds the same ones however fast it took them.
     run_load("c-produce", Task(node.bootstrap_servers, topic, records, scenario.size, {"linger.ms": "1000"}))
     return topic

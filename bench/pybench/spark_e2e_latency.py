@@ -1,0 +1,155 @@
+"""kafka-e2e-latency with many producers and many consumers at once, as one Spark job.
+
+Producers stamp each record with the time at which the schedule says it is due; consumers that wait for them take the
+latency from the stamp, so that nobody's being late is left out (no coordinated omission). Kafka's options and lines;
+the clocks of the machines have to agree, and how far they do is told.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from pybench import spark_options
+from pybench.e2e_latency import have_topic
+from pybench.options import ToolError, add_json_option, read_config_file, tell_unknown
+from pybench.progress import ProgressBar
+from pybench.spark_follow import Follower, client_lines
+from pybench.spark_output import write_files
+from pybroker.client import LATEST, Admin, TopicPartition
+from pybroker.client.settings import ProducerSettings
+
+if TYPE_CHECKING:
+    from pybroker_spark.load import LoadPlan, Result
+
+_NAP_S = 0.0001
+_IDLE_S = 30.0
+_CLOCKS_APART_S = 0.05
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Kafka's named options, how many clients, and Spark's."""
+    add = parser.add_argument
+    add("--bootstrap-server", required=True, metavar="SERVER", help="REQUIRED: The server(s) to connect to.")
+    add("--topic", required=True, metavar="TOPIC", help="REQUIRED: The topic to use for the test.")
+    add("--num-records", required=True, type=int, metavar="COUNT", help="REQUIRED: How many records in all.")
+    add("--producer-acks", choices=("1", "all"), default="all", metavar="ACKS", help="1 or all (default: all).")
+    add("--record-size", type=int, default=100, metavar="BYTES", help="The size of each value (default: 100).")
+    add("--throughput", type=float, default=1000.0, metavar="RATE", help="Records a second in all (default: 1000).")
+    add("--producers", type=int, default=1, metavar="N", help="Producers (default: 1).")
+    add("--consumers", type=int, default=1, metavar="N", help="Consumers (default: 1).")
+    add("--warm-up", type=float, default=0.0, metavar="SECONDS", help="Not counted at the beginning (default: 0).")
+    add("--command-config", metavar="FILE", help="Config properties file.")
+    add("--reporting-interval", type=int, default=1000, metavar="MS", help="Length of the intervals (default: 1000).")
+    add_json_option(parser)
+    spark_options.add_options(parser)
+
+
+def main(options: argparse.Namespace) -> int:
+    """Run; 0 when every record that was acknowledged came back, 1 when not."""
+    check(options)
+    properties = read_config_file(options.command_config)
+    tell_unknown(ProducerSettings, properties)
+    load = spark_options.import_load()
+    partitions = have_topic(options, properties)
+    if options.consumers > len(partitions):
+        raise ToolError(f"--consumers {options.consumers}: the topic {options.topic} has {len(partitions)} partitions")
+    with spark_options.told_errors(), spark_options.open_session(options) as spark:
+        tasks = spark_options.choose_tasks(options, spark, options.producers + options.consumers)
+        plan = build_plan(options, properties, partitions, tasks)
+        with ProgressBar("records read", options.num_records) as bar:
+            result = load.run(spark, plan, Follower("consumer", bar, options.reporting_interval / 1000))
+    return report(result, options, properties)
+
+
+def check(options: argparse.Namespace) -> None:
+    """That the numbers are of use. Raises ToolError."""
+    least = spark_options.import_load().STAMP_BYTES
+    if options.record_size < least:
+        raise ToolError(f"--record-size must be at least {least}: a stamp takes as many bytes")
+    for name in ("num_records", "producers", "consumers", "throughput", "reporting_interval"):
+        if getattr(options, name) <= 0:
+            raise ToolError(f"--{name.replace('_', '-')} must be above 0")
+
+
+def build_plan(options: argparse.Namespace, properties: dict[str, str], partitions: list[int], tasks: int) -> LoadPlan:
+    """Producers and consumers, dealt to the tasks in turns; consumers begin where the partitions end now."""
+    load = spark_options.import_load()
+    with Admin(options.bootstrap_server) as admin:
+        where = [TopicPartition(options.topic, index) for index in partitions]
+        ends = {each: found.offset for each, found in admin.list_offsets(dict.fromkeys(where, LATEST)).items()}
+    common = {"bootstrap_servers": options.bootstrap_server, "topic": options.topic, "warm_up_s": options.warm_up}
+    producers = [
+        load.ProducerPlan(
+            **common,
+            properties={"linger.ms": "0", **properties, "acks": options.producer_acks},
+            partitions=tuple(partitions[(number + n) % len(partitions)] for n in range(len(partitions))),
+            record_size=options.record_size,
+            records=records,
+            steps=(load.Step(rate=options.throughput / options.producers),),
+            stamped=True,
+            nap_s=_NAP_S,
+        )
+        for number, records in enumerate(load.deal(options.num_records, options.producers))
+    ]
+    consumers = [
+        load.ConsumerPlan(
+            **common,
+            properties=properties,
+            assigned={(each.topic, each.partition): ends[each] for each in where[number :: options.consumers]},
+            idle_s=_IDLE_S,
+            stamped=True,
+        )
+        for number in range(options.consumers)
+    ]
+    plan: LoadPlan = load.LoadPlan(
+        run=spark_options.new_run(),
+        clients=(*producers, *consumers),
+        tasks=tasks,
+        interval_s=spark_options.interval_s(options),
+    )
+    return plan
+
+
+def report(result: Result, options: argparse.Namespace, properties: dict[str, str]) -> int:
+    """Print each client's line and Kafka's two of the latencies, and write the files."""
+    for role in ("producer", "consumer"):
+        for line in client_lines(result, role):
+            print(line)
+    print_latencies(result)
+    tell_clocks(result)
+    wanted = {"topic": options.topic, "record_size": options.record_size, "throughput": options.throughput}
+    write_files(result, options, {**wanted, "acks": options.producer_acks, "properties": properties})
+    return tell_missing(result, result.total("producer").records)
+
+
+def print_latencies(result: Result) -> None:
+    """Average and percentiles of the way to the consumers, as Kafka's tool prints them."""
+    read = result.steady("consumer")
+    if read.latencies.count:
+        print(f"Avg latency: {read.latency_sum_us / read.latencies.count / 1000:.4f} ms")
+        p50, p99, p999 = (read.latencies.at_quantile(q) // 1000 for q in (0.5, 0.99, 0.999))
+        print(f"Percentiles: 50th = {p50}, 99th = {p99}, 99.9th = {p999}")
+
+
+def tell_clocks(result: Result) -> None:
+    """Say when the clocks of tasks are so far apart that latencies across them mean little."""
+    differences = result.clock_differences_s.values()
+    apart = max(differences) - min(differences) if differences else 0.0
+    if apart > _CLOCKS_APART_S:
+        print(f"WARNING: the clocks of the tasks' machines are {apart * 1000:.0f} ms apart", file=sys.stderr)
+
+
+def tell_missing(result: Result, expected: int) -> int:
+    """Say what was acknowledged and not read, or ended early; the exit status."""
+    written, read = result.total("producer"), result.total("consumer")
+    missing = expected - read.records
+    if result.is_whole() and missing <= 0 and not any(client.timed_out for client in result.clients):
+        return 0
+    early = f"; ended early: {result.reason}" if result.reason else ""
+    print(
+        f"{missing} of {expected} records were not read that should have been, {written.failed} were given up{early}",
+        file=sys.stderr,
+    )
+    return 1

@@ -1,0 +1,90 @@
+"""What the Spark tools show while a load runs, and at its end: Kafka's lines in total, and one for each client.
+
+Knows the board's and the result's shape, not where they come from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pybench import formats
+from pybench.producer_perf import QUANTILES, Window
+from pybench.progress import ProgressBar
+
+if TYPE_CHECKING:
+    from pybroker_spark.load import Board, Interval, Result, Standing, Total
+
+
+class Follower:
+    """Prints Kafka's window line of all producers' intervals, and moves the bar; called several times a second."""
+
+    def __init__(self, role: str, bar: ProgressBar, reporting_interval_s: float) -> None:
+        self._role, self._bar, self._interval_s = role, bar, reporting_interval_s
+        self._window = Window(0.0)
+        self._taken = 0
+        self._records = 0
+
+    def __call__(self, board: Board, _elapsed_s: float) -> None:
+        """Take up what the board has more than before."""
+        for row in board.intervals[self._taken :]:
+            if row.role == self._role:
+                self._take(row)
+        self._taken = len(board.intervals)
+        self._bar.update(self._records)
+
+    def _take(self, row: Interval) -> None:
+        window = self._window
+        if row.begin_s - window.start >= self._interval_s and window.records:
+            # Every client's rows of the time before have come: each sends its next one as much later as this one's.
+            self.tell(row.begin_s)
+            window = self._window
+        window.records += row.records
+        window.size += row.bytes
+        window.latency_sum_us += row.latency_sum_us
+        window.latency_max_us = max(window.latency_max_us, row.latency_max_us)
+        self._records += row.records
+
+    def tell(self, now_s: float) -> None:
+        """Print the window, and begin another."""
+        if self._role == "producer":
+            self._bar.say(self._window.line(now_s))
+        self._window = Window(now_s)
+
+
+def producer_line(total: Total, *, steady_state: bool = False) -> str:
+    """Kafka's summary."""
+    p50, p95, p99, p999 = (total.latencies.at_quantile(quantile) // 1000 for quantile in QUANTILES)
+    sum_ms, max_ms = total.latency_sum_us / 1000, total.latency_max_us / 1000
+    return formats.producer_total(
+        *(total.records, total.bytes, total.seconds * 1000, sum_ms, max_ms, (p50, p95, p99, p999)),
+        steady_state=steady_state,
+    )
+
+
+def client_lines(result: Result, role: str) -> Iterator[str]:
+    """One line for each client of a role: what it has measured, and how it ended where that was not as planned."""
+    for standing in result.of_role(role):
+        total = result.of_client(standing)
+        line = producer_line(total) if role == "producer" else consumer_line(total)
+        yield f"task {standing.task}{_name(result, standing)}: {line}{_fate(standing)}"
+
+
+def _name(result: Result, standing: Standing) -> str:
+    return "" if len(result.clients) == result.plan.tasks else f", client {standing.client} ({standing.topic})"
+
+
+def _fate(standing: Standing) -> str:
+    if standing.state == "done":
+        return f" First failure: {standing.reason}" if standing.reason else ""
+    return f" {standing.state.upper()}: {standing.reason}"
+
+
+def consumer_line(total: Total) -> str:
+    """What a client has read, in words like the producer's."""
+    rate, volume = formats.ratio(total.records, total.seconds), formats.ratio(total.bytes, total.seconds) / formats.MB
+    line = f"{total.records} records read, {formats.fixed(rate, 6)} records/sec ({formats.fixed(volume, 2)} MB/sec)"
+    if not total.latencies.count:
+        return line + "."
+    p50, p99, p999 = (total.latencies.at_quantile(quantile) / 1000 for quantile in (0.5, 0.99, 0.999))
+    return f"{line}, {p50:.2f} ms 50th, {p99:.2f} ms 99th, {p999:.2f} ms 99.9th."

@@ -1,0 +1,121 @@
+"""`spark-mix`: a scenario of producers and consumers at once, read from TOML, as one Spark job.
+
+The format is `pybroker_spark.load.mix`'s. Topics that are missing are made. Prints Kafka's lines in total and for each
+client, and the latencies from stamp to arrival.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pybench import spark_options
+from pybench.options import add_json_option, read_command_properties, read_config_file
+from pybench.progress import ProgressBar
+from pybench.spark_e2e_latency import print_latencies, tell_clocks, tell_missing
+from pybench.spark_follow import Follower, client_lines, consumer_line, producer_line
+from pybench.spark_output import write_files
+from pybroker.client import LATEST, Admin, BrokerError, NewTopic, TopicPartition
+from pybroker.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from pybroker_spark.load import Result
+    from pybroker_spark.load.mix import Scenario, Topic
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The scenario, the cluster, and Spark's."""
+    add = parser.add_argument
+    add("scenario", type=Path, metavar="FILE", help="The scenario, a TOML file.")
+    add("--bootstrap-server", required=True, metavar="SERVER", help="REQUIRED: The server(s) to connect to.")
+    add("--command-config", metavar="FILE", help="Config properties file of all clients.")
+    pairs: dict[str, Any] = {"nargs": "+", "action": "append", "metavar": "PROP=VALUE"}
+    add("--command-property", **pairs, help="Properties of all clients; the scenario's own take precedence.")
+    add("--reporting-interval", type=int, default=5000, metavar="MS", help="Interval of progress info (default: 5000).")
+    add_json_option(parser)
+    spark_options.add_options(parser)
+
+
+def main(options: argparse.Namespace) -> int:
+    """Run; 0 when everything that was acknowledged was read, 1 when not."""
+    load = spark_options.import_load()
+    mix = importlib.import_module("pybroker_spark.load.mix")
+    with spark_options.told_errors():
+        scenario: Scenario = mix.read_scenario(options.scenario)
+        properties = {**read_config_file(options.command_config), **read_command_properties(options.command_property)}
+        ends = have_topics(options.bootstrap_server, scenario.topics)
+        place_groups(options.bootstrap_server, scenario, ends)
+        with spark_options.open_session(options) as spark:
+            plan = mix.build_plan(
+                scenario,
+                options.bootstrap_server,
+                ends,
+                run=spark_options.new_run(),
+                tasks=spark_options.choose_tasks(options, spark, scenario.clients()),
+                interval_s=spark_options.interval_s(options),
+                properties=properties,
+            )
+            with ProgressBar("records sent", count_planned(scenario)) as bar:
+                result = load.run(spark, plan, Follower("producer", bar, options.reporting_interval / 1000))
+    return report(result, scenario, options, properties)
+
+
+def have_topics(servers: str, topics: tuple[Topic, ...]) -> dict[str, list[int]]:
+    """By topic, where each of its partitions ends now; topics that are missing are made."""
+    ends: dict[str, list[int]] = {}
+    with Admin(servers) as admin:
+        for topic in topics:
+            try:
+                (found,) = admin.describe_topics([topic.name])
+            except BrokerError as error:
+                if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                    raise
+                admin.create_topics([NewTopic(topic.name, topic.partitions, topic.replication_factor, topic.config)])
+                found = admin.wait_for_leaders(topic.name)
+            where = [TopicPartition(topic.name, partition.index) for partition in found.partitions]
+            listed = admin.list_offsets(dict.fromkeys(where, LATEST))
+            ends[topic.name] = [listed[each].offset for each in sorted(where, key=lambda each: each.partition)]
+    return ends
+
+
+def place_groups(servers: str, scenario: Scenario, ends: dict[str, list[int]]) -> None:
+    """Have groups begin where the partitions end now, however late their members join."""
+    with Admin(servers) as admin:
+        for consumers in scenario.consumers:
+            if consumers.group:
+                offsets = {TopicPartition(consumers.topic, p): end for p, end in enumerate(ends[consumers.topic])}
+                admin.alter_group_offsets(consumers.group, offsets)
+
+
+def count_planned(scenario: Scenario) -> int:
+    """How many records the rates come to; 0 where a producer has none."""
+    rate = sum(producers.rate for producers in scenario.producers)
+    return round(sum(rate * step.rate * step.seconds for step in scenario.steps)) if rate < math.inf else 0
+
+
+def count_expected(result: Result, scenario: Scenario) -> int:
+    """How many records consumers should have read: each table of them all that its topic was given."""
+    given: dict[str, int] = {}
+    for each in result.acknowledged():
+        given[each.topic] = given.get(each.topic, 0) + each.acknowledged
+    return sum(given.get(consumers.topic, 0) for consumers in scenario.consumers)
+
+
+def report(result: Result, scenario: Scenario, options: argparse.Namespace, properties: dict[str, str]) -> int:
+    """Print each client's line and the totals, and write the files."""
+    print(scenario.title)
+    for role in ("producer", "consumer"):
+        for line in client_lines(result, role):
+            print(line)
+    print(producer_line(result.total("producer")))
+    if scenario.warm_up_seconds:
+        print(producer_line(result.steady("producer"), steady_state=True))
+    if scenario.consumers:
+        print(consumer_line(result.total("consumer")))
+        print_latencies(result)
+        tell_clocks(result)
+    write_files(result, options, {"title": scenario.title, "scenario": str(options.scenario), "properties": properties})
+    return tell_missing(result, count_expected(result, scenario))

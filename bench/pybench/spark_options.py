@@ -1,0 +1,96 @@
+"""What the Spark tools' command lines share, and the session that they ask for.
+
+PySpark and `pybroker_spark` are imported when a tool runs, not before: `pybench` installs and works without them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pybench.options import ToolError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_SETTINGS = {"spark.ui.showConsoleProgress": "false"}
+_LONGEST_INTERVAL_S = 1.0
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Where the load runs, and what is written of it."""
+    add = parser.add_argument
+    add(
+        "--master",
+        default="local[*]",
+        metavar="URL",
+        help="Spark's master: local[N], local-cluster[N,C,M] or a cluster's address (default: local[*]).",
+    )
+    add("--tasks", type=int, metavar="N", help="Tasks at once, one a slot (default: as many as there are slots).")
+    add("--parquet", type=Path, metavar="DIR", help="Write intervals.parquet and acknowledged.parquet there.")
+    add("--html", type=Path, metavar="FILE", help="Write a report with plots there; one file, nothing beside it.")
+
+
+def import_load() -> Any:
+    """`pybroker_spark.load`. Raises ToolError, saying what to install."""
+    try:
+        importlib.import_module("pyspark")
+        return importlib.import_module("pybroker_spark.load")
+    except ModuleNotFoundError as error:
+        raise ToolError(f"the Spark tools need {error.name}, which is missing: pip install pybroker-spark") from None
+
+
+@contextlib.contextmanager
+def open_session(options: argparse.Namespace) -> Iterator[SparkSession]:
+    """A Spark session at `--master`, which ends with the tool. Raises ToolError when it cannot be had."""
+    import_load()
+    home = os.environ.get("JAVA_HOME")
+    if shutil.which("java", path=f"{home}/bin" if home else None) is None:
+        raise ToolError(
+            "Spark needs a JRE of version 17 or newer, and no java was found: install one "
+            "(Debian: apt-get install openjdk-17-jre-headless), or set JAVA_HOME"
+        )
+    from pybroker_spark import session
+
+    spark = session(f"pybench {options.tool}", master=options.master, settings=_SETTINGS)
+    try:
+        spark.sparkContext.setLogLevel("OFF")
+        yield spark
+    finally:
+        spark.stop()
+
+
+@contextlib.contextmanager
+def told_errors() -> Iterator[None]:
+    """What a load cannot be run for, as the tools tell errors."""
+    load = import_load()
+    try:
+        yield
+    except load.LoadError as error:
+        raise ToolError(str(error)) from None
+
+
+def choose_tasks(options: argparse.Namespace, spark: SparkSession, most: int | None = None) -> int:
+    """How many tasks: as asked for, or one a slot, but no more than `most`. Raises ToolError."""
+    load = import_load()
+    if options.tasks is not None and options.tasks < 1:
+        raise ToolError("--tasks must be at least 1")
+    tasks: int = options.tasks or max(1, load.settled_slots(spark.sparkContext))
+    return tasks if most is None else min(tasks, most)
+
+
+def interval_s(options: argparse.Namespace) -> float:
+    """How often clients report: at least once in `--reporting-interval`, and once a second."""
+    return float(min(_LONGEST_INTERVAL_S, options.reporting_interval / 1000))
+
+
+def new_run() -> int:
+    """A number for this run, so that its producers are told from those of other runs."""
+    return int(time.time())

@@ -1,0 +1,140 @@
+"""What the Spark tools write of a load: the JSON document, and Parquet of every interval and of what was acknowledged.
+
+The schema of `acknowledged` is what an audit starts from: with `failed` 0 and `complete` true, a partition holds every
+sequence from 0 to `acknowledged` - 1 of that producer's stamps. Prints nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pybench.options import ToolError, write_json
+from pybench.producer_perf import QUANTILES, figures
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from pybroker_spark.load import Interval, Result, Standing, Total
+
+
+def write_files(result: Result, options: argparse.Namespace, settings: dict[str, Any]) -> None:
+    """Write what the options ask for: `--parquet`, `--html`, `--json`."""
+    document = build_document(result, options, settings)
+    if options.parquet is not None:
+        write_parquet(result, options.parquet)
+    if options.html is not None:
+        from pybench.load_html import write_html
+
+        write_html(result, document, options.html)
+    write_json(options.json, document)
+
+
+def build_document(result: Result, options: argparse.Namespace, settings: dict[str, Any]) -> dict[str, Any]:
+    """The JSON document: sums of each role, each client's, and what was acknowledged by partition."""
+    return {
+        "tool": options.tool,
+        "master": options.master,
+        "tasks": result.plan.tasks,
+        "run": result.plan.run,
+        "started_at": result.started_at,
+        "settings": settings,
+        "whole": result.is_whole(),
+        "reason": result.reason,
+        **_main(result),
+        "roles": {role: _role(result, role) for role in _roles(result)},
+        "clients": [_client(result, standing) for standing in result.clients],
+        "acknowledged": [asdict(each) for each in result.acknowledged()],
+        "intervals": [_interval(row) for row in result.intervals],
+        "clock_differences_s": result.clock_differences_s,
+    }
+
+
+def _roles(result: Result) -> list[str]:
+    return [role for role in ("producer", "consumer") if result.of_role(role)]
+
+
+def _main(result: Result) -> dict[str, Any]:
+    """The figures of the only role, or of what was read where records were written and read, as the other tools."""
+    return _role(result, _roles(result)[-1])
+
+
+def total_figures(total: Total) -> dict[str, Any]:
+    """A total, with the names that the other tools' documents have."""
+    seconds = total.seconds or float("nan")
+    return figures(total, [total.latencies.at_quantile(q) for q in QUANTILES], seconds)
+
+
+def _role(result: Result, role: str) -> dict[str, Any]:
+    return {**total_figures(result.total(role)), "steady_state": total_figures(result.steady(role))}
+
+
+def _client(result: Result, standing: Standing) -> dict[str, Any]:
+    kept = ("client", "task", "role", "topic", "host", "state", "reason", "steady_s", "timed_out", "rebalance_s")
+    return {**{name: getattr(standing, name) for name in kept}, **total_figures(result.of_client(standing))}
+
+
+def _interval(row: Interval) -> dict[str, Any]:
+    """A row without its histogram, but with what that says."""
+    values: dict[str, Any] = {**asdict(row)}
+    del values["histogram"]
+    latencies = row.latencies()
+    for quantile in QUANTILES:
+        values[f"p{quantile * 100:g}_us"] = latencies.at_quantile(quantile) if latencies.count else None
+    return values
+
+
+def write_parquet(result: Result, directory: Path) -> None:
+    """`intervals.parquet` and `acknowledged.parquet` in a directory, which is made. Raises ToolError."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        pq.write_table(interval_table(result), directory / "intervals.parquet")
+        rows = [asdict(each) for each in result.acknowledged()]
+        pq.write_table(pa.Table.from_pylist(rows, schema=_acknowledged_schema()), directory / "acknowledged.parquet")
+    except OSError as error:
+        raise ToolError(f"--parquet {directory}: {error}") from None
+
+
+def interval_table(result: Result) -> pyarrow.Table:
+    """Every interval: times in seconds from the start, the histogram in HdrHistogram's V2 encoding, its percentiles."""
+    import pyarrow as pa
+
+    columns: list[tuple[str, Any]] = [
+        ("client", pa.int32()),
+        ("task", pa.int32()),
+        ("role", pa.string()),
+        ("topic", pa.string()),
+        ("phase", pa.string()),
+        ("begin_s", pa.float64()),
+        ("end_s", pa.float64()),
+        ("records", pa.int64()),
+        ("bytes", pa.int64()),
+        ("failed", pa.int64()),
+        ("latency_sum_us", pa.int64()),
+        ("latency_max_us", pa.int64()),
+        *((f"p{quantile * 100:g}_us", pa.int64()) for quantile in QUANTILES),
+        ("histogram", pa.binary()),
+    ]
+    rows = [{**_interval(row), "histogram": row.histogram} for row in result.intervals]
+    return pa.Table.from_pylist(rows, schema=pa.schema(columns))
+
+
+def _acknowledged_schema() -> pyarrow.Schema:
+    import pyarrow as pa
+
+    return pa.schema(
+        [
+            ("producer", pa.uint64()),
+            ("client", pa.int32()),
+            ("topic", pa.string()),
+            ("partition", pa.int32()),
+            ("acknowledged", pa.int64()),
+            ("failed", pa.int64()),
+            ("complete", pa.bool_()),
+        ]
+    )

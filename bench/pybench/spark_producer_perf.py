@@ -1,0 +1,125 @@
+"""kafka-producer-perf-test as one Spark job: the records and the rate are dealt to producers in as many tasks.
+
+Kafka's options and lines, for all tasks together and for each; `--num-records`, `--throughput` and `--warmup-records`
+are totals. Latency counts from when a record is due by the schedule, where `--throughput` makes one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from pybench import producer_perf, spark_options
+from pybench.options import ToolError, tell_unknown
+from pybench.progress import ProgressBar
+from pybench.spark_follow import Follower, client_lines, producer_line
+from pybench.spark_output import write_files
+from pybroker.client import Producer
+from pybroker.client.settings import ProducerSettings
+
+if TYPE_CHECKING:
+    from pybroker_spark.load import LoadPlan, Result
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Kafka's, and Spark's."""
+    producer_perf.add_options(parser)
+    parser.add_argument(
+        "--client",
+        choices=("pybroker", "confluent-kafka"),
+        default="pybroker",
+        help="The client inside the tasks (default: pybroker).",
+    )
+    parser.add_argument(
+        "--stamped",
+        action="store_true",
+        help="Begin each value with producer, sequence and send time (24 bytes), so that an audit can check the topic.",
+    )
+    spark_options.add_options(parser)
+
+
+def main(options: argparse.Namespace) -> int:
+    """Run; 0, or 1 when records were lost, a task was, or nothing could be sent."""
+    properties = producer_perf.read_properties(options)
+    check(options)
+    if options.client == "pybroker":
+        tell_unknown(ProducerSettings, properties)
+    servers = properties.pop("bootstrap.servers")
+    load = spark_options.import_load()
+    partitions = find_partitions(options, servers)
+    with spark_options.told_errors(), spark_options.open_session(options) as spark:
+        tasks = spark_options.choose_tasks(options, spark, options.num_records)
+        plan = build_plan(options, servers, properties, partitions, tasks)
+        with ProgressBar("records sent", options.num_records) as bar:
+            result = load.run(spark, plan, Follower("producer", bar, options.reporting_interval / 1000))
+    return report(result, options, properties)
+
+
+def check(options: argparse.Namespace) -> None:
+    """That the options fit each other. Raises ToolError."""
+    if options.record_size is None:
+        raise ToolError("spark-producer-perf makes its records in the tasks: use --record-size, not a payload")
+    if options.stamped and options.record_size < (least := spark_options.import_load().STAMP_BYTES):
+        raise ToolError(f"--stamped takes {least} bytes of each record: --record-size must be at least {least}")
+    if options.stamped and options.client != "pybroker":
+        raise ToolError("--stamped records are made by pybroker's client: leave out --client")
+    if options.print_metrics:
+        raise ToolError("--print-metrics: the tasks' metrics are not collected; use --json")
+
+
+def find_partitions(options: argparse.Namespace, servers: str) -> tuple[int, ...]:
+    """The partitions to go round in; the topic is made where the broker makes topics by itself."""
+    with Producer(servers) as producer:
+        known = producer.partitions(options.topic)
+    if options.partition >= known:
+        raise ToolError(f"--partition {options.partition}: the topic {options.topic} has {known} partitions")
+    return (options.partition,) if options.partition >= 0 else tuple(range(known))
+
+
+def build_plan(
+    options: argparse.Namespace, servers: str, properties: dict[str, str], partitions: tuple[int, ...], tasks: int
+) -> LoadPlan:
+    """One producer a task, each beginning its round at another partition."""
+    load = spark_options.import_load()
+    records, warm_up = load.deal(options.num_records, tasks), load.deal(options.warmup_records, tasks)
+    rate = options.throughput / tasks if options.throughput > 0 else load.UNLIMITED
+    clients = tuple(
+        load.ProducerPlan(
+            bootstrap_servers=servers,
+            properties=properties,
+            topic=options.topic,
+            partitions=tuple(partitions[(task + n) % len(partitions)] for n in range(len(partitions))),
+            record_size=options.record_size,
+            records=records[task],
+            steps=(load.Step(rate=rate),),
+            warm_up_records=warm_up[task],
+            stamped=options.stamped,
+            engine=options.client,
+        )
+        for task in range(tasks)
+    )
+    interval_s = spark_options.interval_s(options)
+    plan: LoadPlan = load.LoadPlan(run=spark_options.new_run(), clients=clients, tasks=tasks, interval_s=interval_s)
+    return plan
+
+
+def report(result: Result, options: argparse.Namespace, properties: dict[str, str]) -> int:
+    """Print the summaries and write the files."""
+    for line in client_lines(result, "producer"):
+        print(line)
+    total = result.total("producer")
+    print(producer_line(total))
+    if options.warmup_records:
+        print(producer_line(result.steady("producer"), steady_state=True))
+    wanted = {"topic": options.topic, "record_size": options.record_size, "throughput": options.throughput}
+    write_files(result, options, {**wanted, "client": options.client, "properties": properties})
+    if result.is_whole():
+        return 0
+    missing = options.num_records - total.records
+    print(
+        f"{missing} of {options.num_records} records were not acknowledged as far as is known, {total.failed} given up"
+        f"{'; ended early: ' + result.reason if result.reason else ''}",
+        file=sys.stderr,
+    )
+    return 1
