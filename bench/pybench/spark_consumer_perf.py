@@ -62,7 +62,7 @@ def deal_partitions(held: dict[TopicPartition, tuple[int, int]], tasks: int) -> 
     """The fullest partition first, each to the task that has least so far."""
     shares: list[list[TopicPartition]] = [[] for _ in range(tasks)]
     weights = [0] * tasks
-    for partition in sorted(held, key=lambda each: (-held[each][1], each)):
+    for partition in sorted(held, key=lambda each: (-held[each][1], each.topic, each.partition)):
         least = min(range(tasks), key=lambda task: (weights[task], len(shares[task]), task))
         shares[least].append(partition)
         weights[least] += held[partition][1]

@@ -49,8 +49,16 @@ def import_load() -> Any:
 
 @contextlib.contextmanager
 def open_session(options: argparse.Namespace) -> Iterator[SparkSession]:
-    """A Spark session at `--master`, which ends with the tool. Raises ToolError when it cannot be had."""
+    """A Spark session at `--master`, which ends with the tool, or the one that is running, which goes on.
+
+    Raises ToolError when it cannot be had.
+    """
     import_load()
+    from pyspark.sql import SparkSession
+
+    if (running := SparkSession.getActiveSession()) is not None:
+        yield running
+        return
     home = os.environ.get("JAVA_HOME")
     if shutil.which("java", path=f"{home}/bin" if home else None) is None:
         raise ToolError(
