@@ -124,6 +124,47 @@ class Schema:
 
         `MalformedMessage` names the field and the byte where the bytes stop making sense."""
 
+# ------------------------------------------------------------------------------------------------- columns.rs
+
+@final
+class ColumnReader:
+    """The columnar face of a fetcher, which hands out nothing otherwise; see `pybroker.client.ColumnFetcher`."""
+
+    def __new__(cls, fetcher: Fetcher) -> ColumnReader:
+        """Reads what the fetcher reads."""
+    def assign(self, partitions: list[tuple[str, int, int]]) -> None:
+        """As `Fetcher.assign`; forgets what was taken and not yet handed out."""
+    def seek(self, topic: str, partition: int, offset: int) -> bool:
+        """As `Fetcher.seek`."""
+    def positions(self) -> list[tuple[str, int, int]]:
+        """As `Fetcher.positions`, following the rows that were handed out."""
+    def take(
+        self, timeout_s: float, columns: list[str], *, end: int | None, max_rows: int, max_bytes: int
+    ) -> RecordColumns | None:
+        """The next records of one partition, at most `max_rows` and about `max_bytes`, below offset `end`; `None` when
+        nothing came in time. The rest is kept. Releases the GIL. Raises `ClientError`."""
+
+@final
+class RecordColumns:
+    """Records of one partition as Arrow columns: a struct array, by the PyCapsule interface."""
+
+    @property
+    def topic(self) -> str: ...
+    @property
+    def partition(self) -> int: ...
+    @property
+    def rows(self) -> int: ...
+    @property
+    def bytes(self) -> int:
+        """Bytes of keys and values, also of those that were not picked."""
+    @property
+    def next_offset(self) -> int:
+        """Where reading goes on: also past offsets without a record for a consumer."""
+    def __arrow_c_schema__(self) -> object:
+        """A capsule `arrow_schema`."""
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
+        """Capsules `arrow_schema` and `arrow_array`, of the columns as they are; as often as wanted, not copied."""
+
 # ---------------------------------------------------------------------------------------------- data_plane.rs
 
 @final
@@ -682,6 +723,12 @@ class Producer:
         """
     def outcomes(self) -> list[tuple[str, int, int, int]]:
         """(topic, partition, records acknowledged, records given up) of partitions where any are."""
+    def send_columns(self, capsules: tuple[object, object], topic: str | None) -> int:
+        """Adds a record for every row of the record batch in the capsules of `__arrow_c_array__`; how many. Takes the
+        array out of its capsule. Raises `SettingError`, `RecordError`, and as `send` otherwise."""
+    def identity(self) -> tuple[int, int]:
+        """Producer id and epoch; waits up to `max.block.ms` for them, GIL released. Raises `SettingError` without
+        idempotence, and `ClientError`."""
     def partitions(self, topic: str) -> int:
         """How many partitions a topic has; waits for its metadata as `send` does."""
     def flush(self, timeout_s: float) -> None:

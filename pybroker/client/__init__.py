@@ -1,13 +1,14 @@
 """Clients of any Kafka: Producer, Consumer, Fetcher and Admin, blocking and over asyncio.
 
 `Admin` and a consumer's membership speak the declared protocol in Python. Records travel through the native engine
-(`native/core/src/client`) and are touched in Python only one by one, when a program asks for them so. Knows no broker
-of ours.
+(`native/core/src/client`) and are touched in Python only one by one, when a program asks for them so; by
+`ColumnFetcher` and `Producer.send_columns` they come and go as Arrow columns. Knows no broker of ours.
 """
 
 from pybroker.client.admin import Admin
 from pybroker.client.async_admin import AsyncAdmin
 from pybroker.client.async_consumer import AsyncConsumer
+from pybroker.client.columns import COLUMNS, ColumnFetcher, RecordColumns
 from pybroker.client.consumer import Consumer
 from pybroker.client.errors import BrokerError, ClientError, CommitFailedError
 from pybroker.client.fetcher import AsyncFetcher, Fetcher, Record
@@ -27,6 +28,7 @@ from pybroker.client.topics import (
 from pybroker.protocol.errors import ErrorCode
 
 __all__ = [
+    "COLUMNS",
     "EARLIEST",
     "LATEST",
     "MAX_TIMESTAMP",
@@ -37,6 +39,7 @@ __all__ = [
     "AsyncProducer",
     "BrokerError",
     "ClientError",
+    "ColumnFetcher",
     "CommitFailedError",
     "Consumer",
     "Continuation",
@@ -51,6 +54,7 @@ __all__ = [
     "Producer",
     "RebalanceListener",
     "Record",
+    "RecordColumns",
     "RecordMetadata",
     "Tally",
     "TopicDescription",

@@ -28,6 +28,24 @@ def make_native(settings: FetcherSettings) -> native.Fetcher:
         raise SettingError(str(error)) from None
 
 
+def starts_of(
+    partitions: Mapping[TopicPartition, int | None] | Sequence[TopicPartition], settings: FetcherSettings
+) -> list[tuple[str, int, int]]:
+    """Partitions as the engine is assigned them; those without an offset begin where `auto.offset.reset` says.
+
+    Raises SettingError where it says nothing.
+    """
+    starts = partitions if isinstance(partitions, Mapping) else dict.fromkeys(partitions)
+    default = {"earliest": EARLIEST, "latest": LATEST}.get(settings.auto_offset_reset)
+    assignment = []
+    for partition, offset in starts.items():
+        start = default if offset is None else offset
+        if start is None:
+            raise SettingError(f"{partition}: no offset is given, and auto.offset.reset=none")
+        assignment.append((partition.topic, partition.partition, start))
+    return assignment
+
+
 class _Assigned:
     """What both faces share: the settings, the assignment, and records that were taken but not yet handed out."""
 
@@ -42,14 +60,7 @@ class _Assigned:
 
         Each begins at its offset (`EARLIEST` and `LATEST` are offsets too), or where `auto.offset.reset` says.
         """
-        starts = partitions if isinstance(partitions, Mapping) else dict.fromkeys(partitions)
-        default = {"earliest": EARLIEST, "latest": LATEST}.get(self.settings.auto_offset_reset)
-        assignment = []
-        for partition, offset in starts.items():
-            start = default if offset is None else offset
-            if start is None:
-                raise SettingError(f"{partition}: no offset is given, and auto.offset.reset=none")
-            assignment.append((partition.topic, partition.partition, start))
+        assignment = starts_of(partitions, self.settings)
         self._rest = []
         self.native.assign(assignment)
 

@@ -2,6 +2,26 @@
 
 from __future__ import annotations
 
-from pybroker._native import Delivery, Fetcher, KeyedStamps, LatencyHistogram, Producer, Record, Tally
+from pybroker._native import (
+    ColumnReader,
+    Delivery,
+    Fetcher,
+    KeyedStamps,
+    LatencyHistogram,
+    Producer,
+    Record,
+    RecordColumns,
+    Tally,
+)
 
-__all__ = ["Delivery", "Fetcher", "KeyedStamps", "LatencyHistogram", "Producer", "Record", "Tally"]
+__all__ = [
+    "ColumnReader",
+    "Delivery",
+    "Fetcher",
+    "KeyedStamps",
+    "LatencyHistogram",
+    "Producer",
+    "Record",
+    "RecordColumns",
+    "Tally",
+]

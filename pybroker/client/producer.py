@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import NamedTuple, Protocol, Self
 
 from pybroker.client import native
 from pybroker.client.errors import DeliveryError, SettingError
@@ -18,6 +18,15 @@ from pybroker.client.settings import ProducerSettings
 from pybroker.client.topics import TopicPartition
 
 Headers = Sequence[tuple[str, bytes | None]]
+
+
+class ArrowArray(Protocol):
+    """Whatever exports an array by Arrow's PyCapsule interface."""
+
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
+        """Capsules with schema and array."""
+        ...
+
 
 _CLOSE_TIMEOUT_S = 120.0
 """Longer than the default delivery.timeout.ms, so that closing decides every record."""
@@ -120,6 +129,30 @@ class Producer:
         Without `partition`, records with a key go by its hash and others to the partition that is being filled.
         """
         return Delivery(topic, self.native.send((topic, partition), timestamp_ms, key, value, list(headers)))
+
+    def send_columns(self, batch: ArrowArray, *, topic: str | None = None) -> int:
+        """Send a record for every row of an Arrow record batch (a `pyarrow.RecordBatch`, or what else exports one).
+
+        Columns are found by name: `value` (binary or string; null is a tombstone) is required; `key` (binary or
+        string), `topic` (string, before the argument), `partition` (int32 or int64; null: as `send` without one),
+        `timestamp` (timestamp[us]; null: now) and `headers` (list<struct<key: string, value: binary>>) may be there.
+
+        Rows of a partition keep their order. Returns how many were sent; `flush`, then `native.raise_failure()`, tell
+        their fate. Waits as `send` does. Raises SettingError for a column that is missing, not known or of another
+        type, and RecordError for a row that cannot be sent, by its number: then no row was sent. Where memory stays
+        full (BufferFullError) or the producer is closed meanwhile (ClosedError), the error tells how many were sent.
+        """
+        export = getattr(batch, "__arrow_c_array__", None)
+        if export is None:
+            raise SettingError(f"{type(batch).__name__}: must be a record batch (a table has to_batches())")
+        return self.native.send_columns(export(), topic)
+
+    def producer_id(self) -> tuple[int, int]:
+        """Id and epoch of this idempotent producer; waits up to `max.block.ms` for the broker to give them.
+
+        A batch that fails for good makes the producer ask for others. Raises SettingError without `enable.idempotence`.
+        """
+        return self.native.identity()
 
     def partitions(self, topic: str) -> int:
         """How many partitions a topic has."""

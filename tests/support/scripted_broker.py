@@ -52,6 +52,8 @@ class ScriptedBroker:
     """By API key, the versions that were asked for."""
     received: list[Received] = field(default_factory=list)
     identities: int = 0
+    aborted: Sequence[tuple[int, int]] = ()
+    """`(producer id, first offset)` of the aborted transactions that every Fetch is told of."""
 
     def __enter__(self) -> Self:
         self._script = deque(self.script)
@@ -78,6 +80,12 @@ class ScriptedBroker:
                 continue
         for thread in list(self._threads):
             thread.join(10)
+
+    def hold(self, base: int, count: int, raw: bytes) -> None:
+        """Have these bytes in the log, which take `count` offsets from `base` on; whatever they are."""
+        with self._lock:
+            self._log.append((base, count, raw))
+            self._offset = base + count
 
     def _accept(self) -> None:
         while True:
@@ -160,6 +168,9 @@ class ScriptedBroker:
         with self._lock:
             found = b"".join(raw for base, count, raw in self._log if base + count > asked.fetch_offset)
         partition = fetch.PartitionData(partition_index=0, high_watermark=self._offset, records=found)
+        partition.aborted_transactions = [
+            fetch.AbortedTransaction(producer_id=producer, first_offset=first) for producer, first in self.aborted
+        ]
         return fetch.FetchResponse(responses=[fetch.FetchableTopicResponse(topic=topic.topic, partitions=[partition])])
 
     def _produce(self, request: produce.ProduceRequest) -> Message | None:

@@ -128,7 +128,12 @@ fn libc_eio() -> i32 {
 /// The client's failures, by meaning.
 pub fn client_error(error: ClientError) -> PyErr {
     let text = error.to_string();
+    client_error_saying(error, text)
+}
+
+fn client_error_saying(error: ClientError, text: String) -> PyErr {
     match error {
+        ClientError::PartlySent { source, .. } => client_error_saying(*source, text),
         ClientError::Unreachable { .. } => UnreachableError::new_err(text),
         ClientError::Disconnected { .. } | ClientError::Malformed { .. } => ConnectionLostError::new_err(text),
         ClientError::UnsupportedVersion { .. } => UnservedApiError::new_err(text),
@@ -136,10 +141,13 @@ pub fn client_error(error: ClientError) -> PyErr {
         ClientError::DeliveryTimeout { .. } | ClientError::FlushTimeout { .. } => DeliveryError::new_err(text),
         ClientError::BufferFull { .. } => BufferFullError::new_err(text),
         ClientError::RecordTooLarge { .. }
+        | ClientError::BadRow { .. }
         | ClientError::CorruptBatch { .. }
         | ClientError::Unbuildable { .. }
         | ClientError::UnknownPartition { .. } => RecordError::new_err(text),
-        ClientError::BadSetting { .. } | ClientError::BadAddress { .. } => SettingError::new_err(text),
+        ClientError::BadSetting { .. } | ClientError::BadAddress { .. } | ClientError::BadColumn { .. } => {
+            SettingError::new_err(text)
+        }
         ClientError::Closed { .. } => ClosedError::new_err(text),
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Owns no behaviour; every call that may wait releases the interpreter lock.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -37,7 +38,7 @@ type Taken = (Py<PyString>, i32, Vec<Record>);
 /// A native fetcher.
 #[pyclass(frozen, module = "pybroker._native")]
 pub struct Fetcher {
-    inner: client::Fetcher,
+    pub(crate) inner: Arc<client::Fetcher>,
     scratch: Mutex<Vec<u8>>,
     arrivals: Mutex<Arrivals>,
 }
@@ -72,7 +73,7 @@ impl Fetcher {
             max_decompressed_bytes: own.max_decompressed_bytes,
         };
         let inner = client::Fetcher::new(config).map_err(client_error)?;
-        Ok(Self { inner, scratch: Mutex::default(), arrivals: Mutex::default() })
+        Ok(Self { inner: Arc::new(inner), scratch: Mutex::default(), arrivals: Mutex::default() })
     }
 
     /// Reads these partitions from now on: (topic, partition, offset; -1 after the last record, -2 from the first).
@@ -115,11 +116,7 @@ impl Fetcher {
 
     /// Where the caller has read to: (topic, partition, offset or -1 or -2).
     fn positions(&self) -> Vec<(String, i32, i64)> {
-        let positions = self.inner.positions().into_iter().map(|a| {
-            let (Start::Offset(offset) | Start::Time(offset)) = a.start;
-            (a.topic.to_string(), a.index, offset)
-        });
-        positions.collect()
+        told(self.inner.positions())
     }
 
     /// Takes the next received batches and reads every record, its stamp too: (records, bytes of keys and values).
@@ -172,7 +169,8 @@ impl Fetcher {
     }
 }
 
-fn assignment(partitions: Vec<(String, i32, i64)>) -> Vec<Assignment> {
+/// Partitions and offsets as the engine knows them.
+pub fn assignment(partitions: Vec<(String, i32, i64)>) -> Vec<Assignment> {
     let made = partitions.into_iter().map(|(topic, index, offset)| {
         let topic = topic.into();
         Assignment { topic, index, start: start(offset) }
@@ -180,6 +178,16 @@ fn assignment(partitions: Vec<(String, i32, i64)>) -> Vec<Assignment> {
     made.collect()
 }
 
-fn start(offset: i64) -> Start {
+/// Positions as Python knows them.
+pub fn told(positions: Vec<Assignment>) -> Vec<(String, i32, i64)> {
+    let told = positions.into_iter().map(|a| {
+        let (Start::Offset(offset) | Start::Time(offset)) = a.start;
+        (a.topic.to_string(), a.index, offset)
+    });
+    told.collect()
+}
+
+/// An offset, or -1 or -2.
+pub fn start(offset: i64) -> Start {
     if offset < 0 { Start::Time(offset) } else { Start::Offset(offset) }
 }

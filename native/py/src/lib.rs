@@ -4,6 +4,8 @@
 
 mod cleaner;
 mod codec;
+mod columns;
+mod columns_import;
 mod connection;
 mod data_plane;
 mod delivery;
@@ -35,6 +37,8 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(cleaner::roll_when_older, m)?)?;
     m.add_function(wrap_pyfunction!(cleaner::survey_segments, m)?)?;
     m.add_class::<codec::Schema>()?;
+    m.add_class::<columns::ColumnReader>()?;
+    m.add_class::<columns::RecordColumns>()?;
     m.add_class::<data_plane::PyDataPlane>()?;
     m.add_class::<data_plane::PyDataPlaneSettings>()?;
     m.add_class::<events::PyAppendSettled>()?;

@@ -3,15 +3,16 @@
 //! Owns no behaviour; every call that may wait releases the interpreter lock.
 
 use parking_lot::Mutex;
-use pybroker_core::client::{self, Due, NewRecord, Payload, Stamp, now_ms};
+use pybroker_core::client::{self, NewRecord, Payload, Stamp, now_ms};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use crate::columns_import::{Capsules, send_batch};
 use crate::connection::wait;
 use crate::delivery::{Delivery, Tally};
 use crate::error::client_error;
 use crate::producer_settings::{Continues, ProducerSettings, continuation};
-use crate::stamp::{LatencyHistogram, check_stamped};
+use crate::stamp::{LatencyHistogram, check_stamped, send_made};
 
 /// A native producer.
 #[pyclass(frozen, module = "pybroker._native")]
@@ -88,7 +89,7 @@ impl Producer {
         count: usize,
         due: Option<(i64, f64)>,
     ) -> PyResult<()> {
-        self.send_made(py, (topic, partition), (record_size, count), None, due)
+        send_made(py, (&self.inner, &self.payload), (topic, partition), (record_size, count), None, due)
     }
 
     /// Adds `count` values of random capital letters behind stamps.
@@ -107,13 +108,24 @@ impl Producer {
     ) -> PyResult<()> {
         check_stamped(partition, record_size)?;
         let first = Stamp { producer, sequence: first_sequence, sent_us: 0 };
-        self.send_made(py, (topic, partition), (record_size, count), Some(first), due)
+        send_made(py, (&self.inner, &self.payload), (topic, partition), (record_size, count), Some(first), due)
     }
 
     /// By partition: (topic, partition, records acknowledged, records given up).
     fn outcomes(&self) -> Vec<(String, i32, u64, u64)> {
         let outcomes = self.inner.outcomes().into_iter();
         outcomes.map(|o| (o.topic.to_string(), o.partition, o.acknowledged, o.failed)).collect()
+    }
+
+    /// Adds a record for every row of an Arrow record batch.
+    #[pyo3(signature = (capsules, topic))]
+    fn send_columns(&self, py: Python<'_>, capsules: Capsules<'_>, topic: Option<&str>) -> PyResult<usize> {
+        send_batch(py, &self.inner, &capsules, topic)
+    }
+
+    /// Producer id and epoch.
+    fn identity(&self, py: Python<'_>) -> PyResult<(i64, i16)> {
+        py.detach(|| self.inner.identity()).map_err(client_error)
     }
 
     /// How many partitions a topic has.
@@ -172,23 +184,5 @@ impl Producer {
     /// Raises the first failure of a record, if any failed.
     fn raise_failure(&self) -> PyResult<()> {
         self.inner.first_failure().map_or(Ok(()), |failure| Err(client_error(failure)))
-    }
-}
-
-impl Producer {
-    fn send_made(
-        &self,
-        py: Python<'_>,
-        (topic, partition): (&str, i32),
-        size: (usize, usize),
-        first: Option<Stamp>,
-        due: Option<(i64, f64)>,
-    ) -> PyResult<()> {
-        let due = due.map(|(first_us, every_us)| Due { first_us, every_us });
-        let sent = py.detach(|| {
-            let destination = self.inner.destination(topic)?;
-            self.inner.send_made(&destination, partition, &mut self.payload.lock(), size, first, due.as_ref())
-        });
-        sent.map_err(client_error)
     }
 }

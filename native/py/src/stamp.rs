@@ -3,7 +3,7 @@
 //! Owns no behaviour: numbers in, numbers and bytes out.
 
 use parking_lot::Mutex;
-use pybroker_core::client::{self, Due, STAMP_BYTES};
+use pybroker_core::client::{self, Due, Payload, STAMP_BYTES, Stamp};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -128,4 +128,21 @@ pub fn check_stamped(partition: i32, record_size: usize) -> PyResult<()> {
         return Err(PyValueError::new_err(text));
     }
     Ok(())
+}
+
+/// Sends so many records of a size: random letters, behind stamps where `first` is given.
+pub fn send_made(
+    py: Python<'_>,
+    (producer, payload): (&client::Producer, &Mutex<Payload>),
+    (topic, partition): (&str, i32),
+    size: (usize, usize),
+    first: Option<Stamp>,
+    due: Option<(i64, f64)>,
+) -> PyResult<()> {
+    let due = due.map(|(first_us, every_us)| Due { first_us, every_us });
+    let sent = py.detach(|| {
+        let destination = producer.destination(topic)?;
+        producer.send_made(&destination, partition, &mut payload.lock(), size, first, due.as_ref())
+    });
+    sent.map_err(client_error)
 }

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from pybroker.client.errors import (
@@ -19,6 +21,7 @@ from pybroker.client.errors import (
 from pybroker.client.producer import AsyncProducer, Continuation, Producer
 from pybroker.client.topics import TopicPartition
 from pybroker.protocol.errors import ErrorCode
+from tests.support.batches import read_batches
 from tests.support.scripted_broker import DROP, ScriptedBroker
 
 NOT_LEADER, TOO_LARGE = 6, 10
@@ -205,3 +208,143 @@ async def test_the_asyncio_face_tells_fates_by_futures() -> None:
             futures = [await producer.send("t", b"z") for _ in range(50)]
             written = await asyncio.gather(*futures)
             assert [w.offset for w in written] == list(range(1, 51))
+
+
+HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+
+
+def columns(**given: Any) -> pa.RecordBatch:
+    """A record batch; plain lists become binary."""
+    arrays = {k: v if isinstance(v, pa.Array) else pa.array(v, pa.binary()) for k, v in given.items()}
+    return pa.record_batch(list(arrays.values()), names=list(arrays))
+
+
+def sent_values(broker: ScriptedBroker) -> list[bytes | None]:
+    return [value for received in broker.received for batch in read_batches(received.raw) for value in batch.values]
+
+
+def test_every_row_of_a_batch_becomes_a_record() -> None:
+    with ScriptedBroker() as broker, Producer(broker.bootstrap_servers, {"batch.size": 500}) as producer:
+        values = [b"%03d" % number * (number % 5) if number % 11 else None for number in range(300)]
+        assert producer.send_columns(columns(value=values), topic="t") == 300
+        assert producer.send_columns(columns(value=values).slice(100, 50), topic="t") == 50
+        assert producer.send_columns(columns(value=[]), topic="t") == 0
+        assert producer.send_columns(columns(value=pa.array(["text"], pa.large_string())), topic="t") == 1
+        producer.flush()
+        producer.native.raise_failure()
+        assert sent_values(broker) == [*values, *values[100:150], b"text"]
+
+
+def test_a_batch_is_given_back_to_its_owner_and_taken_once() -> None:
+    with ScriptedBroker() as broker, Producer(broker.bootstrap_servers) as producer:
+        before = pa.total_allocated_bytes()
+        for _ in range(20):
+            producer.send_columns(columns(value=[b"x" * 1000] * 1000), topic="t")
+        assert pa.total_allocated_bytes() - before < 1_000_000
+        schema, array = columns(value=[b"x"]).__arrow_c_array__()
+        assert producer.native.send_columns((schema, array), "t") == 1
+        with pytest.raises(SettingError, match="taken by somebody before"):
+            producer.native.send_columns((schema, array), "t")
+        with pytest.raises(ValueError, match="incorrect name"):
+            producer.native.send_columns((array, schema), "t")
+
+
+@pytest.mark.parametrize(
+    ("batch", "complaint"),
+    [
+        ({"key": [b"k"]}, r'column "value" is missing: must be binary or string'),
+        ({"value": pa.array([1])}, r'column "value" is Int64: must be binary or string'),
+        ({"value": [b"v"], "topic": [b"t"]}, r'column "topic" is Binary: must be string'),
+        ({"value": [b"v"], "headers": ["x"]}, r'column "headers" is Binary: must be list<struct<key: string'),
+        ({"value": [b"v"], "timestamp": pa.array([1])}, r'column "timestamp" is Int64: must be timestamp\[us\]'),
+        ({"value": [b"v"], "partition": pa.array([1.5])}, r'column "partition" is Float64: must be int32 or int64'),
+        ({"value": [b"v"], "offset": pa.array([1])}, r'column "offset" is not known: must be value, key, topic'),
+    ],
+)
+def test_columns_that_cannot_be_sent_are_named(batch: dict[str, Any], complaint: str) -> None:
+    with Producer("127.0.0.1:1") as producer, pytest.raises(SettingError, match=complaint):
+        producer.send_columns(columns(**batch), topic="t")
+
+
+def test_what_is_no_record_batch_is_refused() -> None:
+    with Producer("127.0.0.1:1") as producer:
+        with pytest.raises(SettingError, match=r"Table: must be a record batch \(a table has to_batches"):
+            producer.send_columns(pa.table({"value": [b"v"]}), topic="t")
+        with pytest.raises(SettingError, match=r"the batch.*is an array of Int64: must be a record batch"):
+            producer.send_columns(pa.array([1]), topic="t")
+        holes = pa.StructArray.from_arrays([pa.array([b"a", b"b"])], ["value"], mask=pa.array([False, True]))
+        with pytest.raises(SettingError, match="has 1 null rows"):
+            producer.send_columns(holes, topic="t")
+
+
+OFFSETS_THAT_LIE = pa.Array.from_buffers(
+    pa.binary(), 2, [None, pa.py_buffer(b"\0\0\0\0\x09\0\0\0\x03\0\0\0"), pa.py_buffer(b"abc")]
+)
+
+
+@pytest.mark.parametrize(
+    ("batch", "topic", "complaint"),
+    [
+        (
+            {"value": [b"v", b"v" * 300]},
+            "t",
+            r"row 1: topic \"t\": a record of 300 bytes is larger than max.request.size",
+        ),
+        (
+            {"value": [b"v"] * 2, "partition": pa.array([0, 3])},
+            "t",
+            "row 1: .* has 1 partitions; there is no partition 3",
+        ),
+        ({"value": [b"v"] * 2, "partition": pa.array([None, -1])}, "t", "row 1: partition -1: must be at least 0"),
+        ({"value": [b"v"] * 2, "topic": pa.array(["t", None])}, None, "row 1: no topic"),
+        (
+            {"value": [b"v"] * 2, "timestamp": pa.array([1, -2_000_000], pa.timestamp("us"))},
+            "t",
+            "row 1: timestamp -2000 ms: must be at least 0",
+        ),
+        (
+            {"value": [b"v"] * 2, "headers": pa.array([None, [{"key": None, "value": b""}]], HEADERS)},
+            "t",
+            "row 1: a header without key",
+        ),
+        ({"value": OFFSETS_THAT_LIE}, "t", "row 0: the array's offsets lead outside its data"),
+    ],
+)
+def test_a_row_that_cannot_be_sent_is_named_and_none_is_sent(
+    batch: dict[str, Any], topic: str | None, complaint: str
+) -> None:
+    with ScriptedBroker() as broker, Producer(broker.bootstrap_servers, {"max.request.size": 100}) as producer:
+        with pytest.raises(RecordError, match=f"^{complaint}.*no row of the batch was sent$"):
+            producer.send_columns(columns(**batch), topic=topic)
+        producer.flush()
+        assert broker.received == []
+
+
+def test_full_memory_tells_how_many_rows_were_sent() -> None:
+    settings = {**QUICK, "buffer.memory": 2000, "batch.size": 1000, "max.block.ms": 100, "retry.backoff.ms": 10_000}
+    with ScriptedBroker([NOT_LEADER]) as broker:
+        producer = Producer(broker.bootstrap_servers, settings)
+        with pytest.raises(BufferFullError, match=r"buffer.memory=2000 stayed full.*; 2 of 3 rows were sent"):
+            producer.send_columns(columns(value=[b"x" * 800] * 3), topic="t")
+        with pytest.raises(DeliveryError):
+            producer.close(0)
+
+
+def test_the_producer_id_is_told_before_the_first_record() -> None:
+    with ScriptedBroker([TOO_LARGE, 0]) as broker, Producer(broker.bootstrap_servers, QUICK) as producer:
+        assert producer.producer_id() == producer.producer_id() == (1, 0)
+        with pytest.raises(BrokerError):
+            producer.send("t", b"x").result()
+        assert producer.producer_id() == (2, 0)
+        producer.send("t", b"y").result()
+        assert broker.received[-1].producer_id == 2
+
+
+def test_without_idempotence_or_broker_there_is_no_producer_id() -> None:
+    plain, alone = Producer("127.0.0.1:1", {"acks": "1"}), Producer("127.0.0.1:1", {"max.block.ms": 50})
+    with plain, pytest.raises(SettingError, match=r"enable.idempotence=false: must be true for a producer id"):
+        plain.producer_id()
+    with alone, pytest.raises(UnreachableError, match=r"127\.0\.0\.1:1 within 50 ms"):
+        alone.producer_id()
+    with pytest.raises(ClosedError, match="the producer is closed"):
+        alone.producer_id()

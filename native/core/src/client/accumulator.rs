@@ -14,40 +14,14 @@ use super::batch::Batch;
 use super::config::ProducerConfig;
 use super::delivery::{Decided, Delivery};
 use super::error::ClientError;
+use super::new_record::{NewRecord, NewRecords, RECORD_OVERHEAD};
 use super::pool::BufferPool;
 use super::stamp::Since;
 use super::waker::{Signal, Waker};
-use crate::record::{BatchBuilder, RecordHeader};
+use crate::record::BatchBuilder;
 
-/// Bytes that a record and a batch cost at most beside key, value and headers.
-const RECORD_OVERHEAD: usize = 128;
 /// Records appended between two looks at the clock.
 const STRIDE_RECORDS: usize = 64;
-
-/// A record as it is given to `send`.
-#[derive(Debug, Clone, Copy)]
-pub struct NewRecord<'a> {
-    /// The record's time, ms since the epoch.
-    pub timestamp_ms: i64,
-    /// The key; chooses the partition where the sender does not.
-    pub key: Option<&'a [u8]>,
-    /// The value; `None` is a tombstone.
-    pub value: Option<&'a [u8]>,
-    /// Key and value of each header.
-    pub headers: &'a [RecordHeader<'a>],
-}
-
-impl NewRecord<'_> {
-    fn payload(&self) -> usize {
-        self.key.map_or(0, <[u8]>::len) + self.value.map_or(0, <[u8]>::len)
-    }
-
-    /// At least what the record takes in a batch of its own.
-    fn upper_bound(&self) -> usize {
-        let headers = self.headers.iter().map(|(key, value)| key.len() + value.map_or(0, <[u8]>::len) + 10);
-        self.payload() + headers.sum::<usize>() + RECORD_OVERHEAD
-    }
-}
 
 /// Where a record went: its batch's fate, and which record of the batch it is.
 #[derive(Debug, Clone)]
@@ -196,48 +170,55 @@ impl Accumulator {
         self.append_with(queue, record.upper_bound(), add)
     }
 
-    /// Add values that lie behind each other in `values`, each `size` bytes, without keys; their latency counts from
-    /// `since`. The lock is taken once for each batch they fill.
-    pub fn append_many(
+    /// Add records of one partition in their order; their latency counts from `since`. The lock is taken once for each batch
+    /// they fill. How many were added, and why not all.
+    pub fn append_all(
         &self,
         queue: &Arc<Queue>,
-        timestamp_ms: i64,
-        values: &[u8],
-        size: usize,
+        records: &mut impl NewRecords,
         since: Since,
-    ) -> Result<(), ClientError> {
-        let (phase, stride) = (self.phase.load(Ordering::Relaxed), since.shared_by(STRIDE_RECORDS));
-        let mut rest = values;
-        while rest.len() >= size && size > 0 {
+    ) -> (usize, Result<(), ClientError>) {
+        let (phase, together) = (self.phase.load(Ordering::Relaxed), since.shared_by(STRIDE_RECORDS));
+        let (count, mut next) = (records.count(), 0);
+        while next < count {
+            let bound = records.with(next, |record| record.upper_bound());
             let add = |batch: &mut Batch| {
-                let before = rest.len();
-                while rest.len() >= size {
-                    let (records, start) = (batch.records, rest.len());
-                    let now = since.of((values.len() - start) / size);
-                    let mut added = 0;
-                    while added < stride && rest.len() >= size {
-                        let (value, tail) = rest.split_at(size);
-                        if batch.builder()?.try_append(timestamp_ms, None, Some(value), &[]).is_none() {
-                            break;
-                        }
-                        added += 1;
-                        rest = tail;
+                let before = next;
+                loop {
+                    let (now, first, mut bytes) = (since.of(next), next, 0);
+                    let stride = count.min(first + together);
+                    let builder = batch.builder()?;
+                    while next < stride
+                        && let Some(payload) = records.with(next, |record| {
+                            let NewRecord { timestamp_ms, key, value, headers } = *record;
+                            builder.try_append(timestamp_ms, key, value, headers).map(|_| record.payload())
+                        })
+                    {
+                        bytes += payload as u64;
+                        next += 1;
                     }
-                    if added == 0 {
-                        break;
+                    if next > first {
+                        batch.count((next - first) as u32, bytes, phase, now);
                     }
-                    debug_assert_eq!(records, batch.records);
-                    batch.count(added as u32, (start - rest.len()) as u64, phase, now);
-                    if added < stride {
-                        break;
+                    if next < stride || next == count {
+                        return (next > before).then_some(());
                     }
                 }
-                let appended = before > rest.len();
-                appended.then_some(())
             };
-            self.append_with(queue, size + RECORD_OVERHEAD, add)?;
+            if let Err(error) = self.append_with(queue, bound, add) {
+                return (next, Err(error));
+            }
         }
-        Ok(())
+        (next, Ok(()))
+    }
+
+    /// Refuse a record that no request can hold.
+    pub fn check_size(&self, topic: &str, record_bound: usize) -> Result<(), ClientError> {
+        let (size, limit) = (record_bound - RECORD_OVERHEAD, self.config.max_request_size);
+        if size <= limit {
+            return Ok(());
+        }
+        Err(ClientError::RecordTooLarge { topic: topic.to_owned(), size, limit, setting: "max.request.size" })
     }
 
     /// Run `add` on the open batch; where there is none or it takes no more, on a new one.
@@ -247,11 +228,7 @@ impl Accumulator {
         record_bound: usize,
         mut add: impl FnMut(&mut Batch) -> Option<R>,
     ) -> Result<R, ClientError> {
-        if record_bound - RECORD_OVERHEAD > self.config.max_request_size {
-            let (topic, size) = (queue.topic.to_string(), record_bound - RECORD_OVERHEAD);
-            let setting = "max.request.size";
-            return Err(ClientError::RecordTooLarge { topic, size, limit: self.config.max_request_size, setting });
-        }
+        self.check_size(&queue.topic, record_bound)?;
         let mut granted: Option<usize> = None;
         loop {
             if self.closed.load(Ordering::Acquire) {

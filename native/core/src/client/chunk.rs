@@ -1,20 +1,18 @@
 //! Received batches of one partition, iterated where they lie in the receive buffer.
 //!
-//! Owns what a consumer checks: CRC (`check.crcs`), control batches, aborted transactions (`read_committed`), the offset that
-//! reading starts from. Copies nothing but what has to be decompressed.
+//! Which batches a consumer may see is found by the [`cursor`](super::cursor); here is the offset that reading starts from.
+//! Copies nothing but what has to be decompressed.
 
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use super::connection::Frame;
+use super::cursor::Cursor;
 use super::error::ClientError;
 use crate::record::{
-    BatchHeader, Batches, LOG_OVERHEAD, Record, RecordError, Records, StoredRecord, TimestampType, batch_crc,
-    records_section, visit_records,
+    BatchHeader, LOG_OVERHEAD, Record, RecordError, Records, StoredRecord, TimestampType, records_section,
+    visit_records,
 };
-
-/// Control records carry (version, type) as key; type 0 is an abort marker.
-const ABORT_MARKER: [u8; 2] = [0, 0];
 
 /// How many bytes of a response are whole batches, and which offset follows them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,19 +107,9 @@ impl Chunk {
 
     /// Go through every record that a consumer may see. `scratch` is kept between chunks to hold decompressed records.
     pub fn for_each(&self, scratch: &mut Vec<u8>, mut visit: impl FnMut(FetchedRecord<'_>)) -> Result<(), ClientError> {
-        let mut aborting: Vec<i64> = Vec::new();
-        let mut aborted = self.aborted.iter().peekable();
-        for batch in Batches::new(self.bytes()) {
-            let (header, bytes) = batch.map_err(|e| self.corrupt(self.position, e.to_string()))?;
-            self.check_crc(&header, bytes)?;
-            let corrupt = |detail: String| self.corrupt(header.base_offset, detail);
-            while let Some((producer, _)) = aborted.next_if(|(_, first)| *first <= header.last_offset()) {
-                aborting.push(*producer);
-            }
-            let hidden = self.read_committed && header.is_transactional() && aborting.contains(&header.producer_id);
-            if hidden && !header.is_control() {
-                continue;
-            }
+        let mut cursor = Cursor::default();
+        while let Some((header, bytes)) = cursor.find(self, scratch)? {
+            let corrupt = |detail: RecordError| self.corrupt(header.base_offset, detail.to_string());
             if header.magic < 2 {
                 // A broker may hold segments of before Kafka 0.11 yet, and gives them as they are.
                 visit_records(&header, bytes, scratch, self.max_decompressed_bytes, |stored| {
@@ -130,28 +118,18 @@ impl Chunk {
                     }
                     ControlFlow::Continue(())
                 })
-                .map_err(|e| corrupt(e.to_string()))?;
-                continue;
-            }
-            let section = records_section(&header, bytes, scratch, self.max_decompressed_bytes)
-                .map_err(|e| corrupt(e.to_string()))?;
-            if header.is_control() {
-                let first = Records::new(section, header.record_count)
-                    .next()
-                    .transpose()
-                    .map_err(|e| corrupt(e.to_string()))?;
-                if first.is_some_and(|r| r.key.is_some_and(|k| k.len() >= 4 && k[2..4] == ABORT_MARKER)) {
-                    aborting.retain(|producer| *producer != header.producer_id);
-                }
-                continue;
-            }
-            for record in Records::new(section, header.record_count) {
-                let record = record.map_err(|e| corrupt(e.to_string()))?;
-                let offset = header.base_offset + i64::from(record.offset_delta);
-                if offset >= self.position {
-                    visit(FetchedRecord { offset, timestamp_ms: timestamp(&header, &record), record });
+                .map_err(corrupt)?;
+            } else {
+                let section = records_section(&header, bytes, scratch, self.max_decompressed_bytes).map_err(corrupt)?;
+                for record in Records::new(section, header.record_count) {
+                    let record = record.map_err(corrupt)?;
+                    let offset = header.base_offset + i64::from(record.offset_delta);
+                    if offset >= self.position {
+                        visit(FetchedRecord { offset, timestamp_ms: timestamp(&header, &record), record });
+                    }
                 }
             }
+            cursor.pass(&header);
         }
         Ok(())
     }
@@ -167,26 +145,14 @@ impl Chunk {
         Ok(count)
     }
 
-    fn check_crc(&self, header: &BatchHeader, bytes: &[u8]) -> Result<(), ClientError> {
-        if !self.check_crcs {
-            return Ok(());
-        }
-        let computed = batch_crc(bytes);
-        if computed == header.crc {
-            return Ok(());
-        }
-        Err(self.corrupt(
-            header.base_offset,
-            format!("the batch's CRC is {:#010x}, its bytes give {computed:#010x}", header.crc),
-        ))
-    }
-
-    fn corrupt(&self, offset: i64, detail: String) -> ClientError {
+    pub(super) fn corrupt(&self, offset: i64, detail: String) -> ClientError {
         ClientError::CorruptBatch { topic: self.topic.to_string(), partition: self.index, offset, detail }
     }
 }
 
-fn timestamp(header: &BatchHeader, record: &Record<'_>) -> i64 {
+/// The time of a record of format v2, as its batch says.
+#[inline(always)]
+pub fn timestamp(header: &BatchHeader, record: &Record<'_>) -> i64 {
     if header.timestamp_type() == TimestampType::LogAppendTime {
         header.max_timestamp
     } else {

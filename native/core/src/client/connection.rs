@@ -37,6 +37,12 @@ impl Frame {
     pub fn bytes(&self) -> &[u8] {
         &self.buffer[..self.len]
     }
+
+    /// A response that no connection received.
+    #[cfg(test)]
+    pub fn of(buffer: Vec<u8>) -> Self {
+        Self { len: buffer.len(), buffer, pool: Arc::new(BufferPool::new(0)) }
+    }
 }
 
 impl Drop for Frame {

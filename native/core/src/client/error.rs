@@ -129,6 +129,34 @@ pub enum ClientError {
         /// The setting that holds it.
         setting: &'static str,
     },
+    /// A column of records to send that cannot be what it is.
+    #[error("column {column:?} {found}: must be {wanted}")]
+    BadColumn {
+        /// The column.
+        column: String,
+        /// What it is.
+        found: String,
+        /// What would be right.
+        wanted: &'static str,
+    },
+    /// A row of records to send that cannot be sent.
+    #[error("row {row}: {detail}; no row of the batch was sent")]
+    BadRow {
+        /// Its number, from 0.
+        row: usize,
+        /// What is wrong with it.
+        detail: String,
+    },
+    /// Sending the rows of a batch came to an end before the last one.
+    #[error("{source}; {sent} of {rows} rows were sent")]
+    PartlySent {
+        /// Rows that were given to their partitions' batches.
+        sent: usize,
+        /// Rows in all.
+        rows: usize,
+        /// Why no more.
+        source: Box<ClientError>,
+    },
     /// A received batch that cannot be read.
     #[error("topic {topic:?} partition {partition} offset {offset}: {detail}")]
     CorruptBatch {

@@ -6,6 +6,8 @@
 //! [`accumulator`], is put in a request by the [`sender`] and leaves through the [`network`]; it comes back through the
 //! network to the [`fetcher`], which hands out whole received buffers for iteration in place.
 //!
+//! [`columns`] is the other face of both: Arrow arrays instead of records.
+//!
 //! One producer or fetcher has one I/O thread, which alone touches its sockets. Callers and that thread meet in queues of
 //! whole batches and whole responses, never in single records.
 
@@ -14,8 +16,10 @@ mod batch;
 mod chunk;
 mod cluster;
 mod codes;
+pub mod columns;
 mod config;
 mod connection;
+mod cursor;
 mod delivery;
 mod error;
 mod fetcher;
@@ -25,6 +29,7 @@ mod keyed;
 mod lane;
 mod latency;
 mod network;
+mod new_record;
 mod partitioner;
 mod payload;
 mod pool;
@@ -37,7 +42,7 @@ mod tests;
 mod waker;
 mod wire;
 
-pub use accumulator::{NewRecord, Ticket};
+pub use accumulator::Ticket;
 pub use chunk::{Chunk, Count, FetchedRecord};
 pub use config::{ConnectionConfig, Continuation, FetcherConfig, OffsetReset, ProducerConfig};
 pub use delivery::{Delivery, Written};
@@ -47,6 +52,7 @@ pub use histogram::LatencyHistogram;
 pub use inbox::{Assignment, Start};
 pub use keyed::KeyedStamps;
 pub use latency::{Latency, PHASES, Tally};
+pub use new_record::NewRecord;
 pub use payload::Payload;
 pub use producer::{Destination, Outcome, Producer, now_ms};
 pub use stamp::{Arrivals, Due, STAMP_BYTES, Stamp, now_us};

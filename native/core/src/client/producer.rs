@@ -8,18 +8,20 @@ use arc_swap::ArcSwap;
 use parking_lot::{Condvar, Mutex};
 use rustc_hash::FxHashMap;
 
-use super::accumulator::{Accumulator, NewRecord, Queue, Ticket};
+use super::accumulator::{Accumulator, Queue, Ticket};
 use super::cluster::Topic;
 use super::codes;
 use super::config::ProducerConfig;
 use super::error::ClientError;
 use super::keyed::KeyedStamps;
 use super::latency::Latency;
+use super::new_record::{EqualValues, NewRecord};
 use super::partitioner;
 use super::payload::Payload;
 use super::sender::Sender;
 use super::stamp::{Due, Since, Stamp};
 use super::waker::Waker;
+use super::wire::init_producer_id::ProducerIdentity;
 
 /// A topic that records can be sent to.
 #[derive(Debug)]
@@ -69,12 +71,23 @@ pub struct Shared {
     pub first_failure: Mutex<Option<ClientError>>,
     /// Why no broker can be reached at present.
     pub network_failure: Mutex<Option<ClientError>>,
+    /// What the broker last said to InitProducerId.
+    pub identity: Mutex<Option<Result<ProducerIdentity, ClientError>>>,
+    pub identity_changed: Condvar,
+}
+
+impl Shared {
+    /// Tell whoever waits what the broker said to InitProducerId; `None` while it is being asked.
+    pub fn tell_identity(&self, identity: Option<Result<ProducerIdentity, ClientError>>) {
+        *self.identity.lock() = identity;
+        self.identity_changed.notify_all();
+    }
 }
 
 /// A producer: thread-safe, one I/O thread, closed by `close` or when dropped.
 #[derive(Debug)]
 pub struct Producer {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     thread: Mutex<Option<std::thread::JoinHandle<()>>>,
 }
 
@@ -94,6 +107,8 @@ impl Producer {
             waker,
             first_failure: Mutex::new(None),
             network_failure: Mutex::new(None),
+            identity: Mutex::new(None),
+            identity_changed: Condvar::new(),
         });
         let sender = Sender::new(Arc::clone(&shared));
         let thread = std::thread::Builder::new().name("pybroker-producer".to_owned()).spawn(move || sender.run());
@@ -165,7 +180,8 @@ impl Producer {
         due: Option<&Due>,
     ) -> Result<usize, ClientError> {
         let queue = destination.queue(partition, None)?;
-        self.shared.accumulator.append_many(&queue, now_ms(), values, size, Since::due(due))?;
+        let mut records = EqualValues { timestamp_ms: now_ms(), values, size };
+        self.shared.accumulator.append_all(&queue, &mut records, Since::due(due)).1?;
         if partition < 0 {
             destination.count(values.len(), self.shared.config.batch_size);
         }
@@ -230,6 +246,36 @@ impl Producer {
         outcomes.filter(|outcome| outcome.acknowledged + outcome.failed > 0).collect()
     }
 
+    /// Producer id and epoch of an idempotent producer; waits up to `max.block.ms` for the broker to give them. A batch that
+    /// fails makes the producer ask for new ones.
+    pub fn identity(&self) -> Result<(i64, i16), ClientError> {
+        let config = &self.shared.config;
+        if !config.enable_idempotence {
+            let (setting, value) = ("enable.idempotence", "false".to_owned());
+            return Err(ClientError::BadSetting { setting, value, detail: "must be true for a producer id" });
+        }
+        self.shared.waker.wake();
+        let deadline = Instant::now() + config.max_block;
+        let mut identity = self.shared.identity.lock();
+        loop {
+            match &*identity {
+                Some(Ok(ProducerIdentity { id, epoch })) => return Ok((*id, *epoch)),
+                Some(Err(error)) => return Err(error.clone()),
+                None if self.shared.accumulator.closed.load(Ordering::Acquire) => {
+                    return Err(ClientError::Closed { what: "producer" });
+                }
+                None => {}
+            }
+            if self.shared.identity_changed.wait_until(&mut identity, deadline).timed_out() && identity.is_none() {
+                let failure = self.shared.network_failure.lock().clone();
+                let detail = failure.map_or("InitProducerId has no answer".to_owned(), |failure| failure.to_string());
+                let (servers, waited_ms) =
+                    (config.connection.bootstrap_servers.join(","), config.max_block.as_millis());
+                return Err(ClientError::Unreachable { servers, waited_ms: waited_ms as u64, detail });
+            }
+        }
+    }
+
     /// Send what waits and wait until all of it is acknowledged or given up.
     pub fn flush(&self, timeout: Duration) -> Result<(), ClientError> {
         self.shared.accumulator.flush(timeout)
@@ -240,6 +286,7 @@ impl Producer {
         let Some(thread) = self.thread.lock().take() else { return Ok(()) };
         let flushed = self.shared.accumulator.flush(timeout);
         self.shared.accumulator.close();
+        self.shared.identity_changed.notify_all();
         // The thread ends by itself; a panic in it was already reported by the panic hook.
         let _ = thread.join();
         flushed
@@ -285,18 +332,30 @@ impl Destination {
 
     fn queue(&self, partition: i32, key: Option<&[u8]>) -> Result<Arc<Queue>, ClientError> {
         let queues = self.queues.load();
-        let index = match (usize::try_from(partition), key) {
-            (Ok(index), _) => index,
-            (Err(_), Some(key)) => partitioner::for_key(key, queues.len()),
-            (Err(_), None) => self.sticky.load(Ordering::Relaxed) % queues.len().max(1),
-        };
-        let (topic, partitions) = (&self.name, queues.len());
-        let unknown = || ClientError::UnknownPartition { topic: topic.to_string(), partition, partitions };
-        queues.get(index).cloned().ok_or_else(unknown)
+        let index = usize::try_from(partition).unwrap_or_else(|_| self.choose(key, queues.len()));
+        queues.get(index).cloned().ok_or_else(|| self.unknown_partition(partition, queues.len()))
+    }
+
+    /// The queues of its partitions.
+    pub(super) fn queues(&self) -> Arc<Vec<Arc<Queue>>> {
+        self.queues.load_full()
+    }
+
+    /// The partition of a record that names none, among so many: by its key, or the one that is being filled.
+    #[inline]
+    pub(super) fn choose(&self, key: Option<&[u8]>, partitions: usize) -> usize {
+        match key {
+            Some(key) => partitioner::for_key(key, partitions),
+            None => self.sticky.load(Ordering::Relaxed) % partitions.max(1),
+        }
+    }
+
+    pub(super) fn unknown_partition(&self, partition: i32, partitions: usize) -> ClientError {
+        ClientError::UnknownPartition { topic: self.name.to_string(), partition, partitions }
     }
 
     /// After `batch.size` bytes, records without key go to the next partition (KIP-794).
-    fn count(&self, bytes: usize, batch_size: usize) {
+    pub(super) fn count(&self, bytes: usize, batch_size: usize) {
         if self.sticky_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes >= batch_size {
             self.sticky_bytes.store(0, Ordering::Relaxed);
             self.sticky.fetch_add(1, Ordering::Relaxed);

@@ -60,6 +60,7 @@ impl Sender {
             None if shared.config.enable_idempotence => None,
             None => Some(ANONYMOUS),
         };
+        *shared.identity.lock() = shared.config.continues.is_some().then_some(identity).flatten().map(Ok);
         Self {
             shared,
             network,
@@ -280,6 +281,7 @@ impl Sender {
                             message: Some("InitProducerId".to_owned()),
                         };
                         self.fail_waiting(&error);
+                        self.shared.tell_identity(Some(Err(error)));
                     }
                     _ => {}
                 }
@@ -384,7 +386,10 @@ impl Sender {
         // The broker has not seen these sequences and will not: later batches need a new identity (KIP-360).
         match &self.shared.config.continues {
             Some(_) => drop(self.ended.get_or_insert_with(|| error.clone())),
-            None if batch.sequence.is_some() => self.identity = None,
+            None if batch.sequence.is_some() => {
+                self.identity = None;
+                self.shared.tell_identity(None);
+            }
             None => {}
         }
         let mut latency = self.shared.latency.lock();
@@ -447,13 +452,17 @@ impl Sender {
                 let write = |out: &mut Vec<u8>| init_producer_id::write_request(out, version);
                 self.network.ask((node, INIT_PRODUCER_ID, version), Token::Identity, wait, now, write);
             }
-            Err(error) => self.fail_waiting(&error),
+            Err(error) => {
+                self.fail_waiting(&error);
+                self.shared.tell_identity(Some(Err(error)));
+            }
         }
         false
     }
 
     fn take_identity(&mut self, identity: ProducerIdentity) {
         self.identity = Some(identity);
+        self.shared.tell_identity(Some(Ok(identity)));
         for lane in &mut self.lanes {
             lane.next_sequence = 0;
             for batch in &mut lane.again {

@@ -5,10 +5,11 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::accumulator::{Accumulator, NewRecord, Queue};
+use super::accumulator::{Accumulator, Queue};
 use super::chunk::Extent;
 use super::config::{ConnectionConfig, ProducerConfig};
 use super::connection::{Connection, Pending};
+use super::new_record::{EqualValues, NewRecord};
 use super::pool::BufferPool;
 use super::stamp::Since;
 use super::waker::Waker;
@@ -83,7 +84,9 @@ fn records_fill_batches_in_order() {
 fn many_values_are_cut_where_they_are_told_to_be() {
     let (accumulator, queue) = (accumulator(1000, 100_000), queue());
     let values: Vec<u8> = (0..=255).flat_map(|n| [n; 10]).collect();
-    accumulator.append_many(&queue, 7, &values, 10, Since::SENT).unwrap();
+    let mut records = EqualValues { timestamp_ms: 7, values: &values, size: 10 };
+    let (added, ended) = accumulator.append_all(&queue, &mut records, Since::SENT);
+    assert!(added == 256 && ended.is_ok());
     let (mut count, mut bytes) = (0, 0);
     while let Some(batch) = queue.pop() {
         count += batch.strides.iter().map(|s| s.records).sum::<u32>();

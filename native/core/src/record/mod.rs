@@ -42,7 +42,7 @@ pub use error::{InvalidBatch, RecordError};
 pub use message::{Message, Messages};
 pub use message_set::{Inner, MessageSetBuilder, NewMessage, unfold};
 pub use recompress::recompress;
-pub use records::{Headers, Record, Records, records_section};
+pub use records::{Headers, Progress, Record, Records, records_section};
 pub use sent::SentRecords;
 pub use stored::{StoredRecord, first_offset, visit_records};
 pub use up_convert::up_convert;

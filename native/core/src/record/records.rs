@@ -29,10 +29,39 @@ pub struct Records<'a> {
     count: i32,
 }
 
+/// How far an iteration has come; the same section and count go on from there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    at: usize,
+    index: i32,
+}
+
+impl Progress {
+    /// Bytes of the section that were read.
+    pub fn bytes(self) -> usize {
+        self.at
+    }
+
+    /// Records that were read.
+    pub fn records(self) -> i32 {
+        self.index
+    }
+}
+
 impl<'a> Records<'a> {
     /// The `count` records in `section`.
     pub fn new(section: &'a [u8], count: i32) -> Self {
-        Self { bytes: section, at: 0, index: 0, count }
+        Self::resume(section, count, Progress::default())
+    }
+
+    /// Those of the `count` records in `section` that an earlier iteration has not come to.
+    pub fn resume(section: &'a [u8], count: i32, from: Progress) -> Self {
+        Self { bytes: section, at: from.at, index: from.index, count }
+    }
+
+    /// What `resume` takes to go on behind the last record read.
+    pub fn progress(&self) -> Progress {
+        Progress { at: self.at, index: self.index }
     }
 
     /// Bytes after the last record read.

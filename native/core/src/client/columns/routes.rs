@@ -1,0 +1,127 @@
+//! Which rows go to which partition, decided and checked before the first is sent.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::sent::{Row, SentColumns};
+use crate::client::accumulator::Queue;
+use crate::client::error::ClientError;
+use crate::client::new_record::{NewRecord, NewRecords};
+use crate::client::producer::{Destination, Producer, now_ms};
+use crate::client::stamp::Since;
+use crate::record::RecordHeader;
+
+/// A topic that rows go to.
+#[derive(Debug)]
+struct Target {
+    destination: Arc<Destination>,
+    queues: Arc<Vec<Arc<Queue>>>,
+    /// By partition, the rows in their order.
+    rows: Vec<Vec<usize>>,
+}
+
+impl Target {
+    /// The partition of a row: its own, or the one that its key or the filling chooses.
+    #[inline(always)]
+    fn partition(&self, row: &Row<'_>, batch_size: usize) -> Result<usize, String> {
+        let partitions = self.queues.len();
+        let Some(asked) = row.partition else {
+            let chosen = self.destination.choose(row.key, partitions);
+            if row.key.is_none() {
+                self.destination.count(row.value.map_or(0, <[u8]>::len), batch_size);
+            }
+            return Ok(chosen);
+        };
+        if asked < 0 {
+            return Err(format!("partition {asked}: must be at least 0, or null to be chosen"));
+        }
+        let beyond =
+            || self.destination.unknown_partition(asked.try_into().unwrap_or(i32::MAX), partitions).to_string();
+        usize::try_from(asked).ok().filter(|index| *index < partitions).ok_or_else(beyond)
+    }
+}
+
+/// The rows of one partition, as records.
+struct RoutedRows<'a> {
+    columns: &'a SentColumns,
+    rows: &'a [usize],
+    now_ms: i64,
+    headers: Vec<RecordHeader<'a>>,
+}
+
+impl NewRecords for RoutedRows<'_> {
+    fn count(&self) -> usize {
+        self.rows.len()
+    }
+
+    #[inline(always)]
+    fn with<R>(&mut self, number: usize, look: impl FnOnce(&NewRecord<'_>) -> R) -> R {
+        let row = self.rows[number];
+        let found =
+            self.columns.row(row).and_then(|found| self.columns.headers(row, &mut self.headers).map(|()| found));
+        // Every row was read when its partition was chosen, and the columns do not change.
+        look(&found.expect("a row that was read before").record(self.now_ms, &self.headers))
+    }
+}
+
+impl Producer {
+    /// Add a record for every row, each to its own topic or to `topic`; returns how many. Rows of a partition keep their
+    /// order.
+    ///
+    /// # Errors
+    /// A row that cannot be sent ([`ClientError::BadRow`]), or a topic that cannot be found: then no row was sent. Full memory
+    /// or the producer's end ([`ClientError::PartlySent`]): then some rows may have been.
+    pub fn send_columns(&self, columns: &SentColumns, topic: Option<&str>) -> Result<usize, ClientError> {
+        let now_ms = now_ms();
+        let targets = self.route(columns, topic, now_ms)?;
+        let (accumulator, mut sent) = (&self.shared.accumulator, 0);
+        for target in &targets {
+            for (queue, rows) in target.queues.iter().zip(&target.rows).filter(|(_, rows)| !rows.is_empty()) {
+                let mut records = RoutedRows { columns, rows, now_ms, headers: Vec::new() };
+                let (added, ended) = accumulator.append_all(queue, &mut records, Since::SENT);
+                sent += added;
+                let rows = columns.rows();
+                ended.map_err(|error| ClientError::PartlySent { sent, rows, source: Box::new(error) })?;
+            }
+        }
+        Ok(sent)
+    }
+
+    fn route(&self, columns: &SentColumns, topic: Option<&str>, now_ms: i64) -> Result<Vec<Target>, ClientError> {
+        let batch_size = self.shared.config.batch_size;
+        let (mut targets, mut places): (Vec<Target>, FxHashMap<&[u8], usize>) = Default::default();
+        let (mut last, mut place): (&[u8], Option<usize>) = (&[], None);
+        let mut headers = Vec::new();
+        for number in 0..columns.rows() {
+            let bad = |detail: String| ClientError::BadRow { row: number, detail };
+            let row = columns.row(number).map_err(bad)?;
+            let name = row.topic.or(topic.map(str::as_bytes));
+            let name = name.ok_or_else(|| bad("no topic: name one in the column or as the argument".to_owned()))?;
+            let at = match place.filter(|_| name == last).or_else(|| places.get(name).copied()) {
+                Some(at) => at,
+                None => {
+                    let text = std::str::from_utf8(name).map_err(|e| bad(format!("its topic is no UTF-8: {e}")))?;
+                    let destination = self.destination(text)?;
+                    let queues = destination.queues();
+                    let rows = vec![Vec::new(); queues.len()];
+                    targets.push(Target { destination, queues, rows });
+                    places.insert(name, targets.len() - 1);
+                    targets.len() - 1
+                }
+            };
+            (last, place) = (name, Some(at));
+            columns.headers(number, &mut headers).map_err(bad)?;
+            let record = row.record(now_ms, &headers);
+            if record.timestamp_ms < 0 {
+                return Err(bad(format!("timestamp {} ms: must be at least 0, or null for now", record.timestamp_ms)));
+            }
+            let target = &mut targets[at];
+            let size = self.shared.accumulator.check_size(&target.destination.name, record.upper_bound());
+            size.map_err(|e| bad(e.to_string()))?;
+            let partition = target.partition(&row, batch_size).map_err(bad)?;
+            target.rows[partition].push(number);
+        }
+        Ok(targets)
+    }
+}

@@ -1,0 +1,66 @@
+//! Arrow arrays of others, taken over by the C data interface and sent.
+
+#![allow(unsafe_code, reason = "the C data interface is pointers")]
+
+use std::ffi::CStr;
+use std::ptr::NonNull;
+
+use arrow_array::StructArray;
+use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi};
+use arrow_schema::{ArrowError, DataType};
+use pybroker_core::client::columns::SentColumns;
+use pybroker_core::client::{ClientError, Producer};
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+
+use crate::error::client_error;
+
+/// What `__arrow_c_array__` returns: a schema and an array.
+pub type Capsules<'py> = (Bound<'py, PyCapsule>, Bound<'py, PyCapsule>);
+
+/// Sends a record for every row of a record batch; how many.
+pub fn send_batch(
+    py: Python<'_>,
+    producer: &Producer,
+    capsules: &Capsules<'_>,
+    topic: Option<&str>,
+) -> PyResult<usize> {
+    let columns = SentColumns::of(&import_batch(capsules)?).map_err(client_error)?;
+    // The batch is given back with the lock held: its owner may be Python.
+    py.detach(|| producer.send_columns(&columns, topic)).map_err(client_error)
+}
+
+/// What the capsules hold; the array belongs to us afterwards, and its capsule is empty.
+fn import_batch((schema, array): &Capsules<'_>) -> PyResult<StructArray> {
+    let schema: NonNull<FFI_ArrowSchema> = pointer(schema, c"arrow_schema")?;
+    let array: NonNull<FFI_ArrowArray> = pointer(array, c"arrow_array")?;
+    // SAFETY: capsules of these names hold structures of these kinds, by Arrow's PyCapsule interface, and live as long as
+    // the references to them, which outlive this function. Nobody else looks into them while the lock is held.
+    let (schema, array) = unsafe { (schema.as_ref(), &mut *array.as_ptr()) };
+    if schema.release().is_none() || array.is_released() {
+        return Err(bad("was taken by somebody before".to_owned()));
+    }
+    // SAFETY: it is valid and not released. Taking it leaves a released one behind, as the interface wants of a consumer.
+    let array = unsafe { FFI_ArrowArray::from_raw(array) };
+    // SAFETY: whoever exports an array warrants that buffers and lengths agree with the schema; what can be checked is
+    // checked below.
+    let data = unsafe { from_ffi(array, schema) }.map_err(|e| unreadable(&e))?;
+    let DataType::Struct(_) = data.data_type() else {
+        return Err(bad(format!("is an array of {}", data.data_type())));
+    };
+    data.validate().map_err(|e| unreadable(&e))?;
+    Ok(StructArray::from(data))
+}
+
+fn pointer<T>(capsule: &Bound<'_, PyCapsule>, name: &CStr) -> PyResult<NonNull<T>> {
+    Ok(capsule.pointer_checked(Some(name))?.cast())
+}
+
+fn unreadable(error: &ArrowError) -> PyErr {
+    bad(format!("cannot be read: {error}"))
+}
+
+fn bad(found: String) -> PyErr {
+    let (column, wanted) = ("(the batch)".to_owned(), "a record batch, or a struct array with a field for each column");
+    client_error(ClientError::BadColumn { column, found, wanted })
+}
