@@ -29,7 +29,7 @@ from pybroker.net.native import (
     SegmentRolled,
     UndecidedRequest,
 )
-from pybroker.protocol.codec import decode, encode
+from pybroker.protocol.codec import encode, schema_of
 from pybroker.protocol.errors import MalformedMessage
 from pybroker.protocol.header import flexible, response_prefix, skip_tagged
 
@@ -59,6 +59,8 @@ class _Way(NamedTuple):
     """How one version of an API is served."""
 
     api: Api
+    decode: Callable[[bytes, int, int], tuple[Any, int]]
+    """Of its requests."""
     version: int
     is_flexible: bool
     prefix: bytes
@@ -109,8 +111,8 @@ class Pipeline:
         # Invariant: requests drained and not yet answered, those that wait behind others included.
         self._in_work = 0
         self._tasks: set[asyncio.Task[None]] = set()
-        self._idle = asyncio.Event()
-        self._idle.set()
+        # Told when nothing is in work; None while nobody waits for that.
+        self._idle: asyncio.Future[None] | None = None
 
     def start(self) -> None:
         """Begin to take up events on the running loop."""
@@ -119,7 +121,9 @@ class Pipeline:
 
     async def finish(self) -> None:
         """Wait until every request that was taken up is answered."""
-        await self._idle.wait()
+        if self._in_work:
+            self._idle = asyncio.get_running_loop().create_future()
+            await self._idle
 
     def stop(self) -> None:
         """Take up no more events."""
@@ -215,7 +219,7 @@ class Pipeline:
             body, start = event.body, 0
             if way.is_flexible:
                 start = len(_NO_TAGGED) if body[:1] == _NO_TAGGED else skip_tagged(body)
-            request, _size = decode(way.api.request_type, body, way.version, start)
+            request, _size = way.decode(body, way.version, start)
         except (RefusedError, MalformedMessage) as error:
             self._close(event, str(error))
             return
@@ -227,7 +231,6 @@ class Pipeline:
         if type(outcome) is Reply:
             self._behind[connection] = None
             self._fresh[connection] = event
-            self._idle.clear()
             outcome.hear(partial(self._told, event, connection, way, request, context))
             return
         if isinstance(outcome, bytes) or not hasattr(outcome, "__await__"):
@@ -243,7 +246,8 @@ class Pipeline:
         if way is None:
             api, served = self._dispatch.find(event)
             if served:
-                way = self._ways[key] = _Way(api, key[1], flexible(*key), response_prefix(*key))
+                decode = schema_of(api.request_type).decode
+                way = self._ways[key] = _Way(api, decode, key[1], flexible(*key), response_prefix(*key))
         return way
 
     def _told(
@@ -344,11 +348,12 @@ class Pipeline:
         self._in_work -= count
         if not self._reading and self._in_work < self._max_in_work:
             self._watch()
-        if not self._in_work:
-            self._idle.set()
+        if not self._in_work and self._idle is not None:
+            idle, self._idle = self._idle, None
+            if not idle.done():  # Whoever waited may have given up.
+                idle.set_result(None)
 
     def _spawn(self, work: Any) -> None:
-        self._idle.clear()
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
