@@ -1,7 +1,7 @@
 """One Spark session for all tests of Spark, and the broker that they read and write.
 
-The session knows the format `kafka` where Spark's Kafka connector could be fetched: its jars must be there when the
-session is made.
+The session knows the format `pybroker`, and `kafka` where Spark's Kafka connector could be fetched: its jars must be
+there when the session is made.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pybench.peers.errors import MissingToolError
 from pybench.peers.java import fetch_connector_jars
 from pybroker.client import Admin, NewTopic
 from pybroker.testing import Broker
-from pybroker_spark import session
+from pybroker_spark import register, session
 from tests.support import programs
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ def spark() -> Iterator[SparkSession]:
         warnings.simplefilter("default")  # PySpark's own import warns
         spark = session("tests", master=f"local[{SLOTS},{TRIES}]", settings=settings)
     spark.sparkContext.setLogLevel("ERROR")
+    register(spark)
     yield spark
     spark.stop()
 

@@ -1,0 +1,62 @@
+"""The data source as Spark meets it: `spark.read.format("pybroker")` and its three sisters.
+
+Owns which reader or writer a job gets. Every refusal that needs no cluster is made here or below, before a task runs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSource
+from pyspark.sql.types import StructType
+
+from pybroker_spark.source.errors import OptionError
+from pybroker_spark.source.options import parse_read, parse_write
+from pybroker_spark.source.reader import BatchReader
+from pybroker_spark.source.schema import read_columns, read_schema, written_columns
+from pybroker_spark.source.stream_reader import StreamReader
+from pybroker_spark.source.writer import BatchWriter
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class PybrokerDataSource(DataSource):
+    """Topics as DataFrames. Registered once in a session by `pybroker_spark.register`."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The word for `format`."""
+        return "pybroker"
+
+    def schema(self) -> StructType:
+        """The columns of a read to which the user gave no schema. Raises OptionError."""
+        return read_schema(parse_read(self.options))
+
+    def reader(self, schema: StructType) -> BatchReader:
+        """For `spark.read`. Raises OptionError."""
+        options = parse_read(self.options)
+        options.check_batch()
+        return BatchReader(options, read_columns(options, schema))
+
+    def streamReader(self, schema: StructType) -> StreamReader:
+        """For `spark.readStream`. Raises OptionError."""
+        options = parse_read(self.options)
+        options.check_stream()
+        return StreamReader(options, read_columns(options, schema))
+
+    def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
+        """For `df.write`. Raises OptionError."""
+        if overwrite:
+            raise OptionError("mode=overwrite: records of a topic are not replaced; must be append")
+        options = parse_write(self.options)
+        return BatchWriter(options, written_columns(schema, options.topic))
+
+
+def register(spark: SparkSession) -> None:
+    """Make the format `pybroker` known to a session, and let it hand filters to sources in Python.
+
+    Without that setting PySpark refuses a reader that takes them.
+    """
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    spark.dataSource.register(PybrokerDataSource)

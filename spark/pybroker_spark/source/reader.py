@@ -1,0 +1,138 @@
+"""Reading ranges of offsets in tasks, and the reader of a batch.
+
+Owns the loop from fetched batches to Arrow batches, and what is said when records that the plan saw are gone. Values
+are built by the native client, only those of the columns that are read; nothing here looks at one.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+
+from pybroker.client import EARLIEST, LATEST, BrokerError, ColumnFetcher, ErrorCode, TopicPartition
+from pybroker_spark.source import fetchers
+from pybroker_spark.source.errors import ReadTimeoutError
+from pybroker_spark.source.filters import Narrowing
+from pybroker_spark.source.options import ReadOptions
+from pybroker_spark.source.planning import Planner
+from pybroker_spark.source.ranges import OffsetRange
+
+_LOOK_AFTER_S = 1.0
+"""Silence after which the cluster is asked whether what is missing is still there."""
+
+_log = logging.getLogger(__name__)
+
+
+class RangePartition(InputPartition):
+    """What one task reads, as a plain value."""
+
+    def __init__(self, wanted: OffsetRange) -> None:
+        super().__init__((wanted.partition.topic, wanted.partition.partition, wanted.start, wanted.end))
+
+    @property
+    def wanted(self) -> OffsetRange:
+        """The offsets to read."""
+        topic, partition, start, end = self.value
+        return OffsetRange(TopicPartition(topic, partition), start, end)
+
+
+class BatchReader(DataSourceReader):
+    """Reads all that the options name, as the cluster has it when Spark plans."""
+
+    def __init__(self, options: ReadOptions, columns: tuple[str, ...]) -> None:
+        self.options, self.columns = options, columns
+        self.narrowing = Narrowing()
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        """Note down which partitions and offsets are spared; Spark goes on judging every row."""
+        self.narrowing = Narrowing.of(filters)
+        return filters
+
+    def partitions(self) -> list[InputPartition]:
+        """One task for each piece of a topic's partition that holds offsets."""
+        with Planner(self.options) as planner:
+            return [RangePartition(piece) for piece in planner.batch(self.narrowing)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The records of one piece; Spark makes a partition without value where there is none."""
+        return read_range(self.options, self.columns, partition)
+
+
+def read_range(options: ReadOptions, columns: tuple[str, ...], partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    """Arrow batches of the records from a range's start to its end. Raises DataLossError, ReadTimeoutError."""
+    if not isinstance(partition, RangePartition):
+        return
+    with fetchers.lent(options.bootstrap_servers, options.properties) as fetcher:
+        yield from _RangeRead(options, columns, partition.wanted, fetcher).batches()
+
+
+class _RangeRead:
+    """One range on its way; `position` is the next offset that is wanted."""
+
+    def __init__(
+        self, options: ReadOptions, columns: tuple[str, ...], wanted: OffsetRange, fetcher: ColumnFetcher
+    ) -> None:
+        self.options, self.columns, self.wanted, self.fetcher = options, columns, wanted, fetcher
+        self.position = wanted.start
+        self.deadline = 0.0
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        self._begin_at(self.wanted.start)
+        while self.position < self.wanted.end:
+            try:
+                taken = self.fetcher.take(_LOOK_AFTER_S, columns=self.columns, end=self.wanted.end)
+            except BrokerError as error:
+                if error.code not in (ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+                    raise
+                self._look()
+                continue
+            if taken is None:
+                self._look()
+                continue
+            self.position = taken.next_offset
+            self._move_deadline()
+            if self.position >= self.wanted.end:
+                self.fetcher.assign([])  # nothing is fetched ahead while Spark works on the last batch
+            if taken.rows:
+                yield pa.record_batch(taken)
+
+    def _begin_at(self, offset: int) -> None:
+        self.position = offset
+        self.fetcher.assign({self.wanted.partition: offset})
+        self._move_deadline()
+
+    def _move_deadline(self) -> None:
+        self.deadline = time.monotonic() + self.options.poll_timeout_s
+
+    def _look(self) -> None:
+        """Nothing came: find out whether it is gone or late."""
+        rest = OffsetRange(self.wanted.partition, self.position, self.wanted.end)
+        with Planner(self.options) as planner:
+            try:
+                (first,) = planner.all_at([rest.partition], EARLIEST).values()
+                (last,) = planner.all_at([rest.partition], LATEST).values()
+            except BrokerError as error:
+                if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                    raise
+                planner.lose(f"{rest} cannot be read: the partition is gone")
+                self.position = self.wanted.end
+                return
+            if first > rest.start or last < rest.end:
+                planner.lose(f"{rest} cannot be read: the log holds {first} to {last}")
+                if first >= rest.end or last <= rest.start:
+                    self.position = self.wanted.end
+                    return
+                if first > rest.start:
+                    self._begin_at(first)
+                    return
+                self.wanted = OffsetRange(rest.partition, self.wanted.start, last)
+        if time.monotonic() >= self.deadline:
+            waited = self.options.poll_timeout_s
+            raise ReadTimeoutError(
+                f"{rest}: nothing came for {waited:g} s, and the log holds {first} to {last}; is the broker overloaded,"
+                " or kafkaConsumer.pollTimeoutMs too short?"
+            )

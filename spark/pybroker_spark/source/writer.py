@@ -1,0 +1,41 @@
+"""Writing a batch: rows of Arrow batches to topics, at least once, as Spark's Kafka connector does.
+
+Owns which columns are written and when a task may say that it is done: when every record of it is acknowledged. A task
+that is tried again writes its rows again. Exactly once is for streams: `pybroker_spark.sink`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+
+from pybroker.client import Producer
+from pybroker_spark.source.options import WriteOptions
+
+
+@dataclass
+class Written(WriterCommitMessage):
+    """What one task wrote."""
+
+    rows: int
+
+
+class BatchWriter(DataSourceArrowWriter):
+    """Sends the rows of each task by a producer of its own."""
+
+    def __init__(self, options: WriteOptions, columns: list[str]) -> None:
+        self.options, self.columns = options, columns
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        """Send all rows and wait for their acknowledgement. Raises what the first lost one was given up for."""
+        rows = 0
+        properties = {"client.id": "pybroker-spark", **self.options.properties}
+        with Producer(self.options.bootstrap_servers, properties) as producer:
+            for batch in iterator:
+                rows += producer.send_columns(batch.select(self.columns), topic=self.options.topic)
+            producer.flush()
+            producer.native.raise_failure()
+        return Written(rows)
