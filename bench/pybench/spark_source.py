@@ -1,0 +1,212 @@
+"""The data source `pybroker` in figures: batches beside those of Spark's Kafka connector, and the micro-batch floor.
+
+`python -m pybench.spark_source --records 5000000` starts a broker and a session, takes each row in turns and prints one
+JSON document: for each row the seconds of every counted round, and rows per second of the median. One function a row;
+what a row reads or writes goes nowhere else (`noop`). PySpark and `pybroker_spark` are imported by the functions that
+need them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib
+import itertools
+import json
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pybench.options import ToolError
+from pybench.peers.java import fetch_connector_jars
+from pybench.peers.pybroker import Pybroker
+from pybroker.client import Admin, NewTopic, Producer
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+VALUE_BYTES = 100
+_BATCHES = 60
+"""Micro-batches of one round of the floor."""
+_FEED_EVERY_S = 0.02
+_SETTINGS = {"spark.driver.memory": "4g", "spark.executor.memory": "1g", "spark.ui.showConsoleProgress": "false"}
+
+_numbers = itertools.count()
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What the rows share: a session, a broker, and a topic of so many records in so many partitions."""
+
+    spark: SparkSession
+    servers: str
+    records: int
+    partitions: int
+    topic: str
+
+    def fresh_topic(self) -> str:
+        """An empty topic with as many partitions."""
+        name = f"bench-{next(_numbers)}"
+        with Admin(self.servers) as admin:
+            admin.create_topics([NewTopic(name, self.partitions, 1)])
+            admin.wait_for_leaders(name)
+        return name
+
+
+def read_batch(bench: Bench) -> float:
+    """Seconds for all columns of the topic."""
+    return _read(bench, "pybroker")
+
+
+def read_batch_values(bench: Bench) -> float:
+    """Seconds for the values alone: nothing else is built."""
+    return _read(bench, "pybroker", columns="value")
+
+
+def read_batch_by_connector(bench: Bench) -> float:
+    """Seconds that Spark's own Kafka connector takes for all columns of the same topic."""
+    return _read(bench, "kafka")
+
+
+def write_batch(bench: Bench) -> float:
+    """Seconds from rows of the JVM to acknowledged records."""
+    return _write(bench, "pybroker")
+
+
+def write_batch_by_connector(bench: Bench) -> float:
+    """The same rows by Spark's own Kafka connector."""
+    return _write(bench, "kafka")
+
+
+def micro_batch_floor(bench: Bench) -> float:
+    """The median seconds of a micro-batch with a few records in it, source to noop."""
+    topic, over = bench.fresh_topic(), threading.Event()
+
+    def feed() -> None:
+        with Producer(bench.servers, {"linger.ms": 0}) as producer:
+            while not over.wait(_FEED_EVERY_S):
+                producer.send(topic, b"x" * VALUE_BYTES)
+
+    feeder = threading.Thread(target=feed)
+    with tempfile.TemporaryDirectory(prefix="pybench-checkpoint-") as checkpoint:
+        reader = bench.spark.readStream.format("pybroker").option("kafka.bootstrap.servers", bench.servers)
+        frame = reader.option("subscribe", topic).load()
+        writer = frame.writeStream.format("noop").option("checkpointLocation", checkpoint)
+        feeder.start()
+        query = writer.trigger(processingTime="0 seconds").start()
+        seen: dict[int, float] = {}
+        try:
+            while len(seen) < _BATCHES and query.exception() is None:
+                time.sleep(0.2)
+                for progress in query.recentProgress:
+                    if progress["numInputRows"]:
+                        seen[progress["batchId"]] = progress["durationMs"]["triggerExecution"] / 1000
+        finally:
+            over.set()
+            feeder.join()
+            query.stop()
+    if not seen:
+        raise ToolError(f"no micro-batch had rows: {query.exception()}")
+    return statistics.median(list(seen.values())[len(seen) // 4 :])
+
+
+ROWS: dict[str, Callable[[Bench], float]] = {
+    "batch-read": read_batch,
+    "batch-read-value": read_batch_values,
+    "batch-read-connector": read_batch_by_connector,
+    "batch-write": write_batch,
+    "batch-write-connector": write_batch_by_connector,
+    "micro-batch-floor": micro_batch_floor,
+}
+
+
+def _read(bench: Bench, form: str, **options: str) -> float:
+    begun = time.perf_counter()
+    reader = bench.spark.read.format(form).option("kafka.bootstrap.servers", bench.servers)
+    frame = reader.options(subscribe=bench.topic, **options).load()
+    frame.write.format("noop").mode("overwrite").save()
+    return time.perf_counter() - begun
+
+
+def _write(bench: Bench, form: str) -> float:
+    from pyspark.sql.functions import lit
+
+    topic = bench.fresh_topic()
+    frame = bench.spark.range(bench.records).select(lit(bytearray(b"x" * VALUE_BYTES)).alias("value"))
+    begun = time.perf_counter()
+    writer = frame.write.format(form).mode("append").option("kafka.bootstrap.servers", bench.servers)
+    writer.option("topic", topic).save()
+    seconds = time.perf_counter() - begun
+    with Admin(bench.servers) as admin:
+        admin.delete_topics([topic])
+    return seconds
+
+
+@contextlib.contextmanager
+def running(master: str, records: int, partitions: int) -> Iterator[Bench]:
+    """A broker of its own with a filled topic, and a session. Raises ToolError where Spark's part is not installed."""
+    try:
+        pybroker_spark = importlib.import_module("pybroker_spark")
+    except ModuleNotFoundError:
+        raise ToolError("pybroker_spark is not installed: pip install pybroker-spark") from None
+    settings = {**_SETTINGS, "spark.jars": ",".join(str(jar) for jar in fetch_connector_jars())}
+    with tempfile.TemporaryDirectory(prefix="pybench-spark-") as folder, Pybroker(Path(folder)) as broker:
+        spark = pybroker_spark.session("spark-source", master=master, settings=settings)
+        spark.sparkContext.setLogLevel("ERROR")
+        pybroker_spark.register(spark)
+        try:
+            bench = Bench(spark, broker.bootstrap_servers, records, partitions, "")
+            topic = bench.fresh_topic()
+            with Producer(broker.bootstrap_servers, {"batch.size": 262_144}) as producer:
+                for partition in range(partitions):
+                    share = records // partitions + (partition < records % partitions)
+                    producer.native.send_random_letters(topic, partition, VALUE_BYTES, share)
+            yield Bench(spark, broker.bootstrap_servers, records, partitions, topic)
+        finally:
+            spark.stop()
+
+
+def measure(bench: Bench, names: list[str], rounds: int) -> dict[str, dict[str, Any]]:
+    """Each row `rounds` times in turns, after one uncounted round."""
+    seconds: dict[str, list[float]] = {name: [] for name in names}
+    for number in range(rounds + 1):
+        for name in names:
+            taken = ROWS[name](bench)
+            if number:
+                seconds[name].append(taken)
+    return {name: _figures(name, bench.records, taken) for name, taken in seconds.items()}
+
+
+def _figures(name: str, records: int, seconds: list[float]) -> dict[str, Any]:
+    median = statistics.median(seconds)
+    if name == "micro-batch-floor":
+        return {"seconds": seconds, "median_ms": median * 1000}
+    return {"seconds": seconds, "rows_per_s": records / median}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Take the rows that were asked for and print them."""
+    parser = argparse.ArgumentParser(prog="python -m pybench.spark_source", description="Figures of the data source.")
+    parser.add_argument("--master", default="local[2]", metavar="URL", help="where Spark runs (default: local[2])")
+    parser.add_argument("--records", type=int, default=5_000_000, metavar="N", help="records of 100 bytes (5000000)")
+    parser.add_argument("--partitions", type=int, default=2, metavar="N", help="partitions of each topic (default: 2)")
+    parser.add_argument("--rounds", type=int, default=5, metavar="N", help="counted rounds of each row (default: 5)")
+    parser.add_argument(
+        "--only", action="append", choices=list(ROWS), metavar="ROW", help="this row only; may be repeated"
+    )
+    options = parser.parse_args(arguments)
+    with running(options.master, options.records, options.partitions) as bench:
+        figures = measure(bench, options.only or list(ROWS), options.rounds)
+    settings = {"master": options.master, "records": options.records, "partitions": options.partitions}
+    print(json.dumps({**settings, "rows": figures}, indent=1), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
