@@ -143,6 +143,16 @@ def _figure(height: float) -> tuple[Figure, Axes]:
     return figure, axes
 
 
+def _log_scale(axes: Axes) -> None:
+    """A logarithmic scale of latencies, labelled with plain numbers at 1, 2 and 5."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter(NullFormatter())
+
+
 def _plots(result: Result) -> Iterator[tuple[str, Figure]]:
     roles = [role for role in _COLOURS if result.rows(role)]
     if not roles:
@@ -192,7 +202,7 @@ def _latency_over_time(result: Result, role: str) -> Figure:
     for shade, (name, quantile) in zip((1.0, 0.65, 0.4), _OVER_TIME, strict=True):
         values = [latencies.at_quantile(quantile) / 1000 for latencies in slices.values()]
         axes.plot(list(slices), values, color=_COLOURS[role], alpha=shade, label=name, marker=".", linewidth=1.2)
-    axes.set_yscale("log")
+    _log_scale(axes)
     axes.set_xlabel("seconds from the start")
     axes.set_ylabel("ms")
     axes.legend(frameon=False, ncols=3)
@@ -209,7 +219,7 @@ def _percentiles(result: Result, roles: Sequence[str]) -> Figure:
         values = [latencies.at_quantile(1 - part) / 1000 for part in slower]
         axes.plot([1 / part for part in slower], values, color=_COLOURS[role], label=f"{role}s", linewidth=1.4)
     axes.set_xscale("log")
-    axes.set_yscale("log")
+    _log_scale(axes)
     ticks = {1.0: "0", 2.0: "50", 10.0: "90", 100.0: "99", 1e3: "99.9", 1e4: "99.99", 1e5: "99.999", 1e6: "99.9999"}
     axes.set_xticks(list(ticks), list(ticks.values()))
     axes.minorticks_off()

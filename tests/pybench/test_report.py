@@ -12,7 +12,9 @@ from pybench.compare import VARIANTS
 from pybench.figures import FIGURES, summarise
 from pybench.loads import LOADS
 from pybench.options import ToolError
-from pybench.scenario import Scenario, read_scenario, read_scenarios
+from pybench.scenario import SPARK, Scenario, read_scenario, read_scenarios
+from pybench.spark_loads import TOGETHER
+from pybench.spark_source import ROWS
 from pybench.turns import WHOLE
 
 BROKERS = {*VARIANTS, "none"}
@@ -20,7 +22,9 @@ BROKERS = {*VARIANTS, "none"}
 
 @pytest.mark.parametrize("scenario", read_scenarios(), ids=lambda s: s.id)
 def test_every_scenario_names_what_exists(scenario: Scenario) -> None:
-    assert {c.load for c in scenario.contestants} <= LOADS.keys() | WHOLE.keys()
+    together = {TOGETHER + row for row in ROWS}
+    assert {c.load for c in scenario.contestants} <= LOADS.keys() | WHOLE.keys() | together
+    assert (scenario.suite == SPARK) == scenario.id.startswith("spark-")
     assert {c.broker for c in scenario.contestants} <= BROKERS
     assert {*scenario.figures, *(r.figure for r in scenario.reaches)} <= FIGURES.keys()
     assert all((r.at_least is None) != (r.at_most is None) for r in scenario.reaches)
