@@ -21,7 +21,8 @@ Version notes
     - Type and documentation of each setting: version 3 and later.
 
 Not done
-    - Broker loggers and client metrics: their resource types are INVALID_REQUEST. The keys of share and streams groups.
+    - Broker loggers and client metrics: their resource types are INVALID_REQUEST. The keys of share and streams groups,
+      and consumer.assignor.offload.enable.
     - Throttling: throttle_time_ms is always 0.
 """
 

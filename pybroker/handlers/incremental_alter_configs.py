@@ -23,7 +23,8 @@ Version notes
     - None.
 
 Not done
-    - Broker loggers and client metrics are INVALID_REQUEST, and the keys of share and streams groups INVALID_CONFIG.
+    - Broker loggers and client metrics are INVALID_REQUEST; the keys of share and streams groups, and
+      consumer.assignor.offload.enable, are INVALID_CONFIG.
     - Kafka takes unknown keys of a broker, for plugins; here there are none, so such a key is a mistake and refused.
     - Keys that are read when a broker starts (num.network.threads, max.connections, listeners ...) are refused.
     - Rights, alter.config.policy.class.name.
