@@ -567,10 +567,11 @@ class Partition:
         log_start_offset: int,
         high_watermark: int,
         now_ms: int,
+        progress: RecoveryProgress,
     ) -> Partition:
         """Opens (recovers, creates) `<directory>/<topic>-<index>`; releases the GIL. `OSError` with its errno.
 
-        A recovery point of -1 is not known."""
+        A recovery point of -1 is not known. `progress` counts what a recovery has read."""
     @property
     def topic(self) -> str:
         """The topic's name."""
@@ -899,6 +900,17 @@ class RecordTable:
 
         Records of a batch unfold to at most `max_bytes`. `MalformedMessage` for what is no record of the table.
         """
+
+# ---------------------------------------------------------------------------------------- recovery_progress.rs
+
+@final
+class RecoveryProgress:
+    """How far recoveries have come: shared by the logs that are opened with it."""
+
+    def __new__(cls) -> RecoveryProgress: ...
+    @property
+    def bytes(self) -> int:
+        """Bytes of segments that were read and checked so far, in steps of a mebibyte."""
 
 # ------------------------------------------------------------------------------------------------ retention.rs
 

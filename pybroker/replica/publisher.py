@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("pybroker.replica")
 
+_TELL_EVERY_S = 1.0  # how often a recovery says how far it is
+
 Placed = tuple[bytes, int]
 """Topic id and index."""
 
@@ -137,7 +139,11 @@ class PartitionPublisher:
                 lanes = await loop.run_in_executor(self._workers, self._plan, change.added, image)
                 threads = self._config.num_recovery_threads_per_data_dir
                 drains = [lane.drain for lane in lanes for _ in range(min(threads, len(lane)))]
-                await asyncio.gather(*(loop.run_in_executor(self._workers, drain) for drain in drains))
+                opening = asyncio.gather(*(loop.run_in_executor(self._workers, drain) for drain in drains))
+                while not (await asyncio.wait([opening], timeout=_TELL_EVERY_S))[0]:
+                    for lane in lanes:
+                        lane.tell()
+                await opening
                 self._show(upsert=change.added, remove=[])
                 self._report(change.added)
                 self._published = image
@@ -178,13 +184,23 @@ class PartitionPublisher:
         """Return what is to be opened of the topics, by the directory that it lies in."""
         recovering = self._partitions.to_recover
         openings: dict[Path | None, list[Callable[[], None]]] = {}
+        to_recover: dict[Path | None, int] = {}
         for topic in topics:
             settings = self._settings[topic.name] = self._topic_config(topic, image)
             for index, partition in self._here(topic):
                 directory = self._partitions.directory_of(topic.name, index)
                 opening = partial(self._open, topic, (index, partition), settings)
                 openings.setdefault(directory, []).append(opening)
-        return [Lane(path, waiting, recovering=path in recovering) for path, waiting in openings.items()]
+                if directory in recovering:
+                    bytes_here = self._partitions.bytes_to_recover(topic.name, index)
+                    to_recover[directory] = to_recover.get(directory, 0) + bytes_here
+        return [self._lane(path, waiting, to_recover.get(path)) for path, waiting in openings.items()]
+
+    def _lane(self, path: Path | None, openings: list[Callable[[], None]], to_recover: int | None) -> Lane:
+        if path is None or to_recover is None:
+            return Lane(path, openings)
+        recovered = partial(self._partitions.recovered_bytes, path)
+        return Lane(path, openings, to_recover=to_recover, recovered=recovered)
 
     def _open(self, topic: TopicImage, numbered: tuple[int, PartitionImage], settings: TopicConfig) -> None:
         """Open and lead a partition; one that fails does not fail the others."""

@@ -68,3 +68,15 @@ def set_aside(path: Path) -> None:
     stray = path.with_name(f"{path.name}.{os.urandom(16).hex()}-stray")
     log.warning("%s belongs to no topic of this cluster; it is renamed to %s", path, stray.name)
     path.rename(stray)
+
+
+def bytes_from(path: Path, recovery_point: int) -> int:
+    """Return the bytes of the segments that a recovery reads: from the one before the recovery point's on."""
+    try:
+        with os.scandir(path) as entries:
+            sizes = {entry.name: entry.stat().st_size for entry in entries if entry.name.endswith(".log")}
+    except OSError:
+        return 0
+    names = sorted(sizes)
+    below = sum(1 for name in names if name[:-4].isdigit() and int(name[:-4]) < recovery_point)
+    return sum(sizes[name] for name in names[max(0, below - 1) :])

@@ -21,8 +21,8 @@ from pybroker.storage.checkpoint import (
 )
 from pybroker.storage.errors import CorruptCheckpointError, DirectoryOfflineError, StorageError
 from pybroker.storage.meta_properties import id_bytes
-from pybroker.storage.native import LogConfig, Partition
-from pybroker.storage.partition_directory import belongs, is_deleted, parse_name, remove, set_aside
+from pybroker.storage.native import LogConfig, Partition, RecoveryProgress
+from pybroker.storage.partition_directory import belongs, bytes_from, is_deleted, parse_name, remove, set_aside
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -76,6 +76,8 @@ class Partitions:
         self._log_starts: dict[Key, int] = {}
         self._high_watermarks: dict[Key, int] = {}
         self._clean: dict[Path, bool] = {}
+        # What the recoveries in each directory have read.
+        self._progress = {directory.path: RecoveryProgress() for directory in directories.logs}
         # Invariant: what the checkpoint files hold, as far as this run has written them.
         self._written: dict[Path, dict[Key, int]] = {}
         # Held while checkpoint files are written: a file is replaced by one thread at a time, by newer offsets only.
@@ -114,6 +116,22 @@ class Partitions:
                 if not self._clean[directory.path]:
                     counts[directory.path] = counts.get(directory.path, 0) + 1
         return counts
+
+    def recovered_bytes(self, directory: Path) -> int:
+        """Return how much the recoveries in a directory have read so far."""
+        return self._progress[directory].bytes
+
+    def bytes_to_recover(self, topic: str, index: int) -> int:
+        """Return how much the recovery of a partition that is not open yet will read; 0 where there is none."""
+        key = (topic, index)
+        unclean = (directory for directory in self._found.get(key, ()) if not self._clean[directory.path])
+        return sum(
+            bytes_from(
+                directory.path / f"{topic}-{index}",
+                self._recovery_points.get(key, self._unknown_point.get(directory.path, 0)),
+            )
+            for directory in unclean
+        )
 
     def directory_of(self, topic: str, index: int) -> Path | None:
         """Return the directory that a partition lies in, open or not; None when it has none yet."""
@@ -223,6 +241,7 @@ class Partitions:
             log_start_offset=log_start,
             high_watermark=high_watermark,
             now_ms=self._now_ms(),
+            progress=self._progress[directory.path],
         )
 
     def delete(self, topic: str, index: int) -> None:

@@ -23,6 +23,7 @@ mod producer_settings;
 mod quorum;
 mod record;
 mod record_table;
+mod recovery_progress;
 mod retention;
 mod stamp;
 mod topic_table;
@@ -74,6 +75,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(quorum::build_record_batch, m)?)?;
     m.add_function(wrap_pyfunction!(quorum::parse_metadata_batches, m)?)?;
     m.add_class::<record_table::RecordTable>()?;
+    m.add_class::<recovery_progress::PyRecoveryProgress>()?;
     m.add_class::<retention::PyRemovedSegments>()?;
     m.add_function(wrap_pyfunction!(retention::advance_log_start, m)?)?;
     m.add_function(wrap_pyfunction!(retention::delete_old_segments, m)?)?;

@@ -13,6 +13,7 @@ use pyo3::types::PyBytes;
 use crate::data_plane::PyDataPlane;
 use crate::error::{log_error, read_error};
 use crate::log_config::PyLogConfig;
+use crate::recovery_progress::PyRecoveryProgress;
 
 /// A replica on this broker; see `_native.pyi`.
 #[pyclass(frozen, name = "Partition", module = "pybroker._native")]
@@ -45,7 +46,7 @@ fn found(at: TimestampAndOffset) -> (i64, i64, i32) {
 #[pymethods]
 impl PyPartition {
     #[staticmethod]
-    #[pyo3(signature = (*, directory, topic, index, topic_id, config, clean_shutdown, recovery_point, log_start_offset, high_watermark, now_ms))]
+    #[pyo3(signature = (*, directory, topic, index, topic_id, config, clean_shutdown, recovery_point, log_start_offset, high_watermark, now_ms, progress))]
     #[allow(clippy::too_many_arguments, reason = "keyword-only: what the owner knows about a log before it opens it")]
     fn open(
         py: Python<'_>,
@@ -59,13 +60,15 @@ impl PyPartition {
         log_start_offset: i64,
         high_watermark: i64,
         now_ms: i64,
+        progress: &PyRecoveryProgress,
     ) -> PyResult<Self> {
         let id = self::topic_id(topic_id)?;
         let how = OpenLog { clean_shutdown, recovery_point, log_start_offset, now_ms };
         let config = config.config.clone();
+        let progress = Arc::clone(&progress.inner);
         let inner = py.detach(move || {
             let path = directory.join(format!("{topic}-{index}"));
-            let (log, _) = Log::open(&path, config, how)?;
+            let (log, _) = Log::open_telling(&path, config, how, &progress)?;
             claim_directory(&path, &id)?;
             Ok(Partition::new(topic.into(), index, id, directory, log, high_watermark))
         });

@@ -22,7 +22,7 @@ def test_threads_share_a_lane_and_everything_is_opened_once() -> None:
 
         return open_one
 
-    lane = Lane(Path("d"), [opening(number) for number in range(50)], recovering=False)
+    lane = Lane(Path("d"), [opening(number) for number in range(50)])
     threads = [threading.Thread(target=lane.drain) for _ in range(2)]
     for thread in threads:
         thread.start()
@@ -34,14 +34,41 @@ def test_threads_share_a_lane_and_everything_is_opened_once() -> None:
 
 def test_a_recovery_is_told_in_steps_of_ten_percent(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "pybroker.storage")
-    Lane(Path("/logs"), [lambda: None] * 250, recovering=True).drain()
-    assert [record.getMessage() for record in caplog.records][0::9] == [
-        "recovery of log directory /logs: 25 of 250 partitions (10 %)",
-        "recovery of log directory /logs: 250 of 250 partitions (100 %)",
+    read = [5_000_000]  # by recoveries before
+
+    def opening(size: int) -> Callable[[], None]:
+        def open_one() -> None:
+            read[0] += size
+
+        return open_one
+
+    sizes = [1_000_000] * 50 + [50_000_000]
+    Lane(Path("/logs"), [opening(size) for size in sizes], to_recover=sum(sizes), recovered=lambda: read[0]).drain()
+    assert [record.getMessage() for record in caplog.records] == [
+        *(
+            f"recovery of log directory /logs: {percent} of 100 MB, {percent} of 51 partitions ({percent} %)"
+            for percent in (10, 20, 30, 40, 50)
+        ),
+        "recovery of log directory /logs: 100 of 100 MB, 51 of 51 partitions (100 %)",
+    ]
+
+
+def test_a_log_that_takes_long_is_told_of_on_its_way(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "pybroker.storage")
+    read = [0]
+    lane = Lane(Path("/logs"), [lambda: None], to_recover=1_000_000_000, recovered=lambda: read[0])
+    for read[0] in (0, 90_000_000, 110_000_000, 150_000_000, 1_000_000_000):
+        lane.tell()
+    lane.drain()
+    lane.tell()
+    assert [record.getMessage().split(": ")[1] for record in caplog.records] == [
+        "110 of 1000 MB, 0 of 1 partitions (11 %)",
+        "1000 of 1000 MB, 0 of 1 partitions (99 %)",
+        "1000 of 1000 MB, 1 of 1 partitions (100 %)",
     ]
 
 
 def test_an_opening_without_recovery_is_not_told(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "pybroker.storage")
-    Lane(None, [lambda: None] * 3, recovering=False).drain()
+    Lane(None, [lambda: None] * 3).drain()
     assert caplog.records == []

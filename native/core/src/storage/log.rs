@@ -17,7 +17,7 @@ use super::leader_epochs::LeaderEpochs;
 use super::log_dir::LogHome;
 use super::producer_state::ProducerStates;
 use super::segment_list::SegmentList;
-use super::{LogConfig, LogError, OpenLog, Recovered, recovery};
+use super::{LogConfig, LogError, OpenLog, Recovered, RecoveryProgress, recovery};
 use crate::record::{BatchHeader, Compression};
 
 /// A partition's log. Shared as `Arc<Log>`; every method takes `&self`.
@@ -136,8 +136,21 @@ impl Log {
     /// # Errors
     /// `Io` with the path that failed.
     pub fn open(dir: &Path, config: LogConfig, how: OpenLog) -> Result<(Self, Recovered), LogError> {
+        Self::open_telling(dir, config, how, &RecoveryProgress::default())
+    }
+
+    /// [`Self::open`] that tells how far its recovery is.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_telling(
+        dir: &Path,
+        config: LogConfig,
+        how: OpenLog,
+        progress: &RecoveryProgress,
+    ) -> Result<(Self, Recovered), LogError> {
         let home = LogHome::new(dir);
-        let (loaded, recovered) = recovery::load(&home, &config, how)?;
+        let (loaded, recovered) = recovery::load(&home, &config, how, progress)?;
         let transactions = loaded.writer.producers.transactions();
         let log = Self {
             first_unstable: AtomicI64::new(transactions.first_unstable().unwrap_or(i64::MAX)),

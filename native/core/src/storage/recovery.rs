@@ -21,7 +21,7 @@ use super::producer_state::ProducerStates;
 use super::rebuild::{self, SegmentEnd};
 use super::segment::{IndexEntries, Segment, remove_if_present};
 use super::segment_list::SegmentList;
-use super::{LogConfig, LogError, OpenLog, producer_snapshot, txn_index};
+use super::{LogConfig, LogError, OpenLog, RecoveryProgress, producer_snapshot, txn_index};
 use crate::record::BatchHeader;
 use crate::sys::file;
 
@@ -50,7 +50,12 @@ pub(crate) struct Loaded {
 }
 
 /// Loads the log in `home`.
-pub(crate) fn load(home: &Arc<LogHome>, config: &LogConfig, how: OpenLog) -> Result<(Loaded, Recovered), LogError> {
+pub(crate) fn load(
+    home: &Arc<LogHome>,
+    config: &LogConfig,
+    how: OpenLog,
+    progress: &RecoveryProgress,
+) -> Result<(Loaded, Recovered), LogError> {
     let directory = home.path();
     let made = file::make_directory(&directory).map_err(LogError::io(&directory))?;
     let files = Files::list(&directory)?;
@@ -58,6 +63,7 @@ pub(crate) fn load(home: &Arc<LogHome>, config: &LogConfig, how: OpenLog) -> Res
         home,
         config,
         how,
+        progress,
         epochs: LeaderEpochs::default(),
         epochs_changed: false,
         epochs_lost: false,
@@ -124,6 +130,7 @@ struct Loader<'a> {
     home: &'a Arc<LogHome>,
     config: &'a LogConfig,
     how: OpenLog,
+    progress: &'a RecoveryProgress,
     epochs: LeaderEpochs,
     epochs_changed: bool,
     /// The file was damaged: the epochs of every batch have to be read.
@@ -267,12 +274,15 @@ impl Loader<'_> {
         let segment = self.new_segment(base, size, 0)?;
         let (epochs, producers) = (&mut self.epochs, &mut self.producers);
         let mut epochs_changed = false;
+        let mut progress = self.progress.segment(size);
         let end =
             rebuild::scan(&segment, self.config.index_interval_bytes, |ScannedBatch { header, bytes, .. }| {
                 epochs_changed |= note_epoch(epochs, header);
+                progress.add(bytes.len());
                 let aborted = producers.replay(header, rebuild::marker_of(&segment, header, bytes));
                 segment.txn_index.append(aborted.as_slice())
             })?;
+        drop(progress);
         self.epochs_changed |= epochs_changed;
         self.recovered.segments_scanned += 1;
         let cut = size - end.end_position;

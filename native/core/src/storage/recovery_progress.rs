@@ -1,0 +1,69 @@
+//! How far recoveries have come, for whoever waits for them.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Bytes are told in steps of this size: many threads may count on one progress.
+const STEP: u64 = 1 << 20;
+
+/// Bytes of segments that were read and checked, of all the logs that are opened with it.
+#[derive(Debug, Default)]
+pub struct RecoveryProgress {
+    bytes: AtomicU64,
+}
+
+impl RecoveryProgress {
+    /// The bytes so far.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// The way through one segment of `size` bytes. When it is dropped all of them count: what was not read was cut.
+    pub(crate) fn segment(&self, size: u64) -> SegmentProgress<'_> {
+        SegmentProgress { progress: self, size, read: 0, told: 0 }
+    }
+}
+
+/// See [`RecoveryProgress::segment`].
+pub(crate) struct SegmentProgress<'a> {
+    progress: &'a RecoveryProgress,
+    size: u64,
+    read: u64,
+    told: u64,
+}
+
+impl SegmentProgress<'_> {
+    pub(crate) fn add(&mut self, bytes: usize) {
+        self.read += bytes as u64;
+        if self.read - self.told >= STEP {
+            self.tell(self.read);
+        }
+    }
+
+    fn tell(&mut self, upto: u64) {
+        self.progress.bytes.fetch_add(upto.saturating_sub(self.told), Ordering::Relaxed);
+        self.told = upto;
+    }
+}
+
+impl Drop for SegmentProgress<'_> {
+    fn drop(&mut self) {
+        self.tell(self.size);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_segment_counts_in_steps_and_whole_at_its_end() {
+        let progress = RecoveryProgress::default();
+        let mut segment = progress.segment(3 << 20);
+        segment.add(STEP as usize - 1);
+        assert_eq!(progress.bytes(), 0);
+        segment.add(2);
+        assert_eq!(progress.bytes(), STEP + 1);
+        drop(segment);
+        assert_eq!(progress.bytes(), 3 << 20);
+    }
+}
