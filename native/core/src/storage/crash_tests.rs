@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 use super::checkpoint::{OffsetCheckpoint, replace_file};
 use super::{Log, OpenLog};
-use crate::record::{BatchHeader, Compression, set_base_offset};
+use crate::record::{BatchHeader, Compression, EndMarker, set_base_offset, set_transactional};
 use crate::sys::faults::{Crash, FaultLayer};
 use crate::sys::file;
 
-use crate::log_fixture::{NOW, build, config};
+use crate::log_fixture::{NOW, build, config, quick_directory};
 
 const RECOVERY_POINTS: &str = "recovery-point-offset-checkpoint";
 const LOG_STARTS: &str = "log-start-offset-checkpoint";
@@ -112,6 +112,27 @@ impl Recording {
         }
     }
 
+    /// A record of a transaction of this producer, and markers as the coordinator has them.
+    fn transact(&mut self, producer: i64, sequence: i32) {
+        let time = self.log().log_end_offset() * 3;
+        let (mut bytes, times) = build(&[120], time, (producer, 0, sequence), Compression::None);
+        set_transactional(&mut bytes);
+        self.append_internal(bytes, times);
+    }
+
+    fn end(&mut self, producer: i64, commit: bool) {
+        let time = NOW + self.log().log_end_offset() * 3;
+        let marker = EndMarker { commit, coordinator_epoch: 1 };
+        self.append_internal(marker.build(producer, 0, time).unwrap(), vec![time]);
+    }
+
+    fn append_internal(&mut self, mut bytes: Vec<u8>, times: Vec<i64>) {
+        let since = self.layer.count();
+        self.log().append_internal(&mut bytes, self.epoch, NOW).unwrap();
+        self.change(|batches, _| batches.push(Arc::new(Stored { bytes, times })));
+        self.versions.last_mut().unwrap().since = since;
+    }
+
     fn checkpoint(&self, name: &str, offset: i64) {
         let checkpoint = OffsetCheckpoint { offsets: vec![("t".into(), 0, offset)] };
         checkpoint.write(&self.root.join(name)).unwrap();
@@ -197,6 +218,66 @@ impl Recording {
         self.append(3);
     }
 
+    /// Transactions that end, are aborted and stay open across rolls, flushes, truncations and a restart.
+    fn run_transactions(&mut self) {
+        self.lead(3);
+        self.append(3);
+        self.transact(21, 0);
+        self.transact(22, 0);
+        self.flush();
+        self.end(21, false);
+        self.roll();
+        self.transact(21, 1);
+        self.append(2);
+        self.end(22, true);
+        self.flush();
+        self.end(21, false);
+        self.transact(23, 0);
+        self.roll();
+        self.append(2);
+        self.transact(22, 1);
+        self.end(22, false);
+        self.flush();
+        self.transact(21, 2);
+        self.end(21, false);
+        let end = self.log().log_end_offset();
+        self.truncate(end - 2);
+        self.append(2);
+        self.restart();
+        self.transact(22, 2);
+        self.end(23, false);
+        self.roll();
+        self.end(22, false);
+        self.flush();
+        self.append(2);
+    }
+
+    /// Holds the index of aborted transactions and the producers' state against the batches found.
+    fn check_transactions(log: &Log, found: &[Vec<u8>], what: &str) {
+        let mut open: BTreeMap<i64, i64> = BTreeMap::new();
+        let mut aborted = Vec::new();
+        for bytes in found {
+            let header = BatchHeader::parse(bytes).unwrap();
+            match EndMarker::parse(&header, bytes).unwrap() {
+                Some(marker) => {
+                    let first = open.remove(&header.producer_id);
+                    if let Some(first) = first.filter(|_| !marker.commit) {
+                        aborted.push((header.producer_id, first, header.base_offset));
+                    }
+                }
+                None if header.is_transactional() => {
+                    open.entry(header.producer_id).or_insert(header.base_offset);
+                }
+                None => {}
+            }
+        }
+        log.settle_transactions(log.log_end_offset());
+        assert_eq!(log.first_unstable_offset(), open.values().min().copied(), "{what}: what is unstable");
+        let told = log.aborted_transactions(log.log_start_offset(), log.log_end_offset()).unwrap();
+        let told: Vec<_> = told.iter().map(|txn| (txn.producer_id, txn.first_offset, txn.last_offset)).collect();
+        assert_eq!(told, aborted, "{what}: what was aborted");
+    }
+
     /// Opens what a crash left, and holds it against what was promised and what was ever there.
     fn check(&self, cut: usize, left: &BTreeMap<PathBuf, Vec<u8>>, what: &str) {
         let place = lay_out(left);
@@ -211,6 +292,10 @@ impl Recording {
         let Some(version) = versions().find(|version| is_part(&found, &version.batches)) else {
             panic!("{what}: the log holds {:?}, which it never did", offsets(&found));
         };
+        if log.log_start_offset() == 0 {
+            // Where the log begins later, a transaction may have begun before it.
+            Self::check_transactions(&log, &found, what);
+        }
         self.check_look_ups(&log, &found, &version.batches, what);
     }
 
@@ -256,11 +341,6 @@ impl Recording {
             assert!(again.duplicate && again.first_offset == header.base_offset, "{what}: {again:?} is {header:?}");
         }
     }
-}
-
-/// A directory in memory, where the system has one: its syncs are real to the layer and free of a disk.
-fn quick_directory() -> tempfile::TempDir {
-    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
 
 fn lay_out(left: &BTreeMap<PathBuf, Vec<u8>>) -> tempfile::TempDir {
@@ -314,6 +394,20 @@ fn a_crash_after_any_change_leaves_a_log_with_everything_flushed() {
     recording.run();
     let count = recording.layer.count();
     assert!(count > 250, "{count}");
+    for cut in 0..=count {
+        for crash in crashes(cut) {
+            recording.check(cut, &recording.layer.crash(cut, crash), &format!("{crash:?} after change {cut}"));
+        }
+    }
+}
+
+#[test]
+fn a_crash_after_any_change_leaves_the_transactions_that_the_log_holds() {
+    let root = quick_directory();
+    let mut recording = Recording::begin(root.path());
+    recording.run_transactions();
+    let count = recording.layer.count();
+    assert!(count > 80, "{count}");
     for cut in 0..=count {
         for crash in crashes(cut) {
             recording.check(cut, &recording.layer.crash(cut, crash), &format!("{crash:?} after change {cut}"));

@@ -44,3 +44,9 @@ pub fn build(sizes: &[usize], time: i64, producer: (i64, i16, i32), compression:
     builder.finish(producer.0, producer.1, producer.2, &mut bytes).unwrap();
     (bytes, times)
 }
+
+/// A directory in memory, where the system has one: syncs are free of a disk.
+#[allow(dead_code, reason = "not every test that has the fixture makes thousands of logs")]
+pub fn quick_directory() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+}
