@@ -1,7 +1,7 @@
 """What producers say was acknowledged, as load generators report it: without it a lost end of a partition is not seen.
 
-Owns the reading of the two forms: a load's JSON (its member `acknowledged`), or a Parquet file or directory with the
-columns `topic`, `partition`, `producer` and `acknowledged`.
+Owns the reading of the two forms: a load's JSON (its member `acknowledged`), or Parquet with the columns `topic`,
+`partition`, `producer`, `acknowledged` and `failed`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+_COLUMNS = ("topic", "partition", "producer", "acknowledged", "failed")
+
 
 class ExpectedError(Exception):
     """The report cannot be read; says which, and what would be right."""
@@ -21,12 +23,17 @@ class ExpectedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """One producer's count for one partition: sequences 0 to `acknowledged` - 1 are to be in the log."""
+    """One producer's counts for one partition.
+
+    With nothing failed, sequences 0 to `acknowledged` - 1 are to be in the log. Records that it gave up have sequences
+    among the others', and may be there or not.
+    """
 
     topic: str
     partition: int
     producer: int
     acknowledged: int
+    failed: int = 0
 
 
 def read_expected(path: Path) -> list[Expected]:
@@ -34,16 +41,13 @@ def read_expected(path: Path) -> list[Expected]:
     try:
         if path.suffix == ".json":
             return _expected(json.loads(path.read_text())["acknowledged"])
-        return _expected(pq.read_table(path, columns=["topic", "partition", "producer", "acknowledged"]).to_pylist())
+        return _expected(pq.read_table(path, columns=list(_COLUMNS)).to_pylist())
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ExpectedError(
             f"{path}: {error!r}: must be a load's JSON report with `acknowledged`, or Parquet with the columns topic,"
-            " partition, producer and acknowledged"
+            " partition, producer, acknowledged and failed"
         ) from None
 
 
 def _expected(rows: Iterable[Mapping[str, Any]]) -> list[Expected]:
-    return [
-        Expected(str(row["topic"]), int(row["partition"]), int(row["producer"]), int(row["acknowledged"]))
-        for row in rows
-    ]
+    return [Expected(str(row["topic"]), *(int(row[name]) for name in _COLUMNS[1:])) for row in rows]

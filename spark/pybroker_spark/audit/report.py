@@ -34,8 +34,10 @@ class Finding:
     lost: int
     duplicated: int
     reordered: int
+    given_up: int
+    """Missing, and no more than its producer says that it gave up."""
     unacknowledged: int
-    """In the log beyond what its producer says was acknowledged: it was lost before it could tell, or gave them up."""
+    """In the log beyond what its producer says that it sent: it was lost before it could tell."""
     lost_ranges: tuple[tuple[int, int], ...]
     """The first ranges of sequences that are missing."""
 
@@ -109,6 +111,7 @@ class Report:
                             "lost": f.lost,
                             "duplicated": f.duplicated,
                             "reordered": f.reordered,
+                            "given_up": f.given_up,
                             "unacknowledged": f.unacknowledged,
                             "lost_sequences": [list(span) for span in f.lost_ranges],
                         }
@@ -161,7 +164,8 @@ class Report:
         for f in self.findings:
             if f.lost:
                 spans = ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in f.lost_ranges)
-                lines.append(f"{f.topic}-{f.partition} producer {f.producer}: lost sequences {spans}")
+                among = f" ({f.given_up:,} of them given up by the producer)" if f.given_up else ""
+                lines.append(f"{f.topic}-{f.partition} producer {f.producer}: lost sequences {spans}{among}")
         for (topic, partition), tally in sorted(self.tallies.items()):
             lines += [
                 f"{topic}-{partition} offset {d.offset}: sequence {d.sequence} of producer {d.producer} again"
@@ -189,16 +193,18 @@ def build_report(tallies: Mapping[tuple[str, int], Tally], expected: Sequence[Ex
 
 
 def _judge(key: tuple[str, int, int], sequences: Sequences, expected: Expected | None) -> Finding:
-    count = None if expected is None else expected.acknowledged
-    lost = sequences.lost(count)
+    sent = None if expected is None else expected.acknowledged + expected.failed
+    missing = sequences.lost(sent)
+    given_up = 0 if expected is None else min(intervals.size(missing), expected.failed)
     return Finding(
         *key,
         records=sequences.records,
-        lost=intervals.size(lost),
+        lost=intervals.size(missing) - given_up,
         duplicated=sequences.duplicated,
         reordered=sequences.reordered,
-        unacknowledged=0 if count is None else sequences.unsent(count),
-        lost_ranges=tuple((int(first), int(last)) for first, last in lost[:SHOWN]),
+        given_up=given_up,
+        unacknowledged=0 if sent is None else sequences.unsent(sent),
+        lost_ranges=tuple((int(first), int(last)) for first, last in missing[:SHOWN]),
     )
 
 

@@ -83,5 +83,5 @@ class Sequences:
         return intervals.gaps(self.seen, self.end if expected is None else max(expected, self.end))
 
     def unsent(self, expected: int) -> int:
-        """How many sequences are in the log that, by the sender's own report, were not acknowledged (or not sent)."""
+        """How many sequences are in the log at or above a number."""
         return intervals.size(intervals.above(self.seen, expected - 1))

@@ -78,6 +78,16 @@ def test_what_is_amiss_is_named_by_partition_and_offset() -> None:
     assert "LogAppendTime" in value["latency"]["to"]
 
 
+def test_what_a_producer_gave_up_is_not_lost() -> None:
+    pieces = Pieces()
+    pieces.add(batch_of([stamp(7, s) for s in (0, 1, 3, 4)], [0] * 4))
+    given_up = build_report(merged(pieces.all()), [Expected("t", 0, 7, 4, failed=1)])
+    assert (given_up.lost, given_up.findings[0].given_up) == (0, 1)
+    lost = build_report(merged(pieces.all()), [Expected("t", 0, 7, 5, failed=1)])
+    assert (lost.lost, lost.findings[0].given_up) == (1, 1)
+    assert "lost sequences 2, 5 (1 of them given up by the producer)" in lost.as_table()
+
+
 def test_a_sequence_that_comes_again_in_a_later_piece_is_named_by_that_piece() -> None:
     pieces = []
     for first in (0, 10):

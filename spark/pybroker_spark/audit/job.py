@@ -1,0 +1,129 @@
+"""The audit as a Spark job: one pass over topics, and the small tallies of all tasks merged on the driver.
+
+    spark-submit spark/pybroker_spark/audit/job.py --bootstrap-server localhost:9092 --topic orders --expect load.json
+
+Owns the options of the command and how the pass is spread: every task counts a stretch of a partition. Exit status 0:
+every record is there once; 1: something is lost or duplicated; 2: the audit could not be made.
+"""
+
+from __future__ import annotations
+
+import argparse
+import pickle
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pybroker_spark.audit.expected import Expected, ExpectedError, read_expected
+from pybroker_spark.audit.report import Report, build_report
+from pybroker_spark.audit.stamps import STAMP_BYTES
+from pybroker_spark.audit.tally import COLUMNS, Pieces, merged
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SUMMARY = "Prove of stamped records that each is there exactly once"
+_PIECE = "topic string, partition int, tally binary"
+_ARROW = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("tally", pa.binary())])
+
+
+def audit(records: DataFrame, expected: Sequence[Expected] = ()) -> Report:
+    """Audit a DataFrame with the columns of a read; in each task the rows of a partition are in offset order."""
+    from pyspark.sql import functions
+
+    stamps = functions.substring("value", 1, STAMP_BYTES).alias("value")  # what follows the stamp stays in the JVM
+    looked_at = records.select(*(name for name in COLUMNS if name != "value"), stamps)
+    rows = looked_at.mapInArrow(tally_batches, _PIECE).collect()
+    pieces = [(row["topic"], row["partition"], pickle.loads(row["tally"])) for row in rows]
+    return build_report(merged(pieces), expected)
+
+
+def tally_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """In a task: count all batches, and give what was counted."""
+    pieces = Pieces()
+    for batch in batches:
+        pieces.add(batch)
+    rows = [
+        {"topic": topic, "partition": partition, "tally": pickle.dumps(tally)}
+        for topic, partition, tally in pieces.all()
+    ]
+    yield pa.RecordBatch.from_pylist(rows, schema=_ARROW)
+
+
+def audit_topics(
+    spark: SparkSession,
+    bootstrap_servers: str,
+    topics: Sequence[str],
+    expected: Sequence[Expected] = (),
+    options: Mapping[str, str] | None = None,
+) -> Report:
+    """Audit whole topics; `options` are further ones of the read (`endingOffsets`, `minPartitions` ...)."""
+    reader = spark.read.format("pybroker").option("kafka.bootstrap.servers", bootstrap_servers)
+    reader = reader.option("subscribe", ",".join(topics)).option("columns", ",".join(COLUMNS))
+    return audit(reader.options(**(options or {})).load(), expected)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of the command."""
+    parser.add_argument("--bootstrap-server", required=True, metavar="HOST:PORT", help="a broker of the cluster")
+    parser.add_argument("--topic", action="append", required=True, metavar="NAME", help="a topic; may be given again")
+    parser.add_argument(
+        "--expect",
+        type=Path,
+        metavar="FILE",
+        help="the load's report: its --json, or acknowledged.parquet of --parquet",
+    )
+    parser.add_argument(
+        "--option",
+        action="append",
+        type=_option,
+        default=[],
+        metavar="KEY=VALUE",
+        help="a further option of the read",
+    )
+    parser.add_argument("--master", metavar="URL", help="Spark's master (default: spark-submit's, or local[*])")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the report as JSON too; - writes only that")
+
+
+def main(options: argparse.Namespace) -> int:
+    """Run the audit and print it; the exit status."""
+    import pybroker_spark
+
+    try:
+        expected = [] if options.expect is None else read_expected(options.expect)
+    except ExpectedError as error:
+        print(f"audit: {error}", file=sys.stderr)
+        return 2
+    running = {"master": options.master} if options.master else {}
+    spark = pybroker_spark.session("pybroker audit", **running)
+    spark.sparkContext.setLogLevel("ERROR")
+    pybroker_spark.register(spark)
+    try:
+        report = audit_topics(spark, options.bootstrap_server, options.topic, expected, dict(options.option))
+    finally:
+        spark.stop()
+    if options.json is not None and str(options.json) != "-":
+        options.json.write_text(report.as_json() + "\n")
+    print(report.as_json() if str(options.json) == "-" else report.as_table())
+    return 0 if report.is_exactly_once else 1
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """The command line of spark-submit."""
+    parser = argparse.ArgumentParser(prog="audit", description=SUMMARY)
+    add_options(parser)
+    return main(parser.parse_args(arguments))
+
+
+def _option(text: str) -> tuple[str, str]:
+    key, separator, value = text.partition("=")
+    if not separator:
+        raise argparse.ArgumentTypeError(f"{text}: must read KEY=VALUE")
+    return key, value
+
+
+if __name__ == "__main__":
+    sys.exit(run())
