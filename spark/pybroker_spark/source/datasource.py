@@ -20,6 +20,8 @@ from pybroker_spark.source.writer import BatchWriter
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from pybroker_spark.sink.stream_writer import StreamWriter
+
 
 class PybrokerDataSource(DataSource):
     """Topics as DataFrames. Registered once in a session by `pybroker_spark.register`."""
@@ -51,6 +53,12 @@ class PybrokerDataSource(DataSource):
             raise OptionError("mode=overwrite: records of a topic are not replaced; must be append")
         options = parse_write(self.options)
         return BatchWriter(options, written_columns(schema, options.topic))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:  # noqa: ARG002 (Spark's arguments)
+        """For `df.writeStream`; output mode `complete` appends what each batch has. Raises OptionError."""
+        from pybroker_spark.sink.stream_writer import make  # no other job has to wait for its imports
+
+        return make(self.options, schema)
 
 
 def register(spark: SparkSession) -> None:

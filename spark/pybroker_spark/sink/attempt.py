@@ -1,0 +1,248 @@
+"""One attempt of one task to write its share of a batch: begin by the ledger, write, and after a failure subtract.
+
+Without a failure rows go through once: no read-back, no fingerprints. After one, the attempt goes on under the identity
+of the first attempt and from the sequence numbers that it finds in the log, so that the broker takes nothing more from
+an attempt that still lives. Rows are compared with what is in the log, and what is there is not written again. Knows no
+Spark.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pybroker.client import ClientError, Continuation, Producer, TopicPartition
+from pybroker_spark.sink.entries import Begun, Place, TopicMark, place_of
+from pybroker_spark.sink.errors import InterferenceError, ReplayError, SinkError, TargetLostError
+from pybroker_spark.sink.ledger import Ledger
+from pybroker_spark.sink.read_back import begins_of, read_rows
+from pybroker_spark.sink.routing import route, topics_of
+from pybroker_spark.sink.rows import Bag, Sum, fingerprints
+from pybroker_spark.sink.settings import flush_seconds
+
+if TYPE_CHECKING:
+    from pybroker_spark.source.options import WriteOptions
+
+_FLUSH_SECONDS = 15.0
+"""Beyond delivery.timeout.ms, after which every record is decided."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What one task writes of a batch."""
+
+    query_id: str
+    batch: int
+    task: int
+
+    def __str__(self) -> str:
+        return f"query {self.query_id} batch {self.batch} task {self.task}"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What an attempt did."""
+
+    begun: bool = False
+    """It has noted that it writes; a task without rows does not."""
+    done: bool = False
+    """The batch was done before: nothing was written."""
+    rows: int = 0
+    repeated: int = 0
+    """Rows that an earlier attempt had written."""
+    topic_ids: Mapping[str, str] | None = None
+
+
+class _Earlier:
+    """What earlier attempts of the task left in the log."""
+
+    def __init__(self, begins: Mapping[TopicPartition, int]) -> None:
+        self.begins = begins
+        self.bag = Bag()
+        """In the log, and not met among this attempt's rows yet."""
+        self.rows = Sum()
+        """This attempt's rows, whoever wrote them."""
+        self.repeated = 0
+        self.sequences: dict[TopicPartition, int] = {}
+
+    def take_in(self, rows: pa.RecordBatch) -> None:
+        """Note rows that are in the log: the next sequence number is the number of them."""
+        partition = TopicPartition(rows.column("topic")[0].as_py(), rows.column("partition")[0].as_py())
+        self.sequences[partition] = (self.sequences.get(partition, 0) + rows.num_rows) & 0x7FFF_FFFF
+        self.bag.add(fingerprints(rows))
+
+    def subtract(self, batch: pa.RecordBatch, topic: str | None) -> pa.RecordBatch:
+        """The rows of a batch that are not in the log."""
+        marks = fingerprints(batch, topic)
+        self.rows.add(marks)
+        missing = [not self.bag.take(mark) for mark in marks]
+        self.repeated += len(missing) - sum(missing)
+        return batch.filter(pa.array(missing, pa.bool_()))
+
+
+class Attempt:
+    """One attempt; `write` is called once."""
+
+    def __init__(self, share: Share, ledger: Ledger, options: WriteOptions) -> None:
+        self._share, self._ledger, self._options = share, ledger, options
+        self._identity = (-1, -1)
+        self._marks: dict[str, TopicMark] = {}
+        """The topics that this attempt writes to, as it found them."""
+        self._counts: dict[str, int] = {}
+        """Partitions by topic, as the task's first attempt found them."""
+        self._known_ids: Mapping[str, str] = {}
+        """The topics that the last batch was written to."""
+        self._earlier: _Earlier | None = None
+
+    def write(self, batches: Iterable[pa.RecordBatch]) -> Outcome:
+        """Write all rows; returns when every one is acknowledged. Raises SinkError."""
+        filled = (batch for batch in batches if batch.num_rows)
+        first = next(filled, None)
+        if first is None:
+            return Outcome()
+        try:
+            place = self._begin(first)
+            if place.done:
+                for _ in filled:  # Spark's worker is used again only when its input was read
+                    pass
+                return Outcome(begun=True, done=True)
+            return self._write(first, filled)
+        except ClientError as error:
+            raise SinkError(f"{self._share}: {error}{self._whereabouts()}") from error
+        except SinkError as error:
+            raise type(error)(f"{self._share}: {error}. {self._way_out()}") from error
+
+    def _begin(self, first: pa.RecordBatch) -> Place:
+        own = self._ledger.admin.new_producer_id()
+        try:
+            self._marks = {topic: self._ledger.mark(topic) for topic in topics_of(first, self._options.topic)}
+        except ClientError:
+            self._marks = self._place(None).marks()  # an earlier attempt has seen where it was
+            raise
+        offset = self._ledger.append(Begun(self._share.batch, self._share.task, *own, self._marks))
+        place = self._place(offset)
+        self._identity = place.identity or own
+        if place.done:
+            return place
+        self._known_ids = place.topic_ids
+        self._check_known(self._marks)
+        earlier = place.marks()
+        self._counts = {topic: len(mark.ends) for topic, mark in {**self._marks, **earlier}.items()}
+        if place.earlier:
+            self._earlier = _Earlier(begins_of(self._ledger.admin, earlier))
+            for rows in self._read_back():
+                self._earlier.take_in(rows)
+        return place
+
+    def _place(self, offset: int | None) -> Place:
+        return place_of(self._ledger.read(offset), self._share.batch, self._share.task)
+
+    def _write(self, first: pa.RecordBatch, others: Iterable[pa.RecordBatch]) -> Outcome:
+        rows, earlier = 0, self._earlier
+        sequences = earlier.sequences if earlier is not None else {}
+        producer = Producer(
+            self._options.bootstrap_servers,
+            self._options.properties,
+            continues=Continuation(*self._identity, sequences),
+        )
+        try:
+            turn = self._share.batch + self._share.task
+            for batch in _chain(first, others):
+                rows += batch.num_rows
+                self._meet(batch)
+                routed = route(batch, self._options.topic, turn, self._counts.__getitem__)
+                turn += 1
+                missing = routed if earlier is None else earlier.subtract(routed, self._options.topic)
+                if missing.num_rows:
+                    producer.send_columns(missing, topic=self._options.topic)
+                producer.native.raise_failure()
+            producer.flush(flush_seconds(self._options.properties) + _FLUSH_SECONDS)
+            producer.native.raise_failure()
+        finally:
+            with contextlib.suppress(ClientError):
+                producer.close(0.0)  # what an attempt that failed has not sent yet stays unsent
+        self._check_topics()
+        if earlier is not None:
+            self._check(earlier)
+        topic_ids = {topic: mark.topic_id for topic, mark in self._marks.items()}
+        return Outcome(begun=True, rows=rows, repeated=earlier.repeated if earlier else 0, topic_ids=topic_ids)
+
+    def _meet(self, batch: pa.RecordBatch) -> None:
+        """Note a topic in the ledger before its first row, with the end of each partition."""
+        met = [topic for topic in topics_of(batch, self._options.topic) if topic not in self._marks]
+        if met:
+            marks = {topic: self._ledger.mark(topic) for topic in met}
+            self._check_known(marks)
+            self._ledger.append(Begun(self._share.batch, self._share.task, *self._identity, marks))
+            self._marks |= marks
+            self._counts = {**{topic: len(mark.ends) for topic, mark in marks.items()}, **self._counts}
+
+    def _check_known(self, marks: Mapping[str, TopicMark]) -> None:
+        """Refuse to go on in a topic that is another one than the last batch was written to."""
+        for topic, mark in marks.items():
+            if self._known_ids.get(topic, mark.topic_id) != mark.topic_id:
+                raise TargetLostError(
+                    f"topic {topic!r} was deleted and made anew since the batch before: what this query had written to"
+                    f" it is gone; its partitions end at offsets {list(mark.ends)} now"
+                )
+
+    def _check_topics(self) -> None:
+        """Refuse a success when a topic was deleted and made anew meanwhile: rows went with it."""
+        for topic, found in zip(self._marks, self._ledger.admin.describe_topics(list(self._marks)), strict=True):
+            if found.topic_id.hex() != self._marks[topic].topic_id:
+                ends = list(self._marks[topic].ends)
+                raise TargetLostError(
+                    f"topic {topic!r} was deleted and made anew while the batch was written from offsets {ends} on"
+                )
+
+    def _check(self, earlier: _Earlier) -> None:
+        """After a failure: what is in the log has to be this attempt's rows, each once."""
+        if earlier.bag.rows:
+            raise ReplayError(
+                f"{earlier.bag.rows} rows that an earlier attempt wrote, the first of them at"
+                f" {self._first(earlier.bag)}, are not among the {earlier.rows.rows} of this one: a batch has to have"
+                " the same rows whenever it is repeated, in the same tasks (no rand() or uuid(); as many cores as"
+                " before for sources that split by them)"
+            )
+        found = Sum()
+        for rows in self._read_back():
+            found.add(fingerprints(rows))
+        if found != earlier.rows:
+            spans = ", ".join(f"{p.topic}-{p.partition} from offset {at}" for p, at in earlier.begins.items())
+            raise InterferenceError(
+                f"the log holds {found.rows} rows of it where this attempt has {earlier.rows.rows} ({spans}): an older"
+                " attempt was still writing"
+            )
+
+    def _first(self, bag: Bag) -> str:
+        for rows in self._read_back():
+            for index, mark in enumerate(fingerprints(rows)):
+                if mark in bag:
+                    row = rows.slice(index, 1).to_pylist()[0]
+                    return f"{row['topic']}-{row['partition']} offset {row['offset']}"
+        return "an offset that is gone"
+
+    def _read_back(self) -> Iterable[pa.RecordBatch]:
+        assert self._earlier is not None
+        servers = (self._options.bootstrap_servers, self._options.properties)
+        return read_rows(self._ledger.admin, self._earlier.begins, self._identity[0], servers)
+
+    def _whereabouts(self) -> str:
+        spans = [
+            f"{topic}-{index} from offset {end}"
+            for topic, mark in self._marks.items()
+            for index, end in enumerate(mark.ends)
+        ]
+        return f" (the attempt writes {', '.join(spans[:8])}{' ...' if len(spans) > 8 else ''})" if spans else ""
+
+    def _way_out(self) -> str:
+        return f"To have the batch written as if it had never been begun, delete topic {self._ledger.topic}"
+
+
+def _chain(first: pa.RecordBatch, others: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+    yield first
+    yield from others

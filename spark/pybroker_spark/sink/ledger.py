@@ -1,0 +1,143 @@
+"""The ledger of a query: a topic of one partition that the attempts of its tasks append to and read.
+
+Owns how entries are appended, read and cut off, and how a target topic is marked; what they say is
+`pybroker_spark.sink.entries`'. An append returns when the entry is durable. A worker keeps its connections from batch
+to batch.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from typing import Final
+
+from pybroker.client import (
+    EARLIEST,
+    LATEST,
+    Admin,
+    BrokerError,
+    ClientError,
+    Fetcher,
+    NewTopic,
+    Producer,
+    TopicPartition,
+)
+from pybroker_spark.sink.entries import Entry, TopicMark, parse_entry, write_entry
+from pybroker_spark.sink.errors import LedgerError
+
+_log = logging.getLogger(__name__)
+
+PREFIX: Final = "__spark_sink_"
+"""The ledger of query q is the topic `__spark_sink_q`."""
+
+_CONFIGS: Final = {
+    # What is done has to be known for as long as the query may come back; entries go when a batch is done.
+    "cleanup.policy": "delete",
+    "retention.ms": "-1",
+    "retention.bytes": "-1",
+    "segment.bytes": "1048576",
+}
+UNKNOWN_TOPIC: Final = "UNKNOWN_TOPIC_OR_PARTITION"
+_READ_SECONDS: Final = 60.0
+
+_kept: dict[tuple[str, tuple[tuple[str, str], ...], str], Ledger] = {}
+"""What this process has open: at most one."""
+
+
+class Ledger:
+    """One query's ledger; for one thread."""
+
+    def __init__(self, bootstrap_servers: str, properties: Mapping[str, str], query_id: str) -> None:
+        self.topic = f"{PREFIX}{query_id}"
+        self.admin = Admin(bootstrap_servers, properties)
+        """Also for what an attempt asks of the cluster."""
+        self._partition = TopicPartition(self.topic, 0)
+        self._producer = Producer(bootstrap_servers, {**_connection(properties), "linger.ms": "0"})
+        self._fetcher = Fetcher(bootstrap_servers, {**_connection(properties), "auto.offset.reset": "earliest"})
+        self._made = False
+
+    def append(self, entry: Entry) -> int:
+        """Add an entry; its offset. Raises ClientError: then it may be there or not."""
+        self._make()
+        return self._producer.send(self.topic, write_entry(entry), partition=0).result().offset
+
+    def read(self, end: int | None = None) -> list[Entry]:
+        """The entries below an offset, or all. Raises LedgerError, ClientError."""
+        self._make()
+        if end is None:
+            end = self.admin.list_offsets({self._partition: LATEST})[self._partition].offset
+        start = self.admin.list_offsets({self._partition: EARLIEST})[self._partition].offset
+        entries: list[Entry] = []
+        if start >= end:
+            return entries
+        self._fetcher.assign({self._partition: start})
+        deadline = time.monotonic() + _READ_SECONDS
+        while True:
+            for record in self._fetcher.poll(1.0):
+                if record.offset < end:
+                    entries.append(parse_entry(record.value))
+                if record.offset >= end - 1:
+                    return entries
+            if time.monotonic() > deadline:
+                at = self._fetcher.positions()[self._partition]
+                raise LedgerError(f"{self.topic}-0: nothing came at offset {at} within {_READ_SECONDS} s")
+
+    def cut(self, offset: int) -> None:
+        """Forget what lies below an offset. That it is refused harms nothing: the next batch cuts again."""
+        try:
+            self.admin.delete_records({self._partition: offset})
+        except ClientError as error:
+            _log.warning("%s: entries below offset %d stay: %s", self.topic, offset, error)
+
+    def close(self) -> None:
+        """End every connection."""
+        self._producer.close(0.0)
+        self._fetcher.close()
+        self.admin.close()
+
+    def mark(self, topic: str) -> TopicMark:
+        """A target topic as it is now; the broker may make it, as for any producer. Raises ClientError."""
+        try:
+            (found,) = self.admin.describe_topics([topic])
+        except BrokerError as error:
+            if error.code.name != UNKNOWN_TOPIC:
+                raise
+            self._producer.partitions(topic)
+            found = self.admin.wait_for_leaders(topic)
+        partitions = [TopicPartition(topic, partition.index) for partition in found.partitions]
+        ends = self.admin.list_offsets(dict.fromkeys(partitions, LATEST))
+        return TopicMark(found.topic_id.hex(), tuple(ends[partition].offset for partition in partitions))
+
+    def _make(self) -> None:
+        if self._made:
+            return
+        try:
+            self.admin.describe_topics([self.topic])
+        except BrokerError as error:
+            if error.code.name != UNKNOWN_TOPIC:
+                raise
+            try:
+                self.admin.create_topics([NewTopic(self.topic, 1, configs=_CONFIGS)])
+            except BrokerError as refusal:
+                if refusal.code.name != "TOPIC_ALREADY_EXISTS":
+                    raise
+        self.admin.wait_for_leaders(self.topic)
+        self._made = True
+
+
+def open_ledger(bootstrap_servers: str, properties: Mapping[str, str], query_id: str) -> Ledger:
+    """The ledger of a query. The last one that was opened in this process stays open; for one thread."""
+    key = (bootstrap_servers, tuple(sorted(properties.items())), query_id)
+    if key not in _kept:
+        while _kept:
+            _kept.popitem()[1].close()
+        _kept[key] = Ledger(bootstrap_servers, properties, query_id)
+    return _kept[key]
+
+
+def _connection(properties: Mapping[str, str]) -> dict[str, str]:
+    """What is set for the rows' producer and has no business here."""
+    return {
+        key: value for key, value in properties.items() if key not in ("linger.ms", "batch.size", "compression.type")
+    }

@@ -1,0 +1,99 @@
+"""Reading back what the attempts of a task have written: the way after a failure, never taken without one.
+
+Owns where to look (from the first attempt's marks to the end of each partition) and the refusal where it cannot be seen
+any more. Rows are told by the producer id of their batches, which belongs to one task of one batch of one query.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pybroker.client import EARLIEST, LATEST, Admin, BrokerError, ColumnFetcher, TopicPartition
+from pybroker_spark.sink.entries import TopicMark
+from pybroker_spark.sink.errors import TargetLostError
+from pybroker_spark.sink.ledger import UNKNOWN_TOPIC
+
+COLUMNS: Final = ("key", "value", "topic", "partition", "offset", "headers", "producerId")
+_SILENCE_SECONDS: Final = 60.0
+
+
+def begins_of(admin: Admin, marks: Mapping[str, TopicMark]) -> dict[TopicPartition, int]:
+    """From which offset on each partition may hold rows of a task, by its first attempt's marks.
+
+    A partition that was added since, and a topic that was made anew, are looked at from their beginning. Raises
+    TargetLostError where a topic is gone, or records of it that may have been the task's.
+    """
+    begins: dict[TopicPartition, int] = {}
+    for topic, mark in marks.items():
+        try:
+            (found,) = admin.describe_topics([topic])
+        except BrokerError as error:
+            if error.code.name != UNKNOWN_TOPIC:
+                raise
+            written = ", ".join(f"{topic}-{index} from offset {end}" for index, end in enumerate(mark.ends))
+            raise TargetLostError(
+                f"topic {topic!r} is gone, and an earlier attempt may have written {written}"
+            ) from error
+        same = found.topic_id.hex() == mark.topic_id
+        noted = [TopicPartition(topic, partition.index) for partition in found.partitions]
+        starts = admin.list_offsets(dict.fromkeys(noted, EARLIEST))
+        for partition in noted:
+            known = same and partition.partition < len(mark.ends)
+            start = starts[partition].offset
+            begins[partition] = mark.ends[partition.partition] if known else start
+            if start > begins[partition]:
+                raise TargetLostError(
+                    f"{topic}-{partition.partition}: the log begins at offset {start}, and records from offset"
+                    f" {begins[partition]} on may have been written by an earlier attempt: whether they were is lost"
+                )
+    return begins
+
+
+def read_rows(
+    admin: Admin,
+    begins: Mapping[TopicPartition, int],
+    producer_id: int,
+    servers: tuple[str, Mapping[str, str]],
+) -> Iterator[pa.RecordBatch]:
+    """The rows with a producer id from `begins` to the present end, each batch of one partition in offset order.
+
+    `servers` are the bootstrap servers and the client's properties. Raises TargetLostError, ClientError.
+    """
+    ends = admin.list_offsets(dict.fromkeys(begins, LATEST))
+    properties = {"auto.offset.reset": "none", "isolation.level": "read_uncommitted"}
+    with ColumnFetcher(servers[0], {**servers[1], **properties}) as fetcher:
+        for partition, begin in begins.items():
+            end = ends[partition].offset
+            if end < begin:
+                raise TargetLostError(
+                    f"{partition.topic}-{partition.partition}: the log ends at offset {end}, and ended at {begin}"
+                )
+            if end > begin:
+                yield from _rows_of(fetcher, partition, (begin, end), producer_id)
+
+
+def _rows_of(
+    fetcher: ColumnFetcher, partition: TopicPartition, span: tuple[int, int], producer_id: int
+) -> Iterator[pa.RecordBatch]:
+    at, end = span
+    fetcher.assign({partition: at})
+    deadline = time.monotonic() + _SILENCE_SECONDS
+    while at < end:
+        taken = fetcher.take(1.0, columns=COLUMNS, end=end)
+        if taken is None:
+            if time.monotonic() > deadline:
+                raise TargetLostError(
+                    f"{partition.topic}-{partition.partition}: nothing came at offset {at} for"
+                    f" {_SILENCE_SECONDS:.0f} s, and the log ends at {end}"
+                )
+            continue
+        at, deadline = taken.next_offset, time.monotonic() + _SILENCE_SECONDS
+        rows = pa.record_batch(taken)
+        own = rows.filter(pc.equal(rows.column("producerId"), producer_id))
+        if own.num_rows:
+            yield own

@@ -1,0 +1,42 @@
+"""The producer's settings that a streaming write forces, and the refusal of others.
+
+Owns the list and the reasons. Options themselves are read by `pybroker_spark.source.options`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from pybroker_spark.source.errors import OptionError
+
+FORCED: Final[Mapping[str, tuple[frozenset[str], str]]] = {
+    "acks": (frozenset({"all", "-1"}), "a row counts as written when no failure can take it back"),
+    "enable.idempotence": (
+        frozenset({"true"}),
+        "rows of a repeated task are told by producer ids and sequence numbers",
+    ),
+}
+_TRANSACTIONS: Final = "transactional.id"
+DELIVERY_TIMEOUT_MS: Final = 120_000
+"""The client's default of delivery.timeout.ms."""
+
+
+def forced_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    """The properties with what has to be. Raises OptionError for a contrary one."""
+    for key, (right, reason) in FORCED.items():
+        value = properties.get(key)
+        if value is not None and value.strip().lower() not in right:
+            only = "all" if key == "acks" else "true"
+            raise OptionError(f"kafka.{key}={value}: must be {only} in a streaming write, or left out: {reason}")
+    if _TRANSACTIONS in properties:
+        raise OptionError(
+            f"kafka.{_TRANSACTIONS}={properties[_TRANSACTIONS]}: a streaming write is exactly once without"
+            " transactions; leave it out"
+        )
+    return {"client.id": "pybroker-spark", **properties, "acks": "all", "enable.idempotence": "true"}
+
+
+def flush_seconds(properties: Mapping[str, str]) -> float:
+    """After how long every record is decided, one way or the other."""
+    return float(properties.get("delivery.timeout.ms", DELIVERY_TIMEOUT_MS)) / 1000

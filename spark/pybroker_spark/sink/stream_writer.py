@@ -1,0 +1,112 @@
+"""The streaming write as Spark sees it: a writer made anew for every batch, at planning and again for commit or abort.
+
+Owns what is Spark's: which query, batch and task a call belongs to, and what a task tells to the commit. At planning
+neither query nor batch is known, so tasks ask the ledger whether their batch is done. What an attempt does is
+`pybroker_spark.sink.attempt`'s; options and the form of rows are those of the batch write.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
+
+from pybroker_spark.sink.attempt import Attempt, Share
+from pybroker_spark.sink.entries import Done, begun_tasks, place_of
+from pybroker_spark.sink.errors import SinkError, SplitError
+from pybroker_spark.sink.ledger import open_ledger
+from pybroker_spark.sink.settings import forced_properties
+from pybroker_spark.source.options import WriteOptions, parse_write
+from pybroker_spark.source.schema import written_columns
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+QUERY: Final = "sql.streaming.queryId"
+"""The local property with the query's id, which is the checkpoint's."""
+BATCH: Final = "streaming.sql.batchId"
+_SPECULATION: Final = "spark.speculation"
+
+
+@dataclass
+class WrittenShare(WriterCommitMessage):
+    """What the attempt of a task that won has done."""
+
+    share: Share
+    begun: bool
+    done: bool
+    rows: int
+    repeated: int
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    """Writes each batch of a query once."""
+
+    def __init__(self, options: WriteOptions, columns: Sequence[str]) -> None:
+        self.options, self.columns = options, list(columns)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenShare:
+        """In a task: write its rows. Raises SinkError."""
+        share = _share()
+        ledger = open_ledger(self.options.bootstrap_servers, self.options.properties, share.query_id)
+        outcome = Attempt(share, ledger, self.options).write(batch.select(self.columns) for batch in iterator)
+        return WrittenShare(
+            share, outcome.begun, outcome.done, outcome.rows, outcome.repeated, dict(outcome.topic_ids or {})
+        )
+
+    def commit(self, messages: list[WriterCommitMessage | None], batch_id: int) -> None:
+        """On the driver, when every task has written: note that the batch is done. Calling it again changes nothing.
+
+        Raises SplitError when a task that began the batch has no part in it any more.
+        """
+        shares = [message for message in messages if isinstance(message, WrittenShare)]
+        if not any(share.begun for share in shares):
+            return  # no rows: there is nothing to remember
+        query = shares[0].share.query_id
+        ledger = open_ledger(self.options.bootstrap_servers, self.options.properties, query)
+        entries = ledger.read()
+        if place_of(entries, batch_id, 0).done:
+            return
+        strangers = begun_tasks(entries, batch_id) - {share.share.task for share in shares if share.begun}
+        if strangers:
+            names = ", ".join(str(task) for task in sorted(strangers))
+            marks = place_of(entries, batch_id, min(strangers)).marks()
+            spans = [f"{t}-{i} from offset {end}" for t, mark in marks.items() for i, end in enumerate(mark.ends)]
+            raise SplitError(
+                f"query {query} batch {batch_id}: task {names} began it ({', '.join(spans)}), and has no rows of it"
+                f" now: {len(messages)} tasks repeat what others began, and rows may be in the log twice. Sources that"
+                " split by cores need as many as before (spark.default.parallelism). To go on regardless, delete topic"
+                f" {ledger.topic}"
+            )
+        topic_ids = {topic: named for share in shares for topic, named in share.topic_ids.items()}
+        ledger.cut(ledger.append(Done(batch_id, topic_ids)))
+
+    def abort(self, messages: list[WriterCommitMessage | None], batch_id: int) -> None:
+        """On the driver, when the batch failed: nothing. What was written is subtracted when the batch is repeated."""
+
+
+def make(options: Mapping[str, str], schema: StructType) -> StreamWriter:
+    """The writer of a streaming write. Raises OptionError."""
+    parsed = parse_write(options)
+    parsed = dataclasses.replace(parsed, properties=forced_properties(parsed.properties))
+    return StreamWriter(parsed, written_columns(schema, parsed.topic))
+
+
+def _share() -> Share:
+    context = TaskContext.get()
+    if context is None:
+        raise SinkError("a streaming write runs in a task of Spark, and here is none")
+    query, batch = context.getLocalProperty(QUERY), context.getLocalProperty(BATCH)
+    if query is None or batch is None:
+        raise SinkError(f"Spark tells this task neither of {QUERY} and {BATCH}: it belongs to no streaming query")
+    if (context.getLocalProperty(_SPECULATION) or "").lower() == "true":
+        raise SinkError(
+            f"{_SPECULATION}=true: two attempts of a task would write at once; must be false for a streaming write"
+        )
+    return Share(query, int(batch), context.partitionId())

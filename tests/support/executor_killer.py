@@ -1,0 +1,50 @@
+"""A program of Spark with executors of its own: copies a topic, kills an executor on the way, and audits the copy.
+
+    python -m tests.support.executor_killer HOST:PORT SOURCE TARGET FOLDER LOAD-REPORT
+
+Prints the audit; its exit status is the audit's. A process of its own, since its master is another one than the tests'.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from pathlib import Path
+
+import pybroker_spark
+from pybroker_spark.audit.expected import read_expected
+from pybroker_spark.audit.job import audit_topics
+from tests.support import faulty_sink
+
+SETTINGS = {
+    "spark.driver.memory": "1g",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": faulty_sink.BATCH_ROWS,
+}
+
+
+def main(arguments: list[str]) -> int:
+    """Copy, kill, audit; the exit status."""
+    servers, source, target, folder, report = arguments
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")  # PySpark's own import warns
+        spark = pybroker_spark.session("executor killer", master="local-cluster[2,1,1024]", settings=SETTINGS)
+    spark.sparkContext.setLogLevel("ERROR")
+    pybroker_spark.register(spark)
+    spark.dataSource.register(faulty_sink.FaultySource)
+    reader = spark.readStream.format("pybroker").option("kafka.bootstrap.servers", servers)
+    rows = reader.option("subscribe", source).option("startingOffsets", "earliest").load()
+    writer = rows.select("key", "value", "partition").writeStream.format(faulty_sink.NAME)
+    writer = writer.option("fault", "kill executor").option("happened", f"{folder}/killed")
+    writer = writer.option("kafka.bootstrap.servers", servers).option("topic", target)
+    writer.option("checkpointLocation", f"{folder}/checkpoint").trigger(availableNow=True).start().awaitTermination()
+    found = audit_topics(spark, servers, [target], read_expected(Path(report)))
+    print(found.as_table())
+    spark.stop()
+    return 0 if found.is_exactly_once else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,63 @@
+"""Stamped records as load generators send them, made with NumPy, and an audit of topics without Spark."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from pybroker.client import EARLIEST, LATEST, Admin, ColumnFetcher, Producer, TopicPartition
+from pybroker_spark.audit.expected import Expected
+from pybroker_spark.audit.report import Report, build_report
+from pybroker_spark.audit.tally import COLUMNS, Pieces, merged
+
+
+def stamped_values(producer: int, first: int, count: int, size: int = 100) -> bytes:
+    """Values that lie behind each other, with the sequences from `first` on and the time of this call."""
+    words = np.empty((count, 3), ">u8")
+    words[:, 0], words[:, 1], words[:, 2] = producer, np.arange(first, first + count), time.time_ns() // 1000
+    values = np.zeros((count, size), np.uint8)
+    values[:, :24] = words.view(np.uint8)
+    return values.tobytes()
+
+
+def send_stamped(
+    servers: str,
+    topic: str,
+    partitions: Sequence[int],
+    count: int,
+    *,
+    producer: int = 1,
+    first: int = 0,
+    size: int = 100,
+) -> list[Expected]:
+    """Send `count` records to each partition; what is expected to be there then."""
+    with Producer(servers) as sender:
+        for partition in partitions:
+            sender.native.send_many(topic, partition, stamped_values(producer, first, count, size), size)
+        sender.flush()
+        sender.native.raise_failure()
+    return [Expected(topic, partition, producer, first + count) for partition in partitions]
+
+
+def audited(servers: str, topic: str, expected: Sequence[Expected] = ()) -> Report:
+    """Audit one topic; of what is expected the topics are not looked at."""
+    with Admin(servers) as admin:
+        (found,) = admin.describe_topics([topic])
+        partitions = [TopicPartition(topic, partition.index) for partition in found.partitions]
+        ends = admin.list_offsets(dict.fromkeys(partitions, LATEST))
+    pieces = Pieces()
+    for partition in partitions:
+        end, at = ends[partition].offset, 0
+        with ColumnFetcher(servers) as fetcher:
+            fetcher.assign({partition: EARLIEST})
+            while at < end:
+                taken = fetcher.take(1.0, columns=COLUMNS, end=end)
+                if taken is not None:
+                    at = taken.next_offset
+                    pieces.add(pa.record_batch(taken))
+    return build_report(
+        merged(pieces.all()), [Expected(topic, e.partition, e.producer, e.acknowledged) for e in expected]
+    )
