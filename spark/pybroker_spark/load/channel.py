@@ -21,6 +21,8 @@ from typing import Any, Self
 Message = dict[str, Any]
 
 _CONNECT_TIMEOUT_S = 10.0
+_LONGEST_LINE = 16 * 1024 * 1024
+"""More than any message has; whoever sends more is not heard any further."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,12 +129,11 @@ class Link:
             self._connection.sendall(line)
 
     def receive(self) -> Message | None:
-        """Wait for the next message; None when the other end has gone."""
+        """Wait for the next message; None when the other end has gone, or what it says is none."""
         with contextlib.suppress(OSError, ValueError):
-            line = self._lines.readline()
+            line = self._lines.readline(_LONGEST_LINE)
             # A line that was cut off is of an end that has gone.
-            if line.endswith(b"\n"):
-                message: Message = json.loads(line)
+            if line.endswith(b"\n") and isinstance(message := json.loads(line), dict):
                 return message
         return None
 
