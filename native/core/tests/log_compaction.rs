@@ -1,7 +1,8 @@
 //! A compacted log against a model of its records: random sequences of appends, rolls, passes, truncations, removals, crashes
 //! and restarts leave the last record of each key, at its offset, and nothing that was never written.
 //!
-//! `PROPTEST_CASES` sets the number of sequences.
+//! `PROPTEST_CASES` sets the number of sequences. Without it few are checked after each step, and four thousand when they
+//! are over.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::OpenOptions;
@@ -37,7 +38,7 @@ enum Step {
     Restart,
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
     let key = prop_oneof![30 => (0_u8..9).prop_map(Some), 1 => Just(None)];
     let value = prop_oneof![4 => any::<u8>().prop_map(Some), 1 => Just(None)];
     let codec = prop_oneof![3 => Just(Compression::None), 1 => Just(Compression::Lz4), 1 => Just(Compression::Zstd)];
@@ -54,7 +55,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => prop::collection::vec(any::<u8>(), 0..100).prop_map(|garbage| Step::Crash { garbage }),
         1 => Just(Step::Restart),
     ];
-    prop::collection::vec(step, 1..70)
+    prop::collection::vec(step, 1..most)
 }
 
 struct Harness {
@@ -240,12 +241,27 @@ proptest! {
         ..ProptestConfig::default()
     })]
     #[test]
-    fn a_compacted_log_holds_what_its_model_does(steps in steps()) {
+    fn a_compacted_log_holds_what_its_model_does(steps in steps(70)) {
         let directory = tempfile::tempdir().unwrap();
         let mut harness = Harness::new(&directory.path().join("t-0"));
         for step in steps {
             harness.step(step);
             harness.check();
         }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(4000),
+        max_shrink_iters: 2000,
+        ..ProptestConfig::default()
+    })]
+    #[test]
+    fn a_compacted_log_is_what_its_model_is_when_all_is_done(steps in steps(30)) {
+        let directory = log_fixture::quick_directory();
+        let mut harness = Harness::new(&directory.path().join("t-0"));
+        steps.into_iter().for_each(|step| harness.step(step));
+        harness.check();
     }
 }

@@ -260,10 +260,11 @@ impl Loader<'_> {
     }
 
     /// Whether the segment before this one ends too early. A file can lose its end without a trace, and its name is on the
-    /// device before its data is. Compaction leaves such gaps too; where it may have, none is taken for a hole.
+    /// device before its data is. Compaction leaves such gaps too; where it may have, none is taken for a hole. Nor is one
+    /// below the recovery point: what was there is on the device, so nothing was.
     fn is_hole_before(&self, base: i64) -> bool {
         let never_compacted = !self.config.require_keys && self.how.recovery_point >= 0;
-        never_compacted && self.end.is_some_and(|end| end.end_offset < base)
+        never_compacted && base > self.how.recovery_point && self.end.is_some_and(|end| end.end_offset < base)
     }
 
     /// Checks a segment and cuts it behind its last valid batch; says whether there was nothing to cut. Otherwise those

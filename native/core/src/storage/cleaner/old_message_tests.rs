@@ -10,6 +10,7 @@ use proptest::prelude::*;
 
 use super::super::{CleanLimits, Log, Throttle};
 use super::tests::{LIMITS, NOW, clean, open};
+use crate::log_fixture::quick_directory;
 use crate::record::{
     BatchBuilder, BatchHeader, Batches, Compression, MessageSetBuilder, NewMessage, TimestampType, batch_crc,
     visit_records,
@@ -121,13 +122,17 @@ fn last_of_each_key(records: &[Seen]) -> BTreeMap<Vec<u8>, Seen> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(64),
+        ..ProptestConfig::default()
+    })]
     #[test]
     fn a_pass_leaves_the_last_message_of_each_key_at_its_offset(
         sets in sets(),
         keys in prop::collection::vec(0_u8..8, 1..4),
         map_bytes in prop_oneof![3 => Just(1_usize << 20), 1 => 50..400_usize],
     ) {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = quick_directory();
         let home = directory.path().join("t-0");
         let end = write(&home, &sets);
         let log = open(&home, false);
