@@ -20,19 +20,20 @@ use crate::sys::file;
 
 const PAGE: u64 = 4096;
 
-/// See the module.
+/// See the module. What a look-up needs comes first, in 32 bytes: see [`super::segment::Segment`].
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct IndexMap<const WORDS: usize> {
+    /// Entries that readers may see: stored (Release) after the entry's bytes.
+    entries: AtomicU32,
+    /// Most entries the file may hold; 0 for an index that is only read.
+    capacity: u32,
+    map: OnceLock<MmapRaw>,
     home: Arc<LogHome>,
     base_offset: i64,
     suffix: &'static str,
-    /// Most entries the file may hold; 0 for an index that is only read.
-    capacity: u32,
-    /// Entries that readers may see: stored (Release) after the entry's bytes.
-    entries: AtomicU32,
     /// Bytes from the start whose blocks exist; only the writer touches it.
     reserved: AtomicU64,
-    map: OnceLock<MmapRaw>,
 }
 
 impl<const WORDS: usize> IndexMap<WORDS> {

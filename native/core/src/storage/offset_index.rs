@@ -25,6 +25,7 @@ pub(crate) struct Around {
 
 /// See the module.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct OffsetIndex {
     pub(crate) map: IndexMap<2>,
     base_offset: i64,

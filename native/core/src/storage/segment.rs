@@ -22,16 +22,17 @@ use super::txn_index::TxnIndex;
 use crate::record::{BatchHeader, HEADER_LEN};
 use crate::sys::file;
 
-/// See the module.
+/// See the module. What a look-up needs comes first and fills one cache line: of many segments each line is a wait.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub(crate) struct Segment {
-    home: Arc<LogHome>,
     base_offset: i64,
-    /// Opened on first use: a log holds one descriptor while nobody reads its past.
-    file: OnceLock<Arc<File>>,
     /// Bytes of whole batches. Of the active segment readers use the published end of the log instead.
     size: AtomicU64,
+    /// Opened on first use: a log holds one descriptor while nobody reads its past.
+    file: OnceLock<Arc<File>>,
     pub(crate) offset_index: OffsetIndex,
+    home: Arc<LogHome>,
     pub(crate) time_index: TimeIndex,
     pub(crate) txn_index: TxnIndex,
     /// Largest timestamp and its batch's last offset; not ahead of the batches, may be ahead of the time index.
