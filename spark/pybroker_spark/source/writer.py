@@ -8,12 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from pybroker.client import Producer
 from pybroker_spark.source.options import WriteOptions
+
+_DEFAULTS: Final[dict[str, str]] = {
+    # Rows come ten thousand at a time: with Kafka's 16 KiB they wait for acknowledgements, not for work.
+    "batch.size": "131072",
+    "client.id": "pybroker-spark",
+}
 
 
 @dataclass
@@ -32,8 +39,7 @@ class BatchWriter(DataSourceArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """Send all rows and wait for their acknowledgement. Raises what the first lost one was given up for."""
         rows = 0
-        properties = {"client.id": "pybroker-spark", **self.options.properties}
-        with Producer(self.options.bootstrap_servers, properties) as producer:
+        with Producer(self.options.bootstrap_servers, {**_DEFAULTS, **self.options.properties}) as producer:
             for batch in iterator:
                 rows += producer.send_columns(batch.select(self.columns), topic=self.options.topic)
             producer.flush()
