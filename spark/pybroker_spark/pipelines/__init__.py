@@ -1,5 +1,6 @@
-"""The rules of ordinary jobs on topics: ingest, archive, word count, hot words, abusive callers, robo-adviser.
+"""Ordinary spark-submit jobs that read and write topics.
 
-Each is a module of pure functions from DataFrame to DataFrame, which need no broker. Owns the rules. Must not know how
-records travel: topics are read and written by a data source alone.
+Each job is a module: pure functions from DataFrame to DataFrame, which need no broker, and a thin `main` that reads
+options, checks what they name, connects the functions with files and topics, and tells what came of it. Owns the rules
+of the jobs. Must not know how records travel: topics are read and written by the data source `pybroker` alone.
 """

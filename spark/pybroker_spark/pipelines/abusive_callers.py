@@ -12,13 +12,19 @@ Owns the rule. Must not know how records travel.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as sf
 
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+from pybroker_spark.pipelines import job, kinds, streams, topics
 
+if TYPE_CHECKING:
+    import argparse
+
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+DESCRIPTION = "Tell which addresses make more requests in a minute than they may."
 
 LIMIT: Final = 60
 WINDOW: Final = "1 minute"
@@ -77,3 +83,47 @@ def records(offenders: DataFrame) -> DataFrame:
     """Offenders as records by address, so that a compacted topic keeps the newest block of each."""
     value = sf.to_json(sf.struct(*offenders.columns))
     return offenders.select(sf.col("address").cast("binary").alias("key"), value.cast("binary").alias("value"))
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    topics.add_source(parser, default="access-log")
+    topics.add_target(parser, default="abusive-callers")
+    streams.add_arguments(parser)
+    parser.add_argument("--limit", type=kinds.count, default=LIMIT, metavar="N", help="requests that a window may have")
+    streams.add_duration(parser, "--window", WINDOW, "length of a window")
+    streams.add_duration(parser, "--lateness", LATENESS, "how late a request may come and still count")
+    streams.add_duration(parser, "--block", BLOCKED_FOR, "how long after its last request an address is blocked")
+    parser.add_argument("--address-field", metavar="PATH", help="the address in a value of JSON, as $.ip")
+    parser.add_argument("--time-field", metavar="PATH", help="the time in a value of JSON, as $.at; else the record's")
+    parser.add_argument(
+        "--emit",
+        choices=("updates", "final"),
+        default="updates",
+        help="updates: when the limit is passed, and when the count changes; final: once, when the window is over",
+    )
+
+
+def run(spark: SparkSession, arguments: argparse.Namespace) -> str:
+    """Connect the rule with its topics, and return what is to be told at the end."""
+    found = requests(
+        topics.read_stream(spark, arguments, "value", "timestamp"),
+        address_field=arguments.address_field,
+        time_field=arguments.time_field,
+    )
+    callers = offenders(
+        found,
+        limit=arguments.limit,
+        window=arguments.window,
+        lateness=arguments.lateness,
+        blocked_for=arguments.block,
+    )
+    writing = topics.write_updates if arguments.emit == "updates" else topics.write_stream
+    ended = streams.run(writing(records(callers), arguments, arguments.topic), arguments)
+    return f"{ended.rows_read:,} requests read, {ended.late_rows:,} late groups of them left out"
+
+
+JOB: Final = job.Job("abusive-callers", DESCRIPTION, add_arguments, run)
+
+if __name__ == "__main__":
+    sys.exit(job.main(JOB))

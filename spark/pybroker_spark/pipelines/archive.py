@@ -11,17 +11,22 @@ Owns the columns of the archive. Must not know how records travel.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as sf
 
-from pybroker_spark.pipelines import dead_letters, parsing
+from pybroker_spark.pipelines import dead_letters, file_rows, job, kinds, parsing, streams, topics
+from pybroker_spark.pipelines.errors import UsageError
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    import argparse
+
+    from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
 NAME: Final = "archive"
+DESCRIPTION = "Write the records of topics to Parquet files, in folders by topic and date."
 
 COLUMNS: Final = ("key", "value", "topic", "partition", "offset", "timestamp", "headers")
 FOLDERS: Final = ("topic", "partition", "date", "hour")
@@ -51,17 +56,19 @@ def rows(read: DataFrame, folders: tuple[str, ...] = ("topic", "date"), *, refus
     With `refusing` the first record with an error ends the job with its topic, partition, offset and error.
     """
     if refusing:
-        read = read.withColumn("error", _refused(sf.col("error")))
-    found = read.where(sf.col("error").isNull()).withColumn("value", sf.col("kept"))
+        kept = sf.when(sf.col("error").isNull(), sf.col("kept")).otherwise(_refused(sf.col("error")))
+        found = read.withColumn("value", kept)
+    else:
+        found = read.where(sf.col("error").isNull()).withColumn("value", sf.col("kept"))
     found = found.withColumn("date", sf.to_date("timestamp")).withColumn("hour", sf.hour("timestamp"))
-    kept = [name for name in COLUMNS if name not in folders and name in found.columns]
-    return found.select(*kept, *folders)
+    columns = [name for name in COLUMNS if name not in folders and name in found.columns]
+    return found.select(*columns, *folders)
 
 
 def _refused(error: Column) -> Column:
     where = sf.format_string("topic '%s', partition %d, offset %d", "topic", "partition", "offset")
     hint = sf.lit("; give --dead-letter-topic to go on past such records")
-    return sf.when(error.isNotNull(), sf.raise_error(sf.concat(where, sf.lit(": "), error, hint))).cast("string")
+    return sf.raise_error(sf.concat(where, sf.lit(": "), error, hint))
 
 
 def letters(read: DataFrame) -> DataFrame:
@@ -70,3 +77,69 @@ def letters(read: DataFrame) -> DataFrame:
     if "headers" in read.columns:
         told = sf.concat(sf.coalesce(sf.col("headers"), sf.array().cast(dead_letters.HEADERS_TYPE)), told)
     return read.where(sf.col("error").isNotNull()).select("key", "value", told.alias("headers"))
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    topics.add_source(parser)
+    parser.add_argument("--path", required=True, metavar="DIR", help="directory of the archive")
+    parser.add_argument(
+        "--partition-by",
+        type=folders,
+        default=("topic", "date"),
+        metavar="COLUMNS",
+        help=f"folders: some of {', '.join(FOLDERS)}, separated by commas (default: topic,date)",
+    )
+    parser.add_argument(
+        "--values", choices=VALUES, default="binary", help="what becomes of values (default: binary, as they are)"
+    )
+    parser.add_argument("--schema", metavar="DDL", help="with --values json: as 'id INT, name STRING'")
+    topics.add_dead_letters(parser)
+    topics.add_creation(parser)
+    streams.add_arguments(parser)
+
+
+def folders(text: str) -> tuple[str, ...]:
+    """An option that names columns for folders."""
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    for name in names:
+        if name not in FOLDERS:
+            raise kinds.wrong(f"'{name}' is no column for folders: there are {', '.join(FOLDERS)}")
+    if len(set(names)) < len(names):
+        raise kinds.wrong(f"'{text}' names a column twice")
+    return names
+
+
+def check(arguments: argparse.Namespace) -> None:
+    """What can be told before Spark starts."""
+    if (arguments.values == "json") != (arguments.schema is not None):
+        raise UsageError(
+            "--values json needs --schema, as 'id INT, name STRING'"
+            if arguments.schema is None
+            else f"--schema is for --values json, and --values is {arguments.values}"
+        )
+
+
+def run(spark: SparkSession, arguments: argparse.Namespace) -> str:
+    """Connect topics with files, and return what is to be told at the end."""
+    schema = None if arguments.schema is None else file_rows.parse_schema(arguments.schema)
+    dead = arguments.dead_letter_topic if arguments.values != "binary" else None
+    read = read_values(topics.read_stream(spark, arguments, *COLUMNS), arguments.values, schema)
+    counted = sf.count(sf.lit(1)).alias("rows")
+    kept = rows(read, arguments.partition_by, refusing=dead is None).observe(NAME, counted)
+    files = kept.writeStream.format("parquet").option("path", arguments.path).partitionBy(*arguments.partition_by)
+    queries = [(files, f"{arguments.checkpoint}/rows")]
+    if dead is not None:
+        found = letters(read).observe(f"{NAME}-dead", sf.count(sf.lit(1)).alias("dead"))
+        queries.append((topics.write_stream(found, arguments, dead), f"{arguments.checkpoint}/dead-letters"))
+    ended = streams.run_all(queries, arguments)
+    text = f"{ended[0].observed['rows']:,} records to '{arguments.path}'"
+    if dead is not None:
+        text += f", {ended[1].observed['dead']:,} dead letters to topic '{dead}'"
+    return text
+
+
+JOB: Final = job.Job(NAME, DESCRIPTION, add_arguments, run, check)
+
+if __name__ == "__main__":
+    sys.exit(job.main(JOB))

@@ -12,13 +12,20 @@ Owns the rule. Must not know how records travel.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as sf
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from pybroker_spark.pipelines import job, kinds, streams, topics
+from pybroker_spark.pipelines.errors import UsageError
 
+if TYPE_CHECKING:
+    import argparse
+
+    from pyspark.sql import DataFrame, SparkSession
+
+DESCRIPTION = "Tell the words that were searched for most in each window of time."
 
 TOP: Final = 10
 WINDOW: Final = "5 minutes"
@@ -45,7 +52,7 @@ def hot_words(
         .groupBy(sf.window("timestamp", window, slide or window), "word")
         .agg(sf.count(sf.lit(1)).alias("count"))
     )
-    # Aggregates of a window with all its words would not fit into a task; the first of them do.
+    # Of each window only the first words are kept at any time, however many there are.
     first = sf.min_by(sf.struct("word", "count"), sf.struct(-sf.col("count"), sf.col("word")), top)
     ranked = sf.transform(
         sf.col("first"),
@@ -61,3 +68,43 @@ def records(rankings: DataFrame) -> DataFrame:
     value = sf.to_json(sf.struct(*rankings.columns))
     key = sf.date_format("window_start", "yyyy-MM-dd'T'HH:mm:ss.SSSXXX")
     return rankings.select(key.cast("binary").alias("key"), value.cast("binary").alias("value"))
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    topics.add_source(parser, default="words-search")
+    topics.add_target(parser, default="hot-words")
+    streams.add_arguments(parser)
+    parser.add_argument("--top", type=kinds.count, default=TOP, metavar="N", help=f"words told (default: {TOP})")
+    streams.add_duration(parser, "--window", WINDOW, "length of a window")
+    parser.add_argument("--slide", type=kinds.duration, metavar="TIME", help="time between windows (default: none)")
+    streams.add_duration(parser, "--lateness", LATENESS, "how late a search may come and still count")
+
+
+def check(arguments: argparse.Namespace) -> None:
+    """A search that lies in no window would be lost."""
+    if arguments.slide and kinds.seconds(arguments.slide) > kinds.seconds(arguments.window):
+        raise UsageError(
+            f"--slide: '{arguments.slide}' is longer than the window of {arguments.window}, "
+            "and what lies between windows is lost"
+        )
+
+
+def run(spark: SparkSession, arguments: argparse.Namespace) -> str:
+    """Connect the rule with its topics, and return what is to be told at the end."""
+    rankings = hot_words(
+        searches(topics.read_stream(spark, arguments, "value", "timestamp")),
+        top=arguments.top,
+        window=arguments.window,
+        slide=arguments.slide,
+        lateness=arguments.lateness,
+    )
+    writer = topics.write_stream(records(rankings), arguments, arguments.topic)
+    ended = streams.run(writer, arguments)
+    return f"{ended.rows_read:,} searches read"
+
+
+JOB: Final = job.Job("hot-words", DESCRIPTION, add_arguments, run, check)
+
+if __name__ == "__main__":
+    sys.exit(job.main(JOB))

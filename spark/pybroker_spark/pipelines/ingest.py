@@ -11,17 +11,23 @@ Owns the way from a row to a record. Must not know how a line is parsed (`parsin
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Final
 
+from pyspark.sql import Observation
 from pyspark.sql import functions as sf
 
-from pybroker_spark.pipelines import dead_letters, parsing
+from pybroker_spark.pipelines import dead_letters, file_rows, job, kinds, parsing, streams, topics
+from pybroker_spark.pipelines.errors import UsageError
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    import argparse
+
+    from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
 NAME: Final = "ingest"
+DESCRIPTION = "Send the rows of files to a topic, and what cannot be read to a dead-letter topic."
 
 MAX_REQUEST_SIZE: Final = 1_048_576
 """Kafka's default of `max.request.size`."""
@@ -71,8 +77,13 @@ def records(
     told = sf.concat(sf.lit("the record has "), size, sf.lit(f" bytes, more than max.request.size={max_request_size}"))
     error = sf.when(too_large, told).otherwise(sf.col("error"))
     if dead_letter_topic is None:
-        return rows.withColumn("error", _refused(error)).select(
-            sf.lit(topic).alias("topic"), "key", "value", _no_headers().alias("headers"), "error"
+        value = sf.when(error.isNull(), sf.col("value")).otherwise(_refused(error))
+        return rows.select(
+            sf.lit(topic).alias("topic"),
+            "key",
+            value.alias("value"),
+            sf.lit(None).cast(dead_letters.HEADERS_TYPE).alias("headers"),
+            sf.lit(None).cast("string").alias("error"),
         )
     headers = dead_letters.of_line(
         NAME,
@@ -91,12 +102,91 @@ def records(
     )
 
 
-def _no_headers() -> Column:
-    return sf.lit(None).cast(dead_letters.HEADERS_TYPE)
-
-
 def _refused(error: Column) -> Column:
     where = sf.concat(sf.col("file"), sf.lit(", line "), sf.col("line"))
     where = sf.when(sf.col("block") > 0, sf.concat(where, sf.lit(" from byte "), sf.col("block"))).otherwise(where)
     hint = sf.lit("; give --dead-letter-topic to go on past such rows")
-    return sf.when(error.isNotNull(), sf.raise_error(sf.concat(where, sf.lit(": "), error, hint))).cast("string")
+    return sf.raise_error(sf.concat(where, sf.lit(": "), error, hint))
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--source", required=True, metavar="PATH", help="a file, a directory or a pattern of them")
+    parser.add_argument("--format", choices=file_rows.FORMATS, required=True, help="what the files are")
+    parser.add_argument("--schema", metavar="DDL", help="as 'id INT, name STRING'; inferred from the files if left out")
+    parser.add_argument("--header", action="store_true", help="the first line of each CSV file names the columns")
+    parser.add_argument(
+        "--option", action="append", default=[], type=kinds.pair, metavar="K=V", help="as sep=; for Spark's reader"
+    )
+    parser.add_argument("--key", metavar="COLUMN", help="column that becomes the records' key")
+    topics.add_target(parser)
+    topics.add_dead_letters(parser)
+    parser.add_argument("--checkpoint", metavar="DIR", help="makes it a stream that knows which files it has read")
+    parser.add_argument("--max-files-per-trigger", type=kinds.count, metavar="N", help="files in a micro-batch")
+    streams.add_trigger(parser)
+
+
+def check(arguments: argparse.Namespace) -> None:
+    """What can be told before Spark starts."""
+    if arguments.checkpoint is None and (arguments.available_now or arguments.interval):
+        option = "--available-now" if arguments.available_now else "--interval"
+        raise UsageError(f"{option} is for streams: give --checkpoint DIR, or leave it out to read the files once")
+    if arguments.header and arguments.format != "csv":
+        raise UsageError(f"--header is for CSV, and --format is {arguments.format}")
+    if arguments.key is not None and arguments.format == "text":
+        raise UsageError(f"--key: text has no column '{arguments.key}'; its lines are values as they are")
+
+
+def run(spark: SparkSession, arguments: argparse.Namespace) -> str:
+    """Connect files with topics, and return what is to be told at the end."""
+    rows = _rows(spark, arguments)
+    settings = dict(arguments.command_property)
+    found = records(
+        rows,
+        arguments.topic,
+        dead_letter_topic=arguments.dead_letter_topic,
+        key=arguments.key,
+        max_request_size=int(settings.get("max.request.size", MAX_REQUEST_SIZE)),
+    )
+    counts = [sf.count(sf.lit(1)).alias("rows"), sf.count("error").alias("dead")]
+    if arguments.checkpoint is None:
+        observation = Observation(NAME)
+        topics.write(found.observe(observation, *counts).drop("error"), arguments)
+        return told(observation.get["rows"], observation.get["dead"], arguments)
+    ended = streams.run(topics.write_stream(found.observe(NAME, *counts).drop("error"), arguments), arguments)
+    return told(ended.observed["rows"], ended.observed["dead"], arguments)
+
+
+def told(rows: int, dead: int, arguments: argparse.Namespace) -> str:
+    """What came of it, in a line."""
+    text = f"{rows:,} rows read, {rows - dead:,} records to topic '{arguments.topic}'"
+    if arguments.dead_letter_topic is not None:
+        text += f", {dead:,} dead letters to topic '{arguments.dead_letter_topic}'"
+    return text
+
+
+def _rows(spark: SparkSession, arguments: argparse.Namespace) -> DataFrame:
+    form, path = arguments.format, arguments.source
+    options = dict(arguments.option)
+    schema = None
+    if form != "text":
+        inferring = {**options, "header": str(arguments.header).lower()}
+        schema = file_rows.schema_of(spark, path, form, arguments.schema, inferring)
+        if arguments.key is not None and arguments.key not in schema.names:
+            raise UsageError(f"--key: there is no column '{arguments.key}'; there are {', '.join(schema.names)}")
+    streaming = arguments.checkpoint is not None
+    reader = spark.readStream if streaming else spark.read
+    if streaming and arguments.max_files_per_trigger is not None:
+        reader = reader.option("maxFilesPerTrigger", arguments.max_files_per_trigger)
+    if form == "parquet":
+        assert schema is not None
+        return file_rows.parquet_rows(reader.schema(schema).options(**options).parquet(path)).withColumn(
+            "error", sf.lit(None).cast("string")
+        )
+    return read_lines(file_rows.lines(reader.text(path)), schema, form, header=arguments.header, **options)
+
+
+JOB: Final = job.Job(NAME, DESCRIPTION, add_arguments, run, check)
+
+if __name__ == "__main__":
+    sys.exit(job.main(JOB))

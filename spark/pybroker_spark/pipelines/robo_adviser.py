@@ -16,22 +16,25 @@ from __future__ import annotations
 
 import datetime
 import json
+import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import Window
 from pyspark.sql import functions as sf
 
-from pybroker_spark.pipelines import dead_letters, file_rows, parsing
+from pybroker_spark.pipelines import dead_letters, file_rows, job, kinds, parsing, streams, topics
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Iterable, Iterator
 
     import pandas as pd
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.state import GroupState
 
 NAME: Final = "robo-adviser"
+DESCRIPTION = "Tell which stocks reach the highest or lowest price of their last trading days."
 
 DAYS: Final = 20
 COLUMNS: Final = ("key", "value", "topic", "partition", "offset")
@@ -202,3 +205,30 @@ def letters(bad: DataFrame, topic: str) -> DataFrame:
     return bad.select(
         sf.lit(topic).alias("topic"), "key", "value", dead_letters.of_record(NAME, sf.col("error")).alias("headers")
     )
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    topics.add_source(parser, default="stock-quotes")
+    topics.add_target(parser, default="stock-signals")
+    topics.add_dead_letters(parser, without="they are left out and counted")
+    streams.add_arguments(parser)
+    parser.add_argument("--days", type=kinds.count, default=DAYS, metavar="N", help=f"trading days (default: {DAYS})")
+
+
+def run(spark: SparkSession, arguments: argparse.Namespace) -> str:
+    """Connect the rule with its topics, and return what is to be told at the end."""
+    read = quotes(topics.read_stream(spark, arguments, *COLUMNS))
+    counted = read.observe(NAME, sf.count(sf.lit(1)).alias("records"), sf.count("error").alias("dead"))
+    found = records(signal_stream(counted.where(sf.col("error").isNull()), days=arguments.days), arguments.topic)
+    if arguments.dead_letter_topic is not None:
+        found = found.unionAll(letters(read.where(sf.col("error").isNotNull()), arguments.dead_letter_topic))
+    ended = streams.run(topics.write_stream(found, arguments), arguments)
+    kept = ended.observed["records"] - ended.observed["dead"]
+    return f"{kept:,} quotes read, {ended.observed['dead']:,} records that are none"
+
+
+JOB: Final = job.Job(NAME, DESCRIPTION, add_arguments, run)
+
+if __name__ == "__main__":
+    sys.exit(job.main(JOB))

@@ -11,13 +11,19 @@ Owns the rule. Must not know how records travel.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as sf
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from pybroker_spark.pipelines import job, kinds, streams, topics
 
+if TYPE_CHECKING:
+    import argparse
+
+    from pyspark.sql import DataFrame, SparkSession
+
+DESCRIPTION = "Count the words in the values of topics."
 
 SEPARATOR: Final = r"\s+"
 
@@ -39,3 +45,33 @@ def records(counts: DataFrame) -> DataFrame:
     return counts.select(
         sf.col("word").cast("binary").alias("key"), sf.col("count").cast("string").cast("binary").alias("value")
     )
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    topics.add_source(parser)
+    topics.add_target(parser, default="word-counts")
+    streams.add_arguments(parser)
+    parser.add_argument(
+        "--separator",
+        type=kinds.pattern,
+        default=SEPARATOR,
+        metavar="REGEX",
+        help="what stands between words (default: blanks)",
+    )
+    parser.add_argument("--fold-case", action="store_true", help="count Kafka and kafka as one word")
+
+
+def run(spark: SparkSession, arguments: argparse.Namespace) -> str:
+    """Connect the rule with its topics, and return what is to be told at the end."""
+    lines = topics.read_stream(spark, arguments, "value")
+    found = words(lines, separator=arguments.separator, fold_case=arguments.fold_case)
+    writer = topics.write_updates(records(word_counts(found)), arguments, arguments.topic)
+    ended = streams.run(writer, arguments)
+    return f"{ended.rows_read:,} records read, counts written to topic '{arguments.topic}'"
+
+
+JOB: Final = job.Job("word-count", DESCRIPTION, add_arguments, run)
+
+if __name__ == "__main__":
+    sys.exit(job.main(JOB))

@@ -1,0 +1,82 @@
+"""The frame around every job: options, session, errors in one line, exit status.
+
+Owns what all jobs have in common on the command line. Must not know what a job does. Exit status 0: done, and what came
+of it is printed; 1: failed, and why is on standard error; 2: an option cannot work, and nothing was read or written;
+130 and 143: ended by a signal.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from pybroker.client import ClientError
+from pybroker_spark.pipelines import failures, kinds, streams, topics
+from pybroker_spark.pipelines.errors import JobError
+from pybroker_spark.session import session
+
+
+def _no_check(_arguments: argparse.Namespace) -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What `main` needs of a job."""
+
+    name: str
+    description: str
+    add_arguments: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[SparkSession, argparse.Namespace], str]
+    """Does the work and returns what is told at the end, or raises JobError."""
+    check: Callable[[argparse.Namespace], None] = _no_check
+    """Raises UsageError for what can be told before Spark starts."""
+
+
+def main(job: Job, arguments: list[str] | None = None) -> int:
+    """Run one job and return the exit status. A session that runs already is used, and left running."""
+    parser = argparse.ArgumentParser(prog=job.name, description=job.description, allow_abbrev=False)
+    parser.add_argument("--bootstrap-server", required=True, metavar="HOST:PORT", help="brokers to connect to")
+    parser.add_argument(
+        "--command-property", action="append", default=[], type=kinds.pair, metavar="K=V", help="a client setting"
+    )
+    parser.add_argument("--master", help="where Spark runs, unless spark-submit says it; local[*] if nobody does")
+    job.add_arguments(parser)
+    parsed = parser.parse_args(arguments)
+    try:
+        job.check(parsed)
+        streams.check(parsed)
+        topics.check(parsed)
+        print(f"{job.name}: {_in_session(job, parsed)}", flush=True)
+    except JobError as error:
+        return _failed(job, error, error.status)
+    except ClientError as error:
+        return _failed(job, error, 1)
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def _failed(job: Job, error: Exception, status: int) -> int:
+    print(f"{job.name}: {error}", file=sys.stderr)
+    return status
+
+
+def _in_session(job: Job, parsed: argparse.Namespace) -> str:
+    running = SparkSession.getActiveSession()
+    spark = running or session(f"pybroker {job.name}", master=parsed.master)
+    if running is None:
+        # What a job tells is one line; Spark's own lines about each stage are for who asks for them.
+        spark.sparkContext.setLogLevel(os.environ.get("SPARK_LOG_LEVEL", "ERROR"))
+    try:
+        return job.run(spark, parsed)
+    except failures.SPARK_ERRORS as error:
+        raise failures.job_error(error, parsed) from None
+    finally:
+        if running is None:
+            spark.stop()

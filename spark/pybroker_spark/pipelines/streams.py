@@ -1,0 +1,204 @@
+"""Running a streaming query to its end, and counting what went through it.
+
+Owns the options of streams: checkpoint, trigger, durations. A query ends when everything that was there has been read
+(`--available-now`), when it fails, or by SIGTERM and SIGINT, which let no micro-batch be lost: what is not in the
+checkpoint is read again. Must not know what is read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import threading
+from collections import Counter
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark.sql.streaming.listener import StreamingQueryListener
+
+from pybroker_spark.pipelines import kinds
+from pybroker_spark.pipelines.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import FrameType
+
+    from pyspark.sql.streaming.listener import (
+        QueryIdleEvent,
+        QueryProgressEvent,
+        QueryStartedEvent,
+        QueryTerminatedEvent,
+        StreamingQueryProgress,
+    )
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+LOOK_SECONDS = 1
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare checkpoint and trigger."""
+    parser.add_argument(
+        "--checkpoint",
+        required=True,
+        metavar="DIR",
+        help="where the query keeps how far it has read; a query that is started again goes on from there",
+    )
+    add_trigger(parser)
+
+
+def add_trigger(parser: argparse.ArgumentParser) -> None:
+    """Declare when micro-batches happen."""
+    when = parser.add_mutually_exclusive_group()
+    when.add_argument("--available-now", action="store_true", help="read what is there now, then end")
+    when.add_argument(
+        "--interval",
+        type=kinds.duration,
+        metavar="TIME",
+        help="time between micro-batches; else one follows the other",
+    )
+
+
+def add_duration(parser: argparse.ArgumentParser, option: str, default: str, what: str) -> None:
+    """Declare an option that is a length of time."""
+    parser.add_argument(
+        option, type=kinds.duration, default=default, metavar="TIME", help=f"{what} (default: {default})"
+    )
+
+
+def check(arguments: argparse.Namespace) -> None:
+    """Make sure, before Spark starts, that a checkpoint on this machine is, or can become, a directory."""
+    place = getattr(arguments, "checkpoint", None)
+    if place is None:
+        return
+    path = Path(place.removeprefix("file://").removeprefix("file:"))
+    if ":/" in str(path):
+        return
+    there = next(one for one in (path.absolute(), *path.absolute().parents) if one.exists())
+    if not there.is_dir():
+        raise UsageError(f"--checkpoint: '{place}' cannot be a directory, because '{there}' is a file: give another")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise UsageError(f"--checkpoint: '{place}' cannot be written in '{there}': give a directory of your own")
+
+
+@dataclass(slots=True)
+class Ended:
+    """What a query that has ended had done in this run."""
+
+    rows_read: int = 0
+    late_rows: int = 0
+    """Rows that came behind the watermark. An aggregation counts its partial results, not the rows in them."""
+    observed: Counter[str] = field(default_factory=Counter)
+    """Sums of the metrics that the query's observations made."""
+
+    counted: tuple[int, str] = (-1, "")
+    """The micro-batch that was added last: number and time. They are told in their order."""
+
+    def add(self, progress: StreamingQueryProgress) -> None:
+        """Add what one micro-batch did, unless it has been added."""
+        if (progress.batchId, progress.timestamp) <= self.counted:
+            return
+        self.counted = (progress.batchId, progress.timestamp)
+        self.rows_read += sum(source.numInputRows for source in progress.sources)
+        self.late_rows += sum(operator.numRowsDroppedByWatermark for operator in progress.stateOperators)
+        for row in progress.observedMetrics.values():
+            self.observed.update({name: value or 0 for name, value in row.asDict().items()})
+
+
+class _Listener(StreamingQueryListener):
+    """Adds up the progress of all queries of a session, by run.
+
+    Spark tells it some time after it was made, and a query remembers its last hundred only: both together miss none.
+    """
+
+    def __init__(self) -> None:
+        self._runs: dict[str, Ended] = {}
+        self._lock = threading.Lock()
+
+    def add(self, *told: StreamingQueryProgress) -> None:
+        """Add the progress of micro-batches of a query; each may come twice."""
+        with self._lock:
+            for progress in told:
+                self._runs.setdefault(str(progress.runId), Ended()).add(progress)
+
+    def ended(self, query: StreamingQuery) -> Ended:
+        """Everything that a query did."""
+        self.add(*query.recentProgress)
+        return self._runs.get(str(query.runId), Ended())
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:
+        """Nothing to count yet."""
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:
+        """Spark has finished a micro-batch."""
+        self.add(event.progress)
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:
+        """Nothing to count."""
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
+        """What is missing is asked of the query."""
+
+
+def run(writer: DataStreamWriter, arguments: argparse.Namespace, *, checkpoint: str | None = None) -> Ended:
+    """Start a query, wait for its end and return what it did."""
+    (ended,) = run_all([(writer, checkpoint or arguments.checkpoint)], arguments)
+    return ended
+
+
+def run_all(writers: list[tuple[DataStreamWriter, str]], arguments: argparse.Namespace) -> list[Ended]:
+    """Start queries, each with its checkpoint, and wait until all have ended; when one fails, all are stopped.
+
+    Raises StreamingQueryException as Spark does.
+    """
+    spark = writers[0][0]._spark
+    listener = _Listener()
+    spark.streams.addListener(listener)
+    queries: list[StreamingQuery] = []
+    try:
+        with _stopping_signal() as stop:
+            for writer, checkpoint in writers:
+                queries.append(_triggered(writer, arguments).option("checkpointLocation", checkpoint).start())
+            _wait(queries, stop)
+        return [listener.ended(query) for query in queries]
+    finally:
+        for query in queries:
+            query.stop()
+        spark.streams.removeListener(listener)
+
+
+def _triggered(writer: DataStreamWriter, arguments: argparse.Namespace) -> DataStreamWriter:
+    if arguments.available_now:
+        return writer.trigger(availableNow=True)
+    if arguments.interval is not None:
+        return writer.trigger(processingTime=arguments.interval)
+    return writer
+
+
+def _wait(queries: list[StreamingQuery], stop: threading.Event) -> None:
+    running = list(queries)
+    while running and not stop.is_set():
+        running = [query for query in running if not query.awaitTermination(LOOK_SECONDS)]
+    for query in running:
+        query.stop()
+
+
+@contextmanager
+def _stopping_signal() -> Iterator[threading.Event]:
+    """An event that SIGTERM sets; outside the main thread nothing does."""
+    stop = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+
+    def stopping(_number: int, _frame: FrameType | None) -> None:
+        stop.set()
+
+    before = signal.signal(signal.SIGTERM, stopping)
+    try:
+        yield stop
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,160 @@
+"""Topics as a job's sources and targets: options, a look whether they are there, reading, writing.
+
+Owns the only lines of the jobs that name the data source `pybroker`. Its options are those of Spark's Kafka connector.
+Must not know what the records mean.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.client import Admin, BrokerError, NewTopic
+from pybroker_spark.pipelines import kinds
+from pybroker_spark.pipelines.errors import UsageError
+
+if TYPE_CHECKING:
+    import argparse
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+FORMAT = "pybroker"
+
+
+def add_source(parser: argparse.ArgumentParser, *, default: str | None = None) -> None:
+    """Declare where a job reads."""
+    parser.add_argument(
+        "--source",
+        default=default,
+        required=default is None,
+        metavar="TOPICS",
+        help="topics to read, separated by commas" + (f" (default: {default})" if default else ""),
+    )
+    parser.add_argument(
+        "--starting-offsets",
+        default="earliest",
+        metavar="WHERE",
+        help="earliest, latest or JSON by partition; a checkpoint that exists goes on where it is (default: earliest)",
+    )
+    parser.add_argument(
+        "--max-offsets-per-trigger", type=kinds.count, metavar="N", help="at most so many records in a micro-batch"
+    )
+    parser.set_defaults(source_is_topics=True)
+
+
+def add_target(parser: argparse.ArgumentParser, *, default: str | None = None) -> None:
+    """Declare where a job writes."""
+    parser.add_argument(
+        "--topic",
+        default=default,
+        required=default is None,
+        metavar="TOPIC",
+        help="topic to write" + (f" (default: {default})" if default else ""),
+    )
+    add_creation(parser)
+
+
+def add_creation(parser: argparse.ArgumentParser) -> None:
+    """Declare that topics to write may be created."""
+    parser.add_argument("--create-topics", action="store_true", help="create the topics to write that are not there")
+
+
+def add_dead_letters(parser: argparse.ArgumentParser, *, without: str = "the first ends the job") -> None:
+    """Declare where goes what cannot be read or sent, and what happens `without` such a topic."""
+    parser.add_argument(
+        "--dead-letter-topic",
+        metavar="TOPIC",
+        help=f"topic for what cannot be read or sent, with headers that tell why; without one {without}",
+    )
+
+
+def check(arguments: argparse.Namespace) -> None:
+    """Make sure, before Spark starts, that the topics of the options are there; creates targets if that is asked for.
+
+    Raises UsageError naming the option and the topic, and ClientError where no broker answers.
+    """
+    sources = arguments.source.split(",") if getattr(arguments, "source_is_topics", False) else []
+    targets = [
+        (option, topic)
+        for option, topic in (
+            ("--topic", getattr(arguments, "topic", None)),
+            ("--dead-letter-topic", getattr(arguments, "dead_letter_topic", None)),
+        )
+        if topic
+    ]
+    with Admin(arguments.bootstrap_server, dict(arguments.command_property)) as admin:
+        there = set(admin.list_topics(internal=True))
+        for topic in sources:
+            if topic not in there:
+                raise UsageError(f"--source: {_missing(topic, arguments)}: {_others(there)}")
+        for option, topic in targets:
+            if topic in there:
+                continue
+            if not getattr(arguments, "create_topics", False):
+                how = f"create it (pybroker topics --create --topic {topic}), or give --create-topics"
+                raise UsageError(f"{option}: {_missing(topic, arguments)}: {how}")
+            try:
+                admin.create_topics([NewTopic(topic)])
+            except BrokerError as error:
+                raise UsageError(f"{option}: topic '{topic}' cannot be created: {error}") from None
+
+
+def _missing(topic: str, arguments: argparse.Namespace) -> str:
+    return f"topic '{topic}' is not there on {arguments.bootstrap_server}"
+
+
+def _others(there: set[str]) -> str:
+    shown = sorted(name for name in there if not name.startswith("__"))[:10]
+    return f"there are {', '.join(shown)}" if shown else "there are no topics yet"
+
+
+def client_options(arguments: argparse.Namespace) -> dict[str, str]:
+    """The options that connect: addresses, and settings of the client under `kafka.`."""
+    settings = {f"kafka.{key}": value for key, value in arguments.command_property}
+    return {"kafka.bootstrap.servers": arguments.bootstrap_server, **settings}
+
+
+def read_stream(spark: SparkSession, arguments: argparse.Namespace, *columns: str) -> DataFrame:
+    """The records of `--source` as a stream of these columns of the connector's; others are not built."""
+    register(spark)
+    options = {
+        **client_options(arguments),
+        "subscribe": arguments.source,
+        "startingOffsets": arguments.starting_offsets,
+        "includeHeaders": str("headers" in columns).lower(),
+        "columns": ",".join(columns),
+    }
+    if arguments.max_offsets_per_trigger is not None:
+        options["maxOffsetsPerTrigger"] = str(arguments.max_offsets_per_trigger)
+    return spark.readStream.format(FORMAT).options(**options).load()
+
+
+def write(records: DataFrame, arguments: argparse.Namespace, topic: str | None = None) -> None:
+    """Write records of a batch: to `topic`, or each to that of its column `topic`."""
+    register(records.sparkSession)
+    options = {**client_options(arguments), **({} if topic is None else {"topic": topic})}
+    records.write.format(FORMAT).options(**options).mode("append").save()
+
+
+def write_stream(records: DataFrame, arguments: argparse.Namespace, topic: str | None = None) -> DataStreamWriter:
+    """The writer of a stream of final records, each of them once: to `topic`, or each to that of its column `topic`."""
+    register(records.sparkSession)
+    options = {**client_options(arguments), **({} if topic is None else {"topic": topic})}
+    return records.writeStream.format(FORMAT).options(**options).outputMode("append")
+
+
+def write_updates(records: DataFrame, arguments: argparse.Namespace, topic: str) -> DataStreamWriter:
+    """The writer of a stream of records that replace older ones of their key.
+
+    A sink that is written in Python takes no updates, so each micro-batch is written as a batch. One that comes again
+    after a crash writes the same records again, which changes nothing for who reads them by key.
+    """
+    register(records.sparkSession)
+    return records.writeStream.outputMode("update").foreachBatch(lambda batch, _: write(batch, arguments, topic))
+
+
+def register(spark: SparkSession) -> None:
+    """Make the format known to a session."""
+    import pybroker_spark
+
+    pybroker_spark.register(spark)
