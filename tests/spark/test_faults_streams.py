@@ -172,6 +172,17 @@ def test_settings_that_break_the_promise_are_refused_before_anything_is_written(
     assert audited(copy.servers, copy.target).records == 0
 
 
+def test_speculation_is_refused(copy: Copy) -> None:
+    copy.send()
+    context = copy.spark.sparkContext
+    context.setLocalProperty("spark.speculation", "true")  # as tasks see the setting of a session
+    try:
+        assert "spark.speculation=true: two attempts of a task would write at once" in copy.run()
+    finally:
+        context.setLocalProperty("spark.speculation", None)
+    assert audited(copy.servers, copy.target).records == 0
+
+
 def test_the_ledger_of_a_query_that_is_up_to_date_holds_its_last_batch_alone(copy: Copy) -> None:
     copy.send()
     assert copy.run() == ""
