@@ -179,7 +179,7 @@ def test_speculation_is_refused(copy: Copy) -> None:
     try:
         assert "spark.speculation=true: two attempts of a task would write at once" in copy.run()
     finally:
-        context.setLocalProperty("spark.speculation", None)
+        context.setLocalProperty("spark.speculation", "false")
     assert audited(copy.servers, copy.target).records == 0
 
 
