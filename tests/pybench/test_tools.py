@@ -84,14 +84,14 @@ def test_payloads_come_from_a_file_or_count_up(servers: str, tmp_path: Path) -> 
 
 
 def test_consumer_perf_prints_what_kafkas_tool_prints(servers: str) -> None:
-    pybench("producer-perf", "--bootstrap-server", servers, "--topic", "read", "--num-records", "3000",
+    pybench("producer-perf", "--bootstrap-server", servers, "--topic", "read", "--num-records", "300000",
             "--record-size", "50", "--throughput", "-1")  # fmt: skip
-    done = pybench("consumer-perf", "--bootstrap-server", servers, "--topic", "read", "--messages", "3000")
+    done = pybench("consumer-perf", "--bootstrap-server", servers, "--topic", "read", "--messages", "300000")
     warning, header, row = done.stdout.splitlines()
     assert warning == "Warning: --messages is deprecated. Use --num-records instead."
     assert header.startswith("start.time, end.time, data.consumed.in.MB")
     assert shape(row) == ["#-#-# #:#:#:#, #-#-# #:#:#:#, #.4, #.4, #, #.4, #, #, #.4, #.4"]
-    assert row.split(", ")[4] == "3000"
+    assert row.split(", ")[4] == "300000"
 
 
 def test_consumer_perf_reads_as_a_member_of_a_group(servers: str, tmp_path: Path) -> None:

@@ -71,7 +71,8 @@ def connector(spark: SparkSession) -> SparkSession:
 @pytest.fixture(scope="session")
 def broker() -> Iterator[Broker]:
     """An embedded broker for all tests that neither stop it nor look at it as a whole."""
-    with Broker() as broker:
+    # Records of tests have times of long ago.
+    with Broker(log_retention_ms=-1) as broker:
         yield broker
 
 

@@ -119,6 +119,7 @@ def kafka_python(servers: str, topic: str, group: str) -> None:
         session_timeout_ms=SESSION_MS,
         heartbeat_interval_ms=HEARTBEAT_MS,
     )
+    consumer.partitions_for_topic(topic)  # elected before it knows the topic, its leader never sends an assignment
     consumer.subscribe([topic], listener=Listener())
     while not _ending:
         records = [record for batch in consumer.poll(100).values() for record in batch]
