@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from pybroker.client import Admin, Fetcher, Producer, Record, TopicPartition
+from pybroker.client import LATEST, Admin, Fetcher, Producer, Record, TopicPartition
 from pybroker.testing import Broker
 from pybroker_spark.source.options import parse_read
 from pybroker_spark.source.reader import BatchReader
@@ -48,12 +48,15 @@ def read(spark: SparkSession, broker: Broker, topic: str, **options: str) -> Dat
 def written(broker: Broker, topic: str, partitions: int = 1) -> dict[int, list[Record]]:
     """All records of a topic, by partition."""
     found: dict[int, list[Record]] = {}
+    wanted = dict.fromkeys((TopicPartition(topic, partition) for partition in range(partitions)), LATEST)
+    with Admin(broker.bootstrap_servers) as admin:
+        ends = admin.list_offsets(wanted)
     with Fetcher(broker.bootstrap_servers, {"auto.offset.reset": "earliest"}) as fetcher:
-        for partition in range(partitions):
-            fetcher.assign([TopicPartition(topic, partition)])
-            records = found.setdefault(partition, [])
-            while polled := fetcher.poll(0.5):
-                records += polled
+        for place, end in ends.items():
+            fetcher.assign([place])
+            records = found.setdefault(place.partition, [])
+            while len(records) < end.offset:  # the test's own timeout ends a read of what is not there
+                records += fetcher.poll(0.5)
     return found
 
 
