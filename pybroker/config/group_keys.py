@@ -22,7 +22,10 @@ class GroupKeys(Settings):
         at_least=1,
     )
     offsets_topic_segment_bytes = integer(
-        100 * 1024**2, "Segment size in bytes of __consumer_offsets: small, so that it is compacted soon.", at_least=1
+        100 * 1024**2,
+        "Segment size in bytes of __consumer_offsets: small, so that it is compacted soon. The topic cannot be created "
+        "with less than segment.bytes may be (1048576); the broker starts, as Kafka's does, and warns when it tries.",
+        at_least=1,
     )
     offsets_topic_compression_codec = integer(
         0,

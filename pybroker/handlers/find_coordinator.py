@@ -9,6 +9,7 @@ Versions
 Behaviour
     - A group's coordinator is the leader of partition abs(hash(group)) mod partitions of __consumer_offsets, the hash
       being Java's. The topic is created when it is first needed, and the answer waits until this broker serves it.
+    - Where the topic cannot be created, COORDINATOR_NOT_AVAILABLE says why, and so does the broker's log.
     - A partition without a leader that can be reached is COORDINATOR_NOT_AVAILABLE with node -1.
     - A key type other than group, transaction and (version 6 and later) share is INVALID_REQUEST.
 
@@ -23,7 +24,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from pybroker.coordinator.group.offsets_topic import OFFSETS_TOPIC, build_offsets_topic
+from pybroker.coordinator.group.offsets_topic import (
+    OFFSETS_TOPIC,
+    build_offsets_topic,
+    offsets_topic_settings,
+)
 from pybroker.handlers.errors import ApiError, WireError
 from pybroker.handlers.registry import handles
 from pybroker.handlers.topic_metadata import broker_addresses
@@ -80,8 +85,12 @@ def _keys(request: FindCoordinatorRequest, version: int) -> list[str]:
 async def _create_and_find(keys: Sequence[str], context: RequestContext) -> FindCoordinatorResponse:
     services = context.services
     brokers = [broker for broker in context.image.cluster.brokers.values() if not broker.fenced]
+    (created,) = await services.controller.create_topics([build_offsets_topic(services.config, len(brokers))])
     # Another request may create it meanwhile, which is as good.
-    await services.controller.create_topics([build_offsets_topic(services.config, len(brokers))])
+    if created.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+        refusal = f"{OFFSETS_TOPIC} cannot be created: {created.error_message or created.error_code.message}"
+        services.groups.note_refusal(refusal, offsets_topic_settings(services.config))
+        return _build_response([_Found(key) for key in keys], context.version, refusal)
     context.image = services.image()
     await services.publisher.published(context.image.offset)
     await services.groups.loaded()

@@ -18,6 +18,8 @@ from tests.support.wire import Wire
 ROUNDS = int(os.environ.get("PYBROKER_GROUP_KILL_ROUNDS", "5"))
 PARTITIONS = 6
 SEGMENT = 1 << 20  # the smallest that a topic may have
+COORDINATOR_NOT_AVAILABLE = 15
+REFUSAL = "__consumer_offsets cannot be created: segment.bytes=1000: expected a whole number of at least 1048576"
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(300 + 30 * ROUNDS)]
 
@@ -123,6 +125,22 @@ def test_every_acknowledged_offset_survives_the_compaction_of_its_topic_and_kill
                 )
     finally:
         broker.kill()
+
+
+def test_an_offsets_topic_that_cannot_be_created_is_told_to_the_client_and_once_to_the_log(tmp_path: Path) -> None:
+    with BrokerProcess(tmp_path / "data", {"offsets.topic.segment.bytes": "1000"}).start() as broker:
+        with Wire(broker.bootstrap_servers) as wire:
+            for _ in range(3):
+                answer = wire.call("FindCoordinator", 4, key_type=0, coordinator_keys=["g", "h"])
+                for key, found in zip("gh", answer.coordinators, strict=True):
+                    assert (found.key, found.error_code, found.node_id) == (key, COORDINATOR_NOT_AVAILABLE, -1)
+                    assert found.error_message == REFUSAL
+            old = wire.call("FindCoordinator", 2, key_type=0, key="g")
+            assert (old.error_code, old.error_message) == (COORDINATOR_NOT_AVAILABLE, REFUSAL)
+        (warned,) = [line for line in broker.log.splitlines() if REFUSAL in line]
+        assert "WARN" in warned
+        assert "offsets.topic.segment.bytes=1000" in warned
+        assert broker.terminate() == 0
 
 
 def test_a_commit_that_fits_no_batch_is_refused_and_others_are_taken(broker: BrokerProcess) -> None:

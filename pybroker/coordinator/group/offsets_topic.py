@@ -28,3 +28,12 @@ def build_offsets_topic(config: BrokerConfig, brokers: int) -> CreatableTopic:
         replication_factor=max(1, min(config.offsets_topic_replication_factor, brokers)),
         configs=[CreatableTopicConfig(name=name, value=value) for name, value in configs.items()],
     )
+
+
+def offsets_topic_settings(config: BrokerConfig) -> dict[str, int]:
+    """Return the broker's settings that the topic is made by, as they are in force."""
+    return {
+        "offsets.topic.num.partitions": config.offsets_topic_num_partitions,
+        "offsets.topic.replication.factor": config.offsets_topic_replication_factor,
+        "offsets.topic.segment.bytes": config.offsets_topic_segment_bytes,
+    }

@@ -98,6 +98,8 @@ class GroupCoordinator:
         # Appends that are being settled, by their ticket.
         self._settling: dict[int, _Settling] = {}
         self._tickets = count()
+        # Why the topic could not be created when it was last tried, as far as it was told.
+        self._refusal: str | None = None
         self._closings: set[asyncio.Task[None]] = set()
         self._closed = False
 
@@ -142,6 +144,12 @@ class GroupCoordinator:
         """Wait until no coordinator is being loaded."""
         while loading := [shard.loading for shard in self._shards.values() if shard.state is ShardState.LOADING]:
             await asyncio.wait(loading)
+
+    def note_refusal(self, refusal: str, settings: Mapping[str, int]) -> None:
+        """Warn that the topic cannot be created with these settings; once, for clients ask for it again and again."""
+        if refusal != self._refusal:
+            self._refusal = refusal
+            log.warning("%s; %s", refusal, ", ".join(f"{name}={value}" for name, value in settings.items()))
 
     def partition_for(self, group_id: str) -> int:
         """Return the partition of `__consumer_offsets` that a group belongs to."""
