@@ -11,7 +11,7 @@ Behaviour
     - A topic by id that is unknown is UNKNOWN_TOPIC_ID; by name UNKNOWN_TOPIC_OR_PARTITION, or INVALID_TOPIC_EXCEPTION
       where no topic can have the name.
     - An unknown topic by name is created when both the client and auto.create.topics.enable allow it, and the answer
-      already describes it.
+      already describes it. __consumer_offsets is made by the offsets.topic settings, others by the defaults.
     - A partition without a leader is LEADER_NOT_AVAILABLE; its other fields are filled in.
     - A replica is offline whose broker is fenced or unknown, or whose log directory has failed (version 5 and later).
     - When no address is advertised, a client is told the address that it dialled.
@@ -31,6 +31,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pybroker.coordinator.group.offsets_topic import OFFSETS_TOPIC, build_offsets_topic
 from pybroker.handlers.errors import ApiError
 from pybroker.handlers.registry import handles
 from pybroker.handlers.topic_metadata import INTERNAL_TOPICS, broker_addresses, invalid_name_reason
@@ -101,13 +102,16 @@ def _names(topics: list[MetadataRequestTopic]) -> dict[str, None]:
     return dict.fromkeys(topic.name for topic in topics if topic.name is not None and topic.topic_id == ZERO_UUID)
 
 
-def _with_defaults(name: str) -> CreatableTopic:
+def _creatable(name: str, context: RequestContext) -> CreatableTopic:
+    if name == OFFSETS_TOPIC:
+        brokers = context.image.cluster.brokers.values()
+        return build_offsets_topic(context.services.config, sum(not broker.fenced for broker in brokers))
     return CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)
 
 
 async def _create_and_describe(request: MetadataRequest, context: RequestContext, names: list[str]) -> MetadataResponse:
     services = context.services
-    results = await services.controller.create_topics([_with_defaults(name) for name in names])
+    results = await services.controller.create_topics([_creatable(name, context) for name in names])
     image = services.image()
     await services.publisher.published(image.offset)
     # Another request may have created the topic meanwhile, which is as good.

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.conftest import Server, Topic
+from tests.conformance.conftest import Server, Topic, serving
 from tests.support.batches import batch_of
 from tests.support.conditions import wait_until
 from tests.support.wire import Wire, fetch, fetched, produce, produced
@@ -223,3 +223,15 @@ def test_a_topic_made_again_has_another_id_and_an_empty_log(wire: Wire, create: 
     assert (part.error_code, part.high_watermark) == (0, 0)
     old = fetched(wire.ask(fetch("", version=13, topic_id=first.id)))
     assert old.error_code == UNKNOWN_TOPIC_ID
+
+
+def test_the_offsets_topic_that_a_client_asks_for_is_made_as_the_brokers_would_make_it() -> None:
+    with serving({"offsets.topic.num.partitions": "3"}) as server, Wire(server.bootstrap_servers) as wire:
+        name = "__consumer_offsets"
+        describe(wire, name, create=True)
+        wait_until(lambda: exists(wire, name), within=10, what="the topic is shown")
+        made = describe(wire, name)
+        assert (made.is_internal, len(made.partitions)) == (True, 3)
+        asked = {"resource_type": 2, "resource_name": name, "configuration_keys": ["cleanup.policy"]}
+        (found,) = wire.call("DescribeConfigs", 4, resources=[asked]).results
+        assert [(entry.name, entry.value) for entry in found.configs] == [("cleanup.policy", "compact")]
