@@ -3,8 +3,9 @@
 Owns option names and output formats, which are those of Kafka 4.3's tool. Must not know the protocol: it asks by Admin,
 and works against any Kafka.
 
-Not done: reassignments in `--describe`, eligible leader replicas (shown as N/A, as by Kafka's tool when the
-broker does not tell them).
+Eligible leader replicas are N/A where the broker does not tell them, and as in Kafka's tool with `--topic-id`.
+
+Not done: reassignments in `--describe`.
 """
 
 from __future__ import annotations
@@ -57,7 +58,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for name in ("under-replicated", "unavailable", "under-min-isr", "at-min-isr"):
         parser.add_argument(f"--{name}-partitions", action="store_true", help="with --describe: only such partitions")
     parser.add_argument("--topics-with-overrides", action="store_true", help="with --describe: only such topics")
-    parser.add_argument("--partition-size-limit-per-response", type=int, metavar="N", help="accepted, has no effect")
+    parser.add_argument(
+        "--partition-size-limit-per-response",
+        type=int,
+        default=2000,
+        metavar="N",
+        help="with --describe: most partitions to ask for at a time (%(default)s)",
+    )
 
 
 def _add_creation(parser: argparse.ArgumentParser) -> None:
@@ -217,12 +224,13 @@ def _describe(admin: Admin, arguments: argparse.Namespace) -> None:
 
 
 def _described(admin: Admin, arguments: argparse.Namespace) -> Iterator[_Described]:
-    if arguments.topic_id is not None:
-        names = sorted(admin.list_topics(internal=True))
-    else:
+    if arguments.topic_id is None:
         names = _names(admin, arguments)
-    topics = admin.describe_topics(names) if names else []
-    if arguments.topic_id is not None:
+        size = arguments.partition_size_limit_per_response
+        topics = admin.describe_topics(names, partitions_per_answer=size) if names else []
+    else:
+        names = sorted(admin.list_topics(internal=True))
+        topics = admin.describe_topics(names) if names else []
         topics = [topic for topic in topics if _id_text(topic.topic_id) == arguments.topic_id]
         if not topics and not arguments.if_exists:
             raise CommandError(
@@ -256,12 +264,13 @@ def _partition_line(topic: str, partition: PartitionDescription) -> str:
     leader = "none" if partition.leader < 0 else str(partition.leader)
     return (
         f"\tTopic: {topic}\tPartition: {partition.index}\tLeader: {leader}"
-        f"\tReplicas: {_ids(partition.replicas)}\tIsr: {_ids(partition.isr)}\tElr: N/A\tLastKnownElr: N/A"
+        f"\tReplicas: {_ids(partition.replicas)}\tIsr: {_ids(partition.isr)}"
+        f"\tElr: {_ids(partition.eligible_leaders)}\tLastKnownElr: {_ids(partition.last_known_eligible_leaders)}"
     )
 
 
-def _ids(brokers: tuple[int, ...]) -> str:
-    return ",".join(map(str, brokers))
+def _ids(brokers: tuple[int, ...] | None) -> str:
+    return "N/A" if brokers is None else ",".join(map(str, brokers))
 
 
 def _id_text(topic_id: bytes) -> str:

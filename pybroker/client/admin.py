@@ -64,9 +64,11 @@ class Admin:
         """As `AsyncAdmin.list_topics`."""
         return self._runner.run(self._async.list_topics(internal=internal))
 
-    def describe_topics(self, names: Sequence[str]) -> list[TopicDescription]:
+    def describe_topics(
+        self, names: Sequence[str], *, partitions_per_answer: int | None = None
+    ) -> list[TopicDescription]:
         """As `AsyncAdmin.describe_topics`."""
-        return self._runner.run(self._async.describe_topics(names))
+        return self._runner.run(self._async.describe_topics(names, partitions_per_answer=partitions_per_answer))
 
     def describe_cluster(self) -> ClusterDescription:
         """As `AsyncAdmin.describe_cluster`."""

@@ -8,13 +8,14 @@ groups are `pybroker.client.group_admin`'s, those about settings and deletions `
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
 from pybroker.client.cluster import ANY, Cluster, raise_refused
 from pybroker.client.config_admin import ConfigCalls
-from pybroker.client.errors import BrokerError, ClientError, UnreachableError
+from pybroker.client.errors import BrokerError, ClientError, UnreachableError, UnservedApiError
 from pybroker.client.group_admin import GroupCalls
 from pybroker.client.settings import ConnectionSettings
 from pybroker.client.topics import (
@@ -30,9 +31,10 @@ from pybroker.client.topics import (
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages import create_topics as create
 from pybroker.protocol.messages import delete_topics as delete
+from pybroker.protocol.messages import describe_topic_partitions as pages
 from pybroker.protocol.messages import list_offsets as offsets
 from pybroker.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from pybroker.protocol.messages.metadata import MetadataResponseTopic
+from pybroker.protocol.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
 
 
 class AsyncAdmin(ConfigCalls, GroupCalls):
@@ -98,12 +100,42 @@ class AsyncAdmin(ConfigCalls, GroupCalls):
         _, answer = await self.cluster.metadata(None)
         return sorted(t.name or "" for t in answer.topics if internal or not t.is_internal)
 
-    async def describe_topics(self, names: Sequence[str]) -> list[TopicDescription]:
-        """Partitions, leaders and replicas of topics, in the order asked for. Raises BrokerError (unknown topic)."""
+    async def describe_topics(
+        self, names: Sequence[str], *, partitions_per_answer: int | None = None
+    ) -> list[TopicDescription]:
+        """Partitions, leaders and replicas of topics, in the order asked for. Raises BrokerError (unknown topic).
+
+        With `partitions_per_answer` a broker of 3.7 or later is asked for so many at a time, and which replicas are
+        eligible to lead is told as well (KIP-966).
+        """
+        if partitions_per_answer is not None and names:
+            described = await self._describe_in_pages(names, partitions_per_answer)
+            if described is not None:
+                return [described[name] for name in names]
         server, answer = await self.cluster.metadata(names)
         by_name = {topic.name: topic for topic in answer.topics}
         raise_refused(server, ((f"topic {t.name!r}", t.error_code, None) for t in answer.topics))
         return [_describe(by_name[name]) for name in names]
+
+    async def _describe_in_pages(self, names: Sequence[str], size: int) -> dict[str, TopicDescription] | None:
+        """Describe by DescribeTopicPartitions; None where the broker does not serve it."""
+        request = pages.DescribeTopicPartitionsRequest(
+            topics=[pages.TopicRequest(name=name) for name in dict.fromkeys(names)], response_partition_limit=size
+        )
+        found: dict[str, TopicDescription] = {}
+        async with self.cluster.node(ANY) as connection:
+            while True:
+                try:
+                    answer = await connection.ask(request, pages.DescribeTopicPartitionsResponse)
+                except UnservedApiError:
+                    return None
+                raise_refused(connection.server, ((f"topic {t.name!r}", t.error_code, None) for t in answer.topics))
+                for topic in map(_describe, answer.topics):
+                    before = found.get(topic.name)
+                    found[topic.name] = topic if before is None else _joined(before, topic)
+                if answer.next_cursor is None:
+                    return found
+                request.cursor = answer.next_cursor
 
     async def describe_cluster(self) -> ClusterDescription:
         """The cluster's id, controller and brokers."""
@@ -194,16 +226,29 @@ def _creatable(topic: NewTopic) -> create.CreatableTopic:
     )
 
 
-def _describe(topic: MetadataResponseTopic) -> TopicDescription:
-    partitions = (
-        PartitionDescription(
-            p.partition_index,
-            p.leader_id,
-            p.leader_epoch,
-            tuple(p.replica_nodes),
-            tuple(p.isr_nodes),
-            tuple(p.offline_replicas),
-        )
-        for p in sorted(topic.partitions, key=lambda p: p.partition_index)
+def _describe(topic: MetadataResponseTopic | pages.DescribeTopicPartitionsResponseTopic) -> TopicDescription:
+    described: Iterable[MetadataResponsePartition | pages.DescribeTopicPartitionsResponsePartition] = topic.partitions
+    partitions = tuple(_describe_partition(p) for p in sorted(described, key=lambda p: p.partition_index))
+    return TopicDescription(topic.name or "", topic.topic_id, topic.is_internal, partitions)
+
+
+def _describe_partition(
+    partition: MetadataResponsePartition | pages.DescribeTopicPartitionsResponsePartition,
+) -> PartitionDescription:
+    now = last = None
+    if not isinstance(partition, MetadataResponsePartition):
+        now, last = partition.eligible_leader_replicas, partition.last_known_elr
+    return PartitionDescription(
+        partition.partition_index,
+        partition.leader_id,
+        partition.leader_epoch,
+        tuple(partition.replica_nodes),
+        tuple(partition.isr_nodes),
+        tuple(partition.offline_replicas),
+        None if now is None else tuple(now),
+        None if last is None else tuple(last),
     )
-    return TopicDescription(topic.name or "", topic.topic_id, topic.is_internal, tuple(partitions))
+
+
+def _joined(first: TopicDescription, rest: TopicDescription) -> TopicDescription:
+    return replace(first, partitions=first.partitions + rest.partitions)

@@ -38,6 +38,10 @@ class PartitionDescription:
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
     offline_replicas: tuple[int, ...]
+    eligible_leaders: tuple[int, ...] | None = None
+    """Replicas out of sync that may still lead without loss (KIP-966); None where it was not asked or told."""
+    last_known_eligible_leaders: tuple[int, ...] | None = None
+    """The last members of the ISR before it emptied; None as above."""
 
 
 @dataclass(frozen=True, slots=True)

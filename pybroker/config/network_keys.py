@@ -86,5 +86,5 @@ class NetworkKeys(Settings):
         1000, "Fetch sessions (KIP-227) that are kept at a time.", at_least=0
     )
     max_request_partition_size_limit = integer(
-        2000, "Most partitions described in one answer to DescribeTopicPartitions.", at_least=1, acts=False
+        2000, "Most partitions described in one answer to DescribeTopicPartitions.", at_least=1
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import subprocess
 import sys
@@ -79,3 +80,16 @@ def test_topics_are_enlarged_as_by_kafkas_tool(server: Server, topic: Topic) -> 
     assert kafkas("topics", *at, "--alter", "--topic", topic.name, "--partitions", "4") == []
     described = ours("topics", *at, "--describe", "--topic", topic.name)
     assert len(described) == 5
+
+
+def test_topics_are_described_in_parts_as_by_kafkas_tool(server: Server, create: Callable[..., Topic]) -> None:
+    topic = create(partitions=5, **{"flush.ms": "7"})
+    at = ("--bootstrap-server", server.bootstrap_servers)
+    asked = ("--describe", "--topic", topic.name, "--partition-size-limit-per-response", "2")
+    described = kafkas("topics", *at, *asked)
+    assert len(described) == 6
+    assert described[1].endswith("\tElr: \tLastKnownElr: "), "it asks by DescribeTopicPartitions"
+    assert ours("topics", *at, *asked) == described
+    topic_id = base64.urlsafe_b64encode(topic.id.bytes).decode().rstrip("=")
+    by_id = kafkas("topics", *at, "--describe", "--topic-id", topic_id)
+    assert ours("topics", *at, "--describe", "--topic-id", topic_id) == by_id

@@ -51,7 +51,7 @@ def test_a_description_has_the_form_of_kafkas_tool(topics: Topics, capsys: pytes
         first,
     )
     assert others == [
-        f"\tTopic: orders\tPartition: {index}\tLeader: 1\tReplicas: 1\tIsr: 1\tElr: N/A\tLastKnownElr: N/A"
+        f"\tTopic: orders\tPartition: {index}\tLeader: 1\tReplicas: 1\tIsr: 1\tElr: \tLastKnownElr: "
         for index in range(2)
     ]
 
@@ -59,11 +59,25 @@ def test_a_description_has_the_form_of_kafkas_tool(topics: Topics, capsys: pytes
 def test_a_description_can_be_asked_for_by_id(topics: Topics, capsys: pytest.CaptureFixture[str]) -> None:
     topics("--create", "--topic", "orders")
     topics("--describe", "--topic", "orders")
-    described = capsys.readouterr().out.splitlines()[1:]
-    topic_id = re.search(r"TopicId: (\S+)", described[0])
+    first, *partitions = capsys.readouterr().out.splitlines()[1:]
+    topic_id = re.search(r"TopicId: (\S+)", first)
     assert topic_id is not None
     assert topics("--describe", "--topic-id", topic_id[1]) == 0
-    assert capsys.readouterr().out.splitlines() == described
+    # As Kafka's tool, which asks by Metadata for an id.
+    described = [line.replace("Elr: ", "Elr: N/A") for line in partitions]
+    assert capsys.readouterr().out.splitlines() == [first, *described]
+
+
+@pytest.mark.parametrize("limit", ["1", "2", "3", "2000"])
+def test_partitions_may_be_asked_for_in_parts(topics: Topics, capsys: pytest.CaptureFixture[str], limit: str) -> None:
+    topics("--create", "--topic", "large", "--partitions", "3")
+    topics("--create", "--topic", "small")
+    capsys.readouterr()
+    assert topics("--describe", "--partition-size-limit-per-response", limit) == 0
+    described = [line.split("\t")[1:3] for line in capsys.readouterr().out.splitlines() if line.startswith("\t")]
+    assert described == [["Topic: large", f"Partition: {index}"] for index in range(3)] + [
+        ["Topic: small", "Partition: 0"]
+    ]
 
 
 def test_only_what_is_asked_for_is_described(topics: Topics, capsys: pytest.CaptureFixture[str]) -> None:

@@ -49,6 +49,24 @@ def test_a_refusal_names_server_topic_and_reason(admin: Admin, servers: str) -> 
         admin.describe_topics(["missing"])
 
 
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_topics_are_described_in_pages_as_at_once(admin: Admin, size: int) -> None:
+    names = [f"pages-of-{size}-{letter}" for letter in "cab"]
+    admin.create_topics([NewTopic(name, 2, 1) for name in names])
+    for name in names:
+        admin.wait_for_leaders(name)
+    paged = admin.describe_topics(names, partitions_per_answer=size)
+    assert [topic.name for topic in paged] == names
+    assert {part.eligible_leaders for topic in paged for part in topic.partitions} == {()}
+    for topic, whole in zip(paged, admin.describe_topics(names), strict=True):
+        assert [(p.index, p.leader, p.replicas) for p in topic.partitions] == [
+            (p.index, p.leader, p.replicas) for p in whole.partitions
+        ]
+        assert whole.partitions[0].eligible_leaders is None
+    with pytest.raises(BrokerError, match=r"'missing'.*UNKNOWN_TOPIC_OR_PARTITION"):
+        admin.describe_topics(["missing", *names], partitions_per_answer=size)
+
+
 def test_asking_does_not_create_a_topic(admin: Admin) -> None:
     with pytest.raises(BrokerError):
         admin.describe_topics(["ghost"])

@@ -1,0 +1,160 @@
+"""DescribeTopicPartitions: topics and their partitions in parts, for clusters with very many.
+
+Key
+    75
+
+Versions
+    0-0
+
+Behaviour
+    - Topics come in the order of their names, each once; no topics is all topics (KIP-966).
+    - A response has at most response_partition_limit partitions, at least 1 and no more than
+      max.request.partition.size.limit. Where it ends before the last, next_cursor tells the topic and partition to go
+      on with; a request with that cursor begins there.
+    - A topic of the cursor that is gone is passed over where all topics are asked for. A cursor whose topic is not
+      among those asked for, or whose partition is negative, is INVALID_REQUEST for each topic of the request.
+    - An unknown topic is UNKNOWN_TOPIC_OR_PARTITION, or INVALID_TOPIC_EXCEPTION where no topic can have the name.
+    - A partition without a leader that can be reached has leader -1 and no error. A replica is offline whose broker is
+      fenced or unknown, or whose log directory has failed.
+
+Version notes
+    - None.
+
+Not done
+    - Eligible leader replicas: both lists are empty, as in Kafka while every partition has a replica in sync.
+    - Rights: every topic is visible, and authorized operations name all of them.
+    - Throttling: throttle_time_ms is always 0.
+    - The empty name is INVALID_TOPIC_EXCEPTION; Kafka fails such a request with UNKNOWN_SERVER_ERROR.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.handlers.errors import ApiError
+from pybroker.handlers.registry import handles
+from pybroker.handlers.topic_metadata import INTERNAL_TOPICS, broker_addresses, invalid_name_reason
+from pybroker.metadata.image import NO_LEADER
+from pybroker.metadata.replica_directories import directories_by_broker, offline_replicas
+from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.messages.describe_topic_partitions import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
+from pybroker.security.operations import TOPIC_OPERATIONS
+
+if TYPE_CHECKING:
+    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.errors import WireError
+    from pybroker.metadata.image import PartitionImage, TopicImage
+
+
+def _failed(
+    request: DescribeTopicPartitionsRequest, _version: int, error: WireError
+) -> DescribeTopicPartitionsResponse:
+    return DescribeTopicPartitionsResponse(
+        topics=[
+            DescribeTopicPartitionsResponseTopic(name=topic.name, error_code=error.code) for topic in request.topics
+        ]
+    )
+
+
+@handles(DescribeTopicPartitionsRequest, failed=_failed)
+def describe_topic_partitions(
+    request: DescribeTopicPartitionsRequest, context: RequestContext
+) -> DescribeTopicPartitionsResponse:
+    """Describe what fits, from the cursor on."""
+    names = _names(request, context)
+    allowed = context.services.config.max_request_partition_size_limit
+    room = max(1, min(allowed, request.response_partition_limit))
+    first = {} if request.cursor is None else {request.cursor.topic_name: request.cursor.partition_index}
+    describe = _Describer(context)
+    response = DescribeTopicPartitionsResponse(topics=[])
+    for name in names:
+        if room == 0:
+            response.next_cursor = Cursor(topic_name=name, partition_index=0)
+            break
+        begin = first.get(name, 0)
+        topic = context.image.topics.by_name.get(name)
+        if topic is None:
+            response.topics.append(_unknown(name))
+            continue
+        described = describe(topic, begin, room)
+        response.topics.append(described)
+        room -= len(described.partitions)
+        end = begin + len(described.partitions)
+        if end < len(topic.partitions):
+            response.next_cursor = Cursor(topic_name=name, partition_index=end)
+            break
+    return response
+
+
+def _names(request: DescribeTopicPartitionsRequest, context: RequestContext) -> list[str]:
+    """Return the names to describe from the cursor on, in order; raises ApiError where the cursor fits none."""
+    cursor = request.cursor
+    asked = {topic.name for topic in request.topics}
+    if cursor is not None:
+        if asked and cursor.topic_name not in asked:
+            raise ApiError(
+                ErrorCode.INVALID_REQUEST,
+                f"DescribeTopicPartitionsRequest topic list should contain the cursor topic: {cursor.topic_name}",
+            )
+        if cursor.partition_index < 0:
+            raise ApiError(
+                ErrorCode.INVALID_REQUEST,
+                f"DescribeTopicPartitionsRequest cursor partition must be valid: {cursor.partition_index}",
+            )
+    ordered = sorted(asked or context.image.topics.by_name, key=_order)
+    if cursor is None:
+        return ordered
+    begin = _order(cursor.topic_name)
+    return [name for name in ordered if _order(name) >= begin]
+
+
+def _order(name: str) -> bytes:
+    """Return what names are compared by: Java's characters, which for the names of topics are the letters."""
+    return name.encode("utf-16-be", "surrogatepass")
+
+
+def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
+    known = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=known if invalid_name_reason(name) is None else ErrorCode.INVALID_TOPIC_EXCEPTION,
+        name=name,
+        is_internal=name in INTERNAL_TOPICS,
+        topic_authorized_operations=TOPIC_OPERATIONS,
+    )
+
+
+class _Describer:
+    """Describes topics as one state of the cluster has them."""
+
+    def __init__(self, context: RequestContext) -> None:
+        self._reachable = {broker.node_id for broker in broker_addresses(context)}
+        self._working = directories_by_broker(context.image.cluster)
+
+    def __call__(self, topic: TopicImage, begin: int, room: int) -> DescribeTopicPartitionsResponseTopic:
+        """Describe up to `room` partitions."""
+        end = min(len(topic.partitions), begin + room)
+        return DescribeTopicPartitionsResponseTopic(
+            name=topic.name,
+            topic_id=topic.topic_id,
+            is_internal=topic.name in INTERNAL_TOPICS,
+            partitions=[self._partition(index, topic.partitions[index]) for index in range(begin, end)],
+            topic_authorized_operations=TOPIC_OPERATIONS,
+        )
+
+    def _partition(self, index: int, partition: PartitionImage) -> DescribeTopicPartitionsResponsePartition:
+        return DescribeTopicPartitionsResponsePartition(
+            partition_index=index,
+            leader_id=partition.leader if partition.leader in self._reachable else NO_LEADER,
+            leader_epoch=partition.leader_epoch,
+            replica_nodes=list(partition.replicas),
+            isr_nodes=list(partition.isr),
+            eligible_leader_replicas=[],
+            last_known_elr=[],
+            offline_replicas=offline_replicas(partition, self._working),
+        )
