@@ -118,6 +118,9 @@ def kafka_python(servers: str, topic: str, group: str) -> None:
         enable_auto_commit=False,
         session_timeout_ms=SESSION_MS,
         heartbeat_interval_ms=HEARTBEAT_MS,
+        # An answer about metadata that was asked for before the subscription passes for the one asked for after it, and
+        # tells of no topics: a leader then assigns nothing until it asks again.
+        metadata_max_age_ms=1_000,
     )
     consumer.partitions_for_topic(topic)  # elected before it knows the topic, its leader never sends an assignment
     consumer.subscribe([topic], listener=Listener())
