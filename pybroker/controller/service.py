@@ -25,6 +25,7 @@ from pybroker.controller.cluster.events import (
     CreatePartitions,
     CreateTopics,
     DeleteTopics,
+    ElectLeaders,
     Heartbeat,
     LogDirectoriesFailed,
     RegisterBroker,
@@ -51,6 +52,8 @@ if TYPE_CHECKING:
         ConfigResult,
         CreatedTopic,
         DeletedTopic,
+        ElectedTopic,
+        ElectionType,
         EnlargedTopic,
         HeartbeatResult,
         MorePartitions,
@@ -179,6 +182,12 @@ class Controller:
     async def delete_topics(self, topics: Sequence[str | bytes]) -> list[DeletedTopic]:
         """Delete topics by name or 16-byte id; results in the order of `topics`."""
         return cast("list[DeletedTopic]", await self._submit(DeleteTopics(topics)))
+
+    async def elect_leaders(
+        self, election_type: ElectionType, partitions: Sequence[tuple[str, Sequence[int]]] | None
+    ) -> list[ElectedTopic] | Result:
+        """Elect leaders of partitions, None for all; each succeeds or fails by itself, unless all are refused."""
+        return cast("list[ElectedTopic] | Result", await self._submit(ElectLeaders(election_type, partitions)))
 
     async def register_broker(
         self,

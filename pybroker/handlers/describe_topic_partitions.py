@@ -21,7 +21,8 @@ Version notes
     - None.
 
 Not done
-    - Eligible leader replicas: both lists are empty, as in Kafka while every partition has a replica in sync.
+    - Eligible leader replicas: both lists are empty, as in Kafka where eligible.leader.replicas.version is 0; the last
+      replica in sync stays in the ISR.
     - Rights: every topic is visible, and authorized operations name all of them.
     - Throttling: throttle_time_ms is always 0.
     - The empty name is INVALID_TOPIC_EXCEPTION; Kafka fails such a request with UNKNOWN_SERVER_ERROR.

@@ -23,6 +23,9 @@ MEBIBYTE = 1 << 20
 TOPIC = "spread"
 LEADER_NOT_AVAILABLE = 5
 STORAGE_ERROR = 56
+PREFERRED_LEADER_NOT_AVAILABLE = 80
+ELIGIBLE_LEADERS_NOT_AVAILABLE = 83
+PREFERRED, UNCLEAN = 0, 1
 RECORDS = 3
 
 
@@ -102,6 +105,22 @@ def expect_led(wire: Wire, lost: set[int]) -> None:
     wait_until(lambda: leaders(wire) == expected, within=20, what=f"the partitions {lost} have no leader")
 
 
+def expect_no_election(wire: Wire, lost: set[int]) -> None:
+    """See that nobody can be elected for the `lost` partitions, and that the others need no election."""
+    for kind, code in ((PREFERRED, PREFERRED_LEADER_NOT_AVAILABLE), (UNCLEAN, ELIGIBLE_LEADERS_NOT_AVAILABLE)):
+        answer = wire.call("ElectLeaders", 2, election_type=kind, topic_partitions=None, timeout_ms=10_000)
+        (mine,) = [topic for topic in answer.replica_election_results if topic.topic == TOPIC]
+        assert {one.partition_id: one.error_code for one in mine.partition_result} == dict.fromkeys(lost, code)
+    described = wire.call(
+        "DescribeTopicPartitions", 0, topics=[{"name": TOPIC}], response_partition_limit=9, cursor=None
+    )
+    shown = {
+        part.partition_index: (part.error_code, part.leader_id, part.isr_nodes, part.offline_replicas)
+        for part in described.topics[0].partitions
+    }
+    assert shown == {index: (0, *NOT_LED[1:]) if index in lost else LED for index in range(4)}
+
+
 def offline(wire: Wire, path: Path) -> bool:
     """Whether the broker tells that a directory failed."""
     return bool(directories(wire)[str(path)].error_code == STORAGE_ERROR)
@@ -157,12 +176,14 @@ def test_a_directory_that_vanishes_goes_offline_and_comes_back_with_the_next_sta
             code = STORAGE_ERROR if index in there else 0
             wait_until(partial(answers, wire, index, code), within=20, what=f"partition {index} answers {code}")
         expect_led(wire, there)
+        expect_no_election(wire, there)
     broker.kill()
     other.write_text("a file where a directory is due")
     broker.start()
     with Wire(broker.bootstrap_servers) as wire:
         assert offline(wire, other)
         expect_led(wire, there)
+        expect_no_election(wire, there)
         for index in range(4):
             part = fetched(wire.ask(fetch(TOPIC, 0, partitions=(index,))))
             assert part.error_code == (STORAGE_ERROR if index in there else 0)
@@ -172,6 +193,7 @@ def test_a_directory_that_vanishes_goes_offline_and_comes_back_with_the_next_sta
     broker.start()
     with Wire(broker.bootstrap_servers) as wire:
         expect_led(wire, set())
+        expect_no_election(wire, set())
         for index in range(4):
             check(wire, index)
         assert partitions_in(directories(wire)[str(other)]) == there

@@ -4,7 +4,8 @@ Commands: `register ID [rack=R] [dirs=N] [incarnation=C] [unfenced] [alive]`, `h
 `silence ID EPOCH`, `unregister ID`, `lose ID EPOCH DIRECTORY ...`, `place ID EPOCH #TOPIC/PARTITION=DIRECTORY ...`,
 `create NAME [partitions=N] [rf=N] [replicas=1,2/2,3] [KEY=VALUE ...] [; ...] [validate]`, `enlarge NAME partitions=N
 [replicas=1,2/2,3] [; ...] [validate]`, `delete NAME|#ID ...`, `alter TYPE NAME KEY=VALUE|KEY-|KEY+=ITEMS|KEY-=ITEMS
-... [; ...]`, `replace TYPE NAME KEY=VALUE ...`, `ids BROKER EPOCH`, `feature NAME=LEVEL ...`, `topics`, `brokers`,
+... [; ...]`, `replace TYPE NAME KEY=VALUE ...`, `elect preferred|unclean all|NAME/PARTITION ...`,
+`ids BROKER EPOCH`, `feature NAME=LEVEL ...`, `topics`, `brokers`,
 `configs`. Topic ids are numbered in the order in which they were handed in. A configuration whose value is `bad` is
 invalid; `cleanup.policy` is a list, by default of `delete`.
 """
@@ -126,6 +127,13 @@ class Stage:
         topics = [more_partitions(some) for some in parted(words[:-1] if validate_only else words)]
         return events.CreatePartitions(topics, 0, validate_only)
 
+    def event_elect(self, words: list[str]) -> events.ElectLeaders:
+        election_type = events.ElectionType[words[0].upper()]
+        if words[1:] == ["all"]:
+            return events.ElectLeaders(election_type, None)
+        asked = [word.rsplit("/", 1) for word in words[1:]]
+        return events.ElectLeaders(election_type, [(name, [int(index)]) for name, index in asked])
+
     def event_ids(self, words: list[str]) -> events.AllocateProducerIds:
         return events.AllocateProducerIds(int(words[0]), int(words[1]))
 
@@ -206,6 +214,8 @@ def config_change(words: list[str], *, replaces: bool = False) -> events.ConfigC
 
 
 def show_reply(reply: Any) -> str:
+    if isinstance(reply, events.ElectedTopic):
+        return f"{reply.name}: {'; '.join(map(show_reply, reply.partitions))}"
     if not hasattr(reply, "_fields"):
         return repr(reply)
     shown = []

@@ -1,9 +1,11 @@
-"""Who leads a partition when brokers come and go.
+"""Who leads a partition when brokers come and go, and when somebody asks for another leader.
 
-Owns the arithmetic alone (KIP-631, clean elections only)::
+Owns the arithmetic alone (KIP-631; only clean elections happen unasked)::
 
     isr after a broker left    = isr - {broker}, or isr itself where nobody else would be left
     leader                     = the first replica that is in the isr and usable, or nobody
+    preferred leader           = the first replica if it is in the isr and usable, or the leader as above
+    leader after an unclean    = the leader as above, or the first replica that is usable, which is the isr from then on
 
 A replica is usable where its broker is and the log directory that it lies in works (KIP-858).
 """
@@ -12,6 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pybroker.controller.cluster.events import ElectionType
 from pybroker.metadata.image import NO_LEADER
 from pybroker.metadata.replica_directories import directory_of
 from pybroker.protocol.messages.records.partition_change import PartitionChangeRecord
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
     Usable = Callable[[int, bytes], bool]
     """Whether a broker can lead what lies in this directory of its."""
 
+_RECOVERING = 1
+
 
 def elect(partition: PartitionImage, usable: Usable) -> int:
     """Return the leader that the partition has when only `usable` replicas can lead."""
@@ -34,6 +39,30 @@ def elect(partition: PartitionImage, usable: Usable) -> int:
     if can_lead(partition.leader):
         return partition.leader
     return next((replica for replica in partition.replicas if can_lead(replica)), NO_LEADER)
+
+
+def elect_as_asked(
+    topic_id: bytes, index: int, partition: PartitionImage, election_type: ElectionType, usable: Usable
+) -> PartitionChangeRecord | None:
+    """Return the change that an election makes; None where it makes none."""
+    change = PartitionChangeRecord(partition_id=index, topic_id=topic_id)
+    first = partition.replicas[0]
+    leader = elect(partition, usable)
+    if election_type is ElectionType.PREFERRED:
+        if first in partition.isr and usable(first, directory_of(partition, first)):
+            leader = first
+    elif leader == NO_LEADER:
+        able = (replica for replica in partition.replicas if usable(replica, directory_of(partition, replica)))
+        leader = next(able, NO_LEADER)
+        if leader != NO_LEADER:
+            # What only the others had is lost; whoever leads next knows it until it has recovered (KIP-704).
+            change.isr = [leader]
+            if partition.leader_recovery_state != _RECOVERING:
+                change.leader_recovery_state = _RECOVERING
+    if leader == partition.leader:
+        return None
+    change.leader = leader
+    return change
 
 
 def after_leaving(

@@ -5,6 +5,7 @@ Owns the shapes alone. Where a choice is random the event carries the dice: fres
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from pybroker.protocol.errors import ErrorCode
@@ -28,6 +29,10 @@ __all__ = [
     "CreatedTopic",
     "DeleteTopics",
     "DeletedTopic",
+    "ElectLeaders",
+    "ElectedPartition",
+    "ElectedTopic",
+    "ElectionType",
     "EnlargedTopic",
     "Heartbeat",
     "HeartbeatResult",
@@ -102,6 +107,38 @@ class DeletedTopic(NamedTuple):
     topic_id: bytes
     error_code: ErrorCode = ErrorCode.NONE
     error_message: str | None = None
+
+
+class ElectionType(IntEnum):
+    """Which leader is wanted, numbered as ElectLeaders does."""
+
+    PREFERRED = 0
+    """The first replica, while it is in sync (KIP-460)."""
+    UNCLEAN = 1
+    """Anybody, also out of sync, where nobody leads."""
+
+
+class ElectLeaders(NamedTuple):
+    """Elect leaders, each partition by itself. Answered by an `ElectedTopic` for each topic, or one `Result`."""
+
+    election_type: ElectionType
+    partitions: Sequence[tuple[str, Sequence[int]]] | None
+    """Partitions by topic; None is every partition, of which those that need no election are not told."""
+
+
+class ElectedPartition(NamedTuple):
+    """What became of one partition of an `ElectLeaders`."""
+
+    partition: int
+    error_code: ErrorCode = ErrorCode.NONE
+    error_message: str | None = None
+
+
+class ElectedTopic(NamedTuple):
+    """What became of the partitions of one topic of an `ElectLeaders`."""
+
+    name: str
+    partitions: Sequence[ElectedPartition]
 
 
 class RegisterBroker(NamedTuple):

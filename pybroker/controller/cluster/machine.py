@@ -15,6 +15,7 @@ from pybroker.controller.cluster import (
     log_directories,
     partitions,
     producer_ids,
+    requested_elections,
     topics,
 )
 from pybroker.controller.cluster.events import (
@@ -24,6 +25,7 @@ from pybroker.controller.cluster.events import (
     CreatePartitions,
     CreateTopics,
     DeleteTopics,
+    ElectLeaders,
     Heartbeat,
     LogDirectoriesFailed,
     RegisterBroker,
@@ -47,6 +49,7 @@ Event = (
     | CreatePartitions
     | CreateTopics
     | DeleteTopics
+    | ElectLeaders
     | Heartbeat
     | LogDirectoriesFailed
     | RegisterBroker
@@ -100,6 +103,8 @@ class ClusterMachine:
                 return partitions.create_partitions(image, event)
             case DeleteTopics():
                 return topics.delete_topics(image, event)
+            case ElectLeaders():
+                return requested_elections.elect_leaders(image, event)
             case RegisterBroker():
                 return brokers.register_broker(image, event, settings, now)
             case Heartbeat():

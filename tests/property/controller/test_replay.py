@@ -63,6 +63,11 @@ EVENTS = st.one_of(
     st.builds(events.Heartbeat, BROKERS, EPOCHS, st.booleans(), st.booleans()),
     st.builds(events.SessionExpired, BROKERS, EPOCHS),
     st.builds(events.UnregisterBroker, BROKERS),
+    st.builds(
+        events.ElectLeaders,
+        st.sampled_from(events.ElectionType),
+        st.none() | st.lists(st.tuples(NAMES, st.lists(st.integers(-1, 3), max_size=3)), max_size=3),
+    ),
     st.builds(events.AlterConfigs, st.lists(st.builds(events.ConfigChange, RESOURCES, CHANGES), max_size=3)),
     st.builds(events.AllocateProducerIds, BROKERS, EPOCHS),
     st.builds(events.UpdateFeatures, st.dictionaries(st.just("metadata.version"), st.integers(0, 26), max_size=1)),

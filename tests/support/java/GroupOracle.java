@@ -1,5 +1,5 @@
 // Kafka's own arithmetic of KIP-848 for tests to compare with: one JSON request a line in, one JSON answer a line out.
-// Started from its source with Kafka's jars on the class path; `tests/support/group_oracle.py` speaks with it.
+// Started from its source with Kafka's jars on the class path; `tests/support/java_oracle.py` speaks with it.
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;

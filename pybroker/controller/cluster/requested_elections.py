@@ -1,0 +1,87 @@
+"""Elections that somebody asks for (KIP-460).
+
+Owns which partitions are meant, and what each is told. Who is elected is the arithmetic of `elections`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.controller.cluster.elections import elect_as_asked
+from pybroker.controller.cluster.events import ElectedPartition, ElectedTopic, ElectionType, ElectLeaders, Result
+from pybroker.controller.cluster.log_directories import usable_brokers
+from pybroker.controller.cluster.partitions import MAX_PARTITIONS_PER_REQUEST
+from pybroker.machine.machine import Outcome
+from pybroker.metadata.image import NO_LEADER
+from pybroker.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pybroker.metadata.image import MetadataImage, PartitionImage
+    from pybroker.protocol.messages.records.partition_change import PartitionChangeRecord
+    from pybroker.protocol.schema import Message
+
+_NOT_ELECTED = {
+    ElectionType.PREFERRED: ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
+    ElectionType.UNCLEAN: ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
+}
+
+
+_NOT_NEEDED = ErrorCode.ELECTION_NOT_NEEDED
+
+
+def elect_leaders(image: MetadataImage, event: ElectLeaders) -> Outcome[Message, list[ElectedTopic] | Result]:
+    """Decide about leaders, each partition by itself; all are refused where they are more than one batch takes."""
+    elections = _Elections(image, event.election_type)
+    if event.partitions is None:
+        held = (elections.hold(topic.name, topic.partitions) for topic in image.topics.by_name.values())
+        reply = [_without_needless(topic) for topic in held]
+    else:
+        reply = [elections.hold(name, indices) for name, indices in event.partitions]
+    if len(elections.records) > MAX_PARTITIONS_PER_REQUEST:
+        words = "Unable to perform excessively large batch operation."
+        return Outcome((), Result(ErrorCode.POLICY_VIOLATION, words))
+    return Outcome(tuple(elections.records), reply)
+
+
+def _without_needless(topic: ElectedTopic) -> ElectedTopic:
+    return ElectedTopic(topic.name, [one for one in topic.partitions if one.error_code is not _NOT_NEEDED])
+
+
+class _Elections:
+    """Elections of one kind in one state of the cluster, and the records that they come to."""
+
+    def __init__(self, image: MetadataImage, election_type: ElectionType) -> None:
+        self._image = image
+        self._type = election_type
+        self._usable = usable_brokers(image)
+        self.records: list[PartitionChangeRecord] = []
+
+    def hold(self, name: str, indices: Iterable[int]) -> ElectedTopic:
+        """Elect the leaders of a topic's partitions."""
+        topic = self._image.topics.by_name.get(name)
+        if topic is None:
+            words = f"No such topic as {name}"
+            unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            return ElectedTopic(name, [ElectedPartition(index, unknown, words) for index in indices])
+        return ElectedTopic(
+            name, [self._elect(name, topic.topic_id, index, topic.partitions.get(index)) for index in indices]
+        )
+
+    def _elect(self, name: str, topic_id: bytes, index: int, partition: PartitionImage | None) -> ElectedPartition:
+        if partition is None:
+            return ElectedPartition(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {name}-{index}")
+        if self._is_led(partition):
+            return ElectedPartition(index, _NOT_NEEDED, _NOT_NEEDED.message)
+        record = elect_as_asked(topic_id, index, partition, self._type, self._usable)
+        if record is None:
+            code = _NOT_ELECTED[self._type]
+            return ElectedPartition(index, code, code.message)
+        self.records.append(record)
+        return ElectedPartition(index)
+
+    def _is_led(self, partition: PartitionImage) -> bool:
+        if self._type is ElectionType.PREFERRED:
+            return partition.leader == partition.replicas[0]
+        return partition.leader != NO_LEADER

@@ -1,0 +1,121 @@
+"""ElectLeaders: on one broker nobody else can lead, and each partition is told so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import confluent_kafka
+import confluent_kafka.admin
+import kafka
+import pytest
+
+from tests.conformance.conftest import Server, Topic
+from tests.support.wire import Wire
+
+UNKNOWN_TOPIC_OR_PARTITION = 3
+INVALID_REQUEST = 42
+ELECTION_NOT_NEEDED = 84
+NOT_NEEDED = "Leader election not needed for topic partition."
+PREFERRED, UNCLEAN = 0, 1
+
+Told = list[tuple[str, list[tuple[int, int, str | None]]]]
+
+
+def elect(wire: Wire, asked: list[tuple[str, list[int]]] | None, *, version: int = 2, kind: int = PREFERRED) -> Any:
+    """An answer; version 0 knows one kind of election only."""
+    topics = None if asked is None else [{"topic": name, "partitions": indices} for name, indices in asked]
+    chosen = {"election_type": kind} if version >= 1 else {}
+    return wire.call("ElectLeaders", version, topic_partitions=topics, timeout_ms=10_000, **chosen)
+
+
+def told(answer: Any) -> Told:
+    return [
+        (topic.topic, [(one.partition_id, one.error_code, one.error_message) for one in topic.partition_result])
+        for topic in answer.replica_election_results
+    ]
+
+
+@pytest.mark.parametrize(
+    ("version", "kind"), [(0, PREFERRED), (1, PREFERRED), (1, UNCLEAN), (2, PREFERRED), (2, UNCLEAN)]
+)
+def test_what_is_led_needs_no_election_and_what_is_not_there_has_none(
+    wire: Wire, create: Callable[..., Topic], version: int, kind: int
+) -> None:
+    name = create(partitions=2).name
+    asked = [(name, [1, 0, 9]), ("no-such-topic", [0, 3]), (name, [1]), (name, [])]
+    answer = elect(wire, asked, version=version, kind=kind)
+    assert told(answer) == [
+        (
+            name,
+            [
+                (1, ELECTION_NOT_NEEDED, NOT_NEEDED),
+                (0, ELECTION_NOT_NEEDED, NOT_NEEDED),
+                (9, UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {name}-9"),
+            ],
+        ),
+        (
+            "no-such-topic",
+            [
+                (0, UNKNOWN_TOPIC_OR_PARTITION, "No such topic as no-such-topic"),
+                (3, UNKNOWN_TOPIC_OR_PARTITION, "No such topic as no-such-topic"),
+            ],
+        ),
+        (name, [(1, ELECTION_NOT_NEEDED, NOT_NEEDED)]),
+        (name, []),
+    ]
+    assert answer.throttle_time_ms == 0
+    if version >= 1:
+        assert answer.error_code == 0
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_of_all_partitions_those_that_are_led_are_not_told(wire: Wire, topic: Topic, version: int) -> None:
+    answer = elect(wire, None, version=version)
+    mine = [one for one in told(answer) if one[0] == topic.name]
+    assert mine == [(topic.name, [])]
+
+
+def test_nothing_asked_is_nothing_told(wire: Wire, topic: Topic) -> None:
+    for kind in (PREFERRED, UNCLEAN, 7):
+        answer = elect(wire, [], kind=kind)
+        assert (answer.error_code, told(answer)) == (0, [])
+
+
+@pytest.mark.parametrize("kind", [2, -1])
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_kind_of_election_that_there_is_not_is_refused(wire: Wire, topic: Topic, version: int, kind: int) -> None:
+    words = f"Unknown election type {kind}"
+    answer = elect(wire, [(topic.name, [0, 7]), ("no-such-topic", [1])], version=version, kind=kind)
+    assert answer.error_code == INVALID_REQUEST
+    assert told(answer) == [
+        (topic.name, [(0, INVALID_REQUEST, words), (7, INVALID_REQUEST, words)]),
+        ("no-such-topic", [(1, INVALID_REQUEST, words)]),
+    ]
+    answer = elect(wire, None, version=version, kind=kind)
+    assert (answer.error_code, told(answer)) == (INVALID_REQUEST, [])
+
+
+@pytest.mark.parametrize("kind", confluent_kafka.ElectionType)
+def test_the_admin_of_confluent_kafka_elects(server: Server, topic: Topic, kind: confluent_kafka.ElectionType) -> None:
+    admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": server.bootstrap_servers})
+    asked = [confluent_kafka.TopicPartition(topic.name, index) for index in (0, 5)]
+    outcomes = admin.elect_leaders(kind, asked).result(20)
+    assert {one.partition: error.code() for one, error in outcomes.items()} == {
+        0: ELECTION_NOT_NEEDED,
+        5: UNKNOWN_TOPIC_OR_PARTITION,
+    }
+
+
+@pytest.mark.parametrize("kind", [PREFERRED, UNCLEAN])
+def test_the_admin_of_kafka_python_elects(server: Server, topic: Topic, kind: int) -> None:
+    admin = kafka.KafkaAdminClient(bootstrap_servers=server.bootstrap_servers)
+    try:
+        one = admin.elect_leaders(kind, {topic.name: [0]}).replica_election_results
+        # The client names every partition itself where it is given none.
+        every = admin.elect_leaders(kind).replica_election_results
+    finally:
+        admin.close()
+    for results in (one, every):
+        (mine,) = [result for result in results if result.topic == topic.name]
+        assert [(part.partition_id, part.error_code) for part in mine.partition_result] == [(0, ELECTION_NOT_NEEDED)]
