@@ -19,6 +19,7 @@ COMMANDS = {
     "dump-log": "show what is in the files of a log",
     "get-offsets": "get offsets of partitions by time",
     "groups": "list groups of all types",
+    "leader-election": "give partitions their preferred leader, or any where they have none",
     "log-cleaner": "show how dirty compacted logs are, and what their last pass did",
     "start": "run a broker in the foreground",
     "stop": "stop the broker of a data directory",

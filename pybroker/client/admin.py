@@ -7,7 +7,7 @@ running event loop: use `AsyncAdmin` there.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -95,6 +95,12 @@ class Admin:
     ) -> None:
         """As `AsyncAdmin.create_partitions`."""
         self._runner.run(self._async.create_partitions(topics, validate_only=validate_only, timeout_ms=timeout_ms))
+
+    def elect_leaders(
+        self, partitions: Iterable[TopicPartition] | None, *, unclean: bool = False, timeout_ms: int = 60_000
+    ) -> dict[TopicPartition, BrokerError | None]:
+        """As `AsyncAdmin.elect_leaders`."""
+        return self._runner.run(self._async.elect_leaders(partitions, unclean=unclean, timeout_ms=timeout_ms))
 
     def delete_records(
         self, offsets: Mapping[TopicPartition, int], *, timeout_ms: int = 60_000

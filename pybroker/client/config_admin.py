@@ -1,4 +1,4 @@
-"""Admin's calls about settings of topics, brokers and groups, about more partitions, and about records to delete.
+"""Admin's calls about settings of topics, brokers and groups, more partitions, other leaders, and records to delete.
 
 Owns which node is asked: a broker for its own settings, a leader for its records, the controller for all else.
 `AsyncAdmin` has these calls.
@@ -25,6 +25,7 @@ from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages import create_partitions as create
 from pybroker.protocol.messages import delete_records as delete
 from pybroker.protocol.messages import describe_configs as describe
+from pybroker.protocol.messages import elect_leaders as election
 from pybroker.protocol.messages import incremental_alter_configs as alter
 from pybroker.protocol.messages import list_config_resources as listing
 
@@ -89,6 +90,30 @@ class ConfigCalls:
             answer = await connection.ask(request, create.CreatePartitionsResponse)
             told = ((f"topic {r.name!r}", r.error_code, r.error_message) for r in answer.results)
             raise_refused(connection.server, told)
+
+    async def elect_leaders(
+        self, partitions: Iterable[TopicPartition] | None, *, unclean: bool = False, timeout_ms: int = 60_000
+    ) -> dict[TopicPartition, BrokerError | None]:
+        """Give partitions (None: all) their preferred leader, or with `unclean` any leader where they have none.
+
+        Returns of each partition why its leader stays, None where it was elected; of all partitions those that are led
+        as wanted are left out. Raises BrokerError where nothing was looked at.
+        """
+        by_topic: dict[str, list[int]] = {}
+        for partition in partitions or ():
+            by_topic.setdefault(partition.topic, []).append(partition.partition)
+        topics = [election.TopicPartitions(topic=name, partitions=indices) for name, indices in by_topic.items()]
+        request = election.ElectLeadersRequest(
+            election_type=int(unclean), topic_partitions=None if partitions is None else topics, timeout_ms=timeout_ms
+        )
+        async with self.cluster.controller() as connection:
+            answer = await connection.ask(request, election.ElectLeadersResponse)
+            raise_refused(connection.server, [("leader election", answer.error_code, None)])
+            return {
+                TopicPartition(topic.topic, result.partition_id): _refusal(connection.server, topic.topic, result)
+                for topic in answer.replica_election_results
+                for result in topic.partition_result
+            }
 
     async def delete_records(
         self, offsets: Mapping[TopicPartition, int], *, timeout_ms: int = 60_000
@@ -159,6 +184,13 @@ def _add(topics: list[delete.DeleteRecordsTopic], name: str, asked: delete.Delet
         topics.append(delete.DeleteRecordsTopic(name=name, partitions=[asked]))
     else:
         topic.partitions.append(asked)
+
+
+def _refusal(server: str, topic: str, result: election.PartitionResult) -> BrokerError | None:
+    if not result.error_code:
+        return None
+    what = f"topic {topic!r} partition {result.partition_id}"
+    return BrokerError.of(server, what, result.error_code, result.error_message)
 
 
 def _low_watermark(

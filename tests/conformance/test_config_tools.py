@@ -37,6 +37,18 @@ def kafkas(tool: str, *arguments: str) -> list[str]:
     return ran.stdout.splitlines()
 
 
+def both_fail(tool: str, *arguments: str) -> tuple[list[str], str]:
+    """What our command prints and tells where it fails as Kafka's tool does, in the same words."""
+    programs.kafka_tools()
+    theirs = java.run_java_tool(tool, *arguments)
+    ran = subprocess.run([PROGRAM, tool, *arguments], capture_output=True, text=True, check=False)
+    told = ran.stderr.removeprefix(f"pybroker {tool}: ").strip()
+    assert (ran.returncode, theirs.returncode) == (1, 1), ran.stderr
+    assert ran.stdout.splitlines() == theirs.stdout.splitlines()
+    assert told == theirs.stderr.splitlines()[0]
+    return ran.stdout.splitlines(), told
+
+
 def test_settings_are_changed_and_shown_as_by_kafkas_tool(server: Server, create: Callable[..., Topic]) -> None:
     topic = create(**{"retention.ms": "5"}).name
     at = ("--bootstrap-server", server.bootstrap_servers)
@@ -93,3 +105,22 @@ def test_topics_are_described_in_parts_as_by_kafkas_tool(server: Server, create:
     topic_id = base64.urlsafe_b64encode(topic.id.bytes).decode().rstrip("=")
     by_id = kafkas("topics", *at, "--describe", "--topic-id", topic_id)
     assert ours("topics", *at, "--describe", "--topic-id", topic_id) == by_id
+
+
+def test_leaders_are_elected_as_by_kafkas_tool(server: Server, create: Callable[..., Topic], tmp_path: Path) -> None:
+    topic = create(partitions=2).name
+    asked = ("--bootstrap-server", server.bootstrap_servers, "--election-type", "preferred")
+    one = (*asked, "--topic", topic, "--partition", "1")
+    assert ours("leader-election", *one) == kafkas("leader-election", *one)
+    file = tmp_path / "partitions.json"
+    file.write_text(json.dumps({"partitions": [{"topic": topic, "partition": index} for index in (0, 7)]}))
+    printed, told = both_fail("leader-election", *asked, "--path-to-json-file", str(file))
+    assert printed == [
+        f"Valid replica already elected for partitions {topic}-0",
+        (
+            f"Error completing leader election (PREFERRED) for partition: {topic}-7: "
+            f"org.apache.kafka.common.errors.UnknownTopicOrPartitionException: No such partition as {topic}-7"
+        ),
+    ]
+    assert told == "1 replica(s) could not be elected"
+    both_fail("leader-election", *asked)

@@ -33,6 +33,7 @@ TOOLS = {
     "topics": "org.apache.kafka.tools.TopicCommand",
     "consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
     "groups": "org.apache.kafka.tools.GroupsCommand",
+    "leader-election": "org.apache.kafka.tools.LeaderElectionCommand",
     "dump-log": "org.apache.kafka.tools.DumpLogSegments",
     "storage": "kafka.tools.StorageTool",
     "get-offsets": "org.apache.kafka.tools.GetOffsetShell",

@@ -1,0 +1,142 @@
+"""`pybroker leader-election`: give partitions another leader, with the options and output of kafka-leader-election.
+
+Owns the form of the file that names partitions, and the output, which are those of Kafka 4.3's tool. Must not know the
+protocol: it asks by Admin, and works against any Kafka.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pybroker.cli.errors import CommandError
+from pybroker.cli.kafka_exceptions import named
+from pybroker.client.admin import Admin
+from pybroker.client.errors import ClientError
+from pybroker.client.topics import TopicPartition
+from pybroker.config.errors import ConfigError
+from pybroker.config.properties import read_properties
+from pybroker.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterable
+
+DESCRIPTION = (
+    "Elect leaders of partitions, preferred ones or any. Options and output are those of kafka-leader-election."
+)
+
+_UNCLEAN = "UNCLEAN"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--bootstrap-server", required=True, metavar="HOST:PORT", help="brokers to connect to")
+    parser.add_argument("--command-config", type=Path, metavar="FILE", help="client settings")
+    parser.add_argument("--admin.config", type=Path, metavar="FILE", dest="command_config", help="the same, as it was")
+    parser.add_argument(
+        "--election-type",
+        required=True,
+        type=str.upper,
+        choices=("PREFERRED", _UNCLEAN),
+        help="preferred: the first replica, where it does not lead; unclean: any replica, where nobody leads",
+    )
+    parser.add_argument("--topic", metavar="TOPIC", help="the topic of one partition")
+    parser.add_argument("--partition", type=int, metavar="N", help="the partition, with --topic")
+    parser.add_argument("--all-topic-partitions", action="store_true", help="every partition that needs an election")
+    parser.add_argument(
+        "--path-to-json-file",
+        type=Path,
+        metavar="FILE",
+        help='partitions: {"partitions": [{"topic": "foo", "partition": 1}, {"topic": "foobar", "partition": 2}]}',
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Elect, print what became of the partitions, and return 0 where no election failed."""
+    partitions = _partitions(arguments)
+    try:
+        properties = {} if arguments.command_config is None else read_properties(arguments.command_config)
+        with Admin(arguments.bootstrap_server, properties) as admin:
+            outcomes = admin.elect_leaders(partitions, unclean=arguments.election_type == _UNCLEAN)
+    except (ClientError, ConfigError) as error:
+        raise CommandError(str(error)) from None
+    elected: list[TopicPartition] = []
+    idle: list[TopicPartition] = []
+    failed: list[str] = []
+    # Kafka's tool prints them in the order of a hash table.
+    for partition, refusal in sorted(outcomes.items(), key=lambda one: (one[0].topic, one[0].partition)):
+        if refusal is None:
+            elected.append(partition)
+        elif refusal.code is ErrorCode.ELECTION_NOT_NEEDED:
+            idle.append(partition)
+        else:
+            failed.append(f"{_name(partition)}: {named(refusal.code, refusal.meaning)}")
+    if elected:
+        print(f"Successfully completed leader election ({arguments.election_type}) for partitions {_names(elected)}")
+    if idle:
+        print(f"Valid replica already elected for partitions {_names(idle)}")
+    for told in failed:
+        print(f"Error completing leader election ({arguments.election_type}) for partition: {told}")
+    if failed:
+        raise CommandError(f"{len(failed)} replica(s) could not be elected")
+    return 0
+
+
+def _partitions(arguments: argparse.Namespace) -> list[TopicPartition] | None:
+    """Return what is to be elected, None for every partition; raises CommandError in the words of Kafka's tool."""
+    ways = (arguments.topic is not None, arguments.all_topic_partitions, arguments.path_to_json_file is not None)
+    if sum(ways) != 1:
+        raise CommandError(
+            "One and only one of the following options is required: topic, all-topic-partitions, path-to-json-file"
+        )
+    if arguments.topic is not None:
+        if arguments.partition is None:
+            raise CommandError("Missing required option(s): partition")
+        return [TopicPartition(arguments.topic, arguments.partition)]
+    if arguments.partition is not None:
+        raise CommandError("Option partition is only allowed if topic is used")
+    return None if arguments.all_topic_partitions else parse_partitions(_read(arguments.path_to_json_file))
+
+
+def parse_partitions(text: str) -> list[TopicPartition]:
+    """Return the partitions that a file's text names; raises CommandError in the words of Kafka's tool."""
+    try:
+        content = json.loads(text)
+    except ValueError:
+        raise CommandError("Replica election data is empty") from None
+    if not isinstance(content, dict) or "partitions" not in content:
+        raise CommandError('Replica election data is missing "partitions" field')
+    partitions = [_parse(item) for item in content["partitions"]]
+    twice = [partition for partition in dict.fromkeys(partitions) if partitions.count(partition) > 1]
+    if twice:
+        raise CommandError(f"Replica election data contains duplicate partitions: [{_names(twice)}]")
+    return partitions
+
+
+def _parse(item: Any) -> TopicPartition:
+    try:
+        topic, partition = item["topic"], item["partition"]
+    except (KeyError, TypeError):
+        raise CommandError(f"{json.dumps(item)}: expected topic and partition") from None
+    if not isinstance(topic, str) or not isinstance(partition, int):
+        raise CommandError(f"{json.dumps(item)}: expected a text and a whole number")
+    return TopicPartition(topic, partition)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise CommandError(f"cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise CommandError(f"cannot read {path}: not UTF-8 at byte {error.start}") from None
+
+
+def _name(partition: TopicPartition) -> str:
+    return f"{partition.topic}-{partition.partition}"
+
+
+def _names(partitions: Iterable[TopicPartition]) -> str:
+    return ", ".join(map(_name, partitions))
