@@ -16,14 +16,13 @@ from typing import Any
 from pybroker.client import LatencyHistogram
 from pybroker_spark.load.clients import Clock, Orders, Sample
 from pybroker_spark.load.errors import LoadError
+from pybroker_spark.load.pacing import PacedProducer
 from pybroker_spark.load.plan import ProducerPlan
-from pybroker_spark.load.schedule import Portion, Schedule
+from pybroker_spark.load.schedule import Portion
 
-_STRIDE = 10_000
-_STRIDE_BYTES = 1024 * 1024
 _DIFFERENT_VALUES = 1000
 _FULL_WAIT_S = 0.005
-_LONGEST_NAP_S = 0.05
+_FLUSH_S = 0.1
 _NAMES = {
     "max.request.size": "message.max.bytes",
 }
@@ -32,58 +31,41 @@ _QUEUE = {"queue.buffering.max.messages": "2000000", "queue.buffering.max.kbytes
 """Librdkafka's queue counts messages; its default of 100,000 is ten milliseconds of small ones."""
 
 
-class ConfluentProducer:
+class ConfluentProducer(PacedProducer):
     """One producer by its plan."""
 
     def __init__(self, plan: ProducerPlan, number: int) -> None:
         del number  # its records carry no stamps
+        super().__init__(plan)
         if plan.stamped or plan.keys:
             raise LoadError("a load with confluent-kafka inside sends plain values: leave out stamps and keys")
         from confluent_kafka import Producer
 
         settings = {_NAMES.get(key, key): value for key, value in plan.properties.items()}
         self._producer = Producer({**_QUEUE, **settings, "bootstrap.servers": plan.bootstrap_servers})
-        self._plan = plan
+        self._round = cycle(plan.partitions or (-1,))
         letters = string.ascii_uppercase
         self._values = ["".join(random.choices(letters, k=plan.record_size)).encode() for _ in range(_DIFFERENT_VALUES)]
-        self._sent = 0
         self._lock = threading.Lock()
         self._phases = (Sample(histogram=LatencyHistogram()), Sample(histogram=LatencyHistogram()))
         self._acknowledged = self._failed = 0
         self._failure = ""
-        self.records = 0
-        self.end_s = 0.0
-        self.steady_s: float | None = None
-        self.timed_out = False
-        self.rebalance_s = 0.0
 
     def prepare(self) -> None:
         """Learn the topic's partitions."""
         self._producer.list_topics(self._plan.topic, timeout=60)
 
-    def run(self, clock: Clock, orders: Orders) -> None:
-        """As `NativeProducer.run`."""
-        plan, schedule = self._plan, Schedule(self._plan.steps, self._plan.records)
-        stride = max(1, min(_STRIDE, _STRIDE_BYTES // plan.record_size))
-        partitions = cycle(plan.partitions or (-1,))
-        while not orders.stopped.is_set():
-            elapsed = clock.elapsed()
-            if self.steady_s is None and self._sent >= plan.warm_up_records and elapsed >= plan.warm_up_s:
-                self.steady_s = elapsed if plan.warm_up_records or plan.warm_up_s else 0.0
-            most = stride if self._sent >= plan.warm_up_records else min(stride, plan.warm_up_records - self._sent)
-            portion = schedule.take(elapsed, most)
-            if portion is None:
-                break
-            if portion.count:
-                self._send(portion, next(partitions), clock)
-            else:
-                self._producer.poll(min(max(portion.wait_s, plan.nap_s), _LONGEST_NAP_S))
-        while self._producer.flush(0.1):
-            pass
-        self.end_s = clock.elapsed()
+    def _nap(self, seconds: float) -> None:
+        """As long as nothing is due, acknowledgements are told."""
+        self._producer.poll(seconds)
 
-    def _send(self, portion: Portion, partition: int, clock: Clock) -> None:
+    def _drain(self, orders: Orders) -> None:  # noqa: ARG002 (librdkafka gives every record up in the end)
+        while self._producer.flush(_FLUSH_S):
+            pass
+
+    def _send(self, portion: Portion, clock: Clock) -> None:
         """One batch; what the full queue refuses is sent again."""
+        partition = next(self._round)
         due_s = clock.elapsed() if portion.first_s is None else portion.first_s
         first = self._sent
         messages: list[dict[str, Any]] = [
@@ -96,7 +78,6 @@ class ConfluentProducer:
             messages = [{key: m[key] for key in m if key != "_error"} for m in messages if "_error" in m]
             if messages:
                 self._producer.poll(_FULL_WAIT_S)
-        self._sent += portion.count
 
     def _told(self, count: int, due_s: float, clock: Clock) -> Callable[[Any, Any], None]:
         phase, size = 0 if self.steady_s is None else 1, count * self._plan.record_size

@@ -2,72 +2,38 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from itertools import cycle
 
 from pybroker.client import ClientError, KeyedStamps, Producer
 from pybroker_spark.load.clients import Clock, Orders, Sample
+from pybroker_spark.load.pacing import PacedProducer
 from pybroker_spark.load.plan import ProducerPlan
-from pybroker_spark.load.schedule import Portion, Schedule
+from pybroker_spark.load.schedule import Portion
 
-_STRIDE = 10_000
-"""Records handed to the engine between two looks at the clock."""
-_STRIDE_BYTES = 1024 * 1024
-_LONGEST_NAP_S = 0.05
 _FLUSH_S = 0.1
 _PATIENCE_S = 5.0
 """For the last acknowledgements of a load that is told to stop."""
 
 
-class NativeProducer:
+class NativeProducer(PacedProducer):
     """One producer by its plan; `number` is what its stamps say."""
 
     def __init__(self, plan: ProducerPlan, number: int) -> None:
-        self._plan, self._number = plan, number
+        super().__init__(plan)
+        self._number = number
         self._producer = Producer(plan.bootstrap_servers, plan.properties)
         self._round: Iterator[int] = cycle(plan.partitions or (-1,))
         self._sequences = dict.fromkeys(plan.partitions, 0)
         self._keyed = KeyedStamps(plan.keys, plan.skew, number) if plan.keys else None
-        self._sent = 0
-        self.records = 0
-        self.end_s = 0.0
-        self.steady_s: float | None = None
-        self.timed_out = False
-        self.rebalance_s = 0.0
 
     def prepare(self) -> None:
         """Learn the topic's partitions; the way to their leaders is open then."""
         self._producer.partitions(self._plan.topic)
 
-    def run(self, clock: Clock, orders: Orders) -> None:
-        """Send what is due until nothing is any more, then wait for every acknowledgement."""
-        plan = self._plan
-        schedule = Schedule(plan.steps, plan.records)
-        stride = max(1, min(_STRIDE, _STRIDE_BYTES // plan.record_size))
-        if not plan.warm_up_records and not plan.warm_up_s:
-            self._begin_steady_state(0.0)
-        while not orders.stopped.is_set():
-            elapsed = clock.elapsed()
-            if self.steady_s is None and self._warm_up_is_over(elapsed):
-                self._begin_steady_state(elapsed)
-            most = stride if self._sent >= plan.warm_up_records else min(stride, plan.warm_up_records - self._sent)
-            portion = schedule.take(elapsed, most)
-            if portion is None:
-                break
-            if portion.count:
-                self._send(portion, clock)
-            else:
-                time.sleep(min(max(portion.wait_s, plan.nap_s), _LONGEST_NAP_S))
-        self._drain(orders)
-        self.end_s = clock.elapsed()
-
-    def _warm_up_is_over(self, elapsed_s: float) -> bool:
-        return self._sent >= self._plan.warm_up_records and elapsed_s >= self._plan.warm_up_s
-
     def _begin_steady_state(self, elapsed_s: float) -> None:
         self._producer.native.begin_phase(1)
-        self.steady_s = elapsed_s
+        super()._begin_steady_state(elapsed_s)
 
     def _send(self, portion: Portion, clock: Clock) -> None:
         plan, count = self._plan, portion.count
@@ -82,7 +48,6 @@ class NativeProducer:
             self._sequences[partition] = first + count
         else:
             send.send_random_letters(plan.topic, next(self._round), plan.record_size, count, due)
-        self._sent += count
 
     def _drain(self, orders: Orders) -> None:
         # The engine gives every record up after delivery.timeout.ms, so that this ends, an order to stop sooner.
