@@ -34,7 +34,7 @@ _SPARK_HEAD = """\
 Made by `make bench-spark`, in the same way: rounds in turns, medians, each load against a broker that does nothing
 else. Broker, Spark's JVM, its Python workers and the clients in them share the machine's cores. A round of a load is a
 whole run of its tool with a Spark of its own; its time counts from the start that the tasks agreed on to the last
-record. The rows of the data source share one session, which every round after the uncounted one finds warm.
+record. The rows of the data source share one session, which every round after the uncounted ones finds warm.
 """
 
 

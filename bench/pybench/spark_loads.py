@@ -19,7 +19,7 @@ TOGETHER = "source-"
 """Loads of this beginning are measured in one session, in turns of its own; the rest of the name is the row's."""
 _TIMEOUT_S = 3600
 _DEFAULTS = {"batch.size": "1000000", "linger.ms": "5", "acks": "all", "max.request.size": "2000000"}
-_OF_THE_ROW = frozenset({"master", "tasks", "partitions", "rate"})
+_OF_THE_ROW = frozenset({"master", "tasks", "partitions", "rate", "warm_up"})
 """Properties of a scenario that are no client's."""
 
 Words = Callable[[str, str, int, int, Mapping[str, Any]], list[str]]
@@ -70,11 +70,11 @@ def fill_partitions(servers: str, topic: str, partitions: int, records: int, siz
             producer.native.send_random_letters(topic, partition, size, count)
 
 
-def measure_rows(scenario: Scenario, *, rounds: int, records: int) -> dict[str, Any]:
+def measure_rows(scenario: Scenario, *, rounds: int, warm_up: int, records: int) -> dict[str, Any]:
     """Every contestant's rounds, by one run of `pybench.spark_source`. Raises PeerError."""
     rows = {contestant.name: contestant.load.removeprefix(TOGETHER) for contestant in scenario.contestants}
     words = [sys.executable, "-m", "pybench.spark_source", "--master", str(scenario.properties["master"])]
-    words += ["--records", str(records), "--rounds", str(rounds)]
+    words += ["--records", str(records), "--rounds", str(rounds), "--warm-up", str(warm_up)]
     words += [word for row in rows.values() for word in ("--only", row)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
     if done.returncode != 0:

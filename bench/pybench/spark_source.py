@@ -1,4 +1,5 @@
-"""The data source `pybroker` in figures: batches beside those of Spark's Kafka connector, and the micro-batch floor.
+"""The data source `pybroker` in figures: batches beside those of Spark's Kafka connector and beside what Spark itself
+takes for batches from memory, and the micro-batch floor.
 
 `python -m pybench.spark_source --records 5000000` starts a broker and a session, takes each row in turns and prints one
 JSON document: for each row the seconds of every counted round, and rows per second of the median. One function a row;
@@ -19,7 +20,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,9 @@ VALUE_BYTES = 100
 _BATCHES = 60
 """Micro-batches of one round of the floor."""
 _FEED_EVERY_S = 0.02
+_FEW_RECORDS, _FEW_TOPIC = 1000, "bench-few"
+_IN_MILLISECONDS = frozenset({"batch-read-few", "micro-batch-floor"})
+"""Rows whose figure is the time itself."""
 _SETTINGS = {"spark.driver.memory": "4g", "spark.executor.memory": "1g", "spark.ui.showConsoleProgress": "false"}
 
 _numbers = itertools.count()
@@ -49,6 +53,13 @@ class Bench:
     records: int
     partitions: int
     topic: str
+
+    def fill(self, topic: str, records: int) -> None:
+        """Write random values, as many to each partition."""
+        with Producer(self.servers, {"batch.size": 262_144}) as producer:
+            for partition in range(self.partitions):
+                share = records // self.partitions + (partition < records % self.partitions)
+                producer.native.send_random_letters(topic, partition, VALUE_BYTES, share)
 
     def fresh_topic(self) -> str:
         """An empty topic with as many partitions."""
@@ -67,6 +78,26 @@ def read_batch(bench: Bench) -> float:
 def read_batch_values(bench: Bench) -> float:
     """Seconds for the values alone: nothing else is built."""
     return _read(bench, "pybroker", columns="value")
+
+
+def read_batch_from_memory(bench: Bench) -> float:
+    """The limit: seconds that Spark takes for as many rows of all columns that cost the source nothing."""
+    return _read_memory(bench, [column for column in _columns() if column != "headers"])
+
+
+def read_batch_values_from_memory(bench: Bench) -> float:
+    """The limit of values alone."""
+    return _read_memory(bench, ["value"])
+
+
+def read_few(bench: Bench) -> float:
+    """Seconds for all columns of a thousand records: what a read costs before its first row."""
+    with Admin(bench.servers) as admin:
+        if _FEW_TOPIC not in admin.list_topics():
+            admin.create_topics([NewTopic(_FEW_TOPIC, bench.partitions, 1)])
+            admin.wait_for_leaders(_FEW_TOPIC)
+            bench.fill(_FEW_TOPIC, _FEW_RECORDS)
+    return _read(replace(bench, topic=_FEW_TOPIC), "pybroker")
 
 
 def read_batch_by_connector(bench: Bench) -> float:
@@ -120,6 +151,9 @@ ROWS: dict[str, Callable[[Bench], float]] = {
     "batch-read": read_batch,
     "batch-read-value": read_batch_values,
     "batch-read-connector": read_batch_by_connector,
+    "batch-read-memory": read_batch_from_memory,
+    "batch-read-value-memory": read_batch_values_from_memory,
+    "batch-read-few": read_few,
     "batch-write": write_batch,
     "batch-write-connector": write_batch_by_connector,
     "micro-batch-floor": micro_batch_floor,
@@ -130,6 +164,22 @@ def _read(bench: Bench, form: str, **options: str) -> float:
     begun = time.perf_counter()
     reader = bench.spark.read.format(form).option("kafka.bootstrap.servers", bench.servers)
     frame = reader.options(subscribe=bench.topic, **options).load()
+    frame.write.format("noop").mode("overwrite").save()
+    return time.perf_counter() - begun
+
+
+def _columns() -> dict[str, Any]:
+    """The columns of a read with their types."""
+    columns: dict[str, Any] = importlib.import_module("pybroker_spark.source.schema").READ
+    return columns
+
+
+def _read_memory(bench: Bench, names: list[str]) -> float:
+    from pyspark.sql.types import StructField, StructType
+
+    types, begun = _columns(), time.perf_counter()
+    reader = bench.spark.read.format("pybench-memory").schema(StructType([StructField(n, types[n]) for n in names]))
+    frame = reader.options(rows=bench.records, tasks=bench.partitions, size=VALUE_BYTES).load()
     frame.write.format("noop").mode("overwrite").save()
     return time.perf_counter() - begun
 
@@ -160,32 +210,30 @@ def running(master: str, records: int, partitions: int) -> Iterator[Bench]:
         spark = pybroker_spark.session("spark-source", master=master, settings=settings)
         spark.sparkContext.setLogLevel("ERROR")
         pybroker_spark.register(spark)
+        spark.dataSource.register(importlib.import_module("pybench.spark_memory").MemoryDataSource)
         try:
             bench = Bench(spark, broker.bootstrap_servers, records, partitions, "")
             topic = bench.fresh_topic()
-            with Producer(broker.bootstrap_servers, {"batch.size": 262_144}) as producer:
-                for partition in range(partitions):
-                    share = records // partitions + (partition < records % partitions)
-                    producer.native.send_random_letters(topic, partition, VALUE_BYTES, share)
-            yield Bench(spark, broker.bootstrap_servers, records, partitions, topic)
+            bench.fill(topic, records)
+            yield replace(bench, topic=topic)
         finally:
             spark.stop()
 
 
-def measure(bench: Bench, names: list[str], rounds: int) -> dict[str, dict[str, Any]]:
-    """Each row `rounds` times in turns, after one uncounted round."""
+def measure(bench: Bench, names: list[str], warm_up: int, rounds: int) -> dict[str, dict[str, Any]]:
+    """Each row `rounds` times in turns, after the uncounted ones."""
     seconds: dict[str, list[float]] = {name: [] for name in names}
-    for number in range(rounds + 1):
+    for number in range(warm_up + rounds):
         for name in names:
             taken = ROWS[name](bench)
-            if number:
+            if number >= warm_up:
                 seconds[name].append(taken)
     return {name: _figures(name, bench.records, taken) for name, taken in seconds.items()}
 
 
 def _figures(name: str, records: int, seconds: list[float]) -> dict[str, Any]:
     median = statistics.median(seconds)
-    if name == "micro-batch-floor":
+    if name in _IN_MILLISECONDS:
         return {"seconds": seconds, "median_ms": median * 1000}
     return {"seconds": seconds, "rows_per_s": records / median}
 
@@ -197,12 +245,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--records", type=int, default=5_000_000, metavar="N", help="records of 100 bytes (5000000)")
     parser.add_argument("--partitions", type=int, default=2, metavar="N", help="partitions of each topic (default: 2)")
     parser.add_argument("--rounds", type=int, default=5, metavar="N", help="counted rounds of each row (default: 5)")
+    # The JVM compiles what runs often, and that takes a core for the first ten seconds of such jobs.
+    parser.add_argument("--warm-up", type=int, default=3, metavar="N", help="uncounted rounds before them (default: 3)")
     parser.add_argument(
         "--only", action="append", choices=list(ROWS), metavar="ROW", help="this row only; may be repeated"
     )
     options = parser.parse_args(arguments)
     with running(options.master, options.records, options.partitions) as bench:
-        figures = measure(bench, options.only or list(ROWS), options.rounds)
+        figures = measure(bench, options.only or list(ROWS), options.warm_up, options.rounds)
     settings = {"master": options.master, "records": options.records, "partitions": options.partitions}
     print(json.dumps({**settings, "rows": figures}, indent=1), flush=True)
     return 0

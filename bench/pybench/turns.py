@@ -58,7 +58,7 @@ def run_scenario(
 ) -> dict[str, Any]:
     """Run every round; returns by contestant the command and the counted rounds."""
     if all(c.load.startswith(TOGETHER) for c in scenario.contestants):
-        return measure_rows(scenario, rounds=rounds, records=records)
+        return measure_rows(scenario, rounds=rounds, warm_up=warm_up, records=records)
     topics = {c.name: _fill(scenario, c, nodes, records) for c in scenario.contestants} if scenario.fill else {}
     try:
         seen: dict[str, dict[str, Any]] = {}
