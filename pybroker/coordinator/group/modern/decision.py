@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from pybroker.coordinator.group.modern.replay import replay
+from pybroker.coordinator.group.modern.replay import replay_ahead
 from pybroker.machine.machine import Outcome
 
 if TYPE_CHECKING:
@@ -35,9 +35,7 @@ class Decision:
         """Add records, of which none takes the group itself away."""
         for record in records:
             self.records.append(record)
-            after = replay(self.group, record.key, record.value)
-            assert after is not None
-            self.group = after
+            self.group = replay_ahead(self.group, record)
 
     def outcome(self, reply: Reply | Parked) -> Outcome[Record, Reply]:
         """Return all of it."""

@@ -89,7 +89,7 @@ def settle(
     is: the group is about to become a classic one, which assigns by itself.
     """
     check_new_pattern(decision.group, wants.regex)
-    if wants != before:
+    if wants is not before and wants != before:
         decision.write([build_subscription(decision.group.id, wants)])
     changed = wants.topics != before.topics or wants.regex != before.regex
     found_others = update_patterns(decision, view, now)
@@ -144,9 +144,15 @@ def _check_not_empty(text: str | None, fault: str) -> None:
 
 
 def _updated(before: Member, request: ConsumerGroupHeartbeatRequest, client: Client) -> Member:
-    """Return the member with what the request says; what it does not say is as before."""
+    """Return the member with what the request says; what it does not say is as before.
+
+    The same object where it says nothing new, which is most heartbeats.
+    """
     names, regex = request.subscribed_topic_names, request.subscribed_topic_regex
     timeout_ms = request.rebalance_timeout_ms
+    silent = names is None and regex is None and request.server_assignor is None and timeout_ms == -1
+    if silent and _is_from(before, request, client):
+        return before
     return msgspec.structs.replace(
         before,
         instance_id=before.instance_id if request.instance_id is None else request.instance_id,
@@ -158,6 +164,16 @@ def _updated(before: Member, request: ConsumerGroupHeartbeatRequest, client: Cli
         client_id=client.client_id,
         client_host=client.client_host,
         classic=None,
+    )
+
+
+def _is_from(member: Member, request: ConsumerGroupHeartbeatRequest, client: Client) -> bool:
+    return (
+        member.client_id == client.client_id
+        and member.client_host == client.client_host
+        and request.instance_id in (None, member.instance_id)
+        and request.rack_id in (None, member.rack_id)
+        and member.classic is None
     )
 
 

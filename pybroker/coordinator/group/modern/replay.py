@@ -48,10 +48,14 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from pybroker.coordinator.group.modern.member import Held
+    from pybroker.coordinator.group.records import GroupRecord
     from pybroker.protocol.schema import Message
 
     K = TypeVar("K")
     V = TypeVar("V")
+
+_AHEAD = "_ahead"
+_FOLLOWS_FROM_SUBSCRIPTIONS = ("static_members", "regex_subscribers", "classic_members", "subscribed_topics", "_seen")
 
 _STATES = {int(state): state for state in MemberState}
 
@@ -62,7 +66,18 @@ def replay(group: ConsumerGroup | None, key: Message, value: Message | None) -> 
         if value is None:
             return None
         group = ConsumerGroup(key.group_id)  # type: ignore[attr-defined]  # every key of RECORD_KEYS has it
+    ahead = group.__dict__.get(_AHEAD)
+    if ahead is not None and ahead[0] is key:
+        return ahead[1]  # type: ignore[no-any-return]  # what `replay_ahead` has put there
     return _CHANGES[type(key)](group, key, value)
+
+
+def replay_ahead(group: ConsumerGroup, record: GroupRecord) -> ConsumerGroup:
+    """Return the group after a record that is yet to be committed, and keep it for when it is."""
+    after = _CHANGES[type(record.key)](group, record.key, record.value)
+    assert after is not None
+    group.__dict__[_AHEAD] = record.key, after
+    return after
 
 
 def _change_epoch(
@@ -70,7 +85,7 @@ def _change_epoch(
 ) -> ConsumerGroup | None:
     if value is None:
         return None
-    return msgspec.structs.replace(group, epoch=value.epoch, metadata_hash=value.metadata_hash)
+    return _with_same_subscriptions(group, epoch=value.epoch, metadata_hash=value.metadata_hash)
 
 
 def _change_partition_metadata(
@@ -107,8 +122,8 @@ def _change_target_epoch(
     value: ConsumerGroupTargetAssignmentMetadataValue | None,
 ) -> ConsumerGroup:
     if value is None:
-        return msgspec.structs.replace(group, assignment_epoch=NO_TARGET_EPOCH, assignment_ms=0)
-    return msgspec.structs.replace(
+        return _with_same_subscriptions(group, assignment_epoch=NO_TARGET_EPOCH, assignment_ms=0)
+    return _with_same_subscriptions(
         group, assignment_epoch=value.assignment_epoch, assignment_ms=value.assignment_timestamp
     )
 
@@ -119,9 +134,9 @@ def _change_target(
     value: ConsumerGroupTargetAssignmentMemberValue | None,
 ) -> ConsumerGroup:
     if value is None:
-        return msgspec.structs.replace(group, targets=_without(group.targets, key.member_id))
+        return _with_same_subscriptions(group, targets=_without(group.targets, key.member_id))
     target = {topic.topic_id: frozenset(topic.partitions) for topic in value.topic_partitions}
-    return msgspec.structs.replace(group, targets={**group.targets, key.member_id: target})
+    return _with_same_subscriptions(group, targets={**group.targets, key.member_id: target})
 
 
 def _change_current(
@@ -134,9 +149,10 @@ def _change_current(
         if before is None:
             return group
         gone = msgspec.structs.replace(before, epoch=LEAVE_EPOCH, previous_epoch=LEAVE_EPOCH, assigned={}, revoking={})
-        return _with_member(group, gone)
-    return _with_member(
+        return _with_moved(group, before, gone)
+    return _with_moved(
         group,
+        before,
         msgspec.structs.replace(
             before or Member(key.member_id),
             epoch=value.member_epoch,
@@ -160,6 +176,30 @@ def _change_regex(
 def _with_member(group: ConsumerGroup, member: Member) -> ConsumerGroup:
     epochs = _move_epochs(group.partition_epochs, group.members.get(member.member_id), member)
     return msgspec.structs.replace(group, members={**group.members, member.member_id: member}, partition_epochs=epochs)
+
+
+def _with_moved(group: ConsumerGroup, before: Member | None, after: Member) -> ConsumerGroup:
+    """Put a member in its place that has moved on its way to the target and wants what it wanted."""
+    if before is None:
+        return _with_member(group, after)
+    return _with_same_subscriptions(
+        group,
+        members={**group.members, after.member_id: after},
+        partition_epochs=_move_epochs(group.partition_epochs, before, after),
+    )
+
+
+def _with_same_subscriptions(group: ConsumerGroup, **changes: Any) -> ConsumerGroup:
+    """Change what no subscription depends on: what was worked out from those is known of the next value as well.
+
+    Otherwise each step of each member to the target would cost a walk over all members.
+    """
+    after = msgspec.structs.replace(group, **changes)
+    known, kept = group.__dict__, after.__dict__
+    for name in _FOLLOWS_FROM_SUBSCRIPTIONS:
+        if name in known:
+            kept[name] = known[name]
+    return after
 
 
 def _without_member(group: ConsumerGroup, member_id: str) -> ConsumerGroup:

@@ -71,6 +71,8 @@ def metadata_hash(names: Iterable[str], topics: Mapping[str, TopicInfo]) -> int:
 def update_patterns(decision: Decision, view: GroupView, now: int) -> bool:
     """Look patterns up that are due, and forget those of nobody; tell whether that changes what members want."""
     group = decision.group
+    if not group.regexes and not group.regex_subscribers:
+        return False
     decision.write(
         build_regex_tombstone(group.id, regex) for regex in group.regexes.keys() - group.regex_subscribers.keys()
     )
