@@ -4,8 +4,9 @@ Owns when that may be, and what a member of the classic protocol is in a consume
 epoch, what its leader assigned becomes target and possession, and it is served as before (`classic_members`). Nobody
 has to give anything back for the change itself.
 
-In the middle of a rebalance Kafka takes a member to have nothing; here it has what it claims in its metadata, as with
-a cooperative assignor it goes on reading meanwhile (`docs/adr/0016-where-consumer-groups-differ-from-kafkas.md`).
+Kafka takes a member to have what was assigned to it last, in the middle of a rebalance nothing. Here it has also what
+it claims in its metadata, as with a cooperative assignor it goes on reading meanwhile, and until it has asked for its
+new share (`docs/adr/0016-where-consumer-groups-differ-from-kafkas.md`).
 """
 
 from __future__ import annotations
@@ -37,11 +38,12 @@ from pybroker.protocol.messages.join_group import JoinGroupResponse
 from pybroker.protocol.messages.sync_group import SyncGroupResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from pybroker.coordinator.group.classic.group import ClassicGroup
     from pybroker.coordinator.group.classic.group import ClassicMember as MemberBefore
-    from pybroker.coordinator.group.view import GroupView, TopicInfo
+    from pybroker.coordinator.group.modern.member import Held
+    from pybroker.coordinator.group.view import GroupView
 
 
 def replace_classic(group: ClassicGroup) -> Decision:
@@ -94,24 +96,24 @@ def _check(view: GroupView, group: ClassicGroup) -> None:
 def _members(view: GroupView, group: ClassicGroup) -> list[Member]:
     taken: set[tuple[str, int]] = set()
     try:
-        return [_member(group, member, view.topics, taken) for member in group.members.values()]
+        subscriptions = {member.id: _subscription(group, member) for member in group.members.values()}
+        # What somebody was assigned comes before what somebody claims.
+        said = [(member.id, _assigned(group, member)) for member in group.members.values()]
+        said += [(member_id, subscription.owned_partitions) for member_id, subscription in subscriptions.items()]
     except MalformedMessage:
         raise _refusal(group, "the embedded consumer protocol is malformed.") from None
+    has: dict[str, dict[bytes, dict[int, int]]] = {member_id: {} for member_id in group.members}
+    for member_id, topics in said:
+        for topic in topics:
+            info = view.topics.get(topic.topic)
+            free = [partition for partition in topic.partitions if (topic.topic, partition) not in taken]
+            if info is not None and free:
+                has[member_id].setdefault(info.topic_id, {}).update(dict.fromkeys(free, group.generation))
+                taken.update((topic.topic, partition) for partition in free)
+    return [_member(group, member, subscriptions[member.id], has[member.id]) for member in group.members.values()]
 
 
-def _member(
-    group: ClassicGroup, before: MemberBefore, topics: Mapping[str, TopicInfo], taken: set[tuple[str, int]]
-) -> Member:
-    # While a rebalance is under way, its first or a later one, a member need not know the protocol chosen before.
-    metadata = dict(before.protocols).get(group.protocol or "", before.protocols[0][1])
-    subscription = decode_framed(ConsumerProtocolSubscription, metadata)
-    held: dict[bytes, dict[int, int]] = {}
-    for topic in _has(group, before, subscription):
-        info = topics.get(topic.topic)
-        free = [partition for partition in topic.partitions if (topic.topic, partition) not in taken]
-        if info is not None and free:
-            held.setdefault(info.topic_id, {}).update(dict.fromkeys(free, group.generation))
-            taken.update((topic.topic, partition) for partition in free)
+def _member(group: ClassicGroup, before: MemberBefore, subscription: ConsumerProtocolSubscription, has: Held) -> Member:
     return Member(
         before.id,
         epoch=group.generation,
@@ -122,17 +124,20 @@ def _member(
         client_id=before.client_id,
         client_host=before.client_host,
         topics=frozenset(subscription.topics),
-        assigned=held,
+        assigned=has,
         classic=ClassicMember(before.session_timeout_ms, tuple(ClassicProtocol(*offer) for offer in before.protocols)),
     )
 
 
-def _has(
-    group: ClassicGroup, member: MemberBefore, subscription: ConsumerProtocolSubscription
-) -> Sequence[Assigned | Claimed]:
-    """Return what a member has: its assignment, or in the middle of a rebalance what it said that it keeps."""
+def _subscription(group: ClassicGroup, member: MemberBefore) -> ConsumerProtocolSubscription:
+    # While a rebalance is under way, its first or a later one, a member need not know the protocol chosen before.
+    metadata = dict(member.protocols).get(group.protocol or "", member.protocols[0][1])
+    return decode_framed(ConsumerProtocolSubscription, metadata)
+
+
+def _assigned(group: ClassicGroup, member: MemberBefore) -> Sequence[Assigned | Claimed]:
     if not member.assignment:
-        return subscription.owned_partitions
+        return ()
     assignment = decode_framed(ConsumerProtocolAssignment, member.assignment)
     if assignment.user_data:
         raise _refusal(

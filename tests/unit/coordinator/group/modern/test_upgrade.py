@@ -198,6 +198,21 @@ def test_members_who_wait_in_a_rebalance_are_told_to_join_again(world: World) ->
     assert {first.member_id, second.member_id} <= set(world.group.members)
 
 
+def test_a_member_that_was_not_told_of_its_new_share_yet_has_its_old_one(world: World) -> None:
+    first, second, third = classic_member(world), *(ClassicConsumer(world, cooperative=True) for _ in range(2))
+    for _ in range(8):
+        first.step()
+        second.step()
+    share = set(second.has)
+    assert len(share) == 2
+    for member in (third, third, first, first, second, second):
+        member.step()
+    assert first.joined.leader == first.member_id
+    first.step()  # It assigns; the second one has not asked yet, and reads on.
+    Consumer(world, "new").step()
+    assert world.group.members[second.member_id].has == {A: {partition for _, partition in share}}
+
+
 def test_a_disabled_migration_keeps_classic_members_out_of_a_consumer_group(world: World) -> None:
     Consumer(world, "new").step()
     allow(world, MigrationPolicy.DISABLED)
