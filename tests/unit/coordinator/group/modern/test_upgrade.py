@@ -20,7 +20,8 @@ from pybroker.protocol.messages.consumer_protocol_assignment import ConsumerProt
 from pybroker.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from pybroker.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from pybroker.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from tests.simulation.consumer_world import SETTINGS, ClassicConsumer, Consumer, World
+from tests.simulation.consumer_world import SETTINGS, World
+from tests.simulation.consumers import ClassicConsumer, Consumer
 
 A = b"a" * 16
 METADATA = encode_framed(ConsumerProtocolSubscription(topics=["a"]), 1)

@@ -1,0 +1,46 @@
+"""Which seeds a simulation plays, and how its faults are told.
+
+Owns the way from the environment to blocks of seeds, one a test, and from a world that ended badly to the line that
+plays it again.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+_SEEDS = os.environ.get("PYBROKER_SIMULATED_SEEDS")
+_FIRST = int(os.environ.get("PYBROKER_FIRST_SEED", "0"))
+
+
+def blocks(seeds: int, count: int = 20) -> list[range]:
+    """Deal seeds out; `PYBROKER_SIMULATED_SEEDS` and `PYBROKER_FIRST_SEED` say which instead."""
+    last = _FIRST + (seeds if _SEEDS is None else int(_SEEDS))
+    return [range(first, last, count) for first in range(_FIRST, min(_FIRST + count, last))]
+
+
+def check_seeds(seeds: range, world: Callable[[int], None]) -> None:
+    """Play each seed; raises when some end badly, with what it takes to play the first of them alone."""
+    faults = {}
+    with _few_collections():
+        for seed in seeds:
+            try:
+                world(seed)
+            except Exception as error:  # noqa: BLE001 - whatever a world ends with is a fault of its seed
+                faults[seed] = f"seed {seed}: {type(error).__name__}: {error}"
+    assert not faults, "\n".join(
+        [*faults.values(), f"again: PYBROKER_FIRST_SEED={min(faults)} PYBROKER_SIMULATED_SEEDS=1"]
+    )
+
+
+@contextmanager
+def _few_collections() -> Iterator[None]:
+    """Look for garbage after each few worlds, not many times in each: a tenth of the time goes there otherwise."""
+    threshold = gc.get_threshold()
+    gc.set_threshold(200_000, *threshold[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*threshold)
