@@ -10,6 +10,7 @@ import struct
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+from pybroker.cli.dump_log.java_text import java_text
 from pybroker.cli.errors import CommandError
 from pybroker.protocol.codec import decode
 from pybroker.protocol.errors import MalformedMessage, UnsupportedVersion
@@ -73,7 +74,7 @@ def choose_decoder(arguments: argparse.Namespace) -> ChosenDecoder:
 
 def _plain(name: str) -> Callable[[bytes], str]:
     readers: dict[str, Callable[[bytes], str]] = {
-        STRING_DECODER: lambda raw: raw.decode(errors="replace"),
+        STRING_DECODER: java_text,
         "org.apache.kafka.tools.api.IntegerDecoder": lambda raw: str(struct.unpack_from(">i", raw)[0]),
         "org.apache.kafka.tools.api.LongDecoder": lambda raw: str(struct.unpack_from(">q", raw)[0]),
     }

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pybroker.cli.dump_log.control_records import describe_control_record
 from pybroker.cli.dump_log.errors import DamagedFileError
+from pybroker.cli.dump_log.java_text import java_text
 from pybroker.cli.dump_log.native import LogWalk
 
 if TYPE_CHECKING:
@@ -154,7 +155,7 @@ class _Dump:
         records, error = batch.records()
         decode = None if is_control else self._options.decode
         for offset, timestamp, sequence, key, value, headers in records:
-            names = ",".join(name.decode(errors="replace") for name in headers)
+            names = ",".join(map(java_text, headers))
             tail = f" sequence: {sequence} headerKeys: [{names}]"
             if is_control and not self._options.skips_metadata:
                 tail += describe_control_record(key, value)
