@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import shutil
 import struct
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from pybroker.testing import Broker
 from tests.conformance.dump_tool import Dumped, kafkas, ours
 from tests.support import programs
 from tests.support.batches import CONTROL, GZIP, SNAPPY, Batch, Record, batch_of
+from tests.support.message_sets import message
 
 pytestmark = pytest.mark.java
 
@@ -144,13 +144,13 @@ def _committed(servers: str, topic: str) -> list[str]:
     consumer.assign([confluent_kafka.TopicPartition(topic, 0, 0)])
     values: list[str] = []
     while True:
-        message = consumer.poll(30)
-        assert message is not None
-        if message.error() is not None:
-            assert message.error().code() == confluent_kafka.KafkaError._PARTITION_EOF
+        polled = consumer.poll(30)
+        assert polled is not None
+        if polled.error() is not None:
+            assert polled.error().code() == confluent_kafka.KafkaError._PARTITION_EOF
             consumer.close()
             return values
-        values.append(message.value().decode())
+        values.append(polled.value().decode())
 
 
 @pytest.mark.parametrize("clean", [True, False], ids=["clean", "recovered"])
@@ -290,27 +290,17 @@ def test_batches_that_kafka_seldom_writes_are_shown_alike(tmp_path: Path) -> Non
         assert found == theirs, run
 
 
-def _message(
-    offset: int, magic: int, value: bytes | None, *, key: bytes | None = None, attributes: int = 0, timestamp: int = 77
-) -> bytes:
-    """A message of format 0 or 1."""
-    body = struct.pack(">bb", magic, attributes) + (struct.pack(">q", timestamp) if magic else b"")
-    for part in (key, value):
-        body += struct.pack(">i", -1) if part is None else struct.pack(">i", len(part)) + part
-    return struct.pack(">qiI", offset, len(body) + 4, zlib.crc32(body)) + body
-
-
 def _old_messages() -> bytes:
-    inner = [b"".join(_message(n, magic, b"in%d" % n, timestamp=50 + n) for n in range(3)) for magic in (0, 1)]
+    inner = [b"".join(message(n, magic, b"in%d" % n, timestamp=50 + n) for n in range(3)) for magic in (0, 1)]
     messages = [
-        _message(0, 0, b"plain", key=b"k"),
-        _message(1, 1, None, timestamp=5),
-        _message(2, 1, b"stamped", attributes=8),
-        _message(5, 1, gzip.compress(inner[1]), attributes=GZIP),
-        _message(8, 1, bytes(cramjam.snappy.compress_raw(inner[1])), attributes=SNAPPY, timestamp=60),
-        _message(11, 1, gzip.compress(inner[1]), attributes=8 | GZIP, timestamp=99),
-        _message(12, 1, b"wrong").replace(b"wrong", b"wronG"),
-        _message(2, 0, gzip.compress(inner[0]), attributes=GZIP),
+        message(0, 0, b"plain", key=b"k"),
+        message(1, 1, None, timestamp=5),
+        message(2, 1, b"stamped", attributes=8),
+        message(5, 1, gzip.compress(inner[1]), attributes=GZIP),
+        message(8, 1, bytes(cramjam.snappy.compress_raw(inner[1])), attributes=SNAPPY, timestamp=60),
+        message(11, 1, gzip.compress(inner[1]), attributes=8 | GZIP, timestamp=99),
+        message(12, 1, b"wrong").replace(b"wrong", b"wronG"),
+        message(2, 0, gzip.compress(inner[0]), attributes=GZIP),
         batch_of(b"new", base_offset=20, base_timestamp=1),
     ]
     return b"".join(messages)
@@ -321,7 +311,7 @@ def test_messages_of_the_formats_before_batches_are_shown_alike(tmp_path: Path) 
     path = tmp_path / f"{SEGMENT}.log"
     path.write_bytes(_old_messages())
     path.with_suffix(".index").write_bytes(
-        struct.pack(">ii", 1, 0) + struct.pack(">ii", 2, len(_message(0, 0, b"plainx")))
+        struct.pack(">ii", 1, 0) + struct.pack(">ii", 2, len(message(0, 0, b"plainx")))
     )
     path.with_suffix(".timeindex").write_bytes(struct.pack(">qi", 5, 1) + struct.pack(">qi", 77, 2))
     files = ",".join(str(path.with_suffix(suffix)) for suffix in (".log", ".timeindex"))

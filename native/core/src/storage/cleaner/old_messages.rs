@@ -1,10 +1,11 @@
 //! What becomes of a message of format v0 or v1, which an old Kafka has left: it goes, it stays as it is or, a wrapper of
 //! which only some messages stay, it is wrapped anew in its format and codec.
 //!
-//! Kafka's rules (`MemoryRecords.filterTo`, `buildRetainedRecordsInto`): offsets never change, and the new wrapper has the
-//! offset of the last message that stays. These formats know no producers and no delete horizon; a tombstone stays as long
-//! as its segment is younger than `delete.retention.ms` (`Cleaner.legacyDeleteHorizonMs`). Nor do they know an empty batch:
-//! the last one of the cleaned part goes as others do.
+//! The rules of Kafka before 4.0 (`MemoryRecords.filterTo`, `buildRetainedRecordsInto`), which has made batches of all that
+//! stays since: offsets never change, and the new wrapper has the offset of the last message that stays. These formats
+//! know no producers and no delete horizon; a tombstone stays as long as its segment is younger than
+//! `delete.retention.ms` (`Cleaner.legacyDeleteHorizonMs`). Nor do they know an empty batch: the last one of the cleaned
+//! part goes as others do.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;

@@ -1,0 +1,218 @@
+"""Logs of v0 and v1 messages, as an old Kafka left them, after compaction: what readers of every age and Kafka's dump
+tool make of them, and that Kafka's own cleaner leaves the same."""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from pybench.peers.kafka import Kafka
+from pybroker.storage.checkpoint import CLEANED_OFFSETS, read_checkpoint
+from pybroker.storage.errors import CorruptCheckpointError
+from pybroker.testing import Broker
+from tests.conformance.conftest import leads_all
+from tests.conformance.dump_tool import kafkas, ours
+from tests.conformance.test_old_formats import Told, old_fetch
+from tests.conformance.test_old_formats import read as read_as_peers
+from tests.support import programs
+from tests.support.batches import GZIP, LZ4, SNAPPY
+from tests.support.conditions import wait_until
+from tests.support.message_sets import OldMessage, message_set
+from tests.support.wire import Wire, fetch, fetched
+
+PATIENCE_SECONDS = 60
+SEGMENTS, SETS, SET_SIZE, KEYS = 5, 6, 4, 12
+END = SEGMENTS * SETS * SET_SIZE
+"""Offset of the only message of the last segment, which no cleaner touches."""
+NOW = int(time.time() * 1000) - 600_000
+"""Not so long ago that the last segment is due to be rolled."""
+SETTINGS = {"log.cleaner.backoff.ms": "100", "log.cleaner.min.cleanable.ratio": "0.01"}
+
+
+class Kind(NamedTuple):
+    """How messages are stored: format, codec, and whether the broker's time stands in them."""
+
+    magic: int
+    codec: int
+    append_time: bool = False
+
+
+KINDS = {
+    **{f"v{magic}-none": Kind(magic, 0) for magic in (0, 1)},
+    **{f"v{magic}-gzip": Kind(magic, GZIP) for magic in (0, 1)},
+    **{f"v{magic}-snappy": Kind(magic, SNAPPY) for magic in (0, 1)},
+    **{f"v{magic}-lz4": Kind(magic, LZ4) for magic in (0, 1)},
+    "v1-none-stamped": Kind(1, 0, append_time=True),
+    "v1-gzip-stamped": Kind(1, GZIP, append_time=True),
+}
+"""By the name of the topic that has them."""
+
+
+def sets(kind: Kind) -> list[list[OldMessage]]:
+    """What is written, set by set: few keys again and again, deletions, and here and there a message without key."""
+    dice = random.Random(str(kind))
+    written = []
+    for first in range(0, END, SET_SIZE):
+        made = []
+        for offset in range(first, first + SET_SIZE):
+            key = None if dice.random() < 0.05 else b"key-%d" % dice.randrange(KEYS)
+            value = None if dice.random() < 0.1 else b"value-%d " % offset * dice.randrange(1, 9)
+            made.append(OldMessage(offset, key, value, NOW + dice.randrange(1000)))
+        written.append(made)
+    return [*written, [OldMessage(END, b"end", b"last", NOW)]]
+
+
+def written_state(kind: Kind) -> list[Told]:
+    """The last message of each key in the order of offsets, as a reader of its format sees it."""
+    last = {one.key: one for some in sets(kind) for one in some if one.key is not None}
+    time_of = {one.offset: place for place, some in enumerate(sets(kind)) for one in some}
+    return [
+        (one.offset, _shown_time(kind, one, time_of[one.offset]), one.key, one.value) for one in sorted(last.values())
+    ]
+
+
+def _shown_time(kind: Kind, one: OldMessage, place: int) -> int | None:
+    if not kind.magic:
+        return None
+    return NOW + place if kind.append_time else one.timestamp
+
+
+def write_log(directory: Path, kind: Kind) -> None:
+    """Put segments of old messages where an empty log was, without indexes."""
+    for path in directory.glob("0*"):
+        path.unlink()
+    for place, some in enumerate(sets(kind)):
+        segment = directory / f"{place // SETS * SETS * SET_SIZE:020}.log"
+        append_time = NOW + place if kind.append_time else None
+        with segment.open("ab") as file:
+            file.write(message_set(kind.magic, kind.codec, some, append_time=append_time))
+
+
+def create_topics(servers: str) -> None:
+    config = [{"name": "cleanup.policy", "value": "compact"}]
+    topics = [{"name": name, "num_partitions": 1, "replication_factor": 1, "configs": config} for name in KINDS]
+    with Wire(servers) as wire:
+        answer = wire.call("CreateTopics", 7, topics=topics, timeout_ms=20_000)
+        assert {topic.error_code for topic in answer.topics} == {0}
+        wait_until(lambda: all(leads_all(wire, name, 1) for name in KINDS), within=20, what="the topics are led")
+
+
+def write_logs(directory: Path) -> None:
+    """Replace the logs of all topics, and let the next start find out what is in them."""
+    for name, kind in KINDS.items():
+        write_log(directory / f"{name}-0", kind)
+    (directory / ".kafka_cleanshutdown").unlink()
+
+
+def is_clean(directory: Path) -> bool:
+    """Whether everything but the last segments is below the cleaner's checkpoint."""
+    try:
+        cleaned = read_checkpoint(directory / CLEANED_OFFSETS)
+    except CorruptCheckpointError:  # Kafka makes it empty at first
+        return False
+    return all(cleaned.get((name, 0), 0) >= END for name in KINDS)
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A broker that has compacted the old logs."""
+    directory = tmp_path_factory.mktemp("ours")
+    with Broker(directory=directory) as empty:
+        create_topics(empty.bootstrap_servers)
+    write_logs(directory)
+    with Broker(directory=directory, properties=SETTINGS) as broker:
+        wait_until(lambda: is_clean(directory), within=PATIENCE_SECONDS, what="the old logs are compacted")
+        yield broker
+
+
+def segments_of(directory: Path, name: str) -> str:
+    return ",".join(str(path) for path in sorted((directory / f"{name}-0").glob("*.log")))
+
+
+def read_all(fetch_at: Callable[[int], bytes]) -> list[Told]:
+    """Fetch from the first offset to behind the last, as kafka-python and aiokafka read it."""
+    found: list[Told] = []
+    while not found or found[-1][0] < END:
+        position = found[-1][0] + 1 if found else 0
+        more = [one for one in read_as_peers(fetch_at(position)) if one[0] >= position]
+        assert more, f"nothing at offset {position}"
+        found += more
+    return found
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_last_message_of_each_key_is_left_in_its_format(broker: Broker, name: str) -> None:
+    kind = KINDS[name]
+    with Wire(broker.bootstrap_servers) as wire:
+        records = bytes(fetched(wire.ask(fetch(name))).records)
+        found = read_all(lambda offset: bytes(fetched(wire.ask(fetch(name, offset))).records))
+    assert (records[16], records[17] & 7) == (kind.magic, kind.codec)
+    assert found == written_state(kind)
+
+
+@pytest.mark.parametrize("version", range(4))
+@pytest.mark.parametrize("name", KINDS)
+def test_old_clients_read_it_in_every_version(broker: Broker, name: str, version: int) -> None:
+    def fetch_at(offset: int) -> bytes:
+        error, records = old_fetch(wire, version, name, offset)
+        assert error == 0
+        return records
+
+    with Wire(broker.bootstrap_servers) as wire:
+        found = read_all(fetch_at)
+    expected = written_state(KINDS[name])
+    if version < 2:  # its messages have no time
+        expected = [(offset, None, key, value) for offset, _, key, value in expected]
+    assert found == expected
+
+
+@pytest.mark.java
+def test_kafkas_dump_tool_finds_it_valid_and_shows_what_ours_does(broker: Broker, tmp_path: Path) -> None:
+    programs.kafka_tools()
+    directory = Path(broker.directory)
+    runs = [["--deep-iteration", "--print-data-log", "--files", segments_of(directory, name)] for name in KINDS]
+    for kind, run, theirs in zip(KINDS.values(), runs, kafkas(runs, tmp_path), strict=True):
+        mine = ours(run)
+        assert (mine.status, mine.out) == (theirs.status, theirs.out) == (0, theirs.out), theirs.err
+        # What compaction has left out is told file by file, in the order of a hash table there.
+        assert sorted(mine.err.splitlines()) == sorted(theirs.err.splitlines())
+        lines = theirs.out.splitlines()
+        batches = [line for line in lines if line.startswith("offset:")]
+        assert all(f"magic: {kind.magic} " in line and line.endswith("isvalid: true") for line in batches)
+        records = [line for line in lines if line.startswith("| offset:")]
+        assert all("isValid: true" in line for line in records)
+        assert shown(records) == [(offset, key, value) for offset, _, key, value in written_state(kind)]
+
+
+@pytest.mark.java
+def test_kafkas_own_cleaner_leaves_the_same_messages(broker: Broker, tmp_path: Path) -> None:
+    """Kafka 4 makes batches of what it keeps, and old messages stay what they are here; the records are the same."""
+    programs.kafka_tools()
+    with Kafka(tmp_path, SETTINGS, ready_timeout_s=300) as kafka:
+        create_topics(kafka.bootstrap_servers)
+    write_logs(kafka.log_directory)
+    with Kafka(tmp_path, SETTINGS, ready_timeout_s=300) as kafka:
+        wait_until(lambda: is_clean(kafka.log_directory), within=PATIENCE_SECONDS, what="Kafka has compacted them")
+    runs = [
+        ["--deep-iteration", "--print-data-log", "--files", segments_of(directory, name)]
+        for name in KINDS
+        for directory in (Path(broker.directory), kafka.log_directory)
+    ]
+    dumped = [shown(one.out.splitlines()) for one in kafkas(runs, tmp_path)]
+    assert dict(zip(KINDS, dumped[::2], strict=True)) == dict(zip(KINDS, dumped[1::2], strict=True))
+
+
+def shown(lines: list[str]) -> list[tuple[int, bytes, bytes | None]]:
+    """Offset, key and value of the records in a dump."""
+    matches = (re.fullmatch(r"\| offset: (\d+) .* key: (\S+)(?: payload: (.*))?", line) for line in lines)
+    return [
+        (int(found[1]), found[2].encode(), None if found[3] is None else found[3].encode())
+        for found in matches
+        if found
+    ]
