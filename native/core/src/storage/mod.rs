@@ -30,6 +30,7 @@ pub mod producer_snapshot;
 pub mod producer_state;
 mod read;
 mod rebuild;
+mod recent_batches;
 mod recovery;
 mod recovery_progress;
 mod removal;

@@ -3,7 +3,7 @@
 //! Owns the files of a base offset. It must not know the log's end (a reader brings the bound it may read up to) or
 //! its neighbours. The writer's side (indexing, sealing) is called under the log's mutex; the readers' side takes none.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,15 +17,17 @@ use super::log_dir::{
     DELETED_SUFFIX, LOG_SUFFIX, LogHome, OFFSET_INDEX_SUFFIX, SNAPSHOT_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX,
 };
 use super::offset_index::OffsetIndex;
+use super::recent_batches::{FoundPlace, RecentBatches};
 use super::time_index::{TimeIndex, TimestampOffset};
 use super::txn_index::TxnIndex;
 use crate::record::{BatchHeader, HEADER_LEN};
 use crate::sys::file;
 
-/// See the module. What a look-up needs comes first and fills one cache line: of many segments each line is a wait.
+/// See the module. What a look-up needs comes first and fills two cache lines: of many segments each line is a wait.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Segment {
+    recent: RecentBatches,
     base_offset: i64,
     /// Bytes of whole batches. Of the active segment readers use the published end of the log instead.
     size: AtomicU64,
@@ -72,6 +74,7 @@ impl Segment {
             offset_index: OffsetIndex::new(Arc::clone(&home), base_offset, entries.offsets, max_index_bytes),
             time_index: TimeIndex::new(Arc::clone(&home), base_offset, entries.times, max_index_bytes),
             txn_index: TxnIndex::new(Arc::clone(&home), base_offset, entries.aborted),
+            recent: RecentBatches::new(),
             home,
             base_offset,
             file: OnceLock::new(),
@@ -111,7 +114,7 @@ impl Segment {
             return Ok(file);
         }
         let path = self.path();
-        let file = OpenOptions::new().read(true).write(true).open(&path).map_err(LogError::io(&path))?;
+        let file = file::open_untimed(&path).map_err(LogError::io(&path))?;
         Ok(self.file.get_or_init(|| Arc::new(file)))
     }
 
@@ -195,8 +198,31 @@ impl Segment {
     /// Where that batch starts, and its size where finding it meant reading its header: as few reads as can be, as each
     /// costs a system call and cold memory.
     pub(crate) fn find_position(&self, offset: i64, limit: u64) -> Result<Option<(u64, Option<usize>)>, LogError> {
-        let found = self.locate(offset, limit, true)?;
-        Ok(found.map(|(position, header)| (position, header.map(|header| header.size()))))
+        if offset <= self.base_offset && limit >= HEADER_LEN as u64 {
+            // Nothing comes before the first batch, wherever it ends.
+            return Ok(Some((0, None)));
+        }
+        let relative = u32::try_from(offset - self.base_offset).ok();
+        if let Some(found) = relative.and_then(|relative| self.recent.find(relative, limit)) {
+            return Ok(Some((u64::from(found.position), (found.size > 0).then_some(found.size as usize))));
+        }
+        let Some((position, header)) = self.locate(offset, limit, true)? else { return Ok(None) };
+        if let (Some(relative), Ok(position)) = (relative, u32::try_from(position)) {
+            self.recent.remember(self.place(relative, position, header.as_ref()));
+        }
+        Ok(Some((position, header.map(|header| header.size()))))
+    }
+
+    /// What is known of the batch at `position`, which was found for an offset.
+    fn place(&self, relative: u32, position: u32, header: Option<&BatchHeader>) -> FoundPlace {
+        let mut place = FoundPlace { first: relative, last: relative, position, size: 0 };
+        if let Some(header) = header {
+            let relative_of = |offset: i64| u32::try_from(offset - self.base_offset).ok();
+            place.first = relative_of(header.base_offset).map_or(relative, |first| first.min(relative));
+            place.last = relative_of(header.last_offset()).map_or(relative, |last| last.max(relative));
+            place.size = header.size() as u32;
+        }
+        place
     }
 
     /// The size of the batch that starts at `position`.
@@ -226,10 +252,12 @@ impl Segment {
             return Ok(Some((position, Some(header))));
         }
         let mut position = around.floor;
-        if position > 0 && !scan.header_at(position).map_err(read)?.as_ref().is_some_and(trusted) {
+        let mut next = scan.header_at(position).map_err(read)?;
+        if position > 0 && !next.as_ref().is_some_and(trusted) {
             position = 0;
+            next = scan.header_at(position).map_err(read)?;
         }
-        while let Some(header) = scan.header_at(position).map_err(read)? {
+        while let Some(header) = next {
             if header.last_offset() >= offset {
                 return Ok(Some((position, Some(header))));
             }
@@ -238,6 +266,7 @@ impl Segment {
             if unread && header.next_offset() == offset && position + HEADER_LEN as u64 <= limit {
                 return Ok(Some((position, None)));
             }
+            next = scan.header_at(position).map_err(read)?;
         }
         if position < limit {
             // Going on with the next segment would hide records from a consumer.
