@@ -83,6 +83,9 @@ class Directories:
         online = self.online
         if not online:
             raise DirectoryError("no log directory is left online")
+        if len(online) == 1:
+            # Nothing to count: a thousand new partitions would each count all those before.
+            return online[0]
         return min(online, key=partitions_in)
 
     def release(self) -> None:
