@@ -29,7 +29,7 @@ from pybench.peers.kafka import Kafka
 from pybench.peers.pybroker import Pybroker
 from pybench.process import congestion_control
 from pybench.scenario import BROKERS, SUITES, Scenario, read_scenarios
-from pybench.turns import WHOLE, Node, run_scenario
+from pybench.turns import OWN_BROKER, Node, run_scenario
 
 RESULTS = BENCH / "results"
 _QUICK_ROUNDS = 2
@@ -92,7 +92,7 @@ def main(options: argparse.Namespace) -> int:
         if not options.quick:
             tell("first touch of memory: writing and deleting 2 GiB")
             plain_write(work, _WARM_BYTES // 1024, 1024)
-        wanted = {c.broker for s in scenarios for c in s.contestants if c.load not in WHOLE} - {"none"}
+        wanted = {c.broker for s in scenarios for c in s.contestants if c.load not in OWN_BROKER} - {"none"}
         with running(wanted, work, kafka_in_both_roles=options.kafka_in_both_roles) as nodes:
             for scenario in scenarios:
                 records = scenario.quick_records if options.quick else scenario.records

@@ -261,7 +261,7 @@ LOADS: dict[str, Callable[[Task], Outcome]] = {
     "spark-produce-confluent": _spark_load(produce_words("confluent-kafka")),
     **{f"spark-scale-{tasks}": _spark_load(scale_words(tasks)) for tasks in (1, 2, 4, 8)},
 }
-"""By the names that scenarios use; `start` and `group-load` start a broker of their own and are `turns.WHOLE`'s."""
+"""By the names that scenarios use; those that start a broker of their own are `turns.OWN_BROKER`."""
 
 
 def prepare(names: set[str]) -> None:

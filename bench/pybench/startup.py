@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import socket
-import struct
 import tempfile
 import time
 from pathlib import Path
 
-from pybench.peers.errors import StartError
 from pybench.peers.kafka import Kafka
 from pybench.peers.pybroker import Pybroker
 from pybench.process import resident_bytes
+from pybench.topic_frames import await_metadata
 
 _IDLE_S = 2.0
-_TIMEOUT_S = 60.0
 
 
 def measure_start(broker: str) -> tuple[str, dict[str, float]]:
@@ -27,7 +24,7 @@ def measure_start(broker: str) -> tuple[str, dict[str, float]]:
         begun = time.monotonic()
         node.start()
         try:
-            _await_metadata(node.bootstrap_servers)
+            await_metadata(node.bootstrap_servers)
             elapsed = time.monotonic() - begun
             time.sleep(_IDLE_S)
             command = "kafka-server-start.sh" if broker == "kafka" else "pybroker start"
@@ -39,20 +36,3 @@ def measure_start(broker: str) -> tuple[str, dict[str, float]]:
             }
         finally:
             node.stop()
-
-
-def _await_metadata(server: str) -> None:
-    """Ask Metadata version 1 about no topics, until an answer comes."""
-    host, _, port = server.rpartition(":")
-    request = struct.pack(">hhihi", 3, 1, 11, -1, 0)
-    deadline = time.monotonic() + _TIMEOUT_S
-    while time.monotonic() < deadline:
-        try:
-            with socket.create_connection((host, int(port)), timeout=5) as connection:
-                connection.sendall(struct.pack(">i", len(request)) + request)
-                if len(connection.recv(65536)) > 8:
-                    return
-        except OSError:
-            pass
-        time.sleep(0.002)
-    raise StartError(f"{server} answered no Metadata request within {_TIMEOUT_S:.0f} s")

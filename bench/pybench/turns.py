@@ -15,19 +15,26 @@ from typing import Any, Protocol
 from pybench.loads import Task, plain_write, run_load
 from pybench.offsets_load import measure_offsets_load
 from pybench.process import cpu_time, resident_bytes
+from pybench.restarts import Restarts
 from pybench.scenario import Contestant, Scenario
 from pybench.spark_loads import TOGETHER, fill_partitions, measure_rows
 from pybench.startup import measure_start
+from pybench.topic_loads import measure_creations, measure_metadata
 from pybroker.client import Admin, NewTopic
 
 PLAIN_WRITE = "plain write"
 _REMOVAL_TIMEOUT_S = 90.0
 _numbers = itertools.count(1)
-WHOLE: dict[str, Callable[[str, int], tuple[str, dict[str, float]]]] = {
-    "start": lambda broker, _records: measure_start(broker),
-    "group-load": measure_offsets_load,
+WHOLE: dict[str, Callable[[str, int, Path], tuple[str, dict[str, float]]]] = {
+    "start": lambda broker, _records, _work: measure_start(broker),
+    "group-load": lambda broker, offsets, _work: measure_offsets_load(broker, offsets),
+    "topics-create": measure_creations,
+    "topics-metadata": measure_metadata,
 }
 """Loads that begin with starting a broker of their own."""
+RESTART = "restart"
+"""The load that starts a broker which was filled before the first turn."""
+OWN_BROKER = frozenset({*WHOLE, RESTART})
 
 
 class Node(Protocol):
@@ -59,12 +66,16 @@ def run_scenario(
     """Run every round; returns by contestant the command and the counted rounds."""
     if all(c.load.startswith(TOGETHER) for c in scenario.contestants):
         return measure_rows(scenario, rounds=rounds, warm_up=warm_up, records=records)
+    restarts = Restarts(scenario.properties, records)
     topics = {c.name: _fill(scenario, c, nodes, records) for c in scenario.contestants} if scenario.fill else {}
     try:
         seen: dict[str, dict[str, Any]] = {}
         for number in range(-warm_up, rounds):
             for contestant in scenario.contestants:
-                command, measured = _turn(scenario, contestant, nodes, work, records, topics.get(contestant.name))
+                if contestant.load == RESTART:
+                    command, measured = restarts.turn(contestant.broker)
+                else:
+                    command, measured = _turn(scenario, contestant, nodes, work, records, topics.get(contestant.name))
                 entry = seen.setdefault(contestant.name, {"command": command, "rounds": []})
                 if number >= 0:
                     entry["rounds"].append(measured)
@@ -77,6 +88,7 @@ def run_scenario(
                     entry["rounds"].append(outcome.figures)
         return seen
     finally:
+        restarts.close()
         for contestant in scenario.contestants:
             if contestant.name in topics:
                 _delete(nodes[contestant.broker], topics[contestant.name])
@@ -86,7 +98,7 @@ def _turn(
     scenario: Scenario, contestant: Contestant, nodes: Mapping[str, Node], work: Path, records: int, topic: str | None
 ) -> tuple[str, dict[str, float]]:
     if contestant.load in WHOLE:
-        return WHOLE[contestant.load](contestant.broker, records)
+        return WHOLE[contestant.load](contestant.broker, records, work)
     if contestant.broker == "none":
         outcome = run_load(contestant.load, Task("", str(work), records, scenario.size, scenario.properties))
         return outcome.command, outcome.figures

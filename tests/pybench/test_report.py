@@ -15,7 +15,7 @@ from pybench.options import ToolError
 from pybench.scenario import SPARK, Scenario, read_scenario, read_scenarios
 from pybench.spark_loads import TOGETHER
 from pybench.spark_source import ROWS
-from pybench.turns import WHOLE
+from pybench.turns import OWN_BROKER
 
 BROKERS = {*VARIANTS, "none"}
 
@@ -23,7 +23,7 @@ BROKERS = {*VARIANTS, "none"}
 @pytest.mark.parametrize("scenario", read_scenarios(), ids=lambda s: s.id)
 def test_every_scenario_names_what_exists(scenario: Scenario) -> None:
     together = {TOGETHER + row for row in ROWS}
-    assert {c.load for c in scenario.contestants} <= LOADS.keys() | WHOLE.keys() | together
+    assert {c.load for c in scenario.contestants} <= LOADS.keys() | OWN_BROKER | together
     assert (scenario.suite == SPARK) == scenario.id.startswith("spark-")
     assert {c.broker for c in scenario.contestants} <= BROKERS
     assert {*scenario.figures, *(r.figure for r in scenario.reaches)} <= FIGURES.keys()

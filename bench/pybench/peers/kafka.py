@@ -98,6 +98,13 @@ class Kafka:
         if not self._keep:
             shutil.rmtree(self.directory, ignore_errors=True)
 
+    def kill(self) -> None:
+        """End the node by SIGKILL: whatever it has not put on the device is in the page cache, or lost."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
     def __enter__(self) -> Self:
         try:
             return self.start()

@@ -1,0 +1,101 @@
+"""Restarts of a broker that holds much: seconds from the start of its process to its first answers, and of its stop.
+
+A directory is filled once for a contestant and used in every round. Recovery points are not written down meanwhile, on
+either side, so that a restart after a kill finds in each round what it found in the first: everything to be checked.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from pybench.peers.kafka import Kafka
+from pybench.peers.pybroker import Pybroker
+from pybench.topic_frames import await_leaders, await_metadata, end_offset
+from pybroker.client import Admin, NewTopic, Producer
+
+Figures = dict[str, float]
+_TOPIC = "t"
+_HOUR_MS = "3600000"
+_SETTINGS = {
+    "log.flush.offset.checkpoint.interval.ms": _HOUR_MS,
+    "log.flush.start.offset.checkpoint.interval.ms": _HOUR_MS,
+}
+_FILL = {"batch.size": "1000000", "linger.ms": "1000", "acks": "all", "max.request.size": "2000000"}
+_RECORD_BYTES = 1024
+
+
+class Restarts:
+    """The brokers of one scenario, each with its filled directory; none runs between two turns."""
+
+    def __init__(self, properties: Mapping[str, Any], records: int) -> None:
+        self._partitions = int(properties.get("partitions", 1))
+        self._killed = bool(properties.get("killed", False))
+        self._records = records
+        self._nodes: dict[str, Kafka | Pybroker] = {}
+        self._folders = ExitStack()
+
+    def close(self) -> None:
+        """Stop what runs and remove the directories."""
+        for node in self._nodes.values():
+            node.stop()
+        self._folders.close()
+
+    def turn(self, broker: str) -> tuple[str, Figures]:
+        """Start a broker and end it again: its command and the figures of both."""
+        node = self._nodes.get(broker) or self._fill(broker)
+        measured = _start(node, self._partitions, self._records)
+        measured |= _end(node, killed=self._killed)
+        return "kafka-server-start.sh" if broker == "kafka" else "pybroker start", measured
+
+    def _fill(self, broker: str) -> Kafka | Pybroker:
+        folder = Path(self._folders.enter_context(tempfile.TemporaryDirectory(prefix="pybench-restart-")))
+        make = Kafka if broker == "kafka" else Pybroker
+        node = self._nodes[broker] = make(folder, _SETTINGS, ready_timeout_s=300)
+        node.start()
+        _fill(node.bootstrap_servers, self._partitions, self._records)
+        _end(node, killed=self._killed)
+        return node
+
+
+def _fill(servers: str, partitions: int, records: int) -> None:
+    with Admin(servers) as admin:
+        admin.create_topics([NewTopic(_TOPIC, partitions, 1)])
+        admin.wait_for_leaders(_TOPIC)
+    with Producer(servers, _FILL) as producer:
+        for partition in range(partitions):
+            producer.native.send_random_letters(_TOPIC, partition, _RECORD_BYTES, records // partitions)
+
+
+def _end(node: Kafka | Pybroker, *, killed: bool) -> Figures:
+    """Stop or kill the node; how long it takes until the process has ended."""
+    begun = time.monotonic()
+    if killed:
+        node.kill()
+    else:
+        node.stop()
+    took = time.monotonic() - begun
+    # What is left to be written shall not be written while the next start is measured.
+    os.sync()
+    return {"stop_s": took}
+
+
+def _start(node: Kafka | Pybroker, partitions: int, records: int) -> Figures:
+    """Start the node: the first Metadata answer at all, and the first in which every partition has a leader."""
+    begun = time.monotonic()
+    node.start()
+    await_metadata(node.bootstrap_servers)
+    answered = time.monotonic() - begun
+    await_leaders(node.bootstrap_servers, _TOPIC, partitions)
+    led = time.monotonic() - begun
+    held = end_offset(node.bootstrap_servers, _TOPIC, partitions - 1)
+    if held != records // partitions:
+        raise SystemExit(
+            f"the last partition ends at {held} after a restart, {records // partitions} were acknowledged"
+        )
+    return {"records": float(records), "seconds": led, "start_s": answered, "led_s": led}

@@ -1,0 +1,173 @@
+"""Requests about topics as raw frames, of versions that every broker serves: what they cost is the broker's alone."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Self
+
+from pybench.peers.errors import StartError
+
+_PAUSE_S = 0.002
+_PATIENCE_S = 300.0
+_CREATE_TOPICS, _METADATA, _LIST_OFFSETS = 19, 3, 2
+_LATEST = -1
+
+
+class Connection:
+    """One connection that asks and waits, one request at a time."""
+
+    def __init__(self, server: str) -> None:
+        host, _, port = server.rpartition(":")
+        self._socket = socket.create_connection((host, int(port)), timeout=_PATIENCE_S)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._number = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._socket.close()
+
+    def ask(self, key: int, version: int, body: bytes) -> bytes:
+        """The answer's bytes behind the correlation id (and its tags, where the version has them)."""
+        self._number += 1
+        head = struct.pack(">hhih", key, version, self._number, -1)
+        self._socket.sendall(struct.pack(">i", len(head) + len(body)) + head + body)
+        size, number = struct.unpack(">ii", self._read(8))
+        if number != self._number:
+            raise StartError(f"answer {number} to request {self._number}")
+        return self._read(size - 4)
+
+    def _read(self, size: int) -> bytes:
+        buffer, filled = bytearray(size), 0
+        while filled < size:
+            count = self._socket.recv_into(memoryview(buffer)[filled:])
+            if count == 0:
+                raise ConnectionResetError("the broker closed the connection")
+            filled += count
+        return bytes(buffer)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicState:
+    """What Metadata says of a topic."""
+
+    name: str
+    error_code: int
+    leaders: tuple[int, ...]
+
+    def is_led(self, partitions: int) -> bool:
+        """Whether all its partitions are there and have leaders."""
+        return self.error_code == 0 and len(self.leaders) == partitions and min(self.leaders) >= 0
+
+
+def create_topics(connection: Connection, names: list[str], partitions: int) -> None:
+    """CreateTopics version 2. Raises StartError when one is refused."""
+    topics = b"".join(_text(name) + struct.pack(">ihii", partitions, 1, 0, 0) for name in names)
+    answer = connection.ask(_CREATE_TOPICS, 2, struct.pack(">i", len(names)) + topics + struct.pack(">ib", 60_000, 0))
+    reader = _Reader(answer, 4)
+    for _ in range(reader.take(">i")):
+        name, code, _message = reader.text(), reader.take(">h"), reader.text()
+        if code:
+            raise StartError(f"{name} was not created: error {code}")
+
+
+def topic_states(connection: Connection, names: list[str] | None) -> list[TopicState]:
+    """Metadata version 4, of these topics or of all; none is made by asking."""
+    if names is None:
+        wanted = struct.pack(">i", -1)
+    else:
+        wanted = struct.pack(">i", len(names)) + b"".join(map(_text, names))
+    reader = _Reader(connection.ask(_METADATA, 4, wanted + b"\0"), 4)
+    for _ in range(reader.take(">i")):
+        reader.skip(4)
+        reader.text()
+        reader.skip(4)
+        reader.text()
+    reader.text()
+    reader.skip(4)
+    return [_topic_state(reader) for _ in range(reader.take(">i"))]
+
+
+def _topic_state(reader: _Reader) -> TopicState:
+    code, name = reader.take(">h"), reader.text()
+    reader.skip(1)
+    leaders = []
+    for _ in range(reader.take(">i")):
+        reader.skip(6)
+        leaders.append(reader.take(">i"))
+        reader.skip(4 * reader.take(">i"))
+        reader.skip(4 * reader.take(">i"))
+    return TopicState(name, code, tuple(leaders))
+
+
+def all_topics(connection: Connection) -> int:
+    """Metadata version 12 of all topics, which a modern client asks for; the answer's bytes, which nobody reads."""
+    # Header version 2 ends with its tags; no array of topics means all of them.
+    return len(connection.ask(_METADATA, 12, bytes((0, 0, 0, 0, 0))))
+
+
+def await_metadata(server: str) -> None:
+    """Ask Metadata about no topics over new connections, until an answer comes. Raises StartError."""
+    _until(server, lambda connection: topic_states(connection, []) == [])
+
+
+def await_leaders(server: str, topic: str, partitions: int) -> None:
+    """Ask Metadata about the topic over new connections, until every partition has a leader. Raises StartError."""
+    _until(server, lambda connection: has_leaders(connection, topic, partitions))
+
+
+def has_leaders(connection: Connection, topic: str, partitions: int) -> bool:
+    """Whether every partition of the topic has a leader."""
+    (state,) = topic_states(connection, [topic])
+    return state.is_led(partitions)
+
+
+def end_offset(server: str, topic: str, partition: int) -> int:
+    """ListOffsets version 1 for the end; -1 with an error."""
+    body = struct.pack(">ii", -1, 1) + _text(topic) + struct.pack(">iiq", 1, partition, _LATEST)
+    with Connection(server) as connection:
+        reader = _Reader(connection.ask(_LIST_OFFSETS, 1, body), 4)
+    reader.text()
+    reader.skip(8)
+    code, _timestamp, offset = reader.take(">h"), reader.take(">q"), reader.take(">q")
+    return -1 if code else offset
+
+
+def _until(server: str, holds: Callable[[Connection], bool]) -> None:
+    deadline = time.monotonic() + _PATIENCE_S
+    while time.monotonic() < deadline:
+        try:
+            with Connection(server) as connection:
+                if holds(connection):
+                    return
+        except OSError:
+            pass
+        time.sleep(_PAUSE_S)
+    raise StartError(f"{server} did not come to answer within {_PATIENCE_S:.0f} s")
+
+
+def _text(text: str) -> bytes:
+    return struct.pack(">h", len(text)) + text.encode()
+
+
+class _Reader:
+    def __init__(self, data: bytes, position: int) -> None:
+        self._data, self._position = data, position
+
+    def take(self, layout: str) -> int:
+        (value,) = struct.unpack_from(layout, self._data, self._position)
+        self._position += struct.calcsize(layout)
+        return int(value)
+
+    def skip(self, size: int) -> None:
+        self._position += size
+
+    def text(self) -> str:
+        size = max(self.take(">h"), 0)
+        self._position += size
+        return self._data[self._position - size : self._position].decode()

@@ -1,0 +1,70 @@
+"""Many topics: the time until a thousand new partitions have leaders, and what Metadata of a thousand topics costs.
+
+Each turn starts a broker of its own, for the first creation after a start is another figure than those that follow.
+"""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+from pybench.peers.kafka import Kafka
+from pybench.peers.pybroker import Pybroker
+from pybench.topic_frames import Connection, all_topics, create_topics, has_leaders, topic_states
+
+_WARM_CREATIONS = 5
+_ANSWERS = 200
+_PATIENCE_S = 120.0
+
+
+def measure_creations(broker: str, partitions: int, work: Path) -> tuple[str, dict[str, float]]:
+    """Create one topic of so many partitions after another, each until every partition has a leader in Metadata.
+
+    Nothing is deleted before the last turn: for minutes ext4 makes new files the slower the more were just removed.
+    """
+    make = Kafka if broker == "kafka" else Pybroker
+    folder = Path(tempfile.mkdtemp(prefix="topics-", dir=work))
+    with make(folder) as node, Connection(node.bootstrap_servers) as connection:
+        took = [_create(connection, f"t{number}", partitions) for number in range(1 + _WARM_CREATIONS)]
+    cold, warm = took[0], statistics.median(took[1:])
+    figures = {"records": float(partitions), "seconds": sum(took), "cold_ms": cold * 1e3, "warm_ms": warm * 1e3}
+    return "CreateTopics, Metadata", figures
+
+
+def _create(connection: Connection, name: str, partitions: int) -> float:
+    begun = time.perf_counter()
+    create_topics(connection, [name], partitions)
+    deadline = begun + _PATIENCE_S
+    while not has_leaders(connection, name, partitions):
+        if time.perf_counter() > deadline:
+            raise SystemExit(f"a partition of {name} has no leader after {_PATIENCE_S:.0f} s")
+    return time.perf_counter() - begun
+
+
+def measure_metadata(broker: str, topics: int, work: Path) -> tuple[str, dict[str, float]]:
+    """Create so many topics of one partition and ask for all of them, again and again over one connection."""
+    names = [f"topic-{number:04}" for number in range(topics)]
+    make = Kafka if broker == "kafka" else Pybroker
+    folder = Path(tempfile.mkdtemp(prefix="topics-", dir=work))
+    with make(folder) as node, Connection(node.bootstrap_servers) as connection:
+        create_topics(connection, names, 1)
+        deadline = time.monotonic() + _PATIENCE_S
+        while sum(state.is_led(1) for state in topic_states(connection, None)) < topics:
+            if time.monotonic() > deadline:
+                raise SystemExit(f"a topic has no leader after {_PATIENCE_S:.0f} s")
+        took, size = [], 0
+        for _ in range(_ANSWERS):
+            begun = time.perf_counter()
+            size = all_topics(connection)
+            took.append(time.perf_counter() - begun)
+    took.sort()
+    figures = {
+        "records": float(_ANSWERS),
+        "bytes": float(size * _ANSWERS),
+        "seconds": sum(took),
+        "p50_ms": took[len(took) // 2] * 1e3,
+        "p99_ms": took[len(took) * 99 // 100] * 1e3,
+    }
+    return "Metadata v12, all topics", figures
