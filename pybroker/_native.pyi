@@ -548,6 +548,49 @@ def validate_batch(batch: bytes) -> int:
 def zigzag(values: Buffer) -> bytes:
     """A buffer of 64-bit integers, zigzag-coded, as unsigned 64-bit integers in the machine's byte order."""
 
+# --------------------------------------------------------------------------------------------------- moves.rs
+
+@final
+class LogMove:
+    """A move of a log to another directory, as it is watched and ended while `LogMover.move_log` is at work."""
+
+    def __new__(cls) -> LogMove: ...
+    @property
+    def bytes(self) -> int:
+        """Bytes of records that the future replica has."""
+    @property
+    def end_offset(self) -> int:
+        """The future replica has every record below this offset."""
+    def cancel(self) -> None:
+        """Ends the move, unless the log lives in its new place at this very moment."""
+
+@final
+class LogMover:
+    """Moves of logs between log directories, all of them together at one pace."""
+
+    def __new__(cls, *, max_bytes_per_second: float) -> LogMover:
+        """The pace counts bytes copied."""
+    def move_log(
+        self, partition: Partition, state: LogMove, *, future: str, deleted_id: str
+    ) -> tuple[str, OSError | None]:
+        """Fills the directory that `prepare_move` has made and lets it take the log's place; releases the GIL.
+
+        Appends, reads and flushes go on. The old directory is renamed to `<topic>-<index>.<deleted_id>-delete`;
+        returned is what it is called now, and why it could not be renamed. `MoveEndedError` when the move was ended
+        (`cancel`, `stop`, or the log is cut, closed, deleted or offline), `OSError` with its errno and the file's
+        name, `ValueError` for a file that is not what its name says: the log goes on where `Partition.directory`
+        says."""
+    def set_pace(self, max_bytes_per_second: float) -> None:
+        """Changes the pace from now on."""
+    def stop(self) -> None:
+        """Ends moves that are under way, and those that are begun afterwards."""
+
+def move_count(directory: str) -> int:
+    """How often the log in a partition's directory was moved. `OSError`, `ValueError` when that is damaged."""
+
+def prepare_move(partition: Partition, future: str) -> None:
+    """Makes the directory of a future replica, durably. `OSError` with its errno and the file's name."""
+
 # ----------------------------------------------------------------------------------------------- partition.rs
 
 @final
@@ -581,6 +624,9 @@ class Partition:
     @property
     def topic_id(self) -> bytes:
         """The topic's id, 16 bytes."""
+    @property
+    def directory(self) -> str:
+        """The log directory that the log lives in."""
     @property
     def log_start_offset(self) -> int:
         """First readable offset."""

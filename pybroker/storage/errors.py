@@ -7,6 +7,10 @@ StorageError
 │   └── ForeignDirectoryError   it belongs to another node or cluster, or to no broker
 ├── CorruptCheckpointError      a checkpoint file is not in Kafka's form
 ├── DirectoryOfflineError       the directory failed while the broker ran: its partitions are not served
+├── LogDirectoryNotFoundError   there is no log directory of that name
+├── PartitionNotHereError       the partition has no log on this broker
+├── TopicNameTooLongError       the topic's name leaves no room for what is to stand behind it in a directory's name
+├── MoveEndedError              a move to another directory was ended: cancelled, or the log is cut, closed or deleted
 ├── CleaningEndedError          a pass of compaction was ended: the log is cut, closed or deleted, or the broker stops
 └── NotAppendedError            a coordinator's batches were refused
     ├── BatchTooLargeError      a batch is larger than the topic takes
@@ -55,6 +59,22 @@ class CorruptCheckpointError(StorageError):
 
 class DirectoryOfflineError(StorageError):
     """The directory of a partition failed."""
+
+
+class LogDirectoryNotFoundError(StorageError):
+    """No log directory has that path."""
+
+
+class PartitionNotHereError(StorageError):
+    """The partition has no log here."""
+
+
+class TopicNameTooLongError(StorageError):
+    """A directory's name with the topic's in it would be longer than file systems allow."""
+
+
+class MoveEndedError(StorageError):
+    """A move of a log was ended before its end; the log is where it was."""
 
 
 class CleaningEndedError(StorageError):

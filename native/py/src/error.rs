@@ -9,7 +9,7 @@ use pybroker_core::net::ListenError;
 use pybroker_core::quorum::QuorumError as QuorumRefusal;
 use pybroker_core::record::InvalidBatch;
 use pybroker_core::replica::NotAppended;
-use pybroker_core::storage::{AppendError, CleanError, LogError, ReadError};
+use pybroker_core::storage::{AppendError, CleanError, LogError, MoveError, ReadError};
 use pyo3::PyErr;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::import_exception;
@@ -31,6 +31,7 @@ import_exception!(pybroker.protocol.errors, UnencodableValue);
 import_exception!(pybroker.protocol.errors, UnsupportedVersion);
 import_exception!(pybroker.storage.errors, BatchTooLargeError);
 import_exception!(pybroker.storage.errors, CleaningEndedError);
+import_exception!(pybroker.storage.errors, MoveEndedError);
 import_exception!(pybroker.storage.errors, NotEnoughReplicasError);
 import_exception!(pybroker.storage.errors, NotLeaderError);
 
@@ -54,6 +55,17 @@ pub fn clean_error(error: CleanError) -> PyErr {
     match error {
         CleanError::Aborted => CleaningEndedError::new_err(error.to_string()),
         CleanError::Log(error) => log_error(error),
+    }
+}
+
+/// A move that did not come to its end. An `OSError` names the file: two directories are concerned, and one is in doubt.
+pub fn move_error(error: MoveError) -> PyErr {
+    match error {
+        MoveError::Ended => MoveEndedError::new_err(error.to_string()),
+        MoveError::Log(LogError::Io { path, source }) => {
+            PyOSError::new_err((source.raw_os_error(), source.to_string(), path))
+        }
+        MoveError::Log(error) => log_error(error),
     }
 }
 

@@ -16,6 +16,7 @@ mod log;
 mod log_config;
 mod log_walk;
 mod micro;
+mod moves;
 mod partition;
 mod partition_log;
 mod producer;
@@ -64,6 +65,10 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(micro::up_convert, m)?)?;
     m.add_function(wrap_pyfunction!(micro::validate_batch, m)?)?;
     m.add_function(wrap_pyfunction!(micro::zigzag, m)?)?;
+    m.add_class::<moves::PyLogMove>()?;
+    m.add_class::<moves::PyLogMover>()?;
+    m.add_function(wrap_pyfunction!(moves::move_count, m)?)?;
+    m.add_function(wrap_pyfunction!(moves::prepare_move, m)?)?;
     m.add_class::<partition::PyPartition>()?;
     m.add_class::<partition_log::PartitionLog>()?;
     m.add_class::<delivery::Delivery>()?;

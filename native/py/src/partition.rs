@@ -91,6 +91,11 @@ impl PyPartition {
     }
 
     #[getter]
+    fn directory(&self) -> String {
+        self.inner.directory().to_string_lossy().into_owned()
+    }
+
+    #[getter]
     fn log_start_offset(&self) -> i64 {
         self.inner.log().log_start_offset()
     }

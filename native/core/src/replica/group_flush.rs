@@ -73,8 +73,9 @@ impl GroupFlush {
         if !partition.want_sync() {
             return;
         }
-        let queue = self.queues.read().get(partition.directory()).map(Arc::clone);
-        match queue.or_else(|| self.begin(partition.directory())) {
+        let directory = partition.directory();
+        let queue = self.queues.read().get(&*directory).map(Arc::clone);
+        match queue.or_else(|| self.begin(&directory)) {
             Some(queue) => queue.push(Arc::clone(partition)),
             // Without a thread to do it, the caller has to wait itself.
             None => drop(self.sync(partition)),
@@ -161,7 +162,7 @@ impl Queue {
 fn sync(partition: &Partition, syncs: &AtomicU64, listener: &dyn FlushListener) -> Result<(), LogError> {
     syncs.fetch_add(1, Ordering::Relaxed);
     let synced = partition.sync(&mut |waiter| listener.wake(waiter));
-    synced.inspect_err(|error| listener.failed(partition.directory(), error))
+    synced.inspect_err(|error| listener.failed(&partition.directory(), error))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! The same type with one replica or five: what followers add is their fetch positions (the `others` of
 //! [`high_watermark`]), which arrive by Fetch and are kept here. With one replica an append commits itself.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
@@ -12,7 +12,8 @@ use arc_swap::ArcSwap;
 use super::{AcknowledgementList, TopicId, Waiter, WaitingFetch, WaitingProduce, WaitingReaders, high_watermark};
 use crate::record::SentRecords;
 use crate::storage::{
-    AppendError, Appended, CommittedSlice, Expired, FileSlice, Log, LogError, ReadError, Removed, RetentionLimits,
+    AppendError, Appended, CommittedSlice, Expired, FileSlice, Log, LogError, LogMove, MoveError, MovedLog, ReadError,
+    Removed, RetentionLimits, Throttle,
 };
 
 /// What a partition is to this broker, as the control plane last said. Swapped whole.
@@ -65,7 +66,8 @@ pub struct Partition {
     topic: Arc<str>,
     index: i32,
     topic_id: TopicId,
-    directory: PathBuf,
+    /// Changes when the log is moved.
+    directory: ArcSwap<PathBuf>,
     log: Log,
     /// Only rises while this broker leads; never above the log end offset.
     high_watermark: AtomicI64,
@@ -97,7 +99,7 @@ impl Partition {
             topic,
             index,
             topic_id,
-            directory,
+            directory: ArcSwap::from_pointee(directory),
             log,
             high_watermark: AtomicI64::new(bounded),
             leadership: ArcSwap::from_pointee(nobody),
@@ -124,8 +126,8 @@ impl Partition {
     }
 
     /// The log directory that holds this partition.
-    pub fn directory(&self) -> &PathBuf {
-        &self.directory
+    pub fn directory(&self) -> Arc<PathBuf> {
+        self.directory.load_full()
     }
 
     /// The log itself, for what is neither Produce nor Fetch.
@@ -377,6 +379,23 @@ impl Partition {
     ) -> Result<(Expired, Removed), LogError> {
         let high_watermark = self.high_watermark();
         self.log.delete_old_segments(&RetentionLimits { high_watermark, now_ms, retention_ms, retention_bytes })
+    }
+
+    /// Moves the log to the log directory that `future`, made by [`crate::storage::prepare_move`], lies in.
+    ///
+    /// # Errors
+    /// See [`Log::move_to`]; [`Partition::directory`] tells where the log is then.
+    pub fn move_to(
+        &self,
+        future: &Path,
+        state: &LogMove,
+        throttle: &Throttle,
+        deleted_id: &str,
+    ) -> Result<MovedLog, MoveError> {
+        self.log.move_to(future, state, throttle, deleted_id, |home| {
+            let directory = home.parent().unwrap_or(home);
+            self.directory.store(Arc::new(directory.to_path_buf()));
+        })
     }
 
     /// Lets a fetch wait here. The caller plans its read again afterwards, so that an append in between is not missed.

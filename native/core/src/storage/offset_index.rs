@@ -66,6 +66,15 @@ impl OffsetIndex {
         Ok(Around { floor, likely: likely.map(|[_, position]| u64::from(position)) })
     }
 
+    /// An offset below which every record lies before `position`, as far as the index knows.
+    pub(crate) fn covered(&self, position: u64) -> Result<i64, LogError> {
+        let entries = self.map.entries()?;
+        let within = entries.floor_index(|[_, start]| u64::from(start) <= position);
+        // The batch of that entry may end beyond the position; the one before it does not.
+        let before = within.and_then(|index| index.checked_sub(1)).map(|index| entries.get(index)[0]);
+        Ok(before.map_or(self.base_offset, |last| self.base_offset + i64::from(last) + 1))
+    }
+
     /// The last offset of the first indexed batch that starts at `position` or beyond; `None` when there is none.
     pub(crate) fn ceiling_offset(&self, position: u64) -> Result<Option<i64>, LogError> {
         let entries = self.map.entries()?;

@@ -96,6 +96,12 @@ impl Segment {
         Ok(segment)
     }
 
+    /// The segment with the file of its records, which is open already.
+    pub(crate) fn with_file(self, file: Arc<File>) -> Self {
+        let _ = self.file.set(file);
+        self
+    }
+
     pub(crate) fn base_offset(&self) -> i64 {
         self.base_offset
     }

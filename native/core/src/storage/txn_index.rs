@@ -91,7 +91,7 @@ impl TxnIndex {
         Self { home, base_offset, entries, file: OnceLock::new(), dirty }
     }
 
-    fn path(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> PathBuf {
         self.home.segment_file(self.base_offset, TXN_INDEX_SUFFIX)
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Owns the model of a crash. Data that was not synced is there, gone, torn or mixed with zeros, each file by itself. Names
 //! change in the order of the calls, as every journaling file system does it, but how far they have got is known only from
-//! the last sync of their directory. It must not know what a log is. It exists in test builds only.
+//! the last sync of their directory, which keeps what it holds when it is itself renamed. It must not know what a log is. It exists in test builds only.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -74,7 +74,29 @@ struct Node {
     bytes: Arc<Vec<u8>>,
 }
 
-type Tree = BTreeMap<PathBuf, Node>;
+/// A directory at one moment: its identity outlives a rename, too.
+#[derive(Clone, Copy, Debug)]
+struct Directory {
+    identity: usize,
+    inode: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Tree {
+    files: BTreeMap<PathBuf, Node>,
+    directories: BTreeMap<PathBuf, Directory>,
+}
+
+impl Tree {
+    fn is_directory(&self, path: &Path, identity: usize) -> bool {
+        self.directories.get(path).is_some_and(|directory| directory.identity == identity)
+    }
+
+    fn path_of(&self, identity: usize) -> Option<&Path> {
+        let found = self.directories.iter().find(|(_, directory)| directory.identity == identity);
+        found.map(|(path, _)| path.as_path())
+    }
+}
 
 /// What was done, and what readers then saw.
 #[derive(Clone, Debug)]
@@ -140,12 +162,21 @@ impl FaultLayer {
     }
 
     fn note(&self, state: &mut State, done: Option<Done>) {
-        let mut tree = Tree::new();
+        let mut tree = Tree::default();
         let before = state.steps.last().map(|step| step.tree.clone()).unwrap_or_default();
         walk(&self.root, &mut |path| {
             let inode = fs::metadata(path).expect("listed").ino();
+            if path.is_dir() {
+                let known = before.directories.values().find(|directory| directory.inode == inode);
+                let directory = known.copied().unwrap_or_else(|| {
+                    state.identities += 1;
+                    Directory { identity: state.identities, inode }
+                });
+                tree.directories.insert(path.to_path_buf(), directory);
+                return;
+            }
             let bytes = fs::read(path).expect("listed");
-            let known = before.values().find(|node| node.inode == inode);
+            let known = before.files.values().find(|node| node.inode == inode);
             let node = match known {
                 Some(node) if *node.bytes == bytes => node.clone(),
                 Some(node) => Node { bytes: Arc::new(bytes), ..node.clone() },
@@ -154,7 +185,7 @@ impl FaultLayer {
                     Node { identity: state.identities, inode, bytes: Arc::new(bytes) }
                 }
             };
-            tree.insert(path.to_path_buf(), node);
+            tree.files.insert(path.to_path_buf(), node);
         });
         state.steps.push(Step { done, tree });
     }
@@ -163,28 +194,54 @@ impl FaultLayer {
     pub(crate) fn crash(&self, cut: usize, how: Crash) -> BTreeMap<PathBuf, Vec<u8>> {
         let state = self.state.lock();
         let steps = &state.steps[..=cut];
-        let mut dice = Dice(how.seed());
-        let mut left = BTreeMap::new();
-        for directory in directories(steps) {
-            let synced = steps.iter().rposition(|step| step.done == Some(Done::SyncDirectory(directory.clone())));
-            let from = synced.unwrap_or(0);
-            let names = match how {
-                Crash::OfTheProcess => cut,
-                Crash::LosingAll => from,
-                Crash::Torn(_) => from + dice.below(cut - from + 1),
+        let mut remains = Remains { steps, how, dice: Dice(how.seed()), left: BTreeMap::new() };
+        remains.lay_out(steps[0].tree.directories[&self.root].identity, Path::new(""));
+        remains.left
+    }
+}
+
+/// What a crash leaves, as it is found out from the root downward.
+struct Remains<'a> {
+    steps: &'a [Step],
+    how: Crash,
+    dice: Dice,
+    left: BTreeMap<PathBuf, Vec<u8>>,
+}
+
+impl Remains<'_> {
+    /// Lays out a directory under the name that it has after the crash: its own names are those of some moment since it was
+    /// last synced, wherever it was then.
+    fn lay_out(&mut self, identity: usize, place: &Path) {
+        let (steps, cut) = (self.steps, self.steps.len() - 1);
+        let is_sync = |step: &Step| match &step.done {
+            Some(Done::SyncDirectory(path)) => step.tree.is_directory(path, identity),
+            _ => false,
+        };
+        let synced = steps.iter().rposition(is_sync).unwrap_or(0);
+        let names = match self.how {
+            Crash::OfTheProcess => cut,
+            Crash::LosingAll => synced,
+            Crash::Torn(_) => synced + self.dice.below(cut - synced + 1),
+        };
+        let tree = &steps[names].tree;
+        let Some(home) = tree.path_of(identity) else { return };
+        let name_in = |path: &Path| Some(place.join(path.file_name()?)).filter(|_| path.parent() == Some(home));
+        for (path, node) in &tree.files {
+            let Some(name) = name_in(path) else { continue };
+            let now = content(steps, node.identity).unwrap_or_default();
+            let synced = synced_content(steps, node.identity).unwrap_or_default();
+            let bytes = match self.how {
+                Crash::OfTheProcess => now.to_vec(),
+                Crash::LosingAll => synced.to_vec(),
+                Crash::Torn(_) => torn(&synced, &now, &mut self.dice),
             };
-            for (path, node) in steps[names].tree.iter().filter(|(path, _)| path.parent() == Some(&directory)) {
-                let now = content(steps, node.identity).unwrap_or_default();
-                let synced = synced_content(steps, node.identity).unwrap_or_default();
-                let bytes = match how {
-                    Crash::OfTheProcess => now.to_vec(),
-                    Crash::LosingAll => synced.to_vec(),
-                    Crash::Torn(_) => torn(&synced, &now, &mut dice),
-                };
-                left.insert(path.strip_prefix(&self.root).expect("below the root").to_path_buf(), bytes);
+            self.left.insert(name, bytes);
+        }
+        for (path, directory) in &tree.directories {
+            if let Some(name) = name_in(path) {
+                self.lay_out(directory.identity, &name);
             }
         }
-        left
     }
 }
 
@@ -228,34 +285,34 @@ pub(crate) fn perform<T>(change: Change<'_>, act: impl FnOnce() -> io::Result<T>
     }
 }
 
+/// Visits the directory and everything below it.
 fn walk(directory: &Path, visit: &mut impl FnMut(&Path)) {
+    visit(directory);
     for entry in fs::read_dir(directory).expect("a directory of the test") {
         let path = entry.expect("listed").path();
         if path.is_dir() { walk(&path, visit) } else { visit(&path) }
     }
 }
 
-fn directories(steps: &[Step]) -> Vec<PathBuf> {
-    let mut found: Vec<_> = steps.iter().flat_map(|step| step.tree.keys().filter_map(|path| path.parent())).collect();
-    found.sort_unstable();
-    found.dedup();
-    found.into_iter().map(Path::to_path_buf).collect()
-}
-
 /// What a file held when it was last seen.
 fn content(steps: &[Step], identity: usize) -> Option<Arc<Vec<u8>>> {
-    let in_tree = |step: &Step| step.tree.values().find(|node| node.identity == identity).map(|n| Arc::clone(&n.bytes));
+    let in_tree = |step: &Step| {
+        let mut nodes = step.tree.files.values();
+        nodes.find(|node| node.identity == identity).map(|node| Arc::clone(&node.bytes))
+    };
     steps.iter().rev().find_map(in_tree)
 }
 
 /// What a file held when it was last synced.
 fn synced_content(steps: &[Step], identity: usize) -> Option<Arc<Vec<u8>>> {
     let synced = |step: &Step| match &step.done {
-        Some(Done::Sync(path)) => step.tree.get(path).filter(|node| node.identity == identity).map(|n| n.bytes.clone()),
+        Some(Done::Sync(path)) => {
+            step.tree.files.get(path).filter(|node| node.identity == identity).map(|n| n.bytes.clone())
+        }
         _ => None,
     };
     // What was there when the recording began is on the device.
-    let first = || steps[0].tree.values().find(|node| node.identity == identity).map(|node| Arc::clone(&node.bytes));
+    let first = || content(&steps[..1], identity);
     steps.iter().rev().find_map(synced).or_else(first)
 }
 

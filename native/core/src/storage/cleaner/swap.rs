@@ -48,7 +48,7 @@ impl Log {
     }
 
     /// Writer and flush together, without making appends wait for a sync that is under way.
-    fn lock_for_swap(&self) -> (MutexGuard<'_, Writer>, MutexGuard<'_, ()>) {
+    pub(crate) fn lock_for_swap(&self) -> (MutexGuard<'_, Writer>, MutexGuard<'_, ()>) {
         loop {
             let writer = self.writer.lock();
             if let Some(flushing) = self.flushing.try_lock() {
