@@ -33,19 +33,22 @@ from pybroker.handlers.context import RequestContext, Services
 from pybroker.handlers.registry import registered_apis
 from pybroker.metadata.errors import MetadataError
 from pybroker.metadata.features import SUPPORTED_FEATURES
+from pybroker.net.data_plane_settings import build_data_plane_settings
 from pybroker.net.dispatch import Dispatch
 from pybroker.net.listeners import ANY_HOST, ListenError, OpenListener, open_listeners
-from pybroker.net.native import DataPlane, DataPlaneSettings
+from pybroker.net.native import DataPlane
 from pybroker.net.pipeline import Pipeline
 from pybroker.replica.broker_state import BROKER_LIFE, BrokerEvent, BrokerState
 from pybroker.replica.directory_reports import DirectoryReports
 from pybroker.replica.live_config import LiveConfig
 from pybroker.replica.producer_ids import ProducerIds
 from pybroker.replica.publisher import PartitionPublisher
+from pybroker.storage.chores import repeat
 from pybroker.storage.cleaner import Cleaner
 from pybroker.storage.directories import Directories
 from pybroker.storage.errors import StorageError
 from pybroker.storage.meta_properties import id_bytes
+from pybroker.storage.moves import LogMoves
 from pybroker.storage.native import PartitionLog
 from pybroker.storage.partitions import Partitions
 from pybroker.storage.retention import Retention
@@ -57,13 +60,12 @@ if TYPE_CHECKING:
     from pybroker.config.broker import BrokerConfig
     from pybroker.net.native import SegmentRolled, UndecidedRequest
     from pybroker.replica.publisher import Placed
+    from pybroker.storage.moves import Move
 
 log = logging.getLogger("pybroker")
 
 _PLAINTEXT = 0  # Kafka's number of the security protocol
 _FINISH_MS = 3000  # how long requests in work may take at a stop before their connections are closed
-_FETCH_SESSION_EVICTION_MS = 120_000  # Kafka's MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS, which is no setting there
-_IN_WORK_PER_CONNECTION = 64  # requests of one connection that are worked on ahead of its unsent answers
 
 
 class NodeError(Exception):
@@ -86,6 +88,7 @@ class Node:
         self._partitions: Partitions | None = None
         self._publisher: PartitionPublisher | None = None
         self._cleaner: Cleaner | None = None
+        self._moves: LogMoves | None = None
         self._reports = DirectoryReports()
         self._live = LiveConfig(config, self._reconfigure)
         self._services: Services | None = None
@@ -138,7 +141,7 @@ class Node:
         directories = self._directories = Directories.acquire(
             config.log_directories, config.metadata_directory, config.node_id
         )
-        data_plane = self._data_plane = DataPlane(_settings(config))
+        data_plane = self._data_plane = DataPlane(build_data_plane_settings(config))
         self.listeners = open_listeners(data_plane, config.endpoints, config.socket_listen_backlog_size)
         cluster_id = directories.format(config.node_id)
         self._happen(BrokerEvent.LISTEN)
@@ -161,10 +164,32 @@ class Node:
         await self._register(controller, directories)
         await publisher.published(controller.image.offset)
         partitions.set_aside_strays()
+        moves = self._moves = self._make_moves(partitions, directories)
+        await asyncio.get_running_loop().run_in_executor(workers, moves.resume)
         retention = self._retention = Retention(partitions, publisher.settings_of, self._later, _now_ms)
-        self._lay_pipeline(Dispatch(apis), cluster_id, controller, groups, partitions, publisher, retention, data_plane)
+        self._lay_pipeline(
+            Dispatch(apis), cluster_id, controller, groups, partitions, moves, publisher, retention, data_plane
+        )
         self._begin_chores(partitions, retention, workers)
-        await self._begin_cleaning(partitions, publisher, workers)
+        await self._begin_cleaning(partitions, moves, publisher, workers)
+
+    def _make_moves(self, partitions: Partitions, directories: Directories) -> LogMoves:
+        config, loop = self._live.current, asyncio.get_running_loop()
+
+        def moved(move: Move) -> None:
+            if self._cleaner is not None:
+                self._cleaner.follow_move(move.key, move.source, move.target)
+            if self._publisher is not None:
+                loop.call_soon_threadsafe(self._publisher.moved, move.partition.topic)
+
+        return LogMoves(
+            partitions,
+            directories,
+            threads=config.num_replica_alter_log_dirs_threads or len(directories.logs),
+            max_bytes_per_second=config.replica_alter_log_dirs_io_max_bytes_per_second,
+            directory_failed=self._tell_of_failure(),
+            moved=moved,
+        )
 
     def _make_groups(self, partitions: Partitions, data_plane: DataPlane) -> GroupCoordinator:
         config = self.config
@@ -215,6 +240,8 @@ class Node:
             self._publisher.reconfigure(config)
         if self._groups is not None:
             self._groups.reconfigure(build_settings(config))
+        if self._moves is not None:
+            self._moves.set_pace(config.replica_alter_log_dirs_io_max_bytes_per_second)
         if self._services is not None:
             self._services = self._services._replace(config=config)
 
@@ -264,6 +291,7 @@ class Node:
         controller: Controller,
         groups: GroupCoordinator,
         partitions: Partitions,
+        moves: LogMoves,
         publisher: PartitionPublisher,
         retention: Retention,
         data_plane: DataPlane,
@@ -275,6 +303,7 @@ class Node:
             controller=controller,
             groups=groups,
             partitions=partitions,
+            moves=moves,
             publisher=publisher,
             producer_ids=ProducerIds(lambda: controller.allocate_producer_ids(self.config.node_id, self._broker_epoch)),
             retention=retention,
@@ -319,6 +348,8 @@ class Node:
         if directories is None or publisher is None:
             return
         publisher.directory_failed(path)
+        if self._moves is not None:
+            self._moves.give_up_failed()
         if directories.metadata.offline or not directories.online:
             self._fail(f"log directory {path} failed: {error}")
         else:
@@ -358,8 +389,8 @@ class Node:
             config.replica_high_watermark_checkpoint_interval_ms,
         )
         chores = [
-            _repeat(checkpoint_ms, workers, partitions.write_checkpoints),
-            _repeat(
+            repeat(checkpoint_ms, workers, partitions.write_checkpoints),
+            repeat(
                 config.log_retention_check_interval_ms,
                 workers,
                 retention.delete_old_segments,
@@ -367,16 +398,22 @@ class Node:
             ),
         ]
         if config.log_flush_scheduler_interval_ms < LONG_MAX:
-            chores.append(_repeat(config.log_flush_scheduler_interval_ms, workers, partitions.flush_due))
+            chores.append(repeat(config.log_flush_scheduler_interval_ms, workers, partitions.flush_due))
         self._chores = [asyncio.ensure_future(chore) for chore in chores]
 
     async def _begin_cleaning(
-        self, partitions: Partitions, publisher: PartitionPublisher, workers: ThreadPoolExecutor
+        self, partitions: Partitions, moves: LogMoves, publisher: PartitionPublisher, workers: ThreadPoolExecutor
     ) -> None:
         if not self.config.log_cleaner_enable:
             return
         cleaner = self._cleaner = Cleaner(
-            partitions, publisher.settings_of, lambda: self._live.current, self._later, _now_ms, self._tell_of_failure()
+            partitions,
+            publisher.settings_of,
+            lambda: self._live.current,
+            self._later,
+            _now_ms,
+            self._tell_of_failure(),
+            moves.is_moving,
         )
         await asyncio.get_running_loop().run_in_executor(workers, cleaner.move_back_checkpoints)
         self._chores.append(asyncio.ensure_future(cleaner.run()))
@@ -387,8 +424,9 @@ class Node:
             chore.cancel()
         if self._retention is not None:
             self._retention.stop()
-        if self._cleaner is not None:
-            await asyncio.get_running_loop().run_in_executor(None, self._cleaner.stop)
+        for part in (self._cleaner, self._moves):
+            if part is not None:
+                await asyncio.get_running_loop().run_in_executor(None, part.stop)
         await self._finish_requests()
         if self._publisher is not None:
             await self._publisher.stop()
@@ -400,7 +438,7 @@ class Node:
         if self._directories is not None:
             self._directories.release()
         self._pipeline = self._publisher = self._partitions = self._cleaner = self._groups = None
-        self._services = self._retention = None
+        self._services = self._retention = self._moves = None
         self._data_plane = self._controller = self._workers = self._directories = None
         self._chores = []
 
@@ -450,24 +488,6 @@ class Node:
                 log.error("the logs could not be closed cleanly, the next start recovers them: %s", error)
 
 
-def _settings(config: BrokerConfig) -> DataPlaneSettings:
-    return DataPlaneSettings(
-        node_id=config.node_id,
-        network_threads=config.num_network_threads,
-        socket_request_max_bytes=config.socket_request_max_bytes,
-        socket_send_buffer_bytes=config.socket_send_buffer_bytes,
-        socket_receive_buffer_bytes=config.socket_receive_buffer_bytes,
-        queued_max_requests=config.queued_max_requests,
-        requests_in_work_per_connection=_IN_WORK_PER_CONNECTION,
-        queued_response_bytes_per_connection=config.queued_max_response_bytes,
-        connections_max_idle_ms=config.connections_max_idle_ms,
-        max_connections=config.max_connections,
-        fetch_max_bytes=config.fetch_max_bytes,
-        fetch_session_slots=config.max_incremental_fetch_session_cache_slots,
-        fetch_session_eviction_ms=_FETCH_SESSION_EVICTION_MS,
-    )
-
-
 def _reachable(listener: OpenListener) -> tuple[str, int]:
     """Return what is registered for a listener: the advertised address, else the bound one, else this host's name."""
     if listener.advertised is not None:
@@ -478,18 +498,3 @@ def _reachable(listener: OpenListener) -> tuple[str, int]:
 
 def _now_ms() -> int:
     return time.time_ns() // 1_000_000
-
-
-async def _repeat(
-    interval_ms: int, workers: ThreadPoolExecutor, work: Callable[[], None], *, first_ms: int | None = None
-) -> None:
-    """Do blocking work again and again, first after `first_ms`; a failure is logged and tried again."""
-    loop = asyncio.get_running_loop()
-    pause_ms = interval_ms if first_ms is None else first_ms
-    while True:
-        await asyncio.sleep(pause_ms / 1000)
-        pause_ms = interval_ms
-        try:
-            await loop.run_in_executor(workers, work)
-        except OSError as error:
-            log.error("%s failed: %s", work.__name__, error)

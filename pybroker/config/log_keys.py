@@ -162,6 +162,15 @@ class LogKeys(Settings):
     num_recovery_threads_per_data_dir = integer(
         2, "Threads per directory that open logs at start and flush them at stop.", at_least=1, dynamic=True
     )
+    num_replica_alter_log_dirs_threads = optional_integer(
+        "Logs that are moved to another log directory at a time; without it one for each log directory.", at_least=1
+    )
+    replica_alter_log_dirs_io_max_bytes_per_second = long(
+        LONG_MAX,
+        "Most bytes that all moves between log directories together copy in a second.",
+        at_least=1,
+        dynamic=True,
+    )
     message_max_bytes = integer(
         1024**2 + 12, "Largest record batch in bytes, as it is stored.", at_least=0, dynamic=True
     )

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pybroker.metadata.image import MetadataImage
     from pybroker.replica.producer_ids import ProducerIds
     from pybroker.replica.publisher import PartitionPublisher
+    from pybroker.storage.moves import LogMoves
     from pybroker.storage.partitions import Partitions
     from pybroker.storage.retention import Retention
 
@@ -61,6 +62,7 @@ class Services(NamedTuple):
     controller: Controller
     groups: GroupCoordinator
     partitions: Partitions
+    moves: LogMoves
     publisher: PartitionPublisher
     producer_ids: ProducerIds
     retention: Retention

@@ -9,6 +9,8 @@ Versions
 Behaviour
     - Every log directory by its absolute path, in the order of log.dirs, with the partitions asked about (null: all)
       that are open in it: the bytes of their segments, and how far the high watermark is behind the log's end.
+    - A future replica (AlterReplicaLogDirs) stands in the directory that it is filled in, with is_future_key, the bytes
+      that it has, and how many offsets it is behind the log.
     - A directory that failed is KAFKA_STORAGE_ERROR without partitions; so is one whose volume cannot be looked at.
 
 Version notes
@@ -16,7 +18,6 @@ Version notes
     - A top-level error code from version 3, the volume's size and room from version 4, cordoning from version 5 on.
 
 Not done
-    - Future replicas, as none is made yet (AlterReplicaLogDirs): is_future_key is always false.
     - Cordoning (KIP-1066): is_cordoned is always false.
     - Rights, throttling.
 """
@@ -43,9 +44,22 @@ if TYPE_CHECKING:
 
     from pybroker.handlers.context import RequestContext
     from pybroker.handlers.errors import WireError
+    from pybroker.storage.moves import Move
     from pybroker.storage.native import Partition
 
 _Asked = dict[str, set[int]]
+
+
+class _Replica(NamedTuple):
+    """What stands in a directory: a log, or the future replica of one that moves there."""
+
+    partition: Partition
+    move: Move | None = None
+
+    @property
+    def topic(self) -> str:
+        """The topic's name."""
+        return self.partition.topic
 
 
 class _Volume(NamedTuple):
@@ -65,15 +79,29 @@ def describe_log_dirs(request: DescribeLogDirsRequest, context: RequestContext) 
     asked = None
     if request.topics is not None:
         asked = {topic.topic: set(topic.partitions) for topic in request.topics}
+    # First: a log that takes its new place meanwhile is shown there, and not as a future replica as well.
+    moves = context.services.moves.all()
     return DescribeLogDirsResponse(
         results=[
-            _describe(directory.path, directory.offline, partitions, asked)
+            _describe(
+                directory.path,
+                directory.offline,
+                _replicas(partitions, [move for move in moves if move.target is directory]),
+                asked,
+            )
             for directory, partitions in context.services.partitions.by_directory().items()
         ]
     )
 
 
-def _describe(path: Path, offline: bool, partitions: list[Partition], asked: _Asked | None) -> DescribeLogDirsResult:
+def _replicas(partitions: list[Partition], moves: list[Move]) -> list[_Replica]:
+    return [
+        *(_Replica(partition) for partition in partitions),
+        *(_Replica(move.partition, move) for move in moves if move.partition not in partitions),
+    ]
+
+
+def _describe(path: Path, offline: bool, replicas: list[_Replica], asked: _Asked | None) -> DescribeLogDirsResult:
     if offline:
         return DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=str(path))
     try:
@@ -82,29 +110,36 @@ def _describe(path: Path, offline: bool, partitions: list[Partition], asked: _As
         return DescribeLogDirsResult(error_code=wire_error(error).code, log_dir=str(path))
     return DescribeLogDirsResult(
         log_dir=str(path),
-        topics=_topics(partition for partition in partitions if asked is None or _is_asked(partition, asked)),
+        topics=_topics(
+            replica for replica in replicas if asked is None or replica.partition.index in asked.get(replica.topic, ())
+        ),
         total_bytes=volume.total,
         usable_bytes=volume.usable,
     )
 
 
-def _is_asked(partition: Partition, asked: _Asked) -> bool:
-    return partition.index in asked.get(partition.topic, ())
-
-
-def _topics(partitions: Iterable[Partition]) -> list[DescribeLogDirsTopic]:
+def _topics(replicas: Iterable[_Replica]) -> list[DescribeLogDirsTopic]:
     topics: dict[str, DescribeLogDirsTopic] = {}
-    for partition in partitions:
-        topic = topics.setdefault(partition.topic, DescribeLogDirsTopic(name=partition.topic, partitions=[]))
-        topic.partitions.append(
-            DescribeLogDirsPartition(
-                partition_index=partition.index,
-                partition_size=partition.size_bytes,
-                # Kafka's words for a replica that serves: its high watermark less its log end, never below 0.
-                offset_lag=max(partition.high_watermark - partition.log_end_offset, 0),
-            )
-        )
+    for replica in replicas:
+        topic = topics.setdefault(replica.topic, DescribeLogDirsTopic(name=replica.topic, partitions=[]))
+        topic.partitions.append(_described(*replica))
     return list(topics.values())
+
+
+def _described(partition: Partition, move: Move | None) -> DescribeLogDirsPartition:
+    if move is not None:
+        return DescribeLogDirsPartition(
+            partition_index=partition.index,
+            partition_size=move.state.bytes,
+            offset_lag=move.lag,
+            is_future_key=True,
+        )
+    return DescribeLogDirsPartition(
+        partition_index=partition.index,
+        partition_size=partition.size_bytes,
+        # Kafka's words for a replica that serves: its high watermark less its log end, never below 0.
+        offset_lag=max(partition.high_watermark - partition.log_end_offset, 0),
+    )
 
 
 def _volume(path: Path) -> _Volume:

@@ -14,7 +14,12 @@ from pybroker.controller.errors import NotControllerError, StaleBrokerEpochError
 from pybroker.coordinator.group.errors import GroupError
 from pybroker.machine.runner import ClosedError, SupersededError, UncommittedError, UnwritableError
 from pybroker.protocol.errors import ErrorCode
-from pybroker.storage.errors import DirectoryOfflineError, StorageError
+from pybroker.storage.errors import (
+    DirectoryOfflineError,
+    LogDirectoryNotFoundError,
+    StorageError,
+    TopicNameTooLongError,
+)
 
 log = logging.getLogger("pybroker.handlers")
 
@@ -38,6 +43,9 @@ class ApiError(Exception):
 _CODES: dict[type[Exception], ErrorCode] = {
     ConfigError: ErrorCode.INVALID_CONFIG,
     DirectoryOfflineError: ErrorCode.KAFKA_STORAGE_ERROR,
+    LogDirectoryNotFoundError: ErrorCode.LOG_DIR_NOT_FOUND,
+    # Its name and what is added to it would be too long for a directory's.
+    TopicNameTooLongError: ErrorCode.INVALID_TOPIC_EXCEPTION,
     StorageError: ErrorCode.KAFKA_STORAGE_ERROR,
     # A disk that fails while a log is opened or read: the client may find another replica.
     OSError: ErrorCode.KAFKA_STORAGE_ERROR,

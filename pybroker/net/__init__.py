@@ -3,8 +3,9 @@
 Owns draining of events, decoding, version checks, dispatch, order per connection, and encoding. Must not know any
 handler: `node.py` gives it a dispatch table. Sockets, frames, Produce and Fetch are Rust's.
 
-    native     the gateway to Rust
-    listeners  opening listeners and saying where they are
-    dispatch   the table of APIs and what it must tell
-    pipeline   event fd -> drain -> decode -> handle -> encode -> respond
+    native               the gateway to Rust
+    data_plane_settings  the broker's settings as the data plane is told them
+    listeners            opening listeners and saying where they are
+    dispatch             the table of APIs and what it must tell
+    pipeline             event fd -> drain -> decode -> handle -> encode -> respond
 """

@@ -120,6 +120,12 @@ class PartitionPublisher:
         for partition in lost:
             partition.fail(self._data_plane)
 
+    def moved(self, topic: str) -> None:
+        """Tell in which directory a topic's partitions lie now that one of them was moved."""
+        image = self._published.topics.by_name.get(topic)
+        if image is not None:
+            self._report([image])
+
     async def _catch_up(self) -> None:
         loop = asyncio.get_running_loop()
         try:
@@ -208,7 +214,13 @@ class PartitionPublisher:
         if self._partitions.is_lost(topic.name, index):
             return
         try:
-            opened = self._partitions.open(topic.name, index, topic.topic_id, build_log_config(settings))
+            opened = self._partitions.open(
+                topic.name,
+                index,
+                topic.topic_id,
+                build_log_config(settings),
+                assigned=directory_of(partition, self._config.node_id),
+            )
             if topic.topic_id in self._published.topics.by_id:
                 opened.set_config(build_log_config(settings))
             if partition.leader == self._config.node_id:

@@ -97,14 +97,19 @@ class Cleaner:
         later: Later,
         now_ms: Callable[[], int],
         directory_failed: Callable[[Path, OSError], None],
+        is_moving: Callable[[str, int], bool],
     ) -> None:
-        """`directory_failed` is told, on a cleaner's thread, of a log directory that does not do what it should."""
+        """`directory_failed` is told, on a cleaner's thread, of a log directory that does not do what it should.
+
+        A log that `is_moving` to another directory is left alone.
+        """
         self._partitions = partitions
         self._settings_of = settings_of
         self._config_of = config_of
         self._later = later
         self._now_ms = now_ms
         self._directory_failed = directory_failed
+        self._is_moving = is_moving
         self._pace = config_of().log_cleaner_io_max_bytes_per_second
         self._native = LogCleaner(max_bytes_per_second=self._pace)
         self._workers: ThreadPoolExecutor | None = None
@@ -205,8 +210,20 @@ class Cleaner:
         """Return the filthiest log that is due; every log that is looked at is rolled when its time has come."""
         found = list(self._survey())
         self._forget_others({log_to_clean.key for log_to_clean in found})
-        due = [one for one in found if one.is_due and one.key not in self._in_work and one.key not in self._uncleanable]
+        barred = self._in_work | self._uncleanable.keys()
+        due = [one for one in found if one.is_due and one.key not in barred and not self._is_moving(*one.key)]
         return max(due, key=lambda one: one.bytes.ratio, default=None)
+
+    def follow_move(self, key: Key, source: LogDirectory, target: LogDirectory) -> None:
+        """Remember in `target` what was remembered of a log in `source`: it is as clean there as it was here."""
+        with self._lock:
+            checkpoint = self._offsets_of(source).pop(key, None)
+            if checkpoint is not None:
+                self._offsets_of(target)[key] = checkpoint
+                self._passes[target.path][key] = self._passes[source.path].pop(key, LastPass())
+            for directory in (target, source):
+                if not directory.offline:
+                    self._write(directory)
 
     def _survey(self) -> Iterator[LogToClean]:
         now_ms = self._now_ms()

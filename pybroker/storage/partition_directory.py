@@ -19,6 +19,8 @@ log = logging.getLogger("pybroker.storage")
 
 # `-` and digits end the name of a partition's directory; the topic itself may hold dashes and digits.
 _DIRECTORY = re.compile(r"^(?P<topic>.+)-(?P<index>\d+)$")
+_FUTURE = re.compile(r"^(?P<topic>.+)-(?P<index>\d+)\.[0-9a-f]{32}-future$")
+_LONGEST_NAME = 255
 _DELETED = re.compile(r"^.+-\d+\.[0-9a-f]{32}-delete$")
 _METADATA_TOPIC = "__cluster_metadata"
 
@@ -29,6 +31,18 @@ def parse_name(name: str) -> tuple[str, int] | None:
     if match is None or match["topic"] == _METADATA_TOPIC:
         return None
     return match["topic"], int(match["index"])
+
+
+def future_name(topic: str, index: int) -> str | None:
+    """Return a name for the directory of a future replica, None where it would be too long for a file system."""
+    name = f"{topic}-{index}.{os.urandom(16).hex()}-future"
+    return name if len(name) <= _LONGEST_NAME else None
+
+
+def parse_future_name(name: str) -> tuple[str, int] | None:
+    """Return topic and index of a future replica's directory, None for any other name."""
+    match = _FUTURE.match(name)
+    return None if match is None else (match["topic"], int(match["index"]))
 
 
 def is_deleted(name: str) -> bool:
@@ -61,6 +75,13 @@ def remove(path: Path) -> None:
         path.rmdir()
     except OSError as error:
         log.warning("%s cannot be removed: %s", path, error)
+
+
+def discard(path: Path) -> None:
+    """Rename the directory so that nobody takes it for a partition's, then remove it; raises OSError."""
+    deleted = path.with_name(f"{path.name}.{os.urandom(16).hex()}-delete")
+    path.rename(deleted)
+    remove(deleted)
 
 
 def set_aside(path: Path) -> None:

@@ -11,18 +11,22 @@ import threading
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from pybroker.metadata.replica_directories import LOST_DIRECTORY
-from pybroker.storage.checkpoint import (
-    HIGH_WATERMARKS,
-    LOG_STARTS,
-    RECOVERY_POINTS,
-    read_checkpoint,
-    write_checkpoint,
-)
-from pybroker.storage.errors import CorruptCheckpointError, DirectoryOfflineError, StorageError
+from pybroker.metadata.replica_directories import LOST_DIRECTORY, MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY
+from pybroker.storage.checkpoint import HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS, write_checkpoint
+from pybroker.storage.errors import DirectoryOfflineError, StorageError
+from pybroker.storage.last_run import LastOffsets, LastRun, read_last_run
 from pybroker.storage.meta_properties import id_bytes
-from pybroker.storage.native import LogConfig, Partition, RecoveryProgress
-from pybroker.storage.partition_directory import belongs, bytes_from, is_deleted, parse_name, remove, set_aside
+from pybroker.storage.native import LogConfig, Partition, RecoveryProgress, move_count
+from pybroker.storage.partition_directory import (
+    belongs,
+    bytes_from,
+    discard,
+    is_deleted,
+    parse_future_name,
+    parse_name,
+    remove,
+    set_aside,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -35,7 +39,8 @@ log = logging.getLogger("pybroker.storage")
 
 Key = tuple[str, int]
 
-_UNKNOWN = -1
+NOWHERE = frozenset({None, LOST_DIRECTORY, MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY})
+"""Words of the cluster that name no directory."""
 
 
 class _Hosted(NamedTuple):
@@ -69,13 +74,12 @@ class Partitions:
         self._lost: dict[Key, LogDirectory | None] = {}
         # Invariant: true until everything has been opened that the last run may have had.
         self._claiming = True
-        # What the last run knew, used once by the opening of each partition.
-        self._recovery_points: dict[Key, int] = {}
-        # What stands for a recovery point in a directory whose checkpoint is damaged; elsewhere its absence means 0.
-        self._unknown_point: dict[Path, int] = {}
-        self._log_starts: dict[Key, int] = {}
-        self._high_watermarks: dict[Key, int] = {}
-        self._clean: dict[Path, bool] = {}
+        # What the last run wrote down in each directory.
+        self._known: dict[Path, LastRun] = {}
+        # Directories of future replicas that the last run has left.
+        self._futures: list[tuple[Key, LogDirectory, Path]] = []
+        # Where new partitions shall go that somebody asked about before they came.
+        self._preferred: dict[Key, LogDirectory] = {}
         # What the recoveries in each directory have read.
         self._progress = {directory.path: RecoveryProgress() for directory in directories.logs}
         # Invariant: what the checkpoint files hold, as far as this run has written them.
@@ -92,16 +96,14 @@ class Partitions:
                 self._fail(directory, error)
 
     def _scan(self, directory: LogDirectory) -> None:
-        self._clean[directory.path] = directory.take_clean_shutdown()
-        recovery_points = _checkpoint(directory.path / RECOVERY_POINTS)
-        if recovery_points is None:
-            self._unknown_point[directory.path] = _UNKNOWN
-        self._recovery_points.update(recovery_points or {})
-        self._log_starts.update(_checkpoint(directory.path / LOG_STARTS) or {})
-        self._high_watermarks.update(_checkpoint(directory.path / HIGH_WATERMARKS) or {})
+        self._known[directory.path] = read_last_run(directory)
         for entry in directory.path.iterdir():
             if is_deleted(entry.name):
                 remove(entry)
+                continue
+            future = parse_future_name(entry.name)
+            if future is not None:
+                self._futures.append((future, directory, entry))
                 continue
             key = parse_name(entry.name)
             if key is not None and entry.is_dir():
@@ -113,7 +115,7 @@ class Partitions:
         counts: dict[Path, int] = {}
         for directories in self._found.values():
             for directory in directories:
-                if not self._clean[directory.path]:
+                if not self._known[directory.path].clean:
                     counts[directory.path] = counts.get(directory.path, 0) + 1
         return counts
 
@@ -124,14 +126,13 @@ class Partitions:
     def bytes_to_recover(self, topic: str, index: int) -> int:
         """Return how much the recovery of a partition that is not open yet will read; 0 where there is none."""
         key = (topic, index)
-        unclean = (directory for directory in self._found.get(key, ()) if not self._clean[directory.path])
+        unclean = (path for path in self._paths_of(key) if not self._known[path].clean)
         return sum(
-            bytes_from(
-                directory.path / f"{topic}-{index}",
-                self._recovery_points.get(key, self._unknown_point.get(directory.path, 0)),
-            )
-            for directory in unclean
+            bytes_from(path / f"{topic}-{index}", self._known[path].offsets_of(key).recovery_point) for path in unclean
         )
+
+    def _paths_of(self, key: Key) -> list[Path]:
+        return [directory.path for directory in self._found.get(key, ())]
 
     def directory_of(self, topic: str, index: int) -> Path | None:
         """Return the directory that a partition lies in, open or not; None when it has none yet."""
@@ -177,10 +178,13 @@ class Partitions:
         with self._lock:
             return [hosted.partition for hosted in self._hosted.values()]
 
-    def open(self, topic: str, index: int, topic_id: bytes, config: LogConfig) -> Partition:
+    def open(
+        self, topic: str, index: int, topic_id: bytes, config: LogConfig, assigned: bytes | None = None
+    ) -> Partition:
         """Open the partition, creating it where it is new; raises OSError, DirectoryError and the log's own errors.
 
-        A partition that could not be opened, or whose directory failed, is lost until the broker starts again.
+        `assigned` is the id of the directory that the cluster knows it in. A partition that could not be opened, or
+        whose directory failed, is lost until the broker starts again.
         """
         key = (topic, index)
         with self._lock:
@@ -192,7 +196,7 @@ class Partitions:
                 raise DirectoryOfflineError(f"the log directory of {topic}-{index} failed")
         directory = None
         try:
-            directory, new = self._claim(key, topic_id, found)
+            directory, new = self._claim(key, topic_id, found, assigned)
             partition = self._open(key, topic_id, config, directory, new=new)
             with self._lock:
                 self._hosted[key] = _Hosted(partition, directory)
@@ -206,43 +210,105 @@ class Partitions:
                 self._begun.pop(key, None)
         return partition
 
-    def _claim(self, key: Key, topic_id: bytes, found: list[LogDirectory]) -> tuple[LogDirectory, bool]:
+    def _claim(
+        self, key: Key, topic_id: bytes, found: list[LogDirectory], assigned: bytes | None
+    ) -> tuple[LogDirectory, bool]:
         """Return the directory of a partition, and whether its log is new: where it was found, else one for it."""
-        name = f"{key[0]}-{key[1]}"
-        own = next((directory for directory in found if belongs(directory.path / name, topic_id)), None)
-        for directory in found:
-            if directory is not own:
-                set_aside(directory.path / name)
+        own = self._settle_found(f"{key[0]}-{key[1]}", topic_id, found)
         if own is not None:
             if own.offline:
                 raise DirectoryOfflineError(f"log directory {own.path} failed")
+            if self._is_elsewhere(own, assigned):
+                # It was moved, and what was left behind is out of date.
+                raise DirectoryOfflineError(f"{key[0]}-{key[1]} lies in a log directory that is offline")
             return own, False
         if self._claiming and len(self._directories.online) < len(self._directories.logs):
             # It may lie in a directory that is not there: an empty log in its place would lose what it holds.
-            raise DirectoryOfflineError(f"{name} may lie in a log directory that is offline")
+            raise DirectoryOfflineError(f"{key[0]}-{key[1]} may lie in a log directory that is offline")
         with self._lock:
-            # Also those that are being opened count: several threads place at the same time.
-            directory = self._begun[key] = self._directories.place(self._count_in)
-        return directory, True
+            preferred = self._preferred.pop(key, None)
+            if preferred is None or preferred.offline:
+                # Also those that are being opened count: several threads place at the same time.
+                preferred = self._directories.place(self._count_in)
+            self._begun[key] = preferred
+        return preferred, True
+
+    def _settle_found(self, name: str, topic_id: bytes, found: list[LogDirectory]) -> LogDirectory | None:
+        """Return the directory that has the log; what else has its name gets another one.
+
+        A crash while a log takes its place in another directory leaves two of it: the one that was moved more often
+        is the log, and the other one is removed.
+        """
+        own = [directory for directory in found if belongs(directory.path / name, topic_id)]
+        moves = {directory: move_count(str(directory.path / name)) for directory in own} if len(own) > 1 else {}
+        latest = max(own, key=lambda directory: moves.get(directory, 0), default=None)
+        for directory in found:
+            if latest is not None and moves.get(directory, 0) < moves.get(latest, 0):
+                log.warning("%s was moved to %s and is removed", directory.path / name, latest.path)
+                discard(directory.path / name)
+            elif directory is not latest:
+                set_aside(directory.path / name)
+        return latest
+
+    def _is_elsewhere(self, own: LogDirectory, assigned: bytes | None) -> bool:
+        """Tell whether the cluster knows the partition in a directory that is not at work."""
+        directories = self._directories
+        if assigned in NOWHERE or len(directories.online) == len(directories.logs):
+            return False
+        return assigned not in {_id_of(directory) for directory in directories.online} and assigned != _id_of(own)
 
     def _open(self, key: Key, topic_id: bytes, config: LogConfig, directory: LogDirectory, *, new: bool) -> Partition:
-        recovery_point = log_start = high_watermark = 0
-        if not new:
-            recovery_point = self._recovery_points.pop(key, self._unknown_point.get(directory.path, 0))
-            log_start, high_watermark = self._log_starts.pop(key, 0), self._high_watermarks.pop(key, 0)
+        last = self._known[directory.path]
+        offsets = LastOffsets() if new else self._last_offsets(key, directory)
         return Partition.open(
             directory=str(directory.path),
             topic=key[0],
             index=key[1],
             topic_id=topic_id,
             config=config,
-            clean_shutdown=new or self._clean[directory.path],
-            recovery_point=recovery_point,
-            log_start_offset=log_start,
-            high_watermark=high_watermark,
+            clean_shutdown=new or last.clean,
+            recovery_point=offsets.recovery_point,
+            log_start_offset=offsets.log_start,
+            high_watermark=offsets.high_watermark,
             now_ms=self._now_ms(),
             progress=self._progress[directory.path],
         )
+
+    def _last_offsets(self, key: Key, directory: LogDirectory) -> LastOffsets:
+        own = self._known[directory.path]
+        if not own.lists(key) and move_count(str(directory.path / f"{key[0]}-{key[1]}")) > 0:
+            # It was moved at the end of the last run, and only where it came from is it written down.
+            for other in self._known.values():
+                if other.lists(key):
+                    return other.offsets_of(key)
+        return own.offsets_of(key)
+
+    @property
+    def left_futures(self) -> list[tuple[Key, LogDirectory, Path]]:
+        """The directories of future replicas that the last run has left: of which partition, where, and their paths."""
+        return self._futures
+
+    def locate(self, topic: str, index: int) -> tuple[Partition, LogDirectory] | None:
+        """Return the open partition and the log directory that it lies in, None when it is not open here."""
+        return self._hosted.get((topic, index))
+
+    def prefer(self, topic: str, index: int, directory: LogDirectory) -> None:
+        """Put a partition that does not lie here yet into this directory when it comes; a stop forgets that."""
+        with self._lock:
+            self._preferred[topic, index] = directory
+
+    def moved(self, partition: Partition, directory: LogDirectory) -> bool:
+        """Note that a partition lies in another directory now; false when it is open no more."""
+        key = (partition.topic, partition.index)
+        with self._lock:
+            hosted = self._hosted.get(key)
+            if hosted is None or hosted.partition is not partition:
+                return False
+            self._hosted[key] = _Hosted(partition, directory)
+        # First where it is: a log start that is written down nowhere would be forgotten by a crash.
+        self._in(directory, partial(self._write_checkpoints, directory))
+        self._in(hosted.directory, partial(self._write_checkpoints, hosted.directory))
+        return True
 
     def delete(self, topic: str, index: int) -> None:
         """Delete the partition's log; raises OSError."""
@@ -381,12 +447,3 @@ def _id_of(directory: LogDirectory) -> bytes | None:
 
 def _offsets(partitions: Mapping[Key, Partition], offset: Callable[[Partition], int]) -> dict[Key, int]:
     return {key: offset(partition) for key, partition in partitions.items()}
-
-
-def _checkpoint(path: Path) -> dict[Key, int] | None:
-    # A checkpoint only saves work: without it a log is recovered from its beginning.
-    try:
-        return read_checkpoint(path)
-    except CorruptCheckpointError as error:
-        log.warning("%s; it is ignored", error)
-        return None

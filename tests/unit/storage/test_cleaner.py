@@ -40,6 +40,7 @@ class Broker:
         self.config = BrokerConfig({})
         self.later: list[tuple[int, Callable[[], None]]] = []
         self.failed: list[Path] = []
+        self.moving: set[tuple[str, int]] = set()
         self.directories = Directories.acquire([path], path, 1)
         self.directories.format(1)
         self.partitions = Partitions(self.directories, lambda: NOW)
@@ -69,6 +70,7 @@ class Broker:
             lambda delay_ms, work: self.later.append((delay_ms, work)),
             lambda: NOW,
             lambda path, _error: self.failed.append(path),
+            lambda topic, index: (topic, index) in self.moving,
         )
 
     def values(self, name: str) -> list[bytes | None]:

@@ -1,0 +1,35 @@
+"""What the data plane is told of the broker's settings: a complete struct, as it knows no default.
+
+Owns the choice of keys. Must not know what the data plane does with them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.net.native import DataPlaneSettings
+
+if TYPE_CHECKING:
+    from pybroker.config.broker import BrokerConfig
+
+_FETCH_SESSION_EVICTION_MS = 120_000  # Kafka's MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS, which is no setting there
+_IN_WORK_PER_CONNECTION = 64  # requests of one connection that are worked on ahead of its unsent answers
+
+
+def build_data_plane_settings(config: BrokerConfig) -> DataPlaneSettings:
+    """Return what a data plane with these settings is made of."""
+    return DataPlaneSettings(
+        node_id=config.node_id,
+        network_threads=config.num_network_threads,
+        socket_request_max_bytes=config.socket_request_max_bytes,
+        socket_send_buffer_bytes=config.socket_send_buffer_bytes,
+        socket_receive_buffer_bytes=config.socket_receive_buffer_bytes,
+        queued_max_requests=config.queued_max_requests,
+        requests_in_work_per_connection=_IN_WORK_PER_CONNECTION,
+        queued_response_bytes_per_connection=config.queued_max_response_bytes,
+        connections_max_idle_ms=config.connections_max_idle_ms,
+        max_connections=config.max_connections,
+        fetch_max_bytes=config.fetch_max_bytes,
+        fetch_session_slots=config.max_incremental_fetch_session_cache_slots,
+        fetch_session_eviction_ms=_FETCH_SESSION_EVICTION_MS,
+    )
