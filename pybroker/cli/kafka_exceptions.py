@@ -9,6 +9,7 @@ from pybroker.client.errors import BrokerError, ClientError
 from pybroker.protocol.errors import ErrorCode
 
 _CLASSES = {
+    ErrorCode.KAFKA_STORAGE_ERROR: "KafkaStorageException",
     ErrorCode.NON_EMPTY_GROUP: "GroupNotEmptyException",
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: "CoordinatorLoadInProgressException",
     ErrorCode.UNKNOWN_SERVER_ERROR: "UnknownServerException",
@@ -43,7 +44,12 @@ def java_text(error: ClientError, message: str | None = None) -> str:
     return named(error.code, message or java_message(error.code))
 
 
+def java_class(code: ErrorCode) -> str:
+    """The exception of Kafka's clients for an error code."""
+    name = _CLASSES.get(code) or "".join(map(str.capitalize, code.name.split("_"))) + "Exception"
+    return f"org.apache.kafka.common.errors.{name}"
+
+
 def named(code: ErrorCode, message: str) -> str:
     """An exception's class and its text."""
-    name = _CLASSES.get(code) or "".join(word.capitalize() for word in code.name.split("_")) + "Exception"
-    return f"org.apache.kafka.common.errors.{name}: {message}"
+    return f"{java_class(code)}: {message}"

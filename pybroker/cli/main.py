@@ -21,6 +21,7 @@ COMMANDS = {
     "groups": "list groups of all types",
     "leader-election": "give partitions their preferred leader, or any where they have none",
     "log-cleaner": "show how dirty compacted logs are, and what their last pass did",
+    "log-dirs": "show what lies in the log directories of brokers",
     "start": "run a broker in the foreground",
     "stop": "stop the broker of a data directory",
     "topics": "create, list, describe, enlarge and delete topics",

@@ -14,6 +14,7 @@ from pybroker.client.errors import BrokerError, ClientError, CommitFailedError
 from pybroker.client.fetcher import AsyncFetcher, Fetcher, Record
 from pybroker.client.groups import OffsetAndMetadata
 from pybroker.client.listener import RebalanceListener
+from pybroker.client.log_dirs import LogDirDescription, Replica, ReplicaInfo
 from pybroker.client.native import KeyedStamps, LatencyHistogram, Tally
 from pybroker.client.producer import AsyncProducer, Continuation, Delivery, Producer, RecordMetadata
 from pybroker.client.topics import (
@@ -49,6 +50,7 @@ __all__ = [
     "KeyedStamps",
     "LatencyHistogram",
     "ListedOffset",
+    "LogDirDescription",
     "NewTopic",
     "OffsetAndMetadata",
     "Producer",
@@ -56,6 +58,8 @@ __all__ = [
     "Record",
     "RecordColumns",
     "RecordMetadata",
+    "Replica",
+    "ReplicaInfo",
     "Tally",
     "TopicDescription",
     "TopicPartition",

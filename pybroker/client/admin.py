@@ -14,6 +14,7 @@ from typing import Self
 from pybroker.client.async_admin import AsyncAdmin, wait_for_leaders
 from pybroker.client.errors import BrokerError
 from pybroker.client.groups import GroupDescription, GroupListing, OffsetAndMetadata, Offsets
+from pybroker.client.log_dirs import LogDirDescription, Replica
 from pybroker.client.topics import (
     TOPIC,
     ClusterDescription,
@@ -107,6 +108,14 @@ class Admin:
     ) -> dict[TopicPartition, int | BrokerError]:
         """As `AsyncAdmin.delete_records`."""
         return self._runner.run(self._async.delete_records(offsets, timeout_ms=timeout_ms))
+
+    def describe_log_dirs(self, brokers: Iterable[int]) -> dict[int, dict[str, LogDirDescription]]:
+        """As `AsyncAdmin.describe_log_dirs`."""
+        return self._runner.run(self._async.describe_log_dirs(brokers))
+
+    def alter_replica_log_dirs(self, paths: Mapping[Replica, str]) -> dict[Replica, BrokerError | None]:
+        """As `AsyncAdmin.alter_replica_log_dirs`."""
+        return self._runner.run(self._async.alter_replica_log_dirs(paths))
 
     def new_producer_id(self) -> tuple[int, int]:
         """As `AsyncAdmin.new_producer_id`."""

@@ -1,7 +1,8 @@
 """Admin over asyncio: topics, cluster, configurations and offsets of any Kafka.
 
 Owns what is asked of whom; errors name the server that answered and the topic or resource it is about. The calls about
-groups are `pybroker.client.group_admin`'s, those about settings and deletions `pybroker.client.config_admin`'s.
+groups are `pybroker.client.group_admin`'s, those about settings and deletions `pybroker.client.config_admin`'s,
+those about log directories `pybroker.client.log_dir_admin`'s.
 `pybroker.client.admin` is the same for blocking code.
 """
 
@@ -17,6 +18,7 @@ from pybroker.client.cluster import ANY, Cluster, raise_refused
 from pybroker.client.config_admin import ConfigCalls
 from pybroker.client.errors import BrokerError, ClientError, UnreachableError, UnservedApiError
 from pybroker.client.group_admin import GroupCalls
+from pybroker.client.log_dir_admin import LogDirCalls
 from pybroker.client.settings import ConnectionSettings
 from pybroker.client.topics import (
     BrokerDescription,
@@ -37,7 +39,7 @@ from pybroker.protocol.messages.init_producer_id import InitProducerIdRequest, I
 from pybroker.protocol.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
 
 
-class AsyncAdmin(ConfigCalls, GroupCalls):
+class AsyncAdmin(ConfigCalls, GroupCalls, LogDirCalls):
     """`async with AsyncAdmin("127.0.0.1:9092") as admin: await admin.list_topics()`."""
 
     def __init__(self, bootstrap_servers: str, properties: Mapping[str, object] | None = None) -> None:

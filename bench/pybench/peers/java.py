@@ -36,6 +36,7 @@ TOOLS = {
     "leader-election": "org.apache.kafka.tools.LeaderElectionCommand",
     "dump-log": "org.apache.kafka.tools.DumpLogSegments",
     "storage": "kafka.tools.StorageTool",
+    "log-dirs": "org.apache.kafka.tools.LogDirsCommand",
     "get-offsets": "org.apache.kafka.tools.GetOffsetShell",
     "broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
 }

@@ -35,10 +35,12 @@ def partition_hash(partition: TopicPartition) -> int:
 class HashOrderedSet(Generic[Key]):
     """A set walked as Java's HashSet is: by bucket, and within one by age. Its table grows and never shrinks."""
 
-    def __init__(self, hash_of: Callable[[Key], int], keys: Iterable[Key] = ()) -> None:
+    def __init__(
+        self, hash_of: Callable[[Key], int], keys: Iterable[Key] = (), *, smallest_table: int = _SMALLEST_TABLE
+    ) -> None:
         self._hash_of = hash_of
         self._by_age: dict[Key, None] = {}
-        self._table = _SMALLEST_TABLE
+        self._table = smallest_table
         for key in keys:
             self.add(key)
 

@@ -1,0 +1,108 @@
+"""`pybroker log-dirs`: what lies in the log directories of brokers, with the options and output of kafka-log-dirs.
+
+Owns the output, which is that of Kafka 4.3's tool, the order of a Java hash table included. Must not know the
+protocol: it asks by Admin, and works against any Kafka.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pybroker.cli.errors import CommandError
+from pybroker.cli.kafka_exceptions import java_class
+from pybroker.client.admin import Admin
+from pybroker.client.assignors.hash_order import HashOrderedSet, partition_hash, string_hash
+from pybroker.client.errors import ClientError
+from pybroker.config.errors import ConfigError
+from pybroker.config.properties import read_properties
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterable, Mapping
+
+    from pybroker.client.log_dirs import LogDirDescription
+
+DESCRIPTION = "Show what lies in the log directories of brokers. Options and output are those of kafka-log-dirs."
+
+_VERSION = 1
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--bootstrap-server", required=True, metavar="HOST:PORT", help="brokers to connect to")
+    parser.add_argument("--describe", required=True, action="store_true", help="describe the log directories")
+    parser.add_argument(
+        "--topic-list", default="", metavar="TOPICS", help="only these topics, separated by commas; else all"
+    )
+    parser.add_argument(
+        "--broker-list", default="", metavar="IDS", help="only these brokers, separated by commas; else all"
+    )
+    parser.add_argument("--command-config", type=Path, metavar="FILE", help="client settings")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Ask, print the directories as one line of JSON, and return 0."""
+    wanted = parse_brokers(arguments.broker_list)
+    try:
+        properties = {} if arguments.command_config is None else read_properties(arguments.command_config)
+        with Admin(arguments.bootstrap_server, properties) as admin:
+            there = {broker.node_id for broker in admin.describe_cluster().brokers}
+            if not wanted <= there:
+                raise CommandError(
+                    f"ERROR: The given brokers do not exist from --broker-list: {_listed(wanted - there)}. "
+                    f"Current existent brokers: {_listed(there)}"
+                )
+            print("Querying brokers for log directories information")
+            described = admin.describe_log_dirs(sorted(wanted or there))
+    except (ClientError, ConfigError) as error:
+        raise CommandError(str(error)) from None
+    print(f"Received log directory information from brokers {_listed(described)}")
+    print(build_json(described, set(filter(None, arguments.topic_list.split(",")))))
+    return 0
+
+
+def parse_brokers(text: str) -> set[int]:
+    """Return the ids that are listed; raises CommandError."""
+    names = [name.strip() for name in text.split(",") if name]
+    for name in names:
+        if not name.isdigit():
+            raise CommandError(f"--broker-list {text}: {name!r} is no broker's id, expected whole numbers")
+    return set(map(int, names))
+
+
+def build_json(described: Mapping[int, Mapping[str, LogDirDescription]], topics: set[str]) -> str:
+    """Return the line, with the replicas of these topics or, without any, of all."""
+    brokers = [
+        {"broker": broker, "logDirs": [_directory(path, directories[path], topics) for path in _in_order(directories)]}
+        for broker, directories in described.items()
+    ]
+    return json.dumps({"brokers": brokers, "version": _VERSION}, ensure_ascii=False, separators=(",", ":"))
+
+
+def _in_order(paths: Iterable[str]) -> HashOrderedSet[str]:
+    """Kafka's client makes this table for as many directories as there are, not for sixteen."""
+    paths = list(paths)
+    return HashOrderedSet(string_hash, paths, smallest_table=1 << (len(paths) - 1).bit_length())
+
+
+def _directory(path: str, directory: LogDirDescription, topics: set[str]) -> dict[str, Any]:
+    shown = [partition for partition in directory.replicas if not topics or partition.topic in topics]
+    return {
+        "partitions": [
+            {
+                "partition": f"{partition.topic}-{partition.partition}",
+                "size": directory.replicas[partition].size,
+                "offsetLag": directory.replicas[partition].offset_lag,
+                "isFuture": directory.replicas[partition].is_future,
+            }
+            for partition in HashOrderedSet(partition_hash, shown)
+        ],
+        "error": java_class(directory.error) if directory.error else None,
+        "logDir": path,
+    }
+
+
+def _listed(brokers: Iterable[int]) -> str:
+    return ",".join(map(str, sorted(brokers)))
