@@ -55,6 +55,7 @@ if TYPE_CHECKING:
         ElectedTopic,
         ElectionType,
         EnlargedTopic,
+        FeatureUpdate,
         HeartbeatResult,
         MorePartitions,
         NewTopic,
@@ -79,9 +80,10 @@ SEGMENT_MS = 7 * 24 * 3600 * 1000
 class Controller:
     """The only voter of the metadata quorum, which therefore leads it. Used from one event loop."""
 
-    def __init__(self, settings: ClusterSettings, publishers: Iterable[Publisher]) -> None:
+    def __init__(self, settings: ClusterSettings, node_id: int, publishers: Iterable[Publisher]) -> None:
         """Make a controller that is not started; `Controller.start` makes one that is."""
         self._settings = settings
+        self._node_id = node_id
         self._loader = Loader(publishers)
         self._disk = ThreadPoolExecutor(1, thread_name_prefix="pybroker-controller")
         self._failure: Exception | None = None
@@ -123,11 +125,11 @@ class Controller:
             list_inherited,
             validate_group_configs,
         )
-        controller = cls(settings, publishers)
+        controller = cls(settings, node_id, publishers)
         controller._on_failure = on_failure
         try:
             await asyncio.get_running_loop().run_in_executor(
-                controller._disk, controller._open, directory, node_id, segment_bytes, segment_ms
+                controller._disk, controller._open, directory, segment_bytes, segment_ms
             )
         except BaseException:
             controller._disk.shutdown()
@@ -253,9 +255,9 @@ class Controller:
         """Set and delete configurations of topics, brokers and groups; each resource succeeds or fails by itself."""
         return cast("list[ConfigResult]", await self._submit(AlterConfigs(changes, validate_only)))
 
-    async def update_features(self, levels: Mapping[str, int], *, validate_only: bool = False) -> Result:
+    async def update_features(self, updates: Sequence[FeatureUpdate], *, validate_only: bool = False) -> Result:
         """Finalize feature levels, all or none."""
-        return cast("Result", await self._submit(UpdateFeatures(levels, validate_only)))
+        return cast("Result", await self._submit(UpdateFeatures(updates, self._node_id, validate_only)))
 
     async def _submit(self, event: Event) -> Any:
         if self._failure is not None:
@@ -265,12 +267,12 @@ class Controller:
         except ClosedError:
             raise NotControllerError("the controller is stopping") from None
 
-    def _open(self, directory: Path, node_id: int, segment_bytes: int, segment_ms: int) -> None:
+    def _open(self, directory: Path, segment_bytes: int, segment_ms: int) -> None:
         """Open, replay and campaign, on the disk's thread: nobody else knows this controller yet."""
         self._voter = Voter.open(
             directory,
-            node_id=node_id,
-            voters=[node_id],
+            node_id=self._node_id,
+            voters=[self._node_id],
             segment_bytes=segment_bytes,
             segment_ms=segment_ms,
             now_ms=_wall_clock_ms,

@@ -102,6 +102,7 @@ def _build_response(context: RequestContext) -> ApiVersionsResponse:
         finalized_features=[
             FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
             for name, level in features.levels.items()
+            if level > 0
         ],
     )
 

@@ -129,10 +129,7 @@ class MetadataDelta:
         if self._features is None:
             self._features = dict(self.base.features.levels)
         self._features_epoch = None
-        if record.feature_level == 0:
-            self._features.pop(record.name, None)
-        else:
-            self._features[record.name] = record.feature_level
+        self._features[record.name] = record.feature_level
 
     def _apply_producer_ids(self, record: ProducerIdsRecord) -> None:
         if record.next_producer_id <= self._next_producer_id:

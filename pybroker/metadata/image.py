@@ -128,6 +128,7 @@ class FeaturesImage(msgspec.Struct, frozen=True):
     """The finalized feature levels (KIP-584)."""
 
     levels: Mapping[str, int] = {}
+    """By name; 0 is a feature that somebody has removed, which is not one that the log never named."""
     epoch: int = -1
     """Offset of the record that changed a level last; grows with every change."""
 

@@ -5,7 +5,7 @@ Commands: `register ID [rack=R] [dirs=N] [incarnation=C] [unfenced] [alive]`, `h
 `create NAME [partitions=N] [rf=N] [replicas=1,2/2,3] [KEY=VALUE ...] [; ...] [validate]`, `enlarge NAME partitions=N
 [replicas=1,2/2,3] [; ...] [validate]`, `delete NAME|#ID ...`, `alter TYPE NAME KEY=VALUE|KEY-|KEY+=ITEMS|KEY-=ITEMS
 ... [; ...]`, `replace TYPE NAME KEY=VALUE ...`, `elect preferred|unclean all|NAME/PARTITION ...`,
-`ids BROKER EPOCH`, `feature NAME=LEVEL ...`, `topics`, `brokers`,
+`ids BROKER EPOCH`, `feature NAME=LEVEL ... [safe_downgrade|unsafe_downgrade]`, `topics`, `brokers`,
 `configs`. Topic ids are numbered in the order in which they were handed in. A configuration whose value is `bad` is
 invalid; `cleanup.policy` is a list, by default of `delete`.
 """
@@ -138,7 +138,10 @@ class Stage:
         return events.AllocateProducerIds(int(words[0]), int(words[1]))
 
     def event_feature(self, words: list[str]) -> events.UpdateFeatures:
-        return events.UpdateFeatures({name: int(level) for name, level in split(words)[0].items()})
+        values, flags = split(words)
+        kind = events.UpgradeType[next(iter(flags), "upgrade").upper()]
+        updates = [events.FeatureUpdate(name, int(level), kind) for name, level in values.items()]
+        return events.UpdateFeatures(updates, controller_id=7)
 
     def show_topics(self) -> Iterator[str]:
         for name, topic in self.machine.image.topics.by_name.items():

@@ -32,6 +32,7 @@ TOOLS = {
     "delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
     "topics": "org.apache.kafka.tools.TopicCommand",
     "consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+    "features": "org.apache.kafka.tools.FeatureCommand",
     "groups": "org.apache.kafka.tools.GroupsCommand",
     "leader-election": "org.apache.kafka.tools.LeaderElectionCommand",
     "dump-log": "org.apache.kafka.tools.DumpLogSegments",

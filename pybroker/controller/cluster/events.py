@@ -34,6 +34,7 @@ __all__ = [
     "ElectedTopic",
     "ElectionType",
     "EnlargedTopic",
+    "FeatureUpdate",
     "Heartbeat",
     "HeartbeatResult",
     "LogDirectoriesFailed",
@@ -45,6 +46,7 @@ __all__ = [
     "SessionExpired",
     "UnregisterBroker",
     "UpdateFeatures",
+    "UpgradeType",
 ]
 
 
@@ -251,9 +253,27 @@ class AllocateProducerIds(NamedTuple):
     broker_epoch: int
 
 
+class UpgradeType(IntEnum):
+    """How far a feature's level may go, numbered as UpdateFeatures does."""
+
+    UPGRADE = 1
+    SAFE_DOWNGRADE = 2
+    UNSAFE_DOWNGRADE = 3
+
+
+class FeatureUpdate(NamedTuple):
+    """A feature's new level; 0 removes the feature."""
+
+    name: str
+    level: int
+    upgrade_type: int = UpgradeType.UPGRADE
+    """An `UpgradeType`, or a number that is none."""
+
+
 class UpdateFeatures(NamedTuple):
     """Finalize feature levels (KIP-584), all or none. Answered by a `Result`."""
 
-    levels: Mapping[str, int]
-    """The new level by name; 0 removes the feature."""
+    updates: Sequence[FeatureUpdate]
+    controller_id: int
+    """Who decides, for the words of a refusal."""
     validate_only: bool = False

@@ -1,10 +1,13 @@
-"""Finalizing feature levels (KIP-584)."""
+"""Finalizing feature levels (KIP-584, KIP-778).
+
+Owns which levels may follow which. Every node has to support a level; it falls only where the request says that it may.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pybroker.controller.cluster.events import Result, UpdateFeatures
+from pybroker.controller.cluster.events import FeatureUpdate, Result, UpdateFeatures, UpgradeType
 from pybroker.machine.machine import Outcome
 from pybroker.metadata.features import METADATA_VERSION, SUPPORTED_FEATURES
 from pybroker.protocol.errors import ErrorCode
@@ -14,30 +17,63 @@ if TYPE_CHECKING:
     from pybroker.metadata.image import MetadataImage
     from pybroker.protocol.schema import Message
 
+_UNSUPPORTED = (0, 0)
+_FAILED = "The update failed for all features since the following feature had an error: "
+
 
 def update_features(image: MetadataImage, event: UpdateFeatures) -> Outcome[Message, Result]:
-    """Decide about new levels, all or none: every broker has to support each."""
-    for name, level in event.levels.items():
-        fault = _fault(image, name, level)
+    """Decide about new levels, all or none; of two updates of a feature the later one counts."""
+    updates = {update.name: update for update in event.updates}
+    for update in updates.values():
+        fault = _fault(image, update, event.controller_id)
         if fault is not None:
-            return Outcome((), Result(ErrorCode.INVALID_UPDATE_VERSION, fault))
+            return Outcome((), Result(ErrorCode.INVALID_UPDATE_VERSION, f"{_FAILED}{fault}"))
     records = tuple(
-        FeatureLevelRecord(name=name, feature_level=level)
-        for name, level in event.levels.items()
-        if image.features.levels.get(name, 0) != level
+        FeatureLevelRecord(name=update.name, feature_level=update.level)
+        for update in updates.values()
+        if image.features.levels.get(update.name, 0) != update.level
     )
     return Outcome(() if event.validate_only else records, Result())
 
 
-def _fault(image: MetadataImage, name: str, level: int) -> str | None:
-    wrong = f"Invalid update version {level} for feature {name}. "
-    low, high = SUPPORTED_FEATURES.get(name, (0, -1))
-    if high < 0:
-        return f"{wrong}The controller does not support the given feature."
-    if level < 0 or (level == 0 and name == METADATA_VERSION) or (level > 0 and not low <= level <= high):
-        return f"{wrong}The controller supports levels {low} to {high}."
-    for broker in image.cluster.brokers.values():
-        lowest, highest = broker.features.get(name, (0, 0))
-        if level > 0 and not lowest <= level <= highest:
-            return f"{wrong}Broker {broker.id} supports levels {lowest} to {highest}."
+def _fault(image: MetadataImage, update: FeatureUpdate, controller_id: int) -> str | None:
+    """Return what is wrong with an update, in the words of Kafka's controller."""
+    name, level, current = update.name, update.level, image.features.levels.get(update.name, 0)
+    reason = None
+    if update.upgrade_type not in set(UpgradeType):
+        reason = "The controller does not support the given upgrade type."
+    elif level < 0:
+        reason = "A feature version cannot be less than 0."
+    else:
+        reason = _lacking_support(image, name, level, controller_id)
+    if reason is None and level < current and update.upgrade_type == UpgradeType.UPGRADE:
+        reason = (
+            "Can't downgrade the version of this feature without setting the upgrade type to either safe or unsafe "
+            "downgrade."
+        )
+    if reason is None and level > current and update.upgrade_type != UpgradeType.UPGRADE:
+        reason = "Can't downgrade to a newer version."
+    if reason is None and name not in SUPPORTED_FEATURES:
+        reason = f"Feature {name} not found."
+    if reason is not None:
+        return f"Invalid update version {level} for feature {name}. {reason}"
+    if name == METADATA_VERSION and level < current:
+        return f"Unsupported metadata.version downgrade from {current} to {level}. {_refusal(update.upgrade_type)}"
     return None
+
+
+def _lacking_support(image: MetadataImage, name: str, level: int, controller_id: int) -> str | None:
+    ranges = {f"Local controller {controller_id}": SUPPORTED_FEATURES.get(name, _UNSUPPORTED)}
+    for broker in image.cluster.brokers.values():
+        ranges[f"Broker {broker.id}"] = broker.features.get(name, _UNSUPPORTED)
+    for node, (low, high) in ranges.items():
+        if not low <= level <= high:
+            return f"{node} only supports versions {low}-{high}" if high else f"{node} does not support this feature."
+    return None
+
+
+def _refusal(upgrade_type: int) -> str:
+    # Records are written in the versions of one level, so that none below it is as good.
+    if upgrade_type == UpgradeType.UNSAFE_DOWNGRADE:
+        return "Unsafe metadata downgrade is not supported in this version."
+    return "Refusing to perform the requested downgrade because it might delete metadata information."

@@ -70,7 +70,19 @@ EVENTS = st.one_of(
     ),
     st.builds(events.AlterConfigs, st.lists(st.builds(events.ConfigChange, RESOURCES, CHANGES), max_size=3)),
     st.builds(events.AllocateProducerIds, BROKERS, EPOCHS),
-    st.builds(events.UpdateFeatures, st.dictionaries(st.just("metadata.version"), st.integers(0, 26), max_size=1)),
+    st.builds(
+        events.UpdateFeatures,
+        st.lists(
+            st.builds(
+                events.FeatureUpdate,
+                st.sampled_from(["metadata.version", "group.version"]),
+                st.integers(0, 26) | st.integers(0, 1),
+                st.integers(0, 3),
+            ),
+            max_size=2,
+        ),
+        st.just(1),
+    ),
 )
 
 

