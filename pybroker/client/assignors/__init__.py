@@ -1,14 +1,14 @@
 """Assignors of the classic protocol: who of a group reads which partition, decided by the group's leader.
 
 Pure functions of what the members said; results are those of Kafka's Java assignors. Knows no connection and no group
-state. A custom assignor is any object with the face of `Assignor`.
+state. A custom assignor is any object with the face of `Assignor`, or a class of such (`docs/guides/consumer.md`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pybroker.client.assignors.assignor import Assignor, GroupMember
+from pybroker.client.assignors.assignor import Assignment, Assignor, GroupMember, StatelessAssignor
 from pybroker.client.assignors.cooperative_sticky import CooperativeStickyAssignor
 from pybroker.client.assignors.range import RangeAssignor
 from pybroker.client.assignors.round_robin import RoundRobinAssignor
@@ -16,34 +16,55 @@ from pybroker.client.assignors.sticky import StickyAssignor
 from pybroker.client.errors import SettingError
 
 __all__ = [
+    "Assignment",
     "Assignor",
     "CooperativeStickyAssignor",
     "GroupMember",
     "RangeAssignor",
     "RoundRobinAssignor",
+    "StatelessAssignor",
     "StickyAssignor",
     "make_assignors",
 ]
 
+_FACE = ("name", "cooperative", "user_data", "assign", "on_assignment")
 _KNOWN = {
     assignor.name: assignor
     for assignor in (RangeAssignor, RoundRobinAssignor, StickyAssignor, CooperativeStickyAssignor)
 }
 
 
-def make_assignors(wanted: str | Sequence[str | Assignor]) -> list[Assignor]:
-    """The assignors that `partition.assignment.strategy` names: by protocol name, by Kafka's class name, or themselves.
+Wanted = str | type[Assignor] | Assignor
+"""An assignor by its name, by its class, or itself."""
 
-    Raises SettingError for a name that is not known.
+
+def make_assignors(wanted: Wanted | Sequence[Wanted]) -> list[Assignor]:
+    """The assignors that `partition.assignment.strategy` names: by protocol name, by Kafka's class name, by class, or
+    themselves.
+
+    Raises SettingError for a name that is not known, for two of one name, and for what is no assignor.
     """
-    parts = wanted.split(",") if isinstance(wanted, str) else wanted
-    made = [_make(part.strip()) if isinstance(part, str) else part for part in parts]
+    parts = wanted.split(",") if isinstance(wanted, str) else wanted if isinstance(wanted, Sequence) else [wanted]
+    made = [_make(part) for part in parts]
     if not made:
         raise SettingError("partition.assignment.strategy: names no assignor")
+    names = [assignor.name for assignor in made]
+    if len(set(names)) < len(names):
+        raise SettingError(f"partition.assignment.strategy: two assignors have one name: {', '.join(names)}")
     return made
 
 
-def _make(name: str) -> Assignor:
+def _make(wanted: Wanted) -> Assignor:
+    if isinstance(wanted, str):
+        return _of_name(wanted.strip())
+    made = wanted() if isinstance(wanted, type) else wanted
+    missing = [part for part in _FACE if not hasattr(made, part)]
+    if missing:
+        raise SettingError(f"partition.assignment.strategy: {wanted!r} is no assignor, it lacks {', '.join(missing)}")
+    return made
+
+
+def _of_name(name: str) -> Assignor:
     for known, assignor in _KNOWN.items():
         if name in (known, f"org.apache.kafka.clients.consumer.{assignor.__name__}"):
             return assignor()

@@ -233,6 +233,11 @@ class ClassicLink(Link):
         self._counts = await self.topics.count(wanted)
         assignor = self._assignor(self._joined.protocol_name)
         assigned = assignor.assign({topic: n for topic, n in self._counts.items() if n > 0}, members)
+        if strangers := assigned.keys() - members.keys():
+            told = ", ".join(sorted(strangers))
+            raise SettingError(
+                f"group {self.group!r}: the assignor {assignor.name!r} assigns to {told}, who is no member"
+            )
         return [
             sync_group.SyncGroupRequestAssignment(member_id=member_id, assignment=_assignment(partitions))
             for member_id, partitions in assigned.items()
