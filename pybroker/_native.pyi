@@ -359,6 +359,8 @@ class Fetcher:
         """Reads one assigned partition from elsewhere; false when it is not assigned."""
     def position(self, topic: str, partition: int) -> int | None:
         """Where the caller has read one partition to; below 0 until its beginning is found, `None`: not assigned."""
+    def epoch(self, topic: str, partition: int) -> int:
+        """Leader epoch of the last batch before that position; -1 where nothing was read up to it, or not known."""
     def positions(self) -> list[tuple[str, int, int]]:
         """Where the caller has read to: (topic, partition, offset; below 0 as in `assign` before the first record)."""
     def count(self, timeout_s: float, stamped: bool = False) -> tuple[int, int] | None:
@@ -912,6 +914,9 @@ class Record:
     def offset(self) -> int: ...
     @property
     def timestamp_ms(self) -> int: ...
+    @property
+    def leader_epoch(self) -> int:
+        """Of the partition when it was written; -1 where the format does not say."""
     @property
     def key(self) -> bytes | None: ...
     @property

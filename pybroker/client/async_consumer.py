@@ -20,7 +20,7 @@ from pybroker.client.assignors import Assignor, make_assignors
 from pybroker.client.async_admin import AsyncAdmin
 from pybroker.client.cluster import Cluster
 from pybroker.client.commits import Callback, Commits
-from pybroker.client.errors import ClientError, ClosedError, NoOffsetError, SettingError
+from pybroker.client.errors import ClientError, ClosedError, LogTruncationError, NoOffsetError, SettingError
 from pybroker.client.fetcher import Record, make_native
 from pybroker.client.groups import OffsetAndMetadata, Offsets
 from pybroker.client.links.classic import ClassicLink
@@ -32,6 +32,7 @@ from pybroker.client.places import Places
 from pybroker.client.settings import ConsumerSettings
 from pybroker.client.topic_watch import TopicWatch
 from pybroker.client.topics import EARLIEST, LATEST, ListedOffset, TopicDescription, TopicPartition
+from pybroker.client.truncation import check_positions
 
 Invoke = Callable[..., Awaitable[None]]
 """Calls a function of the program's with arguments."""
@@ -70,7 +71,7 @@ class AsyncConsumer:
         self._link: Link | None = None
         self._invoke = invoke
         self._listener = RebalanceListener()
-        self._places = Places(self.native)
+        self._places = Places(self.native, self._notify)
         self._failure: Exception | None = None
         self._news = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -237,15 +238,19 @@ class AsyncConsumer:
         new = self._places.unbegun()
         if not new:
             return
-        offsets: Offsets = {}
-        unknown: set[TopicPartition] = set()
-        if self.settings.group_id is not None:
-            offsets, unknown = await self._commits.committed(new, as_member=True)
-        starts = {partition: offset.offset for partition, offset in offsets.items()}
-        starts |= await self._reset([p for p in new if p not in starts and p not in unknown])
-        self._places.begin(starts)
-        if unknown:
+        offsets, unknown = self._places.unchecked(), set[TopicPartition]()
+        asked = [partition for partition in new if partition not in offsets]
+        if self.settings.group_id is not None and asked:
+            committed, unknown = await self._commits.committed(asked, as_member=True)
+            offsets |= committed
+        verdict = await check_positions(self._cluster, offsets, resets=self.settings.auto_offset_reset != "none")
+        resets = [p for p in asked if p not in offsets and p not in unknown] + verdict.reset
+        starts = {p: OffsetAndMetadata(offset) for p, offset in (await self._reset(resets)).items()}
+        self._places.begin(verdict.begin | starts)
+        if unknown or verdict.later:
             asyncio.get_running_loop().call_later(self.settings.retry_backoff_ms / 1000, self._notify)
+        if verdict.truncated:
+            raise LogTruncationError(verdict.truncated)
 
     async def _reset(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         kind = self.settings.auto_offset_reset
@@ -272,8 +277,11 @@ class AsyncConsumer:
                 await self._news.wait()
 
     def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
-        """Go on at another offset. Raises ClientError for a partition that is not assigned."""
-        self._places.seek(partition, offset.offset if isinstance(offset, OffsetAndMetadata) else offset)
+        """Go on at another offset. Raises ClientError for a partition that is not assigned.
+
+        One with a leader epoch is looked up before anything is read: `poll` may raise LogTruncationError.
+        """
+        self._places.seek(partition, OffsetAndMetadata(offset) if isinstance(offset, int) else offset)
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
         """Go on at the first offset, of all partitions where none is named."""

@@ -83,6 +83,11 @@ class Connection:
         assert key is not None
         return self._choose(key, 32767)
 
+    def serves(self, key: int, version: int) -> bool:
+        """Whether the broker serves an API in a version."""
+        low, high = self._served.get(key, (-1, -1))
+        return low <= version <= high
+
     def _choose(self, key: int, max_version: int) -> int:
         ours = request_class(key).__message__.versions
         low, high = self._served.get(key, (-1, -1))

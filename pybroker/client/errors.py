@@ -7,6 +7,8 @@
     ├── BrokerError          a broker answered with an error code: `.code` is the `ErrorCode`
     │   └── CommitFailedError  offsets were not committed, because the committer is not, or not any more, who it says
     ├── NoOffsetError        a partition has no committed offset, and auto.offset.reset=none
+    ├── LogTruncationError   what was read was cut from the log, and auto.offset.reset=none: `.divergent` says where
+    ├── NewLeaderError       a partition has a new leader; consumers see to it themselves
     ├── DeliveryError        records were not acknowledged within delivery.timeout.ms
     ├── BufferFullError      buffer.memory stayed full for max.block.ms
     ├── RecordError          a record is too large, or a received batch cannot be read
@@ -18,9 +20,15 @@ Every message says which server, topic and value it is about.
 
 from __future__ import annotations
 
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from pybroker.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pybroker.client.groups import OffsetAndMetadata
+    from pybroker.client.topics import TopicPartition
 
 
 class ClientError(Exception):
@@ -69,6 +77,34 @@ class CommitFailedError(BrokerError):
 
 class NoOffsetError(ClientError):
     """Nothing says where reading begins."""
+
+
+class LogTruncationError(ClientError):
+    """What a consumer has read, or another one of its group has, is in the log no longer (KIP-320)."""
+
+    def __init__(self, truncated: Mapping[TopicPartition, tuple[OffsetAndMetadata, OffsetAndMetadata | None]]) -> None:
+        super().__init__("; ".join(_told(partition, *found) for partition, found in truncated.items()))
+        self.positions = {partition: at for partition, (at, _) in truncated.items()}
+        """Where the consumer stood."""
+        self.divergent = {partition: parts for partition, (_, parts) in truncated.items()}
+        """The first offset from which on the log differs from what was read; None where that is not known."""
+
+
+def _told(partition: TopicPartition, at: OffsetAndMetadata, parts: OffsetAndMetadata | None) -> str:
+    name = f"{partition.topic}-{partition.partition}"
+    where = f"from offset {parts.offset} (leader epoch {parts.leader_epoch}) on" if parts else "at an unknown offset"
+    return (
+        f"{name}: the log differs {where} from what was read up to position {at.offset} (leader epoch "
+        f"{at.leader_epoch}), and auto.offset.reset=none; seek to go on"
+    )
+
+
+class NewLeaderError(ClientError):
+    """A partition (topic, number) has a new leader, of an epoch."""
+
+    def __init__(self, topic: str, partition: int, epoch: int) -> None:
+        super().__init__(f"{topic}-{partition} has a new leader, in epoch {epoch}")
+        self.partition = topic, partition
 
 
 class DeliveryError(ClientError):

@@ -6,11 +6,11 @@ the program gets. Knows no group: who gives and takes partitions is the consumer
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from pybroker.client import native
-from pybroker.client.errors import ClientError
+from pybroker.client.errors import ClientError, NewLeaderError
 from pybroker.client.groups import OffsetAndMetadata, Offsets
 from pybroker.client.topics import TopicPartition
 
@@ -20,13 +20,18 @@ class _Place:
     paused: bool = False
     begun: bool = False
     """Whether the fetcher knows where to begin."""
+    start: OffsetAndMetadata | None = None
+    """Before it has begun: where it stands, to be looked up before anything is read (KIP-320)."""
+    epoch: int = -1
+    """Leader epoch of the record before the position, where the fetcher cannot say."""
 
 
 class Places:
     """One consumer's partitions over one fetcher."""
 
-    def __init__(self, fetcher: native.Fetcher) -> None:
-        self._fetcher = fetcher
+    def __init__(self, fetcher: native.Fetcher, notify: Callable[[], None]) -> None:
+        """`notify` is called when a partition is to be begun again."""
+        self._fetcher, self._notify = fetcher, notify
         self._places: dict[TopicPartition, _Place] = {}
         self._rest: list[native.Record] = []
         """Records of one partition."""
@@ -48,8 +53,12 @@ class Places:
         return frozenset(partition for partition, place in self._places.items() if place.paused)
 
     def unbegun(self) -> list[TopicPartition]:
-        """Those that nobody has said yet where to begin in."""
+        """Those that nothing is read of until `begin`."""
         return [partition for partition, place in self._places.items() if not place.begun]
+
+    def unchecked(self) -> Offsets:
+        """Where those of them stand that have a position; it may be in the log no longer."""
+        return {p: place.start for p, place in self._places.items() if not place.begun and place.start is not None}
 
     def add(self, partitions: Collection[TopicPartition]) -> None:
         """Have these too; nothing is read of them before `begin`."""
@@ -64,23 +73,27 @@ class Places:
         if self._rest and _partition_of(self._rest[0]) not in self._places:
             self._rest = []
 
-    def begin(self, starts: Mapping[TopicPartition, int]) -> None:
+    def begin(self, starts: Offsets) -> None:
         """Read from these offsets on (or `EARLIEST`, `LATEST`); partitions that are gone meanwhile are passed over."""
-        starts = {partition: offset for partition, offset in starts.items() if partition in self._places}
-        self._fetcher.add([(p.topic, p.partition, offset) for p, offset in starts.items()])
-        for partition in starts:
+        starts = {partition: start for partition, start in starts.items() if partition in self._places}
+        self._fetcher.add([(p.topic, p.partition, start.offset) for p, start in starts.items()])
+        for partition, start in starts.items():
             place = self._places[partition]
-            place.begun = True
+            place.begun, place.start, place.epoch = True, None, start.leader_epoch
             if place.paused:
                 self._fetcher.pause(partition.topic, partition.partition, True)
 
-    def seek(self, partition: TopicPartition, offset: int) -> None:
+    def seek(self, partition: TopicPartition, to: OffsetAndMetadata) -> None:
         """Go on elsewhere. Raises ClientError for a partition that is not assigned."""
-        if self._place(partition).begun:
+        place = self._place(partition)
+        if to.leader_epoch >= 0:
+            self._stop(partition, to)
+        elif place.begun:
             self._return_rest(partition)
-            self._fetcher.seek(partition.topic, partition.partition, offset)
+            self._fetcher.seek(partition.topic, partition.partition, to.offset)
+            place.epoch = -1
         else:
-            self.begin({partition: offset})
+            self.begin({partition: to})
 
     def pause(self, partition: TopicPartition, paused: bool) -> None:
         """Hand out nothing of a partition, or go on. Raises ClientError for one that is not assigned."""
@@ -93,7 +106,8 @@ class Places:
 
     def position(self, partition: TopicPartition) -> int | None:
         """The offset of the next record that is handed out; None until it is known. Raises ClientError, as `seek`."""
-        self._place(partition)
+        if not self._place(partition).begun:
+            return None
         if self._rest and _partition_of(self._rest[0]) == partition:
             return self._rest[0].offset
         found = self._fetcher.position(partition.topic, partition.partition)
@@ -102,7 +116,7 @@ class Places:
     def positions(self) -> Offsets:
         """All positions that are known, as they are committed."""
         found = ((partition, self.position(partition)) for partition in self._places)
-        return {partition: OffsetAndMetadata(at) for partition, at in found if at is not None}
+        return {p: OffsetAndMetadata(at, leader_epoch=self._epoch(p)) for p, at in found if at is not None}
 
     def take(self, most: int) -> list[native.Record]:
         """Up to so many records of those that have arrived. Raises what the fetcher met."""
@@ -113,6 +127,9 @@ class Places:
         while len(records) < most:
             try:
                 taken = self._fetcher.take(0.0)
+            except NewLeaderError as error:
+                self._look_up(error)
+                continue
             except ClientError as error:
                 if not records:
                     raise
@@ -121,22 +138,52 @@ class Places:
             if taken is None:
                 break
             room = most - len(records)
-            records += taken[2][:room]
             self._rest = taken[2][room:]
+            records += taken[2][:room]
+        if self._rest:
+            self._places[_partition_of(self._rest[0])].epoch = records[-1].leader_epoch
         return records
 
     def count(self, stamped: bool = False) -> tuple[int, int] | None:
         """All that has arrived, as (records, bytes of keys and values), without making objects of it."""
-        counted, records, size = self._fetcher.count(0.0, stamped), 0, 0
-        while counted is not None:
+        records, size = 0, 0
+        while True:
+            try:
+                counted = self._fetcher.count(0.0, stamped)
+            except NewLeaderError as error:
+                self._look_up(error)
+                continue
+            if counted is None:
+                return (records, size) if records else None
             records, size = records + counted[0], size + counted[1]
-            counted = self._fetcher.count(0.0, stamped)
-        return (records, size) if records else None
 
     def _place(self, partition: TopicPartition) -> _Place:
         if partition not in self._places:
             raise ClientError(f"{partition} is not assigned")
         return self._places[partition]
+
+    def _epoch(self, partition: TopicPartition) -> int:
+        """Leader epoch of the record before the position; -1 where it is not known."""
+        place = self._places[partition]
+        if self._rest and _partition_of(self._rest[0]) == partition:
+            return place.epoch
+        epoch = self._fetcher.epoch(partition.topic, partition.partition)
+        return place.epoch if epoch < 0 else epoch
+
+    def _look_up(self, new_leader: NewLeaderError) -> None:
+        """Have the position looked up before more is read; all that was read before has been taken."""
+        partition = TopicPartition(*new_leader.partition)
+        at = self.position(partition) if partition in self._places else None
+        if at is not None:
+            self._stop(partition, OffsetAndMetadata(at, leader_epoch=self._epoch(partition)))
+            self._notify()
+
+    def _stop(self, partition: TopicPartition, at: OffsetAndMetadata) -> None:
+        self._fetcher.remove([(partition.topic, partition.partition)])
+        if self._rest and _partition_of(self._rest[0]) == partition:
+            self._rest = []
+        place = self._places[partition]
+        place.begun, place.start = False, at
 
     def _return_rest(self, partition: TopicPartition) -> None:
         """What was taken of a partition and not handed out is read again."""

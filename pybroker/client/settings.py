@@ -127,6 +127,11 @@ class FetcherSettings(ConnectionSettings):
     """The largest a compressed batch may become. No key of Kafka's."""
 
     @property
+    def stops_at_new_leader(self) -> bool:
+        """Whether a partition is read on only when its position was looked up at a new leader (KIP-320)."""
+        return False
+
+    @property
     def auto_offset_reset_ms(self) -> int | None:
         """With `by_duration`: how far back. Raises SettingError."""
         kind, _, duration = self.auto_offset_reset.partition(":")
@@ -155,6 +160,11 @@ class ConsumerSettings(FetcherSettings):
     exclude_internal_topics: bool = True
     """Whether a pattern leaves Kafka's own topics out."""
     client_rack: str = ""
+
+    @property
+    def stops_at_new_leader(self) -> bool:
+        """A consumer looks its positions up."""
+        return True
 
     def check(self, given: Collection[str]) -> None:
         """Refuse what Kafka's consumer refuses; `given` are the keys that were set. Raises SettingError."""

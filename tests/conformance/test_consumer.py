@@ -115,6 +115,25 @@ def test_a_group_reads_on_from_what_it_committed(server: Server, fill: Any, sett
         assert told[TopicPartition(topic, 0)] == OffsetAndMetadata(40, "ten left")
 
 
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_commit_tells_the_leader_epoch_of_what_was_read(
+    server: Server, fill: Any, settings: Any, protocol: str
+) -> None:
+    topic = fill(1, 3)
+    settings["group.protocol"] = protocol
+    with Consumer(server.bootstrap_servers, settings) as first:
+        first.subscribe([topic])
+        epoch = read(first, 3)[-1].leader_epoch
+        first.commit()
+    with Consumer(server.bootstrap_servers, settings) as second:
+        second.subscribe([topic])
+        partition = TopicPartition(topic, 0)
+        assert second.committed(partition)[partition] == OffsetAndMetadata(3, leader_epoch=epoch)
+        assert epoch >= 0
+        poll_until(lambda: bool(second.assignment()), second)
+        assert second.position(partition) == 3
+
+
 @pytest.mark.parametrize(
     ("protocol", "strategy"),
     [*(("classic", name) for name in ("range", "roundrobin", "sticky", "cooperative-sticky")), ("consumer", None)],
@@ -196,7 +215,7 @@ def test_auto_commit_keeps_what_was_handed_out_before(server: Server, fill: Any,
         group = settings["group.id"]
         assert admin.list_group_offsets(group).get(partition, OffsetAndMetadata(0)).offset == 0
         assert [r.offset for r in consumer.poll(10)] == list(range(10, 20))
-        poll_until(lambda: admin.list_group_offsets(group).get(partition) == OffsetAndMetadata(10))
+        poll_until(lambda: admin.list_group_offsets(group).get(partition, OffsetAndMetadata(0)).offset == 10)
     with Admin(server.bootstrap_servers) as admin:
         assert admin.list_group_offsets(settings["group.id"])[partition].offset == 20, "closing commits what was read"
 
@@ -207,13 +226,13 @@ def test_a_commit_without_waiting_tells_its_callback_in_a_later_poll(server: Ser
     told: list[Any] = []
     with Consumer(server.bootstrap_servers, settings) as consumer:
         consumer.assign([partition])
-        read(consumer, 5)
+        at = OffsetAndMetadata(5, leader_epoch=read(consumer, 5)[-1].leader_epoch)
         consumer.commit_later(callback=lambda offsets, error: told.append((offsets, error)))
         consumer.commit_later({partition: OffsetAndMetadata(3, "x" * 10_000)}, lambda _o, error: told.append(error))
         poll_until(lambda: len(told) == 2, consumer)
-        assert told[0] == ({partition: OffsetAndMetadata(5)}, None)
+        assert told[0] == ({partition: at}, None)
         assert "OFFSET_METADATA_TOO_LARGE" in str(told[1])
-        assert consumer.committed(partition)[partition] == OffsetAndMetadata(5)
+        assert consumer.committed(partition)[partition] == at
 
 
 def test_assigned_partitions_can_be_paused_and_moved(server: Server, fill: Any, settings: Any) -> None:

@@ -1,6 +1,7 @@
 """A broker that answers as a test tells it: for what a client does when things go wrong.
 
-Serves ApiVersions, Metadata (one topic, one partition, led by itself), InitProducerId, Produce, ListOffsets and Fetch.
+Serves ApiVersions, Metadata (one topic, one partition, led by itself), InitProducerId, Produce, ListOffsets, Fetch and
+OffsetForLeaderEpoch. It can lead anew, with a shorter log (`lead_anew`).
 Each Produce is answered by the next line of the script: an error code, or `DROP` to close the connection instead;
 sequences of idempotent producers are checked as a broker does.
 """
@@ -21,12 +22,15 @@ from pybroker.protocol.header import RequestHeader, response_prefix, skip_tagged
 from pybroker.protocol.messages import api_versions as versions
 from pybroker.protocol.messages import fetch, list_offsets, metadata, produce, request_class
 from pybroker.protocol.messages import init_producer_id as identity
+from pybroker.protocol.messages import offset_for_leader_epoch as epoch_ends
 from pybroker.protocol.schema import Message
 from tests.support.batches import HEADER
 
 DROP = -100
 OUT_OF_ORDER = 45
-SERVED = {0: (3, 12), 1: (4, 12), 2: (1, 7), 3: (1, 12), 18: (0, 3), 22: (0, 4)}
+OUT_OF_RANGE = 1
+FENCED_LEADER_EPOCH = 74
+SERVED = {0: (3, 12), 1: (4, 12), 2: (1, 7), 3: (1, 12), 18: (0, 3), 22: (0, 4), 23: (2, 4)}
 """By API key, the versions that are served unless a test says otherwise."""
 
 
@@ -54,6 +58,10 @@ class ScriptedBroker:
     identities: int = 0
     aborted: Sequence[tuple[int, int]] = ()
     """`(producer id, first offset)` of the aborted transactions that every Fetch is told of."""
+    epoch: int = 0
+    """In which it leads."""
+    looked_up: list[int] = field(default_factory=list)
+    """The epochs whose ends were asked for."""
 
     def __enter__(self) -> Self:
         self._script = deque(self.script)
@@ -63,6 +71,7 @@ class ScriptedBroker:
         self._offset = 0
         self._sequences: dict[int, int] = {}
         self._log: list[tuple[int, int, bytes]] = []
+        self._epochs = [(self.epoch, 0)]
         self._lock = threading.Lock()
         self._threads = [threading.Thread(target=self._accept)]
         self._threads[0].start()
@@ -86,6 +95,15 @@ class ScriptedBroker:
         with self._lock:
             self._log.append((base, count, raw))
             self._offset = base + count
+
+    def lead_anew(self, end: int) -> None:
+        """Lead in the next epoch, as one who has the log's batches before an offset only."""
+        with self._lock:
+            self._log = [batch for batch in self._log if batch[0] < end]
+            self._offset = sum(self._log[-1][:2]) if self._log else 0
+            self.epoch += 1
+            self._epochs = [(epoch, start) for epoch, start in self._epochs if start < end]
+            self._epochs.append((self.epoch, self._offset))
 
     def _accept(self) -> None:
         while True:
@@ -141,11 +159,15 @@ class ScriptedBroker:
             return self._list_offsets(request)
         if isinstance(request, fetch.FetchRequest):
             return self._fetch(request)
+        if isinstance(request, epoch_ends.OffsetForLeaderEpochRequest):
+            return self._epoch_end(request)
         assert isinstance(request, produce.ProduceRequest)
         return self._produce(request)
 
     def _metadata(self) -> Message:
-        partition = metadata.MetadataResponsePartition(partition_index=0, leader_id=1, replica_nodes=[1], isr_nodes=[1])
+        partition = metadata.MetadataResponsePartition(
+            partition_index=0, leader_id=1, leader_epoch=self.epoch, replica_nodes=[1], isr_nodes=[1]
+        )
         host, port = self.bootstrap_servers.split(":")
         return metadata.MetadataResponse(
             brokers=[metadata.MetadataResponseBroker(node_id=1, host=host, port=int(port))],
@@ -167,11 +189,28 @@ class ScriptedBroker:
         (asked,) = topic.partitions
         with self._lock:
             found = b"".join(raw for base, count, raw in self._log if base + count > asked.fetch_offset)
-        partition = fetch.PartitionData(partition_index=0, high_watermark=self._offset, records=found)
+            fenced = 0 <= asked.current_leader_epoch < self.epoch
+            code = FENCED_LEADER_EPOCH if fenced else OUT_OF_RANGE if asked.fetch_offset > self._offset else 0
+        partition = fetch.PartitionData(partition_index=0, high_watermark=self._offset, records=b"" if code else found)
+        partition.error_code = code
         partition.aborted_transactions = [
             fetch.AbortedTransaction(producer_id=producer, first_offset=first) for producer, first in self.aborted
         ]
         return fetch.FetchResponse(responses=[fetch.FetchableTopicResponse(topic=topic.topic, partitions=[partition])])
+
+    def _epoch_end(self, request: epoch_ends.OffsetForLeaderEpochRequest) -> Message:
+        ((topic,),) = (request.topics,)
+        (asked,) = topic.partitions
+        self.looked_up.append(asked.leader_epoch)
+        with self._lock:
+            end = epoch_ends.EpochEndOffset(partition=0)
+            known = [epoch for epoch, _ in self._epochs if epoch <= asked.leader_epoch]
+            if known and asked.leader_epoch <= self.epoch:
+                later = [start for epoch, start in self._epochs if epoch > asked.leader_epoch]
+                end.leader_epoch, end.end_offset = known[-1], min(later, default=self._offset)
+        return epoch_ends.OffsetForLeaderEpochResponse(
+            topics=[epoch_ends.OffsetForLeaderTopicResult(topic=topic.topic, partitions=[end])]
+        )
 
     def _produce(self, request: produce.ProduceRequest) -> Message | None:
         ((topic,),) = (request.topic_data,)
@@ -187,7 +226,8 @@ class ScriptedBroker:
             if code == 0 and batch.producer_id >= 0 and batch.sequence != expected:
                 code = OUT_OF_ORDER
             if code == 0:
-                self._log.append((base, batch.count, struct.pack(">q", base) + raw[8:]))
+                stamped = struct.pack(">q", base) + raw[8:12] + struct.pack(">i", self.epoch) + raw[16:]
+                self._log.append((base, batch.count, stamped))
                 self._offset += batch.count
                 self._sequences[batch.producer_id] = expected + batch.count
         if code == DROP:

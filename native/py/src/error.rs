@@ -19,6 +19,7 @@ import_exception!(pybroker.client.errors, BufferFullError);
 import_exception!(pybroker.client.errors, ClosedError);
 import_exception!(pybroker.client.errors, ConnectionLostError);
 import_exception!(pybroker.client.errors, DeliveryError);
+import_exception!(pybroker.client.errors, NewLeaderError);
 import_exception!(pybroker.client.errors, RecordError);
 import_exception!(pybroker.client.errors, SettingError);
 import_exception!(pybroker.client.errors, UnreachableError);
@@ -151,6 +152,7 @@ fn client_error_saying(error: ClientError, text: String) -> PyErr {
         ClientError::UnsupportedVersion { .. } => UnservedApiError::new_err(text),
         ClientError::Broker { code, .. } | ClientError::UnknownTopic { code, .. } => BrokerError::new_err((text, code)),
         ClientError::DeliveryTimeout { .. } | ClientError::FlushTimeout { .. } => DeliveryError::new_err(text),
+        ClientError::NewLeader { topic, partition, epoch } => NewLeaderError::new_err((topic, partition, epoch)),
         ClientError::BufferFull { .. } => BufferFullError::new_err(text),
         ClientError::RecordTooLarge { .. }
         | ClientError::BadRow { .. }

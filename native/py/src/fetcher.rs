@@ -28,6 +28,7 @@ struct FetcherSettings {
     isolation_level: String,
     auto_offset_reset: String,
     auto_offset_reset_ms: Option<u64>,
+    stops_at_new_leader: bool,
     queued_responses: usize,
     max_decompressed_bytes: usize,
 }
@@ -61,14 +62,14 @@ impl Fetcher {
                 "earliest" => OffsetReset::Earliest,
                 "latest" => OffsetReset::Latest,
                 "none" => OffsetReset::None,
-                other => match own.auto_offset_reset_ms {
-                    Some(span) => OffsetReset::Before(Duration::from_millis(span)),
-                    None => {
-                        let text = format!("auto.offset.reset={other}: must be earliest, latest or none");
-                        return Err(PyValueError::new_err(text));
-                    }
-                },
+                other => {
+                    let text = || {
+                        PyValueError::new_err(format!("auto.offset.reset={other}: must be earliest, latest or none"))
+                    };
+                    OffsetReset::Before(Duration::from_millis(own.auto_offset_reset_ms.ok_or_else(text)?))
+                }
             },
+            stops_at_new_leader: own.stops_at_new_leader,
             queued_responses: own.queued_responses,
             max_decompressed_bytes: own.max_decompressed_bytes,
         };
@@ -112,6 +113,12 @@ impl Fetcher {
     fn position(&self, topic: &str, partition: i32) -> Option<i64> {
         let (Start::Offset(offset) | Start::Time(offset)) = self.inner.position(topic, partition)?;
         Some(offset)
+    }
+
+    /// Leader epoch of the last batch before that position; -1 where it is not known.
+    #[pyo3(signature = (topic, partition))]
+    fn epoch(&self, topic: &str, partition: i32) -> i32 {
+        self.inner.epoch(topic, partition)
     }
 
     /// Where the caller has read to: (topic, partition, offset or -1 or -2).

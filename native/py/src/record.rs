@@ -12,6 +12,7 @@ pub struct Record {
     partition: i32,
     offset: i64,
     timestamp_ms: i64,
+    leader_epoch: i32,
     key: Option<Py<PyBytes>>,
     value: Option<Py<PyBytes>>,
     headers: Vec<(String, Option<Py<PyBytes>>)>,
@@ -20,7 +21,7 @@ pub struct Record {
 impl Record {
     pub fn new(py: Python<'_>, topic: Py<PyString>, partition: i32, fetched: &FetchedRecord<'_>) -> Self {
         let bytes = |part: Option<&[u8]>| part.map(|part| PyBytes::new(py, part).unbind());
-        let FetchedRecord { offset, timestamp_ms, record } = fetched;
+        let FetchedRecord { offset, timestamp_ms, leader_epoch, record } = fetched;
         let headers = Headers::new(record).map_while(Result::ok);
         let headers = headers.map(|(key, value)| (String::from_utf8_lossy(key).into_owned(), bytes(value)));
         Self {
@@ -28,6 +29,7 @@ impl Record {
             partition,
             offset: *offset,
             timestamp_ms: *timestamp_ms,
+            leader_epoch: *leader_epoch,
             key: bytes(record.key),
             value: bytes(record.value),
             headers: headers.collect(),

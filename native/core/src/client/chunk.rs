@@ -14,17 +14,18 @@ use crate::record::{
     visit_records,
 };
 
-/// How many bytes of a response are whole batches, and which offset follows them.
+/// How many bytes of a response are whole batches, which offset follows them, and the last one's leader epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extent {
     pub len: usize,
     pub next_offset: i64,
+    pub leader_epoch: i32,
 }
 
 impl Extent {
     /// Walk the batch headers. A batch that is cut short at the end does not count (the broker cuts at its byte limit).
     pub fn measure(bytes: &[u8]) -> Result<Self, String> {
-        let mut extent = Self { len: 0, next_offset: 0 };
+        let mut extent = Self { len: 0, next_offset: 0, leader_epoch: -1 };
         while extent.len < bytes.len() {
             let rest = &bytes[extent.len..];
             let header = match BatchHeader::parse_stored(rest) {
@@ -37,6 +38,7 @@ impl Extent {
             }
             extent.len += header.size();
             extent.next_offset = header.next_offset();
+            extent.leader_epoch = header.partition_leader_epoch;
         }
         let rest = &bytes[extent.len..];
         if extent.len == 0 && rest.len() > LOG_OVERHEAD {
@@ -56,6 +58,8 @@ pub struct FetchedRecord<'a> {
     pub offset: i64,
     /// Its time, or the broker's where the topic keeps that.
     pub timestamp_ms: i64,
+    /// Leader epoch in which it was written; -1 where the format does not say.
+    pub leader_epoch: i32,
     /// Key, value and headers, borrowed from the chunk.
     pub record: Record<'a>,
 }
@@ -64,7 +68,7 @@ impl<'a> FetchedRecord<'a> {
     fn of_old(stored: &StoredRecord<'a>) -> Self {
         let StoredRecord { offset, timestamp, key, value, .. } = *stored;
         let record = Record { offset_delta: 0, timestamp_delta: 0, key, value, headers: &[], header_count: 0 };
-        Self { offset, timestamp_ms: timestamp, record }
+        Self { offset, timestamp_ms: timestamp, leader_epoch: -1, record }
     }
 }
 
@@ -88,6 +92,8 @@ pub struct Chunk {
     pub position: i64,
     /// The offset after the last record.
     pub next_offset: i64,
+    /// Leader epoch of the last batch; -1 where the format does not say.
+    pub leader_epoch: i32,
     /// The partition's high watermark when the broker answered.
     pub high_watermark: i64,
     /// `(producer id, first offset)` of aborted transactions, ascending by offset.
@@ -125,7 +131,8 @@ impl Chunk {
                     let record = record.map_err(corrupt)?;
                     let offset = header.base_offset + i64::from(record.offset_delta);
                     if offset >= self.position {
-                        visit(FetchedRecord { offset, timestamp_ms: timestamp(&header, &record), record });
+                        let (timestamp_ms, leader_epoch) = (timestamp(&header, &record), header.partition_leader_epoch);
+                        visit(FetchedRecord { offset, timestamp_ms, leader_epoch, record });
                     }
                 }
             }

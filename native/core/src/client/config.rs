@@ -139,6 +139,9 @@ pub struct FetcherConfig {
     /// `read_committed` hides records of aborted transactions (the broker ends at the last stable offset).
     pub read_committed: bool,
     pub auto_offset_reset: OffsetReset,
+    /// A partition whose leader epoch has risen is not read on, but told of ([`ClientError::NewLeader`]): what was read may
+    /// have been cut, and the caller looks that up (KIP-320).
+    pub stops_at_new_leader: bool,
     /// Received responses that may wait for the caller while the next Fetch is under way.
     pub queued_responses: usize,
     /// Bound of one decompressed batch.

@@ -69,6 +69,16 @@ pub enum ClientError {
         /// The broker's own words, where it sent some.
         message: Option<String>,
     },
+    /// Another leader, or the same one anew, leads a partition since it was read last.
+    #[error("topic {topic:?} partition {partition} has a new leader, in epoch {epoch}")]
+    NewLeader {
+        /// The topic.
+        topic: String,
+        /// The partition.
+        partition: i32,
+        /// The leader's epoch.
+        epoch: i32,
+    },
     /// The metadata of a topic did not become known in time.
     #[error("topic {topic:?} is not known at {servers} after {waited_ms} ms: {} ({code})", codes::name(*code))]
     UnknownTopic {

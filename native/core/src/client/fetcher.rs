@@ -92,6 +92,11 @@ impl Fetcher {
         self.shared.inbox.lock().position(&(topic.into(), index))
     }
 
+    /// Leader epoch of the last batch before the caller's position; -1 where nothing was read up to it, or not known.
+    pub fn epoch(&self, topic: &str, index: i32) -> i32 {
+        self.shared.inbox.lock().epoch(&(topic.into(), index))
+    }
+
     /// Where the caller has read to, by partition.
     pub fn positions(&self) -> Vec<Assignment> {
         self.shared.inbox.lock().positions()

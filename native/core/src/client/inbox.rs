@@ -50,6 +50,8 @@ struct Place {
     start: Start,
     mark: Mark,
     paused: bool,
+    /// Leader epoch of the last batch that was handed out since reading began there; -1 without one.
+    epoch: i32,
 }
 
 #[derive(Debug)]
@@ -80,7 +82,7 @@ impl Inbox {
     pub fn add(&mut self, assignment: Vec<Assignment>) {
         for Assignment { topic, index, start } in assignment {
             let mark = self.next_mark();
-            if let Some(old) = self.places.insert((topic, index), Place { start, mark, paused: false }) {
+            if let Some(old) = self.places.insert((topic, index), Place { start, mark, paused: false, epoch: -1 }) {
                 self.forget(old.mark);
             }
         }
@@ -109,6 +111,7 @@ impl Inbox {
         let mark = self.next_mark();
         let Some(place) = self.places.get_mut(key) else { return false };
         place.start = start;
+        place.epoch = -1;
         let old = std::mem::replace(&mut place.mark, mark);
         self.forget(old);
         true
@@ -131,6 +134,11 @@ impl Inbox {
         self.places.get(key).map(|place| place.start)
     }
 
+    /// Leader epoch of the last batch before the caller's position; -1 where it has read none, or is not known.
+    pub fn epoch(&self, key: &Key) -> i32 {
+        self.places.get(key).map_or(-1, |place| place.epoch)
+    }
+
     /// Where the caller has read every partition to.
     pub fn positions(&self) -> Vec<Assignment> {
         let places = self.places.iter();
@@ -145,7 +153,7 @@ impl Inbox {
             return None;
         }
         let told = |((topic, index), place): (&Key, &Place)| {
-            let Place { start, mark, paused } = *place;
+            let Place { start, mark, paused, .. } = *place;
             Wanted { topic: Arc::clone(topic), index: *index, start, mark, paused }
         };
         let mut wanted: Vec<Wanted> = self.places.iter().map(told).collect();
@@ -206,6 +214,7 @@ impl Inbox {
             && let Some(place) = self.places.get_mut(&(Arc::clone(&chunk.topic), chunk.index))
         {
             place.start = Start::Offset(chunk.next_offset);
+            place.epoch = chunk.leader_epoch;
         }
         Some(item.outcome)
     }

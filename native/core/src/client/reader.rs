@@ -39,6 +39,17 @@ struct Part {
     /// A request that concerns it is under way.
     busy: bool,
     hold_until: Option<Instant>,
+    /// Epoch of the leader that it was read from last; -1 before that.
+    leader_epoch: i32,
+}
+
+impl Part {
+    /// Whether a leader of this epoch has come since the last Fetch; from now on it is known.
+    fn leads_anew(&mut self, epoch: i32) -> bool {
+        let known = self.leader_epoch;
+        self.leader_epoch = known.max(epoch);
+        known >= 0 && epoch > known
+    }
 }
 
 #[derive(Debug)]
@@ -89,9 +100,14 @@ impl Reader {
     fn take_change(&mut self) {
         let Some(wanted) = self.shared.inbox.lock().take_change() else { return };
         self.network.cluster.want_only(wanted.iter().map(|w| &*w.topic));
+        // A partition that is paused or moved meets a new leader as the others do.
+        let led = |part: &Part| ((Arc::clone(&part.topic), part.index), part.leader_epoch);
+        let epochs: FxHashMap<(Arc<str>, i32), i32> = self.parts.iter().map(led).collect();
         let mut old: FxHashMap<Mark, Part> = self.parts.drain(..).map(|part| (part.mark, part)).collect();
         let part = |Wanted { topic, index, start, mark, paused }| {
-            old.remove(&mark).unwrap_or(Part { topic, index, start, mark, paused, busy: false, hold_until: None })
+            let leader_epoch = epochs.get(&(Arc::clone(&topic), index)).copied().unwrap_or(-1);
+            let (busy, hold_until) = (false, None);
+            old.remove(&mark).unwrap_or(Part { topic, index, start, mark, paused, busy, hold_until, leader_epoch })
         };
         self.parts = wanted.into_iter().map(part).collect();
         self.places = self.parts.iter().enumerate().map(|(place, part)| (part.mark, place)).collect();
@@ -114,6 +130,12 @@ impl Reader {
                 continue;
             }
             match self.network.cluster.leader(&part.topic, part.index) {
+                Some(leader) if fetch && self.shared.config.stops_at_new_leader && part.leads_anew(leader.epoch) => {
+                    let (topic, partition, epoch) = (part.topic.to_string(), part.index, leader.epoch);
+                    // Nothing is asked for it any more until the caller has it read from somewhere.
+                    part.busy = true;
+                    self.shared.deliver_error(part.mark, ClientError::NewLeader { topic, partition, epoch });
+                }
                 Some(leader) => by_node.entry((leader.node, fetch)).or_default().push(index),
                 None => self.check_topic(index),
             }
@@ -316,6 +338,7 @@ impl Reader {
                     index: part.index,
                     position,
                     next_offset: extent.next_offset,
+                    leader_epoch: extent.leader_epoch,
                     high_watermark: fetched.high_watermark,
                     aborted: fetched.aborted,
                     check_crcs: config.check_crcs,

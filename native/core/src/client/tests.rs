@@ -16,7 +16,10 @@ use super::waker::Waker;
 use super::wire::init_producer_id::{ANONYMOUS, ProducerIdentity};
 use super::wire::produce::Segment;
 use super::{ClientError, Written};
-use crate::record::{BatchBuilder, BatchHeader, Compression, Records, batch_crc, records_section, set_base_offset};
+use crate::record::{
+    BatchBuilder, BatchHeader, Compression, Records, batch_crc, records_section, set_base_offset,
+    set_partition_leader_epoch,
+};
 
 fn connection_config() -> ConnectionConfig {
     ConnectionConfig {
@@ -168,14 +171,15 @@ fn a_batch_that_is_cut_short_does_not_count() {
         let begin = bytes.len();
         builder.finish(-1, -1, -1, &mut bytes).unwrap();
         set_base_offset(&mut bytes[begin..], base_offset);
+        set_partition_leader_epoch(&mut bytes[begin..], base_offset as i32 / 2);
     }
     let half = bytes.len() / 2;
-    assert_eq!(Ok(Extent { len: bytes.len(), next_offset: 14 }), Extent::measure(&bytes));
+    assert_eq!(Ok(Extent { len: bytes.len(), next_offset: 14, leader_epoch: 6 }), Extent::measure(&bytes));
     for end in half..bytes.len() {
-        assert_eq!(Ok(Extent { len: half, next_offset: 12 }), Extent::measure(&bytes[..end]));
+        assert_eq!(Ok(Extent { len: half, next_offset: 12, leader_epoch: 5 }), Extent::measure(&bytes[..end]));
     }
     assert!(Extent::measure(&bytes[..half - 1]).unwrap_err().contains("max.partition.fetch.bytes"));
-    assert_eq!(Ok(Extent { len: 0, next_offset: 0 }), Extent::measure(&[]));
+    assert_eq!(Ok(Extent { len: 0, next_offset: 0, leader_epoch: -1 }), Extent::measure(&[]));
 }
 
 fn connected() -> (Connection<u32>, TcpStream) {

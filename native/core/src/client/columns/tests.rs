@@ -41,12 +41,13 @@ enum Stored {
 type Told = (i64, i64, Part, Part, Option<Vec<(String, Part)>>);
 
 fn chunk(bytes: Vec<u8>, position: i64, aborted: Vec<(i64, i64)>, read_committed: bool) -> Chunk {
-    let Extent { len, next_offset } = Extent::measure(&bytes).unwrap();
+    let Extent { len, next_offset, leader_epoch } = Extent::measure(&bytes).unwrap();
     Chunk {
         topic: "t".into(),
         index: 3,
         position,
         next_offset,
+        leader_epoch,
         high_watermark: next_offset,
         aborted,
         check_crcs: true,
