@@ -23,7 +23,7 @@ TEST_PROCESSES ?= 3
 PYTHON_ROOTS := pybroker tests bench spark docs changes
 
 .DEFAULT_GOAL := all
-.PHONY: all help build fmt lint test demo bench bench-spark docs test-rust test-python soak fuzz micro changelog clean
+.PHONY: all help build fmt lint test demo bench bench-spark docs test-rust test-python soak audit-large fuzz micro changelog clean
 
 all: fmt build lint test ## Format, build, lint and test: the round before every commit
 
@@ -74,6 +74,9 @@ docs: build ## Write docs/reference again from the code
 soak: build ## Kill a loaded broker 500 times, and members of groups 50 times, and audit every record (long)
 	PYBROKER_KILL_ROUNDS=500 $(BIN)/pytest tests/cluster/test_kill.py --timeout 14400
 	PYBROKER_GROUP_ROUNDS=50 $(BIN)/pytest tests/conformance/test_group_members.py
+
+audit-large: build ## Send 100,000,000 stamped records and audit them on Spark, then a damaged tenth (long; 14 GB of disk, Java)
+	$(BIN)/python -m pybench.large_audit --records 100000000
 
 fuzz: ## Fuzz every decoder for a minute each (long; needs a nightly toolchain with cargo-fuzz)
 	cd native/core && for target in $$(cargo fuzz list); do cargo +nightly fuzz run $$target -- -max_total_time=60 || exit 1; done

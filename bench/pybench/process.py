@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from dataclasses import dataclass
@@ -30,9 +31,43 @@ def cpu_time(pid: int) -> CpuTime:
 
 def resident_bytes(pid: int) -> int:
     """Resident memory of a process, page cache not counted."""
+    return _kilobytes(pid, "VmRSS") * 1024
+
+
+def peak_resident_bytes(pid: int) -> int:
+    """The most that it ever had resident; 0 when it is gone."""
+    try:
+        return _kilobytes(pid, "VmHWM") * 1024
+    except OSError:
+        return 0
+
+
+def program(pid: int) -> str:
+    """The name of what a process runs; empty when it is gone."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
+
+
+def descendants(pid: int) -> list[int]:
+    """The processes that a process has started, and those that these have."""
+    children: dict[int, list[int]] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it ended meanwhile
+            children.setdefault(int(path.read_text().rpartition(")")[2].split()[1]), []).append(int(path.parent.name))
+    found, waiting = list[int](), [pid]
+    while waiting:
+        of_one = children.get(waiting.pop(), [])
+        found += of_one
+        waiting += of_one
+    return found
+
+
+def _kilobytes(pid: int, field: str) -> int:
     status = Path(f"/proc/{pid}/status").read_text()
-    found = re.search(r"^VmRSS:\s+(\d+) kB", status, re.M)
-    return int(found[1]) * 1024 if found else 0
+    found = re.search(rf"^{field}:\s+(\d+) kB", status, re.M)
+    return int(found[1]) if found else 0
 
 
 def congestion_control() -> str:

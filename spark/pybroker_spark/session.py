@@ -40,6 +40,9 @@ SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.shuffle.partitions": "8",
 }
 
+#: How masters begin whose executors run on this machine: a standalone master on loopback has no worker elsewhere.
+_HERE: Final = ("local", f"spark://{LOOPBACK}:", "spark://localhost:")
+
 #: Where executors run on other machines, they have to reach the driver.
 LOCAL_ONLY: Final = frozenset({"spark.driver.host", "spark.driver.bindAddress"})
 
@@ -50,7 +53,7 @@ def session(
     """Return the running Spark session, or start one with `SETTINGS` overridden by `settings`.
 
     In a program that spark-submit runs, its `--master` and `--conf` stand where the caller says nothing else; elsewhere
-    the master is `local[*]`. On a master that is not local the driver is not bound to loopback.
+    the master is `local[*]`. The driver is bound to loopback where the master is local or listens there itself.
 
     The workers run this interpreter: without `PYSPARK_PYTHON` Spark takes the first `python3` of the search path, which
     lacks the packages of the environment. A variable that is set already stays as it is.
@@ -61,7 +64,7 @@ def session(
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     submitted = _submitted()
     master = master or submitted.get("spark.master") or "local[*]"
-    local = master.startswith("local")
+    local = master.startswith(_HERE)
     if local:
         os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
     from pyspark.sql import SparkSession
