@@ -19,7 +19,8 @@ from tests.support.wire import Wire, produce, produced
 
 PROGRAM = Path(sys.executable).with_name("pybroker")
 
-pytestmark = pytest.mark.java
+# A test starts a virtual machine for each run of Kafka's tools.
+pytestmark = [pytest.mark.java, pytest.mark.timeout(300)]
 
 
 def ours(command: str, *arguments: str) -> list[str]:

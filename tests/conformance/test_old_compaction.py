@@ -173,6 +173,7 @@ def test_old_clients_read_it_in_every_version(broker: Broker, name: str, version
 
 
 @pytest.mark.java
+@pytest.mark.timeout(300)
 def test_kafkas_dump_tool_finds_it_valid_and_shows_what_ours_does(broker: Broker, tmp_path: Path) -> None:
     programs.kafka_tools()
     directory = Path(broker.directory)
@@ -191,6 +192,7 @@ def test_kafkas_dump_tool_finds_it_valid_and_shows_what_ours_does(broker: Broker
 
 
 @pytest.mark.java
+@pytest.mark.timeout(600)
 def test_kafkas_own_cleaner_leaves_the_same_messages(broker: Broker, tmp_path: Path) -> None:
     """Kafka 4 makes batches of what it keeps, and old messages stay what they are here; the records are the same."""
     programs.kafka_tools()
@@ -198,7 +200,7 @@ def test_kafkas_own_cleaner_leaves_the_same_messages(broker: Broker, tmp_path: P
         create_topics(kafka.bootstrap_servers)
     write_logs(kafka.log_directory)
     with Kafka(tmp_path, SETTINGS, ready_timeout_s=300) as kafka:
-        wait_until(lambda: is_clean(kafka.log_directory), within=PATIENCE_SECONDS, what="Kafka has compacted them")
+        wait_until(lambda: is_clean(kafka.log_directory), within=2 * PATIENCE_SECONDS, what="Kafka has compacted them")
     runs = [
         ["--deep-iteration", "--print-data-log", "--files", segments_of(directory, name)]
         for name in KINDS

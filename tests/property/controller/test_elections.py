@@ -65,7 +65,8 @@ def oracle() -> Iterator[java_oracle.JavaOracle]:
 
 
 @pytest.mark.java
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.timeout(300)
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(partition=partitions(), election_type=TYPES, usable=BROKERS)
 def test_the_change_is_kafkas(
     oracle: java_oracle.JavaOracle, partition: PartitionImage, election_type: ElectionType, usable: set[int]
@@ -85,7 +86,8 @@ def test_the_change_is_kafkas(
 
 
 @pytest.mark.java
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.timeout(300)
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(partition=partitions(), usable=BROKERS)
 def test_who_leads_unasked_is_who_leads_in_kafka(
     oracle: java_oracle.JavaOracle, partition: PartitionImage, usable: set[int]
