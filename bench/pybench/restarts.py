@@ -16,7 +16,7 @@ from typing import Any
 
 from pybench.peers.kafka import Kafka
 from pybench.peers.pybroker import Pybroker
-from pybench.topic_frames import await_leaders, await_metadata, end_offset
+from pybench.topic_frames import await_end, await_leaders, await_metadata
 from pybroker.client import Admin, NewTopic, Producer
 
 Figures = dict[str, float]
@@ -25,6 +25,7 @@ _HOUR_MS = "3600000"
 _SETTINGS = {
     "log.flush.offset.checkpoint.interval.ms": _HOUR_MS,
     "log.flush.start.offset.checkpoint.interval.ms": _HOUR_MS,
+    "replica.high.watermark.checkpoint.interval.ms": _HOUR_MS,
 }
 _FILL = {"batch.size": "1000000", "linger.ms": "1000", "acks": "all", "max.request.size": "2000000"}
 _RECORD_BYTES = 1024
@@ -86,16 +87,14 @@ def _end(node: Kafka | Pybroker, *, killed: bool) -> Figures:
 
 
 def _start(node: Kafka | Pybroker, partitions: int, records: int) -> Figures:
-    """Start the node: the first Metadata answer at all, and the first in which every partition has a leader."""
+    """Start the node: until Metadata is answered at all, and until every partition is led and the last one is read."""
     begun = time.monotonic()
     node.start()
     await_metadata(node.bootstrap_servers)
     answered = time.monotonic() - begun
     await_leaders(node.bootstrap_servers, _TOPIC, partitions)
+    held = await_end(node.bootstrap_servers, _TOPIC, partitions - 1)
     led = time.monotonic() - begun
-    held = end_offset(node.bootstrap_servers, _TOPIC, partitions - 1)
-    if held != records // partitions:
-        raise SystemExit(
-            f"the last partition ends at {held} after a restart, {records // partitions} were acknowledged"
-        )
+    if held != (acknowledged := records // partitions):
+        raise SystemExit(f"the last partition ends at {held} after a restart, {acknowledged} were acknowledged")
     return {"records": float(records), "seconds": led, "start_s": answered, "led_s": led}

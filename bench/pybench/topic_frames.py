@@ -127,11 +127,22 @@ def has_leaders(connection: Connection, topic: str, partitions: int) -> bool:
     return state.is_led(partitions)
 
 
-def end_offset(server: str, topic: str, partition: int) -> int:
-    """ListOffsets version 1 for the end; -1 with an error."""
+def await_end(server: str, topic: str, partition: int) -> int:
+    """Ask ListOffsets for a partition's end over new connections, until its leader tells it. Raises StartError."""
+    found: list[int] = []
+
+    def tells(connection: Connection) -> bool:
+        found.append(_end_offset(connection, topic, partition))
+        return found[-1] >= 0
+
+    _until(server, tells)
+    return found[-1]
+
+
+def _end_offset(connection: Connection, topic: str, partition: int) -> int:
+    """ListOffsets version 1; -1 with an error."""
     body = struct.pack(">ii", -1, 1) + _text(topic) + struct.pack(">iiq", 1, partition, _LATEST)
-    with Connection(server) as connection:
-        reader = _Reader(connection.ask(_LIST_OFFSETS, 1, body), 4)
+    reader = _Reader(connection.ask(_LIST_OFFSETS, 1, body), 4)
     reader.text()
     reader.skip(8)
     code, _timestamp, offset = reader.take(">h"), reader.take(">q"), reader.take(">q")
