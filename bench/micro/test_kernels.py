@@ -9,9 +9,9 @@ from struct import Struct
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
+from micro.codecs import TIMESTAMP
 from micro.kernels import Integers, Kernels
 
-TIMESTAMP = 1_700_000_000_000
 EDGES = [0, -1, 1, 63, -64, 64, -65, 8191, -8192, 8192, 2**31, -(2**31), 2**63 - 1, -(2**63)]
 
 

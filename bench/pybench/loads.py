@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pybench.checkout import ROOT, build_directory
+from pybench.checkout import BENCH, ROOT, build_directory
 from pybench.peers.c_program import build_c_program
 from pybench.peers.errors import ArtefactError, PeerError
 from pybench.peers.java import build_client, java_command
@@ -59,8 +59,8 @@ def plain_write(directory: Path, records: int, size: int) -> Outcome:
     return _c_outcome(words, records * size)
 
 
-def _run(words: list[str], *, shown: list[str] | None = None) -> str:
-    done = subprocess.run(words, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+def _run(words: list[str], *, shown: list[str] | None = None, directory: Path | None = None) -> str:
+    done = subprocess.run(words, cwd=directory, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     if done.returncode != 0:
         said = (done.stderr or done.stdout).strip()[-1500:]
         raise LoadError(f"{shlex.join(shown or words)} ended with status {done.returncode}: {said}")
@@ -219,6 +219,16 @@ def _native(what: str, *numbers: str) -> Callable[[Task], Outcome]:
     return load
 
 
+def _codec_load(peer: str) -> Callable[[Task], Outcome]:
+    """A library's batches of one codec, by the micro benchmarks' program, which stands outside of this package."""
+
+    def load(task: Task) -> Outcome:
+        words = [sys.executable, "-m", "micro.codec_rounds", peer, str(task.properties["codec"]), str(task.records)]
+        return Outcome(_show(words), json.loads(_run(words, directory=BENCH)))
+
+    return load
+
+
 def _storage_program() -> Path:
     """Build the native core's program `storage` where it is out of date. Raises ArtefactError."""
     package = ["--package", "pybroker-core", "--example", "storage"]
@@ -239,6 +249,9 @@ LOADS: dict[str, Callable[[Task], Outcome]] = {
     "c-produce": _c_load("produce"),
     "c-roundtrip": _c_load("roundtrip"),
     "c-storm": _c_storm,
+    "codec-aiokafka": _codec_load("aiokafka"),
+    "codec-kafka-python": _codec_load("kafka_python"),
+    "codec-native": _codec_load("native"),
     "group-join": _group_load("join"),
     "group-rebalance": _group_load("rebalance"),
     "java-consume": _java_consume,
