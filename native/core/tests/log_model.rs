@@ -69,8 +69,6 @@ struct Harness {
     end: i64,
     epoch: i32,
     producer_epochs: HashMap<i64, i16>,
-    /// A truncation has left the end in a gap: a roll makes a hole of it (docs/adr/0013).
-    cut_in_gap: bool,
 }
 
 impl Harness {
@@ -83,7 +81,6 @@ impl Harness {
             end: 0,
             epoch: 0,
             producer_epochs: HashMap::new(),
-            cut_in_gap: false,
         };
         harness.open(true, 0);
         harness
@@ -219,8 +216,6 @@ impl Harness {
             self.end = last.header.base_offset.min(offset).max(self.log_start);
             self.batches.pop();
         }
-        let last = self.batches.last().map_or(self.log_start, |last| last.header.next_offset());
-        self.cut_in_gap |= self.end > last;
     }
 
     fn crash(&mut self, garbage: &[u8], damage_index: bool) {
@@ -235,10 +230,6 @@ impl Harness {
             std::fs::remove_file(logs[logs.len() / 2].with_extension("timeindex")).ok();
         }
         self.open(false, recovery_point);
-        let end = self.log().log_end_offset();
-        if self.cut_in_gap && end >= recovery_point {
-            self.batches.retain(|batch| batch.header.last_offset() < end);
-        }
         self.settle_end();
     }
 

@@ -4,7 +4,7 @@ use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use pybroker_core::record::{BatchHeader, Compression};
+use pybroker_core::record::{BatchHeader, Compression, set_base_offset};
 use pybroker_core::storage::{AppendError, Log, OpenLog, ReadError, Recovered};
 
 use log_fixture::{NOW, build, config};
@@ -280,4 +280,34 @@ fn a_renamed_log_is_read_on_and_takes_no_appends() {
     log.delete().unwrap();
     assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0);
     log.delete().unwrap();
+}
+
+#[test]
+fn a_gap_that_a_truncation_has_cut_is_no_hole_after_a_roll() {
+    let root = tempfile::tempdir().unwrap();
+    let home = root.path().join("t-0");
+    let (log, _) = open(&home, true, 0);
+    let (mut first, _) = build(&[100; 10], 0, (-1, -1, -1), Compression::None);
+    let first_len = first.len();
+    log.append(&mut first, 3, NOW).unwrap();
+    let (mut far, _) = build(&[100; 10], 40, (-1, -1, -1), Compression::None);
+    set_base_offset(&mut far, 40);
+    log.append_as_follower(&far, NOW).unwrap();
+    // In the gap from 10 to 40, flushed there: the recovery point lies beyond the records.
+    log.truncate_to(25, NOW).unwrap();
+    assert_eq!((log.log_end_offset(), log.flush().unwrap()), (25, 25));
+    log.roll(NOW).unwrap();
+    assert_eq!(files(&home, "log")[1].file_name().unwrap(), "00000000000000000010.log");
+    let behind = append(&log, (-1, -1, -1), &[100, 150]);
+    assert_eq!(log.log_end_offset(), 27);
+    for offset in [10, 24, 25, 26] {
+        let slice = log.plan_read(offset, usize::MAX, i64::MAX, true).unwrap();
+        assert_eq!((slice.position, slice.len), (0, behind.len()), "{offset}");
+    }
+    drop(log);
+    for recovery_point in [0, 25] {
+        let (again, recovered) = open(&home, false, recovery_point);
+        assert_eq!((again.log_end_offset(), recovered.segments_removed), (27, 0), "{recovery_point}");
+        assert_eq!(read_all(&again).len(), first_len + behind.len());
+    }
 }

@@ -71,6 +71,11 @@ impl View {
     pub(crate) fn limit_of(&self, segment: usize) -> u64 {
         if self.segments.is_active(segment) { self.end_position } else { self.segments.as_slice()[segment].size() }
     }
+
+    /// Where the records end: below the log end where a truncation has cut in a gap.
+    pub(crate) fn records_end(&self) -> i64 {
+        self.tail.next_offset
+    }
 }
 
 /// The offsets and the position of the last batch: readers at the end of the log need no search.

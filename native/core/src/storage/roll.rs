@@ -14,6 +14,8 @@ use super::{LogConfig, LogError};
 
 /// Largest position and relative offset that an index entry can hold.
 const LARGEST_RELATIVE: u64 = i32::MAX as u64;
+/// The largest gap that a segment begins with: a batch fits behind it.
+const LARGEST_GAP: i64 = i32::MAX as i64 / 2;
 
 impl Log {
     /// Begins a new segment, unless the active one is empty.
@@ -71,9 +73,12 @@ impl Log {
         }
         let config = self.config.load();
         writer.producers.expire(now_ms, config.producer_id_expiration_ms);
-        let segment = Segment::create(Arc::clone(&self.home), view.end_offset, config.segment_index_bytes)?;
+        let base = next_base(&view);
+        let segment = Segment::create(Arc::clone(&self.home), base, config.segment_index_bytes)?;
         let old = view.segments.active();
-        if let Err(error) = old.seal().and_then(|()| self.write_snapshot(writer)) {
+        // The recovery point may lie in the gap, beyond the new segment's name: the old one is trusted then.
+        let sealed = if base < view.end_offset { old.seal_durably() } else { old.seal() };
+        if let Err(error) = sealed.and_then(|()| self.write_snapshot(writer)) {
             let _ = segment.remove();
             writer.reserved = view.end_position;
             return Err(error);
@@ -103,6 +108,13 @@ impl Log {
         let expiration_ms = self.config.load().producer_id_expiration_ms;
         self.writer.lock().producers.expire(now_ms, expiration_ms);
     }
+}
+
+/// The offset that the next segment is named by: where the records end, and not the log, so that a gap which a truncation has
+/// cut in lies inside of the segment. Between two segments recovery would take it for a hole (docs/adr/0013).
+fn next_base(view: &View) -> i64 {
+    let gap = view.end_offset - view.records_end();
+    if gap <= LARGEST_GAP { view.records_end() } else { view.end_offset }
 }
 
 fn roll_is_due(
