@@ -29,6 +29,8 @@ RECORD_BYTES = 100
 _ON_DISK_BYTES = 115
 _PARTITIONS = 4
 _LOOK_S = 0.25
+_TOPIC = {"message.timestamp.type": "LogAppendTime"}
+"""Then latency is judged by the broker's clock."""
 _LIMITS = {"java": 3 << 30, "python": 1 << 30}
 """What the driver's JVM, and any one Python process, may come to; both are far less than the records."""
 
@@ -150,7 +152,7 @@ def run(records: int, master: str, directory: Path | None) -> dict[str, Any]:
         with Pybroker(Path(folder) / "broker") as broker:
             servers, report = broker.bootstrap_servers, Path(folder) / "load.json"
             with Admin(servers) as admin:
-                admin.create_topics([NewTopic(name, _PARTITIONS, 1) for name in ("whole", "damaged")])
+                admin.create_topics([NewTopic(name, _PARTITIONS, 1, _TOPIC) for name in ("whole", "damaged")])
                 for name in ("whole", "damaged"):
                     admin.wait_for_leaders(name)
             whole = audit(servers, "whole", load(servers, "whole", records, master, report), master, report)
