@@ -15,7 +15,7 @@ import errno
 import logging
 import os
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,6 +57,8 @@ class Move:
         self.state = LogMove()
         self.cancelled = False
         self.ended = threading.Event()
+        # What a worker makes of it; None before the move is handed to one.
+        self.work: Future[None] | None = None
 
     @property
     def key(self) -> Key:
@@ -87,7 +89,7 @@ class LogMoves:
         directory_failed: Callable[[Path, OSError], None],
         moved: Callable[[Move], None],
     ) -> None:
-        """`moved` is told, on a worker's thread, of each log that lies in another directory now.
+        """`moved` is told, on a worker's thread, of each log that lies in another directory now; it may raise OSError.
 
         `directory_failed` is told of a directory that does not do what it should, in the same way.
         """
@@ -158,6 +160,8 @@ class LogMoves:
 
     def _end(self, move: Move) -> None:
         move.cancel()
+        if move.work is not None and move.work.cancel():
+            self._run(move)  # no thread was free for it yet, and there is nothing to do but to take it away
         move.ended.wait()
 
     def _begin(self, move: Move) -> None:
@@ -170,7 +174,7 @@ class LogMoves:
             self._moves[move.key] = move
         log.info("moving %s-%d from %s to %s", *move.key, move.source.path, move.target.path)
         if not self._stopping.is_set():
-            self._workers.submit(self._run, move)
+            move.work = self._workers.submit(self._run, move)
 
     def resume(self) -> None:
         """Go on with the moves that the last run has left; all logs are open."""
@@ -250,7 +254,10 @@ class LogMoves:
 
     def _note(self, move: Move) -> None:
         if self._partitions.moved(move.partition, move.target):
-            self._moved(move)
+            try:
+                self._moved(move)
+            except OSError as error:
+                log.error("%s-%d was moved, and what is remembered of it could not follow: %s", *move.key, error)
 
     def _settle(self, move: Move, old: Path, left: OSError | None) -> None:
         """The log lies in its new place: what was there before goes."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -170,6 +171,26 @@ def test_the_present_directory_cancels_a_move(node: Node) -> None:
     node.request(node.paths[1])
     node.settled()
     assert node.holders() == [node.paths[1]]
+
+
+def test_a_move_that_waits_for_a_thread_is_cancelled_at_once(node: Node) -> None:
+    for index in range(3):
+        node.open(index=index)
+    homes = [node.holders(index=index)[0] for index in range(3)]
+    holding = threading.Event()
+    working = [node.moves._workers.submit(holding.wait, 60) for _ in range(2)]
+    try:
+        for index, home in enumerate(homes):
+            node.request(next(path for path in node.paths if path != home), index=index)
+        assert len(node.futures()) == 3
+        node.request(homes[0], index=0)
+        assert [move.key for move in node.moves.all()] == [("orders", 1), ("orders", 2)]
+        assert len(node.futures()) == 2
+    finally:
+        holding.set()
+    node.settled()
+    assert all(work.result() for work in working)
+    assert [node.holders(index=index)[0] == homes[index] for index in range(3)] == [True, False, False]
 
 
 def test_a_deleted_topic_takes_its_future_replica_along(node: Node) -> None:
