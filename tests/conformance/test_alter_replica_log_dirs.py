@@ -267,7 +267,7 @@ def test_our_command_prints_what_kafkas_tool_prints(wire: Wire, there: Directori
     at = ("--bootstrap-server", there.bootstrap_servers)
     (node,) = wire.call("Metadata", 12, topics=[]).brokers
     assert produced(wire.ask(produce(topic, batch_of(b"x")))).error_code == 0
-    for asked in ((), ("--topic-list", topic), ("--topic-list", f"{topic},,no", "--broker-list", str(node.node_id))):
+    for asked in ((), ("--topic-list", f"{topic},,no", "--broker-list", str(node.node_id))):
         kafkas = java.run_java_tool("log-dirs", *at, "--describe", *asked)
         assert kafkas.returncode == 0, kafkas.stderr
         ours = subprocess.run(
