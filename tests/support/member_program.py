@@ -118,14 +118,14 @@ def kafka_python(servers: str, topic: str, group: str) -> None:
         enable_auto_commit=False,
         session_timeout_ms=SESSION_MS,
         heartbeat_interval_ms=HEARTBEAT_MS,
-        # An answer about metadata that was asked for before the subscription passes for the one asked for after it, and
-        # tells of no topics: a leader then assigns nothing until it asks again.
-        metadata_max_age_ms=1_000,
     )
-    consumer.partitions_for_topic(topic)  # elected before it knows the topic, its leader never sends an assignment
     consumer.subscribe([topic], listener=Listener())
+    # A leader that joins again because it has learned of the topic forgets that it does where a poll ends between the
+    # answers to its JoinGroup and its SyncGroup (3.0.12): the first poll, in which it learns, is a long one.
+    patience_ms = 10_000
     while not _ending:
-        records = [record for batch in consumer.poll(100).values() for record in batch]
+        records = [record for batch in consumer.poll(patience_ms).values() for record in batch]
+        patience_ms = 100
         if records:
             tell_records((r.partition, r.offset) for r in records)
             try:
