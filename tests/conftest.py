@@ -26,7 +26,12 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Among several processes, the rooms that take long go first; within a room the order stays random."""
+    """Among several processes, the rooms that take long go first; within a room the order stays random.
+
+    Refuses to run where pytest-xdist has not taken note of the groups: every process would start all servers.
+    """
+    if hasattr(config, "workerinput") and config.getoption("loadgroup") and not all("@" in one.nodeid for one in items):
+        raise pytest.UsageError("pytest-xdist does not keep groups of tests together with this version of pytest")
     if config.getoption("numprocesses", None) or hasattr(config, "workerinput"):
         ranks = {room: rank for rank, room in enumerate(WAITING_ROOMS)}
         items.sort(key=lambda item: ranks.get(_room(item), len(ranks)))
