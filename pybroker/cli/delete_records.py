@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pybroker.cli.errors import CommandError
+from pybroker.cli.text_files import read_text
 from pybroker.client.admin import Admin
 from pybroker.client.errors import BrokerError, ClientError
 from pybroker.client.topics import TopicPartition
@@ -52,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Delete, print what became of each partition, and return 0."""
-    offsets = parse_offsets(_read(arguments.offset_json_file))
+    offsets = parse_offsets(read_text(arguments.offset_json_file))
     try:
         properties = {} if arguments.command_config is None else read_properties(arguments.command_config)
         with Admin(arguments.bootstrap_server, properties) as admin:
@@ -101,15 +102,6 @@ def _parse(item: Any) -> tuple[TopicPartition, int]:
     if not isinstance(topic, str) or not isinstance(partition, int) or not isinstance(offset, int):
         raise CommandError(f"{json.dumps(item)}: expected a text and two whole numbers")
     return TopicPartition(topic, partition), offset
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise CommandError(f"cannot read {path}: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise CommandError(f"cannot read {path}: not UTF-8 at byte {error.start}") from None
 
 
 def _java_text(error: BrokerError) -> str:

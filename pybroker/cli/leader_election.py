@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pybroker.cli.errors import CommandError
 from pybroker.cli.kafka_exceptions import named
+from pybroker.cli.text_files import read_text
 from pybroker.client.admin import Admin
 from pybroker.client.errors import ClientError
 from pybroker.client.topics import TopicPartition
@@ -97,7 +98,7 @@ def _partitions(arguments: argparse.Namespace) -> list[TopicPartition] | None:
         return [TopicPartition(arguments.topic, arguments.partition)]
     if arguments.partition is not None:
         raise CommandError("Option partition is only allowed if topic is used")
-    return None if arguments.all_topic_partitions else parse_partitions(_read(arguments.path_to_json_file))
+    return None if arguments.all_topic_partitions else parse_partitions(read_text(arguments.path_to_json_file))
 
 
 def parse_partitions(text: str) -> list[TopicPartition]:
@@ -123,15 +124,6 @@ def _parse(item: Any) -> TopicPartition:
     if not isinstance(topic, str) or not isinstance(partition, int):
         raise CommandError(f"{json.dumps(item)}: expected a text and a whole number")
     return TopicPartition(topic, partition)
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise CommandError(f"cannot read {path}: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise CommandError(f"cannot read {path}: not UTF-8 at byte {error.start}") from None
 
 
 def _name(partition: TopicPartition) -> str:

@@ -343,7 +343,8 @@ impl Recording {
     }
 }
 
-fn lay_out(left: &BTreeMap<PathBuf, Vec<u8>>) -> tempfile::TempDir {
+/// Writes the files that a crash has left.
+pub(super) fn lay_out(left: &BTreeMap<PathBuf, Vec<u8>>) -> tempfile::TempDir {
     let place = quick_directory();
     for (path, bytes) in left {
         let path = place.path().join(path);

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use super::copier::Copier;
 use super::tests::{ID, Shelf, contents, open};
 use super::{LogMove, move_count};
+use crate::storage::crash_tests::lay_out;
 use crate::storage::{Log, Throttle, partition_metadata};
 use crate::sys::faults::{Crash, FaultLayer};
 
@@ -105,16 +106,6 @@ fn move_again(log: &Log, root: &Path, home: &Path, batches: &[Vec<u8>], what: &s
     assert!(contents(log) == batches, "{what}: moved again");
     assert!(contents(&open(&stale)) == batches, "{what}: moved again, and opened");
     assert_eq!(log.log_end_offset(), open(&stale).log_end_offset(), "{what}");
-}
-
-fn lay_out(left: &BTreeMap<PathBuf, Vec<u8>>) -> tempfile::TempDir {
-    let place = quick_directory();
-    for (path, bytes) in left {
-        let path = place.path().join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, bytes).unwrap();
-    }
-    place
 }
 
 #[test]
