@@ -11,7 +11,8 @@ class NetworkKeys(Settings):
 
     listeners = listing(
         ("PLAINTEXT://:9092",),
-        "Where to listen, as NAME://host:port. An empty host is every interface, port 0 any free port.",
+        "Where to listen, as NAME://host:port, the port from 0 to 65535. An empty host, as in the default, is every "
+        "interface, port 0 any free port.",
         dynamic=True,
     )
     advertised_listeners = listing(
