@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 _HOUR_MS = 3_600_000
+_CLEANER_THREAD_BYTES = 1024**2
 _PER_LISTENER = ("listener.name.", ".congestion.control")
 
 
@@ -54,7 +55,8 @@ class BrokerConfig(NodeKeys, NetworkKeys, LogKeys, TopicKeys, GroupKeys, Consume
             self.controller_listener_names,
             congestion_control,
         )
-        self._check_between_keys()
+        self._check_parts()
+        self.check_between_keys()
 
     @classmethod
     def from_properties(cls, path: Path | None, overrides: Iterable[str] = ()) -> BrokerConfig:
@@ -63,7 +65,12 @@ class BrokerConfig(NodeKeys, NetworkKeys, LogKeys, TopicKeys, GroupKeys, Consume
         given.update(parse_overrides(overrides))
         return cls(given)
 
-    def _check_between_keys(self) -> None:
+    def check_between_keys(self) -> None:
+        """Hold the values against each other; raises ConfigError. Changes of a running broker have to pass it, too."""
+        self._check_cleaner()
+        self._check_consumer_groups()
+
+    def _check_parts(self) -> None:
         if set(self.process_roles) != {"broker", "controller"}:
             raise ConfigError(
                 "process.roles",
@@ -81,7 +88,14 @@ class BrokerConfig(NodeKeys, NetworkKeys, LogKeys, TopicKeys, GroupKeys, Consume
                 "at most one voter, as this version runs one controller",
             )
 
-        self._check_consumer_groups()
+    def _check_cleaner(self) -> None:
+        # Kafka's words say "at least", and its comparison leaves the MiB itself out.
+        if self.log_cleaner_dedupe_buffer_size // self.log_cleaner_threads <= _CLEANER_THREAD_BYTES:
+            raise ConfigError(
+                "log.cleaner.dedupe.buffer.size",
+                self.log_cleaner_dedupe_buffer_size,
+                f"more than {_CLEANER_THREAD_BYTES} for each of {self.log_cleaner_threads} log.cleaner.threads",
+            )
 
     def _check_consumer_groups(self) -> None:
         for name in ("session_timeout_ms", "heartbeat_interval_ms", "assignment_interval_ms"):

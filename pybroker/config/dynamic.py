@@ -74,6 +74,7 @@ def dynamic_fault(
     default, own = (current.dynamic_default, configs) if is_own else (configs, current.dynamic_own)
     made = build_dynamic(static, default, own).config
     try:
+        made.check_between_keys()
         TopicConfig({}, made)
     except ConfigError as error:
         return str(error)

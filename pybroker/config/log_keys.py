@@ -75,9 +75,11 @@ class LogKeys(Settings):
         dynamic=True,
     )
     log_cleaner_enable = boolean(True, "Whether compaction runs at all.")
-    log_cleaner_threads = integer(1, "Threads that compact.", at_least=0, dynamic=True)
+    log_cleaner_threads = integer(1, "Threads that compact.", at_least=1, dynamic=True)
     log_cleaner_dedupe_buffer_size = long(
-        128 * 1024**2, "Bytes of memory for the keys that compaction has seen.", dynamic=True
+        128 * 1024**2,
+        "Bytes of memory for the keys that compaction has seen; each of log.cleaner.threads needs more than 1 MiB.",
+        dynamic=True,
     )
     log_cleaner_io_buffer_size = integer(
         512 * 1024, "Bytes of memory for reading and writing while compacting.", at_least=0, dynamic=True

@@ -182,7 +182,7 @@ class Cleaner:
                     self._write(directory)
 
     def clean_filthiest(self) -> bool:
-        """Compact the log that needs it most; whether there was one, and its pass came to an end."""
+        """Compact the log that needs it most; whether there was one, and its pass brought it further."""
         self._follow_pace()
         with self._lock:
             chosen = None if self._stopped else self._choose()
@@ -350,11 +350,12 @@ class Cleaner:
             self._later(settings.file_delete_delay_ms, lambda: remove_files(files))
         self._remember(chosen, cleaned)
         _tell(chosen, cleaned)
-        return True
+        # It would be chosen again at once.
+        return cleaned.end_offset > chosen.first_dirty
 
     def _pass(self, chosen: LogToClean) -> CleanedLog:
         config = self._config_of()
-        threads = max(1, config.log_cleaner_threads)
+        threads = config.log_cleaner_threads
         return self._native.clean(
             chosen.partition,
             first_dirty=chosen.first_dirty,

@@ -42,6 +42,13 @@ def test_overrides_win_over_the_file(tmp_path: Path) -> None:
         ("process.roles", "broker", "expected broker,controller"),
         ("log.dirs", ",", "expected at least one directory"),
         ("log.dirs", "/a,/a", "expected each directory once"),
+        ("log.cleaner.threads", "0", "log.cleaner.threads=0: expected a whole number of at least 1"),
+        (
+            "log.cleaner.dedupe.buffer.size",
+            "1048576",
+            "log.cleaner.dedupe.buffer.size=1048576: expected more than 1048576 for each of 1 log.cleaner.threads",
+        ),
+        ("log.cleaner.threads", "128", "log.cleaner.dedupe.buffer.size=134217728: expected more than 1048576"),
         ("authorizer.class.name", "a.B", "expected no value, as this version cannot honour it"),
     ],
 )

@@ -58,6 +58,11 @@ def test_a_stored_change_that_is_not_understood_is_left_out_and_told() -> None:
             "min.compaction.lag.ms=10: expected at most max.compaction.lag.ms, which is 5",
         ),
         (
+            {"log.cleaner.dedupe.buffer.size": "2097153", "log.cleaner.threads": "2"},
+            "log.cleaner.dedupe.buffer.size=2097153: expected more than 1048576 for each of 2 log.cleaner.threads",
+        ),
+        ({"log.cleaner.threads": "0"}, "log.cleaner.threads=0: expected a whole number of at least 1"),
+        (
             {"num.io.threads": "17"},
             f"{THREADS}=17, value should not be greater than double the current value 8",
         ),

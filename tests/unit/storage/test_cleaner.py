@@ -7,6 +7,7 @@ import struct
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -228,3 +229,38 @@ def test_a_log_that_was_cut_counts_as_clean_up_to_its_active_segment_only(broker
     again = broker.cleaner()
     again.move_back_checkpoints()
     assert broker.checkpoint()["cut", 0] == 4
+
+
+def test_a_pass_takes_as_many_keys_as_the_settings_have_memory_for(broker: Broker) -> None:
+    """1 MiB and a little, a hundredth of which may be filled, holds some 400 keys of 24 bytes."""
+    broker.config = BrokerConfig(
+        {"log.cleaner.dedupe.buffer.size": str(1024**2 + 1), "log.cleaner.io.buffer.load.factor": "0.01"}
+    )
+    keys = tuple(Record(b"", key=b"key-%d" % number) for number in range(1000))
+    full = [Batch(keys, base_offset=base, leader_epoch=0, base_timestamp=NOW).encode() for base in (0, 1000)]
+    broker.topic("a", *full, segment(2000, b"x"), min_cleanable_dirty_ratio="0.01")
+    cleaner, ends = broker.cleaner(), []
+    while cleaner.clean_filthiest():
+        ends.append(broker.checkpoint()["a", 0])
+    assert ends == sorted(set(ends)), "every pass goes further"
+    assert 4 <= len(ends) <= 6
+    assert ends[-1] == 2000
+    assert len(broker.values("a")) == 1001
+
+
+def test_a_pass_that_came_no_further_is_followed_by_a_rest(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Standing:
+        """Passes without any effect."""
+
+        def __init__(self, **_settings: float) -> None: ...
+
+        def clean(self, _partition: Partition, *, first_dirty: int, **_limits: float) -> SimpleNamespace:
+            counts = ("keys", "records_read", "records_written", "bytes_read", "bytes_written", "records_without_key")
+            more = dict.fromkeys((*counts, "segments_read", "segments_written", "total_ms"), 0)
+            return SimpleNamespace(end_offset=first_dirty, files=[], **more)
+
+    monkeypatch.setattr("pybroker.storage.cleaner.LogCleaner", Standing)
+    broker.topic("a", segment(0, b"xx"), segment(2, b"x"))
+    cleaner = broker.cleaner()
+    assert not cleaner.clean_filthiest(), "the thread that is told so pauses for log.cleaner.backoff.ms"
+    assert broker.states() == {"a": CLEANED}
