@@ -6,6 +6,7 @@ Owns the scenarios and their words, which are those of Kafka 4.3's tool; nothing
 from __future__ import annotations
 
 import csv
+import re
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pybroker.cli.errors import CommandError
+from pybroker.cli.text_files import read_text
 from pybroker.client.admin import Admin
 from pybroker.client.assignors.hash_order import HashOrderedSet, partition_hash
 from pybroker.client.errors import BrokerError
@@ -29,6 +31,7 @@ Plan = dict[str, dict[TopicPartition, int]]
 """New offsets by group; partitions in the order of Kafka's tool, which is that of a Java hash map."""
 
 _INACTIVE = ("Empty", "Dead")
+_NUMBER = re.compile(r"[0-9]{1,19}")
 
 
 def plan_reset(admin: Admin, arguments: argparse.Namespace, group_ids: Sequence[str]) -> Plan:
@@ -170,7 +173,7 @@ def parse_topics(admin: Admin, topics: Sequence[str]) -> tuple[list[TopicPartiti
 
 
 def _index(text: str, argument: str) -> int:
-    if not text.isdecimal():
+    if not _NUMBER.fullmatch(text):
         raise CommandError(f"Invalid partition '{text}' specified in topic arg '{argument}''")
     return int(text)
 
@@ -193,17 +196,20 @@ def _before_now(duration: str) -> int:
 def read_plan(path: Path, group_ids: Sequence[str]) -> Plan:
     """Rows of topic, partition and offset, with the group in front unless one group is named. Raises CommandError."""
     plan: Plan = {}
-    try:
-        with path.open(newline="") as lines:
-            for number, row in enumerate(csv.reader(lines), 1):
-                if len(row) == 3 and len(group_ids) == 1:
-                    row = [group_ids[0], *row]
-                if len(row) != 4 or not row[2].strip().isdecimal() or not row[3].strip().isdecimal():
-                    raise CommandError(f"{path}: line {number} must read [group,]topic,partition,offset")
-                plan.setdefault(row[0], {})[TopicPartition(row[1], int(row[2]))] = int(row[3])
-    except OSError as error:
-        raise CommandError(f"{path}: {error.strerror}") from None
+    for number, row in enumerate(_rows(path), 1):
+        if len(row) == 3 and len(group_ids) == 1:
+            row = [group_ids[0], *row]
+        if len(row) != 4 or not _NUMBER.fullmatch(row[2].strip()) or not _NUMBER.fullmatch(row[3].strip()):
+            raise CommandError(f"{path}: line {number} must read [group,]topic,partition,offset")
+        plan.setdefault(row[0], {})[TopicPartition(row[1], int(row[2]))] = int(row[3])
     return plan
+
+
+def _rows(path: Path) -> list[list[str]]:
+    try:
+        return list(csv.reader(read_text(path).splitlines()))
+    except csv.Error as error:
+        raise CommandError(f"cannot read {path}: {error}") from None
 
 
 def print_plan(plan: Plan) -> None:

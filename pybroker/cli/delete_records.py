@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pybroker.cli.errors import CommandError
+from pybroker.cli.json_files import as_array, as_object, integer_of, long_of, string_of
 from pybroker.cli.text_files import read_text
 from pybroker.client.admin import Admin
 from pybroker.client.errors import BrokerError, ClientError
@@ -74,7 +75,7 @@ def parse_offsets(text: str) -> dict[TopicPartition, int]:
     """Return the offsets that a file's text names; raises CommandError in the words of Kafka's tool."""
     try:
         content = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise CommandError("The input string is not a valid JSON") from None
     version = content.get("version", _VERSION) if isinstance(content, dict) else None
     if version != _VERSION:
@@ -83,7 +84,7 @@ def parse_offsets(text: str) -> dict[TopicPartition, int]:
         raise CommandError("Missing partitions field")
     offsets: dict[TopicPartition, int] = {}
     twice: dict[TopicPartition, None] = {}
-    for item in content["partitions"]:
+    for item in map(as_object, as_array(content["partitions"])):
         partition, offset = _parse(item)
         if partition in offsets:
             twice[partition] = None
@@ -94,14 +95,8 @@ def parse_offsets(text: str) -> dict[TopicPartition, int]:
     return offsets
 
 
-def _parse(item: Any) -> tuple[TopicPartition, int]:
-    try:
-        topic, partition, offset = item["topic"], item["partition"], item["offset"]
-    except (KeyError, TypeError):
-        raise CommandError(f"{json.dumps(item)}: expected topic, partition and offset") from None
-    if not isinstance(topic, str) or not isinstance(partition, int) or not isinstance(offset, int):
-        raise CommandError(f"{json.dumps(item)}: expected a text and two whole numbers")
-    return TopicPartition(topic, partition), offset
+def _parse(item: dict[str, Any]) -> tuple[TopicPartition, int]:
+    return TopicPartition(string_of(item, "topic"), integer_of(item, "partition")), long_of(item, "offset")
 
 
 def _java_text(error: BrokerError) -> str:

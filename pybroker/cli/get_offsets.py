@@ -33,7 +33,7 @@ _TIMES = {
     "earliest-pending-upload": -6,
 }
 _UNKNOWN = -1
-_RULE = re.compile(r"([^:,]*)(?::(?:([0-9]*)|(?:([0-9]*)-([0-9]*))))?")
+_RULE = re.compile(r"([^:,]*)(?::(?:([0-9]{0,10})|(?:([0-9]{0,10})-([0-9]{0,10}))))?")
 
 IsWanted = Callable[[TopicPartition], bool]
 
@@ -79,7 +79,10 @@ def _parse_time(text: str) -> int:
     if text in _TIMES:
         return _TIMES[text]
     try:
-        return int(text)
+        time = int(text)
+        if -(2**63) <= time < 2**63:
+            return time
+        raise ValueError
     except ValueError:
         known = " / ".join(f"{time} or {name}" for name, time in _TIMES.items())
         raise CommandError(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pybroker.cli.errors import CommandError
+from pybroker.cli.json_files import as_array, as_object, integer_of, string_of
 from pybroker.cli.kafka_exceptions import named
 from pybroker.cli.text_files import read_text
 from pybroker.client.admin import Admin
@@ -105,25 +106,19 @@ def parse_partitions(text: str) -> list[TopicPartition]:
     """Return the partitions that a file's text names; raises CommandError in the words of Kafka's tool."""
     try:
         content = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise CommandError("Replica election data is empty") from None
-    if not isinstance(content, dict) or "partitions" not in content:
+    if "partitions" not in as_object(content):
         raise CommandError('Replica election data is missing "partitions" field')
-    partitions = [_parse(item) for item in content["partitions"]]
+    partitions = [_parse(as_object(item)) for item in as_array(content["partitions"])]
     twice = [partition for partition in dict.fromkeys(partitions) if partitions.count(partition) > 1]
     if twice:
         raise CommandError(f"Replica election data contains duplicate partitions: [{_names(twice)}]")
     return partitions
 
 
-def _parse(item: Any) -> TopicPartition:
-    try:
-        topic, partition = item["topic"], item["partition"]
-    except (KeyError, TypeError):
-        raise CommandError(f"{json.dumps(item)}: expected topic and partition") from None
-    if not isinstance(topic, str) or not isinstance(partition, int):
-        raise CommandError(f"{json.dumps(item)}: expected a text and a whole number")
-    return TopicPartition(topic, partition)
+def _parse(item: dict[str, Any]) -> TopicPartition:
+    return TopicPartition(string_of(item, "topic"), integer_of(item, "partition"))
 
 
 def _name(partition: TopicPartition) -> str:

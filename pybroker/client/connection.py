@@ -10,7 +10,8 @@ import asyncio
 import itertools
 from typing import Self, TypeVar
 
-from pybroker.client.errors import ConnectionLostError, UnservedApiError
+from pybroker.client.errors import ConnectionLostError, UnsendableError, UnservedApiError
+from pybroker.client.field_ranges import first_misfit
 from pybroker.client.settings import ConnectionSettings
 from pybroker.protocol.codec import decode, encode
 from pybroker.protocol.errors import ErrorCode, ProtocolError
@@ -62,8 +63,8 @@ class Connection:
     ) -> Response:
         """Send a request in the highest version both sides speak, and return its answer.
 
-        Raises ConnectionLostError (also when no answer comes in time, by default within request.timeout.ms) and
-        UnservedApiError.
+        Raises ConnectionLostError (also when no answer comes in time, by default within request.timeout.ms),
+        UnservedApiError, and UnsendableError for a value that its field cannot hold.
         """
         key = request.__message__.api_key
         assert key is not None
@@ -119,7 +120,10 @@ class Connection:
             correlation_id=correlation_id,
             client_id=self._settings.client_id,
         )
-        frame = encode(header, 2 if flexible(key, version) else 1) + encode(request, version)
+        try:
+            frame = encode(header, 2 if flexible(key, version) else 1) + encode(request, version)
+        except ProtocolError as error:
+            raise UnsendableError(first_misfit(request) or str(error)) from None
         answered: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         if self._receiver.done():
             raise ConnectionLostError(f"{self.server}: the connection is closed")

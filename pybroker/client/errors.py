@@ -13,6 +13,7 @@
     ├── BufferFullError      buffer.memory stayed full for max.block.ms
     ├── RecordError          a record is too large, or a received batch cannot be read
     ├── SettingError         a setting's value cannot work; also a ValueError
+    ├── UnsendableError      a value does not fit the field of the request that it is for; also a ValueError
     └── ClosedError          the producer, fetcher or admin was closed
 
 Every message says which server, topic and value it is about.
@@ -121,6 +122,10 @@ class RecordError(ClientError):
 
 class SettingError(ClientError, ValueError):
     """A setting's value cannot work."""
+
+
+class UnsendableError(ClientError, ValueError):
+    """A value does not fit the field of the request that it is for; the text names field, value and range."""
 
 
 class ClosedError(ClientError):

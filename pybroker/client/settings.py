@@ -213,7 +213,10 @@ def parse_duration_ms(text: str) -> int:
     if found is None or not any(found.groupdict().values()) or text.strip().endswith("T"):
         raise SettingError(f"{text!r} is no duration: must read like P1DT2H3M4S")
     days, hours, minutes, seconds = (float(found[name] or 0) for name in ("days", "hours", "minutes", "seconds"))
-    return round((((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000) * (-1 if found["sign"] == "-" else 1)
+    milliseconds = (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000
+    if not abs(milliseconds) < 2**63:
+        raise SettingError(f"{text!r} is no duration: longer than {2**63 - 1} ms")
+    return round(milliseconds) * (-1 if found["sign"] == "-" else 1)
 
 
 def read_properties(text: str) -> dict[str, str]:

@@ -65,8 +65,16 @@ def test_a_file_names_offsets_by_partition() -> None:
         ({"version": 2, "partitions": []}, "Not supported version field value 2"),
         ({"version": 1}, "Missing partitions field"),
         ({"partitions": [item(0, 1), item(0, 2)]}, "Offset json file contains duplicate topic partitions: orders-0"),
-        ({"partitions": [{"topic": "orders"}]}, "expected topic, partition and offset"),
-        ({"partitions": [item(0, 1) | {"offset": "1"}]}, "expected a text and two whole numbers"),
+        ([], "Not supported version field value None"),
+        ("[" * 100_000, "The input string is not a valid JSON"),
+        ({"partitions": 5}, "Expected JSON array, received 5"),
+        ({"partitions": None}, "Expected JSON array, received null"),
+        ({"partitions": [[]]}, "Expected JSON object, received []"),
+        ({"partitions": [{"topic": "orders"}]}, "No such field exists: `partition`"),
+        ({"partitions": [item(0, 1) | {"offset": 1.5}]}, "Expected `Long` value, received 1.5"),
+        ({"partitions": [item(0, 10**23)]}, f"Expected `Long` value, received {10**23}"),
+        ({"partitions": [item(10**11, 1)]}, f"Expected `Integer` value, received {10**11}"),
+        ({"partitions": [item(0, 1) | {"topic": True}]}, "Expected `String` value, received true"),
     ],
 )
 def test_a_file_that_makes_no_sense_is_told(content: object, words: str) -> None:

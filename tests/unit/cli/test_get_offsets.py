@@ -74,6 +74,8 @@ def test_rules_name_partitions(
     ("arguments", "text"),
     [
         (["--topic", "none"], "Could not match any topic-partitions with the specified filters"),
+        (["--time", "99999999999999999999"], "Malformed time argument 99999999999999999999. Please use -1 or latest"),
+        (["--topic-partitions", "orders:" + "9" * 5_000], "Invalid rule specification: orders:999"),
         (["--time", "soon"], "Malformed time argument soon. Please use -1 or latest / -2 or earliest"),
         (
             ["--partitions", "a"],

@@ -77,6 +77,24 @@ def test_options_that_do_not_go_together_are_told(
     assert words in capsys.readouterr().err
 
 
+def test_a_number_beyond_its_field_is_told(server: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert elect(server, "--topic", "orders", "--partition", "99999999999") == 1
+    assert capsys.readouterr().err == (
+        "pybroker leader-election: ElectLeadersRequest: topic_partitions[0].partitions[0]: 99999999999: "
+        "expected a whole number from -2147483648 to 2147483647\n"
+    )
+
+
+@pytest.mark.parametrize("content", [{"partitions": []}, {"version": 7, "partitions": []}])
+def test_a_file_without_partitions_is_no_failure_whatever_its_version(
+    server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], content: dict[str, Any]
+) -> None:
+    file = tmp_path / "partitions.json"
+    file.write_text(json.dumps(content))
+    assert elect(server, "--path-to-json-file", str(file)) == 0
+    assert capsys.readouterr() == ("", "")
+
+
 def test_a_file_names_partitions() -> None:
     text = json.dumps({"partitions": [item(0), item(1)]})
     assert parse_partitions(text) == [TopicPartition("orders", 0), TopicPartition("orders", 1)]
@@ -87,13 +105,18 @@ def test_a_file_names_partitions() -> None:
     [
         ("{", "Replica election data is empty"),
         ({}, 'Replica election data is missing "partitions" field'),
-        ([], 'Replica election data is missing "partitions" field'),
+        ([], "Expected JSON object, received []"),
+        ("[" * 100_000, "Replica election data is empty"),
         (
             {"partitions": [item(0), item(1), item(0)]},
             "Replica election data contains duplicate partitions: [orders-0]",
         ),
-        ({"partitions": [{"topic": "orders"}]}, "expected topic and partition"),
-        ({"partitions": [{"topic": "orders", "partition": "1"}]}, "expected a text and a whole number"),
+        ({"partitions": 5}, "Expected JSON array, received 5"),
+        ({"partitions": None}, "Expected JSON array, received null"),
+        ({"partitions": [5]}, "Expected JSON object, received 5"),
+        ({"partitions": [{"topic": "orders"}]}, "No such field exists: `partition`"),
+        ({"partitions": [{"topic": "orders", "partition": "1"}]}, 'Expected `Integer` value, received "1"'),
+        ({"partitions": [item(10**11)]}, f"Expected `Integer` value, received {10**11}"),
     ],
 )
 def test_a_file_that_makes_no_sense_is_told(content: object, words: str) -> None:

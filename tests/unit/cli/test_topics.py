@@ -125,6 +125,8 @@ def test_names_that_may_collide_are_warned_of(topics: Topics, capsys: pytest.Cap
         (["--replica-assignment", "1:1"], "duplicate entries"),
         (["--replica-assignment", "1,1:2"], "different replication factor"),
         (["--replica-assignment", "x"], "expected broker ids"),
+        (["--partitions", "99999999999"], "num_partitions: 99999999999: expected a whole number from -2147483648 to"),
+        (["--replica-assignment", "99999999999"], "broker_ids[0]: 99999999999: expected a whole number"),
     ],
 )
 def test_what_cannot_be_created_is_told_in_one_line(

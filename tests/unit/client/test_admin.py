@@ -8,7 +8,7 @@ import pytest
 
 from pybroker.client.admin import Admin
 from pybroker.client.async_admin import AsyncAdmin
-from pybroker.client.errors import BrokerError, ClosedError, SettingError, UnreachableError
+from pybroker.client.errors import BrokerError, ClosedError, SettingError, UnreachableError, UnsendableError
 from pybroker.client.topics import EARLIEST, LATEST, NewTopic, TopicPartition
 from pybroker.protocol.errors import ErrorCode
 from pybroker.testing import Broker
@@ -47,6 +47,20 @@ def test_a_refusal_names_server_topic_and_reason(admin: Admin, servers: str) -> 
     assert refusal.value.code == ErrorCode.TOPIC_ALREADY_EXISTS
     with pytest.raises(BrokerError, match=r"'missing'.*UNKNOWN_TOPIC_OR_PARTITION"):
         admin.describe_topics(["missing"])
+
+
+@pytest.mark.parametrize(
+    ("topic", "told"),
+    [
+        (NewTopic("large", 10**11), r"topics\[0\].num_partitions: 100000000000: expected a whole number from -2147483"),
+        (NewTopic("large", 1, 2**15), r"topics\[0\].replication_factor: 32768: expected a whole number from -32768 to"),
+        (NewTopic("x" * 40_000), r"topics\[0\].name: 40000 bytes or elements, at most 32767 fit"),
+    ],
+)
+def test_a_value_beyond_its_field_is_told_and_the_connection_goes_on(admin: Admin, topic: NewTopic, told: str) -> None:
+    with pytest.raises(UnsendableError, match=f"CreateTopicsRequest: {told}"):
+        admin.create_topics([topic])
+    assert topic.name not in admin.list_topics()
 
 
 @pytest.mark.parametrize("size", [1, 2, 5])

@@ -1,0 +1,62 @@
+"""JSON that a user gives in a file, taken apart as Kafka's tools do it, with their words where it is something else.
+
+Owns those words. Must not know what the values mean.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pybroker.cli.errors import CommandError
+
+_INTEGER = range(-(2**31), 2**31)
+_LONG = range(-(2**63), 2**63)
+
+
+def as_object(value: Any) -> dict[str, Any]:
+    """Return an object's fields; raises CommandError."""
+    if not isinstance(value, dict):
+        raise CommandError(f"Expected JSON object, received {_text(value)}")
+    return value
+
+
+def as_array(value: Any) -> list[Any]:
+    """Return an array's elements; raises CommandError."""
+    if not isinstance(value, list):
+        raise CommandError(f"Expected JSON array, received {_text(value)}")
+    return value
+
+
+def string_of(fields: dict[str, Any], name: str) -> str:
+    """Return a field that is a text; raises CommandError."""
+    value = _field(fields, name)
+    if not isinstance(value, str):
+        raise CommandError(f"Expected `String` value, received {_text(value)}")
+    return value
+
+
+def integer_of(fields: dict[str, Any], name: str) -> int:
+    """Return a field that is a whole number of 32 bits; raises CommandError."""
+    return _number(_field(fields, name), _INTEGER, "Integer")
+
+
+def long_of(fields: dict[str, Any], name: str) -> int:
+    """Return a field that is a whole number of 64 bits; raises CommandError."""
+    return _number(_field(fields, name), _LONG, "Long")
+
+
+def _field(fields: dict[str, Any], name: str) -> Any:
+    if name not in fields:
+        raise CommandError(f"No such field exists: `{name}`")
+    return fields[name]
+
+
+def _number(value: Any, allowed: range, kind: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value not in allowed:
+        raise CommandError(f"Expected `{kind}` value, received {_text(value)}")
+    return value
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
