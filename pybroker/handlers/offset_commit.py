@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from pybroker.handlers.context import RequestContext
     from pybroker.handlers.errors import WireError
     from pybroker.machine.reply import Reply
-    from pybroker.metadata.image import TopicsImage
+    from pybroker.metadata.image import TopicImage, TopicsImage
 
 _BY_ID = 10
 
@@ -82,39 +82,29 @@ def offset_commit(request: OffsetCommitRequest, context: RequestContext) -> Offs
 def _sort_out(request: OffsetCommitRequest, topics: TopicsImage, *, by_id: bool) -> list[OffsetCommitResponseTopic]:
     """Take out of the request what does not exist, complete names and ids, and return the answers to what is out."""
     refused: list[OffsetCommitResponseTopic] = []
-    out = False
     for topic in request.topics:
-        unknown = _complete(topic, topics, by_id=by_id)
-        if unknown is not None:
+        found = topics.by_id.get(topic.topic_id) if by_id else topics.by_name.get(topic.name)
+        if found is None:
+            unknown = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             refused.append(_refused(topic, unknown))
             topic.partitions = []
-            out = True
             continue
-        partitions = topics.by_name[topic.name].partitions
-        missing = [partition for partition in topic.partitions if partition.partition_index not in partitions]
-        if missing:
-            out = True
-            gone = OffsetCommitRequestTopic(name=topic.name, topic_id=topic.topic_id, partitions=missing)
-            refused.append(_refused(gone, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
-            topic.partitions = [one for one in topic.partitions if one.partition_index in partitions]
-    if out:
+        topic.name, topic.topic_id = found.name, found.topic_id
+        for partition in topic.partitions:
+            if partition.partition_index not in found.partitions:
+                refused.append(_take_out_missing(topic, found))
+                break
+    if refused:
         request.topics = [topic for topic in request.topics if topic.partitions]
     return refused
 
 
-def _complete(topic: OffsetCommitRequestTopic, topics: TopicsImage, *, by_id: bool) -> ErrorCode | None:
-    """Give a topic that it names one way its other name; the error where there is no such topic."""
-    if by_id:
-        found = topics.by_id.get(topic.topic_id)
-        if found is None:
-            return ErrorCode.UNKNOWN_TOPIC_ID
-        topic.name = found.name
-        return None
-    found = topics.by_name.get(topic.name)
-    if found is None:
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    topic.topic_id = found.topic_id
-    return None
+def _take_out_missing(topic: OffsetCommitRequestTopic, found: TopicImage) -> OffsetCommitResponseTopic:
+    """Take the partitions out of a topic that it does not have, and return the answer to them."""
+    missing = [partition for partition in topic.partitions if partition.partition_index not in found.partitions]
+    topic.partitions = [partition for partition in topic.partitions if partition.partition_index in found.partitions]
+    gone = OffsetCommitRequestTopic(name=topic.name, topic_id=topic.topic_id, partitions=missing)
+    return _refused(gone, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 
 def _merged(refused: list[OffsetCommitResponseTopic], response: OffsetCommitResponse) -> OffsetCommitResponse:

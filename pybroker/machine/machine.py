@@ -39,7 +39,7 @@ class Answer(NamedTuple):
     reply: Any
 
 
-class Outcome(msgspec.Struct, Generic[Record, Reply], frozen=True):
+class Outcome(msgspec.Struct, Generic[Record, Reply], frozen=True, gc=False):
     """What a machine decided about one event. Nothing of it holds until the records are committed.
 
     One is made for each event, and a struct costs a third of what a tuple with names does.

@@ -14,14 +14,14 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-_WAITING = object()
-
 
 class Reply(msgspec.Struct, eq=False):
     """One reply, made by `Reply()`: a struct, as one is made for each request. Used from one thread."""
 
-    _value: Any = _WAITING
-    _error: Exception | None = None
+    told: bool = False
+    """Whether `value` and `error` are what was told; a reply that is listened to is handed on and not kept."""
+    value: Any = None
+    error: Exception | None = None
     _hear: Callable[[Any, Exception | None], None] | None = None
     _through: Callable[[Any], Any] | None = None
 
@@ -36,20 +36,20 @@ class Reply(msgspec.Struct, eq=False):
         if hear is not None:
             hear(value, error)
         else:
-            self._value, self._error = value, error
+            self.told, self.value, self.error = True, value, error
 
     def through(self, change: Callable[[Any], Any]) -> Reply:
         """Let the reply be heard as `change` makes it; called at most once, before it is told or heard."""
-        if self._value is not _WAITING:
-            self._value = change(self._value) if self._error is None else None
+        if self.told:
+            self.value = change(self.value) if self.error is None else None
         else:
             self._through = change
         return self
 
     def hear(self, hear: Callable[[Any, Exception | None], None]) -> None:
         """Have `hear` called with the reply and None, or None and an exception: now, if it is told already."""
-        if self._value is not _WAITING:
-            hear(self._value, self._error)
+        if self.told:
+            hear(self.value, self.error)
         else:
             self._hear = hear
 

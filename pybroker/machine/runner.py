@@ -8,7 +8,7 @@ before it; appended as one batch; and answered together when the batch is commit
 next batch. The draft is kept only after the commit: when an append fails it is dropped, and with it everything that was
 not committed.
 
-An `append` that commits at once costs no task and no future, nor does one that tells its commit by a `Reply`: `post`
+An `append` that commits at once costs no task and no future, nor does one that tells its commit by a `Reply`: `queue`
 and `step` are the way of requests that come in thousands, `submit` of those who would rather await.
 
 An append may wait for a disk, or for replicas. Whoever asked is told when that takes too long; what was appended stays
@@ -122,14 +122,18 @@ class Runner(Generic[Event, Record]):
 
     def post(self, event: Event, told: Told) -> None:
         """Hand in an event; `told` is called once, with the reply and None, or with None and an exception."""
-        if self._closed:
-            told(None, ClosedError("no more events are taken"))
-            return
-        self._waiting.append((event, told))
-        if not self._due and self._work is None and not self._stepping:
+        self.queue(event, told)
+        if self._waiting and not self._due and self._work is None and not self._stepping:
             # The next turn of the loop: all that this turn submits is one batch.
             self._due = True
             asyncio.get_running_loop().call_soon(self.step)
+
+    def queue(self, event: Event, told: Told) -> None:
+        """Hand in an event as `post` does, and leave it to whoever hands it in to call `step`."""
+        if self._closed:
+            told(None, ClosedError("no more events are taken"))
+        else:
+            self._waiting.append((event, told))
 
     def step(self) -> None:
         """Handle what waits now, unless an append is under way; otherwise the next turn of the loop does it."""
@@ -167,17 +171,18 @@ class Runner(Generic[Event, Record]):
         decided: _Decided[Record] = []
         waiting, now = self._waiting, self._now()
         at_most, self._at_most = self._at_most, _ALL
+        handle, apply = draft.handle, draft.apply
         while waiting and len(records) < self._max_records and len(decided) < at_most:
             event, told = waiting.popleft()
             if type(told) is _Asked and told.gone():
                 continue  # Whoever asked has gone, and nothing was decided yet.
             try:
-                outcome = draft.handle(event, now)
+                outcome = handle(event, now)
             except Exception as error:  # noqa: BLE001 - the answer to this event alone: `handle` changes nothing
                 _fail(told, error)
                 continue
             for record in outcome.records:
-                draft.apply(record)
+                apply(record)
             decided.append((event, told, outcome))
             records += outcome.records
         try:

@@ -59,7 +59,7 @@ class LeaveGroup(NamedTuple):
     request: LeaveGroupRequest
 
 
-class CommitOffsets(msgspec.Struct, frozen=True):
+class CommitOffsets(msgspec.Struct, frozen=True, gc=False):
     """Answered by an `OffsetCommitResponse`. Every topic has name and id, and every partition exists."""
 
     request: OffsetCommitRequest

@@ -54,6 +54,7 @@ _partition = cast("Callable[[int], OffsetCommitResponsePartition]", OffsetCommit
 _topic = cast(
     "Callable[[str, bytes, list[OffsetCommitResponsePartition]], OffsetCommitResponseTopic]", OffsetCommitResponseTopic
 )
+_response = cast("Callable[[int, list[OffsetCommitResponseTopic]], OffsetCommitResponse]", OffsetCommitResponse)
 
 
 def commit(view: GroupView, event: CommitOffsets, now: int) -> Outcome[Record, OffsetCommitResponse]:
@@ -85,7 +86,7 @@ def commit(view: GroupView, event: CommitOffsets, now: int) -> Outcome[Record, O
             records.append(build_offset_commit(group_id, name, index, value))
             partitions.append(_partition(index))
         topics.append(_topic(name, topic_id, partitions))
-    return Outcome(tuple(records), OffsetCommitResponse(topics=topics), timers)
+    return Outcome(tuple(records), _response(0, topics), timers)
 
 
 def _check_commit(

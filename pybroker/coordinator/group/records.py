@@ -31,7 +31,7 @@ WITH_EXPIRY = 1
 """The only version of OffsetCommitValue that can say when the offset may go."""
 
 
-class GroupRecord(msgspec.Struct, frozen=True):
+class GroupRecord(msgspec.Struct, frozen=True, gc=False):
     """A record of `__consumer_offsets`."""
 
     key: Message

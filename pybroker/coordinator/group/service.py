@@ -95,6 +95,8 @@ class GroupCoordinator:
         self._topics_version = -1
         # Those with events that wait for `step`.
         self._touched: list[_Shard] = []
+        # Whether `step` will be called, by the loop or by whoever said so.
+        self._step_due = False
         # Appends that are being settled, by their ticket.
         self._settling: dict[int, _Settling] = {}
         self._tickets = count()
@@ -157,21 +159,36 @@ class GroupCoordinator:
 
     def submit(self, group_id: str, event: Any) -> Reply:
         """Hand in an event of a group; raises a `GroupError` when this broker does not coordinate it."""
-        return self._post(self._shard(partition_of(group_id, self._partitions)), event)
+        return self.submit_to(partition_of(group_id, self._partitions), event)
 
     def submit_to(self, partition: int, event: Any) -> Reply:
         """Hand in an event of several groups of one partition; raises as `submit`."""
-        return self._post(self._shard(partition), event)
+        shard = self._shards.get(partition)
+        if shard is None or shard.runner is None:
+            raise self._refusal_of(shard)
+        reply = Reply()
+        shard.runner.queue(event, reply)
+        if not shard.touched:
+            self._touch(shard)
+        return reply
 
     def submit_all(self, event: Any) -> list[Reply]:
         """Hand in an event for every coordinator on this broker; raises as `submit` while one is being loaded."""
         if self._closed:
             raise CoordinatorNotAvailableError
-        shards = [self._shard(index) for index, shard in self._shards.items() if shard.state is not ShardState.FAILED]
-        return [self._post(shard, event) for shard in shards]
+        shards = {index: shard for index, shard in self._shards.items() if shard.state is not ShardState.FAILED}
+        for shard in shards.values():
+            if shard.runner is None:
+                raise self._refusal_of(shard)
+        return [self.submit_to(index, event) for index in shards]
+
+    def expect_step(self) -> None:
+        """Take note that `step` will be called before the loop's next turn, which needs not be asked for it then."""
+        self._step_due = True
 
     def step(self) -> None:
-        """Handle what was handed in since the last step, without waiting for the loop's next turn."""
+        """Handle what was handed in since the last step."""
+        self._step_due = False
         while self._touched:
             touched, self._touched = self._touched, []
             for shard in touched:
@@ -197,27 +214,19 @@ class GroupCoordinator:
             settling.committed(None, NotCoordinatorError("the log could not be synced"))
         self._touch(settling.shard)
 
-    def _shard(self, index: int) -> _Shard:
-        shard = self._shards.get(index)
+    def _refusal_of(self, shard: _Shard | None) -> Exception:
+        """Return why a coordinator that has no runner takes no events."""
         if shard is None:
-            raise CoordinatorNotAvailableError if self._closed else NotCoordinatorError
-        if shard.runner is None:
-            raise CoordinatorLoadInProgressError if shard.state is ShardState.LOADING else NotCoordinatorError
-        return shard
-
-    def _post(self, shard: _Shard, event: Any) -> Reply:
-        reply = Reply()
-        if shard.runner is None:
-            raise NotCoordinatorError
-        shard.runner.post(event, reply)
-        if not shard.touched:
-            self._touch(shard)
-        return reply
+            return CoordinatorNotAvailableError() if self._closed else NotCoordinatorError()
+        return CoordinatorLoadInProgressError() if shard.state is ShardState.LOADING else NotCoordinatorError()
 
     def _touch(self, shard: _Shard) -> None:
         """Have a shard's runner step with the others; what has no events is passed over."""
         shard.touched = True
         self._touched.append(shard)
+        if not self._step_due:
+            self._step_due = True
+            asyncio.get_running_loop().call_soon(self.step)
 
     def _elect(self, index: int, epoch: int) -> None:
         shard = self._shards[index] = _Shard(index, epoch)

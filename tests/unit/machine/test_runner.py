@@ -294,6 +294,22 @@ async def test_an_append_that_commits_at_once_answers_within_the_step() -> None:
     assert runner.machine.total == 3  # type: ignore[attr-defined]
 
 
+async def test_what_is_queued_waits_for_a_step() -> None:
+    clock = Clock()
+    told: list[Any] = []
+    runner = Runner(Tally(), lambda _: None, now=clock.now, max_records=1000, call_later=clock.call_later)
+    runner.queue(1, lambda value, _: told.append(value))
+    turned = asyncio.get_running_loop().create_future()
+    asyncio.get_running_loop().call_soon(turned.set_result, None)
+    await turned
+    assert told == []
+    runner.step()
+    assert told == [1]
+    await runner.close()
+    runner.queue(1, lambda _, error: told.append(type(error)))
+    assert told == [1, ClosedError]
+
+
 async def test_an_append_that_tells_its_commit_later_answers_within_that() -> None:
     clock, commits = Clock(), [Reply(), Reply()]
     waiting, told = iter(commits), []

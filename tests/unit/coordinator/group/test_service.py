@@ -153,6 +153,23 @@ async def test_commits_of_one_wake_up_are_one_append_and_are_answered_within_the
     await stand.groups.close()
 
 
+async def test_an_event_waits_for_the_step_that_is_expected_and_otherwise_for_the_turn_of_the_loop() -> None:
+    stand = Stand(1)
+    stand.groups.follow(image(1))
+    await stand.groups.loaded()
+    assert offsets(await stand.groups.submit("g", fetch())) == []
+    stand.groups.expect_step()
+    reply = stand.groups.submit("g", commit(offset=7))
+    turned = asyncio.get_running_loop().create_future()
+    asyncio.get_running_loop().call_soon(turned.set_result, None)
+    await turned
+    assert not reply.told
+    stand.groups.step()
+    assert reply.told
+    assert offsets(await stand.groups.submit("g", fetch())) == [7]
+    await stand.groups.close()
+
+
 async def test_a_commit_that_has_to_be_synced_is_answered_when_that_is_told() -> None:
     stand = Stand(1)
     stand.groups.follow(image(1))
