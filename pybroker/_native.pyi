@@ -221,8 +221,8 @@ class DataPlane:
         """Binds a listener and returns its port; `port` 0 lets the system choose. `OSError` with its errno."""
     def respond(self, connection: int, request: int, payload: bytes) -> None:
         """Answers a control request; `payload` is everything after the correlation id."""
-    def respond_many(self, answers: list[tuple[int, int, bytes]]) -> None:
-        """As `respond`, for (connection, request, payload)."""
+    def respond_many(self, answers: list[tuple[ControlRequest, bytes]]) -> None:
+        """As `respond`, for requests and their payloads."""
     def hold(self, connection: int, request: int) -> None:
         """Says that the answer to a control request waits for what others do: until then it takes none of the room that
         `queued_max_requests` bounds."""
@@ -258,6 +258,9 @@ class ControlRequest:
     def request(self) -> int:
         """The request's number on its connection."""
     @property
+    def api(self) -> int:
+        """API key and version in one number, to look both up at once."""
+    @property
     def api_key(self) -> int:
         """The API key."""
     @property
@@ -284,9 +287,8 @@ class ControlRequest:
     @property
     def peer_port(self) -> int:
         """The client's port."""
-    @property
-    def body(self) -> bytes:
-        """What follows the client id: for flexible versions the header's tagged fields, then the message."""
+    def decode(self, schema: Schema, flexible: bool) -> object:
+        """Decodes the message, after the tagged fields of a flexible header. `MalformedMessage`."""
 
 @final
 class UndecidedRequest:

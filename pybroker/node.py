@@ -263,7 +263,6 @@ class Node:
 
     def _report_placed(self, placed: Mapping[Placed, bytes]) -> None:
         """Tell the controller where partitions lie."""
-
         self._report(lambda it: it.assign_replicas(self.config.node_id, self._broker_epoch, placed))
 
     def _report_failed(self, directories: Directories) -> None:
@@ -322,12 +321,13 @@ class Node:
             data_plane,
             dispatch,
             # The services in force when a request comes: a change of settings replaces them.
-            new_context=lambda event: RequestContext(self._services or services, event),
+            new_context=lambda it: RequestContext(self._services or services, it, controller.image, it.api_version),
             decide=decide,
             directory_failed=lambda event: self._lose_directory(event.directory, event.error),
             segment_rolled=self._segment_rolled,
             append_settled=lambda event: groups.append_settled(event.ticket),
             max_in_work=self.config.queued_max_requests,
+            draining=groups.expect_step,
             drained=groups.step,
         )
         self._pipeline.start()

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+import msgspec
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -69,17 +71,11 @@ class Services(NamedTuple):
     advertised: Mapping[str, tuple[str, int]]  # by listener; a listener not in it advertises what the client dialled
 
 
-class RequestContext:
+class RequestContext(msgspec.Struct, eq=False, gc=False):
     """One request's surroundings. `image` is read once, so a handler sees one state of the cluster."""
 
-    __slots__ = ("image", "origin", "services")
-
-    def __init__(self, services: Services, origin: Origin) -> None:
-        self.services = services
-        self.origin = origin
-        self.image = services.image()
-
-    @property
-    def version(self) -> int:
-        """Version of the request and of its response."""
-        return self.origin.api_version
+    services: Services
+    origin: Origin
+    image: MetadataImage
+    version: int
+    """Version of the request and of its response."""

@@ -24,14 +24,10 @@ class Loader:
 
     def __init__(self, publishers: Iterable[Publisher] = ()) -> None:
         self._publishers = list(publishers)
-        self._image = EMPTY_IMAGE
-        # Invariant: None exactly when `_image` shows every record that was loaded.
+        self.image = EMPTY_IMAGE
+        """The newest published image; nobody else assigns it. Read for every request."""
+        # Invariant: None exactly when `image` shows every record that was loaded.
         self._pending: MetadataDelta | None = None
-
-    @property
-    def image(self) -> MetadataImage:
-        """The newest published image."""
-        return self._image
 
     def load(self, records: Iterable[Message], offset: int, epoch: int) -> None:
         """Take the committed records of one batch, the last of which has `offset` in leader epoch `epoch`.
@@ -39,21 +35,21 @@ class Loader:
         Nothing is seen of them until `publish`. Raises `RecordError`.
         """
         if self._pending is None:
-            self._pending = MetadataDelta(self._image)
+            self._pending = MetadataDelta(self.image)
         for record in records:
             self._pending.apply(record)
         self._pending.reach(offset, epoch)
 
     def peek(self) -> MetadataImage:
         """Return the image that `publish` would make visible."""
-        return self._image if self._pending is None else self._pending.build()
+        return self.image if self._pending is None else self._pending.build()
 
     def publish(self) -> MetadataImage:
         """Make the loaded records visible, tell the publishers if there are any, and return the newest image."""
         delta = self._pending
         if delta is not None:
             self._pending = None
-            self._image = delta.build()
+            self.image = delta.build()
             for publisher in self._publishers:
-                publisher.publish(delta, self._image)
-        return self._image
+                publisher.publish(delta, self.image)
+        return self.image

@@ -18,6 +18,8 @@ from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
+
 from pybroker.machine.reply import Reply
 from pybroker.net.dispatch import RefusedError
 from pybroker.net.native import (
@@ -29,15 +31,17 @@ from pybroker.net.native import (
     SegmentRolled,
     UndecidedRequest,
 )
-from pybroker.protocol.codec import encode, schema_of
+from pybroker.protocol.codec import schema_of
 from pybroker.protocol.errors import MalformedMessage
-from pybroker.protocol.header import flexible, response_prefix, skip_tagged
+from pybroker.protocol.header import flexible, response_prefix
+from pybroker.protocol.messages import response_class
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from pybroker.net.dispatch import Api, Dispatch
     from pybroker.net.native import DataPlane
+    from pybroker.protocol.native import Schema
 
     Event = (
         AppendSettled
@@ -52,19 +56,35 @@ if TYPE_CHECKING:
 log = logging.getLogger("pybroker.net")
 
 _DRAIN_AT_ONCE = 256
-_NO_TAGGED = b"\x00"
 
 
 class _Way(NamedTuple):
     """How one version of an API is served."""
 
     api: Api
-    decode: Callable[[bytes, int, int], tuple[Any, int]]
-    """Of its requests."""
     version: int
+    request: Schema
     is_flexible: bool
+    response: Schema
     prefix: bytes
     """What precedes its responses."""
+
+
+class _Work(msgspec.Struct, eq=False):
+    """A request whose handler has not answered yet: a struct, as one is made for each request of a busy coordinator."""
+
+    connection: int
+    event: ControlRequest
+    way: _Way
+    request: Any
+    context: Any
+    reply: Reply | None
+    """What the handler has returned, as long as this wake-up may bring it; None when it is listened to, or awaited."""
+    behind: deque[ControlRequest] | None = None
+    """Requests of the same connection that wait for this one to be answered."""
+    held: bool = False
+    """Whether it has outlasted its wake-up: it waits for what others do, so it takes no room, nor does what waits
+    behind it. Invariant: then they are not counted in `_in_work`."""
 
 
 class Pipeline:
@@ -81,32 +101,32 @@ class Pipeline:
         segment_rolled: Callable[[SegmentRolled], None],
         append_settled: Callable[[AppendSettled], None],
         max_in_work: int,
-        drained: Callable[[], None] | None = None,
+        draining: Callable[[], None],
+        drained: Callable[[], None],
     ) -> None:
-        """`drained` is called when a wake-up's events are all taken up, before their answers are sent."""
+        """`draining` is called when a wake-up has brought events, `drained` when they are all taken up, before their
+        answers are sent, and again when that lets others be taken up.
+        """
         self._data_plane = data_plane
         self._dispatch = dispatch
-        # By key and version, as they are first asked for.
-        self._ways: dict[tuple[int, int], _Way] = {}
+        # By `ControlRequest.api`, as they are first asked for.
+        self._ways: dict[int, _Way] = {}
         self._new_context = new_context
         self._decide = decide
         self._directory_failed = directory_failed
         self._segment_rolled = segment_rolled
         self._append_settled = append_settled
         self._max_in_work = max_in_work
+        self._begin = draining
         self._drained = drained
         self._loop: asyncio.AbstractEventLoop | None = None
         self._reading = False
-        # Requests of a connection that wait behind one in work. Invariant: a key is here while a handler of that
-        # connection waits, and only then.
-        self._behind: dict[int, deque[ControlRequest] | None] = {}
-        # Requests whose `Reply` this wake-up has brought, by connection.
-        self._fresh: dict[int, ControlRequest] = {}
-        # Connections whose `Reply` has outlasted its wake-up: it waits for what others do, so it takes no room, nor
-        # does what waits behind it. Invariant: their requests are not counted in `_in_work`.
-        self._held: set[int] = set()
-        # Answers (connection, request, payload) that leave together. Invariant: empty unless `_draining`.
-        self._answers: list[tuple[int, int, bytes]] = []
+        # By connection. Invariant: a key is here while a handler of that connection waits, and only then.
+        self._works: dict[int, _Work] = {}
+        # Those whose handlers have returned a `Reply` since the last wake-up ended.
+        self._fresh: list[_Work] = []
+        # Answers that leave together. Invariant: empty unless `_draining`.
+        self._answers: list[tuple[ControlRequest, bytes]] = []
         self._draining = False
         # Invariant: requests drained and not yet answered, those that wait behind others included.
         self._in_work = 0
@@ -155,15 +175,32 @@ class Pipeline:
 
     def _step_events(self, events: Sequence[Event]) -> None:
         self._draining = True
+        self._begin()
         try:
             for event in events:
                 self._take_up(event)
-            if self._drained is not None:
-                self._drained()
+            self._decide_all()
         finally:
             self._draining = False
             self._send_answers()
             self._hold()
+
+    def _decide_all(self) -> None:
+        """Let what the wake-up has brought be decided, and answer what is: also requests that waited behind others."""
+        while True:
+            self._drained()
+            fresh, self._fresh = self._fresh, []
+            waiting = []
+            for work in fresh:
+                reply = work.reply
+                if reply is None or not reply.told:
+                    waiting.append(work)
+                else:
+                    self._told(work, reply.value, reply.error)
+            settled = not self._fresh
+            self._fresh += waiting
+            if settled:
+                return
 
     def _send_answers(self) -> None:
         answers, self._answers = self._answers, []
@@ -172,28 +209,38 @@ class Pipeline:
             self._settle(len(answers))
 
     def _hold(self) -> None:
-        while self._fresh:
-            connection, event = self._fresh.popitem()
-            self._held.add(connection)
-            held = [event, *(self._behind[connection] or ())]
+        """Listen for the replies that the wake-up has not brought, and count their requests no longer."""
+        fresh, self._fresh = self._fresh, []
+        for work in fresh:
+            self._listen(work)
+            if self._works.get(work.connection) is not work:
+                continue  # It was answered.
+            work.held = True
+            held = [work.event, *(work.behind or ())]
             for one in held:
-                self._data_plane.hold(connection, one.request)
+                self._data_plane.hold(work.connection, one.request)
             self._settle(len(held))
+
+    def _listen(self, work: _Work) -> None:
+        reply, work.reply = work.reply, None
+        if reply is not None:
+            reply.hear(partial(self._told, work))
 
     def _take_up(self, event: Event) -> None:
         if isinstance(event, ControlRequest):
             connection = event.connection
-            if connection in self._held:
+            work = self._works.get(connection)
+            if work is None:
+                self._in_work += 1
+                self._step_request(event, connection)
+                return
+            if work.held:
                 self._data_plane.hold(connection, event.request)
             else:
                 self._in_work += 1
-            if connection in self._behind:
-                waiting = self._behind[connection]
-                if waiting is None:
-                    waiting = self._behind[connection] = deque()
-                waiting.append(event)
-            else:
-                self._step_request(event, connection)
+            if work.behind is None:
+                work.behind = deque()
+            work.behind.append(event)
         elif isinstance(event, AppendSettled):
             self._append_settled(event)
         elif isinstance(event, UndecidedRequest):
@@ -212,14 +259,11 @@ class Pipeline:
         """Answer a request in place, or leave a task behind that will."""
         context = self._new_context(event)
         try:
-            way = self._way(event)
+            way = self._ways.get(event.api) or self._new_way(event)
             if way is None:
                 self._answer_unsupported(event, context)
                 return
-            body, start = event.body, 0
-            if way.is_flexible:
-                start = len(_NO_TAGGED) if body[:1] == _NO_TAGGED else skip_tagged(body)
-            request, _size = way.decode(body, way.version, start)
+            request = event.decode(way.request, way.is_flexible)
         except (RefusedError, MalformedMessage) as error:
             self._close(event, str(error))
             return
@@ -229,62 +273,54 @@ class Pipeline:
             self._respond(event, way, self._failure(way.api, request, context, error))
             return
         if type(outcome) is Reply:
-            self._behind[connection] = None
-            self._fresh[connection] = event
-            outcome.hear(partial(self._told, event, connection, way, request, context))
+            work = self._works[connection] = _Work(connection, event, way, request, context, outcome)
+            self._fresh.append(work)
+            if not self._draining:
+                self._listen(work)
             return
         if isinstance(outcome, bytes) or not hasattr(outcome, "__await__"):
             self._respond(event, way, outcome)
             return
-        self._behind[connection] = None
-        self._spawn(self._wait(event, connection, way, request, context, outcome))
+        work = self._works[connection] = _Work(connection, event, way, request, context, None)
+        self._spawn(self._wait(work, outcome))
 
-    def _way(self, event: ControlRequest) -> _Way | None:
+    def _new_way(self, event: ControlRequest) -> _Way | None:
         """Return how a version of an API is served, None where it is not; raises RefusedError for an unknown API."""
-        key = event.api_key, event.api_version
-        way = self._ways.get(key)
-        if way is None:
-            api, served = self._dispatch.find(event)
-            if served:
-                decode = schema_of(api.request_type).decode
-                way = self._ways[key] = _Way(api, decode, key[1], flexible(*key), response_prefix(*key))
+        api, served = self._dispatch.find(event)
+        if not served:
+            return None
+        key, version = event.api_key, event.api_version
+        request, response = schema_of(api.request_type), schema_of(response_class(key))
+        way = _Way(api, version, request, flexible(key, version), response, response_prefix(key, version))
+        self._ways[event.api] = way
         return way
 
-    def _told(
-        self,
-        event: ControlRequest,
-        connection: int,
-        way: _Way,
-        request: Any,
-        context: Any,
-        response: Any,
-        error: Exception | None,
-    ) -> None:
-        if self._fresh.pop(connection, None) is None:
-            self._held.discard(connection)
-            self._in_work += 1 + len(self._behind[connection] or ())
+    def _told(self, work: _Work, response: Any, error: Exception | None) -> None:
+        connection = work.connection
+        del self._works[connection]
+        if work.held:
+            self._in_work += 1 + len(work.behind or ())
         if error is not None:
-            response = self._failure(way.api, request, context, error)
-        self._respond(event, way, response)
-        self._step_behind(connection)
+            response = self._failure(work.way.api, work.request, work.context, error)
+        self._respond(work.event, work.way, response)
+        if work.behind:
+            self._step_behind(connection, work.behind)
 
-    async def _wait(
-        self, event: ControlRequest, connection: int, way: _Way, request: Any, context: Any, outcome: Awaitable[Any]
-    ) -> None:
+    async def _wait(self, work: _Work, outcome: Awaitable[Any]) -> None:
         try:
             response = await outcome
         except Exception as error:  # noqa: BLE001  # every failure of a handler is its client's answer
-            response = self._failure(way.api, request, context, error)
-        self._respond(event, way, response)
-        self._step_behind(connection)
+            self._told(work, None, error)
+        else:
+            self._told(work, response, None)
 
-    def _step_behind(self, connection: int) -> None:
+    def _step_behind(self, connection: int, waiting: deque[ControlRequest]) -> None:
         """Go on with the requests of a connection that waited behind an answered one, up to the next that waits."""
-        waiting = self._behind.pop(connection, None)
         while waiting:
             self._step_request(waiting.popleft(), connection)
-            if connection in self._behind:
-                self._behind[connection] = waiting or None
+            work = self._works.get(connection)
+            if work is not None:
+                work.behind = waiting
                 return
 
     async def _step_undecided(self, event: UndecidedRequest) -> None:
@@ -320,13 +356,13 @@ class Pipeline:
             return
         if not isinstance(response, bytes):
             try:
-                response = way.prefix + encode(response, way.version)
+                response = way.prefix + way.response.encode(response, way.version)
             except Exception:
                 log.exception("%s: the response could not be encoded", way.api.name)
                 self._close(event, f"{way.api.name} could not be answered")
                 return
         if self._draining:
-            self._answers.append((event.connection, event.request, response))
+            self._answers.append((event, response))
             return
         self._data_plane.respond(event.connection, event.request, response)
         self._settle(1)
@@ -338,11 +374,11 @@ class Pipeline:
         self._settle(1)
 
     def _forget(self, connection: int) -> None:
-        waiting = self._behind.get(connection)
-        if waiting:
-            if connection not in self._held:
-                self._settle(len(waiting))
-            waiting.clear()
+        work = self._works.get(connection)
+        if work is not None and work.behind:
+            if not work.held:
+                self._settle(len(work.behind))
+            work.behind.clear()
 
     def _settle(self, count: int) -> None:
         self._in_work -= count

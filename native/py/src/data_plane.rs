@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::error::listen_error;
-use crate::events::into_python;
+use crate::events::{PyControlRequest, into_python};
 use crate::topic_table::PyTopicTable;
 
 /// The limits of the data plane, complete; see `_native.pyi`.
@@ -113,11 +113,9 @@ impl PyDataPlane {
     }
 
     #[pyo3(signature = (answers))]
-    fn respond_many(&self, answers: Vec<(u64, u64, Bound<'_, PyBytes>)>) {
+    fn respond_many(&self, answers: Vec<(Bound<'_, PyControlRequest>, Bound<'_, PyBytes>)>) {
         let answers = answers.into_iter();
-        self.inner.respond_many(
-            answers.map(|(connection, request, payload)| (Waiter { connection, request }, payload.as_bytes().to_vec())),
-        );
+        self.inner.respond_many(answers.map(|(request, payload)| (request.get().asker(), payload.as_bytes().to_vec())));
     }
 
     #[pyo3(signature = (connection, request))]

@@ -1,15 +1,26 @@
 //! What comes up from the data plane: one frozen class an event.
 
 use pybroker_core::net::{ControlRequest, Event, Level, UndecidedRequest};
+use pybroker_core::replica::Waiter;
+use pybroker_core::wire::primitives::Reader;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+
+use crate::codec::Schema;
+use crate::error::MalformedMessage;
 
 /// A request that Python answers; see `_native.pyi`.
 #[pyclass(frozen, name = "ControlRequest", module = "pybroker._native")]
 pub struct PyControlRequest {
     inner: ControlRequest,
-    body: Py<PyBytes>,
+}
+
+impl PyControlRequest {
+    /// Whom an answer goes to.
+    pub fn asker(&self) -> Waiter {
+        Waiter { connection: self.inner.connection, request: self.inner.request }
+    }
 }
 
 #[pymethods]
@@ -22,6 +33,11 @@ impl PyControlRequest {
     #[getter]
     fn request(&self) -> u64 {
         self.inner.request
+    }
+
+    #[getter]
+    fn api(&self) -> i32 {
+        i32::from(self.inner.api_key) << 16 | i32::from(self.inner.api_version as u16)
     }
 
     #[getter]
@@ -69,9 +85,13 @@ impl PyControlRequest {
         self.inner.peer.port()
     }
 
-    #[getter]
-    fn body(&self, py: Python<'_>) -> Py<PyBytes> {
-        self.body.clone_ref(py)
+    /// Decodes the message; in front of it, where the header is flexible, stand tagged fields that nobody knows.
+    #[pyo3(signature = (schema, flexible))]
+    fn decode<'py>(&self, py: Python<'py>, schema: &Schema, flexible: bool) -> PyResult<Bound<'py, PyAny>> {
+        let body = &self.inner.body;
+        let mut header = Reader::new(body, 0, flexible);
+        header.header_tags().map_err(|error| MalformedMessage::new_err(format!("the header: {error}")))?;
+        Ok(schema.read(py, body, self.inner.api_version, header.position())?.0)
     }
 }
 
@@ -145,10 +165,7 @@ pub struct PyLogLine {
 /// One event as its Python object.
 pub fn into_python(py: Python<'_>, event: Event) -> PyResult<Py<PyAny>> {
     match event {
-        Event::Control(mut inner) => {
-            let body = PyBytes::new(py, &std::mem::take(&mut inner.body)).unbind();
-            PyControlRequest { inner, body }.into_py_any(py)
-        }
+        Event::Control(inner) => PyControlRequest { inner }.into_py_any(py),
         Event::Undecided(inner) => PyUndecidedRequest { inner }.into_py_any(py),
         Event::ConnectionClosed { connection } => PyConnectionClosed { connection }.into_py_any(py),
         Event::LogDirectoryFailed { directory, error } => PyLogDirectoryFailed { directory, error }.into_py_any(py),

@@ -15,6 +15,7 @@ from pybroker.net import pipeline
 from pybroker.net.dispatch import Dispatch
 from pybroker.protocol.codec import decode, encode
 from pybroker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from pybroker.protocol.native import Schema
 
 
 @dataclass
@@ -27,6 +28,13 @@ class Request:
     peer_host: str = "peer"
     peer_port: int = 1
     body: bytes = b""
+
+    @property
+    def api(self) -> int:
+        return self.api_key << 16 | self.api_version
+
+    def decode(self, schema: Schema, flexible: bool) -> object:
+        return schema.decode(self.body, self.api_version, 1 if flexible else 0)[0]
 
 
 @dataclass
@@ -81,9 +89,9 @@ class DataPlane:
     def respond(self, connection: int, request: int, payload: bytes) -> None:
         self.done.append(("respond", connection, request, payload))
 
-    def respond_many(self, answers: list[tuple[int, int, bytes]]) -> None:
-        for answer in answers:
-            self.respond(*answer)
+    def respond_many(self, answers: list[tuple[Request, bytes]]) -> None:
+        for request, payload in answers:
+            self.respond(request.connection, request.request, payload)
 
     def hold(self, connection: int, request: int) -> None:
         self.done.append(("hold", connection, request))
@@ -152,6 +160,7 @@ class Running:
             segment_rolled=self.rolled.append,
             append_settled=self.settled.append,
             max_in_work=max_in_work,
+            draining=lambda: None,
             drained=self._drained,
         )
         self.when_drained: list[Callable[[], None]] = []
@@ -335,6 +344,33 @@ async def test_replies_that_are_told_within_the_wake_up_leave_together() -> None
     await running.until(lambda: len(running.data_plane.done) == 3)
     assert sorted(running.data_plane.answered()) == [(1, 1), (1, 2), (2, 1)]
     assert [one[0] for one in running.data_plane.done] == ["respond"] * 3
+
+
+async def test_a_request_that_waited_behind_another_is_decided_in_the_same_wake_up() -> None:
+    replies: dict[tuple[int, int], Reply] = {}
+
+    def later(context: Any) -> Reply:
+        return replies.setdefault((context.connection, context.request), Reply())
+
+    running = Running(Api(later))
+
+    def tell() -> None:
+        # The second request of connection 1 lets that of connection 2 be answered as well.
+        if (1, 2) in replies:
+            replies[1, 2](ApiVersionsResponse(), None)
+            replies[2, 1](ApiVersionsResponse(), None)
+        else:
+            replies[1, 1](ApiVersionsResponse(), None)
+
+    running.when_drained.append(tell)
+    running.pipeline.start()
+    running.data_plane.happen(Request(1, 1), Request(2, 1), Request(1, 2), Request(3, 1))
+    await running.until(lambda: len(running.data_plane.done) == 4)
+    assert sorted(running.data_plane.answered()) == [(1, 1), (1, 2), (2, 1)]
+    assert running.data_plane.done[-1] == ("hold", 3, 1)
+    replies[3, 1](ApiVersionsResponse(), None)
+    await running.pipeline.finish()
+    assert running.data_plane.answered()[-1] == (3, 1)
 
 
 async def test_a_reply_that_outlasts_the_wake_up_is_held_and_takes_no_room() -> None:

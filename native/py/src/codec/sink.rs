@@ -42,11 +42,13 @@ impl<'py> Sink for Host<'_, 'py> {
         Ok(PyList::new(self.py, elements)?.into_any())
     }
 
-    fn structure(&self, index: usize, fields: Vec<Option<Self::Value>>) -> PyResult<Self::Value> {
-        let values = fields.into_iter().enumerate();
-        let values = values.map(|(field, value)| value.map_or_else(|| self.preset(index, field), Ok));
-        let values = values.collect::<PyResult<Vec<_>>>()?;
-        self.schema.structs[index].class.bind(self.py).call1(PyTuple::new(self.py, values)?)
+    fn structure(&self, index: usize, mut fields: Vec<Option<Self::Value>>) -> PyResult<Self::Value> {
+        for (field, value) in fields.iter_mut().enumerate() {
+            if value.is_none() {
+                *value = Some(self.preset(index, field)?);
+            }
+        }
+        self.schema.structs[index].class.bind(self.py).call1(PyTuple::new(self.py, fields)?)
     }
 }
 
