@@ -68,6 +68,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<moves::PyLogMove>()?;
     m.add_class::<moves::PyLogMover>()?;
     m.add_function(wrap_pyfunction!(moves::move_count, m)?)?;
+    m.add_function(wrap_pyfunction!(partition::read_topic_id, m)?)?;
     m.add_function(wrap_pyfunction!(moves::prepare_move, m)?)?;
     m.add_class::<partition::PyPartition>()?;
     m.add_class::<partition_log::PartitionLog>()?;

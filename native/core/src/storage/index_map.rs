@@ -3,22 +3,48 @@
 //! Owns the file, its mapping and the number of entries. It must not know what an entry means: an entry is `WORDS`
 //! big-endian 32-bit words. One writer pushes (under the log's mutex) while any number of readers look entries up.
 //!
-//! Cheap while idle: nothing is mapped, and no file made, before the first entry is pushed or looked up.
+//! Cheap while idle: nothing is mapped, and no file made, before the first entry is pushed or looked up; the last entry is
+//! known without a look. An index that nobody pushed to is left as it was found.
 
 #![allow(unsafe_code, reason = "memory maps: argued at each block")]
 
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use memmap2::{Advice, MmapOptions, MmapRaw};
 
 use super::LogError;
 use super::log_dir::LogHome;
+use super::segment::remove_if_present;
 use crate::sys::file;
 
 const PAGE: u64 = 4096;
+
+/// What the file of an index holds, before anything is mapped.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Held<const WORDS: usize> {
+    pub(crate) entries: u32,
+    /// The last of them; without any it means nothing.
+    pub(crate) last: [u32; WORDS],
+    /// The file ends with the last entry, and all of it is on the device.
+    pub(crate) settled: bool,
+}
+
+impl<const WORDS: usize> Held<WORDS> {
+    /// Nothing, and perhaps no file.
+    pub(crate) const NOTHING: Self = Self { entries: 0, last: [0; WORDS], settled: false };
+
+    /// What a file holds that is on the device and ends with these entries, of which `last` is the last one's bytes.
+    pub(crate) fn settled(entries: u32, last: &[u8]) -> Self {
+        let mut held = Self { entries, settled: true, ..Self::NOTHING };
+        for (word, bytes) in held.last.iter_mut().zip(last.chunks_exact(4)) {
+            *word = u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+        }
+        held
+    }
+}
 
 /// See the module. What a look-up needs comes first, in 32 bytes: see [`super::segment::Segment`].
 #[derive(Debug)]
@@ -34,20 +60,25 @@ pub(crate) struct IndexMap<const WORDS: usize> {
     suffix: &'static str,
     /// Bytes from the start whose blocks exist; only the writer touches it.
     reserved: AtomicU64,
+    /// The last entry, for the writer.
+    last: [AtomicU32; WORDS],
+    /// As in [`Held`]; ends with the first mapping that may be pushed to.
+    settled: AtomicBool,
 }
 
 impl<const WORDS: usize> IndexMap<WORDS> {
     /// Bytes of one entry.
     pub(crate) const ENTRY_BYTES: u64 = WORDS as u64 * 4;
 
-    /// An index with `entries` entries in its file; `max_bytes` is 0 for one that is only read.
+    /// An index whose file holds this; `max_bytes` is 0 for one that is only read.
     pub(crate) fn new(
         home: Arc<LogHome>,
         base_offset: i64,
         suffix: &'static str,
-        entries: u32,
+        held: Held<WORDS>,
         max_bytes: u32,
     ) -> Self {
+        let entries = held.entries;
         let capacity = if max_bytes == 0 { 0 } else { entries.max(max_bytes / Self::ENTRY_BYTES as u32) };
         Self {
             home,
@@ -57,6 +88,8 @@ impl<const WORDS: usize> IndexMap<WORDS> {
             entries: AtomicU32::new(entries),
             reserved: AtomicU64::new(u64::from(entries) * Self::ENTRY_BYTES),
             map: OnceLock::new(),
+            last: held.last.map(AtomicU32::new),
+            settled: AtomicBool::new(held.settled),
         }
     }
 
@@ -71,6 +104,22 @@ impl<const WORDS: usize> IndexMap<WORDS> {
     /// Entries that can still be pushed.
     pub(crate) fn room(&self) -> u32 {
         self.capacity.saturating_sub(self.len())
+    }
+
+    /// The last entry. Beside a writer that pushes it may be a mixture: it is for the writer itself, and for sealed indexes.
+    pub(crate) fn last(&self) -> Option<[u32; WORDS]> {
+        (self.len() > 0).then(|| std::array::from_fn(|word| self.last[word].load(Ordering::Relaxed)))
+    }
+
+    /// What another index of the same entries is to know of its file. For the writer, as [`Self::last`].
+    pub(crate) fn held(&self) -> Held<WORDS> {
+        Held { entries: self.len(), last: self.last().unwrap_or([0; WORDS]), settled: false }
+    }
+
+    /// [`Self::held`] of the first `entries` entries.
+    pub(crate) fn held_below(&self, entries: u32) -> Result<Held<WORDS>, LogError> {
+        let all = self.entries()?;
+        Ok(Held { entries, last: entries.checked_sub(1).map_or([0; WORDS], |last| all.get(last)), settled: false })
     }
 
     /// The entries that exist now.
@@ -113,12 +162,44 @@ impl<const WORDS: usize> IndexMap<WORDS> {
         }
         for (word, value) in entry.into_iter().enumerate() {
             word_at(map, index as usize * WORDS + word).store(value.to_be(), Ordering::Relaxed);
+            self.last[word].store(value, Ordering::Relaxed);
         }
         self.entries.store(index + 1, Ordering::Release);
     }
 
+    /// Begins to build the index anew, which has no entries yet, where a crash may have left a file. One that was made for
+    /// pushes is taken over with its blocks: to free them and to find new ones is most of what a recovery of many small
+    /// logs would wait for.
+    pub(crate) fn begin_anew(&self) -> Result<(), LogError> {
+        let path = self.path();
+        let size = u64::from(self.capacity) * Self::ENTRY_BYTES;
+        match std::fs::metadata(&path) {
+            Ok(found) if found.len() == size => Ok(()),
+            Ok(_) => remove_if_present(&path),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(LogError::io(&path)(error)),
+        }
+    }
+
+    /// Ends that: what the file held beyond the new entries is gone.
+    pub(crate) fn end_anew(&self) -> Result<(), LogError> {
+        let path = self.path();
+        let Some(map) = self.map.get() else { return remove_if_present(&path) };
+        for index in self.len()..(map.len() as u64 / Self::ENTRY_BYTES) as u32 {
+            let words = || (0..WORDS).map(|word| word_at(map, index as usize * WORDS + word));
+            if words().all(|word| word.load(Ordering::Relaxed) == 0) {
+                break;
+            }
+            words().for_each(|word| word.store(0, Ordering::Relaxed));
+        }
+        Ok(())
+    }
+
     /// Cuts the file to its entries (and creates it when there was none). Further pushes need another reservation.
     pub(crate) fn trim(&self) -> Result<(), LogError> {
+        if self.settled.load(Ordering::Acquire) {
+            return Ok(());
+        }
         let path = self.path();
         let file = file::open_or_create(&path).map_err(LogError::io(&path))?;
         let bytes = u64::from(self.len()) * Self::ENTRY_BYTES;
@@ -128,6 +209,9 @@ impl<const WORDS: usize> IndexMap<WORDS> {
 
     /// Waits until the entries are on the device.
     pub(crate) fn sync(&self) -> Result<(), LogError> {
+        if self.settled.load(Ordering::Acquire) {
+            return Ok(());
+        }
         let path = self.path();
         match File::open(&path) {
             Ok(file) => file::sync_data(&file).map_err(LogError::io(&path)),
@@ -158,6 +242,7 @@ impl<const WORDS: usize> IndexMap<WORDS> {
     }
 
     fn open_writable_map(&self, path: &Path) -> std::io::Result<MmapRaw> {
+        self.settled.store(false, Ordering::Release);
         let file = file::open_or_create(path)?;
         let bytes = u64::from(self.capacity) * Self::ENTRY_BYTES;
         if file.metadata()?.len() != bytes {
@@ -190,10 +275,6 @@ impl<const WORDS: usize> Entries<'_, WORDS> {
             }
         }
         entry
-    }
-
-    pub(crate) fn last(&self) -> Option<[u32; WORDS]> {
-        self.len.checked_sub(1).map(|last| self.get(last))
     }
 
     /// The last entry of which `is_at_or_below` holds, given that it holds for a prefix.
@@ -235,14 +316,18 @@ fn word_at(map: &MmapRaw, index: usize) -> &AtomicU32 {
 mod tests {
     use super::*;
 
-    fn index(dir: &tempfile::TempDir, entries: u32, max_bytes: u32) -> IndexMap<2> {
-        IndexMap::new(LogHome::new(dir.path()), 0, ".index", entries, max_bytes)
+    fn index(dir: &tempfile::TempDir, max_bytes: u32) -> IndexMap<2> {
+        holding(dir, Held::NOTHING, max_bytes)
+    }
+
+    fn holding(dir: &tempfile::TempDir, held: Held<2>, max_bytes: u32) -> IndexMap<2> {
+        IndexMap::new(LogHome::new(dir.path()), 0, ".index", held, max_bytes)
     }
 
     #[test]
     fn nothing_is_made_before_the_first_entry() {
         let dir = tempfile::tempdir().unwrap();
-        let map = index(&dir, 0, 1 << 20);
+        let map = index(&dir, 1 << 20);
         assert_eq!(map.entries().unwrap().len(), 0);
         map.push([1, 2]);
         assert_eq!(map.len(), 0, "a push without reservation is not taken");
@@ -254,23 +339,70 @@ mod tests {
     #[test]
     fn entries_are_big_endian_on_disk_and_survive_trimming() {
         let dir = tempfile::tempdir().unwrap();
-        let map = index(&dir, 0, 8 * 1000 + 3);
+        let map = index(&dir, 8 * 1000 + 3);
         map.reserve(2).unwrap();
         map.push([1, 2]);
         map.push([3, 0x0102_0304]);
         assert_eq!(std::fs::metadata(map.path()).unwrap().len(), 8000);
         map.trim().unwrap();
         assert_eq!(std::fs::read(map.path()).unwrap(), [0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 1, 2, 3, 4]);
-        let again = index(&dir, 2, 0);
-        assert_eq!(again.entries().unwrap().last(), Some([3, 0x0102_0304]));
+        assert_eq!(map.last(), Some([3, 0x0102_0304]));
+        let again = holding(&dir, map.held(), 0);
+        assert_eq!((again.last(), again.entries().unwrap().get(1)), (map.last(), [3, 0x0102_0304]));
         assert_eq!(map.entries().unwrap().get(0), [1, 2]);
         again.sync().unwrap();
+        assert_eq!(map.held_below(1).unwrap().last, [1, 2]);
+        assert_eq!(map.held_below(0).unwrap().entries, 0);
+    }
+
+    #[test]
+    fn what_is_built_anew_takes_the_file_over_and_leaves_nothing_old() {
+        let dir = tempfile::tempdir().unwrap();
+        let old = index(&dir, 80);
+        old.reserve(6).unwrap();
+        (1..7).for_each(|n| old.push([n, n]));
+        let new = index(&dir, 80);
+        new.begin_anew().unwrap();
+        assert!(new.path().exists());
+        new.reserve(2).unwrap();
+        new.push([9, 9]);
+        new.end_anew().unwrap();
+        let bytes = std::fs::read(new.path()).unwrap();
+        assert_eq!(
+            (bytes.len(), &bytes[..8], bytes[8..].iter().any(|&byte| byte > 0)),
+            (80, &[0, 0, 0, 9, 0, 0, 0, 9][..], false)
+        );
+        // Of another size, or without an entry in the end: the file goes.
+        let larger = index(&dir, 160);
+        larger.begin_anew().unwrap();
+        assert!(!larger.path().exists());
+        larger.reserve(1).unwrap();
+        let empty = index(&dir, 160);
+        empty.begin_anew().unwrap();
+        empty.end_anew().unwrap();
+        assert!(!empty.path().exists());
+    }
+
+    #[test]
+    fn what_is_settled_is_not_touched_before_it_is_pushed_to() {
+        let dir = tempfile::tempdir().unwrap();
+        let bytes = [0, 0, 0, 1, 0, 0, 0, 2];
+        let map = holding(&dir, Held { entries: 1, last: [1, 2], settled: true }, 800);
+        // Nobody looks for the file, which is not there yet.
+        map.trim().unwrap();
+        map.sync().unwrap();
+        assert_eq!(map.last(), Some([1, 2]));
+        std::fs::write(map.path(), bytes).unwrap();
+        assert_eq!(map.entries().unwrap().get(0), [1, 2]);
+        assert_eq!(std::fs::metadata(map.path()).unwrap().len(), 800, "as a look-up maps all that may be pushed");
+        map.trim().unwrap();
+        assert_eq!(std::fs::read(map.path()).unwrap(), bytes);
     }
 
     #[test]
     fn a_full_index_takes_no_more() {
         let dir = tempfile::tempdir().unwrap();
-        let map = index(&dir, 0, 16);
+        let map = index(&dir, 16);
         map.reserve(5).unwrap();
         (0..5).for_each(|n| map.push([n, n]));
         assert_eq!((map.len(), map.room()), (2, 0));
@@ -279,7 +411,7 @@ mod tests {
     #[test]
     fn the_floor_is_found_in_and_before_the_warm_section() {
         let dir = tempfile::tempdir().unwrap();
-        let map = index(&dir, 0, 8 * 5000);
+        let map = index(&dir, 8 * 5000);
         map.reserve(5000).unwrap();
         for count in [1u32, 2, 1023, 1024, 1025, 5000] {
             while map.len() < count {

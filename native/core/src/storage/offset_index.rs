@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::LogError;
-use super::index_map::{Entries, IndexMap};
+use super::index_map::{Entries, Held, IndexMap};
 use super::log_dir::{LogHome, OFFSET_INDEX_SUFFIX};
 
 /// Entries further apart than `index.interval.bytes` (its default is assumed) and this much have batches of more than 1 KiB
@@ -34,8 +34,8 @@ pub(crate) struct OffsetIndex {
 impl OffsetIndex {
     pub(crate) const ENTRY_BYTES: u64 = IndexMap::<2>::ENTRY_BYTES;
 
-    pub(crate) fn new(home: Arc<LogHome>, base_offset: i64, entries: u32, max_bytes: u32) -> Self {
-        Self { map: IndexMap::new(home, base_offset, OFFSET_INDEX_SUFFIX, entries, max_bytes), base_offset }
+    pub(crate) fn new(home: Arc<LogHome>, base_offset: i64, held: Held<2>, max_bytes: u32) -> Self {
+        Self { map: IndexMap::new(home, base_offset, OFFSET_INDEX_SUFFIX, held, max_bytes), base_offset }
     }
 
     /// A position at or before the batch that contains `offset`: 0 when no entry is at or below it.
@@ -82,10 +82,10 @@ impl OffsetIndex {
         Ok((at < entries.len()).then(|| self.base_offset + i64::from(entries.get(at)[0])))
     }
 
-    /// The last entry: a batch's last offset and its position.
-    pub(crate) fn last(&self) -> Result<Option<(i64, u64)>, LogError> {
-        let last = self.map.entries()?.last();
-        Ok(last.map(|[relative, position]| (self.base_offset + i64::from(relative), u64::from(position))))
+    /// The last entry, for the writer: a batch's last offset and its position.
+    pub(crate) fn last(&self) -> Option<(i64, u64)> {
+        let last = self.map.last();
+        last.map(|[relative, position]| (self.base_offset + i64::from(relative), u64::from(position)))
     }
 
     /// Adds the batch at `position` whose last offset is `last_offset`; the segment keeps both within 31 bits.
@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn positions_are_those_of_the_naive_search() {
         let dir = tempfile::tempdir().unwrap();
-        let index = OffsetIndex::new(LogHome::new(dir.path()), 100, 0, 8 * 3000);
+        let index = OffsetIndex::new(LogHome::new(dir.path()), 100, Held::NOTHING, 8 * 3000);
         index.map.reserve(3000).unwrap();
         let entries: Vec<(i64, u64)> = (1..=3000).map(|n| (100 + n * 7 - 1, n as u64 * 4097)).collect();
         entries.iter().for_each(|&(offset, position)| index.push(offset, position));
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn the_next_entry_is_guessed_where_few_batches_can_lie_before_it() {
         let dir = tempfile::tempdir().unwrap();
-        let index = OffsetIndex::new(LogHome::new(dir.path()), 100, 0, 8 * 10);
+        let index = OffsetIndex::new(LogHome::new(dir.path()), 100, Held::NOTHING, 8 * 10);
         index.map.reserve(10).unwrap();
         index.push(108, 6 << 10);
         index.push(118, 26 << 10);

@@ -2,20 +2,20 @@
 //!
 //! Owns the walks over existing segments. Which segment is trusted and which is scanned is [`super::recovery`]'s decision.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::LogError;
 use super::batch_scan::{BatchScan, HeaderScan, ScannedBatch};
+use super::index_map::{Held, IndexMap};
 use super::log::Tail;
 use super::log_dir::{LOG_SUFFIX, LogHome, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX};
-use super::offset_index::OffsetIndex;
 use super::producer_snapshot;
 use super::producer_state::ProducerStates;
 use super::segment::{IndexEntries, Segment};
-use super::time_index::{TimeIndex, TimestampOffset};
+use super::time_index::TimestampOffset;
 use crate::record::{BatchHeader, EndMarker, HEADER_LEN, batch_crc};
 use crate::sys::file::read_full_at;
 
@@ -48,9 +48,9 @@ impl SegmentEnd {
 /// not lead from there exactly to the end of the file.
 pub(crate) fn find_end(segment: &Segment) -> Result<Option<SegmentEnd>, LogError> {
     let mut end = SegmentEnd::before_any_batch(segment);
-    let mut largest = segment.time_index.last()?;
+    let mut largest = segment.time_index.last();
     let mut expected_last = None;
-    if let Some((last_offset, position)) = segment.offset_index.last()? {
+    if let Some((last_offset, position)) = segment.offset_index.last() {
         expected_last = Some(last_offset);
         end.end_position = position;
     }
@@ -78,9 +78,8 @@ pub(crate) fn scan(
     mut each: impl FnMut(&ScannedBatch<'_>) -> Result<(), LogError>,
 ) -> Result<SegmentEnd, LogError> {
     let mut end = SegmentEnd::before_any_batch(segment);
-    if segment.size() == 0 {
-        return Ok(end);
-    }
+    segment.offset_index.map.begin_anew()?;
+    segment.time_index.map.begin_anew()?;
     let mut scan = BatchScan::new(segment.file()?, 0, segment.size());
     while let Some(batch) = scan.next().map_err(|error| segment.read_error(error))? {
         let header = batch.header;
@@ -100,6 +99,8 @@ pub(crate) fn scan(
         end.add(&header, batch.position);
         each(&batch)?;
     }
+    segment.offset_index.map.end_anew()?;
+    segment.time_index.map.end_anew()?;
     Ok(end)
 }
 
@@ -111,23 +112,20 @@ pub(crate) fn marker_of(segment: &Segment, header: &BatchHeader, bytes: &[u8]) -
     })
 }
 
-/// Entries of a segment's index files, as far as a look at their ends can tell that they are sound; `None` otherwise.
+/// What a segment's index files hold, as far as a look at their ends can tell that they are sound; `None` otherwise.
 pub(crate) fn check_index_files(home: &Arc<LogHome>, base_offset: i64, log_size: u64) -> Option<IndexEntries> {
-    let (offsets, last_offset) = last_entry::<8>(home, base_offset, OFFSET_INDEX_SUFFIX, log_size)?;
-    let (times, last_time) = last_entry::<12>(home, base_offset, TIME_INDEX_SUFFIX, log_size)?;
-    let word = |bytes: &[u8]| u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+    let offsets: Held<2> = read_held(home, base_offset, OFFSET_INDEX_SUFFIX, log_size)?;
+    let times: Held<3> = read_held(home, base_offset, TIME_INDEX_SUFFIX, log_size)?;
     // The first batch has no offset entry, so neither half of one is ever zero.
-    let offsets_sound = last_offset.is_none_or(|entry| {
-        let (relative, position) = (word(&entry[..4]), word(&entry[4..]));
-        relative > 0 && relative <= i32::MAX as u32 && position > 0 && u64::from(position) < log_size
-    });
-    let times_sound = last_time.is_none_or(|entry| {
-        let timestamp = i64::from(word(&entry[..4]) as i32) << 32 | i64::from(word(&entry[4..8]));
-        let relative = word(&entry[8..]);
-        relative <= i32::MAX as u32 && timestamp >= 0 && (times == 1 || (timestamp > 0 && relative > 0))
-    });
+    let [relative, position] = offsets.last;
+    let offsets_sound = offsets.entries == 0
+        || relative > 0 && relative <= i32::MAX as u32 && position > 0 && u64::from(position) < log_size;
+    let [high, low, relative] = times.last;
+    let timestamp = i64::from(high as i32) << 32 | i64::from(low);
+    let times_sound =
+        relative <= i32::MAX as u32 && timestamp >= 0 && (times.entries <= 1 || (timestamp > 0 && relative > 0));
     // Every log whose records have timestamps was left with one entry at least.
-    let times_lost = times == 0 && log_size > 0 && first_timestamp(home, base_offset) >= 0;
+    let times_lost = times.entries == 0 && log_size > 0 && first_timestamp(home, base_offset) >= 0;
     (offsets_sound && times_sound && !times_lost).then_some(IndexEntries { offsets, times, aborted: 0 })
 }
 
@@ -139,31 +137,29 @@ fn first_timestamp(home: &Arc<LogHome>, base_offset: i64) -> i64 {
     header.map_or(-1, |header| header.max_timestamp)
 }
 
-/// Number of entries and the last one; `None` when the file is absent (though the log is not empty) or has a torn entry.
-fn last_entry<const BYTES: usize>(
+/// What an index file holds; `None` when it is absent (though the log is not empty) or has a torn entry.
+fn read_held<const WORDS: usize>(
     home: &Arc<LogHome>,
     base_offset: i64,
     suffix: &str,
     log_size: u64,
-) -> Option<(u32, Option<[u8; BYTES]>)> {
-    let path = home.segment_file(base_offset, suffix);
-    let len = match fs::metadata(&path) {
-        Ok(metadata) => metadata.len(),
-        Err(error) if error.kind() == io::ErrorKind::NotFound && log_size == 0 => 0,
+) -> Option<Held<WORDS>> {
+    let entry_bytes = IndexMap::<WORDS>::ENTRY_BYTES;
+    let file = match File::open(home.segment_file(base_offset, suffix)) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound && log_size == 0 => return Some(Held::NOTHING),
         Err(_) => return None,
     };
-    if len % BYTES as u64 != 0 || len / BYTES as u64 > u64::from(u32::MAX) {
+    let len = file.metadata().ok()?.len();
+    if !len.is_multiple_of(entry_bytes) {
         return None;
     }
-    if len == 0 {
-        return Some((0, None));
-    }
-    let mut entry = [0; BYTES];
-    let read = File::open(&path).and_then(|file| read_full_at(&file, &mut entry, len - BYTES as u64)).ok()?;
-    (read == BYTES).then_some(((len / BYTES as u64) as u32, Some(entry)))
+    let entries = u32::try_from(len / entry_bytes).ok()?;
+    let mut last = [0; 12];
+    let last = &mut last[..if entries > 0 { WORDS * 4 } else { 0 }];
+    let read = read_full_at(&file, last, len.saturating_sub(entry_bytes)).ok()?;
+    (read == last.len()).then(|| Held::settled(entries, last))
 }
-
-const _: () = assert!(OffsetIndex::ENTRY_BYTES == 8 && TimeIndex::ENTRY_BYTES == 12);
 
 /// The newest snapshot at or below `limit` that can be read, and its offset; damaged ones are removed. Without any, the
 /// state before the first record, and -1.
@@ -229,16 +225,16 @@ pub(crate) fn walk_batches(
     Ok(())
 }
 
-/// The producers' state at `end_offset`: from the newest snapshot at or below it, and the batches since (those below the log
-/// start too, as long as they are there: they tell where a producer's numbers stand). Also the offset of
+/// The producers' state at `end_offset`: from the newest of the snapshots at or below it, and the batches since (those below
+/// the log start too, as long as they are there: they tell where a producer's numbers stand). Also the offset of
 /// that snapshot, -1 for none.
 pub(crate) fn restore_producers(
     directory: &Path,
+    snapshots: &[i64],
     segments: &[Arc<Segment>],
     end_offset: i64,
 ) -> Result<(ProducerStates, i64), LogError> {
-    let snapshots = producer_snapshot::offsets(directory)?;
-    let (mut producers, snapshot) = latest_snapshot(directory, &snapshots, end_offset)?;
+    let (mut producers, snapshot) = latest_snapshot(directory, snapshots, end_offset)?;
     replay(&mut producers, segments, end_offset)?;
     Ok((producers, snapshot))
 }

@@ -58,7 +58,7 @@ pub(crate) fn load(
 ) -> Result<(Loaded, Recovered), LogError> {
     let directory = home.path();
     let made = file::make_directory(&directory).map_err(LogError::io(&directory))?;
-    let files = Files::list(&directory)?;
+    let mut files = Files::list(&directory)?;
     let mut loader = Loader {
         home,
         config,
@@ -69,6 +69,7 @@ pub(crate) fn load(
         epochs_lost: false,
         producers: ProducerStates::default(),
         snapshot_offset: -1,
+        snapshots: std::mem::take(&mut files.snapshots),
         segments: Vec::with_capacity(files.logs.len().max(1)),
         end: None,
         recovered: Recovered::default(),
@@ -77,7 +78,7 @@ pub(crate) fn load(
     };
     loader.read_epochs(&directory)?;
     loader.load_segments(&files)?;
-    loader.finish(&files.snapshots)
+    loader.finish()
 }
 
 /// The files of a log's directory that matter, ascending.
@@ -137,6 +138,8 @@ struct Loader<'a> {
     epochs_lost: bool,
     producers: ProducerStates,
     snapshot_offset: i64,
+    /// Offsets of the snapshots that are there, ascending.
+    snapshots: Vec<i64>,
     segments: Vec<Arc<Segment>>,
     /// End of the last segment loaded; known for the active one.
     end: Option<SegmentEnd>,
@@ -178,12 +181,12 @@ impl Loader<'_> {
             if !taken {
                 // The index of aborted transactions is damaged, which takes the producers' state to mend; or the last
                 // segment does not end where it should, and this was no clean shutdown after all.
-                self.begin_scan(&files.snapshots, base)?;
+                self.begin_scan(base)?;
                 return self.scan_segments(&files.logs[index..]);
             }
         }
         if trusted < files.logs.len() {
-            self.begin_scan(&files.snapshots, files.logs[trusted])?;
+            self.begin_scan(files.logs[trusted])?;
             return self.scan_segments(&files.logs[trusted..]);
         }
         Ok(())
@@ -214,7 +217,7 @@ impl Loader<'_> {
             let Some(end) = rebuild::find_end(&segment)? else { return Ok(false) };
             return Ok(self.take(segment, end));
         }
-        segment.set_largest_timestamp(segment.time_index.last()?);
+        segment.set_largest_timestamp(segment.time_index.last());
         self.segments.push(Arc::new(segment));
         Ok(true)
     }
@@ -232,16 +235,13 @@ impl Loader<'_> {
 
     /// A segment whose indexes of offsets and times are to be made anew.
     fn new_segment(&self, base: i64, size: u64, aborted: u64) -> Result<Segment, LogError> {
-        for suffix in [OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX] {
-            remove_if_present(&self.home.segment_file(base, suffix))?;
-        }
-        let entries = IndexEntries { aborted, ..IndexEntries::default() };
+        let entries = IndexEntries { aborted, ..IndexEntries::NOTHING };
         Ok(Segment::existing(Arc::clone(self.home), base, size, entries, self.config.segment_index_bytes))
     }
 
     /// Brings the producers' state to the first segment that will be scanned.
-    fn begin_scan(&mut self, snapshots: &[i64], base: i64) -> Result<(), LogError> {
-        (self.producers, self.snapshot_offset) = rebuild::latest_snapshot(&self.home.path(), snapshots, base)?;
+    fn begin_scan(&mut self, base: i64) -> Result<(), LogError> {
+        (self.producers, self.snapshot_offset) = rebuild::latest_snapshot(&self.home.path(), &self.snapshots, base)?;
         rebuild::replay(&mut self.producers, &self.segments, base)
     }
 
@@ -318,7 +318,7 @@ impl Loader<'_> {
                 "{}: removed, as the segment before it was damaged",
                 self.home.segment_file(base, LOG_SUFFIX).display()
             );
-            Segment::existing(Arc::clone(self.home), base, size, IndexEntries::default(), 0).remove()?;
+            Segment::existing(Arc::clone(self.home), base, size, IndexEntries::NOTHING, 0).remove()?;
             self.recovered.segments_removed += 1;
             self.recovered.truncated_bytes += size;
         }
@@ -329,7 +329,7 @@ impl Loader<'_> {
         file::sync_directory(&directory).map_err(LogError::io(&directory))
     }
 
-    fn finish(mut self, snapshots: &[i64]) -> Result<(Loaded, Recovered), LogError> {
+    fn finish(mut self) -> Result<(Loaded, Recovered), LogError> {
         let scanned = self.recovered.segments_scanned > 0;
         let log_start_offset = self.settle_start()?;
         let active = Arc::clone(&self.segments[self.segments.len() - 1]);
@@ -341,16 +341,16 @@ impl Loader<'_> {
             })?,
         };
         let directory = self.home.path();
-        for &stray in snapshots.iter().filter(|&&at| at > end.end_offset) {
+        for &stray in self.snapshots.iter().filter(|&&at| at > end.end_offset) {
             producer_snapshot::remove(&directory, stray);
         }
         if !scanned {
             (self.producers, self.snapshot_offset) =
-                rebuild::restore_producers(&directory, &self.segments, end.end_offset)?;
+                rebuild::restore_producers(&directory, &self.snapshots, &self.segments, end.end_offset)?;
         }
         self.producers.advance_to(end.end_offset);
         self.producers.expire(self.how.now_ms, self.config.producer_id_expiration_ms);
-        self.remove_old_snapshots(&directory, snapshots);
+        self.remove_old_snapshots(&directory);
         self.settle_epochs(log_start_offset, end.end_offset)?;
         let recovery_point = if self.how.clean_shutdown && !scanned {
             end.end_offset
@@ -385,9 +385,7 @@ impl Loader<'_> {
             None => wanted,
         };
         if end_offset < wanted || self.segments.is_empty() {
-            for segment in self.segments.drain(..) {
-                segment.remove()?;
-            }
+            self.remove_first(self.segments.len())?;
             let segment = Segment::create(Arc::clone(self.home), wanted, self.config.segment_index_bytes)?;
             self.directory_dirty = true;
             self.segments.push(Arc::new(segment));
@@ -395,17 +393,24 @@ impl Loader<'_> {
             return Ok(wanted);
         }
         let below = self.segments.partition_point(|segment| segment.base_offset() <= wanted).saturating_sub(1);
-        for segment in self.segments.drain(..below) {
-            segment.remove()?;
-        }
+        self.remove_first(below)?;
         Ok(wanted.max(self.segments[0].base_offset()))
     }
 
+    /// Removes the first segments; the snapshots at their beginnings go with them.
+    fn remove_first(&mut self, count: usize) -> Result<(), LogError> {
+        for segment in self.segments.drain(..count) {
+            segment.remove()?;
+            self.snapshots.retain(|&at| at != segment.base_offset());
+        }
+        Ok(())
+    }
+
     /// Keeps the snapshots that a segment starts with, and the newest.
-    fn remove_old_snapshots(&self, directory: &Path, snapshots: &[i64]) {
+    fn remove_old_snapshots(&self, directory: &Path) {
         let kept =
             |at: i64| at == self.snapshot_offset || self.segments.iter().any(|segment| segment.base_offset() == at);
-        for &old in snapshots.iter().filter(|&&at| !kept(at)) {
+        for &old in self.snapshots.iter().filter(|&&at| !kept(at)) {
             producer_snapshot::remove(directory, old);
         }
     }

@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 
 use super::LogError;
 use super::batch_scan::HeaderScan;
+use super::index_map::Held;
 use super::log_dir::{
     DELETED_SUFFIX, LOG_SUFFIX, LogHome, OFFSET_INDEX_SUFFIX, SNAPSHOT_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX,
 };
@@ -53,12 +54,18 @@ pub(crate) struct FoundBatch {
     pub(crate) header: BatchHeader,
 }
 
-/// How many entries the index files of a segment hold.
-#[derive(Clone, Copy, Debug, Default)]
+/// What the index files of a segment hold.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct IndexEntries {
-    pub(crate) offsets: u32,
-    pub(crate) times: u32,
+    pub(crate) offsets: Held<2>,
+    pub(crate) times: Held<3>,
+    /// Number of aborted transactions.
     pub(crate) aborted: u64,
+}
+
+impl IndexEntries {
+    /// Nothing, and perhaps no files.
+    pub(crate) const NOTHING: Self = Self { offsets: Held::NOTHING, times: Held::NOTHING, aborted: 0 };
 }
 
 impl Segment {
@@ -91,7 +98,7 @@ impl Segment {
         }
         let path = home.segment_file(base_offset, LOG_SUFFIX);
         let file = file::create(&path);
-        let segment = Self::existing(home, base_offset, 0, IndexEntries::default(), max_index_bytes);
+        let segment = Self::existing(home, base_offset, 0, IndexEntries::NOTHING, max_index_bytes);
         let _ = segment.file.set(Arc::new(file.map_err(LogError::io(&path))?));
         Ok(segment)
     }
@@ -153,8 +160,7 @@ impl Segment {
         };
         if index_due {
             self.offset_index.push(last_offset, position);
-            // Cannot fail once room was reserved; and an entry less only makes a search longer.
-            let _ = self.time_index.maybe_push(largest);
+            self.time_index.maybe_push(largest);
         }
     }
 
@@ -178,9 +184,9 @@ impl Segment {
     }
 
     fn finish_time_index(&self) -> Result<(), LogError> {
-        if self.largest_timestamp().timestamp > self.time_index.last()?.timestamp {
+        if self.largest_timestamp().timestamp > self.time_index.last().timestamp {
             self.time_index.map.reserve(1)?;
-            self.time_index.maybe_push(self.largest_timestamp())?;
+            self.time_index.maybe_push(self.largest_timestamp());
         }
         Ok(())
     }

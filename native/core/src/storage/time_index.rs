@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::LogError;
-use super::index_map::IndexMap;
+use super::index_map::{Held, IndexMap};
 use super::log_dir::{LogHome, TIME_INDEX_SUFFIX};
 
 /// A timestamp in ms and the last offset of the batch that carries it. Timestamp -1: none.
@@ -27,13 +27,13 @@ pub(crate) struct TimeIndex {
 impl TimeIndex {
     pub(crate) const ENTRY_BYTES: u64 = IndexMap::<3>::ENTRY_BYTES;
 
-    pub(crate) fn new(home: Arc<LogHome>, base_offset: i64, entries: u32, max_bytes: u32) -> Self {
-        Self { map: IndexMap::new(home, base_offset, TIME_INDEX_SUFFIX, entries, max_bytes), base_offset }
+    pub(crate) fn new(home: Arc<LogHome>, base_offset: i64, held: Held<3>, max_bytes: u32) -> Self {
+        Self { map: IndexMap::new(home, base_offset, TIME_INDEX_SUFFIX, held, max_bytes), base_offset }
     }
 
-    /// The last entry; `(-1, base offset)` when there is none.
-    pub(crate) fn last(&self) -> Result<TimestampOffset, LogError> {
-        Ok(self.decode(self.map.entries()?.last()))
+    /// The last entry, for the writer; `(-1, base offset)` when there is none.
+    pub(crate) fn last(&self) -> TimestampOffset {
+        self.decode(self.map.last())
     }
 
     /// The last entry whose timestamp is `timestamp` or less; `(-1, base offset)` when there is none.
@@ -42,14 +42,13 @@ impl TimeIndex {
     }
 
     /// Adds an entry when its timestamp passes that of the last one.
-    pub(crate) fn maybe_push(&self, entry: TimestampOffset) -> Result<(), LogError> {
-        if entry.timestamp <= self.last()?.timestamp {
-            return Ok(());
+    pub(crate) fn maybe_push(&self, entry: TimestampOffset) {
+        if entry.timestamp <= self.last().timestamp {
+            return;
         }
         if let Ok(relative) = u32::try_from(entry.offset - self.base_offset) {
             self.map.push([(entry.timestamp as u64 >> 32) as u32, entry.timestamp as u32, relative]);
         }
-        Ok(())
     }
 
     /// Number of entries whose offset is below `offset`.
@@ -79,13 +78,13 @@ mod tests {
     #[test]
     fn only_later_timestamps_are_taken_and_found_again() {
         let dir = tempfile::tempdir().unwrap();
-        let index = TimeIndex::new(LogHome::new(dir.path()), 10, 0, 12 * 2000);
-        assert_eq!(index.last().unwrap(), TimestampOffset { timestamp: -1, offset: 10 });
+        let index = TimeIndex::new(LogHome::new(dir.path()), 10, Held::NOTHING, 12 * 2000);
+        assert_eq!(index.last(), TimestampOffset { timestamp: -1, offset: 10 });
         index.map.reserve(2000).unwrap();
         let mut kept = Vec::new();
         for n in 0..2000i64 {
             let entry = TimestampOffset { timestamp: (n / 3) * 5_000_000_000, offset: 11 + n };
-            index.maybe_push(entry).unwrap();
+            index.maybe_push(entry);
             if n % 3 == 0 {
                 kept.push(entry);
             }

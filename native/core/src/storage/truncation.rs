@@ -63,8 +63,8 @@ impl Log {
         };
         let config = self.config.load();
         let entries = IndexEntries {
-            offsets: old.offset_index.entries_below(end_offset)?,
-            times: old.time_index.entries_below(end_offset)?,
+            offsets: old.offset_index.map.held_below(old.offset_index.entries_below(end_offset)?)?,
+            times: old.time_index.map.held_below(old.time_index.entries_below(end_offset)?)?,
             aborted: old.txn_index.entries_below(end_offset)?,
         };
         let segment = Segment::existing(
@@ -148,9 +148,10 @@ impl Log {
     }
 
     fn reload_producers(&self, writer: &mut Writer, end_offset: i64) -> Result<(), LogError> {
-        let view = self.view.load_full();
+        let (view, directory) = (self.view.load_full(), self.home.path());
+        let snapshots = producer_snapshot::offsets(&directory)?;
         let (producers, snapshot_offset) =
-            rebuild::restore_producers(&self.home.path(), view.segments.as_slice(), end_offset)?;
+            rebuild::restore_producers(&directory, &snapshots, view.segments.as_slice(), end_offset)?;
         writer.producers = producers;
         writer.snapshot_offset = snapshot_offset;
         self.publish_transactions(writer);

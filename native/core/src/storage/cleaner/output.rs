@@ -11,6 +11,7 @@ use super::CLEANED_SUFFIX;
 use super::pass::{CleanError, Pass};
 use crate::record::BatchHeader;
 use crate::storage::LogError;
+use crate::storage::index_map::Held;
 use crate::storage::log_dir::{LOG_SUFFIX, LogHome, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX};
 use crate::storage::offset_index::OffsetIndex;
 use crate::storage::segment::{IndexEntries, remove_if_present};
@@ -145,13 +146,19 @@ impl CleanedSegment {
         let synced = self.file.set_modified(modified).and_then(|()| file::sync_data(&self.file));
         synced.map_err(LogError::io(&path))?;
         let entries = IndexEntries {
-            offsets: (self.offsets.len() as u64 / OffsetIndex::ENTRY_BYTES) as u32,
-            times: (self.times.len() as u64 / TimeIndex::ENTRY_BYTES) as u32,
+            offsets: held(&self.offsets),
+            times: held(&self.times),
             aborted: self.aborted.len() as u64 / ENTRY_BYTES as u64,
         };
         let finished = Finished { base_offset: self.base_offset, size: self.written, entries, largest: self.largest };
         Ok((finished, self.pending))
     }
+}
+
+/// What an index file of these bytes holds, once it is on the device.
+fn held<const WORDS: usize>(bytes: &[u8]) -> Held<WORDS> {
+    let entry = WORDS * 4;
+    Held::settled((bytes.len() / entry) as u32, bytes.rchunks_exact(entry).next().unwrap_or_default())
 }
 
 /// The name of a file that a pass writes.

@@ -97,8 +97,8 @@ impl Log {
         let max_index_bytes = self.config.load().segment_index_bytes;
         let moved = |(index, old): (usize, &Arc<Segment>)| {
             let entries = IndexEntries {
-                offsets: old.offset_index.map.len(),
-                times: old.time_index.map.len(),
+                offsets: old.offset_index.map.held(),
+                times: old.time_index.map.held(),
                 aborted: old.txn_index.len(),
             };
             let active = view.segments.is_active(index);
