@@ -705,6 +705,14 @@ class PartitionLog:
     def read(self, offset: int, max_bytes: int) -> bytes:
         """Batches from the one that holds `offset`, the last perhaps cut, the first not. `ValueError` outside of it."""
 
+# -------------------------------------------------------------------------------------- partition_metadata.rs
+
+def read_topic_id(directory: str) -> bytes | None:
+    """The topic id (16 bytes) in a partition directory's `partition.metadata` (KIP-516), `None` without the file.
+
+    `ValueError` when the file is damaged.
+    """
+
 # ------------------------------------------------------------------------------------------------- producer.rs
 
 @final

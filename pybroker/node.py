@@ -157,11 +157,9 @@ class Node:
         publisher = self._publisher = PartitionPublisher(
             config, partitions, data_plane, workers, groups.follow, self._report_placed
         )
-        starting = asyncio.ensure_future(self._start_controller(directories, cluster_id, publisher))
-        await asyncio.sleep(0)  # it begins: while the disk works for it, the handlers are imported
-        apis = registered_apis()
-        controller = self._controller = await starting
+        controller = self._controller = await self._start_controller(directories, cluster_id, publisher)
         await self._register(controller, directories)
+        apis = registered_apis()  # imports the handlers, while the workers open logs
         await publisher.published(controller.image.offset)
         partitions.set_aside_strays()
         moves = self._moves = self._make_moves(partitions, directories)

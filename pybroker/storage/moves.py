@@ -195,7 +195,7 @@ class LogMoves:
     def _is_wanted(self, located: tuple[Partition, LogDirectory], directory: LogDirectory, path: Path) -> bool:
         partition, source = located
         moving = self.is_moving(partition.topic, partition.index)
-        return belongs(path, partition.topic_id) and source is not directory and not moving
+        return belongs(str(path), partition.topic_id) and source is not directory and not moving
 
     def give_up_failed(self) -> None:
         """End the moves whose target has failed."""

@@ -17,6 +17,7 @@ from pybroker._native import (
     earliest_dirty_timestamp,
     move_count,
     prepare_move,
+    read_topic_id,
     roll_when_older,
     survey_segments,
 )
@@ -36,6 +37,7 @@ __all__ = [
     "earliest_dirty_timestamp",
     "move_count",
     "prepare_move",
+    "read_topic_id",
     "roll_when_older",
     "survey_segments",
 ]

@@ -10,7 +10,7 @@ import os
 import re
 from typing import TYPE_CHECKING
 
-from pybroker.storage.meta_properties import id_bytes
+from pybroker.storage.native import read_topic_id
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,20 +50,12 @@ def is_deleted(name: str) -> bool:
     return _DELETED.match(name) is not None
 
 
-def belongs(path: Path, topic_id: bytes) -> bool:
-    """Tell whether the directory's `partition.metadata` names this topic id; without the file it is anybody's."""
-    try:
-        text = (path / "partition.metadata").read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return True
-    for line in text.splitlines():
-        name, _, value = line.partition(":")
-        if name.strip() == "topic_id":
-            try:
-                return id_bytes(value.strip()) == topic_id
-            except ValueError:
-                return False
-    return True
+def belongs(path: str, topic_id: bytes) -> bool:
+    """Tell whether the directory's `partition.metadata` names this topic id; without the file it is anybody's.
+
+    Raises OSError, and ValueError when the file is damaged: then nobody knows whose it is.
+    """
+    return read_topic_id(path) in (None, topic_id)
 
 
 def remove(path: Path) -> None:

@@ -7,8 +7,10 @@ they are called from worker threads, never from the loop. Must not know leadersh
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pybroker.metadata.replica_directories import LOST_DIRECTORY, MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY
@@ -30,7 +32,6 @@ from pybroker.storage.partition_directory import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
-    from pathlib import Path
 
     from pybroker.storage.directories import Directories
     from pybroker.storage.log_directory import LogDirectory
@@ -97,13 +98,15 @@ class Partitions:
 
     def _scan(self, directory: LogDirectory) -> None:
         self._known[directory.path] = read_last_run(directory)
-        for entry in directory.path.iterdir():
+        with os.scandir(directory.path) as entries:
+            found = list(entries)
+        for entry in found:
             if is_deleted(entry.name):
-                remove(entry)
+                remove(Path(entry.path))
                 continue
             future = parse_future_name(entry.name)
             if future is not None:
-                self._futures.append((future, directory, entry))
+                self._futures.append((future, directory, Path(entry.path)))
                 continue
             key = parse_name(entry.name)
             if key is not None and entry.is_dir():
@@ -239,7 +242,7 @@ class Partitions:
         A crash while a log takes its place in another directory leaves two of it: the one that was moved more often
         is the log, and the other one is removed.
         """
-        own = [directory for directory in found if belongs(directory.path / name, topic_id)]
+        own = [directory for directory in found if belongs(f"{directory.path}/{name}", topic_id)]
         moves = {directory: move_count(str(directory.path / name)) for directory in own} if len(own) > 1 else {}
         latest = max(own, key=lambda directory: moves.get(directory, 0), default=None)
         for directory in found:

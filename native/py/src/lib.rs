@@ -19,6 +19,7 @@ mod micro;
 mod moves;
 mod partition;
 mod partition_log;
+mod partition_metadata;
 mod producer;
 mod producer_settings;
 mod quorum;
@@ -68,7 +69,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<moves::PyLogMove>()?;
     m.add_class::<moves::PyLogMover>()?;
     m.add_function(wrap_pyfunction!(moves::move_count, m)?)?;
-    m.add_function(wrap_pyfunction!(partition::read_topic_id, m)?)?;
+    m.add_function(wrap_pyfunction!(partition_metadata::read_topic_id, m)?)?;
     m.add_function(wrap_pyfunction!(moves::prepare_move, m)?)?;
     m.add_class::<partition::PyPartition>()?;
     m.add_class::<partition_log::PartitionLog>()?;

@@ -1,11 +1,10 @@
 //! `Partition`: a replica on this broker, as the control plane holds it.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use pybroker_core::replica::{Partition, Waiter};
-use pybroker_core::storage::partition_metadata;
-use pybroker_core::storage::{Log, LogError, OpenLog, TimestampAndOffset};
+use pybroker_core::storage::{Log, OpenLog, TimestampAndOffset};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -13,6 +12,7 @@ use pyo3::types::PyBytes;
 use crate::data_plane::PyDataPlane;
 use crate::error::{log_error, read_error};
 use crate::log_config::PyLogConfig;
+use crate::partition_metadata;
 use crate::recovery_progress::PyRecoveryProgress;
 
 /// A replica on this broker; see `_native.pyi`.
@@ -25,25 +25,6 @@ pub struct PyPartition {
 pub fn topic_id(bytes: &[u8]) -> PyResult<[u8; 16]> {
     let wrong = |_| PyValueError::new_err(format!("a topic id has 16 bytes, not {}", bytes.len()));
     bytes.try_into().map_err(wrong)
-}
-
-/// Ties a partition's directory to its topic's id, or refuses one that belongs to another topic of the same name.
-fn claim_directory(path: &Path, id: &[u8; 16]) -> Result<(), LogError> {
-    match partition_metadata::read(path)? {
-        None => partition_metadata::write(path, id),
-        Some(found) if found == *id => Ok(()),
-        Some(_) => Err(LogError::Corrupt {
-            path: path.to_owned(),
-            reason: "partition.metadata names another topic id: the directory belongs to a topic deleted since".into(),
-        }),
-    }
-}
-
-/// The topic id that a partition's directory names; see `_native.pyi`.
-#[pyfunction]
-pub fn read_topic_id(py: Python<'_>, path: PathBuf) -> PyResult<Option<Bound<'_, PyBytes>>> {
-    let found = py.detach(|| partition_metadata::read(&path)).map_err(log_error)?;
-    Ok(found.map(|id| PyBytes::new(py, &id)))
 }
 
 fn found(at: TimestampAndOffset) -> (i64, i64, i32) {
@@ -76,7 +57,7 @@ impl PyPartition {
         let inner = py.detach(move || {
             let path = directory.join(format!("{topic}-{index}"));
             let (log, _) = Log::open_telling(&path, config, how, &progress)?;
-            claim_directory(&path, &id)?;
+            partition_metadata::claim(&path, &id)?;
             Ok(Partition::new(topic.into(), index, id, directory, log, high_watermark))
         });
         Ok(Self { inner: Arc::new(inner.map_err(log_error)?) })
