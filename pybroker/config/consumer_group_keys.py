@@ -32,6 +32,7 @@ class ConsumerGroupKeys(Settings):
         ("uniform", "range"),
         "The assignors that members may wish for; the first is used where none does.",
         each_of=("uniform", "range"),
+        empty=False,
     )
     group_consumer_migration_policy = string(
         "bidirectional",

@@ -306,17 +306,20 @@ def listing(
     doc: str,
     *,
     each_of: tuple[str, ...] | None = None,
+    empty: bool = True,
     acts: bool = True,
     dynamic: bool = False,
 ) -> Key[tuple[str, ...]]:
-    """Declare a comma-separated list; `each_of` lists the words its items may be."""
+    """Declare a comma-separated list; `each_of` lists the words its items may be, `empty` is whether it may have none."""
     return Key(
         Kind.LIST,
         default,
         doc,
         parse=parse_list,
-        check=lambda items: each_of is None or all(item in each_of for item in items),
-        expected="a comma-separated list" + ("" if each_of is None else " of " + ", ".join(each_of)),
+        check=lambda items: (empty or bool(items)) and (each_of is None or all(item in each_of for item in items)),
+        expected="a comma-separated list"
+        + ("" if each_of is None else " of " + ", ".join(each_of))
+        + ("" if empty else " that is not empty"),
         acts=acts,
         dynamic=dynamic,
     )

@@ -39,6 +39,11 @@ def test_overrides_win_over_the_file(tmp_path: Path) -> None:
         ("log.cleanup.policy", "delete,burn", "expected a comma-separated list of delete, compact"),
         ("compression.gzip.level", "12", "expected a whole number from -1 to 9"),
         ("node.id", "99999999999", "node.id=99999999999: expected"),
+        (
+            "group.consumer.assignors",
+            "",
+            "group.consumer.assignors=: expected a comma-separated list of uniform, range that is not empty",
+        ),
         ("process.roles", "broker", "expected broker,controller"),
         ("log.dirs", ",", "expected at least one directory"),
         ("log.dirs", "/a,/a", "expected each directory once"),
