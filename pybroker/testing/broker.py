@@ -62,17 +62,20 @@ class Broker:
         self.bootstrap_servers = ""
 
     def start(self) -> Broker:
-        """Start, and return when the broker answers; raises NodeError."""
+        """Start, and return when the broker answers; raises NodeError, and RuntimeError for a broker that runs."""
+        if self._thread is not None:
+            raise RuntimeError(f"the broker is running already, at {self.bootstrap_servers or 'no address yet'}")
         loop = self._loop = uvloop.new_event_loop()
         self._thread = threading.Thread(target=self._run_loop, args=(loop,), name="pybroker-control", daemon=True)
         self._thread.start()
-        node = self._node = Node(self.config)
+        node = Node(self.config)
         try:
             listeners = self._call(node.start())
         except BaseException:
             self._end_loop()
             self._remove_directory()
             raise
+        self._node = node
         self.bootstrap_servers = ",".join(f"{_dialled(one.bound.host)}:{one.bound.port}" for one in listeners)
         return self
 

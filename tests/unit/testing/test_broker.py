@@ -71,3 +71,37 @@ def test_a_broker_can_be_started_again_after_it_stopped(tmp_path: Path) -> None:
     for _ in range(3):
         with broker, Admin(broker.bootstrap_servers) as admin:
             assert len(admin.describe_cluster().brokers) == 1
+
+
+def test_a_broker_that_runs_is_not_started_again_and_goes_on() -> None:
+    before = set(threading.enumerate())
+    with Broker() as broker, Admin(broker.bootstrap_servers) as admin:
+        address = broker.bootstrap_servers
+        with pytest.raises(RuntimeError, match=f"the broker is running already, at {address}"):
+            broker.start()
+        admin.create_topics(["orders"])
+        assert (admin.list_topics(), broker.bootstrap_servers) == (["orders"], address)
+        assert broker.directory.exists()
+    assert not broker.directory.exists()
+    assert set(threading.enumerate()) - before == set()
+
+
+def test_a_broker_with_a_temporary_directory_begins_anew_after_a_stop() -> None:
+    broker = Broker()
+    for _ in range(2):
+        with broker, Admin(broker.bootstrap_servers) as admin:
+            assert admin.list_topics() == []
+            admin.create_topics(["orders"])
+        assert not broker.directory.exists()
+
+
+def test_of_two_brokers_on_one_directory_the_second_leaves_the_first_alone(tmp_path: Path) -> None:
+    other = Broker(directory=tmp_path)
+    with Broker(directory=tmp_path) as one, Admin(one.bootstrap_servers) as admin:
+        with pytest.raises(NodeError, match="is locked by another broker"):
+            other.start()
+        other.stop()
+        admin.create_topics(["orders"])
+        assert admin.list_topics() == ["orders"]
+    with other, Admin(other.bootstrap_servers) as admin:
+        assert admin.list_topics() == ["orders"], "one that failed to start can be started later"
