@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 from pybroker.config.errors import ConfigError
 
-_FORM = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)://(?:\[(?P<six>[^\]]*)\]|(?P<host>[^:/\[\]]*)):(?P<port>\d{1,5})$")
+_FORM = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)://(?:\[(?P<six>[^\]]*)\]|(?P<host>[^:/\[\]]*)):(?P<port>\d+)$")
 _EXPECTED = "NAME://host:port, such as PLAINTEXT://localhost:9092"
+_LAST_PORT = 65535
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
@@ -38,8 +39,10 @@ class Listener(NamedTuple):
 def parse_endpoint(key: str, text: str) -> Endpoint:
     """Return the endpoint in `text`; raises ConfigError naming `key`."""
     match = _FORM.match(text)
-    if match is None or int(match["port"]) > 65535:
+    if match is None:
         raise ConfigError(key, text, _EXPECTED)
+    if int(match["port"]) > _LAST_PORT:
+        raise ConfigError(key, text, f"{_EXPECTED}; a port is from 0 to {_LAST_PORT}")
     return Endpoint(match["name"].upper(), match["six"] or match["host"] or "", int(match["port"]))
 
 

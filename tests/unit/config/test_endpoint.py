@@ -29,6 +29,8 @@ def test_what_is_no_endpoint_is_told(text: str) -> None:
     ("given", "message"),
     [
         ({"listeners": ""}, "expected NAME://host:port"),
+        ({"listeners": "PLAINTEXT://h:99999"}, "listeners=PLAINTEXT://h:99999: .*; a port is from 0 to 65535"),
+        ({"advertised.listeners": "PLAINTEXT://h:655360"}, "advertised.listeners=.*a port is from 0 to 65535"),
         ({"listeners": "A://h:1"}, "a protocol for A in listener.security.protocol.map"),
         ({"listeners": "SSL://h:1"}, "SSL is not served yet"),
         ({"listeners": "PLAINTEXT://h:1,PLAINTEXT://h:2"}, "each name once"),
