@@ -24,7 +24,7 @@ from pybroker import __version__
 from pybroker.cli.errors import CommandError
 from pybroker.config.broker import BrokerConfig
 from pybroker.config.errors import ConfigError
-from pybroker.config.settings import suggestion
+from pybroker.config.topic import broker_suggestion
 from pybroker.node import Node, NodeError
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     config = read_config(arguments)
     for name in config.unknown:
-        near = suggestion(name, config.keys)
+        near = broker_suggestion(name)
         log.warning("unknown configuration %s is ignored%s", name, f"; is {near} meant?" if near else "")
     try:
         uvloop.run(_serve(config))

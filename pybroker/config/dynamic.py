@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pybroker.config.errors import ConfigError, UnknownKeyError
-from pybroker.config.settings import suggestion
-from pybroker.config.topic import TopicConfig
+from pybroker.config.topic import TopicConfig, broker_suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -99,7 +98,7 @@ def _refused(static: BrokerConfig, configs: Mapping[str, str], *, is_own: bool) 
 def _fault(static: BrokerConfig, name: str, text: str, *, is_own: bool) -> str | None:
     key: Key[Any] | None = static.keys.get(name)
     if key is None:
-        return str(UnknownKeyError("broker", name, suggestion(name, static.keys)))
+        return str(UnknownKeyError("broker", name, broker_suggestion(name)))
     if not key.dynamic or (name in PER_BROKER and not is_own):
         return f"{name}={text}: it cannot be changed here while the broker runs"
     if name in AT_START:

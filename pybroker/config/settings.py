@@ -72,5 +72,5 @@ def suggestion(unknown: str, known: Mapping[str, object]) -> str | None:
     """Return the known name that is nearest to an unknown one, if any is near."""
     from difflib import get_close_matches  # a mistake is rare, the module is not small
 
-    near = get_close_matches(unknown, known, n=1, cutoff=0.8)
+    near = get_close_matches(unknown.lower(), known, n=1, cutoff=0.8)
     return near[0] if near else None

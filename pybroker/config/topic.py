@@ -129,6 +129,14 @@ def broker_synonyms(topic_key: str) -> tuple[Key[Any], ...]:
     return broker_chain(broker_key.name)
 
 
+def broker_suggestion(unknown: str) -> str | None:
+    """Return the broker key that is meant by a topic's name of it, else the nearest one, None where none is near."""
+    if unknown in TopicConfig.keys:
+        for key in broker_synonyms(unknown):
+            return key.name
+    return suggestion(unknown, BrokerConfig.keys)
+
+
 def broker_chain(broker_key: str) -> tuple[Key[Any], ...]:
     """Return a broker key with those that speak when it is absent."""
     return tuple(BrokerConfig.keys[name] for name in _CHAINS.get(broker_key, (broker_key,)))

@@ -4,7 +4,7 @@ import pytest
 
 from pybroker.config.broker import BrokerConfig
 from pybroker.config.errors import ConfigError
-from pybroker.config.topic import TopicConfig, broker_synonyms
+from pybroker.config.topic import TopicConfig, broker_suggestion, broker_synonyms
 
 
 def test_a_topic_inherits_what_it_was_not_given() -> None:
@@ -42,3 +42,18 @@ def test_compaction_lags_must_not_cross() -> None:
 )
 def test_the_broker_keys_behind_a_topic_key_are_known(topic_key: str, names: list[str]) -> None:
     assert [key.name for key in broker_synonyms(topic_key)] == names
+
+
+@pytest.mark.parametrize(
+    ("unknown", "meant"),
+    [
+        ("max.message.bytes", "message.max.bytes"),
+        ("flush.ms", "log.flush.interval.ms"),
+        ("remote.storage.enable", None),
+        ("log.retension.ms", "log.retention.ms"),
+        ("NUM_PARTITIONS", "num.partitions"),
+        ("nonsense", None),
+    ],
+)
+def test_a_broker_key_that_is_not_known_is_told_which_one_may_be_meant(unknown: str, meant: str | None) -> None:
+    assert broker_suggestion(unknown) == meant
