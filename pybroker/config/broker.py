@@ -67,7 +67,10 @@ class BrokerConfig(NodeKeys, NetworkKeys, LogKeys, TopicKeys, GroupKeys, Consume
 
     def check_between_keys(self) -> None:
         """Hold the values against each other; raises ConfigError. Changes of a running broker have to pass it, too."""
+        self._check_retention()
+        self._check_requests()
         self._check_cleaner()
+        self._check_replication()
         self._check_consumer_groups()
 
     def _check_parts(self) -> None:
@@ -87,6 +90,27 @@ class BrokerConfig(NodeKeys, NetworkKeys, LogKeys, TopicKeys, GroupKeys, Consume
                 ",".join(self.controller_quorum_voters),
                 "at most one voter, as this version runs one controller",
             )
+
+    def _check_retention(self) -> None:
+        if self.retention_ms == 0:
+            spoken = ("log.retention.ms", "log.retention.minutes", "log.retention.hours")
+            name = next(name for name in spoken if getattr(self, self.keys[name].attribute) is not None)
+            raise ConfigError(name, 0, "-1 for unlimited, or a whole number of at least 1")
+
+    def _check_requests(self) -> None:
+        if 0 < self.queued_max_request_bytes < self.socket_request_max_bytes:
+            raise ConfigError(
+                "queued.max.request.bytes",
+                self.queued_max_request_bytes,
+                f"at least socket.request.max.bytes, which is {self.socket_request_max_bytes}",
+            )
+
+    def _check_replication(self) -> None:
+        waited = self.replica_fetch_wait_max_ms
+        for name in ("replica.socket.timeout.ms", "replica.lag.time.max.ms"):
+            bound = getattr(self, self.keys[name].attribute)
+            if waited > bound:
+                raise ConfigError("replica.fetch.wait.max.ms", waited, f"at most {name}, which is {bound}")
 
     def _check_cleaner(self) -> None:
         # Kafka's words say "at least", and its comparison leaves the MiB itself out.

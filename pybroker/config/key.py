@@ -7,6 +7,7 @@ keys exist or who reads them.
 
 from __future__ import annotations
 
+import re
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
@@ -21,6 +22,9 @@ T = TypeVar("T")
 
 INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
+
+
+_REPLICA = re.compile(r"(?:[0-9]+:[0-9]+)?")
 
 
 class Kind(IntEnum):
@@ -310,7 +314,7 @@ def listing(
     acts: bool = True,
     dynamic: bool = False,
 ) -> Key[tuple[str, ...]]:
-    """Declare a comma-separated list; `each_of` lists the words its items may be, `empty` is whether it may have none."""
+    """Declare a comma-separated list; `each_of` lists the words its items may be, `empty` whether it may have none."""
     return Key(
         Kind.LIST,
         default,
@@ -322,6 +326,21 @@ def listing(
         + ("" if empty else " that is not empty"),
         acts=acts,
         dynamic=dynamic,
+    )
+
+
+def throttled_replicas(doc: str) -> Key[tuple[str, ...]]:
+    """Declare a list of partition:broker pairs, or * for all of them, as Kafka checks it."""
+    return Key(
+        Kind.LIST,
+        (),
+        doc,
+        parse=parse_list,
+        check=lambda items: "".join(items) == "*" or all(_REPLICA.fullmatch(item) for item in items),
+        expected="the literal '*' or a list of replicas in the following format: "
+        "[partitionId]:[brokerId],[partitionId]:[brokerId],...",
+        acts=False,
+        dynamic=True,
     )
 
 

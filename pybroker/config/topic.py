@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pybroker.config.broker import BrokerConfig
 from pybroker.config.errors import ConfigError, UnknownKeyError
-from pybroker.config.key import Key, boolean, listing, long
+from pybroker.config.key import Key, boolean, long, throttled_replicas
 from pybroker.config.settings import Settings, suggestion
 
 if TYPE_CHECKING:
@@ -66,15 +66,12 @@ class TopicConfig(Settings):
     flush = _of(BrokerConfig.flush)
     flush_messages = _of(BrokerConfig.log_flush_interval_messages)
     flush_ms = _resolved(BrokerConfig.log_flush_interval_ms, at_least=0)
-    follower_replication_throttled_replicas = listing(
-        (), "Replicas whose fetching is throttled, as partition:broker pairs or *.", dynamic=True, acts=False
+    follower_replication_throttled_replicas = throttled_replicas(
+        "Replicas whose fetching is throttled, as partition:broker pairs or *."
     )
     index_interval_bytes = _of(BrokerConfig.log_index_interval_bytes)
-    leader_replication_throttled_replicas = listing(
-        (),
-        "Replicas whose serving of followers is throttled, as partition:broker pairs or *.",
-        dynamic=True,
-        acts=False,
+    leader_replication_throttled_replicas = throttled_replicas(
+        "Replicas whose serving of followers is throttled, as partition:broker pairs or *."
     )
     local_retention_bytes = _of(BrokerConfig.log_local_retention_bytes)
     local_retention_ms = _of(BrokerConfig.log_local_retention_ms)
@@ -91,7 +88,9 @@ class TopicConfig(Settings):
     remote_log_delete_on_disable = boolean(
         False, "Whether tiered data is deleted when tiering is switched off.", dynamic=True, acts=False
     )
-    remote_storage_enable = boolean(False, "Whether the topic uses tiered storage.", dynamic=True, acts=False)
+    remote_storage_enable = boolean(
+        False, "Whether the topic uses tiered storage; only false is taken.", dynamic=True, acts=False
+    )
     retention_bytes = _of(BrokerConfig.log_retention_bytes)
     retention_ms = _resolved(BrokerConfig.log_retention_ms, at_least=-1)
     segment_bytes = _of(BrokerConfig.log_segment_bytes)
@@ -100,12 +99,37 @@ class TopicConfig(Settings):
     segment_ms = _resolved(BrokerConfig.log_roll_ms, at_least=1)
     unclean_leader_election_enable = _of(BrokerConfig.unclean_leader_election_enable)
 
+    @classmethod
+    def stored(cls, overrides: Mapping[str, str], broker: BrokerConfig) -> tuple[TopicConfig, tuple[str, ...]]:
+        """Return the settings of a topic that exists, and what is wrong with those of its own that are left out.
+
+        What an older version accepted keeps no topic from being served, and takes none of its other settings with it.
+        """
+        kept = dict(overrides)
+        faults: list[str] = []
+        while True:
+            try:
+                return cls(kept, broker), tuple(faults)
+            except ConfigError as error:
+                if not kept:
+                    raise
+                faults.append(str(error))
+                if kept.pop(error.name, None) is None:
+                    kept.clear()
+
     def __init__(self, overrides: Mapping[str, str], broker: BrokerConfig) -> None:
         """Check and take a topic's own texts; raises ConfigError for a wrong one and for an unknown key."""
         self.__dict__["broker"] = broker
         super().__init__(overrides)
         for name in self.unknown:
             raise UnknownKeyError("topic", name, suggestion(name, self.keys))
+        if self.remote_storage_enable:
+            raise ConfigError(
+                "remote.storage.enable",
+                "true",
+                "false: Tiered Storage functionality is disabled in the broker. "
+                "Topic cannot be configured with remote log storage.",
+            )
         if self.min_compaction_lag_ms > self.max_compaction_lag_ms:
             raise ConfigError(
                 "min.compaction.lag.ms",

@@ -103,7 +103,7 @@ def _entries(resource: DescribeConfigsResource, context: RequestContext) -> Iter
             raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {reason}")
         if name not in context.image.topics.by_name:
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        return topic_entries(TopicConfig(context.image.configs.of_topic(name), config))
+        return topic_entries(TopicConfig.stored(context.image.configs.of_topic(name), config)[0])
     if resource.resource_type == BROKER_RESOURCE:
         if not name:
             return default_entries(config)

@@ -12,7 +12,6 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from pybroker.config.errors import ConfigError
 from pybroker.config.topic import TopicConfig
 from pybroker.metadata.image import EMPTY_IMAGE
 from pybroker.metadata.replica_directories import directory_of
@@ -234,12 +233,10 @@ class PartitionPublisher:
 
     def _topic_config(self, topic: TopicImage, image: MetadataImage) -> TopicConfig:
         overrides = image.configs.of_topic(topic.name)
-        try:
-            return TopicConfig(overrides, self._config)
-        except ConfigError as error:
-            # A value that an older version accepted must not keep the topic from being served.
-            log.warning("topic %s: %s; the broker's settings are used", topic.name, error)
-            return TopicConfig({}, self._config)
+        config, faults = TopicConfig.stored(overrides, self._config)
+        for fault in faults:
+            log.warning("topic %s: a stored setting is ignored: %s", topic.name, fault)
+        return config
 
     def _here(self, topic: TopicImage) -> Iterable[tuple[int, PartitionImage]]:
         node_id = self._config.node_id

@@ -57,3 +57,20 @@ def test_the_broker_keys_behind_a_topic_key_are_known(topic_key: str, names: lis
 )
 def test_a_broker_key_that_is_not_known_is_told_which_one_may_be_meant(unknown: str, meant: str | None) -> None:
     assert broker_suggestion(unknown) == meant
+
+
+def test_what_is_wrong_with_a_stored_setting_leaves_the_others_in_force() -> None:
+    stored = {"remote.storage.enable": "true", "no.such.key": "1", "retention.ms": "-1"}
+    config, faults = TopicConfig.stored(stored, BrokerConfig({}))
+    assert (config.retention_ms, config.remote_storage_enable, dict(config.given)) == (
+        -1,
+        False,
+        {"retention.ms": "-1"},
+    )
+    assert len(faults) == 2
+
+
+def test_a_stored_setting_that_contradicts_the_brokers_gives_way() -> None:
+    broker = BrokerConfig({"log.cleaner.min.compaction.lag.ms": "10"})
+    config, faults = TopicConfig.stored({"max.compaction.lag.ms": "5"}, broker)
+    assert (config.given, len(faults)) == ({}, 1)

@@ -133,14 +133,17 @@ async def test_what_waits_for_an_image_is_woken_by_a_newer_one(broker: Broker) -
     assert broker.partitions.get("b", 0) is not None
 
 
-async def test_a_topic_with_a_setting_of_another_version_is_served_with_the_brokers(
+async def test_a_topic_with_a_setting_of_another_version_is_served_with_its_others(
     broker: Broker, caplog: pytest.LogCaptureFixture
 ) -> None:
-    wrong = ConfigsImage({ConfigResource(TOPIC_RESOURCE, "orders"): {"segment.bytes": "1"}})
+    wrong = ConfigsImage({ConfigResource(TOPIC_RESOURCE, "orders"): {"segment.bytes": "1", "retention.ms": "-1"}})
     broker.tell(topic("orders"), configs=wrong)
     await broker.agree()
     assert broker.partitions.get("orders", 0) is not None
-    assert "the broker's settings are used" in caplog.text
+    assert "topic orders: a stored setting is ignored: segment.bytes=1: expected" in caplog.text
+    settings = broker.publisher.settings_of("orders")
+    assert settings is not None
+    assert (settings.segment_bytes, settings.retention_ms) == (1024**3, -1)
 
 
 async def test_a_partition_that_cannot_be_opened_does_not_keep_the_others(
