@@ -326,6 +326,9 @@ class Pipeline:
     async def _step_undecided(self, event: UndecidedRequest) -> None:
         try:
             await self._decide(event)
+        except Exception:
+            # The data plane answers by its table, which lacks the topics: an error after which clients try again.
+            log.exception("a request for the topics %s could not be decided about", ", ".join(event.topics))
         finally:
             self._data_plane.take_up(event.connection, event.request)
             self._settle(1)

@@ -246,16 +246,26 @@ class GroupCoordinator:
         log.log(level, "no longer coordinating the groups of %s-%d", OFFSETS_TOPIC, index)
 
     async def _load(self, shard: _Shard, opened: PartitionLog | None) -> None:
-        machine = shard.machine = GroupMachine(self._settings, self._now_topics, lambda: self._of_groups)
         try:
-            if opened is None:
-                raise NotLeaderError("the partition is not open here")
-            await self._replay(shard.index, opened, machine)
-        except (OSError, ValueError, ProtocolError, NotLeaderError) as error:
+            runner = await self._make_runner(shard, opened)
+        except Exception as error:
+            # Whatever it is: who is told that groups are being loaded would wait for them for ever.
             shard.step(ShardStep.FAIL)
-            log.error("the groups of %s-%d cannot be loaded: %s", OFFSETS_TOPIC, shard.index, error)
+            expected = isinstance(error, OSError | ValueError | ProtocolError | NotLeaderError)
+            words = "the groups of %s-%d cannot be loaded: %s"
+            log.error(words, OFFSETS_TOPIC, shard.index, error or repr(error), exc_info=None if expected else error)
             return
-        shard.runner = Runner(
+        shard.runner = runner
+        shard.step(ShardStep.LOADED)
+        runner.set_timers([Timer("loaded", _now_ms(), Loaded())])
+
+    async def _make_runner(self, shard: _Shard, opened: PartitionLog | None) -> Runner[Any, Record]:
+        """Return a shard's runner with all that its log holds."""
+        machine = shard.machine = GroupMachine(self._settings, self._now_topics, lambda: self._of_groups)
+        if opened is None:
+            raise NotLeaderError("the partition is not open here")
+        await self._replay(shard.index, opened, machine)
+        runner: Runner[Any, Record] = Runner(
             machine,
             lambda records: self._append(shard, opened, records),
             now=_now_ms,
@@ -265,8 +275,7 @@ class GroupCoordinator:
         if len(machine.state.all_offsets()) >= _MANY_GROUPS:
             # What was loaded stays: full collections need not look at a million offsets again and again.
             gc.freeze()
-        shard.step(ShardStep.LOADED)
-        shard.runner.set_timers([Timer("loaded", _now_ms(), Loaded())])
+        return runner
 
     async def _replay(self, index: int, opened: PartitionLog, machine: GroupMachine) -> None:
         loop = asyncio.get_running_loop()

@@ -41,6 +41,7 @@ class Request:
 class Undecided:
     connection: int
     request: int
+    topics: tuple[str, ...] = ("lacking",)
 
 
 @dataclass
@@ -163,6 +164,7 @@ class Running:
             draining=lambda: None,
             drained=self._drained,
         )
+        self.deciding: Exception | None = None
         self.when_drained: list[Callable[[], None]] = []
 
     def _drained(self) -> None:
@@ -171,6 +173,8 @@ class Running:
 
     async def _decide(self, event: Any) -> None:
         self.decided.append(event)
+        if self.deciding is not None:
+            raise self.deciding
 
     async def until(self, condition: Callable[[], bool]) -> None:
         async with asyncio.timeout(5):
@@ -310,6 +314,25 @@ async def test_an_undecided_request_is_taken_up_again_when_it_is_decided() -> No
     await running.until(lambda: bool(running.data_plane.done))
     assert running.data_plane.done == [("take up", 1, 5)]
     assert running.decided == [Undecided(1, 5)]
+
+
+async def test_a_request_that_nobody_can_decide_about_is_answered_and_the_reason_is_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    running = Running(Api(answer))
+    running.deciding = RuntimeError("no image")
+    running.pipeline.start()
+    running.data_plane.happen(Undecided(1, 5), Undecided(2, 1))
+    await running.until(lambda: len(running.data_plane.done) == 2)
+    await running.pipeline.finish()
+    assert running.data_plane.done == [("take up", 1, 5), ("take up", 2, 1)]
+    told = [record for record in caplog.records if record.exc_info is not None]
+    assert [record.getMessage() for record in told] == [
+        "a request for the topics lacking could not be decided about"
+    ] * 2
+    running.deciding = None
+    running.data_plane.happen(Undecided(1, 6))
+    await running.until(lambda: len(running.data_plane.done) == 3)
 
 
 async def test_what_is_no_request_reaches_whom_it_concerns(

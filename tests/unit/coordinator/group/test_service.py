@@ -14,6 +14,7 @@ from pybroker.coordinator.group.errors import (
     NotCoordinatorError,
 )
 from pybroker.coordinator.group.events import Client, CommitOffsets, FetchOffsets, JoinGroup, ListGroups
+from pybroker.coordinator.group.machine import GroupMachine
 from pybroker.coordinator.group.offsets_topic import OFFSETS_TOPIC
 from pybroker.coordinator.group.service import GroupCoordinator, by_partition
 from pybroker.machine.runner import ClosedError, UncommittedError, UnwritableError
@@ -323,6 +324,33 @@ async def test_a_log_that_is_damaged_is_not_coordinated(caplog: pytest.LogCaptur
     with pytest.raises(NotCoordinatorError):
         after.groups.submit("g", fetch())
     assert "cannot be loaded" in caplog.text
+    await stand.groups.close()
+    await after.groups.close()
+
+
+@pytest.mark.parametrize("failure", [RuntimeError("a fault"), KeyError("a", "b"), RecursionError()])
+async def test_a_log_that_cannot_be_loaded_for_whatever_reason_is_not_coordinated(
+    failure: Exception, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise failure
+
+    stand = Stand(1)
+    stand.groups.follow(image(1))
+    await stand.groups.loaded()
+    await stand.groups.submit("g", commit())
+    after = Stand(logs=stand.logs)
+    with monkeypatch.context() as patched:
+        patched.setattr(GroupMachine, "load", fail)
+        after.groups.follow(image(1))
+        await after.groups.loaded()
+    with pytest.raises(NotCoordinatorError):
+        after.groups.submit("g", fetch())
+    (told,) = [record for record in caplog.records if "cannot be loaded" in record.getMessage()]
+    assert told.exc_info is not None, "what nobody expected is told with its place"
+    after.groups.follow(image(1, epoch=1))
+    await after.groups.loaded()
+    assert offsets(await after.groups.submit("g", fetch())) == [5], "the next election tries again"
     await stand.groups.close()
     await after.groups.close()
 
