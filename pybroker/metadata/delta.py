@@ -75,11 +75,6 @@ class MetadataDelta:
         self._offset = offset
         self._epoch = epoch
 
-    @property
-    def changed_topic_configs(self) -> list[str]:
-        """Names of the topics whose configurations changed."""
-        return [resource.name for resource in self.configs if resource.type == TOPIC_RESOURCE]
-
     def build(self) -> MetadataImage:
         """Make the image; parts to which nothing happened are the base's own objects."""
         base = self.base

@@ -96,11 +96,6 @@ class ClassicGroup(msgspec.Struct, frozen=True, kw_only=True):
         return self.state is _EMPTY
 
     @property
-    def is_simple(self) -> bool:
-        """Whether nobody ever joined it: it only keeps offsets."""
-        return self.protocol_type is None and self.is_empty and not self.pending_joins
-
-    @property
     def uses_consumer_protocol(self) -> bool:
         """Whether its members are consumers."""
         return self.protocol_type == CONSUMER_PROTOCOL
