@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING
 
 from pybroker.config.errors import ConfigError
 from pybroker.config.group import group_fault
-from pybroker.config.key import LONG_MAX
 from pybroker.config.topic import TopicConfig
 from pybroker.controller.errors import ControllerError
 from pybroker.controller.service import Controller
@@ -43,7 +42,7 @@ from pybroker.replica.directory_reports import DirectoryReports
 from pybroker.replica.live_config import LiveConfig
 from pybroker.replica.producer_ids import ProducerIds
 from pybroker.replica.publisher import PartitionPublisher
-from pybroker.storage.chores import repeat
+from pybroker.storage.chores import begin_chores, ended
 from pybroker.storage.cleaner import Cleaner
 from pybroker.storage.directories import Directories
 from pybroker.storage.errors import StorageError
@@ -168,7 +167,7 @@ class Node:
         self._lay_pipeline(
             Dispatch(apis), cluster_id, controller, groups, partitions, moves, publisher, retention, data_plane
         )
-        self._begin_chores(partitions, retention, workers)
+        self._chores = begin_chores(config, partitions, retention, workers)
         await self._begin_cleaning(partitions, moves, publisher, workers)
 
     def _make_moves(self, partitions: Partitions, directories: Directories) -> LogMoves:
@@ -379,26 +378,6 @@ class Node:
         if loop is not None:
             loop.call_soon_threadsafe(lambda: loop.call_later(delay_ms / 1000, begin))
 
-    def _begin_chores(self, partitions: Partitions, retention: Retention, workers: ThreadPoolExecutor) -> None:
-        config = self.config
-        checkpoint_ms = min(
-            config.log_flush_offset_checkpoint_interval_ms,
-            config.log_flush_start_offset_checkpoint_interval_ms,
-            config.replica_high_watermark_checkpoint_interval_ms,
-        )
-        chores = [
-            repeat(checkpoint_ms, workers, partitions.write_checkpoints),
-            repeat(
-                config.log_retention_check_interval_ms,
-                workers,
-                retention.delete_old_segments,
-                first_ms=config.log_initial_task_delay_ms,
-            ),
-        ]
-        if config.log_flush_scheduler_interval_ms < LONG_MAX:
-            chores.append(repeat(config.log_flush_scheduler_interval_ms, workers, partitions.flush_due))
-        self._chores = [asyncio.ensure_future(chore) for chore in chores]
-
     async def _begin_cleaning(
         self, partitions: Partitions, moves: LogMoves, publisher: PartitionPublisher, workers: ThreadPoolExecutor
     ) -> None:
@@ -417,48 +396,53 @@ class Node:
         self._chores.append(asyncio.ensure_future(cleaner.run()))
 
     async def _take_down(self, *, clean: bool) -> None:
-        """Stop every part that runs, in the order that loses nothing; a part that fails does not keep the others."""
+        """Stop every part that runs, in the order that loses nothing; a part that fails does not keep the others.
+
+        What is closed behind one that failed is not called clean: the next start looks at it.
+        """
         for chore in self._chores:
             chore.cancel()
         if self._retention is not None:
             self._retention.stop()
         for part in (self._cleaner, self._moves):
             if part is not None:
-                await asyncio.get_running_loop().run_in_executor(None, part.stop)
-        await self._finish_requests()
+                clean &= await ended(asyncio.get_running_loop().run_in_executor(None, part.stop), part)
+        clean &= await self._finish_requests()
         if self._publisher is not None:
-            await self._publisher.stop()
-        await self._reports.stop()
-        await asyncio.gather(*self._flushes)
+            clean &= await ended(self._publisher.stop(), self._publisher)
+        clean &= await ended(self._reports.stop(), self._reports)
+        clean &= await ended(asyncio.gather(*self._flushes), "flushing of rolled logs")
         await self._close_logs(clean=clean)
         if self._workers is not None:
             self._workers.shutdown()
         if self._directories is not None:
-            self._directories.release()
+            await ended(asyncio.to_thread(self._directories.release), self._directories)
         self._pipeline = self._publisher = self._partitions = self._cleaner = self._groups = None
         self._services = self._retention = self._moves = None
         self._data_plane = self._controller = self._workers = self._directories = None
         self._chores = []
 
-    async def _finish_requests(self) -> None:
+    async def _finish_requests(self) -> bool:
         if self._data_plane is None:
-            return
+            return True
         self._data_plane.stop_accepting()
-        if self._groups is not None:
-            await self._groups.close()  # Members that wait for a rebalance are answered, and do not hold up the stop.
+        fine = True
+        if self._groups is not None:  # Members that wait for a rebalance are answered, and do not hold up the stop.
+            fine = await ended(self._groups.close(), self._groups)
         if self._pipeline is not None:
             try:
                 await asyncio.wait_for(self._pipeline.finish(), _FINISH_MS / 1000)
             except TimeoutError:
                 log.warning("requests were still in work after %d ms", _FINISH_MS)
         # The pipeline goes on meanwhile: connections that still ask are answered until they are closed.
-        shut_down = self._data_plane.shut_down
-        await asyncio.get_running_loop().run_in_executor(None, lambda: shut_down(grace_ms=_FINISH_MS))
+        shut_down = partial(self._data_plane.shut_down, grace_ms=_FINISH_MS)
+        fine &= await ended(asyncio.get_running_loop().run_in_executor(None, shut_down), self._data_plane)
         syncs, appends = self._data_plane.flush_counts
         if syncs:
             log.info("shared syncs: %d covered %d appends", syncs, appends)
         if self._pipeline is not None:
             self._pipeline.stop()
+        return fine
 
     async def _close_logs(self, *, clean: bool) -> None:
         """Close partitions, then the metadata log; a disk that fails now costs a recovery at the next start."""
@@ -480,10 +464,7 @@ class Node:
                 await self._controller.stop()
 
         for close in (close_partitions, stop_controller):
-            try:
-                await close()
-            except OSError as error:
-                log.error("the logs could not be closed cleanly, the next start recovers them: %s", error)
+            await ended(close(), "closing of the logs, which the next start recovers")
 
 
 def _reachable(listener: OpenListener) -> tuple[str, int]:

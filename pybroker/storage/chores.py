@@ -1,4 +1,4 @@
-"""Work on disks that is done again and again, as checkpoints are and looks of retention.
+"""Work on disks that is done again and again, as checkpoints are and looks of retention; and how parts come to an end.
 
 Owns the pauses, and that a failure ends none of it. Must not know what is done.
 """
@@ -9,11 +9,40 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
+from pybroker.config.key import LONG_MAX
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
     from concurrent.futures import Executor
 
+    from pybroker.config.broker import BrokerConfig
+    from pybroker.storage.partitions import Partitions
+    from pybroker.storage.retention import Retention
+
 log = logging.getLogger("pybroker.storage")
+
+
+def begin_chores(
+    config: BrokerConfig, partitions: Partitions, retention: Retention, workers: Executor
+) -> list[asyncio.Task[None]]:
+    """Begin what a broker's logs need again and again; whoever cancels the tasks ends it."""
+    checkpoint_ms = min(
+        config.log_flush_offset_checkpoint_interval_ms,
+        config.log_flush_start_offset_checkpoint_interval_ms,
+        config.replica_high_watermark_checkpoint_interval_ms,
+    )
+    chores = [
+        repeat(checkpoint_ms, workers, partitions.write_checkpoints),
+        repeat(
+            config.log_retention_check_interval_ms,
+            workers,
+            retention.delete_old_segments,
+            first_ms=config.log_initial_task_delay_ms,
+        ),
+    ]
+    if config.log_flush_scheduler_interval_ms < LONG_MAX:
+        chores.append(repeat(config.log_flush_scheduler_interval_ms, workers, partitions.flush_due))
+    return [asyncio.ensure_future(chore) for chore in chores]
 
 
 async def repeat(interval_ms: int, workers: Executor, work: Callable[[], None], *, first_ms: int | None = None) -> None:
@@ -27,3 +56,17 @@ async def repeat(interval_ms: int, workers: Executor, work: Callable[[], None], 
             await loop.run_in_executor(workers, work)
         except OSError as error:
             log.error("%s failed: %s", work.__name__, error)
+
+
+async def ended(ending: Awaitable[object], part: object) -> bool:
+    """Wait until a part has ended; a failure is told and does not keep others from ending. Whether there was none."""
+    name = part if isinstance(part, str) else type(part).__name__
+    try:
+        await ending
+    except OSError as error:
+        log.error("%s did not end cleanly: %s", name, error)
+    except Exception:
+        log.exception("%s did not end cleanly", name)
+    else:
+        return True
+    return False

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import inspect
 import socket
 from pathlib import Path
 
@@ -9,9 +10,17 @@ from pybroker.client.admin import Admin
 from pybroker.client.producer import Producer
 from pybroker.client.topics import NewTopic
 from pybroker.config.broker import BrokerConfig
+from pybroker.controller.service import Controller
+from pybroker.coordinator.group.service import GroupCoordinator
 from pybroker.node import Node, NodeError
 from pybroker.replica.broker_state import BrokerState
+from pybroker.replica.directory_reports import DirectoryReports
+from pybroker.replica.publisher import PartitionPublisher
+from pybroker.storage.cleaner import Cleaner
+from pybroker.storage.directories import Directories
 from pybroker.storage.meta_properties import read_meta_properties
+from pybroker.storage.moves import LogMoves
+from pybroker.storage.partitions import Partitions
 from pybroker.testing import Broker
 from tests.support.conditions import wait_until
 
@@ -73,6 +82,50 @@ async def test_a_node_can_start_again_after_a_failed_start(tmp_path: Path) -> No
             await node.start()
     await node.start()
     await node.stop()
+
+
+@pytest.mark.parametrize(
+    ("part", "ending", "before_the_logs"),
+    [
+        (Cleaner, "stop", True),
+        (LogMoves, "stop", True),
+        (GroupCoordinator, "close", True),
+        (PartitionPublisher, "stop", True),
+        (DirectoryReports, "stop", True),
+        (Partitions, "close", False),
+        (Controller, "stop", False),
+        (Directories, "release", False),
+    ],
+)
+async def test_a_part_that_fails_at_the_end_does_not_keep_the_others(
+    part: type,
+    ending: str,
+    before_the_logs: bool,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    original = getattr(part, ending)
+
+    def fail(*arguments: object, **more: object) -> None:
+        original(*arguments, **more)
+        raise RuntimeError("a fault")
+
+    async def fail_later(*arguments: object, **more: object) -> None:
+        await original(*arguments, **more)
+        raise RuntimeError("a fault")
+
+    node = Node(config(tmp_path))
+    await node.start()
+    with monkeypatch.context() as patched:
+        patched.setattr(part, ending, fail_later if inspect.iscoroutinefunction(original) else fail)
+        await node.stop()
+    assert node.state is BrokerState.NOT_RUNNING
+    assert "did not end cleanly" in caplog.text
+    assert (tmp_path / ".kafka_cleanshutdown").exists() is not before_the_logs
+    other = Node(config(tmp_path))
+    await other.start()
+    await other.stop()
 
 
 def test_a_log_that_rolled_is_flushed_up_to_its_new_segment(tmp_path: Path) -> None:
