@@ -22,7 +22,7 @@ pub fn claim(path: &Path, id: &[u8; 16]) -> Result<(), LogError> {
 
 /// The topic id that a partition's directory names; see `_native.pyi`.
 #[pyfunction]
-pub fn read_topic_id(py: Python<'_>, path: PathBuf) -> PyResult<Option<Bound<'_, PyBytes>>> {
-    let found = py.detach(|| partition_metadata::read(&path)).map_err(log_error)?;
+pub fn read_topic_id(py: Python<'_>, directory: PathBuf) -> PyResult<Option<Bound<'_, PyBytes>>> {
+    let found = py.detach(|| partition_metadata::read(&directory)).map_err(log_error)?;
     Ok(found.map(|id| PyBytes::new(py, &id)))
 }
