@@ -164,6 +164,9 @@ class Runner(Generic[Event, Record]):
         parked, self._parked = self._parked, {}
         for told in parked.values():
             told(None, ClosedError("no more events are taken"))
+        # The alarm knows the runner, as those do who append: until a collection found them, they would keep files open.
+        self._alarm = Alarm(self._now, lambda _timers: None)
+        self._append = _append_nothing
 
     def _step_batch(self) -> None:
         draft = self._machine.draft()
@@ -332,3 +335,7 @@ def _fail(told: Told | Timer, error: Exception) -> None:
         log.error("an event that a timer brought failed", exc_info=error)
     else:
         told(None, error)
+
+
+def _append_nothing(_records: Sequence[Any]) -> None:
+    raise ClosedError("the log is let go")

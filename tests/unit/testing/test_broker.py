@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import gc
 import threading
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,9 @@ from pybroker.client.async_admin import AsyncAdmin
 from pybroker.config.errors import ConfigError
 from pybroker.node import NodeError
 from pybroker.testing import Broker
+from tests.support.batches import batch_of
+from tests.support.conditions import wait_until
+from tests.support.wire import Wire, produce
 
 
 def test_a_broker_answers_when_the_call_returns_and_leaves_nothing_behind() -> None:
@@ -29,6 +35,52 @@ def test_several_brokers_run_at_once() -> None:
         with Admin(other.bootstrap_servers) as admin:
             assert admin.list_topics() == []
         assert one.bootstrap_servers != other.bootstrap_servers
+
+
+def test_a_broker_that_stopped_has_no_file_open_before_garbage_is_collected() -> None:
+    """Of a broker with topics and groups; the kernel's table tells."""
+    gc.collect()
+    gc.disable()
+    try:
+        before = open_files()
+        for _ in range(3):
+            with Broker(offsets_topic_num_partitions=3) as broker:
+                use(broker.bootstrap_servers)
+                assert any("/t-" in path for path in open_files() - before), "the log of a topic is open meanwhile"
+            its_own = (str(broker.directory), "anon_inode:[eventfd]")
+            assert [path for path in (open_files() - before).elements() if path.startswith(its_own)] == []
+    finally:
+        gc.enable()
+
+
+def use(bootstrap_servers: str) -> None:
+    """Produce a record, consume it in a group, and commit."""
+    with Wire(bootstrap_servers) as wire:
+        topic = {"name": "t", "num_partitions": 2, "replication_factor": 1}
+        assert wire.call("CreateTopics", 7, topics=[topic], timeout_ms=10_000).topics[0].error_code == 0
+        wire.ask(produce("t", batch_of(b"x")))
+        wait_until(
+            lambda: wire.call("FindCoordinator", 2, key="g", key_type=0).error_code == 0,
+            within=20,
+            what="a coordinator",
+        )
+        committed = [{"name": "t", "partitions": [{"partition_index": 0, "committed_offset": 1}]}]
+        wait_until(
+            lambda: (
+                wire.call("OffsetCommit", 7, group_id="g", topics=committed).topics[0].partitions[0].error_code == 0
+            ),
+            within=20,
+            what="a commit",
+        )
+
+
+def open_files() -> Counter[str]:
+    """What this process's descriptors are, without their numbers."""
+    found: Counter[str] = Counter()
+    for link in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):
+            found[str(link.readlink())] += 1
+    return found
 
 
 async def test_a_broker_can_be_used_from_a_running_loop() -> None:
