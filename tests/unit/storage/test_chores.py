@@ -28,7 +28,9 @@ async def test_an_end_that_fails_is_told(
 
 
 async def test_an_end_without_a_failure_is_not_told(caplog: pytest.LogCaptureFixture) -> None:
-    assert await ended(asyncio.sleep(0), "the chores")
+    end = asyncio.get_running_loop().create_future()
+    end.set_result(None)
+    assert await ended(end, "the chores")
     assert caplog.records == []
 
 
