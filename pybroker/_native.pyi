@@ -220,7 +220,8 @@ class DataPlane:
     def listen(self, *, name: str, host: str, port: int, backlog: int, congestion_control: str | None) -> int:
         """Binds a listener and returns its port; `port` 0 lets the system choose. `OSError` with its errno."""
     def respond(self, connection: int, request: int, payload: bytes) -> None:
-        """Answers a control request; `payload` is everything after the correlation id."""
+        """Answers a control request; `payload` is everything after the correlation id. A small answer is sent by the
+        calling thread, where the connection has nothing else to do."""
     def respond_many(self, answers: list[tuple[ControlRequest, bytes]]) -> None:
         """As `respond`, for requests and their payloads."""
     def hold(self, connection: int, request: int) -> None:

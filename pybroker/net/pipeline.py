@@ -204,9 +204,14 @@ class Pipeline:
 
     def _send_answers(self) -> None:
         answers, self._answers = self._answers, []
-        if answers:
+        if not answers:
+            return
+        if len(answers) == 1:
+            ((event, payload),) = answers
+            self._data_plane.respond(event.connection, event.request, payload)
+        else:
             self._data_plane.respond_many(answers)
-            self._settle(len(answers))
+        self._settle(len(answers))
 
     def _hold(self) -> None:
         """Listen for the replies that the wake-up has not brought, and count their requests no longer."""

@@ -108,8 +108,9 @@ impl PyDataPlane {
     }
 
     #[pyo3(signature = (connection, request, payload))]
-    fn respond(&self, connection: u64, request: u64, payload: &[u8]) {
-        self.inner.respond(Waiter { connection, request }, payload.to_vec());
+    fn respond(&self, py: Python<'_>, connection: u64, request: u64, payload: &[u8]) {
+        let payload = payload.to_vec();
+        py.detach(|| self.inner.respond(Waiter { connection, request }, payload));
     }
 
     #[pyo3(signature = (answers))]

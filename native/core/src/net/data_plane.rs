@@ -11,6 +11,7 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
 use super::acceptor::{Acceptor, ListenError};
+use super::elsewhere;
 use super::events::{Event, EventQueue};
 use super::inbox::{Inbox, Message};
 use super::open_connections::OpenConnections;
@@ -176,9 +177,11 @@ impl DataPlane {
         }
     }
 
-    /// Answers a control request: `payload` is everything after the correlation id.
+    /// Answers a control request: `payload` is everything after the correlation id. On this thread, where that is cheap.
     pub fn respond(&self, to: Waiter, payload: Vec<u8>) {
-        self.shared.post(to.connection, Message::Answer { to, payload });
+        if !elsewhere::try_answer(&self.shared, to, &payload) {
+            self.shared.post(to.connection, Message::Answer { to, payload });
+        }
     }
 
     /// Answers several control requests. Processors are woken when all answers lie ready: one that wakes earlier would
