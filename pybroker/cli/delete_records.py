@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from pybroker.cli.errors import CommandError
 from pybroker.cli.json_files import as_array, as_object, integer_of, long_of, string_of
+from pybroker.cli.kafka_exceptions import java_text
 from pybroker.cli.text_files import read_text
 from pybroker.client.admin import Admin
 from pybroker.client.errors import BrokerError, ClientError
 from pybroker.client.topics import TopicPartition
 from pybroker.config.errors import ConfigError
 from pybroker.config.properties import read_properties
-from pybroker.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     import argparse
@@ -26,16 +26,6 @@ if TYPE_CHECKING:
 DESCRIPTION = "Delete the records of partitions below an offset. Options and output are those of kafka-delete-records."
 
 _VERSION = 1
-
-# The answer has no words; Kafka's client puts these in.
-_KAFKAS_WORDS = {
-    ErrorCode.INVALID_TOPIC_EXCEPTION: "The request attempted to perform an operation on an invalid topic.",
-    ErrorCode.KAFKA_STORAGE_ERROR: "Disk error when trying to access log file on the disk.",
-    ErrorCode.OFFSET_OUT_OF_RANGE: "The requested offset is not within the range of offsets maintained by the server.",
-    ErrorCode.POLICY_VIOLATION: "Request parameters do not satisfy the configured policy.",
-    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "Topic authorization failed.",
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "This server does not host this topic-partition.",
-}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     # Kafka's tool prints them in an order that is another with every run.
     for partition in sorted(outcomes, key=lambda one: (one.topic, one.partition)):
         outcome = outcomes[partition]
-        told = f"error: {_java_text(outcome)}" if isinstance(outcome, BrokerError) else f"low_watermark: {outcome}"
+        told = f"error: {java_text(outcome)}" if isinstance(outcome, BrokerError) else f"low_watermark: {outcome}"
         print(f"partition: {partition.topic}-{partition.partition}\t{told}")
     return 0
 
@@ -97,10 +87,3 @@ def parse_offsets(text: str) -> dict[TopicPartition, int]:
 
 def _parse(item: dict[str, Any]) -> tuple[TopicPartition, int]:
     return TopicPartition(string_of(item, "topic"), integer_of(item, "partition")), long_of(item, "offset")
-
-
-def _java_text(error: BrokerError) -> str:
-    """Return an error as Java prints it: the name of Kafka's exception, then the words."""
-    words = error.code.name.removesuffix("_EXCEPTION").split("_")
-    told = _KAFKAS_WORDS.get(error.code, error.meaning)
-    return f"org.apache.kafka.common.errors.{''.join(map(str.capitalize, words))}Exception: {told}"

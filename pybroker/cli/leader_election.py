@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pybroker.cli.errors import CommandError
 from pybroker.cli.json_files import as_array, as_object, integer_of, string_of
-from pybroker.cli.kafka_exceptions import named
+from pybroker.cli.kafka_exceptions import java_text
 from pybroker.cli.text_files import read_text
 from pybroker.client.admin import Admin
 from pybroker.client.errors import ClientError
@@ -74,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
         elif refusal.code is ErrorCode.ELECTION_NOT_NEEDED:
             idle.append(partition)
         else:
-            failed.append(f"{_name(partition)}: {named(refusal.code, refusal.meaning)}")
+            failed.append(f"{_name(partition)}: {java_text(refusal)}")
     if elected:
         print(f"Successfully completed leader election ({arguments.election_type}) for partitions {_names(elected)}")
     if idle:

@@ -14,10 +14,11 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
-from pybroker.client.cluster import ANY, Cluster, raise_refused
+from pybroker.client.cluster import ANY, Cluster, raise_first, raise_refused
 from pybroker.client.config_admin import ConfigCalls
 from pybroker.client.errors import BrokerError, ClientError, UnreachableError, UnservedApiError
 from pybroker.client.group_admin import GroupCalls
+from pybroker.client.leaders import find_leaders
 from pybroker.client.log_dir_admin import LogDirCalls
 from pybroker.client.settings import ConnectionSettings
 from pybroker.client.topics import (
@@ -30,7 +31,6 @@ from pybroker.client.topics import (
     TopicDescription,
     TopicPartition,
 )
-from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages import create_topics as create
 from pybroker.protocol.messages import delete_topics as delete
 from pybroker.protocol.messages import describe_topic_partitions as pages
@@ -161,17 +161,10 @@ class AsyncAdmin(ConfigCalls, GroupCalls, LogDirCalls):
         Each leader is asked once. With `read_committed` the latest offset is the last stable one. Raises BrokerError
         for the first partition that was refused.
         """
-        by_leader: dict[int, list[TopicPartition]] = {}
-        for topic in await self.describe_topics(sorted({p.topic for p in wanted})):
-            leaders = {p.index: p.leader for p in topic.partitions}
-            for partition in (p for p in wanted if p.topic == topic.name):
-                if leaders.get(partition.partition, -1) < 0:
-                    code = ErrorCode.LEADER_NOT_AVAILABLE
-                    what = f"topic {topic.name!r} partition {partition.partition}"
-                    raise BrokerError.of(self.cluster.settings.bootstrap_servers, what, code, None)
-                by_leader.setdefault(leaders[partition.partition], []).append(partition)
+        leaders = await find_leaders(self.cluster, wanted)
+        raise_first(leaders.refused.values())
         found: dict[TopicPartition, ListedOffset] = {}
-        for leader, partitions in by_leader.items():
+        for leader, partitions in leaders.by_node.items():
             found |= await self._list_offsets_of(leader, {p: wanted[p] for p in partitions}, read_committed)
         return found
 

@@ -161,7 +161,12 @@ class Cluster:
 
 def raise_refused(server: str, outcomes: Iterable[tuple[str, int, str | None]]) -> None:
     """Raise the first refusal as BrokerError, the others as its notes."""
-    refused = [BrokerError.of(server, what, code, message) for what, code, message in outcomes if code]
+    raise_first(BrokerError.of(server, what, code, message) for what, code, message in outcomes if code)
+
+
+def raise_first(refusals: Iterable[BrokerError]) -> None:
+    """Raise the first, where there is one, the others as its notes."""
+    refused = list(refusals)
     if refused:
         first, *others = refused
         for other in others:

@@ -12,6 +12,8 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from pybroker.client.cluster import Cluster, raise_refused
 from pybroker.client.connection import Connection
 from pybroker.client.errors import BrokerError
+from pybroker.client.group_offsets import by_topic
+from pybroker.client.leaders import find_leaders
 from pybroker.client.topics import (
     BROKER,
     TOPIC,
@@ -21,7 +23,6 @@ from pybroker.client.topics import (
     MorePartitions,
     TopicPartition,
 )
-from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages import create_partitions as create
 from pybroker.protocol.messages import delete_records as delete
 from pybroker.protocol.messages import describe_configs as describe
@@ -99,10 +100,8 @@ class ConfigCalls:
         Returns of each partition why its leader stays, None where it was elected; of all partitions those that are led
         as wanted are left out. Raises BrokerError where nothing was looked at.
         """
-        by_topic: dict[str, list[int]] = {}
-        for partition in partitions or ():
-            by_topic.setdefault(partition.topic, []).append(partition.partition)
-        topics = [election.TopicPartitions(topic=name, partitions=indices) for name, indices in by_topic.items()]
+        grouped = by_topic(partitions or ())
+        topics = [election.TopicPartitions(topic=name, partitions=indexes) for name, indexes in grouped.items()]
         request = election.ElectLeadersRequest(
             election_type=int(unclean), topic_partitions=None if partitions is None else topics, timeout_ms=timeout_ms
         )
@@ -120,11 +119,15 @@ class ConfigCalls:
     ) -> dict[TopicPartition, int | BrokerError]:
         """Delete the records below an offset of each partition, `HIGH_WATERMARK` for all that are committed.
 
-        Returns the first offset that is left, or why nothing was deleted, of each partition.
+        Returns the first offset that is left, or why nothing was deleted, of each partition: one that is refused does
+        not keep the others from it.
         """
-        outcomes: dict[TopicPartition, int | BrokerError] = {}
-        for leader, topics in (await self._by_leader(offsets)).items():
-            request = delete.DeleteRecordsRequest(topics=topics, timeout_ms=timeout_ms)
+        leaders = await find_leaders(self.cluster, offsets)
+        outcomes: dict[TopicPartition, int | BrokerError] = dict(leaders.refused)
+        for leader, partitions in leaders.by_node.items():
+            request = delete.DeleteRecordsRequest(
+                topics=_deletions({partition: offsets[partition] for partition in partitions}), timeout_ms=timeout_ms
+            )
             async with self.cluster.node(leader) as connection:
                 answer = await connection.ask(request, delete.DeleteRecordsResponse)
                 for topic in answer.topics:
@@ -132,25 +135,6 @@ class ConfigCalls:
                         partition = TopicPartition(topic.name, result.partition_index)
                         outcomes[partition] = _low_watermark(connection.server, partition, result)
         return outcomes
-
-    async def _by_leader(self, offsets: Mapping[TopicPartition, int]) -> dict[int, list[delete.DeleteRecordsTopic]]:
-        """Sort what is asked for by the node that leads it. Raises BrokerError for a partition that nobody leads."""
-        server, answer = await self.cluster.metadata(sorted({partition.topic for partition in offsets}))
-        raise_refused(server, ((f"topic {topic.name!r}", topic.error_code, None) for topic in answer.topics))
-        leaders = {
-            TopicPartition(topic.name or "", known.partition_index): known.leader_id
-            for topic in answer.topics
-            for known in topic.partitions
-        }
-        by_leader: dict[int, list[delete.DeleteRecordsTopic]] = {}
-        for partition, offset in offsets.items():
-            leader = leaders.get(partition, -1)
-            if leader < 0:
-                what = f"topic {partition.topic!r} partition {partition.partition}"
-                raise BrokerError.of(server, what, ErrorCode.LEADER_NOT_AVAILABLE, None)
-            asked = delete.DeleteRecordsPartition(partition_index=partition.partition, offset=offset)
-            _add(by_leader.setdefault(leader, []), partition.topic, asked)
-        return by_leader
 
     @contextlib.asynccontextmanager
     async def _config_node(self, name: str, resource_type: int) -> AsyncIterator[Connection]:
@@ -177,13 +161,17 @@ def _assignments(more: MorePartitions) -> list[create.CreatePartitionsAssignment
     return [create.CreatePartitionsAssignment(broker_ids=list(brokers)) for brokers in more.assignments]
 
 
-def _add(topics: list[delete.DeleteRecordsTopic], name: str, asked: delete.DeleteRecordsPartition) -> None:
-    known: Iterable[delete.DeleteRecordsTopic] = (topic for topic in topics if topic.name == name)
-    topic = next(iter(known), None)
-    if topic is None:
-        topics.append(delete.DeleteRecordsTopic(name=name, partitions=[asked]))
-    else:
-        topic.partitions.append(asked)
+def _deletions(offsets: Mapping[TopicPartition, int]) -> list[delete.DeleteRecordsTopic]:
+    return [
+        delete.DeleteRecordsTopic(
+            name=name,
+            partitions=[
+                delete.DeleteRecordsPartition(partition_index=index, offset=offsets[TopicPartition(name, index)])
+                for index in indexes
+            ],
+        )
+        for name, indexes in by_topic(offsets).items()
+    ]
 
 
 def _refusal(server: str, topic: str, result: election.PartitionResult) -> BrokerError | None:

@@ -16,6 +16,7 @@ from pybroker.client.connection import Connection
 from pybroker.client.errors import BrokerError, ConnectionLostError, UnreachableError
 from pybroker.client.group_offsets import by_topic
 from pybroker.client.groups import OffsetAndMetadata, Offsets
+from pybroker.client.leaders import find_leaders
 from pybroker.client.topics import TopicPartition
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages import offset_for_leader_epoch as epochs
@@ -48,26 +49,15 @@ async def check_positions(cluster: Cluster, positions: Offsets, *, resets: bool)
     if not asked:
         return verdict
     try:
-        leaders = await _leaders(cluster, asked)
-        verdict.later.update(asked.keys() - leaders.keys())
-        for node in sorted({node for node, _ in leaders.values()}):
-            of_node = {p: (asked[p], epoch) for p, (led_by, epoch) in leaders.items() if led_by == node}
+        leaders = await find_leaders(cluster, asked)
+        verdict.later.update(leaders.refused)
+        for node, partitions in sorted(leaders.by_node.items()):
+            of_node = {partition: (asked[partition], leaders.epochs[partition]) for partition in partitions}
             async with cluster.node(node) as connection:
                 await _ask(connection, of_node, verdict, resets)
     except (ConnectionLostError, UnreachableError):
         verdict.later.update(asked.keys() - verdict.begin.keys() - verdict.truncated.keys() - set(verdict.reset))
     return verdict
-
-
-async def _leaders(cluster: Cluster, asked: Offsets) -> dict[TopicPartition, tuple[int, int]]:
-    """Node and epoch of each partition's leader, where there is one."""
-    _, answer = await cluster.metadata(sorted(by_topic(asked)))
-    found = {
-        TopicPartition(topic.name or "", partition.partition_index): (partition.leader_id, partition.leader_epoch)
-        for topic in answer.topics
-        for partition in topic.partitions
-    }
-    return {partition: found[partition] for partition in asked if found.get(partition, (-1, -1))[0] >= 0}
 
 
 async def _ask(

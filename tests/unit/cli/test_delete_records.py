@@ -48,6 +48,20 @@ def test_records_are_deleted_and_the_log_start_is_told(
     ]
 
 
+def test_a_partition_that_is_not_there_does_not_keep_the_others_from_it(
+    server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "offsets.json"
+    file.write_text(json.dumps({"partitions": [item(7, 1), item(1, 1), {**item(0, 1), "topic": "nothing"}]}))
+    assert main(["delete-records", "--bootstrap-server", server, "--offset-json-file", str(file)]) == 0
+    unknown = "error: org.apache.kafka.common.errors.UnknownTopicOrPartitionException:"
+    assert capsys.readouterr().out.splitlines()[2:] == [
+        f"partition: nothing-0\t{unknown} This server does not host this topic-partition.",
+        "partition: orders-1\tlow_watermark: 1",
+        f"partition: orders-7\t{unknown} The topic 'orders' has 2 partitions.",
+    ]
+
+
 def test_a_file_that_is_not_there_is_told(server: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["delete-records", "--bootstrap-server", server, "--offset-json-file", "/nowhere"]) == 1
     assert capsys.readouterr().err.startswith("pybroker delete-records: cannot read /nowhere: ")

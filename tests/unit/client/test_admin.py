@@ -9,6 +9,7 @@ import pytest
 from pybroker.client.admin import Admin
 from pybroker.client.async_admin import AsyncAdmin
 from pybroker.client.errors import BrokerError, ClosedError, SettingError, UnreachableError, UnsendableError
+from pybroker.client.producer import Producer
 from pybroker.client.topics import EARLIEST, LATEST, NewTopic, TopicPartition
 from pybroker.protocol.errors import ErrorCode
 from pybroker.testing import Broker
@@ -98,6 +99,35 @@ def test_offsets_of_an_empty_topic_are_zero(admin: Admin) -> None:
     admin.wait_for_leaders("empty")
     wanted = {TopicPartition("empty", 0): EARLIEST, TopicPartition("empty", 1): LATEST}
     assert {p.partition: found.offset for p, found in admin.list_offsets(wanted).items()} == {0: 0, 1: 0}
+
+
+def test_a_partition_that_is_not_there_is_told_with_how_many_there_are(admin: Admin, servers: str) -> None:
+    admin.create_topics([NewTopic("pair", 2, 1)])
+    admin.wait_for_leaders("pair")
+    told = (
+        rf"topic 'pair' partition 2: {servers} answered UNKNOWN_TOPIC_OR_PARTITION \(3\): "
+        r"The topic 'pair' has 2 partitions\."
+    )
+    with pytest.raises(BrokerError, match=told) as refusal:
+        admin.list_offsets({TopicPartition("pair", 1): LATEST, TopicPartition("pair", 2): LATEST})
+    assert refusal.value.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    with pytest.raises(BrokerError, match=r"topic 'missing' partition 0: .*UNKNOWN_TOPIC_OR_PARTITION"):
+        admin.list_offsets({TopicPartition("missing", 0): LATEST})
+
+
+def test_records_are_deleted_where_they_can_be(admin: Admin, servers: str) -> None:
+    admin.create_topics([NewTopic("shrinks", 1, 1)])
+    admin.wait_for_leaders("shrinks")
+    with Producer(servers) as producer:
+        for _ in range(3):
+            producer.send("shrinks", b"v")
+    wanted = {TopicPartition("missing", 0): 1, TopicPartition("shrinks", 0): 2, TopicPartition("shrinks", 9): 1}
+    outcomes = admin.delete_records(wanted)
+    refused = {one.topic: told.meaning for one, told in outcomes.items() if isinstance(told, BrokerError)}
+    assert outcomes[TopicPartition("shrinks", 0)] == 2
+    assert refused["shrinks"] == "The topic 'shrinks' has 1 partition."
+    assert refused.keys() == {"missing", "shrinks"}
+    assert admin.list_offsets({TopicPartition("shrinks", 0): EARLIEST})[TopicPartition("shrinks", 0)].offset == 2
 
 
 def test_the_cluster_describes_itself(admin: Admin, servers: str) -> None:
