@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pybroker.cli.errors import CommandError
+from pybroker.cli.kafka_exceptions import java_text
 from pybroker.client.admin import Admin
-from pybroker.client.errors import BrokerError, ClientError
+from pybroker.client.errors import ClientError
 from pybroker.client.topics import BROKER, DELETE, GROUP, SET, TOPIC, ConfigChange, ConfigEntry
 from pybroker.config.errors import ConfigError
 from pybroker.config.properties import read_properties
@@ -97,9 +98,9 @@ def run(arguments: argparse.Namespace) -> int:
                 _alter(admin, entity, changes)
             else:
                 _describe(admin, entity, every=arguments.all)
-    except BrokerError as error:
-        raise CommandError(f"Error while executing config command: {error.meaning}") from None
-    except (ClientError, ConfigError) as error:
+    except ClientError as error:
+        raise CommandError(f"Error while executing config command: {java_text(error)}") from None
+    except ConfigError as error:
         raise CommandError(f"Error while executing config command: {error}") from None
     return 0
 
@@ -182,10 +183,6 @@ def parse_added(text: str) -> dict[str, str]:
 
 def _alter(admin: Admin, entity: _Entity, changes: list[ConfigChange]) -> None:
     name = entity.name or ""
-    there = _shown(admin, entity, every=False)
-    missing = [change.name for change in changes if change.operation == DELETE and change.name not in there]
-    if missing:
-        raise CommandError(f"Invalid config(s): {','.join(missing)}")
     admin.alter_configs(name, changes, entity.resource_type)
     if name:
         print(f"Completed updating config for {entity.noun} {name}.")

@@ -3,6 +3,8 @@
 Owns option names and output formats, which are those of Kafka 4.3's tool. Must not know the protocol: it asks by Admin,
 and works against any Kafka.
 
+What fails is told on standard output in the words of Kafka's tool, and on standard error with the exception's name.
+
 Eligible leader replicas are N/A where the broker does not tell them, and as in Kafka's tool with `--topic-id`.
 
 Not done: reassignments in `--describe`.
@@ -16,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pybroker.cli.errors import CommandError
+from pybroker.cli.kafka_exceptions import java_text, java_words
 from pybroker.client.admin import Admin
 from pybroker.client.errors import BrokerError, ClientError
 from pybroker.client.topics import ConfigEntry, MorePartitions, NewTopic, PartitionDescription, TopicDescription
@@ -34,6 +37,10 @@ _COLLISION = (
     "WARNING: Due to limitations in metric names, topics with a period ('.') or underscore ('_') could collide. "
     "To avoid issues it is best to use either, but not both."
 )
+
+
+class _FailedError(Exception):
+    """What this command itself finds wrong while it does what is asked for."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -82,8 +89,10 @@ def run(arguments: argparse.Namespace) -> int:
         properties.update(parse_overrides(arguments.command_property))
         with Admin(arguments.bootstrap_server, properties) as admin:
             _ACTIONS[arguments.action](admin, arguments)
-    except (ClientError, ConfigError) as error:
-        raise CommandError(f"Error while executing topic command : {error}") from None
+    except (_FailedError, ClientError, ConfigError) as error:
+        words = java_words(error) if isinstance(error, BrokerError) else str(error)
+        print(f"Error while executing topic command : {words}")
+        raise CommandError(java_text(error) if isinstance(error, BrokerError) else words) from None
     return 0
 
 
@@ -92,12 +101,9 @@ def _create(admin: Admin, arguments: argparse.Namespace) -> None:
     if name is None:
         raise CommandError("--create needs --topic", 2)
     if arguments.partitions is not None and arguments.partitions < 1:
-        raise CommandError(f"--partitions {arguments.partitions}: The partitions must be greater than 0")
+        raise _FailedError("The partitions must be greater than 0")
     if arguments.replication_factor is not None and not 1 <= arguments.replication_factor <= 32767:
-        raise CommandError(
-            f"--replication-factor {arguments.replication_factor}: "
-            "The replication factor must be between 1 and 32767 inclusive"
-        )
+        raise _FailedError("The replication factor must be between 1 and 32767 inclusive")
     if "." in name or "_" in name:
         print(_COLLISION)
     topic = NewTopic(
@@ -121,7 +127,7 @@ def _topic_settings(pairs: list[str]) -> dict[str, str]:
     for pair in pairs:
         key, sign, value = pair.partition("=")
         if not sign:
-            raise CommandError(f"--config {pair}: expected key=value")
+            raise _FailedError(f"--config {pair}: expected key=value")
         settings[key.strip()] = value.strip()
     return settings
 
@@ -132,12 +138,13 @@ def _assignments(text: str | None) -> dict[int, list[int]]:
     try:
         assignments = {index: [int(broker) for broker in part.split(":")] for index, part in enumerate(text.split(","))}
     except ValueError:
-        raise CommandError(f"--replica-assignment {text}: expected broker ids as 1:2,2:3") from None
+        raise _FailedError(f"--replica-assignment {text}: expected broker ids as 1:2,2:3") from None
     for index, brokers in assignments.items():
         if len(set(brokers)) != len(brokers):
-            raise CommandError(f"Partition replica lists may not contain duplicate entries: partition {index}")
+            twice = ",".join(str(broker) for broker in dict.fromkeys(brokers) if brokers.count(broker) > 1)
+            raise _FailedError(f"Partition replica lists may not contain duplicate entries: {twice}")
         if len(brokers) != len(assignments[0]):
-            raise CommandError(f"Partition {index} has different replication factor: {brokers}")
+            raise _FailedError(f"Partition {index} has different replication factor: {brokers}")
     return assignments
 
 
@@ -150,12 +157,10 @@ def _names(admin: Admin, arguments: argparse.Namespace) -> list[str]:
         # Kafka's tool takes a comma for "or" and blanks and quotes for nothing.
         pattern = re.compile(re.sub(r"[\s\"']", "", arguments.topic).replace(",", "|"))
     except re.error as error:
-        raise CommandError(f"--topic {arguments.topic}: not a regular expression: {error}") from None
+        raise _FailedError(f"--topic {arguments.topic}: not a regular expression: {error}") from None
     found = [name for name in names if pattern.fullmatch(name)]
     if not found and not arguments.if_exists:
-        raise CommandError(
-            f"Error while executing topic command : Topic '{arguments.topic}' does not exist as expected"
-        )
+        raise _FailedError(f"Topic '{arguments.topic}' does not exist as expected")
     return found
 
 
@@ -185,10 +190,7 @@ def _alter(admin: Admin, arguments: argparse.Namespace) -> None:
         # The assignment is of all partitions; those of the ones that are there are passed over.
         new = [brokers for index, brokers in assignments.items() if index >= len(topic.partitions)]
         more[topic.name] = MorePartitions(arguments.partitions, new if assignments else None)
-    try:
-        admin.create_partitions(more)
-    except BrokerError as error:
-        raise CommandError(f"Error while executing topic command : {error.meaning}") from None
+    admin.create_partitions(more)
 
 
 class _Described(NamedTuple):
@@ -233,9 +235,7 @@ def _described(admin: Admin, arguments: argparse.Namespace) -> Iterator[_Describ
         topics = admin.describe_topics(names) if names else []
         topics = [topic for topic in topics if _id_text(topic.topic_id) == arguments.topic_id]
         if not topics and not arguments.if_exists:
-            raise CommandError(
-                f"Error while executing topic command : TopicId '{arguments.topic_id}' does not exist as expected"
-            )
+            raise _FailedError(f"TopicId '{arguments.topic_id}' does not exist as expected")
     for topic in topics:
         yield _Described(topic, admin.describe_configs(topic.name))
 

@@ -102,7 +102,7 @@ def _entries(resource: DescribeConfigsResource, context: RequestContext) -> Iter
         if reason is not None:
             raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {reason}")
         if name not in context.image.topics.by_name:
-            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
         return topic_entries(TopicConfig.stored(context.image.configs.of_topic(name), config)[0])
     if resource.resource_type == BROKER_RESOURCE:
         if not name:

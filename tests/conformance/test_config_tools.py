@@ -95,6 +95,37 @@ def test_topics_are_enlarged_as_by_kafkas_tool(server: Server, topic: Topic) -> 
     assert len(described) == 5
 
 
+def test_topics_are_refused_as_by_kafkas_tool(server: Server, topic: Topic) -> None:
+    programs.kafka_tools()
+    at = ("--bootstrap-server", server.bootstrap_servers)
+    for asked in (
+        ("--create", "--topic", topic.name),
+        ("--create", "--topic", "a/b"),
+        ("--create", "--topic", "wrong", "--replication-factor", "3"),
+        ("--create", "--topic", "wrong", "--config", "foo=1"),
+        ("--describe", "--topic", "nothing"),
+        ("--alter", "--topic", topic.name, "--partitions", "1"),
+    ):
+        theirs = java.run_java_tool("topics", *at, *asked)
+        ran = subprocess.run([PROGRAM, "topics", *at, *asked], capture_output=True, text=True, check=False)
+        assert (ran.returncode, ran.stdout) == (theirs.returncode, theirs.stdout), asked
+        told, logged = ran.stderr.removeprefix("pybroker topics: ").strip(), theirs.stderr.splitlines()[0]
+        assert logged.endswith(told), "what the tool finds itself has no name here"
+        if "kafka.common.errors" in logged:
+            assert logged.endswith(f" ERROR {told}")
+
+
+def test_a_topic_without_settings_is_refused_as_by_kafkas_tool(server: Server) -> None:
+    programs.kafka_tools()
+    changes = ("--alter", "--topic", "nothing", "--delete-config", "flush.ms")
+    asked = ("--bootstrap-server", server.bootstrap_servers, *changes)
+    theirs = java.run_java_tool("configs", *asked)
+    ran = subprocess.run([PROGRAM, "configs", *asked], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout) == (theirs.returncode, theirs.stdout) == (1, "")
+    told = ran.stderr.removeprefix("pybroker configs: Error while executing config command: ").strip()
+    assert theirs.stderr.splitlines()[1] == f"java.util.concurrent.ExecutionException: {told}"
+
+
 def test_topics_are_described_in_parts_as_by_kafkas_tool(server: Server, create: Callable[..., Topic]) -> None:
     topic = create(partitions=5, **{"flush.ms": "7"})
     at = ("--bootstrap-server", server.bootstrap_servers)

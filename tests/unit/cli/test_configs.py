@@ -13,6 +13,8 @@ from pybroker.testing import Broker
 
 Configs = Callable[..., int]
 
+UNKNOWN = "org.apache.kafka.common.errors.UnknownTopicOrPartitionException"
+
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[Broker]:
@@ -98,12 +100,16 @@ def test_what_is_not_there_is_told(configs: Configs, capsys: pytest.CaptureFixtu
     ("arguments", "words"),
     [
         (["--alter", "--topic", "orders"], "At least one of --add-config, --add-config-file, or --delete-config"),
-        (["--alter", "--topic", "orders", "--delete-config", "flush.ms"], "Invalid config(s): flush.ms"),
         (["--alter", "--topic", "orders", "--add-config", "flush.ms"], "must be in the format"),
         (["--alter", "--topic", "orders", "--add-config", "flush.ms=soon"], "flush.ms=soon: expected"),
         (["--alter", "--topic", "orders", "--add-config", "flsh.ms=1"], "is flush.ms meant?"),
         (["--alter", "--topic", "orders", "--add-config", "fl!=1"], "Invalid character found for config key: fl!"),
-        (["--alter", "--topic", "nothing", "--add-config", "flush.ms=1"], "does not host the topic"),
+        (
+            ["--alter", "--topic", "nothing", "--add-config", "flush.ms=1"],
+            f"{UNKNOWN}: The topic 'nothing' does not exist.",
+        ),
+        (["--alter", "--topic", "nothing", "--delete-config", "flush.ms"], "The topic 'nothing' does not exist."),
+        (["--describe", "--all", "--topic", "nothing"], f"{UNKNOWN}: The topic 'nothing' does not exist."),
         (["--alter", "--entity-type", "topics", "--add-config", "flush.ms=1"], "An entity name must be specified"),
         (["--alter", "--entity-type", "brokers", "--add-config", "flush.ms=1"], "An entity-name or default entity"),
         (["--describe", "--entity-type", "topics", "--entity-default"], "--entity-default must not be specified"),
@@ -121,6 +127,15 @@ def test_a_wrong_command_says_what_is_wrong(
     said = capsys.readouterr().err
     assert words in said
     assert len(said.splitlines()) == 1
+
+
+@pytest.mark.parametrize("entity", [("--topic", "orders"), ("--broker", "1"), ("--broker-defaults",), ("--group", "g")])
+def test_what_is_not_set_can_be_taken_away(
+    configs: Configs, capsys: pytest.CaptureFixture[str], entity: tuple[str, ...]
+) -> None:
+    key = {"--topic": "flush.ms", "--group": "consumer.session.timeout.ms"}.get(entity[0], "log.retention.ms")
+    assert configs("--alter", *entity, "--delete-config", key) == 0
+    assert capsys.readouterr().out.startswith("Completed updating ")
 
 
 def test_brackets_group_a_value_with_commas() -> None:

@@ -96,7 +96,11 @@ def test_only_what_is_asked_for_is_described(topics: Topics, capsys: pytest.Capt
 def test_a_topic_that_is_there_fails_unless_that_is_allowed(topics: Topics, capsys: pytest.CaptureFixture[str]) -> None:
     topics("--create", "--topic", "orders")
     assert topics("--create", "--topic", "orders") == 1
-    assert "Topic 'orders' already exists." in capsys.readouterr().err
+    printed = capsys.readouterr()
+    assert printed.out.splitlines()[1:] == ["Error while executing topic command : Topic 'orders' already exists."]
+    assert printed.err == (
+        "pybroker topics: org.apache.kafka.common.errors.TopicExistsException: Topic 'orders' already exists.\n"
+    )
     assert topics("--create", "--topic", "orders", "--if-not-exists") == 0
 
 
@@ -105,7 +109,8 @@ def test_a_topic_that_is_not_there_fails_unless_that_is_allowed(
 ) -> None:
     for action in ("--describe", "--delete"):
         assert topics(action, "--topic", "nothing") == 1
-        assert "Topic 'nothing' does not exist as expected" in capsys.readouterr().err
+        told = "Topic 'nothing' does not exist as expected\n"
+        assert capsys.readouterr() == (f"Error while executing topic command : {told}", f"pybroker topics: {told}")
         assert topics(action, "--topic", "nothing", "--if-exists") == 0
 
 
@@ -119,9 +124,11 @@ def test_names_that_may_collide_are_warned_of(topics: Topics, capsys: pytest.Cap
     [
         (["--partitions", "0"], "must be greater than 0"),
         (["--replication-factor", "0"], "between 1 and 32767"),
-        (["--replication-factor", "2"], "INVALID_REPLICATION_FACTOR"),
+        (["--replication-factor", "2"], "InvalidReplicationFactorException: Unable to replicate"),
         (["--config", "retention"], "expected key=value"),
-        (["--config", "retention.ms=soon"], "retention.ms"),
+        (["--config", "retention.ms=soon"], "InvalidConfigurationException: "),
+        (["--config", "foo=1"], "InvalidConfigurationException: Unknown topic config name: foo"),
+        (["--topic", "a/b"], "InvalidTopicException: Topic name is invalid: 'a/b' contains"),
         (["--replica-assignment", "1:1"], "duplicate entries"),
         (["--replica-assignment", "1,1:2"], "different replication factor"),
         (["--replica-assignment", "x"], "expected broker ids"),
@@ -133,9 +140,11 @@ def test_what_cannot_be_created_is_told_in_one_line(
     topics: Topics, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
     assert topics("--create", "--topic", "wrong", *arguments) == 1
-    error = capsys.readouterr().err
-    assert message in error
-    assert len(error.splitlines()) == 1
+    printed = capsys.readouterr()
+    assert message in printed.err
+    assert len(printed.err.splitlines()) == 1
+    assert printed.out.startswith("Error while executing topic command : ")
+    assert printed.err.strip().endswith(printed.out.removeprefix("Error while executing topic command : ").strip())
 
 
 def test_a_broker_that_is_not_there_is_told_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
