@@ -90,7 +90,9 @@ class LogKeys(Settings):
         dynamic=True,
     )
     log_cleaner_io_max_bytes_per_second = double(
-        1.7976931348623157e308, "Most bytes that compaction reads and writes in a second.", dynamic=True
+        1.7976931348623157e308,
+        "Most bytes that compaction reads and writes in a second. With 0 it stands still, as in Kafka.",
+        dynamic=True,
     )
     log_cleaner_backoff_ms = long(15000, "Pause in ms when there is nothing to compact.", at_least=0, dynamic=True)
     log_cleaner_min_cleanable_ratio = double(

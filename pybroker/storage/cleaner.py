@@ -58,6 +58,8 @@ Key = tuple[str, int]
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 # Kafka's bound on the memory of one thread, whose map it indexes by an int.
 _LARGEST_MAP = 2**31 - 1
+# Kafka takes any pace, and one of 0 as it is: a pass begins and never ends. So it is taken here, and told.
+_STANDSTILL = 1024.0
 
 
 class LogToClean(NamedTuple):
@@ -112,6 +114,7 @@ class Cleaner:
         self._is_moving = is_moving
         self._pace = config_of().log_cleaner_io_max_bytes_per_second
         self._native = LogCleaner(max_bytes_per_second=self._pace)
+        self._warn_of_standstill()
         self._workers: ThreadPoolExecutor | None = None
         self._stopped = False
         # Guards all that follows.
@@ -205,6 +208,14 @@ class Cleaner:
         if pace != self._pace:
             self._pace = pace
             self._native.set_pace(pace)
+            self._warn_of_standstill()
+
+    def _warn_of_standstill(self) -> None:
+        if self._pace < _STANDSTILL:
+            log.warning(
+                "log.cleaner.io.max.bytes.per.second=%s: compaction as good as stands still until it is raised",
+                self._pace,
+            )
 
     def _choose(self) -> LogToClean | None:
         """Return the filthiest log that is due; every log that is looked at is rolled when its time has come."""

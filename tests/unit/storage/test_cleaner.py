@@ -264,3 +264,18 @@ def test_a_pass_that_came_no_further_is_followed_by_a_rest(broker: Broker, monke
     cleaner = broker.cleaner()
     assert not cleaner.clean_filthiest(), "the thread that is told so pauses for log.cleaner.backoff.ms"
     assert broker.states() == {"a": CLEANED}
+
+
+def test_a_pace_that_lets_no_pass_end_is_told_at_start_and_when_it_is_set(
+    broker: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    key = "log.cleaner.io.max.bytes.per.second"
+    broker.config = BrokerConfig({key: "0"})
+    cleaner = broker.cleaner()
+    assert [record.getMessage().split(":")[0] for record in caplog.records] == [f"{key}=0.0"]
+    broker.config = BrokerConfig({key: "1048576"})
+    cleaner.clean_filthiest()
+    assert len(caplog.records) == 1
+    broker.config = BrokerConfig({key: "1"})
+    cleaner.clean_filthiest()
+    assert [record.getMessage().split(":")[0] for record in caplog.records[1:]] == [f"{key}=1.0"]
