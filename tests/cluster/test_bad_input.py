@@ -16,10 +16,13 @@ from pathlib import Path
 
 import pytest
 
+from pybroker.handlers.registry import registered_apis
+from pybroker.protocol.codec import encode
+from pybroker.protocol.header import flexible
 from tests.support.batches import GZIP, Batch, Record, batch_of
 from tests.support.conditions import wait_until
 from tests.support.processes import BrokerProcess
-from tests.support.wire import Wire, fetch, fetched, header, message, produce, produced
+from tests.support.wire import Wire, fetch, fetched, header, produce, produced
 
 pytestmark = pytest.mark.process
 
@@ -27,18 +30,7 @@ TOPIC = "unharmed"
 MEBIBYTE = 1 << 20
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, API_VERSIONS, CREATE_TOPICS = 0, 1, 2, 3, 18, 19
 UNSUPPORTED_VERSION = 35
-SERVED = {
-    "ListOffsets": (2, 0, 11),
-    "Metadata": (3, 0, 13),
-    "ApiVersions": (18, 0, 4),
-    "CreateTopics": (19, 2, 7),
-    "DeleteTopics": (20, 1, 6),
-    "InitProducerId": (22, 0, 5),
-    "DescribeConfigs": (32, 1, 4),
-    "DescribeCluster": (60, 0, 2),
-    "Produce": (0, 0, 13),
-    "Fetch": (1, 0, 18),
-}
+SERVED = {api.name: (int(api.key), api.min_version, api.max_version) for api in registered_apis().values()}
 
 
 @pytest.fixture(scope="module")
@@ -119,8 +111,8 @@ def test_a_body_of_noise_is_an_error_or_a_closed_connection(sturdy: BrokerProces
     for version in range(lowest, highest + 1):
         for length in (0, 1, 5, 60, 3000):
             with Wire(sturdy.bootstrap_servers) as wire:
-                flexible = message(f"{name}Request").flexible_version_q(version)
-                wire.send_frame(header(key, version, 77, flexible=flexible) + noise.randbytes(length))
+                head = header(key, version, 77, flexible=flexible(key, version))
+                wire.send_frame(head + noise.randbytes(length))
                 wire.socket.shutdown(socket.SHUT_WR)
                 answer = drain(wire)
                 assert answer == b"" or answer[4:8] == struct.pack(">i", 77)
@@ -139,14 +131,14 @@ def drain(wire: Wire) -> bytes:
 
 @pytest.mark.parametrize("name", SERVED)
 def test_a_real_request_cut_anywhere_is_refused_and_nothing_is_taken_for_it(sturdy: BrokerProcess, name: str) -> None:
-    version = SERVED[name][2]
-    kind = message(f"{name}Request")
-    made = {
-        "Produce": lambda: produce(TOPIC, batch_of(b"never"), version=12),
-        "Fetch": lambda: fetch(TOPIC, version=12),
-    }.get(name, lambda: kind(version=version))()
-    made.with_header(correlation_id=5, client_id="wire")
-    whole = bytes(made.encode(header=True, framed=True))[4:]
+    key, _, version = SERVED[name]
+    if name in ("Produce", "Fetch"):
+        made = produce(TOPIC, batch_of(b"never"), version=12) if name == "Produce" else fetch(TOPIC, version=12)
+        made.with_header(correlation_id=5, client_id="wire")
+        whole = bytes(made.encode(header=True, framed=True))[4:]
+    else:
+        request = next(api.request_type for api in registered_apis().values() if api.name == name)()
+        whole = header(key, version, 5, flexible=flexible(key, version)) + encode(request, version)
     for length in range(10, len(whole), max(1, len(whole) // 25)):
         with Wire(sturdy.bootstrap_servers) as wire:
             wire.send_frame(whole[:length])
