@@ -37,6 +37,7 @@ _SCENARIOS = (
 )
 _STATES = ("PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty", "Assigning", "Reconciling")
 _TYPES = ("Classic", "Consumer")
+_LONGEST_TIMEOUT_MS = 2**31 - 1
 _NO_ACTION = (
     "WARN: No action will be performed as the --execute option is missing. In version 5.0, this command will require "
     "either --dry-run or --execute to be specified. You should add the --dry-run option explicitly if you are "
@@ -111,6 +112,8 @@ def _check(arguments: argparse.Namespace) -> str:
         names = ", ".join(f"--{_dashed(action)}" for action in _ACTIONS)
         raise CommandError(f"Command must include exactly one action: {names}")
     (action,) = chosen
+    if not 1 <= arguments.timeout <= _LONGEST_TIMEOUT_MS:
+        raise CommandError(f"--timeout {arguments.timeout}: expected milliseconds from 1 to {_LONGEST_TIMEOUT_MS}")
     if arguments.bootstrap_server is None:
         raise CommandError('Missing required argument "[bootstrap-server]"')
     if action in ("describe", "delete", "reset_offsets") and not arguments.group and not arguments.all_groups:

@@ -22,6 +22,8 @@ _SERIALIZERS = {
 """Set by every Java configuration file; bytes go in and come out here."""
 
 
+_SERVER = re.compile(r"(?:\[[^\[\]/\s]+\]|[^\[\]/\s]+):(?P<port>[0-9]{1,9})")
+_LAST_PORT = 65_535
 _DURATION = re.compile(
     r"(?P<sign>[-+]?)P(?:(?P<days>[-+]?\d+)D)?"
     r"(?:T(?:(?P<hours>[-+]?\d+)H)?(?:(?P<minutes>[-+]?\d+)M)?(?:(?P<seconds>[-+]?\d+(?:\.\d+)?)S)?)?",
@@ -65,6 +67,7 @@ class ConnectionSettings:
                 values[known[key].name] = _read(key, known[key].type, value)
         if "bootstrap_servers" not in values:
             raise SettingError("bootstrap.servers is not set: name at least one host:port")
+        _check_servers(str(values["bootstrap_servers"]))
         return cls(**values)
 
     @classmethod
@@ -188,6 +191,18 @@ class ConsumerSettings(FetcherSettings):
 
 
 Settings = TypeVar("Settings", bound=ConnectionSettings)
+
+
+def _check_servers(text: str) -> None:
+    servers = [server.strip() for server in text.split(",") if server.strip()]
+    if not servers:
+        raise SettingError(f"bootstrap.servers={text}: names no server, expected host:port")
+    for server in servers:
+        found = _SERVER.fullmatch(server)
+        if found is None or not 1 <= int(found["port"]) <= _LAST_PORT:
+            raise SettingError(
+                f"bootstrap.servers={text}: expected host:port, with a port from 1 to {_LAST_PORT}, instead of {server}"
+            )
 
 
 def _read(key: str, type_name: object, value: Any) -> Any:
