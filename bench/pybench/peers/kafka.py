@@ -23,6 +23,7 @@ from typing import Self
 
 from pybench.peers.errors import StartError
 from pybench.peers.java import java_command, run_java_tool
+from pybench.peers.server_log import SERVER_LOG, TAIL_CHARACTERS, log_tail
 
 _SERVER_OPTIONS = (
     # Those of Kafka's own start script (bin/kafka-server-start.sh, bin/kafka-run-class.sh).
@@ -33,7 +34,6 @@ _PORT_RANGE = range(15_000, 32_000)
 """Below the kernel's ephemeral ports, so that no outgoing connection takes a chosen port before the node binds it."""
 
 _START_TRIES = 4
-_LOG_TAIL = 3_000
 
 
 class Kafka:
@@ -74,7 +74,7 @@ class Kafka:
             config = self._write_config(controller_port)
             if not (self.log_directory / "meta.properties").exists():
                 self._format(config)
-            with (self.directory / "server.log").open("ab") as log:
+            with (self.directory / SERVER_LOG).open("ab") as log:
                 self._process = subprocess.Popen(
                     [*java_command("kafka.Kafka", options=_SERVER_OPTIONS, log_level="info"), str(config)],
                     stdin=subprocess.DEVNULL,
@@ -117,11 +117,6 @@ class Kafka:
     ) -> None:
         self.stop()
 
-    def log_tail(self) -> str:
-        """The end of what the node has logged."""
-        path = self.directory / "server.log"
-        return path.read_text(errors="replace")[-_LOG_TAIL:] if path.exists() else ""
-
     def _write_config(self, controller_port: int) -> Path:
         settings = {
             "process.roles": "broker,controller",
@@ -151,7 +146,7 @@ class Kafka:
         done = run_java_tool("storage", "format", "-t", cluster_id, "-c", str(config))
         if done.returncode != 0:
             raise StartError(
-                f"Kafka's storage tool refused {config}: {(done.stderr or done.stdout).strip()[-_LOG_TAIL:]}"
+                f"Kafka's storage tool refused {config}: {(done.stderr or done.stdout).strip()[-TAIL_CHARACTERS:]}"
             )
 
     def _became_ready(self, *, last_try: bool) -> bool:
@@ -161,14 +156,14 @@ class Kafka:
         deadline = time.monotonic() + self._ready_timeout_s
         while time.monotonic() < deadline:
             if process.poll() is not None:
-                if "BindException" in self.log_tail() and not last_try:
+                if "BindException" in log_tail(self.directory) and not last_try:
                     return False
-                raise StartError(f"Apache Kafka ended with status {process.returncode}:\n{self.log_tail()}")
+                raise StartError(f"Apache Kafka ended with status {process.returncode}:\n{log_tail(self.directory)}")
             if answers_api_versions("127.0.0.1", self.port):
                 return True
             time.sleep(0.02)
         self.stop()
-        raise StartError(f"Apache Kafka was not ready after {self._ready_timeout_s:.0f} s:\n{self.log_tail()}")
+        raise StartError(f"Apache Kafka was not ready after {self._ready_timeout_s:.0f} s:\n{log_tail(self.directory)}")
 
 
 def answers_api_versions(host: str, port: int, timeout_s: float = 2) -> bool:

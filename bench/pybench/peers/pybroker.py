@@ -19,8 +19,7 @@ from types import TracebackType
 from typing import Self
 
 from pybench.peers.errors import StartError
-
-_LOG_TAIL = 3_000
+from pybench.peers.server_log import SERVER_LOG, log_tail
 
 
 class Pybroker:
@@ -62,7 +61,7 @@ class Pybroker:
     def start(self) -> Self:
         """Start the node, return when it says that it is ready. Raises StartError."""
         self.directory.mkdir(parents=True, exist_ok=True)
-        with (self.directory / "server.log").open("ab") as log:
+        with (self.directory / SERVER_LOG).open("ab") as log:
             self._process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log)
         self.bootstrap_servers = self._wait_for_ready_line()
         return self
@@ -103,11 +102,6 @@ class Pybroker:
     ) -> None:
         self.stop()
 
-    def log_tail(self) -> str:
-        """The end of what the node has logged."""
-        path = self.directory / "server.log"
-        return path.read_text(errors="replace")[-_LOG_TAIL:] if path.exists() else ""
-
     def _wait_for_ready_line(self) -> str:
         process = self._process
         assert process is not None
@@ -126,4 +120,4 @@ class Pybroker:
             if not chunk:
                 break
         status = process.poll()
-        raise StartError(f"pybroker was not ready (status {status}): {said.decode()}\n{self.log_tail()}")
+        raise StartError(f"pybroker was not ready (status {status}): {said.decode()}\n{log_tail(self.directory)}")

@@ -37,6 +37,8 @@ _NEWEST = 3
 class ClassicLink(Link):
     """A member of a classic group."""
 
+    member: ClassicMember
+
     def __init__(
         self,
         cluster: Cluster,
@@ -87,11 +89,6 @@ class ClassicLink(Link):
     def identity(self) -> Identity:
         """The member and its generation."""
         return self.member.member_id, self.member.generation, self.settings.group_instance_id
-
-    def commit_refused(self, code: int, identity: Identity) -> None:
-        """As the machine says."""
-        self.member.step_commit_refused(code, identity[1])
-        self.wake()
 
     def topics_changed(self) -> None:
         """A leader whose group was assigned by other numbers of partitions asks for another assignment."""

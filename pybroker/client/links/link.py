@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
+from typing import Protocol
 
 from pybroker.client.cluster import Cluster
 from pybroker.client.connection import Connection
@@ -25,8 +26,18 @@ Identity = tuple[str, int, str | None]
 _SILENT = "consumer poll timeout has expired."
 
 
+class Machine(Protocol):
+    """What every machine of `pybroker.client.membership` takes."""
+
+    def step_commit_refused(self, code: int, epoch: int, /) -> None:
+        """A commit by the member of that generation or epoch was refused."""
+
+
 class Link(ABC):
     """A member's tie to its group."""
+
+    member: Machine
+    """The machine that the link drives."""
 
     def __init__(
         self, cluster: Cluster, settings: ConsumerSettings, topics: TopicWatch, notify: Callable[[], None]
@@ -62,9 +73,10 @@ class Link(ABC):
     def identity(self) -> Identity:
         """As whom offsets are committed now."""
 
-    @abstractmethod
     def commit_refused(self, code: int, identity: Identity) -> None:
-        """A commit was refused because of who committed."""
+        """A commit was refused because of who committed: the machine says what follows."""
+        self.member.step_commit_refused(code, identity[1])
+        self.wake()
 
     @abstractmethod
     async def leave(self, reason: str, /) -> None:

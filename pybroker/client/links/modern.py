@@ -29,6 +29,8 @@ from pybroker.protocol.schema import ZERO_UUID
 class ModernLink(Link):
     """A member of a group of KIP-848."""
 
+    member: ModernMember
+
     def __init__(
         self, cluster: Cluster, settings: ConsumerSettings, topics: TopicWatch, notify: Callable[[], None]
     ) -> None:
@@ -77,11 +79,6 @@ class ModernLink(Link):
         """The member and its epoch."""
         epoch = self.member.epoch if self.member.epoch != JOIN_EPOCH else -1
         return self.member.member_id, epoch, self.settings.group_instance_id
-
-    def commit_refused(self, code: int, identity: Identity) -> None:
-        """As the machine says."""
-        self.member.step_commit_refused(code, identity[1])
-        self.wake()
 
     def topics_changed(self) -> None:
         """The broker watches the topics itself."""

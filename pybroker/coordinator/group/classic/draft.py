@@ -16,6 +16,7 @@ from pybroker.coordinator.group.classic.group import (
     ClassicMember,
     join_timer,
     session_timer,
+    static_member,
     subscribed_topics,
     sync_timer,
 )
@@ -104,7 +105,7 @@ class GroupDraft:
 
     def static_member(self, instance_id: str) -> ClassicMember | None:
         """Return the member of that instance id."""
-        return next((member for member in self.members.values() if member.instance_id == instance_id), None)
+        return static_member(self.members, instance_id)
 
     def common_protocols(self) -> set[str]:
         """Return the names of the protocols that every member knows."""

@@ -59,6 +59,11 @@ class ClassicMember(msgspec.Struct, frozen=True, kw_only=True):
         return dict(self.protocols)[protocol]
 
 
+def static_member(members: Mapping[MemberId, ClassicMember], instance_id: str) -> ClassicMember | None:
+    """Return the member of that instance id."""
+    return next((member for member in members.values() if member.instance_id == instance_id), None)
+
+
 class ClassicGroup(msgspec.Struct, frozen=True, kw_only=True):
     """One group. Its collections are never written after it is made."""
 
@@ -100,14 +105,10 @@ class ClassicGroup(msgspec.Struct, frozen=True, kw_only=True):
         """Whether its members are consumers."""
         return self.protocol_type == CONSUMER_PROTOCOL
 
-    def static_member(self, instance_id: str) -> ClassicMember | None:
-        """Return the member of that instance id."""
-        return next((member for member in self.members.values() if member.instance_id == instance_id), None)
-
     def check_member(self, member_id: str, instance_id: str | None) -> None:
         """Raise why this is no member: unknown, or another one has taken the static member's place."""
         if instance_id is not None:
-            member = self.static_member(instance_id)
+            member = static_member(self.members, instance_id)
             if member is None:
                 raise UnknownMemberIdError
             if member.id != member_id:
