@@ -15,8 +15,7 @@ from typing import Any
 
 import pytest
 
-from pybroker.handlers.registry import registered_apis
-from pybroker.net.dispatch import Api
+from pybroker.handlers.registry import RegisteredApi, registered_apis
 from pybroker.protocol.api_keys import ApiKey
 from pybroker.protocol.codec import encode, schema_of
 from pybroker.protocol.errors import ErrorCode
@@ -51,7 +50,7 @@ class Maker:
         self.random = random.Random(seed)
         self.topic_ids = [bytes(16)]
 
-    def request(self) -> tuple[Api, int, Any]:
+    def request(self) -> tuple[RegisteredApi, int, Any]:
         api = self.random.choice(APIS)
         version = self.random.randint(api.min_version, api.max_version)
         return api, version, self.struct(api.request_type, version)
@@ -99,7 +98,7 @@ def errors_of(answer: Any) -> Iterator[int]:
                 yield from errors_of(inner)
 
 
-def decoded(api: Api, version: int, frame: bytes) -> Any:
+def decoded(api: RegisteredApi, version: int, frame: bytes) -> Any:
     kind = getattr(sys.modules[api.request_type.__module__], f"{api.name}Response")
     start = 5 if flexible(api.key, version) and api.key != ApiKey.API_VERSIONS else 4
     answer, size = schema_of(kind).decode(frame, version, start)
