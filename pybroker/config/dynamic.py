@@ -12,7 +12,7 @@ from pybroker.config.errors import ConfigError, UnknownKeyError
 from pybroker.config.topic import TopicConfig, broker_suggestion
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pybroker.config.broker import BrokerConfig
     from pybroker.config.key import Key
@@ -52,9 +52,36 @@ def build_dynamic(static: BrokerConfig, default: Mapping[str, str], own: Mapping
         faults = {name: _fault(static, name, text, is_own=is_own) for name, text in layer.items()}
         ignored += [fault for fault in faults.values() if fault]
         kept.append({name: text for name, text in layer.items() if not faults[name]})
-    made = static.overlaid({**kept[0], **kept[1]})
-    made.__dict__.update(dynamic_default=kept[0], dynamic_own=kept[1])
-    return DynamicConfig(made, tuple(ignored))
+    conflict = _conflict(static, kept)
+    if conflict is not None:
+        ignored.append(conflict)
+        kept = _without_conflict(static, kept)
+    return DynamicConfig(_overlaid(static, kept), tuple(ignored))
+
+
+def _overlaid(static: BrokerConfig, layers: Sequence[Mapping[str, str]]) -> BrokerConfig:
+    default, own = layers
+    made = static.overlaid({**default, **own})
+    made.__dict__.update(dynamic_default=default, dynamic_own=own)
+    return made
+
+
+def _conflict(static: BrokerConfig, layers: Sequence[Mapping[str, str]]) -> str | None:
+    """Return what is wrong with values that are right by themselves."""
+    try:
+        _overlaid(static, layers).check_between_keys()
+    except ConfigError as error:
+        return str(error)
+    return None
+
+
+def _without_conflict(static: BrokerConfig, layers: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
+    """Leave out the one change without which the others agree, or all where there is none such."""
+    for left_out in sorted({**layers[0], **layers[1]}):
+        rest = [{name: text for name, text in layer.items() if name != left_out} for layer in layers]
+        if _conflict(static, rest) is None:
+            return rest
+    return [{}, {}]
 
 
 def dynamic_fault(
@@ -72,8 +99,10 @@ def dynamic_fault(
         return words
     default, own = (current.dynamic_default, configs) if is_own else (configs, current.dynamic_own)
     made = build_dynamic(static, default, own).config
+    conflict = _conflict(static, [default, own])
+    if conflict is not None:
+        return conflict
     try:
-        made.check_between_keys()
         TopicConfig({}, made)
     except ConfigError as error:
         return str(error)

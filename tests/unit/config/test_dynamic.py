@@ -96,3 +96,19 @@ def test_the_changes_of_all_count_when_a_broker_changes_its_own() -> None:
 
 def test_the_lists_name_keys_that_kafka_lets_change() -> None:
     assert all(BrokerConfig.keys[name].dynamic for name in PER_BROKER | AT_START)
+
+
+@pytest.mark.parametrize(
+    "conflicting", [{"log.cleaner.threads": "200"}, {"log.cleaner.dedupe.buffer.size": "1"}, {"log.retention.ms": "0"}]
+)
+def test_a_stored_change_that_contradicts_the_rest_is_left_out_and_told(conflicting: dict[str, str]) -> None:
+    made, ignored = build_dynamic(STATIC, {"message.max.bytes": "5", **conflicting}, {"log.segment.bytes": "4194304"})
+    assert made.dynamic_default == {"message.max.bytes": "5"}
+    assert made.dynamic_own == {"log.segment.bytes": "4194304"}
+    assert (made.log_cleaner_threads, made.log_cleaner_dedupe_buffer_size) == (1, 128 * 1024**2)
+    assert len(ignored) == 1
+
+
+def test_of_stored_changes_that_contradict_each_other_manifold_none_is_in_force() -> None:
+    made, ignored = build_dynamic(STATIC, {"log.retention.ms": "0"}, {"log.cleaner.dedupe.buffer.size": "1"})
+    assert (made.dynamic_default, made.dynamic_own, len(ignored)) == ({}, {}, 1)
