@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.conformance.classic_members import OK, UNKNOWN_MEMBER_ID, Member
 from tests.support import programs
 from tests.support.conditions import wait_until
 from tests.support.wire import Wire, fetch, request
@@ -122,3 +123,33 @@ def leads_all(wire: Wire, name: str, partitions: int) -> bool:
 def topic(create: Callable[..., Topic]) -> Topic:
     """A topic of one partition with default configuration."""
     return create()
+
+
+@pytest.fixture
+def group(wire: Wire) -> str:
+    """A group's id that no other test uses; its coordinator is there."""
+    name = f"group-{next(_numbers)}"
+
+    def found() -> bool:
+        answer = wire.call("FindCoordinator", 4, key_type=0, coordinator_keys=[name]).coordinators[0]
+        return (
+            answer.error_code == OK
+            and wire.call("Heartbeat", 0, group_id=name, generation_id=0, member_id="x").error_code == UNKNOWN_MEMBER_ID
+        )
+
+    wait_until(found, within=60, what="the coordinator is there")
+    return name
+
+
+@pytest.fixture
+def join(server: Server, group: str) -> Iterator[Callable[..., Member]]:
+    """Makes members of the test's group: `join(instance="i")`."""
+    made: list[Member] = []
+
+    def new_member(**settings: Any) -> Member:
+        made.append(Member(server, group, **settings))
+        return made[-1]
+
+    yield new_member
+    for member in made:
+        member.wire.socket.close()

@@ -1,0 +1,219 @@
+"""Members of classic groups in raw frames: what joining, syncing and leaving is answered with.
+
+Claims hold of Apache Kafka 4.3 as well (`PYBROKER_CONFORMANCE_PEER=kafka`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.conformance.classic_members import (
+    FENCED_INSTANCE_ID,
+    GROUP_ID_NOT_FOUND,
+    ILLEGAL_GENERATION,
+    INCONSISTENT_GROUP_PROTOCOL,
+    INVALID_GROUP_ID,
+    INVALID_SESSION_TIMEOUT,
+    MEMBER_ID_REQUIRED,
+    OK,
+    REBALANCE_IN_PROGRESS,
+    UNKNOWN_MEMBER_ID,
+    Member,
+)
+from tests.conformance.conftest import Server, Topic
+from tests.support.conditions import wait_until
+from tests.support.wire import Wire
+
+
+@pytest.mark.parametrize("version", range(10))
+def test_every_version_joins_and_the_first_member_leads(join: Callable[..., Member], version: int) -> None:
+    member = join()
+    answer = member.join(version)
+    assert (answer.error_code, answer.generation_id, answer.protocol_name) == (OK, 1, "range")
+    assert answer.leader == answer.member_id == member.id
+    assert [(one.member_id, bytes(one.metadata)) for one in answer.members] == [(member.id, b"meta")]
+    assert member.id.startswith("wire-")
+
+
+@pytest.mark.parametrize("version", range(6))
+def test_every_version_syncs(join: Callable[..., Member], version: int) -> None:
+    member = join()
+    member.join()
+    answer = member.sync_alone(version)
+    assert (answer.error_code, bytes(answer.assignment)) == (OK, b"all")
+    assert member.beat() == OK
+
+
+@pytest.mark.parametrize("version", range(4, 10))
+def test_a_new_dynamic_member_is_given_an_id_first(join: Callable[..., Member], version: int) -> None:
+    member = join()
+    member.begin_join(version)
+    answer = member.end_join()
+    assert (answer.error_code, answer.generation_id, answer.members) == (MEMBER_ID_REQUIRED, -1, [])
+    assert answer.member_id.startswith("wire-")
+
+
+def test_a_second_member_makes_the_first_join_again(join: Callable[..., Member]) -> None:
+    first, second = join(protocols={"range": b"1"}), join(protocols={"range": b"2"})
+    first.join()
+    first.sync_alone()
+    second.begin_join()
+    second.id = second.end_join().member_id
+    second.begin_join()
+    wait_until(lambda: first.beat() == REBALANCE_IN_PROGRESS, within=5, what="the rebalance begins")
+    first.begin_join()
+    told = {member.id: member.end_join() for member in (first, second)}
+    assert {answer.generation_id for answer in told.values()} == {2}
+    assert {answer.leader for answer in told.values()} == {first.id}
+    assert {one.member_id for one in told[first.id].members} == {first.id, second.id}
+    assert told[second.id].members == []
+    asked = second.sync_request()
+    correlation = second.wire.send(asked)
+    assert bytes(first.sync(5, **{first.id: b"a", second.id: b"b"}).assignment) == b"a"
+    assert bytes(second.wire.receive(asked, correlation).assignment) == b"b"
+
+
+def test_the_protocol_that_most_members_prefer_among_the_common_ones_is_chosen(join: Callable[..., Member]) -> None:
+    first = join(protocols={"range": b"", "sticky": b"", "own": b""})
+    second = join(protocols={"sticky": b"", "range": b""})
+    third = join(protocols={"sticky": b"", "range": b""})
+    first.join()
+    for member in (second, third):
+        member.begin_join()
+        member.id = member.end_join().member_id
+        member.begin_join()
+    wait_until(lambda: first.beat() == REBALANCE_IN_PROGRESS, within=5, what="the rebalance begins")
+    first.begin_join()
+    assert {member.end_join().protocol_name for member in (first, second, third)} == {"sticky"}
+
+
+def test_a_member_without_a_common_protocol_or_of_another_kind_is_refused(join: Callable[..., Member]) -> None:
+    join().join()
+    for other in (join(protocols={"other": b""}), join(kind="consumer"), join(protocols={})):
+        other.begin_join()
+        assert other.end_join().error_code == INCONSISTENT_GROUP_PROTOCOL
+
+
+@pytest.mark.parametrize(
+    ("settings", "code"),
+    [
+        ({"session_ms": 5_999}, INVALID_SESSION_TIMEOUT),
+        ({"session_ms": 1_800_001}, INVALID_SESSION_TIMEOUT),
+        ({"id": "stranger"}, UNKNOWN_MEMBER_ID),
+        ({"protocols": {}}, INCONSISTENT_GROUP_PROTOCOL),
+        ({"kind": ""}, INCONSISTENT_GROUP_PROTOCOL),
+    ],
+)
+def test_a_wrong_join_is_refused(join: Callable[..., Member], settings: dict[str, Any], code: int) -> None:
+    member = join(**settings)
+    member.begin_join()
+    assert member.end_join().error_code == code
+
+
+def test_the_empty_group_id_is_invalid(server: Server, wire: Wire, group: str) -> None:
+    member = Member(server, "")
+    with member.wire:
+        member.begin_join()
+        assert member.end_join().error_code == INVALID_GROUP_ID
+        assert member.sync_alone().error_code == INVALID_GROUP_ID
+        assert member.beat() == INVALID_GROUP_ID
+        assert member.leave().error_code == INVALID_GROUP_ID
+    assert wire.call("OffsetDelete", 0, group_id="", topics=[]).error_code == INVALID_GROUP_ID
+
+
+def test_stale_generations_and_unknown_members_are_told_apart(join: Callable[..., Member], topic: Topic) -> None:
+    member = join()
+    member.join()
+    member.sync_alone()
+    assert member.beat(generation=7) == ILLEGAL_GENERATION
+    assert member.commit(topic.name, generation=7) == ILLEGAL_GENERATION
+    stranger = join(id="stranger", generation=1)
+    assert stranger.beat() == UNKNOWN_MEMBER_ID
+    assert stranger.commit(topic.name) == UNKNOWN_MEMBER_ID
+    assert stranger.sync_alone().error_code == UNKNOWN_MEMBER_ID
+    assert stranger.leave().members[0].error_code == UNKNOWN_MEMBER_ID
+    assert stranger.leave(2).error_code == UNKNOWN_MEMBER_ID
+    member.generation = 7
+    assert member.sync_alone().error_code == ILLEGAL_GENERATION
+
+
+def test_an_unknown_group_has_no_members(join: Callable[..., Member], topic: Topic) -> None:
+    stranger = join(id="stranger", generation=1)
+    assert stranger.beat() == UNKNOWN_MEMBER_ID
+    assert stranger.sync_alone().error_code == UNKNOWN_MEMBER_ID
+    left = stranger.leave()
+    assert (left.error_code, [one.error_code for one in left.members]) == (OK, [UNKNOWN_MEMBER_ID])
+    assert stranger.leave(1).error_code == UNKNOWN_MEMBER_ID
+    assert stranger.commit(topic.name, version=8) == ILLEGAL_GENERATION
+    assert stranger.commit(topic.name, version=9) == GROUP_ID_NOT_FOUND
+
+
+def test_nobody_commits_until_the_leader_has_assigned(join: Callable[..., Member], topic: Topic) -> None:
+    member = join()
+    member.join()
+    assert member.commit(topic.name) == REBALANCE_IN_PROGRESS
+    member.sync_alone()
+    assert member.commit(topic.name) == OK
+
+
+def test_protocol_type_and_name_have_to_be_the_groups(join: Callable[..., Member]) -> None:
+    member = join()
+    member.join()
+    member.kind = "other"
+    assert member.sync_alone().error_code == INCONSISTENT_GROUP_PROTOCOL
+    answer = member.wire.call(
+        "SyncGroup",
+        5,
+        group_id=member.group,
+        generation_id=1,
+        member_id=member.id,
+        protocol_type=None,
+        protocol_name=None,
+        assignments=[],
+    )
+    assert answer.error_code == INCONSISTENT_GROUP_PROTOCOL
+
+
+@pytest.mark.parametrize("version", range(6))
+def test_every_version_leaves(join: Callable[..., Member], wire: Wire, version: int) -> None:
+    member = join()
+    member.join()
+    member.sync_alone()
+    answer = member.leave(version)
+    assert answer.error_code == OK
+    assert version < 3 or [one.error_code for one in answer.members] == [OK]
+    (described,) = wire.call("DescribeGroups", 5, groups=[member.group]).groups
+    assert (described.group_state, described.members) == ("Empty", [])
+
+
+def test_a_static_member_takes_its_place_again_without_a_rebalance(join: Callable[..., Member], topic: Topic) -> None:
+    before = join(instance="i1")
+    before.join()
+    before.sync_alone()
+    again = join(instance="i1")
+    answer = again.join()
+    assert (answer.error_code, answer.generation_id, answer.skip_assignment) == (OK, 1, True)
+    assert answer.member_id == answer.leader != before.id
+    assert bytes(again.sync().assignment) == b"all"
+    assert before.beat() == FENCED_INSTANCE_ID
+    assert again.beat() == OK
+    assert before.sync().error_code == FENCED_INSTANCE_ID
+    before.begin_join()
+    assert before.end_join().error_code == FENCED_INSTANCE_ID
+    older = join(instance="i1")
+    answer = older.join(8)
+    assert (answer.error_code, answer.leader, answer.members) == (OK, again.id, [])
+
+
+def test_a_static_member_is_sent_away_by_its_instance_id(join: Callable[..., Member], wire: Wire) -> None:
+    member = join(instance="i1")
+    member.join()
+    member.sync_alone()
+    unknown = {"member_id": "", "group_instance_id": "i9"}
+    fenced = {"member_id": "other", "group_instance_id": "i1"}
+    known = {"member_id": "", "group_instance_id": "i1"}
+    answer = wire.call("LeaveGroup", 5, group_id=member.group, members=[unknown, fenced, known])
+    assert [one.error_code for one in answer.members] == [UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, OK]
