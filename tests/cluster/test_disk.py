@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from pybroker.client.producer import Producer
+from pybroker.testing import Broker
 from tests.cluster.conftest import small_file_system
 from tests.support.batches import batch_of, read_batches
 from tests.support.processes import BrokerProcess, NotStartedError
@@ -86,3 +88,14 @@ def test_a_disk_that_is_full_at_the_start_is_told(make_broker: Callable[..., Bro
     assert str(small_disk / "data") in lines[0]
     assert "No space left" in lines[0]
     assert "Traceback" not in refused.value.log
+
+
+@pytest.mark.parametrize("preallocates", [True, False])
+def test_a_preallocated_segment_has_the_blocks_of_all_of_it_at_once(preallocates: bool) -> None:
+    settings = {"log.preallocate": str(preallocates).lower(), "log.segment.bytes": "1048576"}
+    with Broker(properties=settings) as broker, Producer(broker.bootstrap_servers) as producer:
+        producer.send("orders", b"v")
+        producer.flush()
+        status = (Path(broker.directory) / "orders-0" / f"{0:020}.log").stat()
+        assert status.st_size < 1_048_576
+        assert (status.st_blocks * 512 >= 1_048_576) is preallocates

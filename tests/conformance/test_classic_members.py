@@ -13,6 +13,7 @@ import pytest
 from tests.conformance.classic_members import (
     FENCED_INSTANCE_ID,
     GROUP_ID_NOT_FOUND,
+    GROUP_MAX_SIZE_REACHED,
     ILLEGAL_GENERATION,
     INCONSISTENT_GROUP_PROTOCOL,
     INVALID_GROUP_ID,
@@ -23,7 +24,7 @@ from tests.conformance.classic_members import (
     UNKNOWN_MEMBER_ID,
     Member,
 )
-from tests.conformance.conftest import Server, Topic
+from tests.conformance.conftest import Server, Topic, serving
 from tests.support.conditions import wait_until
 from tests.support.wire import Wire
 
@@ -217,3 +218,21 @@ def test_a_static_member_is_sent_away_by_its_instance_id(join: Callable[..., Mem
     known = {"member_id": "", "group_instance_id": "i1"}
     answer = wire.call("LeaveGroup", 5, group_id=member.group, members=[unknown, fenced, known])
     assert [one.error_code for one in answer.members] == [UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, OK]
+
+
+def test_a_group_takes_no_more_members_than_group_max_size() -> None:
+    with serving({"group.max.size": "1"}) as small, Wire(small.bootstrap_servers) as wire:
+        wait_until(
+            lambda: (
+                wire.call("FindCoordinator", 4, key_type=0, coordinator_keys=["full"]).coordinators[0].error_code == OK
+            ),
+            within=60,
+            what="the coordinator is there",
+        )
+        first, second = Member(small, "full"), Member(small, "full")
+        with first.wire, second.wire:
+            first.join()
+            first.sync_alone()
+            second.begin_join()
+            assert second.end_join().error_code == GROUP_MAX_SIZE_REACHED
+            assert first.beat() == OK
