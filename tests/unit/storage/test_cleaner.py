@@ -99,6 +99,7 @@ def test_a_dirty_log_is_compacted_and_the_pass_is_remembered(broker: Broker) -> 
     assert cleaner.clean_filthiest()
     assert broker.values("a") == [b"1", b"3", b"4", b"5"]
     assert broker.checkpoint() == {("a", 0): 5}
+    assert (broker.path / "cleaner-offset-checkpoint").read_text() == "0\n1\na 0 5\n", "the form of Kafka's file"
     last = read_last_passes(broker.path / FILE_NAME)["a", 0]
     assert (last.state, last.first_dirty, last.records_before, last.records_after) == (CLEANED, 5, 5, 3)
     assert last.bytes_before > last.bytes_after > 0
