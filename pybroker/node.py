@@ -39,10 +39,11 @@ from pybroker.net.native import DataPlane
 from pybroker.net.pipeline import Pipeline
 from pybroker.replica.broker_state import BROKER_LIFE, BrokerEvent, BrokerState
 from pybroker.replica.directory_reports import DirectoryReports
+from pybroker.replica.ending import ended
 from pybroker.replica.live_config import LiveConfig
 from pybroker.replica.producer_ids import ProducerIds
 from pybroker.replica.publisher import PartitionPublisher
-from pybroker.storage.chores import begin_chores, ended
+from pybroker.storage.chores import begin_chores
 from pybroker.storage.cleaner import Cleaner
 from pybroker.storage.directories import Directories
 from pybroker.storage.errors import StorageError

@@ -177,9 +177,11 @@ class Pipeline:
         self._draining = True
         self._begin()
         try:
-            for event in events:
-                self._take_up(event)
-            self._decide_all()
+            try:
+                for event in events:
+                    self._take_up(event)
+            finally:  # `draining` was told that this follows: nobody else steps what was taken up.
+                self._decide_all()
         finally:
             self._draining = False
             self._send_answers()

@@ -1,6 +1,6 @@
-"""Work on disks that is done again and again, as checkpoints are and looks of retention; and how parts come to an end.
+"""Work on disks that is done again and again, as checkpoints are and looks of retention.
 
-Owns the pauses, and that a failure ends none of it. Must not know what is done.
+Owns which work logs need by the clock, the pauses, and that a failure ends none of it. Must not know how it is done.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pybroker.config.key import LONG_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable
     from concurrent.futures import Executor
 
     from pybroker.config.broker import BrokerConfig
@@ -56,17 +56,3 @@ async def repeat(interval_ms: int, workers: Executor, work: Callable[[], None], 
             await loop.run_in_executor(workers, work)
         except OSError as error:
             log.error("%s failed: %s", work.__name__, error)
-
-
-async def ended(ending: Awaitable[object], part: object) -> bool:
-    """Wait until a part has ended; a failure is told and does not keep others from ending. Whether there was none."""
-    name = part if isinstance(part, str) else type(part).__name__
-    try:
-        await ending
-    except OSError as error:
-        log.error("%s did not end cleanly: %s", name, error)
-    except Exception:
-        log.exception("%s did not end cleanly", name)
-    else:
-        return True
-    return False

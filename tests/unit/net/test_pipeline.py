@@ -316,6 +316,21 @@ async def test_an_undecided_request_is_taken_up_again_when_it_is_decided() -> No
     assert running.decided == [Undecided(1, 5)]
 
 
+async def test_what_was_taken_up_is_stepped_although_an_event_after_it_failed() -> None:
+    running = Running(Api(answer))
+    stepped: list[int] = []
+    running.when_drained.append(lambda: stepped.append(len(running.settled)))
+
+    def fail(_event: Any) -> None:
+        raise RuntimeError("a fault")
+
+    running.pipeline._directory_failed = fail
+    events: list[Any] = [Settled(7), Failed("d", "EIO")]
+    with pytest.raises(RuntimeError, match="a fault"):
+        running.pipeline._step_events(events)
+    assert stepped == [1]
+
+
 async def test_a_request_that_nobody_can_decide_about_is_answered_and_the_reason_is_told(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
