@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pybroker_core::replica::{Partition, Waiter};
-use pybroker_core::storage::{Log, OpenLog, TimestampAndOffset};
+use pybroker_core::storage::{Log, OpenLog, TimestampAndOffset, partition_metadata};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -12,7 +12,6 @@ use pyo3::types::PyBytes;
 use crate::data_plane::PyDataPlane;
 use crate::error::{log_error, read_error};
 use crate::log_config::PyLogConfig;
-use crate::partition_metadata;
 use crate::recovery_progress::PyRecoveryProgress;
 
 /// A replica on this broker; see `_native.pyi`.

@@ -54,6 +54,7 @@ pub(crate) struct IndexMap<const WORDS: usize> {
     entries: AtomicU32,
     /// Most entries the file may hold; 0 for an index that is only read.
     capacity: u32,
+    /// The file with room for pushes; of an index that is only read the file as it is.
     map: OnceLock<MmapRaw>,
     home: Arc<LogHome>,
     base_offset: i64,
@@ -62,8 +63,10 @@ pub(crate) struct IndexMap<const WORDS: usize> {
     reserved: AtomicU64,
     /// The last entry, for the writer.
     last: [AtomicU32; WORDS],
-    /// As in [`Held`]; ends with the first mapping that may be pushed to.
+    /// As in [`Held`]; ends with the mapping that is pushed to.
     settled: AtomicBool,
+    /// The file as it was found, for look-ups before that: they change no file, which may be sealed meanwhile.
+    found: OnceLock<MmapRaw>,
 }
 
 impl<const WORDS: usize> IndexMap<WORDS> {
@@ -90,6 +93,7 @@ impl<const WORDS: usize> IndexMap<WORDS> {
             map: OnceLock::new(),
             last: held.last.map(AtomicU32::new),
             settled: AtomicBool::new(held.settled),
+            found: OnceLock::new(),
         }
     }
 
@@ -128,7 +132,7 @@ impl<const WORDS: usize> IndexMap<WORDS> {
         if len == 0 {
             return Ok(Entries { map: None, len: 0 });
         }
-        let map = self.mapped()?;
+        let map = self.readable()?;
         let mapped = (map.len() as u64 / Self::ENTRY_BYTES) as u32;
         Ok(Entries { map: Some(map), len: len.min(mapped) })
     }
@@ -221,19 +225,30 @@ impl<const WORDS: usize> IndexMap<WORDS> {
     }
 
     fn mapped(&self) -> Result<&MmapRaw, LogError> {
-        if let Some(map) = self.map.get() {
+        self.mapped_in(&self.map, self.capacity > 0)
+    }
+
+    fn readable(&self) -> Result<&MmapRaw, LogError> {
+        if self.map.get().is_some() || self.capacity == 0 {
+            return self.mapped();
+        }
+        self.mapped_in(&self.found, false)
+    }
+
+    fn mapped_in<'a>(&self, place: &'a OnceLock<MmapRaw>, writable: bool) -> Result<&'a MmapRaw, LogError> {
+        if let Some(map) = place.get() {
             return Ok(map);
         }
         let path = self.path();
-        let map = self.open_map(&path).map_err(LogError::io(&path))?;
-        Ok(self.map.get_or_init(|| map))
+        let map = self.open_map(&path, writable).map_err(LogError::io(&path))?;
+        Ok(place.get_or_init(|| map))
     }
 
-    fn open_map(&self, path: &PathBuf) -> std::io::Result<MmapRaw> {
-        let map = if self.capacity == 0 {
-            MmapOptions::new().map_raw_read_only(&File::open(path)?)?
-        } else {
+    fn open_map(&self, path: &Path, writable: bool) -> std::io::Result<MmapRaw> {
+        let map = if writable {
             self.open_writable_map(path)?
+        } else {
+            MmapOptions::new().map_raw_read_only(&File::open(path)?)?
         };
         // Otherwise touching one page of the sparse file makes the kernel fill all around it with zeros: its read-ahead,
         // megabytes on some devices. Advice that is not taken costs just that.
@@ -394,9 +409,13 @@ mod tests {
         assert_eq!(map.last(), Some([1, 2]));
         std::fs::write(map.path(), bytes).unwrap();
         assert_eq!(map.entries().unwrap().get(0), [1, 2]);
-        assert_eq!(std::fs::metadata(map.path()).unwrap().len(), 800, "as a look-up maps all that may be pushed");
+        assert_eq!(std::fs::read(map.path()).unwrap(), bytes, "a look-up changes no file");
+        map.reserve(1).unwrap();
+        map.push([3, 4]);
+        assert_eq!(std::fs::metadata(map.path()).unwrap().len(), 800);
+        assert_eq!((map.entries().unwrap().get(0), map.entries().unwrap().get(1)), ([1, 2], [3, 4]));
         map.trim().unwrap();
-        assert_eq!(std::fs::read(map.path()).unwrap(), bytes);
+        assert_eq!(std::fs::metadata(map.path()).unwrap().len(), 16);
     }
 
     #[test]

@@ -38,6 +38,21 @@ pub fn write(directory: &Path, topic_id: &[u8; 16]) -> Result<(), LogError> {
     replace_file(&directory.join(PARTITION_METADATA_FILE), text.as_bytes(), false)
 }
 
+/// Ties a partition's directory to its topic's id.
+///
+/// # Errors
+/// `Corrupt` when it belongs to another topic of the same name, and as [`read`] and [`write`].
+pub fn claim(directory: &Path, topic_id: &[u8; 16]) -> Result<(), LogError> {
+    match read(directory)? {
+        None => write(directory, topic_id),
+        Some(found) if found == *topic_id => Ok(()),
+        Some(_) => Err(LogError::Corrupt {
+            path: directory.to_owned(),
+            reason: "partition.metadata names another topic id: the directory belongs to a topic deleted since".into(),
+        }),
+    }
+}
+
 /// Kafka's text form of an id: URL-safe base64 of the 16 bytes, unpadded (22 characters).
 #[must_use]
 pub fn encode_id(id: &[u8; 16]) -> String {
