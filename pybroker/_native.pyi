@@ -3,6 +3,7 @@
 Sections, one per file of `native/py/src`, in alphabetical order.
 """
 
+from collections.abc import Sequence
 from typing import Literal, final
 
 from typing_extensions import Buffer
@@ -465,6 +466,31 @@ class LogConfig:
         `compression_type`: "producer", "uncompressed" or a codec; `compression_level` is that codec's, None its own
         default."""
 
+# ---------------------------------------------------------------------------------------------- log_opening.rs
+
+@final
+class LogOpening:
+    """What is known of `<directory>/<topic>-<index>` before it is opened."""
+
+    def __new__(
+        cls,
+        *,
+        directory: str,
+        topic: str,
+        index: int,
+        topic_id: bytes,
+        config: LogConfig,
+        clean_shutdown: bool,
+        recovery_point: int,
+        log_start_offset: int,
+        high_watermark: int,
+        progress: RecoveryProgress,
+    ) -> LogOpening:
+        """A recovery point of -1 is not known. `progress` counts what a recovery has read."""
+
+def open_logs(openings: Sequence[LogOpening], *, now_ms: int) -> list[Partition | OSError | ValueError]:
+    """Opens (recovers, creates) logs, one after the other: each partition, or its error. Releases the GIL once."""
+
 # ------------------------------------------------------------------------------------------------ log_walk.rs
 
 _FileRecord = tuple[int, int, int, bytes | None, bytes | None, list[bytes]]
@@ -600,26 +626,8 @@ def prepare_move(partition: Partition, future: str) -> None:
 
 @final
 class Partition:
-    """A replica on this broker. Opened as nobody's leader: `become_leader` lets it serve."""
+    """A replica on this broker. Opened (`open_logs`) as nobody's leader: `become_leader` lets it serve."""
 
-    @staticmethod
-    def open(
-        *,
-        directory: str,
-        topic: str,
-        index: int,
-        topic_id: bytes,
-        config: LogConfig,
-        clean_shutdown: bool,
-        recovery_point: int,
-        log_start_offset: int,
-        high_watermark: int,
-        now_ms: int,
-        progress: RecoveryProgress,
-    ) -> Partition:
-        """Opens (recovers, creates) `<directory>/<topic>-<index>`; releases the GIL. `OSError` with its errno.
-
-        A recovery point of -1 is not known. `progress` counts what a recovery has read."""
     @property
     def topic(self) -> str:
         """The topic's name."""
@@ -676,6 +684,10 @@ class Partition:
     def delete(self) -> None:
         """Renames the directory to `<topic>-<index>.<32 hex>-delete` and removes it."""
 
+def become_leaders(roles: Sequence[tuple[Partition, int, int, int]]) -> list[OSError | ValueError | None]:
+    """`Partition.become_leader` for many: (partition, leader epoch, replicas in sync, `min.insync.replicas`). Gives the
+    error of each, None where it leads. Releases the GIL once."""
+
 # ------------------------------------------------------------------------------------------- partition_log.rs
 
 @final
@@ -708,10 +720,10 @@ class PartitionLog:
 
 # -------------------------------------------------------------------------------------- partition_metadata.rs
 
-def read_topic_id(directory: str) -> bytes | None:
-    """The topic id (16 bytes) in a partition directory's `partition.metadata` (KIP-516), `None` without the file.
+def read_topic_ids(directories: Sequence[str]) -> list[bytes | OSError | ValueError | None]:
+    """The topic id (16 bytes) in each partition directory's `partition.metadata` (KIP-516), `None` without the file.
 
-    `ValueError` when the file is damaged.
+    A `ValueError` stands for a file that is damaged. Releases the GIL once.
     """
 
 # ------------------------------------------------------------------------------------------------- producer.rs

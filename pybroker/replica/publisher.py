@@ -16,9 +16,10 @@ from pybroker.config.topic import TopicConfig
 from pybroker.metadata.image import EMPTY_IMAGE
 from pybroker.metadata.replica_directories import directory_of
 from pybroker.replica.native import PartitionEntry, TopicEntry, TopicTable
-from pybroker.storage.errors import StorageError
 from pybroker.storage.log_config import build_log_config
+from pybroker.storage.native import become_leaders
 from pybroker.storage.opening import Lane
+from pybroker.storage.partitions import Opening
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -45,6 +46,15 @@ class _Change(NamedTuple):
 
     removed: list[TopicImage]
     added: list[TopicImage]
+
+
+class _Wanted(NamedTuple):
+    """A partition that is to be open here."""
+
+    key: tuple[str, int]
+    topic_id: bytes
+    image: PartitionImage
+    settings: TopicConfig
 
 
 class PartitionPublisher:
@@ -185,51 +195,45 @@ class PartitionPublisher:
                 waiting.set_result(None)
         self._waiting = still_waiting
 
-    def _plan(self, topics: list[TopicImage], image: MetadataImage) -> list[Lane]:
+    def _plan(self, topics: list[TopicImage], image: MetadataImage) -> list[Lane[_Wanted]]:
         """Return what is to be opened of the topics, by the directory that it lies in."""
         recovering = self._partitions.to_recover
-        openings: dict[Path | None, list[Callable[[], None]]] = {}
-        to_recover: dict[Path | None, int] = {}
+        wanted: dict[Path | None, list[tuple[_Wanted, int]]] = {}
         for topic in topics:
             settings = self._settings[topic.name] = self._topic_config(topic, image)
             for index, partition in self._here(topic):
                 directory = self._partitions.directory_of(topic.name, index)
-                opening = partial(self._open, topic, (index, partition), settings)
-                openings.setdefault(directory, []).append(opening)
-                if directory in recovering:
-                    bytes_here = self._partitions.bytes_to_recover(topic.name, index)
-                    to_recover[directory] = to_recover.get(directory, 0) + bytes_here
-        return [self._lane(path, waiting, to_recover.get(path)) for path, waiting in openings.items()]
-
-    def _lane(self, path: Path | None, openings: list[Callable[[], None]], to_recover: int | None) -> Lane:
-        if path is None or to_recover is None:
-            return Lane(path, openings)
-        recovered = partial(self._partitions.recovered_bytes, path)
-        return Lane(path, openings, to_recover=to_recover, recovered=recovered)
-
-    def _open(self, topic: TopicImage, numbered: tuple[int, PartitionImage], settings: TopicConfig) -> None:
-        """Open and lead a partition; one that fails does not fail the others."""
-        index, partition = numbered
-        if self._partitions.is_lost(topic.name, index):
-            return
-        try:
-            opened = self._partitions.open(
-                topic.name,
-                index,
-                topic.topic_id,
-                build_log_config(settings),
-                assigned=directory_of(partition, self._config.node_id),
-            )
-            if topic.topic_id in self._published.topics.by_id:
-                opened.set_config(build_log_config(settings))
-            if partition.leader == self._config.node_id:
-                opened.become_leader(
-                    partition.leader_epoch,
-                    in_sync_replicas=len(partition.isr),
-                    min_insync_replicas=settings.min_insync_replicas,
+                unread = self._partitions.bytes_to_recover(topic.name, index) if directory in recovering else 0
+                wanted.setdefault(directory, []).append(
+                    (_Wanted((topic.name, index), topic.topic_id, partition, settings), unread)
                 )
-        except (OSError, ValueError, StorageError) as error:  # ValueError: the log is damaged beyond recovery
-            log.error("partition %s-%d cannot be opened: %s", topic.name, index, error)
+        return [self._lane(path, waiting, told=path in recovering) for path, waiting in wanted.items()]
+
+    def _lane(self, path: Path | None, waiting: list[tuple[_Wanted, int]], *, told: bool) -> Lane[_Wanted]:
+        recovered = partial(self._partitions.recovered_bytes, path) if told and path is not None else None
+        return Lane(path, waiting, self._open_all, recovered=recovered)
+
+    def _open_all(self, wanted: list[_Wanted]) -> None:
+        """Open and lead partitions; one that fails does not fail the others."""
+        served = {it.key: it for it in wanted if not self._partitions.is_lost(*it.key)}
+        opened = self._partitions.open_all([self._opening(it) for it in served.values()])
+        roles = {}
+        for key, it in served.items():
+            partition = opened[key]
+            if isinstance(partition, Exception):
+                _tell_of(it, partition)
+                continue
+            if it.topic_id in self._published.topics.by_id:
+                partition.set_config(build_log_config(it.settings))
+            if it.image.leader == self._config.node_id:
+                roles[key] = (partition, it.image.leader_epoch, len(it.image.isr), it.settings.min_insync_replicas)
+        for key, failure in zip(roles, become_leaders(list(roles.values())), strict=True):
+            if failure is not None:
+                _tell_of(served[key], failure)
+
+    def _opening(self, wanted: _Wanted) -> Opening:
+        config = build_log_config(wanted.settings)
+        return Opening(wanted.key, wanted.topic_id, config, directory_of(wanted.image, self._config.node_id))
 
     def _topic_config(self, topic: TopicImage, image: MetadataImage) -> TopicConfig:
         overrides = image.configs.of_topic(topic.name)
@@ -279,6 +283,11 @@ class PartitionPublisher:
 
     def _open_partition(self, topic: str, index: int) -> Partition | None:
         return self._partitions.get(topic, index)
+
+
+def _tell_of(wanted: _Wanted, error: Exception) -> None:
+    # A ValueError is a log that is damaged beyond recovery.
+    log.error("partition %s-%d cannot be opened: %s", *wanted.key, error)
 
 
 def _compare(old: MetadataImage, new: MetadataImage, *, all_changed: bool) -> _Change:

@@ -1,6 +1,7 @@
 """What the last run wrote down in a log directory about the logs there, read once at a start.
 
-Owns what stands for an offset that is not written down. Must not know where a log lies now.
+Owns what stands for an offset that is not written down, and where a log is written down that was moved. Must not know
+where a log lies now: callers say it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pybroker.storage.checkpoint import HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS, read_checkpoint
 from pybroker.storage.errors import CorruptCheckpointError
+from pybroker.storage.native import move_count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,8 +56,36 @@ class LastRun(NamedTuple):
         )
 
 
-def read_last_run(directory: LogDirectory) -> LastRun:
-    """Read a directory's files; from now on only a new clean stop counts as one. Raises OSError."""
+class LastRuns:
+    """What is known of the last run in every directory."""
+
+    def __init__(self) -> None:
+        self._runs: dict[Path, LastRun] = {}
+
+    def read(self, directory: LogDirectory) -> None:
+        """Read a directory's files; from now on only a new clean stop counts as one. Raises OSError."""
+        self._runs[directory.path] = _read_last_run(directory)
+
+    def clean(self, path: Path) -> bool:
+        """Tell whether the last run has left a directory cleanly."""
+        return self._runs[path].clean
+
+    def listed_offsets(self, key: Key, path: Path) -> LastOffsets:
+        """Return what a directory's own files say of a log."""
+        return self._runs[path].offsets_of(key)
+
+    def offsets_of(self, key: Key, path: Path) -> LastOffsets:
+        """Return what is known of the log that lies in a directory now; raises OSError and ValueError."""
+        own = self._runs[path]
+        if not own.lists(key) and move_count(str(path / f"{key[0]}-{key[1]}")) > 0:
+            # It was moved at the end of the last run, and only where it came from is it written down.
+            for other in self._runs.values():
+                if other.lists(key):
+                    return other.offsets_of(key)
+        return own.offsets_of(key)
+
+
+def _read_last_run(directory: LogDirectory) -> LastRun:
     clean = directory.take_clean_shutdown()
     recovery_points = _read(directory.path / RECOVERY_POINTS)
     return LastRun(

@@ -26,7 +26,7 @@ from pybroker.storage.errors import (
     PartitionNotHereError,
     TopicNameTooLongError,
 )
-from pybroker.storage.native import LogMove, LogMover, prepare_move
+from pybroker.storage.native import LogMove, LogMover, prepare_move, read_topic_ids
 from pybroker.storage.partition_directory import belongs, discard, future_name, remove
 
 if TYPE_CHECKING:
@@ -195,7 +195,8 @@ class LogMoves:
     def _is_wanted(self, located: tuple[Partition, LogDirectory], directory: LogDirectory, path: Path) -> bool:
         partition, source = located
         moving = self.is_moving(partition.topic, partition.index)
-        return belongs(str(path), partition.topic_id) and source is not directory and not moving
+        (there,) = read_topic_ids([str(path)])
+        return belongs(there, partition.topic_id) and source is not directory and not moving
 
     def give_up_failed(self) -> None:
         """End the moves whose target has failed."""

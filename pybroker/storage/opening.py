@@ -1,6 +1,7 @@
 """Opening many logs: each log directory by several threads of its own, with word of how far it is.
 
 Owns how openings are shared among threads, and the lines that tell of a recovery. Must not know what an opening does.
+Logs are opened some at a time: threads that take turns at the interpreter for each log are no faster than one.
 """
 
 from __future__ import annotations
@@ -8,33 +9,41 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
+T = TypeVar("T")
+
 log = logging.getLogger("pybroker.storage")
 
 _TELL_EVERY_PERCENT = 10
 _MB = 1_000_000
+_LOGS_AT_ONCE = 32
+_BYTES_AT_ONCE = 16 * _MB
 
 
-class Lane:
+class Lane(Generic[T]):
     """The openings of one directory. As many threads as may work on it call `drain`."""
 
     def __init__(
         self,
         directory: Path | None,
-        openings: Iterable[Callable[[], None]],
+        waiting: Iterable[tuple[T, int]],
+        open_all: Callable[[list[T]], None],
         *,
-        to_recover: int = 0,
         recovered: Callable[[], int] | None = None,
     ) -> None:
-        """`recovered` tells how many bytes of `to_recover` were read and checked; None: there is nothing to tell."""
+        """`waiting` are the openings, each with the bytes that it has to recover; `open_all` opens some of them.
+
+        `recovered` tells how many of all those bytes were read and checked; None: there is nothing to tell.
+        """
         self._directory = directory
-        self._waiting = deque(openings)
-        self._to_recover = to_recover
+        self._waiting = deque(waiting)
+        self._open_all = open_all
+        self._to_recover = sum(size for _, size in self._waiting)
         self._recovered = recovered
         self._begun = 0 if recovered is None else recovered()
         self._lock = threading.Lock()
@@ -47,15 +56,22 @@ class Lane:
 
     def drain(self) -> None:
         """Open until nothing waits any more. An opening deals with its own failures."""
-        while True:
-            try:
-                opening = self._waiting.popleft()
-            except IndexError:
-                return
-            opening()
+        while some := self._next():
+            self._open_all(some)
             with self._lock:
-                self._done += 1
+                self._done += len(some)
             self.tell()
+
+    def _next(self) -> list[T]:
+        """Take some openings: few where there is much to recover, so that the last thread is not long alone."""
+        some: list[T] = []
+        size = 0
+        with self._lock:
+            while self._waiting and len(some) < _LOGS_AT_ONCE and size < _BYTES_AT_ONCE:
+                opening, bytes_here = self._waiting.popleft()
+                some.append(opening)
+                size += bytes_here
+        return some
 
     def tell(self) -> None:
         """Say how far the recovery is, if that is news. Called by and by, as one log may take long."""

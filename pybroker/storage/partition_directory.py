@@ -10,8 +10,6 @@ import os
 import re
 from typing import TYPE_CHECKING
 
-from pybroker.storage.native import read_topic_id
-
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -50,12 +48,14 @@ def is_deleted(name: str) -> bool:
     return _DELETED.match(name) is not None
 
 
-def belongs(path: str, topic_id: bytes) -> bool:
-    """Tell whether the directory's `partition.metadata` names this topic id; without the file it is anybody's.
+def belongs(there: bytes | Exception | None, topic_id: bytes) -> bool:
+    """Tell whether a directory is this topic's, by what `read_topic_ids` gave for it: without an id it is anybody's.
 
-    Raises OSError, and ValueError when the file is damaged: then nobody knows whose it is.
+    Raises OSError, and ValueError when the file with the id is damaged: then nobody knows whose the directory is.
     """
-    return read_topic_id(path) in (None, topic_id)
+    if isinstance(there, Exception):
+        raise there
+    return there in (None, topic_id)
 
 
 def remove(path: Path) -> None:

@@ -9,20 +9,26 @@ from __future__ import annotations
 import logging
 import os
 import threading
+from collections import Counter
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from pybroker.metadata.replica_directories import LOST_DIRECTORY, MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY
+from pybroker.metadata.replica_directories import LOST_DIRECTORY
 from pybroker.storage.checkpoint import HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS, write_checkpoint
+from pybroker.storage.claims import id_of, is_elsewhere, settle_found
 from pybroker.storage.errors import DirectoryOfflineError, StorageError
-from pybroker.storage.last_run import LastOffsets, LastRun, read_last_run
-from pybroker.storage.meta_properties import id_bytes
-from pybroker.storage.native import LogConfig, Partition, RecoveryProgress, move_count
+from pybroker.storage.last_run import LastOffsets, LastRuns
+from pybroker.storage.native import (
+    LogConfig,
+    LogOpening,
+    Partition,
+    RecoveryProgress,
+    open_logs,
+    read_topic_ids,
+)
 from pybroker.storage.partition_directory import (
-    belongs,
     bytes_from,
-    discard,
     is_deleted,
     parse_future_name,
     parse_name,
@@ -40,8 +46,14 @@ log = logging.getLogger("pybroker.storage")
 
 Key = tuple[str, int]
 
-NOWHERE = frozenset({None, LOST_DIRECTORY, MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY})
-"""Words of the cluster that name no directory."""
+
+class Opening(NamedTuple):
+    """A partition that is to be open here; `assigned` is the id of the directory that the cluster knows it in."""
+
+    key: Key
+    topic_id: bytes
+    config: LogConfig
+    assigned: bytes | None = None
 
 
 class _Hosted(NamedTuple):
@@ -75,8 +87,7 @@ class Partitions:
         self._lost: dict[Key, LogDirectory | None] = {}
         # Invariant: true until everything has been opened that the last run may have had.
         self._claiming = True
-        # What the last run wrote down in each directory.
-        self._known: dict[Path, LastRun] = {}
+        self._last_runs = LastRuns()
         # Directories of future replicas that the last run has left.
         self._futures: list[tuple[Key, LogDirectory, Path]] = []
         # Where new partitions shall go that somebody asked about before they came.
@@ -97,7 +108,7 @@ class Partitions:
                 self._fail(directory, error)
 
     def _scan(self, directory: LogDirectory) -> None:
-        self._known[directory.path] = read_last_run(directory)
+        self._last_runs.read(directory)
         with os.scandir(directory.path) as entries:
             found = list(entries)
         for entry in found:
@@ -118,7 +129,7 @@ class Partitions:
         counts: dict[Path, int] = {}
         for directories in self._found.values():
             for directory in directories:
-                if not self._known[directory.path].clean:
+                if not self._last_runs.clean(directory.path):
                     counts[directory.path] = counts.get(directory.path, 0) + 1
         return counts
 
@@ -129,10 +140,9 @@ class Partitions:
     def bytes_to_recover(self, topic: str, index: int) -> int:
         """Return how much the recovery of a partition that is not open yet will read; 0 where there is none."""
         key = (topic, index)
-        unclean = (path for path in self._paths_of(key) if not self._known[path].clean)
-        return sum(
-            bytes_from(path / f"{topic}-{index}", self._known[path].offsets_of(key).recovery_point) for path in unclean
-        )
+        unclean = (path for path in self._paths_of(key) if not self._last_runs.clean(path))
+        points = ((path, self._last_runs.listed_offsets(key, path).recovery_point) for path in unclean)
+        return sum(bytes_from(path / f"{topic}-{index}", point) for path, point in points)
 
     def _paths_of(self, key: Key) -> list[Path]:
         return [directory.path for directory in self._found.get(key, ())]
@@ -165,11 +175,11 @@ class Partitions:
         key = (topic, index)
         hosted = self._hosted.get(key)
         if hosted is not None:
-            return _id_of(hosted.directory)
+            return id_of(hosted.directory)
         directory = self._lost.get(key)
         if directory is None:
             return None
-        return _id_of(directory) if directory.offline else LOST_DIRECTORY
+        return id_of(directory) if directory.offline else LOST_DIRECTORY
 
     def get(self, topic: str, index: int) -> Partition | None:
         """Return the open partition, None when it is not open here."""
@@ -184,107 +194,142 @@ class Partitions:
     def open(
         self, topic: str, index: int, topic_id: bytes, config: LogConfig, assigned: bytes | None = None
     ) -> Partition:
-        """Open the partition, creating it where it is new; raises OSError, DirectoryError and the log's own errors.
+        """Open one partition as `open_all` does; raises what keeps it from being served."""
+        (opened,) = self.open_all([Opening((topic, index), topic_id, config, assigned)]).values()
+        if isinstance(opened, Exception):
+            raise opened
+        return opened
 
-        `assigned` is the id of the directory that the cluster knows it in. A partition that could not be opened, or
-        whose directory failed, is lost until the broker starts again.
+    def open_all(self, openings: Iterable[Opening]) -> dict[Key, Partition | Exception]:
+        """Open partitions, creating those that are new: each of them, or the error that keeps it from being served.
+
+        The errors are OSError, ValueError and StorageError. A partition that could not be opened, or whose directory
+        failed, is lost until the broker starts again. The interpreter is held between the logs' files only.
         """
-        key = (topic, index)
+        outcomes: dict[Key, Partition | Exception] = {}
+        waiting: dict[Key, Opening] = {}
         with self._lock:
-            hosted = self._hosted.get(key)
-            if hosted is not None:
-                return hosted.partition
-            found = self._found.pop(key, [])
-            if key in self._lost:
-                raise DirectoryOfflineError(f"the log directory of {topic}-{index} failed")
-        directory = None
+            for opening in openings:
+                hosted = self._hosted.get(opening.key)
+                if hosted is None:
+                    waiting[opening.key] = opening
+                else:
+                    outcomes[opening.key] = hosted.partition
+            found = {key: self._found.pop(key, []) for key in waiting}
         try:
-            directory, new = self._claim(key, topic_id, found, assigned)
-            partition = self._open(key, topic_id, config, directory, new=new)
-            with self._lock:
-                self._hosted[key] = _Hosted(partition, directory)
-        except (OSError, ValueError, StorageError) as error:
-            self._lost[key] = directory
-            if isinstance(error, OSError) and directory is not None and directory.has_failed(error):
-                self._fail(directory, error)
-            raise
+            prepared = self._prepare(waiting, found, outcomes)
+            logs = open_logs([opening for opening, _ in prepared.values()], now_ms=self._now_ms())
+            for (key, (_, directory)), opened in zip(prepared.items(), logs, strict=True):
+                if isinstance(opened, Exception):
+                    outcomes[key] = self._lose(key, opened, directory)
+                    continue
+                with self._lock:
+                    self._hosted[key] = _Hosted(opened, directory)
+                outcomes[key] = opened
         finally:
             with self._lock:
-                self._begun.pop(key, None)
-        return partition
+                for key in waiting:
+                    self._begun.pop(key, None)
+        return outcomes
+
+    def _lose(self, key: Key, error: Exception, directory: LogDirectory | None = None) -> Exception:
+        """Note that a partition cannot be served, and whether its directory failed with it."""
+        self._lost.setdefault(key, directory)
+        if isinstance(error, OSError) and directory is not None and directory.has_failed(error):
+            self._fail(directory, error)
+        return error
+
+    def _prepare(
+        self,
+        waiting: Mapping[Key, Opening],
+        found: Mapping[Key, list[LogDirectory]],
+        outcomes: dict[Key, Partition | Exception],
+    ) -> dict[Key, tuple[LogOpening, LogDirectory]]:
+        """Return what is known of each log and the directory where it lies or shall lie; `outcomes` gets the errors."""
+        paths = [f"{directory.path}/{key[0]}-{key[1]}" for key in waiting for directory in found[key]]
+        ids = dict(zip(paths, read_topic_ids(paths), strict=True))
+        own: dict[Key, LogDirectory] = {}
+        new: list[Key] = []
+        for key, opening in waiting.items():
+            try:
+                if key in self._lost:
+                    raise DirectoryOfflineError(f"the log directory of {key[0]}-{key[1]} failed")
+                directory = self._claim(key, opening, found[key], ids)
+            except (OSError, ValueError, StorageError) as error:
+                outcomes[key] = self._lose(key, error)
+                continue
+            if directory is None:
+                new.append(key)
+            else:
+                own[key] = directory
+        try:
+            own.update(self._place(new))
+        except StorageError as error:
+            outcomes.update((key, self._lose(key, error)) for key in new)
+        prepared = {}
+        for key, directory in own.items():
+            try:
+                prepared[key] = self._describe(key, waiting[key], directory, new=key in self._begun), directory
+            except (OSError, ValueError) as error:
+                outcomes[key] = self._lose(key, error, directory)
+        return prepared
 
     def _claim(
-        self, key: Key, topic_id: bytes, found: list[LogDirectory], assigned: bytes | None
-    ) -> tuple[LogDirectory, bool]:
-        """Return the directory of a partition, and whether its log is new: where it was found, else one for it."""
-        own = self._settle_found(f"{key[0]}-{key[1]}", topic_id, found)
-        if own is not None:
-            if own.offline:
-                raise DirectoryOfflineError(f"log directory {own.path} failed")
-            if self._is_elsewhere(own, assigned):
-                # It was moved, and what was left behind is out of date.
-                raise DirectoryOfflineError(f"{key[0]}-{key[1]} lies in a log directory that is offline")
-            return own, False
-        if self._claiming and len(self._directories.online) < len(self._directories.logs):
-            # It may lie in a directory that is not there: an empty log in its place would lose what it holds.
-            raise DirectoryOfflineError(f"{key[0]}-{key[1]} may lie in a log directory that is offline")
+        self,
+        key: Key,
+        opening: Opening,
+        found: list[LogDirectory],
+        ids: Mapping[str, bytes | Exception | None],
+    ) -> LogDirectory | None:
+        """Return the directory that has a partition's log, None where it is new; raises what forbids to open it."""
+        own = settle_found(f"{key[0]}-{key[1]}", opening.topic_id, found, ids)
+        if own is None:
+            if self._claiming and len(self._directories.online) < len(self._directories.logs):
+                # It may lie in a directory that is not there: an empty log in its place would lose what it holds.
+                raise DirectoryOfflineError(f"{key[0]}-{key[1]} may lie in a log directory that is offline")
+            return None
+        if own.offline:
+            raise DirectoryOfflineError(f"log directory {own.path} failed")
+        if is_elsewhere(self._directories, own, opening.assigned):
+            # It was moved, and what was left behind is out of date.
+            raise DirectoryOfflineError(f"{key[0]}-{key[1]} lies in a log directory that is offline")
+        return own
+
+    def _place(self, keys: Iterable[Key]) -> dict[Key, LogDirectory]:
+        """Return directories for new partitions: the one asked for, else the emptiest; raises DirectoryError."""
+        placed = {}
         with self._lock:
-            preferred = self._preferred.pop(key, None)
-            if preferred is None or preferred.offline:
-                # Also those that are being opened count: several threads place at the same time.
-                preferred = self._directories.place(self._count_in)
-            self._begun[key] = preferred
-        return preferred, True
+            counts = self._counts() if len(self._directories.online) > 1 else Counter()
+            for key in keys:
+                preferred = self._preferred.pop(key, None)
+                if preferred is None or preferred.offline:
+                    preferred = self._directories.place(counts.__getitem__)
+                counts[preferred] += 1
+                # Other threads that place meanwhile count it.
+                placed[key] = self._begun[key] = preferred
+        return placed
 
-    def _settle_found(self, name: str, topic_id: bytes, found: list[LogDirectory]) -> LogDirectory | None:
-        """Return the directory that has the log; what else has its name gets another one.
+    def _counts(self) -> Counter[LogDirectory]:
+        """Count what each directory holds, or shall hold soon. Called with the lock."""
+        counts = Counter(hosted.directory for hosted in self._hosted.values())
+        counts.update(self._begun.values())
+        counts.update(directory for found in self._found.values() for directory in found)
+        return counts
 
-        A crash while a log takes its place in another directory leaves two of it: the one that was moved more often
-        is the log, and the other one is removed.
-        """
-        own = [directory for directory in found if belongs(f"{directory.path}/{name}", topic_id)]
-        moves = {directory: move_count(str(directory.path / name)) for directory in own} if len(own) > 1 else {}
-        latest = max(own, key=lambda directory: moves.get(directory, 0), default=None)
-        for directory in found:
-            if latest is not None and moves.get(directory, 0) < moves.get(latest, 0):
-                log.warning("%s was moved to %s and is removed", directory.path / name, latest.path)
-                discard(directory.path / name)
-            elif directory is not latest:
-                set_aside(directory.path / name)
-        return latest
-
-    def _is_elsewhere(self, own: LogDirectory, assigned: bytes | None) -> bool:
-        """Tell whether the cluster knows the partition in a directory that is not at work."""
-        directories = self._directories
-        if assigned in NOWHERE or len(directories.online) == len(directories.logs):
-            return False
-        return assigned not in {_id_of(directory) for directory in directories.online} and assigned != _id_of(own)
-
-    def _open(self, key: Key, topic_id: bytes, config: LogConfig, directory: LogDirectory, *, new: bool) -> Partition:
-        last = self._known[directory.path]
-        offsets = LastOffsets() if new else self._last_offsets(key, directory)
-        return Partition.open(
+    def _describe(self, key: Key, opening: Opening, directory: LogDirectory, *, new: bool) -> LogOpening:
+        offsets = LastOffsets() if new else self._last_runs.offsets_of(key, directory.path)
+        return LogOpening(
             directory=str(directory.path),
             topic=key[0],
             index=key[1],
-            topic_id=topic_id,
-            config=config,
-            clean_shutdown=new or last.clean,
+            topic_id=opening.topic_id,
+            config=opening.config,
+            clean_shutdown=new or self._last_runs.clean(directory.path),
             recovery_point=offsets.recovery_point,
             log_start_offset=offsets.log_start,
             high_watermark=offsets.high_watermark,
-            now_ms=self._now_ms(),
             progress=self._progress[directory.path],
         )
-
-    def _last_offsets(self, key: Key, directory: LogDirectory) -> LastOffsets:
-        own = self._known[directory.path]
-        if not own.lists(key) and move_count(str(directory.path / f"{key[0]}-{key[1]}")) > 0:
-            # It was moved at the end of the last run, and only where it came from is it written down.
-            for other in self._known.values():
-                if other.lists(key):
-                    return other.offsets_of(key)
-        return own.offsets_of(key)
 
     @property
     def left_futures(self) -> list[tuple[Key, LogDirectory, Path]]:
@@ -437,15 +482,6 @@ class Partitions:
                     failures.append(error)
         for failure in failures:
             log.error("a log could not be closed cleanly, the next start recovers its directory: %s", failure)
-
-    def _count_in(self, directory: LogDirectory) -> int:
-        opened = sum(1 for hosted in self._hosted.values() if hosted.directory is directory)
-        begun = sum(1 for placed in self._begun.values() if placed is directory)
-        return opened + begun + sum(1 for found in self._found.values() if directory in found)
-
-
-def _id_of(directory: LogDirectory) -> bytes | None:
-    return None if directory.meta is None else id_bytes(directory.meta.directory_id)
 
 
 def _offsets(partitions: Mapping[Key, Partition], offset: Callable[[Partition], int]) -> dict[Key, int]:

@@ -14,6 +14,7 @@ mod events;
 mod fetcher;
 mod log;
 mod log_config;
+mod log_opening;
 mod log_walk;
 mod micro;
 mod moves;
@@ -55,6 +56,8 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<record::Record>()?;
     m.add_class::<log::Log>()?;
     m.add_class::<log_config::PyLogConfig>()?;
+    m.add_class::<log_opening::PyLogOpening>()?;
+    m.add_function(wrap_pyfunction!(log_opening::open_logs, m)?)?;
     m.add_class::<log_walk::FileBatch>()?;
     m.add_class::<log_walk::LogWalk>()?;
     m.add_function(wrap_pyfunction!(micro::build_batch, m)?)?;
@@ -69,9 +72,10 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<moves::PyLogMove>()?;
     m.add_class::<moves::PyLogMover>()?;
     m.add_function(wrap_pyfunction!(moves::move_count, m)?)?;
-    m.add_function(wrap_pyfunction!(partition_metadata::read_topic_id, m)?)?;
+    m.add_function(wrap_pyfunction!(partition_metadata::read_topic_ids, m)?)?;
     m.add_function(wrap_pyfunction!(moves::prepare_move, m)?)?;
     m.add_class::<partition::PyPartition>()?;
+    m.add_function(wrap_pyfunction!(partition::become_leaders, m)?)?;
     m.add_class::<partition_log::PartitionLog>()?;
     m.add_class::<delivery::Delivery>()?;
     m.add_class::<producer::Producer>()?;

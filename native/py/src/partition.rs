@@ -1,18 +1,16 @@
 //! `Partition`: a replica on this broker, as the control plane holds it.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use pybroker_core::replica::{Partition, Waiter};
-use pybroker_core::storage::{Log, OpenLog, TimestampAndOffset, partition_metadata};
-use pyo3::exceptions::PyValueError;
+use pybroker_core::storage::TimestampAndOffset;
+use pyo3::exceptions::{PyBaseException, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::data_plane::PyDataPlane;
 use crate::error::{log_error, read_error};
 use crate::log_config::PyLogConfig;
-use crate::recovery_progress::PyRecoveryProgress;
 
 /// A replica on this broker; see `_native.pyi`.
 #[pyclass(frozen, name = "Partition", module = "pybroker._native")]
@@ -32,36 +30,6 @@ fn found(at: TimestampAndOffset) -> (i64, i64, i32) {
 
 #[pymethods]
 impl PyPartition {
-    #[staticmethod]
-    #[pyo3(signature = (*, directory, topic, index, topic_id, config, clean_shutdown, recovery_point, log_start_offset, high_watermark, now_ms, progress))]
-    #[allow(clippy::too_many_arguments, reason = "keyword-only: what the owner knows about a log before it opens it")]
-    fn open(
-        py: Python<'_>,
-        directory: PathBuf,
-        topic: String,
-        index: i32,
-        topic_id: &[u8],
-        config: &PyLogConfig,
-        clean_shutdown: bool,
-        recovery_point: i64,
-        log_start_offset: i64,
-        high_watermark: i64,
-        now_ms: i64,
-        progress: &PyRecoveryProgress,
-    ) -> PyResult<Self> {
-        let id = self::topic_id(topic_id)?;
-        let how = OpenLog { clean_shutdown, recovery_point, log_start_offset, now_ms };
-        let config = config.config.clone();
-        let progress = Arc::clone(&progress.inner);
-        let inner = py.detach(move || {
-            let path = directory.join(format!("{topic}-{index}"));
-            let (log, _) = Log::open_telling(&path, config, how, &progress)?;
-            partition_metadata::claim(&path, &id)?;
-            Ok(Partition::new(topic.into(), index, id, directory, log, high_watermark))
-        });
-        Ok(Self { inner: Arc::new(inner.map_err(log_error)?) })
-    }
-
     #[getter]
     fn topic(&self) -> &str {
         self.inner.topic()
@@ -183,4 +151,17 @@ impl PyPartition {
     fn delete(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.inner.log().delete()).map_err(log_error)
     }
+}
+
+/// What a partition is to be: with its leader epoch, replicas in sync, and how many of them are needed.
+type Role<'py> = (PyRef<'py, PyPartition>, i32, usize, usize);
+
+/// Serves many partitions as leader; see `_native.pyi`.
+#[pyfunction]
+pub fn become_leaders(py: Python<'_>, roles: Vec<Role<'_>>) -> Vec<Option<Py<PyBaseException>>> {
+    let roles: Vec<_> =
+        roles.iter().map(|(it, epoch, in_sync, needed)| (&it.inner, *epoch, *in_sync, *needed)).collect();
+    let led = |(it, epoch, in_sync, needed): (&Arc<Partition>, _, _, _)| it.become_leader(epoch, in_sync, needed).err();
+    let failures: Vec<_> = py.detach(|| roles.into_iter().map(led).collect());
+    failures.into_iter().map(|failure| Some(log_error(failure?).into_value(py))).collect()
 }

@@ -3,14 +3,26 @@
 use std::path::PathBuf;
 
 use pybroker_core::storage::partition_metadata;
+use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::error::log_error;
 
-/// The topic id that a partition's directory names; see `_native.pyi`.
+/// The topic id that a directory names, if any, or the error that kept it from being read.
+#[derive(IntoPyObject)]
+pub enum TopicIdRead<'py> {
+    Read(Option<Bound<'py, PyBytes>>),
+    Failed(Py<PyBaseException>),
+}
+
+/// The topic ids that partitions' directories name; see `_native.pyi`.
 #[pyfunction]
-pub fn read_topic_id(py: Python<'_>, directory: PathBuf) -> PyResult<Option<Bound<'_, PyBytes>>> {
-    let found = py.detach(|| partition_metadata::read(&directory)).map_err(log_error)?;
-    Ok(found.map(|id| PyBytes::new(py, &id)))
+pub fn read_topic_ids(py: Python<'_>, directories: Vec<PathBuf>) -> Vec<TopicIdRead<'_>> {
+    let read: Vec<_> = py.detach(|| directories.iter().map(|directory| partition_metadata::read(directory)).collect());
+    let shown = read.into_iter().map(|read| match read {
+        Ok(id) => TopicIdRead::Read(id.map(|id| PyBytes::new(py, &id))),
+        Err(error) => TopicIdRead::Failed(log_error(error).into_value(py)),
+    });
+    shown.collect()
 }

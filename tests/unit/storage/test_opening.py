@@ -2,27 +2,25 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from pybroker.storage.opening import Lane
 
+LARGE = 16_000_000  # enough to be recovered alone
+
 
 def test_threads_share_a_lane_and_everything_is_opened_once() -> None:
     opened: list[int] = []
     together = threading.Barrier(2, timeout=20)
 
-    def opening(number: int) -> Callable[[], None]:
-        def open_one() -> None:
-            if number < 2:
-                together.wait()  # passes only when two threads are at work
-            opened.append(number)
+    def open_all(numbers: list[int]) -> None:
+        if numbers[0] < 2:
+            together.wait()  # passes only when two threads are at work
+        opened.extend(numbers)
 
-        return open_one
-
-    lane = Lane(Path("d"), [opening(number) for number in range(50)])
+    lane = Lane(Path("d"), [(number, LARGE) for number in range(50)], open_all)
     threads = [threading.Thread(target=lane.drain) for _ in range(2)]
     for thread in threads:
         thread.start()
@@ -32,31 +30,45 @@ def test_threads_share_a_lane_and_everything_is_opened_once() -> None:
     assert len(lane) == 0
 
 
+@pytest.mark.parametrize(
+    ("sizes", "taken"),
+    [
+        ([0] * 100, [32, 32, 32, 4]),
+        ([LARGE] * 3, [1, 1, 1]),
+        ([1, LARGE, 1, 1], [2, 2]),
+        ([LARGE // 2] * 5, [2, 2, 1]),
+        ([], []),
+    ],
+)
+def test_many_are_opened_at_once_where_little_is_to_be_recovered(sizes: list[int], taken: list[int]) -> None:
+    calls: list[int] = []
+    Lane(Path("d"), [(size, size) for size in sizes], lambda some: calls.append(len(some))).drain()
+    assert calls == taken
+
+
 def test_a_recovery_is_told_in_steps_of_ten_percent(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "pybroker.storage")
     read = [5_000_000]  # by recoveries before
 
-    def opening(size: int) -> Callable[[], None]:
-        def open_one() -> None:
-            read[0] += size
+    def open_all(sizes: list[int]) -> None:
+        read[0] += sum(sizes)
 
-        return open_one
-
-    sizes = [1_000_000] * 50 + [50_000_000]
-    Lane(Path("/logs"), [opening(size) for size in sizes], to_recover=sum(sizes), recovered=lambda: read[0]).drain()
+    sizes = [20_000_000] * 10 + [1_000_000] * 40 + [160_000_000]
+    Lane(Path("/logs"), [(size, size) for size in sizes], open_all, recovered=lambda: read[0]).drain()
     assert [record.getMessage() for record in caplog.records] == [
-        *(
-            f"recovery of log directory /logs: {percent} of 100 MB, {percent} of 51 partitions ({percent} %)"
-            for percent in (10, 20, 30, 40, 50)
-        ),
-        "recovery of log directory /logs: 100 of 100 MB, 51 of 51 partitions (100 %)",
+        "recovery of log directory /logs: 40 of 400 MB, 2 of 51 partitions (10 %)",
+        "recovery of log directory /logs: 80 of 400 MB, 4 of 51 partitions (20 %)",
+        "recovery of log directory /logs: 120 of 400 MB, 6 of 51 partitions (30 %)",
+        "recovery of log directory /logs: 160 of 400 MB, 8 of 51 partitions (40 %)",
+        "recovery of log directory /logs: 200 of 400 MB, 10 of 51 partitions (50 %)",
+        "recovery of log directory /logs: 400 of 400 MB, 51 of 51 partitions (100 %)",
     ]
 
 
 def test_a_log_that_takes_long_is_told_of_on_its_way(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "pybroker.storage")
     read = [0]
-    lane = Lane(Path("/logs"), [lambda: None], to_recover=1_000_000_000, recovered=lambda: read[0])
+    lane = Lane(Path("/logs"), [("t-0", 1_000_000_000)], lambda _: None, recovered=lambda: read[0])
     for read[0] in (0, 90_000_000, 110_000_000, 150_000_000, 1_000_000_000):
         lane.tell()
     lane.drain()
@@ -70,5 +82,5 @@ def test_a_log_that_takes_long_is_told_of_on_its_way(caplog: pytest.LogCaptureFi
 
 def test_an_opening_without_recovery_is_not_told(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "pybroker.storage")
-    Lane(None, [lambda: None] * 3).drain()
+    Lane(None, [("t", 0)] * 3, lambda _: None).drain()
     assert caplog.records == []
