@@ -14,7 +14,8 @@ from pybroker.storage.checkpoint import HIGH_WATERMARKS, RECOVERY_POINTS, read_c
 from pybroker.storage.directories import Directories
 from pybroker.storage.errors import DirectoryError, DirectoryOfflineError
 from pybroker.storage.log_config import build_log_config
-from pybroker.storage.partitions import Partitions
+from pybroker.storage.native import Partition
+from pybroker.storage.partitions import Opening, Partitions
 
 CONFIG = build_log_config(TopicConfig({}, BrokerConfig({})))
 ID = os.urandom(16)
@@ -238,3 +239,28 @@ def test_logs_are_flushed_when_their_time_is_over(node: Node) -> None:
     assert quick.flush_due(6999) is False
     partitions.flush_due()
     assert quick.flush_due(7000) is True
+
+
+def test_many_are_opened_at_once_and_each_that_fails_fails_alone(node: Node) -> None:
+    partitions = node.run()
+    first = partitions.open_all(Opening(("orders", index), ID, CONFIG) for index in range(6))
+    assert all(isinstance(opened, Partition) for opened in first.values())
+    assert [len(list(path.glob("orders-*"))) for path in node.paths] == [3, 3]
+    partitions.close(one_by_one, 7, clean=True)
+    node.end()
+    lying = {path.name: path for root in node.paths for path in root.glob("orders-*")}
+    (lying["orders-1"] / "partition.metadata").write_text("nonsense")
+    (lying["orders-3"] / f"{0:020}.log").unlink()
+    (lying["orders-3"] / f"{0:020}.log").mkdir()
+    again = node.run()
+    openings = [Opening(("orders", index), ID, CONFIG) for index in (5, 1, 4, 3, 0, 7)]
+    outcomes = again.open_all([*openings, Opening(("orders", 2), os.urandom(16), CONFIG)])
+    failed = {key[1]: outcome for key, outcome in outcomes.items() if isinstance(outcome, Exception)}
+    assert sorted(failed) == [1, 3]
+    assert isinstance(failed[1], ValueError)
+    assert 'not a topic id: "nonsense"' in str(failed[1])
+    assert isinstance(failed[3], OSError)
+    assert [again.is_lost("orders", index) for index in range(8)] == [index in failed for index in range(8)]
+    assert sorted(partition.index for partition in again.all()) == [0, 2, 4, 5, 7]
+    assert again.open_all(openings[:1]) == {("orders", 5): again.get("orders", 5)}
+    assert again.open_all([]) == {}
