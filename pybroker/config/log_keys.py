@@ -171,8 +171,8 @@ class LogKeys(Settings):
     )
     replica_alter_log_dirs_io_max_bytes_per_second = long(
         LONG_MAX,
-        "Most bytes that all moves between log directories together copy in a second.",
-        at_least=1,
+        "Most bytes that all moves between log directories together copy in a second. With 0 they stand still.",
+        at_least=0,
         dynamic=True,
     )
     message_max_bytes = integer(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pybroker.config.key import boolean, integer, long, short
+from pybroker.config.key import LONG_MAX, boolean, integer, long, short
 from pybroker.config.settings import Settings
 
 
@@ -33,6 +33,12 @@ class TopicKeys(Settings):
     replica_socket_timeout_ms = integer(30000, "Longest wait in ms on a follower's connection.", acts=False)
     replica_socket_receive_buffer_bytes = integer(
         64 * 1024, "Receive buffer in bytes of a follower's connection.", acts=False
+    )
+    leader_replication_throttled_rate = long(
+        LONG_MAX, "Most bytes a second that throttled replicas are sent.", at_least=0, dynamic=True, acts=False
+    )
+    follower_replication_throttled_rate = long(
+        LONG_MAX, "Most bytes a second that throttled replicas fetch.", at_least=0, dynamic=True, acts=False
     )
     replica_high_watermark_checkpoint_interval_ms = long(5000, "Time in ms between writings of the high watermarks.")
     transaction_state_log_num_partitions = integer(50, "Partitions of __transaction_state.", at_least=1, acts=False)

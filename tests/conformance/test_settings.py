@@ -66,6 +66,8 @@ TAKEN_BY_A_BROKER: list[Configs] = [
     {"queued.max.request.bytes": "104857600"},
     {"group.consumer.assignors": "range"},
     {"log.cleaner.io.max.bytes.per.second": "0"},
+    {"replica.alter.log.dirs.io.max.bytes.per.second": "0"},
+    {"leader.replication.throttled.rate": "0", "follower.replication.throttled.rate": "0"},
     {"log.cleanup.policy": ""},
 ]
 TAKEN_FOR_A_TOPIC: list[Configs] = [

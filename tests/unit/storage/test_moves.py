@@ -134,6 +134,22 @@ def test_a_log_moves_and_everything_that_is_known_of_it_follows(node: Node) -> N
     assert node.holders() == [node.paths[0]]
 
 
+def test_without_a_pace_a_log_stays_on_its_way_until_there_is_one(node: Node) -> None:
+    node.fill(1 << 20)
+    node.open()
+    node.moves.set_pace(0)
+    node.request(node.paths[1])
+    wait_until(lambda: len(node.futures()) == 1, within=20, what="the future replica is there")
+    assert [move.key for move in node.moves.all()] == [("orders", 0)]
+    assert node.holders() == [node.paths[0]]
+    node.request(node.paths[0])
+    assert (node.moves.all(), node.futures()) == ([], [])
+    node.request(node.paths[1])
+    node.moves.set_pace(1e12)
+    node.settled()
+    assert (node.holders(), node.moved) == ([node.paths[1]], [("orders", 0)])
+
+
 def test_what_cannot_be_moved_is_told(node: Node, tmp_path: Path) -> None:
     node.open()
     for path in (tmp_path / "c", Path("a")):
