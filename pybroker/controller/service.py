@@ -21,12 +21,14 @@ from pybroker.controller.cluster.brokers import build_graces, session_key
 from pybroker.controller.cluster.events import (
     AllocateProducerIds,
     AlterConfigs,
+    AlterReassignments,
     AssignReplicas,
     CreatePartitions,
     CreateTopics,
     DeleteTopics,
     ElectLeaders,
     Heartbeat,
+    ListReassignments,
     LogDirectoriesFailed,
     RegisterBroker,
     UnregisterBroker,
@@ -59,6 +61,9 @@ if TYPE_CHECKING:
         HeartbeatResult,
         MorePartitions,
         NewTopic,
+        OngoingTopic,
+        ReassignableTopic,
+        ReassignedTopic,
         RegisteredBroker,
         Result,
     )
@@ -190,6 +195,17 @@ class Controller:
     ) -> list[ElectedTopic] | Result:
         """Elect leaders of partitions, None for all; each succeeds or fails by itself, unless all are refused."""
         return cast("list[ElectedTopic] | Result", await self._submit(ElectLeaders(election_type, partitions)))
+
+    async def alter_reassignments(
+        self, topics: Sequence[ReassignableTopic], *, allow_replication_factor_change: bool = True
+    ) -> list[ReassignedTopic]:
+        """Give partitions other replicas, or cancel that; each succeeds or fails by itself, results in their order."""
+        event = AlterReassignments(topics, allow_replication_factor_change)
+        return cast("list[ReassignedTopic]", await self._submit(event))
+
+    async def list_reassignments(self, partitions: Sequence[tuple[str, Sequence[int]]] | None) -> list[OngoingTopic]:
+        """Return what is being reassigned of these partitions by topic, None for all."""
+        return cast("list[OngoingTopic]", await self._submit(ListReassignments(partitions)))
 
     async def register_broker(
         self,

@@ -5,6 +5,7 @@ Commands: `register ID [rack=R] [dirs=N] [incarnation=C] [unfenced] [alive]`, `h
 `create NAME [partitions=N] [rf=N] [replicas=1,2/2,3] [KEY=VALUE ...] [; ...] [validate]`, `enlarge NAME partitions=N
 [replicas=1,2/2,3] [; ...] [validate]`, `delete NAME|#ID ...`, `alter TYPE NAME KEY=VALUE|KEY-|KEY+=ITEMS|KEY-=ITEMS
 ... [; ...]`, `replace TYPE NAME KEY=VALUE ...`, `elect preferred|unclean all|NAME/PARTITION ...`,
+`reassign NAME/PARTITION=1,2|NAME/PARTITION=cancel ... [fixed]`, `reassigned all|NAME/PARTITION ...`,
 `ids BROKER EPOCH`, `feature NAME=LEVEL ... [safe_downgrade|unsafe_downgrade]`, `topics`, `brokers`,
 `configs`. Topic ids are numbered in the order in which they were handed in. A configuration whose value is `bad` is
 invalid; `cleanup.policy` is a list, by default of `delete`.
@@ -26,6 +27,7 @@ from pybroker.controller.cluster.machine import ClusterMachine
 from pybroker.controller.cluster.settings import ClusterSettings
 from pybroker.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, ConfigResource
 from pybroker.metadata.replica_directories import LOST_DIRECTORY
+from pybroker.protocol.messages.alter_partition_reassignments import ReassignablePartition, ReassignableTopic
 from pybroker.protocol.messages.create_partitions import CreatePartitionsAssignment
 from pybroker.protocol.messages.create_topics import (
     CreatableReplicaAssignment,
@@ -134,6 +136,23 @@ class Stage:
         asked = [word.rsplit("/", 1) for word in words[1:]]
         return events.ElectLeaders(election_type, [(name, [int(index)]) for name, index in asked])
 
+    def event_reassign(self, words: list[str]) -> events.AlterReassignments:
+        topics = []
+        for word in words:
+            if word != "fixed":
+                where, target = word.split("=")
+                name, index = where.rsplit("/", 1)
+                replicas = None if target == "cancel" else [int(broker) for broker in target.split(",") if broker]
+                partition = ReassignablePartition(partition_index=int(index), replicas=replicas)
+                topics.append(ReassignableTopic(name=name, partitions=[partition]))
+        return events.AlterReassignments(topics, "fixed" not in words)
+
+    def event_reassigned(self, words: list[str]) -> events.ListReassignments:
+        if words == ["all"]:
+            return events.ListReassignments(None)
+        asked = [word.rsplit("/", 1) for word in words]
+        return events.ListReassignments([(name, [int(index)]) for name, index in asked])
+
     def event_ids(self, words: list[str]) -> events.AllocateProducerIds:
         return events.AllocateProducerIds(int(words[0]), int(words[1]))
 
@@ -217,7 +236,7 @@ def config_change(words: list[str], *, replaces: bool = False) -> events.ConfigC
 
 
 def show_reply(reply: Any) -> str:
-    if isinstance(reply, events.ElectedTopic):
+    if isinstance(reply, events.ElectedTopic | events.ReassignedTopic | events.OngoingTopic):
         return f"{reply.name}: {'; '.join(map(show_reply, reply.partitions))}"
     if not hasattr(reply, "_fields"):
         return repr(reply)
@@ -228,7 +247,7 @@ def show_reply(reply: Any) -> str:
         elif isinstance(value, bytes):
             shown.append(f"#{int.from_bytes(value)}")
         elif value not in (None, -1):
-            shown.append(f"{name}={value!r}" if isinstance(value, bool | int) else str(value))
+            shown.append(f"{name}={value!r}" if isinstance(value, bool | int) or type(value) is tuple else str(value))
     return " ".join(shown)
 
 

@@ -9,6 +9,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.messages.alter_partition_reassignments import ReassignableTopic
 from pybroker.protocol.messages.create_partitions import CreatePartitionsTopic as MorePartitions
 from pybroker.protocol.messages.create_topics import CreatableTopic as NewTopic
 from pybroker.protocol.schema import ZERO_UUID
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AllocateProducerIds",
     "AlterConfigs",
+    "AlterReassignments",
     "AssignReplicas",
     "ConfigChange",
     "ConfigResult",
@@ -37,9 +39,15 @@ __all__ = [
     "FeatureUpdate",
     "Heartbeat",
     "HeartbeatResult",
+    "ListReassignments",
     "LogDirectoriesFailed",
     "MorePartitions",
     "NewTopic",
+    "OngoingReassignment",
+    "OngoingTopic",
+    "ReassignableTopic",
+    "ReassignedPartition",
+    "ReassignedTopic",
     "RegisterBroker",
     "RegisteredBroker",
     "Result",
@@ -141,6 +149,51 @@ class ElectedTopic(NamedTuple):
 
     name: str
     partitions: Sequence[ElectedPartition]
+
+
+class AlterReassignments(NamedTuple):
+    """Give partitions other replicas, or cancel it, each by itself. Answered by a `ReassignedTopic` for each topic."""
+
+    topics: Sequence[ReassignableTopic]
+    allow_replication_factor_change: bool = True
+
+
+class ReassignedPartition(NamedTuple):
+    """What became of one partition of an `AlterReassignments`."""
+
+    partition: int
+    error_code: ErrorCode = ErrorCode.NONE
+    error_message: str | None = None
+
+
+class ReassignedTopic(NamedTuple):
+    """What became of the partitions of one topic of an `AlterReassignments`."""
+
+    name: str
+    partitions: Sequence[ReassignedPartition]
+
+
+class ListReassignments(NamedTuple):
+    """Tell what is being reassigned. Answered by an `OngoingTopic` for each topic with such partitions."""
+
+    partitions: Sequence[tuple[str, Sequence[int]]] | None
+    """Partitions by topic, of which those that are not there are passed over; None is every partition."""
+
+
+class OngoingReassignment(NamedTuple):
+    """A partition that is being reassigned."""
+
+    partition: int
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+
+
+class OngoingTopic(NamedTuple):
+    """A topic's partitions that are being reassigned."""
+
+    name: str
+    partitions: Sequence[OngoingReassignment]
 
 
 class RegisterBroker(NamedTuple):

@@ -16,17 +16,20 @@ from pybroker.controller.cluster import (
     partitions,
     producer_ids,
     requested_elections,
+    requested_reassignments,
     topics,
 )
 from pybroker.controller.cluster.events import (
     AllocateProducerIds,
     AlterConfigs,
+    AlterReassignments,
     AssignReplicas,
     CreatePartitions,
     CreateTopics,
     DeleteTopics,
     ElectLeaders,
     Heartbeat,
+    ListReassignments,
     LogDirectoriesFailed,
     RegisterBroker,
     SessionExpired,
@@ -45,12 +48,14 @@ if TYPE_CHECKING:
 Event = (
     AllocateProducerIds
     | AlterConfigs
+    | AlterReassignments
     | AssignReplicas
     | CreatePartitions
     | CreateTopics
     | DeleteTopics
     | ElectLeaders
     | Heartbeat
+    | ListReassignments
     | LogDirectoriesFailed
     | RegisterBroker
     | SessionExpired
@@ -105,6 +110,10 @@ class ClusterMachine:
                 return topics.delete_topics(image, event)
             case ElectLeaders():
                 return requested_elections.elect_leaders(image, event)
+            case AlterReassignments():
+                return requested_reassignments.alter_reassignments(image, event)
+            case ListReassignments():
+                return requested_reassignments.list_reassignments(image, event)
             case RegisterBroker():
                 return brokers.register_broker(image, event, settings, now)
             case Heartbeat():

@@ -17,7 +17,7 @@ from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.records.partition import PartitionRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from pybroker.metadata.image import BrokerRegistration, MetadataImage, TopicImage
     from pybroker.protocol.schema import Message
@@ -109,16 +109,8 @@ def check_size(partitions: int) -> None:
 def check_replicas(
     index: int, replicas: tuple[int, ...], brokers: Mapping[int, BrokerRegistration], factor: int
 ) -> None:
-    """Refuse replicas that cannot be a partition's, or are not `factor` as the others'; raises RefusedError."""
-    if not replicas:
-        raise invalid_assignment("The manual partition assignment includes an empty replica list.")
-    for broker, times in sorted(Counter(replicas).items()):
-        if times > 1:
-            raise invalid_assignment(f"The manual partition assignment includes the broker {broker} more than once.")
-        if broker not in brokers:
-            raise invalid_assignment(
-                f"The manual partition assignment includes broker {broker}, but no such broker is registered."
-            )
+    """Refuse replicas that cannot be a new partition's, or are not `factor` as the others'; raises RefusedError."""
+    check_assigned(replicas, brokers)
     if len(replicas) != factor:
         raise invalid_assignment(
             f"The manual partition assignment includes a partition with {len(replicas)} replica(s), but this is "
@@ -129,6 +121,19 @@ def check_replicas(
             f"All brokers specified in the manual partition assignment for partition {index} are fenced or in "
             "controlled shutdown."
         )
+
+
+def check_assigned(replicas: Sequence[int], brokers: Mapping[int, BrokerRegistration]) -> None:
+    """Refuse replicas that cannot be those of any partition; raises RefusedError."""
+    if not replicas:
+        raise invalid_assignment("The manual partition assignment includes an empty replica list.")
+    for broker, times in sorted(Counter(replicas).items()):
+        if broker not in brokers:
+            raise invalid_assignment(
+                f"The manual partition assignment includes broker {broker}, but no such broker is registered."
+            )
+        if times > 1:
+            raise invalid_assignment(f"The manual partition assignment includes the broker {broker} more than once.")
 
 
 def invalid_assignment(message: str) -> RefusedError:
@@ -149,10 +154,13 @@ def partition_record(
         leader=isr[0],
         leader_epoch=0,
         partition_epoch=0,
-        directories=[_directory(brokers[broker]) for broker in replicas],
+        directories=[new_directory(brokers[broker]) for broker in replicas],
     )
 
 
-def _directory(broker: BrokerRegistration) -> bytes:
-    # A broker with several directories chooses by itself and tells later (KIP-858).
+def new_directory(broker: BrokerRegistration) -> bytes:
+    """Return the id of the directory that a broker's new replica lies in.
+
+    A broker with several directories chooses by itself and tells later (KIP-858).
+    """
     return broker.log_dirs[0] if len(broker.log_dirs) == 1 else UNASSIGNED_DIRECTORY

@@ -13,6 +13,7 @@ from pybroker.controller.cluster.settings import ClusterSettings
 from pybroker.metadata.features import RECORD_VERSIONS
 from pybroker.metadata.image import BROKER_RESOURCE, NO_LEADER, TOPIC_RESOURCE, ConfigResource, MetadataImage
 from pybroker.metadata.loader import Loader
+from pybroker.protocol.messages.alter_partition_reassignments import ReassignablePartition
 from pybroker.protocol.messages.create_topics import CreatableTopicConfig
 from pybroker.protocol.messages.records.frame import decode_record, encode_record
 
@@ -68,6 +69,26 @@ EVENTS = st.one_of(
         st.sampled_from(events.ElectionType),
         st.none() | st.lists(st.tuples(NAMES, st.lists(st.integers(-1, 3), max_size=3)), max_size=3),
     ),
+    st.builds(
+        events.AlterReassignments,
+        st.lists(
+            st.builds(
+                events.ReassignableTopic,
+                name=NAMES,
+                partitions=st.lists(
+                    st.builds(
+                        ReassignablePartition,
+                        partition_index=st.integers(-1, 3),
+                        replicas=st.none() | st.lists(BROKERS, max_size=3),
+                    ),
+                    max_size=3,
+                ),
+            ),
+            max_size=3,
+        ),
+        st.booleans(),
+    ),
+    st.builds(events.ListReassignments, st.none()),
     st.builds(events.AlterConfigs, st.lists(st.builds(events.ConfigChange, RESOURCES, CHANGES), max_size=3)),
     st.builds(events.AllocateProducerIds, BROKERS, EPOCHS),
     st.builds(
@@ -106,6 +127,7 @@ def check_invariants(image: MetadataImage) -> None:
         for partition in topic.partitions.values():
             assert partition.isr
             assert set(partition.isr) <= set(partition.replicas)
+            assert {*partition.adding_replicas, *partition.removing_replicas} <= set(partition.replicas)
             assert partition.leader in {NO_LEADER, *partition.isr}
             if partition.leader != NO_LEADER:
                 leader = image.cluster.brokers[partition.leader]

@@ -1,0 +1,149 @@
+"""Reassignments that somebody asks for, cancels or asks about (KIP-455, KIP-860).
+
+Owns which partitions are meant, what is refused, and what each is told. Which replicas a partition gets is the
+arithmetic of `reassignments`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.controller.cluster.events import (
+    AlterReassignments,
+    ListReassignments,
+    OngoingReassignment,
+    OngoingTopic,
+    ReassignableTopic,
+    ReassignedPartition,
+    ReassignedTopic,
+)
+from pybroker.controller.cluster.log_directories import usable_brokers
+from pybroker.controller.cluster.partitions import (
+    MAX_PARTITIONS_PER_REQUEST,
+    RefusedError,
+    check_assigned,
+    invalid_assignment,
+    new_directory,
+)
+from pybroker.controller.cluster.reassignments import (
+    Assignment,
+    build_change,
+    is_reassigned,
+    plan_cancellation,
+    plan_reassignment,
+    replication_factor,
+)
+from pybroker.machine.machine import Outcome
+from pybroker.metadata.topics_delta import TopicsDelta
+from pybroker.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pybroker.metadata.image import MetadataImage, PartitionImage, TopicImage
+    from pybroker.protocol.messages.records.partition_change import PartitionChangeRecord
+    from pybroker.protocol.schema import Message
+
+
+def alter_reassignments(image: MetadataImage, event: AlterReassignments) -> Outcome[Message, list[ReassignedTopic]]:
+    """Decide about the replicas of partitions, one after the other: a partition named twice is reassigned twice."""
+    changes = _Reassignments(image, event.allow_replication_factor_change)
+    reply = [changes.reassign(topic) for topic in event.topics]
+    return Outcome(tuple(changes.records), reply)
+
+
+def list_reassignments(image: MetadataImage, event: ListReassignments) -> Outcome[Message, list[OngoingTopic]]:
+    """Tell what is in progress."""
+    topics = image.topics.by_name
+    asked: Iterable[tuple[str, Iterable[int]]] = (
+        ((name, topic.partitions) for name, topic in topics.items()) if event.partitions is None else event.partitions
+    )
+    found = (OngoingTopic(name, _ongoing(topics[name], indices)) for name, indices in asked if name in topics)
+    return Outcome((), [topic for topic in found if topic.partitions])
+
+
+def _ongoing(topic: TopicImage, indices: Iterable[int]) -> list[OngoingReassignment]:
+    named = ((index, topic.partitions.get(index)) for index in indices)
+    return [
+        OngoingReassignment(index, partition.replicas, partition.adding_replicas, partition.removing_replicas)
+        for index, partition in named
+        if partition is not None and is_reassigned(partition)
+    ]
+
+
+class _Reassignments:
+    """Reassignments in one state of the cluster, and the records that they come to."""
+
+    def __init__(self, image: MetadataImage, allow_replication_factor_change: bool) -> None:
+        self._image = image
+        self._brokers = image.cluster.brokers
+        self._allow_replication_factor_change = allow_replication_factor_change
+        self._usable = usable_brokers(image)
+        # The topics as the records leave them.
+        self._topics = TopicsDelta(image.topics)
+        self.records: list[PartitionChangeRecord] = []
+
+    def reassign(self, asked: ReassignableTopic) -> ReassignedTopic:
+        """Reassign, or cancel it, for a topic's partitions."""
+        results = []
+        for one in asked.partitions:
+            try:
+                self._reassign(asked.name, one.partition_index, one.replicas)
+            except RefusedError as refusal:
+                # Words that the code has itself are not sent.
+                words = None if str(refusal) == refusal.code.message else str(refusal)
+                results.append(ReassignedPartition(one.partition_index, refusal.code, words))
+            else:
+                results.append(ReassignedPartition(one.partition_index))
+        return ReassignedTopic(asked.name, results)
+
+    def _reassign(self, name: str, index: int, target: Sequence[int] | None) -> None:
+        topic = self._image.topics.by_name.get(name)
+        if topic is None:
+            raise _unknown(f"Unable to find a topic named {name}.")
+        partition = self._topics.changed.get(topic.topic_id, topic.partitions).get(index)
+        if partition is None:
+            raise _unknown(f"Unable to find partition {name}:{index}.")
+        to = _cancelled(name, index, partition) if target is None else self._reassigned(partition, target)
+        change = build_change(
+            topic.topic_id,
+            index,
+            partition,
+            to,
+            usable=self._usable,
+            new_directory=lambda broker: new_directory(self._brokers[broker]),
+        )
+        if change is None:
+            return
+        if len(self.records) == MAX_PARTITIONS_PER_REQUEST:
+            words = "Unable to perform excessively large batch operation."
+            raise RefusedError(ErrorCode.POLICY_VIOLATION, words)
+        self.records.append(change)
+        self._topics.apply_partition_change(change)
+
+    def _reassigned(self, partition: PartitionImage, target: Sequence[int]) -> Assignment:
+        check_assigned(target, self._brokers)
+        factor = replication_factor(partition)
+        if not self._allow_replication_factor_change and len(target) != factor:
+            raise RefusedError(
+                ErrorCode.INVALID_REPLICATION_FACTOR,
+                f"The replication factor is changed from {factor} to {len(target)}",
+            )
+        return plan_reassignment(partition, target)
+
+
+def _cancelled(name: str, index: int, partition: PartitionImage) -> Assignment:
+    if not is_reassigned(partition):
+        code = ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
+        raise RefusedError(code, code.message)
+    before = plan_cancellation(partition)
+    if before is None:
+        raise invalid_assignment(
+            f"Unable to revert partition assignment for {name}:{index} because it would require an unclean leader "
+            "election."
+        )
+    return before
+
+
+def _unknown(message: str) -> RefusedError:
+    return RefusedError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)

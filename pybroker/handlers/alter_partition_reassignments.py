@@ -1,0 +1,95 @@
+"""AlterPartitionReassignments: other replicas for partitions that are there, or a way back (KIP-455, KIP-860).
+
+Key
+    45
+
+Versions
+    0-1
+
+Behaviour
+    - Each partition succeeds or fails by itself, in the order of the request. A request without topics is answered
+      without a look at anything.
+    - Replicas that a partition has already are taken: nothing is in progress then. Another order of them puts another
+      preferred leader first, and is done at once, as is a reassignment that only takes replicas away.
+    - Null replicas cancel what is in progress; where nothing is, NO_REASSIGNMENT_IN_PROGRESS.
+    - Errors, with words: UNKNOWN_TOPIC_OR_PARTITION; INVALID_REPLICA_ASSIGNMENT for no replicas, a broker that is not
+      registered or named twice, and a cancellation after which nobody would be in sync; POLICY_VIOLATION for each
+      partition beyond the 10000th that changes.
+    - A success is answered when the replicas are committed, and this broker knows them.
+
+Version notes
+    - From version 1 on the request may forbid another number of replicas, told as INVALID_REPLICATION_FACTOR.
+
+Not done
+    - Rights.
+    - timeout_ms is not looked at.
+    - More than one broker: as long as one broker is a cluster, its own id is the only replica that can be named. The
+      controller knows how a replica is added, but none that is added comes in sync, for AlterPartition is not served.
+    - Unclean elections: unclean.leader.election.enable does not let a cancellation lose records.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.handlers.registry import handles
+from pybroker.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
+)
+
+if TYPE_CHECKING:
+    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.errors import WireError
+
+
+def _failed(
+    request: AlterPartitionReassignmentsRequest, _version: int, error: WireError
+) -> AlterPartitionReassignmentsResponse:
+    return AlterPartitionReassignmentsResponse(
+        error_code=error.code,
+        error_message=error.message,
+        responses=[
+            ReassignableTopicResponse(
+                name=topic.name,
+                partitions=[
+                    ReassignablePartitionResponse(
+                        partition_index=one.partition_index, error_code=error.code, error_message=error.message
+                    )
+                    for one in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ],
+    )
+
+
+@handles(AlterPartitionReassignmentsRequest, failed=_failed)
+async def alter_partition_reassignments(
+    request: AlterPartitionReassignmentsRequest, context: RequestContext
+) -> AlterPartitionReassignmentsResponse:
+    """Have the controller reassign, and wait until this broker knows."""
+    if not request.topics:
+        return AlterPartitionReassignmentsResponse()
+    services = context.services
+    allow = request.allow_replication_factor_change
+    reassigned = await services.controller.alter_reassignments(request.topics, allow_replication_factor_change=allow)
+    await services.publisher.published(services.image().offset)
+    return AlterPartitionReassignmentsResponse(
+        allow_replication_factor_change=allow,
+        error_message=None,
+        responses=[
+            ReassignableTopicResponse(
+                name=topic.name,
+                partitions=[
+                    ReassignablePartitionResponse(
+                        partition_index=one.partition, error_code=one.error_code, error_message=one.error_message
+                    )
+                    for one in topic.partitions
+                ],
+            )
+            for topic in reassigned
+        ],
+    )

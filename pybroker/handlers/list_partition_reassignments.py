@@ -1,0 +1,80 @@
+"""ListPartitionReassignments: which partitions are getting other replicas (KIP-455).
+
+Key
+    46
+
+Versions
+    0-0
+
+Behaviour
+    - Null topics are all; an empty list is answered with nothing.
+    - Partitions that are not being reassigned are not told, nor those that are not there, nor topics without any.
+    - The controller answers; where it cannot, NOT_CONTROLLER is told at the top and the partitions that were named
+      are there without replicas.
+
+Version notes
+    - None.
+
+Not done
+    - Rights.
+    - timeout_ms is not looked at.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.handlers.registry import handles
+from pybroker.protocol.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
+)
+
+if TYPE_CHECKING:
+    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.errors import WireError
+
+
+def _failed(
+    request: ListPartitionReassignmentsRequest, _version: int, error: WireError
+) -> ListPartitionReassignmentsResponse:
+    return ListPartitionReassignmentsResponse(
+        error_code=error.code,
+        error_message=error.message,
+        topics=[
+            OngoingTopicReassignment(
+                name=topic.name,
+                partitions=[OngoingPartitionReassignment(partition_index=index) for index in topic.partition_indexes],
+            )
+            for topic in request.topics or ()
+        ],
+    )
+
+
+@handles(ListPartitionReassignmentsRequest, failed=_failed)
+async def list_partition_reassignments(
+    request: ListPartitionReassignmentsRequest, context: RequestContext
+) -> ListPartitionReassignmentsResponse:
+    """Ask the controller what is in progress."""
+    topics = request.topics
+    asked = None if topics is None else [(topic.name, topic.partition_indexes) for topic in topics]
+    return ListPartitionReassignmentsResponse(
+        error_message=None,
+        topics=[
+            OngoingTopicReassignment(
+                name=topic.name,
+                partitions=[
+                    OngoingPartitionReassignment(
+                        partition_index=one.partition,
+                        replicas=list(one.replicas),
+                        adding_replicas=list(one.adding),
+                        removing_replicas=list(one.removing),
+                    )
+                    for one in topic.partitions
+                ],
+            )
+            for topic in await context.services.controller.list_reassignments(asked)
+        ],
+    )
