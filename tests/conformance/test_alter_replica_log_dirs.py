@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -24,6 +27,7 @@ UNKNOWN_TOPIC_OR_PARTITION = 3
 LOG_DIR_NOT_FOUND = 57
 BROKER = 4
 THROTTLE = "replica.alter.log.dirs.io.max.bytes.per.second"
+REPLICATION_RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 PROGRAM = Path(sys.executable).with_name("pybroker")
 
 _numbers = count(1)
@@ -284,3 +288,176 @@ def test_our_command_prints_what_kafkas_tool_prints(wire: Wire, there: Directori
     words = "ERROR: The given brokers do not exist from --broker-list: 4711. Current existent brokers: "
     assert words in ours_lost.stderr
     assert words in kafkas.stdout + kafkas.stderr
+
+
+Reassign = Callable[..., str]
+
+
+@pytest.fixture
+def node(wire: Wire) -> int:
+    """The only broker."""
+    (broker,) = wire.call("Metadata", 12, topics=[]).brokers
+    return int(broker.node_id)
+
+
+@pytest.fixture
+def reassign(there: Directories, tmp_path: Path) -> Reassign:
+    """Run Kafka's reassignment tool; what it prints. `plan` is for its JSON file, and `status` is how it ends."""
+    programs.kafka_tools()
+
+    def run(*words: str, plan: dict[str, Any] | None = None, status: int = 0) -> str:
+        file = tmp_path / "reassignment.json"
+        if plan is not None:
+            file.write_text(json.dumps({"version": 1, "partitions": [plan]}))
+            words = (*words, "--reassignment-json-file", str(file))
+        ran = java.run_java_tool("reassign-partitions", "--bootstrap-server", there.bootstrap_servers, *words)
+        assert ran.returncode == status, ran.stdout + ran.stderr
+        return ran.stdout
+
+    return run
+
+
+@contextmanager
+def written_to(there: Directories, topic: str) -> Iterator[list[bytes]]:
+    """Writes one record after the other to partition 0 while the context lasts; those that are acknowledged."""
+    written: list[bytes] = []
+    over = threading.Event()
+
+    def write() -> None:
+        with Wire(there.bootstrap_servers) as connection:
+            while not over.wait(0.005):
+                value = b"%d" % len(written)
+                assert produced(connection.ask(produce(topic, batch_of(value)))).error_code == 0
+                written.append(value)
+
+    with ThreadPoolExecutor(1) as threads:
+        writer = threads.submit(write)
+        try:
+            yield written
+        finally:
+            over.set()
+        writer.result(20)
+
+
+def throttles(wire: Wire, node: int, topic: str) -> dict[str, str]:
+    """What throttles the broker and the topic, of what somebody has set."""
+    asked = [{"resource_type": BROKER, "resource_name": str(node)}, {"resource_type": 2, "resource_name": topic}]
+    return {
+        one.name: one.value
+        for result in wire.call("DescribeConfigs", 4, resources=asked).results
+        for one in result.configs
+        if one.config_source in {1, 2} and (one.name == THROTTLE or "throttled" in one.name)
+    }
+
+
+def begun(topic: str, node: int, here: str, target: str, throttle: str = "") -> str:
+    """What the tool prints of a move that it has asked for."""
+    before = {"topic": topic, "partition": 0, "replicas": [node], "log_dirs": [here]}
+    standing = json.dumps({"version": 1, "partitions": [before]}, separators=(",", ":"))
+    warning = (
+        "Warning: You must run --verify periodically, until the reassignment completes, "
+        "to ensure the throttle is removed."
+    )
+    return (
+        f"Current partition replica assignment\n\n{standing}\n\n"
+        "Save this to use as the --reassignment-json-file option during rollback\n"
+        + (f"{warning}\n{throttle}" if throttle else "")
+        + f"Successfully started partition reassignment for {topic}-0\n"
+        f"Successfully started moving log directory to {target} for replica {topic}-0 with broker {node} \n"
+    )
+
+
+def status(topic: str, told: str) -> str:
+    """What the tool prints of a partition that has its replicas, before it tells of the throttles."""
+    return (
+        f"Status of partition reassignment:\nReassignment of partition {topic}-0 is completed.\n"
+        f"{told.format(topic=topic)}\n"
+    )
+
+
+def cleared(topic: str, node: int) -> str:
+    """What the tool prints when it takes the throttles away."""
+    return f"Clearing broker-level throttles on broker {node}\nClearing topic-level throttles on topic {topic}\n"
+
+
+@pytest.mark.java
+@pytest.mark.timeout(300)
+def test_kafkas_tool_moves_a_log_that_is_written_to(
+    wire: Wire, there: Directories, topic: str, node: int, reassign: Reassign
+) -> None:
+    for _ in range(8):
+        assert produced(wire.ask(produce(topic, batch_of(b"x" * (1 << 19))))).error_code == 0
+    here = place(wire, topic, 0)
+    target = there.other(here)
+    plan = {"topic": topic, "partition": 0, "replicas": [node], "log_dirs": [target]}
+    with written_to(there, topic) as written:
+        told = reassign("--execute", "--replica-alter-log-dirs-throttle", "1024", plan=plan)
+        slowed = "The replica-alter-dir throttle limit was set to 1024 B/s\n"
+        assert told == begun(topic, node, here, target, slowed)
+        assert throttles(wire, node, topic) == {THROTTLE: "1024"}
+        told = reassign("--verify", plan=plan)
+        assert told == status(topic, f"Reassignment of replica {topic}-0-{node} is still in progress.")
+        assert throttles(wire, node, topic) == {THROTTLE: "1024"}, "it is needed still"
+        assert reassign("--list") == "No partition reassignments found.\n"
+        before = len(written)
+        hurried = "The replica-alter-dir throttle limit was set to 1000000000 B/s\n"
+        told = reassign("--execute", "--replica-alter-log-dirs-throttle", "1000000000", plan=plan)
+        assert told == begun(topic, node, here, target, hurried)
+        wait_until(lambda: lies_in(wire, topic, 0, target), within=60, what="the replica lies in the other directory")
+        after = len(written)
+        wait_until(lambda: len(written) > after, within=20, what="the log is written to where it lies now")
+    assert before < after
+    told = reassign("--verify", plan=plan)
+    completed = status(topic, f"Reassignment of replica {topic}-0-{node} completed successfully.")
+    assert told == completed + cleared(topic, node)
+    assert throttles(wire, node, topic) == {}
+    assert reassign("--verify", "--preserve-throttles", plan=plan) == completed
+    assert values(wire, topic, 0)[8:] == written
+    assert (Path(target) / f"{topic}-0").is_dir()
+    assert not (Path(here) / f"{topic}-0").exists()
+
+
+@pytest.mark.java
+@pytest.mark.timeout(300)
+def test_kafkas_tool_cancels_a_move(wire: Wire, there: Directories, topic: str, node: int, reassign: Reassign) -> None:
+    for _ in range(8):
+        assert produced(wire.ask(produce(topic, batch_of(b"x" * (1 << 19))))).error_code == 0
+    here = place(wire, topic, 0)
+    target = there.other(here)
+    plan = {"topic": topic, "partition": 0, "replicas": [node], "log_dirs": [target]}
+    slow = ("--throttle", "2048", "--replica-alter-log-dirs-throttle", "1024")
+    told = reassign("--execute", *slow, plan=plan)
+    limits = (
+        "The inter-broker throttle limit was set to 2048 B/s\n"
+        "The replica-alter-dir throttle limit was set to 1024 B/s\n"
+    )
+    assert told == begun(topic, node, here, target, limits)
+    inactive = "None of the specified partition reassignments are active.\n"
+    told = reassign("--cancel", "--preserve-throttles", plan=plan)
+    back = f"Successfully started moving log directory to {here} for replica {topic}-0 with broker {node} \n"
+    assert told == inactive + back
+    wait_until(lambda: lies_in(wire, topic, 0, here), within=20, what="the move is cancelled")
+    rates = dict.fromkeys(REPLICATION_RATES, "2048")
+    # To the tool the broker's replica, which stays its replica, is one that others may be copied from.
+    replicas = {"leader.replication.throttled.replicas": f"0:{node}", "follower.replication.throttled.replicas": ""}
+    assert throttles(wire, node, topic) == {THROTTLE: "1024", **rates, **replicas}
+    told = reassign("--cancel", plan=plan)
+    assert told == f"{inactive}None of the specified partition moves are active.{cleared(topic, node)}"
+    assert throttles(wire, node, topic) == {}
+    stays = f"Partition {topic}-0 on broker {node} is not being moved from log dir {here} to {target}."
+    assert reassign("--verify", "--preserve-throttles", plan=plan) == status(topic, stays)
+    assert len(values(wire, topic, 0)) == 8
+
+
+@pytest.mark.java
+@pytest.mark.timeout(300)
+def test_kafkas_tool_is_told_of_a_directory_that_there_is_not(
+    wire: Wire, there: Directories, topic: str, node: int, reassign: Reassign
+) -> None:
+    here = place(wire, topic, 0)
+    lost = {"topic": topic, "partition": 0, "replicas": [node], "log_dirs": ["/no/such/directory"]}
+    told = reassign("--execute", plan=lost, status=1)
+    assert f"Successfully started partition reassignment for {topic}-0\n" in told
+    assert f"Error: Failed to alter dir for {topic}-0-{node}\n" in told
+    assert "LogDirNotFoundException" in told
+    assert lies_in(wire, topic, 0, here)

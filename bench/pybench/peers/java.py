@@ -37,6 +37,7 @@ TOOLS = {
     "leader-election": "org.apache.kafka.tools.LeaderElectionCommand",
     "dump-log": "org.apache.kafka.tools.DumpLogSegments",
     "storage": "kafka.tools.StorageTool",
+    "reassign-partitions": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
     "log-dirs": "org.apache.kafka.tools.LogDirsCommand",
     "get-offsets": "org.apache.kafka.tools.GetOffsetShell",
     "broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
