@@ -9,10 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from pybroker.client.admin import Admin
 from pybroker.client.producer import Producer
+from pybroker.client.topics import NewTopic
 from pybroker.testing import Broker
 from tests.cluster.conftest import small_file_system
 from tests.support.batches import batch_of, read_batches
+from tests.support.conditions import wait_until
 from tests.support.processes import BrokerProcess, NotStartedError
 from tests.support.wire import Wire, fetch, fetched, produce, produced
 
@@ -90,12 +93,43 @@ def test_a_disk_that_is_full_at_the_start_is_told(make_broker: Callable[..., Bro
     assert "Traceback" not in refused.value.log
 
 
-@pytest.mark.parametrize("preallocates", [True, False])
-def test_a_preallocated_segment_has_the_blocks_of_all_of_it_at_once(preallocates: bool) -> None:
-    settings = {"log.preallocate": str(preallocates).lower(), "log.segment.bytes": "1048576"}
-    with Broker(properties=settings) as broker, Producer(broker.bootstrap_servers) as producer:
-        producer.send("orders", b"v")
-        producer.flush()
-        status = (Path(broker.directory) / "orders-0" / f"{0:020}.log").stat()
-        assert status.st_size < 1_048_576
-        assert (status.st_blocks * 512 >= 1_048_576) is preallocates
+@pytest.mark.parametrize(
+    ("of_broker", "of_topic"), [("true", None), ("false", None), ("true", "false"), ("false", "true")]
+)
+def test_a_preallocated_segment_holds_the_blocks_of_all_of_it_until_it_is_rolled_or_closed(
+    tmp_path: Path, of_broker: str, of_topic: str | None
+) -> None:
+    """`log.preallocate`, `preallocate`: Kafka gives the file its length at once, this broker its blocks (adr/0003)."""
+    segment_bytes, record_bytes = 4 * MEBIBYTE, MEBIBYTE // 2
+    preallocates = (of_topic or of_broker) == "true"
+    settings = {"log.preallocate": of_broker, "log.segment.bytes": str(segment_bytes)}
+    topic = NewTopic(TOPIC, configs={} if of_topic is None else {"preallocate": of_topic})
+    with Broker(directory=tmp_path / "data", properties=settings) as broker:
+        with Admin(broker.bootstrap_servers) as admin:
+            admin.create_topics([topic])
+        with Producer(broker.bootstrap_servers) as producer:
+
+            def append() -> list[os.stat_result]:
+                producer.send(TOPIC, b"v" * record_bytes)
+                producer.flush()
+                return segments(tmp_path / "data")
+
+            (active,) = append()
+            assert active.st_size < 2 * record_bytes
+            assert (held(active) >= segment_bytes) is preallocates
+            rolled, active = wait_until(lambda: (found := append())[1:] and found, within=20, what="a second segment")
+            assert held(rolled) < rolled.st_size + record_bytes
+            assert rolled.st_size < segment_bytes
+            assert (held(active) >= segment_bytes) is preallocates
+    assert segments(tmp_path / "data")[0].st_size == rolled.st_size
+    assert all(held(closed) < closed.st_size + record_bytes for closed in segments(tmp_path / "data"))
+
+
+def segments(directory: Path) -> list[os.stat_result]:
+    """The files of the topic's one partition, the oldest first."""
+    return [path.stat() for path in sorted((directory / f"{TOPIC}-0").glob("*.log"))]
+
+
+def held(file: os.stat_result) -> int:
+    """The bytes of the blocks that a file has."""
+    return file.st_blocks * 512

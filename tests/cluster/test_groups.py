@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import confluent_kafka
 import confluent_kafka.admin
 import pytest
 
 from pybroker.storage.checkpoint import CLEANED_OFFSETS, read_checkpoint
+from pybroker.storage.native import PartitionLog
+from pybroker.testing import Broker
+from tests.support.batches import read_batches
 from tests.support.conditions import wait_until
 from tests.support.processes import BrokerProcess
 from tests.support.wire import Wire
@@ -208,3 +212,44 @@ def test_consumers_carry_on_over_kills_of_their_broker(broker: BrokerProcess) ->
     finally:
         for consumer in consumers:
             consumer.close()
+
+
+@pytest.mark.parametrize(("buffer_bytes", "batches_a_read"), [(1, 1), (4000, 3), (5 * 1024**2, 20)])
+def test_offsets_are_loaded_in_pieces_of_the_buffers_size_and_a_larger_batch_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, buffer_bytes: int, batches_a_read: int
+) -> None:
+    """`offsets.load.buffer.size`; twenty batches of 1.2 kB are loaded, each of one commit."""
+    groups = [f"g{number}" for number in range(20)]
+    read: list[int] = []
+
+    class Watched:
+        """A log of the offsets topic that notes down how many bytes each reading of it brings."""
+
+        def __init__(self, *given: Any) -> None:
+            self._log = PartitionLog(*given)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._log, name)
+
+        def read(self, offset: int, max_bytes: int) -> bytes:
+            batches = self._log.read(offset, max_bytes)
+            read.append(len(batches))
+            return batches
+
+    settings = {"offsets.load.buffer.size": str(buffer_bytes), "offsets.topic.num.partitions": "1"}
+    topic = {"name": "t", "num_partitions": 1, "replication_factor": 1}
+    with Broker(directory=tmp_path, properties=settings) as first, Wire(first.bootstrap_servers) as wire:
+        wire.call("CreateTopics", 7, topics=[topic], timeout_ms=10_000)
+        wire.call("FindCoordinator", 4, key_type=0, coordinator_keys=groups)
+        wait_until(lambda: committed(wire, "g0")[0] == 0, within=20, what="the coordinator is there")
+        assert [commit(wire, group, groups.index(group), "m" * 1100) for group in groups] == [0] * len(groups)
+    (segment,) = (tmp_path / "__consumer_offsets-0").glob("*.log")
+    sizes = [len(batch.raw) for batch in read_batches(segment.read_bytes())]
+    assert len(sizes) == len(groups)
+
+    monkeypatch.setattr("pybroker.node.PartitionLog", Watched)
+    with Broker(directory=tmp_path, properties=settings) as second, Wire(second.bootstrap_servers) as wire:
+        wait_until(lambda: committed(wire, "g0")[0] == 0, within=20, what="the groups are loaded")
+        assert [committed(wire, group) for group in groups] == [(0, groups.index(group)) for group in groups]
+    assert all(got <= max(buffer_bytes, *sizes) for got in read)
+    assert len(read) == -(-len(groups) // batches_a_read)
