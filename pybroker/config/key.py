@@ -25,6 +25,8 @@ LONG_MAX = 2**63 - 1
 
 
 _REPLICA = re.compile(r"(?:[0-9]+:[0-9]+)?")
+# What Double.parseDouble takes, but for NaN, which fits no range, and digits of base 16.
+_FRACTION = re.compile(r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fFdD]?|Infinity)")
 
 
 class Kind(IntEnum):
@@ -118,7 +120,7 @@ class Key(Generic[T]):
         if isinstance(value, tuple):
             return ",".join(value)
         if isinstance(value, float):
-            return str(value).replace("e+", "E").replace("e", "E")
+            return str(value).replace("e+", "E").replace("e", "E").replace("inf", "Infinity")
         return str(value)
 
 
@@ -127,6 +129,13 @@ def _whole_number(text: str) -> int:
     if "_" in text:
         raise ValueError(text)
     return int(text)
+
+
+def _fraction(text: str) -> float:
+    # float() also takes "1_0" and "inf", which Kafka does not.
+    if _FRACTION.fullmatch(text) is None:
+        raise ValueError(text)
+    return float(text.rstrip("fFdD"))
 
 
 def _truth(text: str) -> bool:
@@ -249,7 +258,7 @@ def double(
     default: float,
     doc: str,
     *,
-    at_least: float = 0.0,
+    at_least: float | None = 0.0,
     at_most: float | None = None,
     acts: bool = True,
     dynamic: bool = False,
@@ -259,8 +268,8 @@ def double(
         Kind.DOUBLE,
         default,
         doc,
-        parse=float,
-        check=lambda value: at_least <= value and (at_most is None or value <= at_most),
+        parse=_fraction,
+        check=lambda value: (at_least is None or at_least <= value) and (at_most is None or value <= at_most),
         expected=_range_text("a number", at_least, at_most),
         acts=acts,
         dynamic=dynamic,

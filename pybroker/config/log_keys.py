@@ -51,14 +51,17 @@ class LogKeys(Settings):
     )
     log_index_interval_bytes = integer(4096, "Bytes of log between two index entries.", at_least=0, dynamic=True)
     log_retention_ms = optional_long(
-        "Age in ms after which a segment may be deleted, -1 for never; without it log.retention.minutes.",
-        at_least=-1,
+        "Age in ms after which a segment may be deleted, never with a negative number; without it "
+        "log.retention.minutes.",
         dynamic=True,
     )
     log_retention_minutes = optional_integer(
-        "Age in minutes after which a segment may be deleted; without it log.retention.hours.", at_least=-1
+        "Age in minutes after which a segment may be deleted, never with a negative number; without it "
+        "log.retention.hours."
     )
-    log_retention_hours = integer(168, "Age in hours after which a segment may be deleted.", at_least=-1)
+    log_retention_hours = integer(
+        168, "Age in hours after which a segment may be deleted, never with a negative number."
+    )
     log_retention_bytes = long(
         -1,
         "Size in bytes of a partition above which its oldest segments may be deleted; -1 is no limit.",
@@ -91,7 +94,9 @@ class LogKeys(Settings):
     )
     log_cleaner_io_max_bytes_per_second = double(
         1.7976931348623157e308,
-        "Most bytes that compaction reads and writes in a second. With 0 it stands still, as in Kafka.",
+        "Most bytes that compaction reads and writes in a second. As in Kafka it stands still with 0, and a negative "
+        "number is no limit.",
+        at_least=None,
         dynamic=True,
     )
     log_cleaner_backoff_ms = long(15000, "Pause in ms when there is nothing to compact.", at_least=0, dynamic=True)

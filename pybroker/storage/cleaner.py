@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
+import math
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
@@ -58,7 +59,8 @@ Key = tuple[str, int]
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 # Kafka's bound on the memory of one thread, whose map it indexes by an int.
 _LARGEST_MAP = 2**31 - 1
-# Kafka takes any pace, and one of 0 as it is: a pass begins and never ends. So it is taken here, and told.
+# Kafka takes any pace, and one of 0 as it is: a pass begins and never ends. So it is taken here, and told. With a
+# negative one Kafka's throttle never waits.
 _STANDSTILL = 1024.0
 
 
@@ -112,7 +114,7 @@ class Cleaner:
         self._now_ms = now_ms
         self._directory_failed = directory_failed
         self._is_moving = is_moving
-        self._pace = config_of().log_cleaner_io_max_bytes_per_second
+        self._pace = _pace(config_of())
         self._native = LogCleaner(max_bytes_per_second=self._pace)
         self._warn_of_standstill()
         self._workers: ThreadPoolExecutor | None = None
@@ -204,7 +206,7 @@ class Cleaner:
             return list(self._survey())
 
     def _follow_pace(self) -> None:
-        pace = self._config_of().log_cleaner_io_max_bytes_per_second
+        pace = _pace(self._config_of())
         if pace != self._pace:
             self._pace = pace
             self._native.set_pace(pace)
@@ -399,6 +401,11 @@ class Cleaner:
                 cleaned.records_written,
             )
             self._write(chosen.directory)
+
+
+def _pace(config: BrokerConfig) -> float:
+    pace = config.log_cleaner_io_max_bytes_per_second
+    return math.inf if pace < 0 else pace
 
 
 def _tell(chosen: LogToClean, cleaned: CleanedLog) -> None:

@@ -43,6 +43,7 @@ Key = tuple[str, int]
 
 # A target without room is no damage: what was copied goes, and there is room again.
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+_PACE = "replica.alter.log.dirs.io.max.bytes.per.second"
 _AGAIN_S = 0.1  # a log that is cut ends its move; it is tried again so much later
 
 
@@ -97,7 +98,9 @@ class LogMoves:
         self._directories = directories
         self._directory_failed = directory_failed
         self._moved = moved
+        self._pace = max_bytes_per_second
         self._mover = LogMover(max_bytes_per_second=max_bytes_per_second)
+        self._warn_of_standstill()
         self._workers = ThreadPoolExecutor(threads, "pybroker-mover")
         self._stopping = threading.Event()
         # Held by whoever asks for a move or ends one: requests are dealt with one after the other.
@@ -117,7 +120,14 @@ class LogMoves:
 
     def set_pace(self, max_bytes_per_second: float) -> None:
         """Change how much all moves together copy in a second."""
-        self._mover.set_pace(max_bytes_per_second)
+        if max_bytes_per_second != self._pace:
+            self._pace = max_bytes_per_second
+            self._mover.set_pace(max_bytes_per_second)
+            self._warn_of_standstill()
+
+    def _warn_of_standstill(self) -> None:
+        if not self._pace:
+            log.warning("%s=0: moves between log directories stand still until it is raised", _PACE)
 
     def stop(self) -> None:
         """End all moves; the next start goes on with them."""

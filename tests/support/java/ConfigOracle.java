@@ -9,7 +9,9 @@ import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.Properties;
 import kafka.server.KafkaConfig;
+import org.apache.kafka.server.config.DynamicConfig;
 import org.apache.kafka.storage.internals.log.LogConfig;
 
 public class ConfigOracle {
@@ -32,18 +34,25 @@ public class ConfigOracle {
         }
     }
 
-    // What is wrong with a "topic"'s or a "broker"'s "configs"; without "fault" nothing is.
+    // What is wrong with a "topic"'s or a "broker"'s "configs", or with a "change" of those of a running broker; without
+    // "fault" nothing is.
     static JsonNode check(JsonNode asked) {
         Map<String, String> configs = new HashMap<>();
         asked.get("configs").fields().forEachRemaining(entry -> configs.put(entry.getKey(), entry.getValue().asText()));
         ObjectNode answer = JSON.createObjectNode();
         try {
-            if (asked.get("do").asText().equals("topic")) {
-                LogConfig.validate(Map.of(), configs, new HashMap<String, Object>(configs), false);
-            } else {
-                Map<String, Object> whole = new HashMap<>(NODE);
-                whole.putAll(configs);
-                new KafkaConfig(whole);
+            switch (asked.get("do").asText()) {
+                case "topic" -> LogConfig.validate(Map.of(), configs, new HashMap<String, Object>(configs), false);
+                case "change" -> {
+                    Properties changed = new Properties();
+                    changed.putAll(configs);
+                    DynamicConfig.Broker.validate(changed);
+                }
+                default -> {
+                    Map<String, Object> whole = new HashMap<>(NODE);
+                    whole.putAll(configs);
+                    new KafkaConfig(whole);
+                }
             }
         } catch (RuntimeException refused) {
             answer.put("fault", String.valueOf(refused.getMessage()));

@@ -80,6 +80,8 @@ def test_a_setting_cannot_be_changed() -> None:
         ({"log.retention.hours": "2", "log.retention.minutes": "3"}, 180_000),
         ({"log.retention.minutes": "3", "log.retention.ms": "4"}, 4),
         ({"log.retention.hours": "-1"}, -1),
+        ({"log.retention.minutes": "-2", "log.retention.hours": "5"}, -1),
+        ({"log.retention.ms": "-9223372036854775808"}, -1),
     ],
 )
 def test_the_finest_unit_of_retention_speaks(given: dict[str, str], retention_ms: int) -> None:

@@ -280,3 +280,13 @@ def test_a_pace_that_lets_no_pass_end_is_told_at_start_and_when_it_is_set(
     broker.config = BrokerConfig({key: "1"})
     cleaner.clean_filthiest()
     assert [record.getMessage().split(":")[0] for record in caplog.records[1:]] == [f"{key}=1.0"]
+
+
+@pytest.mark.parametrize("pace", ["-1", "-0.5", "-Infinity", "Infinity"])
+def test_a_negative_pace_is_no_limit(broker: Broker, caplog: pytest.LogCaptureFixture, pace: str) -> None:
+    broker.config = BrokerConfig({"log.cleaner.io.max.bytes.per.second": pace})
+    broker.topic("a", segment(0, b"xx"), segment(2, b"x"))
+    cleaner = broker.cleaner()
+    assert caplog.records == []
+    assert cleaner.clean_filthiest()
+    assert broker.states() == {"a": CLEANED}

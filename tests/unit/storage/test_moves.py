@@ -290,6 +290,14 @@ def test_a_target_that_vanishes_ends_the_move_and_is_told(node: Node) -> None:
     assert move.partition.flush() == 1
 
 
+def test_a_pace_with_which_moves_stand_still_is_told_once(node: Node, caplog: pytest.LogCaptureFixture) -> None:
+    for pace in (0, 0, 1, 0):
+        node.moves.set_pace(pace)
+    assert caplog.messages == 2 * [
+        "replica.alter.log.dirs.io.max.bytes.per.second=0: moves between log directories stand still until it is raised"
+    ]
+
+
 def test_the_moves_to_a_target_that_failed_are_given_up(node: Node) -> None:
     node.slow_move()
     node.partitions.fail(str(node.paths[1]))
