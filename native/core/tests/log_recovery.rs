@@ -175,6 +175,40 @@ fn indexes_that_are_missing_empty_or_garbage_are_made_anew() {
 }
 
 #[test]
+fn an_epoch_that_has_written_nothing_outlives_a_start_and_its_file_is_left_alone() {
+    for clean_shutdown in [true, false] {
+        let root = tempfile::tempdir().unwrap();
+        let (log, _) = open(root.path(), true, 0);
+        log.begin_epoch(3).unwrap();
+        append(&log, (-1, -1, -1), &[1, 1]);
+        log.begin_epoch(5).unwrap();
+        log.close().unwrap();
+        drop(log);
+        let file = root.path().join("leader-epoch-checkpoint");
+        assert_eq!(fs::read_to_string(&file).unwrap(), "0\n2\n3 0\n5 2\n");
+        let written = fs::metadata(&file).unwrap().ino();
+        let (log, _) = open(root.path(), clean_shutdown, 0);
+        assert_eq!((log.latest_epoch(), log.end_offset_for_epoch(4)), (Some(5), (3, 2)));
+        log.begin_epoch(5).unwrap();
+        assert_eq!(fs::metadata(&file).unwrap().ino(), written);
+    }
+}
+
+#[test]
+fn an_epoch_that_begins_beyond_the_end_is_forgotten() {
+    let root = tempfile::tempdir().unwrap();
+    let batches = fill(root.path());
+    let file = root.path().join("leader-epoch-checkpoint");
+    fs::write(&file, "0\n3\n3 0\n5 58\n6 60\n").unwrap();
+    let last = &files(root.path(), "log")[2];
+    let end: usize = batches[20..].iter().map(Vec::len).sum();
+    OpenOptions::new().write(true).open(last).unwrap().set_len(end as u64 - 1).unwrap();
+    let (log, _) = open(root.path(), false, 0);
+    assert_eq!((log.log_end_offset(), log.latest_epoch()), (58, Some(5)));
+    assert_eq!(fs::read_to_string(&file).unwrap(), "0\n2\n3 0\n5 58\n");
+}
+
+#[test]
 fn foreign_files_are_left_alone_and_leftovers_removed() {
     let root = tempfile::tempdir().unwrap();
     let batches = fill(root.path());

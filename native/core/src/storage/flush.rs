@@ -75,11 +75,12 @@ impl Log {
             segment.txn_index.sync()?;
         }
         let mut epochs = self.epochs.lock();
+        let directory_dirty = self.directory_dirty.swap(false, Ordering::AcqRel);
         if epochs.dirty {
+            // Syncs the directory as well.
             epochs.epochs.write(&self.home.path(), true)?;
             epochs.dirty = false;
-        }
-        if self.directory_dirty.swap(false, Ordering::AcqRel) {
+        } else if directory_dirty {
             file::sync_directory(&self.home.path()).map_err(LogError::io(self.home.path()))?;
         }
         if self.parent_dirty.swap(false, Ordering::AcqRel)

@@ -91,6 +91,12 @@ impl LeaderEpochs {
         changed
     }
 
+    /// Forgets epochs that begin beyond `end_offset`; returns whether there were any. One that begins right there stays: its
+    /// leader has written nothing yet.
+    pub fn truncate_beyond(&mut self, end_offset: i64) -> bool {
+        self.truncate_from_end(end_offset.saturating_add(1))
+    }
+
     /// Forgets epochs that ended at or below `start_offset`; the one it lies in then begins there. Returns whether
     /// anything changed.
     pub fn truncate_from_start(&mut self, start_offset: i64) -> bool {

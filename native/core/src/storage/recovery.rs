@@ -425,7 +425,9 @@ impl Loader<'_> {
                 Ok(())
             })?;
         }
-        self.epochs_changed |= self.epochs.truncate_from_end(end_offset);
+        // A leader of an empty log, or of one that was cut to where its epoch begins, is most often the next one too: a
+        // start that forgot it would write each such file anew, and again when it leads.
+        self.epochs_changed |= self.epochs.truncate_beyond(end_offset);
         self.epochs_changed |= self.epochs.truncate_from_start(log_start_offset);
         if self.epochs_changed { self.epochs.write(&self.home.path(), true) } else { Ok(()) }
     }
