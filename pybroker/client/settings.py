@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
 from pybroker.client.errors import SettingError
+from pybroker.client.servers import parse_servers
 
 _SERIALIZERS = {
     "key.serializer",
@@ -22,8 +23,6 @@ _SERIALIZERS = {
 """Set by every Java configuration file; bytes go in and come out here."""
 
 
-_SERVER = re.compile(r"(?:\[[^\[\]/\s]+\]|[^\[\]/\s]+):(?P<port>[0-9]{1,9})")
-_LAST_PORT = 65_535
 _DURATION = re.compile(
     r"(?P<sign>[-+]?)P(?:(?P<days>[-+]?\d+)D)?"
     r"(?:T(?:(?P<hours>[-+]?\d+)H)?(?:(?P<minutes>[-+]?\d+)M)?(?:(?P<seconds>[-+]?\d+(?:\.\d+)?)S)?)?",
@@ -40,7 +39,7 @@ class ConnectionSettings:
     """What every client of a cluster needs. A field's name is Kafka's key with underscores."""
 
     bootstrap_servers: str
-    """`host:port` pairs, comma-separated, at least one."""
+    """`host:port` pairs, comma-separated, at least one; `from_properties` writes them all in the same form."""
     client_id: str = "pybroker"
     request_timeout_ms: int = 30_000
     socket_connection_setup_timeout_ms: int = 10_000
@@ -67,7 +66,7 @@ class ConnectionSettings:
                 values[known[key].name] = _read(key, known[key].type, value)
         if "bootstrap_servers" not in values:
             raise SettingError("bootstrap.servers is not set: name at least one host:port")
-        _check_servers(str(values["bootstrap_servers"]))
+        values["bootstrap_servers"] = ",".join(parse_servers(str(values["bootstrap_servers"])))
         return cls(**values)
 
     @classmethod
@@ -191,18 +190,6 @@ class ConsumerSettings(FetcherSettings):
 
 
 Settings = TypeVar("Settings", bound=ConnectionSettings)
-
-
-def _check_servers(text: str) -> None:
-    servers = [server.strip() for server in text.split(",") if server.strip()]
-    if not servers:
-        raise SettingError(f"bootstrap.servers={text}: names no server, expected host:port")
-    for server in servers:
-        found = _SERVER.fullmatch(server)
-        if found is None or not 1 <= int(found["port"]) <= _LAST_PORT:
-            raise SettingError(
-                f"bootstrap.servers={text}: expected host:port, with a port from 1 to {_LAST_PORT}, instead of {server}"
-            )
 
 
 def _read(key: str, type_name: object, value: Any) -> Any:
