@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pybench import main
-from pybroker.client import Admin, NewTopic
+from pybroker.client import Admin, NewTopic, Producer
 from pybroker.testing import Broker
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ def test_latency_is_taken_from_stamp_to_arrival(
     assert lines[-1].startswith("Percentiles: 50th = ")
 
 
+ENDING = 'endingOffsets={"tools-audit":{"0":9}}'
 MIX = """
 title = "two topics"
 topics = [{ name = "tools-mix", partitions = 2 }, { name = "tools-plain" }]
@@ -92,3 +93,28 @@ def test_more_tasks_than_slots_are_refused_with_what_to_set(
     words += ["--num-records", "10", "--record-size", "10", "--throughput", "-1", "--tasks", "3"]
     assert main.main(words) == 1
     assert "needs 3 slots at once" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("further", "told"),
+    [
+        (["--topic", "nowhere"], "topic 'nowhere'"),
+        (["--topic", "tools-audit", "--option", "startingOffset=3"], "did you mean startingOffsets?"),
+        (["--topic", "tools-audit", "--option", ENDING], "offsets 0 to 9 cannot be read"),
+        (["--topic", "tools-audit", "--json", "/nowhere/audit.json"], "--json /nowhere/audit.json: must be a file in"),
+        (["--topic", "tools-audit"], "no record has a stamp"),
+        (["--bootstrap-server", "127.0.0.1:1", "--topic", "tools-audit"], "127.0.0.1:1"),
+    ],
+)
+def test_an_audit_that_cannot_be_made_is_told_in_a_line_and_is_no_loss(
+    spark: SparkSession, broker: Broker, capsys: pytest.CaptureFixture[str], further: list[str], told: str
+) -> None:
+    with Admin(broker.bootstrap_servers) as admin:
+        there = "tools-audit" in admin.list_topics()
+    if not there:
+        with Producer(broker.bootstrap_servers) as producer:
+            producer.send(make_topic(broker, "tools-audit", 1), b"a value of another program")
+    assert main.main(["spark-audit", "--bootstrap-server", broker.bootstrap_servers, *further]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("audit: ")
+    assert told in line

@@ -18,10 +18,14 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from pybroker.client import ClientError
 from pybroker_spark.audit.expected import Expected, ExpectedError, read_expected
 from pybroker_spark.audit.report import Report, build_report
 from pybroker_spark.audit.stamps import STAMP_BYTES
 from pybroker_spark.audit.tally import COLUMNS, Pieces, merged
+from pybroker_spark.source.errors import SourceError
+from pybroker_spark.source.options import parse_read
+from pybroker_spark.source.planning import Planner
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -30,6 +34,10 @@ SUMMARY = "Prove of stamped records that each is there exactly once"
 _PIECE = "topic string, partition int, tally binary"
 _MAX_BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 _ARROW = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("tally", pa.binary())])
+
+
+class AuditError(Exception):
+    """The audit cannot be made; the text is for who asked."""
 
 
 def audit(records: DataFrame, expected: Sequence[Expected] = ()) -> Report:
@@ -79,9 +87,13 @@ def audit_topics(
     options: Mapping[str, str] | None = None,
 ) -> Report:
     """Audit whole topics; `options` are further ones of the read (`endingOffsets`, `minPartitions` ...)."""
-    reader = spark.read.format("pybroker").option("kafka.bootstrap.servers", bootstrap_servers)
-    reader = reader.option("subscribe", ",".join(topics)).option("columns", ",".join(COLUMNS))
-    return audit(reader.options(**(options or {})).load(), expected)
+    read = _read_options(bootstrap_servers, topics, options or {})
+    return audit(spark.read.format("pybroker").options(**read).load(), expected)
+
+
+def _read_options(bootstrap_servers: str, topics: Sequence[str], further: Mapping[str, str]) -> dict[str, str]:
+    where = {"kafka.bootstrap.servers": bootstrap_servers, "subscribe": ",".join(topics)}
+    return {**where, "columns": ",".join(COLUMNS), **further}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -108,25 +120,60 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace) -> int:
     """Run the audit and print it; the exit status."""
-    import pybroker_spark
-
     try:
         expected = [] if options.expect is None else read_expected(options.expect)
-    except ExpectedError as error:
+        _check(options)
+        report = _in_session(options, expected)
+        _write(options.json, report)
+    except (AuditError, ExpectedError, SourceError, ClientError) as error:
         print(f"audit: {error}", file=sys.stderr)
         return 2
-    running = {"master": options.master} if options.master else {}
-    spark = pybroker_spark.session("pybroker audit", **running)
-    spark.sparkContext.setLogLevel("ERROR")
-    pybroker_spark.register(spark)
-    try:
-        report = audit_topics(spark, options.bootstrap_server, options.topic, expected, dict(options.option))
-    finally:
-        spark.stop()
-    if options.json is not None and str(options.json) != "-":
-        options.json.write_text(report.as_json() + "\n")
     print(report.as_json() if str(options.json) == "-" else report.as_table())
+    if not report.findings:
+        print("audit: no record has a stamp: there is nothing to judge", file=sys.stderr)
+        return 2
     return 0 if report.is_exactly_once else 1
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Find out before Spark starts what cannot work. Raises AuditError, SourceError and ClientError."""
+    read = parse_read(_read_options(options.bootstrap_server, options.topic, dict(options.option)))
+    read.check_batch()
+    with Planner(read) as planner:
+        planner.partitions()
+    place: Path | None = options.json
+    if place is not None and str(place) != "-" and (place.is_dir() or not place.absolute().parent.is_dir()):
+        raise AuditError(f"--json {place}: must be a file in a directory that is there")
+
+
+def _in_session(options: argparse.Namespace, expected: Sequence[Expected]) -> Report:
+    """Audit in the session that is running, which goes on, or in one of this program's own."""
+    from pyspark.sql import SparkSession
+
+    import pybroker_spark
+    from pybroker_spark.spark_errors import SPARK_ERRORS, sentence
+
+    running = SparkSession.getActiveSession()
+    spark = running or pybroker_spark.session("pybroker audit", master=options.master)
+    if running is None:
+        spark.sparkContext.setLogLevel("OFF")  # what failed is told in a line; Spark's own lines are about each try
+    try:
+        pybroker_spark.register(spark)
+        return audit_topics(spark, options.bootstrap_server, options.topic, expected, dict(options.option))
+    except SPARK_ERRORS as error:
+        raise AuditError(sentence(error)) from None
+    finally:
+        if running is None:
+            spark.stop()
+
+
+def _write(place: Path | None, report: Report) -> None:
+    if place is None or str(place) == "-":
+        return
+    try:
+        place.write_text(report.as_json() + "\n")
+    except OSError as error:
+        raise AuditError(f"--json {place}: {error.strerror}") from None
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

@@ -2,6 +2,9 @@
 
     producer u64 | sequence u64 (from 0, for each producer and partition) | send time i64, microseconds since 1970
 
+A value whose first 24 bytes say a time outside the years 2000 to 2255, or a negative sequence, was not stamped: text is
+none by its first letter.
+
 Owns their reading, a whole Arrow array at once. Writing is the native client's (`send_stamped`).
 """
 
@@ -14,6 +17,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 STAMP_BYTES: Final = 24
+_FIRST_US: Final = 946_684_800_000_000
+"""The year 2000."""
+_LAST_US: Final = (1 << 53) - 1
+"""The year 2255."""
 
 
 class Stamps(NamedTuple):
@@ -27,7 +34,7 @@ class Stamps(NamedTuple):
 
 
 def parse_stamps(values: pa.Array) -> Stamps:
-    """Read the stamps of a binary array. A value that is null or too short has none."""
+    """Read the stamps of a binary array. A value that is null, too short or of other times has none."""
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     count = len(values)
@@ -44,13 +51,22 @@ def parse_stamps(values: pa.Array) -> Stamps:
     else:
         rows = data[starts[:, None] + np.arange(STAMP_BYTES)]
     words = np.ascontiguousarray(rows).reshape(-1, STAMP_BYTES).view(">u8")
-    sequence = words[:, 1].astype(np.uint64).view(np.int64)
-    return Stamps(
-        words[:, 0].astype(np.uint64),
-        sequence,
-        words[:, 2].astype(np.uint64).view(np.int64),
-        None if every else stamped,
-    )
+    producer = words[:, 0].astype(np.uint64)
+    sequence, sent_us = (words[:, column].astype(np.uint64).view(np.int64) for column in (1, 2))
+    likely = _are_likely(sequence, sent_us)
+    if likely is not None:
+        stamped[np.flatnonzero(stamped)[~likely]] = False
+        producer, sequence, sent_us = producer[likely], sequence[likely], sent_us[likely]
+        every = False
+    return Stamps(producer, sequence, sent_us, None if every else stamped)
+
+
+def _are_likely(sequence: NDArray[np.int64], sent_us: NDArray[np.int64]) -> NDArray[np.bool_] | None:
+    """Which can be stamps; None: all."""
+    if len(sequence) == 0 or (sequence.min() >= 0 and sent_us.min() >= _FIRST_US and sent_us.max() <= _LAST_US):
+        return None
+    likely: NDArray[np.bool_] = (sequence >= 0) & (sent_us >= _FIRST_US) & (sent_us <= _LAST_US)
+    return likely
 
 
 def _extents(values: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint8]]:

@@ -1,0 +1,61 @@
+"""What Spark's exceptions hold: the causes in the JVM, and the sentence for a user.
+
+Owns the way from an exception of PySpark to its causes. Goes by Spark's error conditions and by the classes of
+exceptions, never by their texts. Must not know what a program does with them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from py4j.java_gateway import is_instance_of
+from py4j.protocol import Py4JJavaError
+from pyspark import SparkContext
+from pyspark.errors import PySparkException
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+#: What a program meets as exceptions of Spark.
+SPARK_ERRORS = (PySparkException, Py4JJavaError)
+
+
+class Cause(NamedTuple):
+    """One exception of the JVM."""
+
+    kind: str
+    """Its class."""
+    condition: str
+    """Spark's error condition, or nothing."""
+    told: Mapping[str, str]
+    """The parameters of the condition."""
+    message: str
+
+    @property
+    def sentence(self) -> str:
+        """The message; of an error of Python only its own, which stands at the end of its traceback."""
+        text = self.message.strip()
+        if "Traceback" not in text:
+            return text
+        lines = [line for line in text.splitlines() if line.strip() and not line.strip().startswith("SQLSTATE")]
+        return next((line for line in reversed(lines) if line[:1].strip()), text)
+
+
+def causes(error: Exception) -> Iterator[Cause]:
+    """The exceptions of the JVM behind one of `SPARK_ERRORS`, the outermost first."""
+    java: Any = error.java_exception if isinstance(error, Py4JJavaError) else getattr(error, "_origin", None)
+    while java is not None:
+        kind = java.getClass().getName()
+        told: dict[str, str] = {}
+        condition = ""
+        if is_instance_of(SparkContext._gateway, java, "org.apache.spark.SparkThrowable"):
+            condition = java.getCondition() or ""
+            told = dict(java.getMessageParameters())
+        yield Cause(kind, condition, told, java.getMessage() or kind)
+        java = java.getCause()
+
+
+def sentence(error: Exception) -> str:
+    """One of `SPARK_ERRORS` as its innermost cause says it."""
+    told = list(causes(error))
+    return told[-1].sentence if told else str(error).partition("\n")[0]
