@@ -46,6 +46,16 @@ def long_of(fields: dict[str, Any], name: str) -> int:
     return _number(_field(fields, name), _LONG, "Long")
 
 
+def strings_of(fields: dict[str, Any], name: str) -> list[str]:
+    """Return a field that is an array of texts; raises CommandError."""
+    return [string_of({name: value}, name) for value in as_array(_field(fields, name))]
+
+
+def integers_of(fields: dict[str, Any], name: str) -> list[int]:
+    """Return a field that is an array of whole numbers of 32 bits; raises CommandError."""
+    return [_number(value, _INTEGER, "Integer") for value in as_array(_field(fields, name))]
+
+
 def _field(fields: dict[str, Any], name: str) -> Any:
     if name not in fields:
         raise CommandError(f"No such field exists: `{name}`")

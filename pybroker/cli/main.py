@@ -22,6 +22,7 @@ COMMANDS = {
     "leader-election": "give partitions their preferred leader, or any where they have none",
     "log-cleaner": "show how dirty compacted logs are, and what their last pass did",
     "log-dirs": "show what lies in the log directories of brokers",
+    "reassign-partitions": "give partitions other replicas, or replicas another log directory",
     "start": "run a broker in the foreground",
     "stop": "stop the broker of a data directory",
     "topics": "create, list, describe, enlarge and delete topics",
@@ -53,7 +54,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _without_command(arguments: list[str]) -> int:
-    lines = [f"  {name:<15} {what}" for name, what in COMMANDS.items()]
+    lines = [f"  {name:<19} {what}" for name, what in COMMANDS.items()]
     parser = argparse.ArgumentParser(
         prog="pybroker",
         usage="pybroker COMMAND [options]",

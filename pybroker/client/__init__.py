@@ -23,6 +23,7 @@ from pybroker.client.topics import (
     MAX_TIMESTAMP,
     ListedOffset,
     NewTopic,
+    Reassignment,
     TopicDescription,
     TopicPartition,
 )
@@ -54,6 +55,7 @@ __all__ = [
     "NewTopic",
     "OffsetAndMetadata",
     "Producer",
+    "Reassignment",
     "RebalanceListener",
     "Record",
     "RecordColumns",

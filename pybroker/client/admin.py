@@ -24,6 +24,7 @@ from pybroker.client.topics import (
     ListedOffset,
     MorePartitions,
     NewTopic,
+    Reassignment,
     TopicDescription,
     TopicPartition,
 )
@@ -116,6 +117,18 @@ class Admin:
     def alter_replica_log_dirs(self, paths: Mapping[Replica, str]) -> dict[Replica, BrokerError | None]:
         """As `AsyncAdmin.alter_replica_log_dirs`."""
         return self._runner.run(self._async.alter_replica_log_dirs(paths))
+
+    def alter_partition_reassignments(
+        self, targets: Mapping[TopicPartition, Sequence[int] | None], *, timeout_ms: int = 60_000
+    ) -> dict[TopicPartition, BrokerError | None]:
+        """As `AsyncAdmin.alter_partition_reassignments`."""
+        return self._runner.run(self._async.alter_partition_reassignments(targets, timeout_ms=timeout_ms))
+
+    def list_partition_reassignments(
+        self, partitions: Iterable[TopicPartition] | None = None, *, timeout_ms: int = 60_000
+    ) -> dict[TopicPartition, Reassignment]:
+        """As `AsyncAdmin.list_partition_reassignments`."""
+        return self._runner.run(self._async.list_partition_reassignments(partitions, timeout_ms=timeout_ms))
 
     def new_producer_id(self) -> tuple[int, int]:
         """As `AsyncAdmin.new_producer_id`."""

@@ -2,7 +2,8 @@
 
 Owns what is asked of whom; errors name the server that answered and the topic or resource it is about. The calls about
 groups are `pybroker.client.group_admin`'s, those about settings and deletions `pybroker.client.config_admin`'s,
-those about log directories `pybroker.client.log_dir_admin`'s.
+those about log directories `pybroker.client.log_dir_admin`'s, those about reassignments
+`pybroker.client.reassignment_admin`'s.
 `pybroker.client.admin` is the same for blocking code.
 """
 
@@ -20,6 +21,7 @@ from pybroker.client.errors import BrokerError, ClientError, UnreachableError, U
 from pybroker.client.group_admin import GroupCalls
 from pybroker.client.leaders import find_leaders
 from pybroker.client.log_dir_admin import LogDirCalls
+from pybroker.client.reassignment_admin import ReassignmentCalls
 from pybroker.client.settings import ConnectionSettings
 from pybroker.client.topics import (
     BrokerDescription,
@@ -39,7 +41,7 @@ from pybroker.protocol.messages.init_producer_id import InitProducerIdRequest, I
 from pybroker.protocol.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
 
 
-class AsyncAdmin(ConfigCalls, GroupCalls, LogDirCalls):
+class AsyncAdmin(ConfigCalls, GroupCalls, LogDirCalls, ReassignmentCalls):
     """`async with AsyncAdmin("127.0.0.1:9092") as admin: await admin.list_topics()`."""
 
     def __init__(self, bootstrap_servers: str, properties: Mapping[str, object] | None = None) -> None:

@@ -120,6 +120,16 @@ class TopicPartition:
 
 
 @dataclass(frozen=True, slots=True)
+class Reassignment:
+    """A partition's replicas while some of them come and others go."""
+
+    replicas: tuple[int, ...]
+    """All of them."""
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ListedOffset:
     """An answer of ListOffsets: offset -1 where no record is as young as the timestamp asked for."""
 

@@ -1,0 +1,86 @@
+"""Admin's calls about reassignments: other replicas for partitions, and which are on their way to them (KIP-455).
+
+The controller is asked. `AsyncAdmin` has these calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from pybroker.client.cluster import Cluster, raise_refused
+from pybroker.client.errors import BrokerError
+from pybroker.client.group_offsets import by_topic
+from pybroker.client.topics import Reassignment, TopicPartition
+from pybroker.protocol.messages import alter_partition_reassignments as alter
+from pybroker.protocol.messages import list_partition_reassignments as listing
+
+
+class ReassignmentCalls:
+    """The calls about reassignments over one cluster."""
+
+    cluster: Cluster
+
+    async def alter_partition_reassignments(
+        self, targets: Mapping[TopicPartition, Sequence[int] | None], *, timeout_ms: int = 60_000
+    ) -> dict[TopicPartition, BrokerError | None]:
+        """Give partitions other replicas, the preferred leader first; None cancels what is on its way.
+
+        Returns why it was refused of each partition, None where it was taken; `list_partition_reassignments` tells when
+        it is done. Raises BrokerError where nothing was looked at.
+        """
+        request = alter.AlterPartitionReassignmentsRequest(
+            timeout_ms=timeout_ms,
+            topics=[
+                alter.ReassignableTopic(
+                    name=name,
+                    partitions=[
+                        alter.ReassignablePartition(
+                            partition_index=index, replicas=_listed(targets[TopicPartition(name, index)])
+                        )
+                        for index in indexes
+                    ],
+                )
+                for name, indexes in by_topic(targets).items()
+            ],
+        )
+        async with self.cluster.controller() as connection:
+            answer = await connection.ask(request, alter.AlterPartitionReassignmentsResponse)
+            raise_refused(connection.server, [("reassignments", answer.error_code, answer.error_message)])
+            return {
+                TopicPartition(topic.name, result.partition_index): _refusal(connection.server, topic.name, result)
+                for topic in answer.responses
+                for result in topic.partitions
+            }
+
+    async def list_partition_reassignments(
+        self, partitions: Iterable[TopicPartition] | None = None, *, timeout_ms: int = 60_000
+    ) -> dict[TopicPartition, Reassignment]:
+        """The reassignments in progress of these partitions, None for all. Raises BrokerError."""
+        topics = [
+            listing.ListPartitionReassignmentsTopics(name=name, partition_indexes=indexes)
+            for name, indexes in by_topic(partitions or ()).items()
+        ]
+        request = listing.ListPartitionReassignmentsRequest(
+            timeout_ms=timeout_ms, topics=None if partitions is None else topics
+        )
+        async with self.cluster.controller() as connection:
+            answer = await connection.ask(request, listing.ListPartitionReassignmentsResponse)
+            raise_refused(connection.server, [("reassignments", answer.error_code, answer.error_message)])
+        return {
+            TopicPartition(topic.name, part.partition_index): Reassignment(
+                tuple(part.replicas), tuple(part.adding_replicas), tuple(part.removing_replicas)
+            )
+            for topic in answer.topics
+            for part in topic.partitions
+        }
+
+
+def _listed(replicas: Sequence[int] | None) -> list[int] | None:
+    return None if replicas is None else list(replicas)
+
+
+def _refusal(server: str, topic: str, result: alter.ReassignablePartitionResponse) -> BrokerError | None:
+    if not result.error_code:
+        return None
+    what = f"topic {topic!r} partition {result.partition_index}"
+    return BrokerError.of(server, what, result.error_code, result.error_message)
