@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pybroker.cli.errors import CommandError
 from pybroker.cli.kafka_exceptions import java_text, java_words
+from pybroker.cli.uuids import parse_uuid
 from pybroker.client.admin import Admin
 from pybroker.client.errors import BrokerError, ClientError
 from pybroker.client.topics import ConfigEntry, MorePartitions, NewTopic, PartitionDescription, TopicDescription
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 DESCRIPTION = "Create, list, describe, enlarge and delete topics. Options and output are those of kafka-topics."
 
 _DEFAULT_CONFIG = 5
+_NO_ID = bytes(16)
 _COLLISION = (
     "WARNING: Due to limitations in metric names, topics with a period ('.') or underscore ('_') could collide. "
     "To avoid issues it is best to use either, but not both."
@@ -40,7 +42,11 @@ _COLLISION = (
 
 
 class _FailedError(Exception):
-    """What this command itself finds wrong while it does what is asked for."""
+    """What this command itself finds wrong while it does what is asked for; `about` is what the words do not name."""
+
+    def __init__(self, words: str, about: str = "") -> None:
+        super().__init__(words)
+        self.about = about
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -92,7 +98,8 @@ def run(arguments: argparse.Namespace) -> int:
     except (_FailedError, ClientError, ConfigError) as error:
         words = java_words(error) if isinstance(error, BrokerError) else str(error)
         print(f"Error while executing topic command : {words}")
-        raise CommandError(java_text(error) if isinstance(error, BrokerError) else words) from None
+        about = error.about if isinstance(error, _FailedError) else ""
+        raise CommandError(java_text(error) if isinstance(error, BrokerError) else about + words) from None
     return 0
 
 
@@ -226,16 +233,17 @@ def _describe(admin: Admin, arguments: argparse.Namespace) -> None:
 
 
 def _described(admin: Admin, arguments: argparse.Namespace) -> Iterator[_Described]:
-    if arguments.topic_id is None:
+    topic_id = None if arguments.topic_id is None else _parse_id(arguments.topic_id)
+    if topic_id in (None, _NO_ID):
         names = _names(admin, arguments)
         size = arguments.partition_size_limit_per_response
         topics = admin.describe_topics(names, partitions_per_answer=size) if names else []
     else:
         names = sorted(admin.list_topics(internal=True))
         topics = admin.describe_topics(names) if names else []
-        topics = [topic for topic in topics if _id_text(topic.topic_id) == arguments.topic_id]
+        topics = [topic for topic in topics if topic.topic_id == topic_id]
         if not topics and not arguments.if_exists:
-            raise _FailedError(f"TopicId '{arguments.topic_id}' does not exist as expected")
+            raise _FailedError(f"TopicId '{_id_text(topic_id)}' does not exist as expected")
     for topic in topics:
         yield _Described(topic, admin.describe_configs(topic.name))
 
@@ -271,6 +279,14 @@ def _partition_line(topic: str, partition: PartitionDescription) -> str:
 
 def _ids(brokers: tuple[int, ...] | None) -> str:
     return "N/A" if brokers is None else ",".join(map(str, brokers))
+
+
+def _parse_id(text: str) -> bytes:
+    try:
+        return parse_uuid(text)
+    except ValueError as error:
+        about = f"--topic-id {text}: expected 22 characters as --describe shows them: "
+        raise _FailedError(str(error), about) from None
 
 
 def _id_text(topic_id: bytes) -> str:

@@ -115,6 +115,36 @@ def test_topics_are_refused_as_by_kafkas_tool(server: Server, topic: Topic) -> N
             assert logged.endswith(f" ERROR {told}")
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ["--topic-id", "zz"],
+        ["--topic-id", "zz", "--if-exists"],
+        ["--topic-id", "!!!!"],
+        ["--topic-id", "A" * 25],
+        ["--topic-id", "AAAAAAAAAAAAAAAAAAAABg=="],
+        ["--topic-id", "AAAAAAAAAAAAAAAAAAAABh", "--if-exists"],
+        ["--topic-id", "A" * 22, "--topic", "nothing"],
+    ],
+)
+def test_ids_that_are_no_topics_are_told_as_by_kafkas_tool(server: Server, asked: list[str]) -> None:
+    programs.kafka_tools()
+    whole = ("topics", "--bootstrap-server", server.bootstrap_servers, "--describe", *asked)
+    theirs = java.run_java_tool(*whole)
+    ran = subprocess.run([PROGRAM, *whole], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout) == (theirs.returncode, theirs.stdout)
+    assert bool(ran.stderr) == bool(theirs.stderr)
+
+
+def test_a_topic_is_described_by_any_form_of_its_id_as_by_kafkas_tool(server: Server, topic: Topic) -> None:
+    at = ("--bootstrap-server", server.bootstrap_servers, "--describe", "--topic-id")
+    text = base64.urlsafe_b64encode(topic.id.bytes).decode()
+    for form in (text, text.rstrip("=")):
+        described = ours("topics", *at, form)
+        assert len(described) == 2
+        assert described == kafkas("topics", *at, form)
+
+
 def test_a_topic_without_settings_is_refused_as_by_kafkas_tool(server: Server) -> None:
     programs.kafka_tools()
     changes = ("--alter", "--topic", "nothing", "--delete-config", "flush.ms")

@@ -68,6 +68,15 @@ def test_a_description_can_be_asked_for_by_id(topics: Topics, capsys: pytest.Cap
     assert capsys.readouterr().out.splitlines() == [first, *described]
 
 
+def test_what_is_no_id_is_told_with_what_it_is(topics: Topics, capsys: pytest.CaptureFixture[str]) -> None:
+    assert topics("--describe", "--topic-id", "!!!!", "--if-exists") == 1
+    words = "Illegal base64 character 21\n"
+    assert capsys.readouterr() == (
+        f"Error while executing topic command : {words}",
+        f"pybroker topics: --topic-id !!!!: expected 22 characters as --describe shows them: {words}",
+    )
+
+
 @pytest.mark.parametrize("limit", ["1", "2", "3", "2000"])
 def test_partitions_may_be_asked_for_in_parts(topics: Topics, capsys: pytest.CaptureFixture[str], limit: str) -> None:
     topics("--create", "--topic", "large", "--partitions", "3")
