@@ -20,6 +20,7 @@ from pybench import formats
 from pybench.options import (
     ToolError,
     add_json_option,
+    check_file,
     read_command_properties,
     read_config_file,
     tell_unknown,
@@ -109,6 +110,7 @@ class Progress:
 
 def main(options: argparse.Namespace) -> int:
     """Run; 0 also when fewer records came than were asked for, as Kafka's tool does."""
+    check_file("--json", options.json)
     wanted, word = read_wanted(options)
     properties = read_properties(options)
     tell_unknown(FetcherSettings if options.group is None else ConsumerSettings, properties)
@@ -195,10 +197,14 @@ class RebalanceClock(RebalanceListener):
 
 def find_partitions(options: argparse.Namespace, properties: dict[str, str]) -> list[TopicPartition]:
     """Every partition of the topic, or of the topics that match. Raises ToolError or BrokerError."""
+    try:
+        include = re.compile(options.include or "")
+    except re.error as error:
+        raise ToolError(f"--include {options.include}: must be a regular expression ({error})") from None
     with Admin(options.bootstrap_server, {"client.id": properties["client.id"]}) as admin:
         names = [options.topic]
         if options.include is not None:
-            names = [name for name in admin.list_topics() if re.fullmatch(options.include, name)]
+            names = [name for name in admin.list_topics() if include.fullmatch(name)]
             if not names:
                 raise ToolError(f"no topic of {options.bootstrap_server} matches --include {options.include}")
         return [TopicPartition(topic.name, p.index) for topic in admin.describe_topics(names) for p in topic.partitions]

@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from pybench.options import ToolError, add_json_option, read_config_file, tell_unknown, write_json
+from pybench.options import ToolError, add_json_option, check_file, read_config_file, tell_unknown, write_json
 from pybench.progress import ProgressBar
 from pybroker.client import LATEST, Admin, BrokerError, Fetcher, NewTopic, Producer, TopicPartition
 from pybroker.client.fetcher import Record
@@ -63,6 +63,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace) -> int:
     """Run. Raises ToolError when a record does not come back, or comes back another."""
+    check_file("--json", options.json)
     read_positional(options)
     properties = read_config_file(options.command_config)
     tell_unknown(ProducerSettings, properties)

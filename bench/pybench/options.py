@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import sys
 from collections.abc import Sequence
@@ -30,6 +31,17 @@ def add_json_option(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="Also write the figures, the settings and the versions to this file as JSON ('-': standard output).",
     )
+
+
+def check_file(option: str, path: Path | None) -> None:
+    """That a file can be written where an option says, before what it is to hold is made. Raises ToolError."""
+    if path is None or str(path) == "-":
+        return
+    place = path if path.exists() else path.absolute().parent
+    if path.is_dir() or not place.exists():
+        raise ToolError(f"{option} {path}: must be a file in a directory that is there")
+    if not os.access(place, os.W_OK):
+        raise ToolError(f"{option} {path}: {place} cannot be written")
 
 
 def read_command_properties(pairs: Sequence[Sequence[str]] | None) -> dict[str, str]:

@@ -19,6 +19,7 @@ from pybench import formats
 from pybench.options import (
     ToolError,
     add_json_option,
+    check_file,
     read_command_properties,
     read_config_file,
     tell_unknown,
@@ -151,6 +152,7 @@ class Run:
 
 def main(options: argparse.Namespace) -> int:
     """Run; 0, or 1 when records were lost or nothing could be sent."""
+    check_file("--json", options.json)
     properties = read_properties(options)
     tell_unknown(ProducerSettings, properties)
     servers = properties.pop("bootstrap.servers")

@@ -37,6 +37,7 @@ def main(options: argparse.Namespace) -> int:
     for name in ("print_metrics", "show_detailed_stats"):
         if getattr(options, name):
             raise ToolError(f"--{name.replace('_', '-')}: the tasks' intervals are in --json and --parquet")
+    spark_options.check(options)
     properties = consumer_perf.read_properties(options)
     tell_unknown(FetcherSettings if options.group is None else ConsumerSettings, properties)
     load = spark_options.import_load()

@@ -49,6 +49,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def main(options: argparse.Namespace) -> int:
     """Run; 0 when every record that was acknowledged came back, 1 when not."""
     check(options)
+    spark_options.check(options)
     properties = read_config_file(options.command_config)
     tell_unknown(ProducerSettings, properties)
     load = spark_options.import_load()
@@ -71,6 +72,9 @@ def check(options: argparse.Namespace) -> None:
     for name in ("num_records", "producers", "consumers", "throughput", "reporting_interval"):
         if getattr(options, name) <= 0:
             raise ToolError(f"--{name.replace('_', '-')} must be above 0")
+    seconds = options.num_records / options.throughput
+    if not 0 <= options.warm_up < seconds:
+        raise ToolError(f"--warm-up {options.warm_up:g}: must be at least 0 and below the load's {seconds:g} seconds")
 
 
 def build_plan(options: argparse.Namespace, properties: dict[str, str], partitions: list[int], tasks: int) -> LoadPlan:

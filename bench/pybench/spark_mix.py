@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import math
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +44,7 @@ def main(options: argparse.Namespace) -> int:
     """Run; 0 when everything that was acknowledged was read, 1 when not."""
     load = spark_options.import_load()
     mix = importlib.import_module("pybroker_spark.load.mix")
+    spark_options.check(options)
     with spark_options.told_errors():
         scenario: Scenario = mix.read_scenario(options.scenario)
         properties = {**read_config_file(options.command_config), **read_command_properties(options.command_property)}
@@ -75,6 +77,12 @@ def have_topics(servers: str, topics: tuple[Topic, ...]) -> dict[str, list[int]]
                     raise
                 admin.create_topics([NewTopic(topic.name, topic.partitions, topic.replication_factor, topic.config)])
                 found = admin.wait_for_leaders(topic.name)
+            if len(found.partitions) != topic.partitions:
+                print(
+                    f"WARNING: topic {topic.name} is there with {len(found.partitions)} partitions, not with the"
+                    f" scenario's {topic.partitions}: the load runs on those that are there",
+                    file=sys.stderr,
+                )
             where = [TopicPartition(topic.name, partition.index) for partition in found.partitions]
             listed = admin.list_offsets(dict.fromkeys(where, LATEST))
             ends[topic.name] = [listed[each].offset for each in sorted(where, key=lambda each: each.partition)]

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pybench.options import ToolError
+from pybench.options import ToolError, check_file
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,6 +36,23 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--tasks", type=int, metavar="N", help="Tasks at once, one a slot (default: as many as there are slots).")
     add("--parquet", type=Path, metavar="DIR", help="Write intervals.parquet and acknowledged.parquet there.")
     add("--html", type=Path, metavar="FILE", help="Write a report with plots there; one file, nothing beside it.")
+
+
+def check(options: argparse.Namespace) -> None:
+    """That a load can begin and its files be written, before either is tried. Raises ToolError."""
+    if options.tasks is not None and options.tasks < 1:
+        raise ToolError(f"--tasks {options.tasks}: must be at least 1")
+    if options.reporting_interval <= 0:
+        raise ToolError(f"--reporting-interval {options.reporting_interval}: must be above 0")
+    check_file("--json", options.json)
+    check_file("--html", options.html)
+    directory: Path | None = options.parquet
+    if directory is not None:
+        there = next(one for one in (directory.absolute(), *directory.absolute().parents) if one.exists())
+        if not there.is_dir():
+            raise ToolError(f"--parquet {directory}: {there} is a file; must be, or become, a directory")
+        if not os.access(there, os.W_OK | os.X_OK):
+            raise ToolError(f"--parquet {directory}: {there} cannot be written in")
 
 
 def import_load() -> Any:
@@ -65,9 +82,12 @@ def open_session(options: argparse.Namespace) -> Iterator[SparkSession]:
             "Spark needs a JRE of version 17 or newer, and no java was found: install one "
             "(Debian: apt-get install openjdk-17-jre-headless), or set JAVA_HOME"
         )
-    from pybroker_spark import session
+    from pybroker_spark import MasterError, session
 
-    spark = session(f"pybench {options.tool}", master=options.master, settings=_SETTINGS)
+    try:
+        spark = session(f"pybench {options.tool}", master=options.master, settings=_SETTINGS)
+    except MasterError as error:
+        raise ToolError(f"--master: {error}") from None
     try:
         spark.sparkContext.setLogLevel("OFF")
         yield spark
@@ -86,10 +106,8 @@ def told_errors() -> Iterator[None]:
 
 
 def choose_tasks(options: argparse.Namespace, spark: SparkSession, most: int | None = None) -> int:
-    """How many tasks: as asked for, or one a slot, but no more than `most`. Raises ToolError."""
+    """How many tasks: as asked for, or one a slot, but no more than `most`."""
     load = import_load()
-    if options.tasks is not None and options.tasks < 1:
-        raise ToolError("--tasks must be at least 1")
     tasks: int = options.tasks or max(1, load.settled_slots(spark.sparkContext))
     return tasks if most is None else min(tasks, most)
 

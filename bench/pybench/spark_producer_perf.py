@@ -43,6 +43,7 @@ def main(options: argparse.Namespace) -> int:
     """Run; 0, or 1 when records were lost, a task was, or nothing could be sent."""
     properties = producer_perf.read_properties(options)
     check(options)
+    spark_options.check(options)
     if options.client == "pybroker":
         tell_unknown(ProducerSettings, properties)
     servers = properties.pop("bootstrap.servers")

@@ -7,6 +7,8 @@ way: it is called once by a program that wants Spark.
 from __future__ import annotations
 
 import os
+import re
+import socket
 import sys
 from typing import TYPE_CHECKING, Final
 
@@ -49,8 +51,43 @@ SETTINGS: Final[Mapping[str, str]] = {
 #: How masters begin whose executors run on this machine: a standalone master on loopback has no worker elsewhere.
 _HERE: Final = ("local", f"spark://{LOOPBACK}:", "spark://localhost:")
 
+_STANDALONE: Final = "spark://"
+_MASTER: Final = re.compile(
+    r"local|local\[(\d+|\*)(,\d+)?\]|local-cluster\[\s*\d+\s*,\s*\d+\s*,\s*\d+\s*\]"
+    r"|spark://[^,]+:\d+(,[^,]+:\d+)*|yarn|k8s://.+"
+)
+_ANSWER_S: Final = 10.0
+
 #: Where executors run on other machines, they have to reach the driver.
 LOCAL_ONLY: Final = frozenset({"spark.driver.host", "spark.driver.bindAddress"})
+
+
+class MasterError(ValueError):
+    """A master that Spark cannot start with; the text names it and what would be right."""
+
+
+def check_master(master: str) -> None:
+    """Find out in a moment what Spark says after minutes, in traces: that a master is none, or does not answer.
+
+    Raises MasterError.
+    """
+    if not _MASTER.fullmatch(master):
+        raise MasterError(
+            f"master {master!r} is none: must be local, local[N], local[*], local-cluster[N,CORES,MEMORY],"
+            " spark://HOST:PORT, yarn or k8s://ADDRESS"
+        )
+    if not master.startswith(_STANDALONE):
+        return
+    failures = []
+    for address in master.removeprefix(_STANDALONE).split(","):
+        host, _, port = address.rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), _ANSWER_S).close()
+        except (OSError, OverflowError) as error:
+            failures.append(f"{address}: {error}")
+        else:
+            return
+    raise MasterError(f"master {master!r}: no master of Spark's answers ({'; '.join(failures)}); is it started?")
 
 
 def session(
@@ -64,12 +101,13 @@ def session(
     The workers run this interpreter: without `PYSPARK_PYTHON` Spark takes the first `python3` of the search path, which
     lacks the packages of the environment. A variable that is set already stays as it is.
 
-    Raises `ModuleNotFoundError` where PySpark is not installed.
+    Raises `ModuleNotFoundError` where PySpark is not installed, and MasterError where the master cannot be.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     submitted = _submitted()
     master = master or submitted.get("spark.master") or "local[*]"
+    check_master(master)
     local = master.startswith(_HERE)
     if local:
         os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)

@@ -151,6 +151,16 @@ COMMON = ["--bootstrap-server", "127.0.0.1:1", "--topic", "t", "--num-records", 
         (["spark-e2e-latency", *COMMON, "--producers", "0"], "--producers must be above 0"),
         (["spark-consumer-perf", *COMMON[:4]], "Exactly one of --num-records"),
         (["spark-mix", "/nothing.toml", *COMMON[:2]], "/nothing.toml: No such file"),
+        (["spark-producer-perf", *COMMON, "--record-size", "9", "--tasks", "0"], "--tasks 0: must be at least 1"),
+        (["spark-producer-perf", *COMMON, "--record-size", "9", "--json", "/no/a.json"], "--json /no/a.json: must be"),
+        (["producer-perf", *COMMON, "--record-size", "9", "--json", "/no/a.json"], "--json /no/a.json: must be"),
+        (["spark-consumer-perf", *COMMON[:6], "--html", "/no/a.html"], "--html /no/a.html: must be a file in"),
+        (["spark-e2e-latency", *COMMON, "--parquet", "/dev/null/x"], "--parquet /dev/null/x: /dev/null is a file"),
+        (["spark-e2e-latency", *COMMON, "--warm-up", "1"], "--warm-up 1: must be at least 0 and below the load's 0.01"),
+        (
+            ["spark-consumer-perf", *COMMON[:2], "--num-records", "1", "--include", "a["],
+            "--include a[: must be a regular",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused_before_spark_starts(

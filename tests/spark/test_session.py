@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import pybroker_spark
+from pybroker_spark.session import check_master
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,6 +24,31 @@ def test_importing_the_package_imports_no_pyspark() -> None:
 def test_nothing_is_bound_beyond_loopback() -> None:
     hosts = {value for key, value in pybroker_spark.SETTINGS.items() if key.endswith((".host", ".bindAddress"))}
     assert hosts == {"127.0.0.1"}
+
+
+@pytest.mark.parametrize("master", ["local", "local[2]", "local[*,3]", "local-cluster[2,1,1024]", "yarn", "k8s://h:1"])
+def test_a_master_is_taken(master: str) -> None:
+    check_master(master)
+
+
+def test_a_standalone_master_is_taken_when_one_of_its_addresses_answers() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        check_master(f"spark://127.0.0.1:1,127.0.0.1:{server.getsockname()[1]}")
+
+
+@pytest.mark.parametrize(
+    ("master", "told"),
+    [
+        ("loca", "master 'loca' is none: must be local, local[N]"),
+        ("local[two]", "master 'local[two]' is none"),
+        ("spark://127.0.0.1", "spark://HOST:PORT"),
+        ("spark://127.0.0.1:1", "no master of Spark's answers (127.0.0.1:1: [Errno 111] Connection refused)"),
+    ],
+)
+def test_a_master_that_cannot_be_is_told_before_spark_starts(master: str, told: str) -> None:
+    with pytest.raises(pybroker_spark.MasterError) as refused:
+        pybroker_spark.session(master=master)
+    assert told in str(refused.value)
 
 
 @pytest.mark.java
