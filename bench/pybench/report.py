@@ -129,7 +129,7 @@ def _section(scenario: Scenario, document: dict[str, Any]) -> Iterator[str]:
         f"{' of ' + str(document['size']) + ' bytes' if document['size'] else ''} each"
         f"{' (quick)' if document['quick'] else ''}; {document['taken'][:16].replace('T', ' ')} UTC; "
         f"Apache Kafka {versions['kafka']}, pybroker {versions['pybroker']}, CPython {versions['python']}, "
-        f"Linux {versions['kernel']}, {document['cores']} cores, "
+        f"Linux {versions['kernel']}, {document['cores']} cores{_of_processor(document)}, "
         f"TCP congestion control {document['congestion_control']}."
     )
     yield ""
@@ -139,6 +139,11 @@ def _section(scenario: Scenario, document: dict[str, Any]) -> Iterator[str]:
         yield entry["command"]
     yield "```"
     yield ""
+
+
+def _of_processor(document: dict[str, Any]) -> str:
+    # Not every result that is kept names it.
+    return f" of {document['processor']}" if "processor" in document else ""
 
 
 def _cells(scenario: Scenario, rounds: list[dict[str, float]]) -> Iterator[str]:

@@ -67,7 +67,7 @@ def test_the_report_tells_ratios_ranges_commands_and_misses(tmp_path: Path) -> N
     document = {
         "title": scenario.title, "taken": "2026-01-01T00:00:00+00:00", "quick": False, "kafka_in_both_roles": False,
         "records": 1000, "size": 0, "rounds": 3, "warm_up_rounds": 1, "contestants": contestants,
-        "congestion_control": "bbr", "cores": 2,
+        "congestion_control": "bbr", "cores": 2, "processor": "Threadripper",
         "versions": {"pybroker": "0", "kafka": "4", "python": "3", "kernel": "6"},
     }  # fmt: skip
     (tmp_path / "14-storm.json").write_text(json.dumps(document))
@@ -75,7 +75,7 @@ def test_the_report_tells_ratios_ranges_commands_and_misses(tmp_path: Path) -> N
     assert "| pybroker: 500 | Apache Kafka: 1000 | 0.50 | ≥ 1 | **missed** |" in text
     assert "| pybroker | 500 (250–1000) |" in text
     assert "command of Apache Kafka" in text
-    assert "congestion control bbr" in text
+    assert "2 cores of Threadripper, TCP congestion control bbr" in text
     assert list(report.verdicts(scenario, document)) == [
         "connections: pybroker / Apache Kafka = 0.5, to reach ≥ 1: MISSED"
     ]
