@@ -121,11 +121,11 @@ def test_what_is_not_acknowledged_in_time_is_given_up() -> None:
 
 
 def test_a_full_buffer_blocks_and_then_refuses() -> None:
-    settings = {**QUICK, "buffer.memory": 1000, "batch.size": 1000, "max.block.ms": 100, "retry.backoff.ms": 10_000}
+    settings = {**QUICK, "buffer.memory": 1000, "batch.size": 1000, "max.block.ms": 1000, "retry.backoff.ms": 10_000}
     with ScriptedBroker([NOT_LEADER]) as broker:
         producer = Producer(broker.bootstrap_servers, settings)
         producer.send("t", b"x" * 600)
-        with pytest.raises(BufferFullError, match=r"buffer.memory=1000 stayed full for max.block.ms=100"):
+        with pytest.raises(BufferFullError, match=r"buffer.memory=1000 stayed full for max.block.ms=1000"):
             producer.send("t", b"x" * 600)
         with pytest.raises(DeliveryError, match="1 batches still unacknowledged"):
             producer.close(0)
@@ -321,7 +321,7 @@ def test_a_row_that_cannot_be_sent_is_named_and_none_is_sent(
 
 
 def test_full_memory_tells_how_many_rows_were_sent() -> None:
-    settings = {**QUICK, "buffer.memory": 2000, "batch.size": 1000, "max.block.ms": 100, "retry.backoff.ms": 10_000}
+    settings = {**QUICK, "buffer.memory": 2000, "batch.size": 1000, "max.block.ms": 1000, "retry.backoff.ms": 10_000}
     with ScriptedBroker([NOT_LEADER]) as broker:
         producer = Producer(broker.bootstrap_servers, settings)
         with pytest.raises(BufferFullError, match=r"buffer.memory=2000 stayed full.*; 2 of 3 rows were sent"):
