@@ -37,7 +37,7 @@ from pybroker.storage.partition_directory import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pybroker.storage.directories import Directories
     from pybroker.storage.log_directory import LogDirectory
@@ -82,6 +82,9 @@ class Partitions:
         self._found: dict[Key, list[LogDirectory]] = {}
         # Where new partitions are put that are being opened.
         self._begun: dict[Key, LogDirectory] = {}
+        # How many of all those each directory has; None: it is to be counted. New partitions are added, so
+        # that not each of them counts all before it.
+        self._counts: Counter[LogDirectory] | None = None
         # What a topic claims and cannot be served, with the directory that it lies in, as far as that is known: the
         # directory failed, or the log cannot be opened. No key is hosted.
         self._lost: dict[Key, LogDirectory | None] = {}
@@ -228,8 +231,9 @@ class Partitions:
                 outcomes[key] = opened
         finally:
             with self._lock:
-                for key in waiting:
-                    self._begun.pop(key, None)
+                begun = [key for key in waiting if self._begun.pop(key, None) is not None]
+                if any(found.values()) or not self._hosted.keys() >= set(begun):
+                    self._counts = None
         return outcomes
 
     def _lose(self, key: Key, error: Exception, directory: LogDirectory | None = None) -> Exception:
@@ -295,11 +299,13 @@ class Partitions:
             raise DirectoryOfflineError(f"{key[0]}-{key[1]} lies in a log directory that is offline")
         return own
 
-    def _place(self, keys: Iterable[Key]) -> dict[Key, LogDirectory]:
+    def _place(self, keys: Sequence[Key]) -> dict[Key, LogDirectory]:
         """Return directories for new partitions: the one asked for, else the emptiest; raises DirectoryError."""
-        placed = {}
+        placed: dict[Key, LogDirectory] = {}
+        if not keys:
+            return placed
         with self._lock:
-            counts = self._counts() if len(self._directories.online) > 1 else Counter()
+            counts = self._counts = self._count() if self._counts is None else self._counts
             for key in keys:
                 preferred = self._preferred.pop(key, None)
                 if preferred is None or preferred.offline:
@@ -309,7 +315,7 @@ class Partitions:
                 placed[key] = self._begun[key] = preferred
         return placed
 
-    def _counts(self) -> Counter[LogDirectory]:
+    def _count(self) -> Counter[LogDirectory]:
         """Count what each directory holds, or shall hold soon. Called with the lock."""
         counts = Counter(hosted.directory for hosted in self._hosted.values())
         counts.update(self._begun.values())
@@ -353,6 +359,7 @@ class Partitions:
             if hosted is None or hosted.partition is not partition:
                 return False
             self._hosted[key] = _Hosted(partition, directory)
+            self._counts = None
         # First where it is: a log start that is written down nowhere would be forgotten by a crash.
         self._in(directory, partial(self._write_checkpoints, directory))
         self._in(hosted.directory, partial(self._write_checkpoints, hosted.directory))
@@ -362,6 +369,7 @@ class Partitions:
         """Delete the partition's log; raises OSError."""
         with self._lock:
             hosted = self._hosted.pop((topic, index), None)
+            self._counts = None
             self._lost.pop((topic, index), None)
         if hosted is not None:
             hosted.partition.delete()
@@ -370,6 +378,7 @@ class Partitions:
         """Rename what lies here and no topic claims, as Kafka does, so that a topic of the same name starts empty."""
         with self._lock:
             strays, self._found = self._found, {}
+            self._counts = None
             self._claiming = False
         for (topic, index), directories in strays.items():
             for directory in directories:
@@ -379,6 +388,7 @@ class Partitions:
         """Take the directory out of use and return the partitions that went with it."""
         with self._lock:
             lost = []
+            self._counts = None
             for directory in self._directories.logs:
                 if str(directory.path) == path or path.startswith(f"{directory.path}/"):
                     directory.offline = True

@@ -3,6 +3,7 @@ from __future__ import annotations
 import base64
 import os
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from pybroker.storage.checkpoint import HIGH_WATERMARKS, RECOVERY_POINTS, read_c
 from pybroker.storage.directories import Directories
 from pybroker.storage.errors import DirectoryError, DirectoryOfflineError
 from pybroker.storage.log_config import build_log_config
+from pybroker.storage.log_directory import LogDirectory
 from pybroker.storage.native import Partition
 from pybroker.storage.partitions import Opening, Partitions
 
@@ -59,6 +61,52 @@ def test_a_partition_goes_where_fewest_are(node: Node) -> None:
     for index in range(4):
         partitions.open("orders", index, ID, CONFIG)
     assert [len(list(path.glob("orders-*"))) for path in node.paths] == [2, 2]
+
+
+def test_new_partitions_go_where_fewest_are_whatever_went_before(node: Node) -> None:
+    def begin(*indexes: int) -> list[list[int]]:
+        """Open these; what is open in each directory then."""
+        partitions.open_all([Opening(("orders", index), ID, CONFIG) for index in indexes])
+        return [sorted(partition.index for partition in lying) for lying in partitions.by_directory().values()]
+
+    partitions = node.run()
+    assert begin(0, 1, 2, 3, 4, 5) == [[0, 2, 4], [1, 3, 5]]
+    for index in (1, 3, 5):
+        partitions.delete("orders", index)
+    blocked = node.paths[1] / "orders-6"
+    blocked.write_text("a file where a directory is due")
+    assert begin(6, 7, 8) == [[0, 2, 4], [7, 8]]
+    assert begin(9) == [[0, 2, 4], [7, 8, 9]]
+    blocked.unlink()
+    partitions.close(one_by_one, 7, clean=True)
+    node.end()
+
+    partitions = node.run()
+    begin(0, 2, 4)
+    assert begin(20) == [[0, 2, 4, 20], []], "what is found counts, until it is set aside"
+    partitions.set_aside_strays()
+    assert begin(21, 22, 23) == [[0, 2, 4, 20], [21, 22, 23]]
+    moved, there = partitions.locate("orders", 0), partitions.locate("orders", 21)
+    assert moved is not None
+    assert there is not None
+    assert partitions.moved(moved[0], there[1])
+    assert begin(24) == [[2, 4, 20, 24], [0, 21, 22, 23]]
+
+
+def test_many_new_partitions_count_those_before_them_once(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = []
+    count = Partitions._count
+
+    def counted(partitions: Partitions) -> Counter[LogDirectory]:
+        counts.append(count(partitions))
+        return counts[-1]
+
+    monkeypatch.setattr(Partitions, "_count", counted)
+    partitions = node.run()
+    for index in range(20):
+        partitions.open("orders", index, ID, CONFIG)
+    assert len(counts) == 1
+    assert [len(list(path.glob("orders-*"))) for path in node.paths] == [10, 10]
 
 
 def test_a_partition_is_found_again_where_it_lies(node: Node) -> None:
