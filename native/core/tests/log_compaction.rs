@@ -1,5 +1,6 @@
 //! A compacted log against a model of its records: random sequences of appends, rolls, passes, truncations, removals, crashes
-//! and restarts leave the last record of each key, at its offset, and nothing that was never written.
+//! and restarts leave the last record of each key, at its offset, and nothing that was never written. Some logs begin with
+//! segments of formats v0 and v1.
 //!
 //! `PROPTEST_CASES` sets the number of sequences. Without it few are checked after each step, and four thousand when they
 //! are over.
@@ -7,13 +8,14 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fs::OpenOptions;
 use std::io::Write;
+use std::ops::ControlFlow;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 use pybroker_core::record::{
-    BatchBuilder, Batches, Compression, Records, batch_crc, records_section, set_base_offset,
-    set_partition_leader_epoch,
+    BatchBuilder, Batches, Compression, MessageSetBuilder, NewMessage, TimestampType, batch_crc, set_base_offset,
+    set_partition_leader_epoch, visit_records,
 };
 use pybroker_core::storage::{CleanLimits, CleanRange, Log, LogConfig, OpenLog, Throttle};
 
@@ -38,12 +40,33 @@ enum Step {
     Restart,
 }
 
-fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
+/// What an old Kafka has written at once.
+#[derive(Clone, Debug)]
+struct OldSet {
+    magic: i8,
+    codec: Compression,
+    records: Vec<Said>,
+    gap: i64,
+}
+
+fn said() -> impl Strategy<Value = Said> {
     let key = prop_oneof![30 => (0_u8..9).prop_map(Some), 1 => Just(None)];
     let value = prop_oneof![4 => any::<u8>().prop_map(Some), 1 => Just(None)];
+    (key, value)
+}
+
+/// The segments that a log begins with; mostly none.
+fn old_segments() -> impl Strategy<Value = Vec<Vec<OldSet>>> {
+    let codec = prop_oneof![2 => Just(Compression::None), 1 => Just(Compression::Snappy), 1 => Just(Compression::Lz4)];
+    let gap = prop_oneof![4 => Just(0), 1 => 1..30_i64];
+    let set = (0..2_i8, codec, prop::collection::vec(said(), 1..6), gap)
+        .prop_map(|(magic, codec, records, gap)| OldSet { magic, codec, records, gap });
+    prop_oneof![2 => Just(Vec::new()), 1 => prop::collection::vec(prop::collection::vec(set, 1..5), 1..5)]
+}
+
+fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
     let codec = prop_oneof![3 => Just(Compression::None), 1 => Just(Compression::Lz4), 1 => Just(Compression::Zstd)];
-    let append =
-        (prop::collection::vec((key, value), 1..9), codec, prop_oneof![6 => Just(0), 1 => 1..90_i64], -1..3_i64);
+    let append = (prop::collection::vec(said(), 1..9), codec, prop_oneof![6 => Just(0), 1 => 1..90_i64], -1..3_i64);
     let step = prop_oneof![
         14 => append.prop_map(|(records, codec, gap, producer)| Step::Append { records, codec, gap, producer }),
         3 => Just(Step::Roll),
@@ -65,6 +88,8 @@ struct Harness {
     written: BTreeMap<i64, Said>,
     log_start: i64,
     end: i64,
+    /// Records of format v0 were written below, which have no time.
+    old_end: i64,
     first_dirty: i64,
     /// No pass has looked beyond; nothing below is truncated, as it is committed.
     looked_at: i64,
@@ -73,20 +98,49 @@ struct Harness {
 }
 
 impl Harness {
-    fn new(directory: &Path) -> Self {
+    fn new(directory: &Path, old: &[Vec<OldSet>]) -> Self {
         let mut harness = Self {
             directory: directory.to_path_buf(),
             log: None,
             written: BTreeMap::new(),
             log_start: 0,
             end: 0,
+            old_end: 0,
             first_dirty: 0,
             looked_at: 0,
             now_ms: NOW,
             sequences: HashMap::new(),
         };
-        harness.open(true, 0);
+        harness.write_old(old);
+        harness.open(old.is_empty(), 0);
         harness
+    }
+
+    /// Writes segments as an old Kafka does, without indexes.
+    fn write_old(&mut self, segments: &[Vec<OldSet>]) {
+        std::fs::create_dir_all(&self.directory).unwrap();
+        for sets in segments {
+            let (base, mut bytes) = (self.end, Vec::new());
+            for set in sets {
+                let mut builder = MessageSetBuilder::new(set.magic, set.codec, TimestampType::CreateTime);
+                self.end += set.gap;
+                for &(key, value) in &set.records {
+                    let (key_bytes, value_bytes) =
+                        (key.map(|key| [key; 4]), value.map(|value| vec![value; usize::from(value)]));
+                    builder.append(&NewMessage {
+                        offset: self.end,
+                        timestamp: NOW + self.end % 7,
+                        key: key_bytes.as_ref().map(<[u8; 4]>::as_slice),
+                        value: value_bytes.as_deref(),
+                    });
+                    self.written.insert(self.end, (key, value));
+                    self.end += 1;
+                }
+                builder.finish(&mut bytes).unwrap();
+            }
+            std::fs::write(self.directory.join(format!("{base:020}.log")), bytes).unwrap();
+        }
+        self.old_end = self.end;
     }
 
     fn log(&self) -> &Log {
@@ -194,16 +248,15 @@ impl Harness {
             for batch in Batches::new(&bytes) {
                 let (header, bytes) = batch.unwrap();
                 assert_eq!(batch_crc(bytes), header.crc);
-                let mut scratch = Vec::new();
-                let section = records_section(&header, bytes, &mut scratch, 1 << 20).unwrap();
-                for record in Records::new(section, header.record_count) {
-                    let record = record.unwrap();
-                    let time = header.base_timestamp + record.timestamp_delta;
-                    let at = header.base_offset + i64::from(record.offset_delta);
-                    assert!((0..10_000_000).contains(&(time - NOW)) && time <= header.max_timestamp);
+                visit_records(&header, bytes, &mut Vec::new(), 1 << 20, |record| {
+                    let (at, time) = (record.offset, record.timestamp);
+                    let known = (0..10_000_000).contains(&(time - NOW)) || (time == -1 && at < self.old_end);
+                    assert!(known && (time <= header.max_timestamp));
                     let value = record.value.map(|value| value.len() as u8);
                     found.push((at, (record.key.map(|key| key[0]), value)));
-                }
+                    ControlFlow::Continue(())
+                })
+                .unwrap();
                 offset = header.next_offset();
             }
         }
@@ -241,9 +294,9 @@ proptest! {
         ..ProptestConfig::default()
     })]
     #[test]
-    fn a_compacted_log_holds_what_its_model_does(steps in steps(70)) {
+    fn a_compacted_log_holds_what_its_model_does(old in old_segments(), steps in steps(70)) {
         let directory = tempfile::tempdir().unwrap();
-        let mut harness = Harness::new(&directory.path().join("t-0"));
+        let mut harness = Harness::new(&directory.path().join("t-0"), &old);
         for step in steps {
             harness.step(step);
             harness.check();
@@ -258,9 +311,9 @@ proptest! {
         ..ProptestConfig::default()
     })]
     #[test]
-    fn a_compacted_log_is_what_its_model_is_when_all_is_done(steps in steps(30)) {
+    fn a_compacted_log_is_what_its_model_is_when_all_is_done(old in old_segments(), steps in steps(30)) {
         let directory = log_fixture::quick_directory();
-        let mut harness = Harness::new(&directory.path().join("t-0"));
+        let mut harness = Harness::new(&directory.path().join("t-0"), &old);
         steps.into_iter().for_each(|step| harness.step(step));
         harness.check();
     }

@@ -38,6 +38,16 @@ pub(crate) struct Rules {
     pub(crate) max_unfolded: usize,
     /// Whether the segment is too young for its tombstones of formats v0 and v1 to go.
     pub(crate) old_tombstones_stay: bool,
+    /// By how many bytes batches may be larger than the messages that they are made of, before the segment has no room for
+    /// all that is still to come.
+    pub(crate) room_to_grow: u64,
+}
+
+impl Rules {
+    /// When tombstones may go that a batch has from now on.
+    fn delete_horizon_ms(&self) -> i64 {
+        self.now_ms.saturating_add(self.delete_retention_ms)
+    }
 }
 
 /// See the module.
@@ -73,6 +83,7 @@ pub(crate) struct Outcome {
 #[derive(Default)]
 struct Scratch {
     unfolded: Vec<u8>,
+    converted: Vec<u8>,
     gathered: Vec<u8>,
     hashes: Vec<KeyHash>,
     selection: Selection,
@@ -80,7 +91,7 @@ struct Scratch {
 
 /// The records of a batch that stay.
 #[derive(Default)]
-struct Selection {
+pub(super) struct Selection {
     /// Where they lie in the record section; neighbours are one run.
     runs: Vec<(usize, usize)>,
     count: i32,
@@ -95,15 +106,21 @@ impl Selection {
         (self.count, self.latest, self.tombstones) = (0, i64::MIN, false);
     }
 
+    /// Records so far.
+    pub(super) fn count(&self) -> i32 {
+        self.count
+    }
+
+    /// Takes the record that lies in the section from `from` to `to`.
     #[inline(always)]
-    fn keep(&mut self, from: usize, to: usize, record: &Record<'_>) {
+    pub(super) fn keep(&mut self, from: usize, to: usize, timestamp_delta: i64, is_tombstone: bool) {
         match self.runs.last_mut() {
             Some(last) if last.1 == from => last.1 = to,
             _ => self.runs.push((from, to)),
         }
         self.count += 1;
-        self.latest = self.latest.max(record.timestamp_delta);
-        self.tombstones |= record.value.is_none();
+        self.latest = self.latest.max(timestamp_delta);
+        self.tombstones |= is_tombstone;
     }
 }
 
@@ -141,9 +158,10 @@ impl<'a> Filter<'a> {
     ) -> Result<Outcome, RecordError> {
         if header.magic < 2 {
             self.transactions.on_batch(header);
-            let by = (self.map, &self.rules, &mut self.counts);
-            let written = old_messages::filter(by, (header, batch), &mut self.scratch.unfolded, out)?;
-            return Ok(Outcome { written, aborted: None });
+            let mut scratch = std::mem::take(&mut self.scratch);
+            let written = self.write_old(header, batch, &mut scratch, out);
+            self.scratch = scratch;
+            return Ok(Outcome { written: written?, aborted: None });
         }
         let (verdict, aborted) = self.judge(header, batch)?;
         self.counts.records_read += header.record_count.max(0) as u64;
@@ -190,7 +208,7 @@ impl<'a> Filter<'a> {
         scratch: &mut Scratch,
         out: &mut Vec<u8>,
     ) -> Result<Option<BatchHeader>, RecordError> {
-        let Scratch { unfolded, gathered, hashes, selection } = scratch;
+        let Scratch { unfolded, gathered, hashes, selection, .. } = scratch;
         selection.clear();
         let mut section = &[][..];
         if !verdict.discard {
@@ -206,8 +224,42 @@ impl<'a> Filter<'a> {
             out.extend_from_slice(batch);
             return Ok(Some(*header));
         }
-        let horizon = needs_horizon.then(|| self.rules.now_ms.saturating_add(self.rules.delete_retention_ms));
+        let horizon = needs_horizon.then(|| self.rules.delete_horizon_ms());
         write_selected(header, section, selection, horizon, gathered, out).map(Some)
+    }
+
+    /// Writes a batch of what stays of a message or wrapper of format v0 or v1, also when that is all of it.
+    ///
+    /// A batch of one small message is up to three times as large. Where the segment has no room for it the message stays what
+    /// it is, until a later pass has less to write; Kafka's cleaner fails there. That is for what stays whole: a record that a
+    /// tombstone has superseded must not outlive it.
+    fn write_old(
+        &mut self,
+        header: &BatchHeader,
+        message: &[u8],
+        scratch: &mut Scratch,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<BatchHeader>, RecordError> {
+        let Scratch { unfolded, converted, gathered, selection, .. } = scratch;
+        selection.clear();
+        converted.clear();
+        let read_before = self.counts.records_read;
+        let by = (self.map, &self.rules, &mut self.counts);
+        let batch = old_messages::select(by, (header, message), unfolded, converted, selection)?;
+        let all_stays = self.counts.records_read - read_before == selection.count as u64;
+        self.counts.records_kept += selection.count as u64;
+        if selection.count == 0 {
+            return Ok((header.next_offset() == self.rules.upper).then(|| write_empty(&batch, out)));
+        }
+        let begin = out.len();
+        let horizon = selection.tombstones.then(|| self.rules.delete_horizon_ms());
+        let written = write_selected(&batch, converted, selection, horizon, gathered, out)?;
+        if all_stays && (out.len() - begin) as u64 > message.len() as u64 + self.rules.room_to_grow {
+            out.truncate(begin);
+            out.extend_from_slice(message);
+            return Ok(Some(*header));
+        }
+        Ok(Some(written))
     }
 
     /// Finds the records that stay.
@@ -219,7 +271,9 @@ impl<'a> Filter<'a> {
         selection: &mut Selection,
     ) -> Result<(), RecordError> {
         if header.is_control() {
-            return walk(header, section, |_, from, to, record| selection.keep(from, to, record));
+            return walk(header, section, |_, from, to, record| {
+                selection.keep(from, to, record.timestamp_delta, record.value.is_none())
+            });
         }
         let deletes_stay = header.delete_horizon_ms().is_none_or(|horizon| self.rules.now_ms < horizon);
         let mut without_key = 0;
@@ -229,7 +283,7 @@ impl<'a> Filter<'a> {
                 without_key += u64::from(record.key.is_none());
                 let offset = header.base_offset + i64::from(record.offset_delta);
                 if kept.contains(offset) && (record.value.is_some() || deletes_stay) {
-                    selection.keep(from, to, record);
+                    selection.keep(from, to, record.timestamp_delta, record.value.is_none());
                 }
             })?;
         } else {
@@ -250,7 +304,7 @@ impl<'a> Filter<'a> {
                     latest && (record.value.is_some() || deletes_stay)
                 };
                 if stays {
-                    selection.keep(from, to, record);
+                    selection.keep(from, to, record.timestamp_delta, record.value.is_none());
                 }
             })?;
         }

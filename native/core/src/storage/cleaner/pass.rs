@@ -215,6 +215,7 @@ fn run(
         upper,
         max_unfolded: pass.max_unfolded,
         old_tombstones_stay: true,
+        room_to_grow: 0,
     };
     // A 32nd of the map at most: for the default buffer, 33 million offsets.
     let kept = map.kept_offsets(first_dirty, limits.map_bytes / 32);
@@ -258,6 +259,8 @@ fn rewrite(
     next_base: Option<i64>,
     buffer: Vec<u8>,
 ) -> Result<(Finished, Vec<u8>), CleanError> {
+    let size: u64 = group.iter().map(|segment| segment.size()).sum();
+    filter.rules.room_to_grow = (i32::MAX as u64).saturating_sub(size);
     let mut output = CleanedSegment::create(&pass.log.home, group[0].base_offset(), buffer)?;
     for (index, segment) in group.iter().enumerate() {
         let next = group.get(index + 1).map(|next| next.base_offset()).or(next_base).unwrap_or(filter.rules.upper);
@@ -272,6 +275,8 @@ fn rewrite(
             if let Some(aborted) = outcome.aborted {
                 output.add_aborted(&aborted);
             }
+            let left = outcome.written.map_or(0, |written| written.size() as u64);
+            filter.rules.room_to_grow = (filter.rules.room_to_grow + batch.len() as u64).saturating_sub(left);
             if let Some(written) = outcome.written {
                 output.add(pass, &written)?;
             }

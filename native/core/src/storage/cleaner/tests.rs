@@ -13,7 +13,7 @@ use crate::record::{
 };
 
 pub(super) const NOW: i64 = 1_700_000_000_000;
-const DELETE_RETENTION: i64 = 1000;
+pub(super) const DELETE_RETENTION: i64 = 1000;
 
 fn config() -> LogConfig {
     LogConfig {
