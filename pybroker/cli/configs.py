@@ -12,9 +12,9 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from pybroker.cli.cluster_access import add_cluster_options, open_admin
 from pybroker.cli.errors import CommandError
 from pybroker.cli.kafka_exceptions import java_text
-from pybroker.client.admin import Admin
 from pybroker.client.errors import ClientError
 from pybroker.client.topics import BROKER, DELETE, GROUP, SET, TOPIC, ConfigChange, ConfigEntry
 from pybroker.config.errors import ConfigError
@@ -22,6 +22,8 @@ from pybroker.config.properties import read_properties
 
 if TYPE_CHECKING:
     import argparse
+
+    from pybroker.client.admin import Admin
 
 DESCRIPTION = (
     "Show and change the settings of topics, brokers and groups. Options and output are those of kafka-configs."
@@ -69,8 +71,7 @@ class _Entity(NamedTuple):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--bootstrap-server", required=True, metavar="HOST:PORT", help="brokers to connect to")
-    parser.add_argument("--command-config", type=Path, metavar="FILE", help="client settings")
+    add_cluster_options(parser)
     action = parser.add_mutually_exclusive_group(required=True)
     action.add_argument("--describe", action="store_true", help="show settings that somebody changed")
     action.add_argument("--alter", action="store_true", help="change settings")
@@ -91,11 +92,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Do what is asked for and return 0."""
     entity = _entity(arguments)
     try:
-        properties = {} if arguments.command_config is None else read_properties(arguments.command_config)
-        changes = _changes(arguments) if arguments.alter else []
-        with Admin(arguments.bootstrap_server, properties) as admin:
+        with open_admin(arguments) as admin:
             if arguments.alter:
-                _alter(admin, entity, changes)
+                _alter(admin, entity, _changes(arguments))
             else:
                 _describe(admin, entity, every=arguments.all)
     except ClientError as error:

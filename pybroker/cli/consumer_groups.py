@@ -12,20 +12,21 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pybroker.cli.cluster_access import add_cluster_options, open_admin
 from pybroker.cli.consumer_groups_describe import describe
 from pybroker.cli.consumer_groups_reset import parse_topics, plan_reset, print_csv, print_plan
 from pybroker.cli.errors import CommandError
 from pybroker.cli.kafka_exceptions import java_message, java_text
-from pybroker.client.admin import Admin
 from pybroker.client.errors import BrokerError, ClientError, SettingError
 from pybroker.client.topics import TopicPartition
 from pybroker.config.errors import ConfigError
-from pybroker.config.properties import parse_overrides, read_properties
 from pybroker.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
+
+    from pybroker.client.admin import Admin
 
 DESCRIPTION = (
     "List all consumer groups, describe a consumer group, delete consumer group info, or reset consumer group offsets. "
@@ -48,9 +49,7 @@ _NO_ACTION = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add, flag = parser.add_argument, "store_true"
-    add("--bootstrap-server", metavar="HOST:PORT", help="brokers to connect to (required)")
-    add("--command-config", type=Path, metavar="FILE", help="client settings")
-    add("--command-property", action="append", default=[], metavar="K=V", help="a client setting")
+    add_cluster_options(parser, properties=True, required=False)
     add("--list", action=flag, help="list all consumer groups")
     add("--describe", action=flag, help="describe groups, and how far behind they are")
     add("--delete", action=flag, help="delete groups with all their offsets")
@@ -88,10 +87,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Do what is asked for and return 0."""
     action = _check(arguments)
     try:
-        properties = {} if arguments.command_config is None else read_properties(arguments.command_config)
-        properties.update(parse_overrides(arguments.command_property))
         limits = {"request.timeout.ms": arguments.timeout, "default.api.timeout.ms": arguments.timeout}
-        with Admin(arguments.bootstrap_server, {**limits, **properties}) as admin:
+        with open_admin(arguments, limits) as admin:
             _DO[action](admin, arguments)
     except ConfigError as error:
         raise CommandError(str(error), 2) from None

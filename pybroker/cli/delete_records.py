@@ -10,15 +10,14 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pybroker.cli.cluster_access import add_cluster_options, open_admin
 from pybroker.cli.errors import CommandError
 from pybroker.cli.json_files import as_array, as_object, integer_of, long_of, string_of
 from pybroker.cli.kafka_exceptions import java_text
 from pybroker.cli.text_files import read_text
-from pybroker.client.admin import Admin
 from pybroker.client.errors import BrokerError, ClientError
 from pybroker.client.topics import TopicPartition
 from pybroker.config.errors import ConfigError
-from pybroker.config.properties import read_properties
 
 if TYPE_CHECKING:
     import argparse
@@ -30,7 +29,7 @@ _VERSION = 1
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--bootstrap-server", required=True, metavar="HOST:PORT", help="brokers to connect to")
+    add_cluster_options(parser)
     parser.add_argument(
         "--offset-json-file",
         required=True,
@@ -39,15 +38,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='offsets by partition: {"partitions": [{"topic": "foo", "partition": 1, "offset": 1}], "version": 1}; '
         "offset -1 stands for all records",
     )
-    parser.add_argument("--command-config", type=Path, metavar="FILE", help="client settings")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Delete, print what became of each partition, and return 0."""
     offsets = parse_offsets(read_text(arguments.offset_json_file))
     try:
-        properties = {} if arguments.command_config is None else read_properties(arguments.command_config)
-        with Admin(arguments.bootstrap_server, properties) as admin:
+        with open_admin(arguments) as admin:
             print("Executing records delete operation")
             outcomes = admin.delete_records(offsets)
     except (ClientError, ConfigError) as error:

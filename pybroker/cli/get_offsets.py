@@ -9,18 +9,18 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pybroker.cli.cluster_access import add_cluster_options, open_admin
 from pybroker.cli.errors import CommandError
-from pybroker.client.admin import Admin
 from pybroker.client.errors import BrokerError, ClientError
 from pybroker.client.topics import ListedOffset, TopicPartition
 from pybroker.config.errors import ConfigError
-from pybroker.config.properties import parse_overrides, read_properties
 
 if TYPE_CHECKING:
     import argparse
+
+    from pybroker.client.admin import Admin
 
 DESCRIPTION = "Get offsets of partitions. Options and output are those of kafka-get-offsets."
 
@@ -40,9 +40,7 @@ IsWanted = Callable[[TopicPartition], bool]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--bootstrap-server", required=True, metavar="HOST:PORT", help="brokers to connect to")
-    parser.add_argument("--command-config", type=Path, metavar="FILE", help="client settings")
-    parser.add_argument("--command-property", action="append", default=[], metavar="K=V", help="a client setting")
+    add_cluster_options(parser, properties=True)
     parser.add_argument("--topic", metavar="REGEX", help="the topics, all without it; not with --topic-partitions")
     parser.add_argument(
         "--partitions", metavar="IDS", help="the partitions, all without it; not with --topic-partitions"
@@ -63,9 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Print `topic:partition:offset` of every partition that has an offset for the time; returns 0."""
     try:
         time, is_wanted = _parse_time(arguments.time), _parse_filter(arguments)
-        properties = {} if arguments.command_config is None else read_properties(arguments.command_config)
-        properties.update(parse_overrides(arguments.command_property))
-        with Admin(arguments.bootstrap_server, {"client.id": "GetOffsetShell", **properties}) as admin:
+        with open_admin(arguments, {"client.id": "GetOffsetShell"}) as admin:
             found = _offsets(admin, _partitions(admin, is_wanted, arguments), time)
     except (ClientError, ConfigError) as error:
         raise CommandError(f"Error occurred: {error}") from None

@@ -5,16 +5,14 @@ Owns option names and columns, which are those of Kafka 4.3's tool. Works agains
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pybroker.cli.cluster_access import add_cluster_options, open_admin
 from pybroker.cli.errors import CommandError
 from pybroker.cli.kafka_exceptions import java_text
-from pybroker.client.admin import Admin
 from pybroker.client.errors import ClientError, SettingError
 from pybroker.client.groups import GroupListing
 from pybroker.config.errors import ConfigError
-from pybroker.config.properties import parse_overrides, read_properties
 
 if TYPE_CHECKING:
     import argparse
@@ -26,9 +24,7 @@ _TYPES = ("classic", "consumer", "share", "streams")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add = parser.add_argument
-    add("--bootstrap-server", required=True, metavar="HOST:PORT", help="brokers to connect to")
-    add("--command-config", type=Path, metavar="FILE", help="client settings")
-    add("--command-property", action="append", default=[], metavar="K=V", help="a client setting")
+    add_cluster_options(parser, properties=True)
     add("--list", action="store_true", help="list the groups")
     add("--group-type", metavar="TYPE", help="only groups of this type: classic, consumer, share or streams")
     add("--protocol", metavar="PROTOCOL", help="only groups of this protocol type")
@@ -44,9 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     """List, and return 0."""
     _check(arguments)
     try:
-        properties = {} if arguments.command_config is None else read_properties(arguments.command_config)
-        properties.update(parse_overrides(arguments.command_property))
-        with Admin(arguments.bootstrap_server, properties) as admin:
+        with open_admin(arguments) as admin:
             groups = [group for group in admin.list_groups() if _fits(group, arguments)]
     except ConfigError as error:
         raise CommandError(str(error), 2) from None

@@ -10,15 +10,14 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pybroker.cli.cluster_access import add_cluster_options, open_admin
 from pybroker.cli.errors import CommandError
 from pybroker.cli.json_files import as_array, as_object, integer_of, string_of
 from pybroker.cli.kafka_exceptions import java_text
 from pybroker.cli.text_files import read_text
-from pybroker.client.admin import Admin
 from pybroker.client.errors import ClientError
 from pybroker.client.topics import TopicPartition
 from pybroker.config.errors import ConfigError
-from pybroker.config.properties import read_properties
 from pybroker.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -34,8 +33,7 @@ _UNCLEAN = "UNCLEAN"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--bootstrap-server", required=True, metavar="HOST:PORT", help="brokers to connect to")
-    parser.add_argument("--command-config", type=Path, metavar="FILE", help="client settings")
+    add_cluster_options(parser)
     parser.add_argument("--admin.config", type=Path, metavar="FILE", dest="command_config", help="the same, as it was")
     parser.add_argument(
         "--election-type",
@@ -59,8 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Elect, print what became of the partitions, and return 0 where no election failed."""
     partitions = _partitions(arguments)
     try:
-        properties = {} if arguments.command_config is None else read_properties(arguments.command_config)
-        with Admin(arguments.bootstrap_server, properties) as admin:
+        with open_admin(arguments) as admin:
             outcomes = admin.elect_leaders(partitions, unclean=arguments.election_type == _UNCLEAN)
     except (ClientError, ConfigError) as error:
         raise CommandError(str(error)) from None

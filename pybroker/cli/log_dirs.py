@@ -7,16 +7,14 @@ protocol: it asks by Admin, and works against any Kafka.
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pybroker.cli.cluster_access import add_cluster_options, open_admin
 from pybroker.cli.errors import CommandError
 from pybroker.cli.kafka_exceptions import java_class
-from pybroker.client.admin import Admin
 from pybroker.client.assignors.hash_order import HashOrderedSet, partition_hash, string_hash
 from pybroker.client.errors import ClientError
 from pybroker.config.errors import ConfigError
-from pybroker.config.properties import read_properties
 
 if TYPE_CHECKING:
     import argparse
@@ -31,7 +29,7 @@ _VERSION = 1
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--bootstrap-server", required=True, metavar="HOST:PORT", help="brokers to connect to")
+    add_cluster_options(parser)
     parser.add_argument("--describe", required=True, action="store_true", help="describe the log directories")
     parser.add_argument(
         "--topic-list", default="", metavar="TOPICS", help="only these topics, separated by commas; else all"
@@ -39,15 +37,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--broker-list", default="", metavar="IDS", help="only these brokers, separated by commas; else all"
     )
-    parser.add_argument("--command-config", type=Path, metavar="FILE", help="client settings")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Ask, print the directories as one line of JSON, and return 0."""
     wanted = parse_brokers(arguments.broker_list)
     try:
-        properties = {} if arguments.command_config is None else read_properties(arguments.command_config)
-        with Admin(arguments.bootstrap_server, properties) as admin:
+        with open_admin(arguments) as admin:
             there = {broker.node_id for broker in admin.describe_cluster().brokers}
             if not wanted <= there:
                 raise CommandError(

@@ -13,22 +13,23 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pybroker.cli.cluster_access import add_cluster_options, open_admin
 from pybroker.cli.errors import CommandError
 from pybroker.cli.kafka_exceptions import java_text, java_words
 from pybroker.cli.reassignment_file import Plan, build_file, check_executable, name_of, parse_plan
 from pybroker.cli.text_files import read_text
-from pybroker.client.admin import Admin
 from pybroker.client.assignors.hash_order import HashOrderedSet, string_hash
 from pybroker.client.errors import BrokerError, ClientError
 from pybroker.client.log_dirs import Replica
 from pybroker.client.topics import BROKER, DELETE, SET, TOPIC, ConfigChange, Reassignment, TopicPartition
 from pybroker.config.errors import ConfigError
-from pybroker.config.properties import read_properties
 from pybroker.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Collection, Iterable, Mapping
+
+    from pybroker.client.admin import Admin
 
 DESCRIPTION = (
     "Give partitions other replicas, or replicas another log directory. Options and output are those of "
@@ -51,8 +52,7 @@ _PAUSE_S = 0.1
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--bootstrap-server", required=True, metavar="HOST:PORT", help="brokers to connect to")
-    parser.add_argument("--command-config", type=Path, metavar="FILE", help="client settings")
+    add_cluster_options(parser)
     action = parser.add_mutually_exclusive_group(required=True)
     for name, what in (
         ("execute", "begin what the file asks for"),
@@ -86,8 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
     plan = _plan(arguments)
     throttle, preserve = arguments.replica_alter_log_dirs_throttle, arguments.preserve_throttles
     try:
-        properties = {} if arguments.command_config is None else read_properties(arguments.command_config)
-        with Admin(arguments.bootstrap_server, properties) as admin:
+        with open_admin(arguments) as admin:
             if arguments.action == "execute":
                 _execute(admin, plan, throttle)
             elif arguments.action == "verify":

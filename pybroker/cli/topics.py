@@ -14,22 +14,22 @@ from __future__ import annotations
 
 import base64
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from pybroker.cli.cluster_access import add_cluster_options, open_admin
 from pybroker.cli.errors import CommandError
 from pybroker.cli.kafka_exceptions import java_text, java_words
 from pybroker.cli.uuids import parse_uuid
-from pybroker.client.admin import Admin
 from pybroker.client.errors import BrokerError, ClientError
 from pybroker.client.topics import ConfigEntry, MorePartitions, NewTopic, PartitionDescription, TopicDescription
 from pybroker.config.errors import ConfigError
-from pybroker.config.properties import parse_overrides, read_properties
 from pybroker.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
+
+    from pybroker.client.admin import Admin
 
 DESCRIPTION = "Create, list, describe, enlarge and delete topics. Options and output are those of kafka-topics."
 
@@ -51,9 +51,7 @@ class _FailedError(Exception):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--bootstrap-server", required=True, metavar="HOST:PORT", help="brokers to connect to")
-    parser.add_argument("--command-config", type=Path, metavar="FILE", help="client settings")
-    parser.add_argument("--command-property", action="append", default=[], metavar="K=V", help="a client setting")
+    add_cluster_options(parser, properties=True)
     action = parser.add_mutually_exclusive_group(required=True)
     for name, what in (
         ("create", "create a topic"),
@@ -91,9 +89,7 @@ def _add_creation(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Do what is asked for and return 0."""
     try:
-        properties = {} if arguments.command_config is None else read_properties(arguments.command_config)
-        properties.update(parse_overrides(arguments.command_property))
-        with Admin(arguments.bootstrap_server, properties) as admin:
+        with open_admin(arguments) as admin:
             _ACTIONS[arguments.action](admin, arguments)
     except (_FailedError, ClientError, ConfigError) as error:
         words = java_words(error) if isinstance(error, BrokerError) else str(error)

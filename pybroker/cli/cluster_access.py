@@ -1,0 +1,36 @@
+"""How commands find their cluster: the options that name it, and the admin that these open.
+
+Owns the options' names, which are those of Kafka's tools. Must not know what a command asks.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pybroker.client.admin import Admin
+from pybroker.config.properties import parse_overrides, read_properties
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping
+
+
+def add_cluster_options(parser: argparse.ArgumentParser, *, properties: bool = False, required: bool = True) -> None:
+    """Declare the options; `properties`: client settings may be given one by one, too.
+
+    Without `required` it is left to the command to say that the servers are missing.
+    """
+    parser.add_argument("--bootstrap-server", required=required, metavar="HOST:PORT", help="brokers to connect to")
+    parser.add_argument("--command-config", type=Path, metavar="FILE", help="client settings")
+    if properties:
+        parser.add_argument("--command-property", action="append", default=[], metavar="K=V", help="a client setting")
+
+
+def open_admin(arguments: argparse.Namespace, defaults: Mapping[str, object] | None = None) -> Admin:
+    """Return an admin with the client settings given, over `defaults`; raises ConfigError and SettingError."""
+    properties = dict(defaults or {})
+    if arguments.command_config is not None:
+        properties.update(read_properties(arguments.command_config))
+    properties.update(parse_overrides(getattr(arguments, "command_property", ())))
+    return Admin(arguments.bootstrap_server, properties)
