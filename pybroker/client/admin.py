@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from types import TracebackType
-from typing import Self
 
 from pybroker.client.async_admin import AsyncAdmin, wait_for_leaders
+from pybroker.client.closing import Closing
 from pybroker.client.errors import BrokerError
 from pybroker.client.groups import GroupDescription, GroupListing, OffsetAndMetadata, Offsets
 from pybroker.client.log_dirs import LogDirDescription, Replica
@@ -30,20 +29,12 @@ from pybroker.client.topics import (
 )
 
 
-class Admin:
+class Admin(Closing):
     """A blocking `AsyncAdmin`; one thread at a time."""
 
     def __init__(self, bootstrap_servers: str, properties: Mapping[str, object] | None = None) -> None:
         self._async = AsyncAdmin(bootstrap_servers, properties)
         self._runner = asyncio.Runner()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close every connection."""

@@ -12,9 +12,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from types import TracebackType
 from typing import Self
 
+from pybroker.client.closing import AsyncClosing
 from pybroker.client.cluster import ANY, Cluster, raise_first, raise_refused
 from pybroker.client.config_admin import ConfigCalls
 from pybroker.client.errors import BrokerError, ClientError, UnreachableError, UnservedApiError
@@ -41,7 +41,7 @@ from pybroker.protocol.messages.init_producer_id import InitProducerIdRequest, I
 from pybroker.protocol.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
 
 
-class AsyncAdmin(ConfigCalls, GroupCalls, LogDirCalls, ReassignmentCalls):
+class AsyncAdmin(ConfigCalls, GroupCalls, LogDirCalls, ReassignmentCalls, AsyncClosing):
     """`async with AsyncAdmin("127.0.0.1:9092") as admin: await admin.list_topics()`."""
 
     def __init__(self, bootstrap_servers: str, properties: Mapping[str, object] | None = None) -> None:
@@ -54,14 +54,6 @@ class AsyncAdmin(ConfigCalls, GroupCalls, LogDirCalls, ReassignmentCalls):
         admin = cls.__new__(cls)
         admin.cluster = cluster
         return admin
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     async def close(self) -> None:
         """Close every connection."""

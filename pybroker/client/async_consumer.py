@@ -12,12 +12,12 @@ import contextlib
 import re
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from pybroker.client import native
 from pybroker.client.assignors import Assignor, make_assignors
 from pybroker.client.async_admin import AsyncAdmin
+from pybroker.client.closing import AsyncClosing
 from pybroker.client.cluster import Cluster
 from pybroker.client.commits import Callback, Commits
 from pybroker.client.errors import ClientError, ClosedError, LogTruncationError, NoOffsetError, SettingError
@@ -48,7 +48,7 @@ async def invoke_directly(function: Callable[..., Any], *arguments: object) -> N
         await outcome
 
 
-class AsyncConsumer:
+class AsyncConsumer(AsyncClosing):
     """`async with AsyncConsumer("127.0.0.1:9092", {"group.id": "g"}) as c: c.subscribe(["orders"]); await c.poll()`."""
 
     def __init__(
@@ -77,14 +77,6 @@ class AsyncConsumer:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._commit_at = 0.0
         self._closed = False
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     # --------------------------------------------------------------------------------------------- what to read
 

@@ -7,10 +7,9 @@ GIL, and hands it over by Arrow's PyCapsule interface; no Arrow library is impor
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from types import TracebackType
-from typing import Self
 
 from pybroker.client import native
+from pybroker.client.closing import Closing
 from pybroker.client.errors import ClientError, SettingError
 from pybroker.client.fetcher import make_native, starts_of
 from pybroker.client.settings import FetcherSettings
@@ -29,7 +28,7 @@ _MAX_BYTES = 64 << 20
 """Encoded records of one take, unless one alone is larger: a compressed chunk may unfold to gigabytes."""
 
 
-class ColumnFetcher:
+class ColumnFetcher(Closing):
     """`with ColumnFetcher("127.0.0.1:9092") as f: f.assign([partition]); pyarrow.record_batch(f.take())`.
 
     Takes a fetcher's settings. For one thread, as a fetcher's `poll` is.
@@ -39,14 +38,6 @@ class ColumnFetcher:
         self.settings = FetcherSettings.from_properties({**(properties or {}), "bootstrap.servers": bootstrap_servers})
         self._native = make_native(self.settings)
         self._reader = native.ColumnReader(self._native)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def assign(self, partitions: Mapping[TopicPartition, int | None] | Sequence[TopicPartition]) -> None:
         """Read these partitions from now on, and no others; each from its offset, as `Fetcher.assign` does."""

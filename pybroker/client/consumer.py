@@ -11,11 +11,11 @@ import queue
 import re
 import threading
 from collections.abc import Callable, Collection, Coroutine, Mapping
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from pybroker.client import native
 from pybroker.client.async_consumer import AsyncConsumer
+from pybroker.client.closing import Closing
 from pybroker.client.commits import Callback
 from pybroker.client.errors import ClosedError
 from pybroker.client.fetcher import Record
@@ -29,7 +29,7 @@ Result = TypeVar("Result")
 _Job = Callable[[], None]
 
 
-class Consumer:
+class Consumer(Closing):
     """`with Consumer("127.0.0.1:9092", {"group.id": "g"}) as c: c.subscribe(["orders"]); c.poll()`.
 
     One thread at a time.
@@ -43,14 +43,6 @@ class Consumer:
         self._thread = threading.Thread(target=self._loop.run_forever, name="pybroker-consumer", daemon=True)
         self._thread.start()
         self._closed = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """As `AsyncConsumer.close`."""

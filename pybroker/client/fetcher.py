@@ -9,10 +9,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from types import TracebackType
-from typing import Self
 
 from pybroker.client import native
+from pybroker.client.closing import AsyncClosing, Closing
 from pybroker.client.errors import ClientError, SettingError
 from pybroker.client.settings import FetcherSettings
 from pybroker.client.topics import EARLIEST, LATEST, TopicPartition
@@ -86,16 +85,8 @@ class _Assigned:
         return records[:most] if self._rest else records
 
 
-class Fetcher(_Assigned):
+class Fetcher(_Assigned, Closing):
     """`with Fetcher("127.0.0.1:9092") as f: f.assign([TopicPartition("orders", 0)]); f.poll()`."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def poll(self, timeout_s: float = 1.0, max_records: int | None = None) -> list[Record]:
         """The next records of one partition, at most `max_records` (default: `max.poll.records`).
@@ -115,21 +106,13 @@ class Fetcher(_Assigned):
         self.native.close()
 
 
-class AsyncFetcher(_Assigned):
+class AsyncFetcher(_Assigned, AsyncClosing):
     """`async with AsyncFetcher("127.0.0.1:9092") as f: f.assign(...); await f.poll()`. For one event loop."""
 
     def __init__(self, bootstrap_servers: str, properties: Mapping[str, object] | None = None) -> None:
         super().__init__(bootstrap_servers, properties)
         self._arrived: asyncio.Event | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     async def poll(self, timeout_s: float = 1.0, max_records: int | None = None) -> list[Record]:
         """As `Fetcher.poll`; the loop goes on meanwhile."""
