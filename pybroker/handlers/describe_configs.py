@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING
 
 from pybroker.config.group import GroupConfig
 from pybroker.config.topic import TopicConfig
+from pybroker.controller.cluster.topic_names import name_fault
 from pybroker.handlers.config_entries import (
     ConfigEntry,
     broker_entries,
@@ -41,7 +42,6 @@ from pybroker.handlers.config_entries import (
 )
 from pybroker.handlers.errors import ApiError, wire_error
 from pybroker.handlers.registry import handles
-from pybroker.handlers.topic_metadata import invalid_name_reason
 from pybroker.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.describe_configs import (
@@ -98,9 +98,9 @@ def _entries(resource: DescribeConfigsResource, context: RequestContext) -> Iter
     config = context.services.config
     name = resource.resource_name
     if resource.resource_type == TOPIC_RESOURCE:
-        reason = invalid_name_reason(name)
-        if reason is not None:
-            raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {reason}")
+        fault = name_fault(name)
+        if fault is not None:
+            raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, fault)
         if name not in context.image.topics.by_name:
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
         return topic_entries(TopicConfig.stored(context.image.configs.of_topic(name), config)[0])

@@ -32,9 +32,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pybroker.controller.cluster.topic_names import name_fault
 from pybroker.handlers.errors import ApiError
 from pybroker.handlers.registry import handles
-from pybroker.handlers.topic_metadata import INTERNAL_TOPICS, broker_addresses, invalid_name_reason
+from pybroker.handlers.topic_metadata import INTERNAL_TOPICS, broker_addresses
 from pybroker.metadata.image import NO_LEADER
 from pybroker.metadata.replica_directories import directories_by_broker, offline_replicas
 from pybroker.protocol.errors import ErrorCode
@@ -123,7 +124,7 @@ def _order(name: str) -> bytes:
 def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
     known = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return DescribeTopicPartitionsResponseTopic(
-        error_code=known if invalid_name_reason(name) is None else ErrorCode.INVALID_TOPIC_EXCEPTION,
+        error_code=known if name_fault(name) is None else ErrorCode.INVALID_TOPIC_EXCEPTION,
         name=name,
         is_internal=name in INTERNAL_TOPICS,
         topic_authorized_operations=TOPIC_OPERATIONS,

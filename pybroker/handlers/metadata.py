@@ -31,10 +31,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pybroker.controller.cluster.topic_names import name_fault
 from pybroker.coordinator.group.offsets_topic import OFFSETS_TOPIC, build_offsets_topic
 from pybroker.handlers.errors import ApiError
 from pybroker.handlers.registry import handles
-from pybroker.handlers.topic_metadata import INTERNAL_TOPICS, broker_addresses, invalid_name_reason
+from pybroker.handlers.topic_metadata import INTERNAL_TOPICS, broker_addresses
 from pybroker.metadata.replica_directories import directories_by_broker, offline_replicas
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.create_topics import CreatableTopic
@@ -77,7 +78,7 @@ def metadata(request: MetadataRequest, context: RequestContext) -> MetadataRespo
     _check(request, context.version)
     if request.topics is not None and _may_create(request, context):
         missing = [name for name in _names(request.topics) if name not in context.image.topics.by_name]
-        creatable = [name for name in missing if invalid_name_reason(name) is None]
+        creatable = [name for name in missing if name_fault(name) is None]
         if creatable:
             return _create_and_describe(request, context, creatable)
     return _build_response(request, context, context.image, {})
@@ -168,7 +169,7 @@ def _find(
     found = image.topics.by_name.get(name)
     if found is not None:
         return _describe(found, working, operations)
-    if invalid_name_reason(name) is not None:
+    if name_fault(name) is not None:
         code = ErrorCode.INVALID_TOPIC_EXCEPTION
     else:
         code = errors.get(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

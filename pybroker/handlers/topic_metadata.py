@@ -6,7 +6,6 @@ when nothing is advertised, the one it dialled. Must not create anything.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -15,8 +14,6 @@ if TYPE_CHECKING:
     from pybroker.handlers.context import RequestContext
 
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
-MAX_NAME_LENGTH = 249
-_LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 class BrokerAddress(NamedTuple):
@@ -40,16 +37,3 @@ def broker_addresses(context: RequestContext, *, fenced: bool = False) -> Iterat
             address = services.advertised.get(origin.listener, (origin.local_host, origin.local_port))
         if address is not None:
             yield BrokerAddress(broker.id, address[0], address[1], broker.rack, broker.fenced)
-
-
-def invalid_name_reason(name: str) -> str | None:
-    """Return why a topic cannot have this name, None when it can."""
-    if not name:
-        return "the empty string is not allowed"
-    if name in (".", ".."):
-        return f"'{name}' is not allowed"
-    if len(name) > MAX_NAME_LENGTH:
-        return f"the length of '{name}' is longer than the max allowed length {MAX_NAME_LENGTH}"
-    if not _LEGAL_NAME.fullmatch(name):
-        return f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
-    return None
