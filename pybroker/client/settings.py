@@ -128,6 +128,11 @@ class FetcherSettings(ConnectionSettings):
     max_decompressed_bytes: int = 268_435_456
     """The largest a compressed batch may become. No key of Kafka's."""
 
+    def __post_init__(self) -> None:
+        """Refuse an isolation that is none: another word would read what was aborted. Raises SettingError."""
+        if self.isolation_level not in ("read_uncommitted", "read_committed"):
+            raise SettingError(f"isolation.level={self.isolation_level}: must be read_uncommitted or read_committed")
+
     @property
     def stops_at_new_leader(self) -> bool:
         """Whether a partition is read on only when its position was looked up at a new leader (KIP-320)."""
@@ -180,8 +185,6 @@ class ConsumerSettings(FetcherSettings):
             raise SettingError("group.remote.assignor cannot be set when group.protocol=classic")
         if self.group_id is None and (self.enable_auto_commit or self.group_instance_id is not None):
             raise SettingError("enable.auto.commit and group.instance.id need a group.id")
-        if self.isolation_level not in ("read_uncommitted", "read_committed"):
-            raise SettingError(f"isolation.level={self.isolation_level}: must be read_uncommitted or read_committed")
 
     @property
     def commits_itself(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import subprocess
@@ -14,7 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from pybroker.client import LATEST, Admin, Fetcher, NewTopic, Producer, Record, TopicPartition
+from pybroker.client.settings import FetcherSettings, ProducerSettings
 from pybroker_spark.pipelines import abusive_callers, archive, hot_words, ingest, job, robo_adviser, streams, word_count
+from pybroker_spark.pipelines import topics as job_topics
 from tests.support.processes import free_port
 
 if TYPE_CHECKING:
@@ -299,6 +302,19 @@ def test_an_option_that_cannot_work_is_told(
             "--source a --path p --checkpoint c --schema x",
             "--schema is for --values json, and --values is binary",
         ),
+        (
+            word_count.JOB,
+            "--source a --checkpoint c --starting-offsets foo",
+            (
+                "--starting-offsets: startingOffsets=foo: must be JSON like"
+                ' {"topicA":{"0":23,"1":-1},"topicB":{"0":-2}} (-2 earliest, -1 latest)'
+            ),
+        ),
+        (
+            word_count.JOB,
+            "--source a --checkpoint c --command-property linger.ms=soon",
+            "--bootstrap-server or --command-property: kafka.linger.ms=soon: must be a number",
+        ),
     ],
 )
 def test_options_that_do_not_go_together_are_told(
@@ -329,3 +345,13 @@ def test_every_job_tells_its_options(one: job.Job, capsys: pytest.CaptureFixture
         job.main(one, ["--help"])
     assert raised.value.code == 0
     assert "--bootstrap-server" in capsys.readouterr().out
+
+
+def test_each_side_of_a_job_gets_its_own_settings_and_those_of_neither() -> None:
+    pairs = [("linger.ms", "5"), ("isolation.level", "read_committed"), ("client.id", "me"), ("linger", "6")]
+    arguments = argparse.Namespace(bootstrap_server="h:1", command_property=pairs)
+    read = job_topics.client_options(arguments, FetcherSettings, ProducerSettings)
+    written = job_topics.client_options(arguments, ProducerSettings, FetcherSettings)
+    both = {"kafka.bootstrap.servers": "h:1", "kafka.client.id": "me", "kafka.linger": "6"}
+    assert read == {**both, "kafka.isolation.level": "read_committed"}
+    assert written == {**both, "kafka.linger.ms": "5"}

@@ -73,8 +73,8 @@ def _in_session(job: Job, parsed: argparse.Namespace) -> str:
     running = SparkSession.getActiveSession()
     spark = running or session(f"pybroker {job.name}", master=parsed.master)
     if running is None:
-        # What a job tells is one line; Spark's own lines about each stage are for who asks for them.
-        spark.sparkContext.setLogLevel(os.environ.get("SPARK_LOG_LEVEL", "ERROR"))
+        # What a job tells is one line; Spark's own, and its trace of each try, are for who asks for them.
+        spark.sparkContext.setLogLevel(os.environ.get("SPARK_LOG_LEVEL", "OFF"))
     try:
         return job.run(spark, parsed)
     except failures.SPARK_ERRORS as error:

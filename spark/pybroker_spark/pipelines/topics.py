@@ -9,8 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pybroker.client import Admin, BrokerError, NewTopic
+from pybroker.client.settings import ConnectionSettings, FetcherSettings, ProducerSettings
 from pybroker_spark.pipelines import kinds
 from pybroker_spark.pipelines.errors import UsageError
+from pybroker_spark.source.errors import OptionError
+from pybroker_spark.source.options import parse_read, parse_write
 
 if TYPE_CHECKING:
     import argparse
@@ -73,6 +76,7 @@ def check(arguments: argparse.Namespace) -> None:
 
     Raises UsageError naming the option and the topic, and ClientError where no broker answers.
     """
+    _check_options(arguments)
     sources = arguments.source.split(",") if getattr(arguments, "source_is_topics", False) else []
     targets = [
         (option, topic)
@@ -108,17 +112,46 @@ def _others(there: set[str]) -> str:
     return f"there are {', '.join(shown)}" if shown else "there are no topics yet"
 
 
-def client_options(arguments: argparse.Namespace) -> dict[str, str]:
-    """The options that connect: addresses, and settings of the client under `kafka.`."""
-    settings = {f"kafka.{key}": value for key, value in arguments.command_property}
+def client_options(
+    arguments: argparse.Namespace, mine: type[ConnectionSettings], others: type[ConnectionSettings]
+) -> dict[str, str]:
+    """The options that connect: addresses, and settings of the client under `kafka.`.
+
+    A job's settings are for what it reads with and what it writes with: each gets its own, and those that neither has.
+    """
+    given = dict(arguments.command_property)
+    kept = given.keys() - (set(mine.unknown_keys(given)) - set(others.unknown_keys(given)))
+    settings = {f"kafka.{key}": given[key] for key in given if key in kept}
     return {"kafka.bootstrap.servers": arguments.bootstrap_server, **settings}
+
+
+def _reading(arguments: argparse.Namespace) -> dict[str, str]:
+    return client_options(arguments, FetcherSettings, ProducerSettings)
+
+
+def _writing(arguments: argparse.Namespace) -> dict[str, str]:
+    return client_options(arguments, ProducerSettings, FetcherSettings)
+
+
+def _check_options(arguments: argparse.Namespace) -> None:
+    """Refuse what the data source would refuse of the options. Raises UsageError."""
+    option = "--bootstrap-server or --command-property"
+    try:
+        parse_write(_writing(arguments))
+        if getattr(arguments, "source_is_topics", False):
+            read = {**_reading(arguments), "subscribePattern": "."}
+            parse_read(read)
+            option = "--starting-offsets"
+            parse_read({**read, "startingOffsets": arguments.starting_offsets})
+    except OptionError as error:
+        raise UsageError(f"{option}: {error}") from None
 
 
 def read_stream(spark: SparkSession, arguments: argparse.Namespace, *columns: str) -> DataFrame:
     """The records of `--source` as a stream of these columns of the connector's; others are not built."""
     register(spark)
     options = {
-        **client_options(arguments),
+        **_reading(arguments),
         "subscribe": arguments.source,
         "startingOffsets": arguments.starting_offsets,
         "includeHeaders": str("headers" in columns).lower(),
@@ -132,14 +165,14 @@ def read_stream(spark: SparkSession, arguments: argparse.Namespace, *columns: st
 def write(records: DataFrame, arguments: argparse.Namespace, topic: str | None = None) -> None:
     """Write records of a batch: to `topic`, or each to that of its column `topic`."""
     register(records.sparkSession)
-    options = {**client_options(arguments), **({} if topic is None else {"topic": topic})}
+    options = {**_writing(arguments), **({} if topic is None else {"topic": topic})}
     records.write.format(FORMAT).options(**options).mode("append").save()
 
 
 def write_stream(records: DataFrame, arguments: argparse.Namespace, topic: str | None = None) -> DataStreamWriter:
     """The writer of a stream of final records, each of them once: to `topic`, or each to that of its column `topic`."""
     register(records.sparkSession)
-    options = {**client_options(arguments), **({} if topic is None else {"topic": topic})}
+    options = {**_writing(arguments), **({} if topic is None else {"topic": topic})}
     return records.writeStream.format(FORMAT).options(**options).outputMode("append")
 
 

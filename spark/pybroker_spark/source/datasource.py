@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
+from pybroker.client.settings import FetcherSettings, ProducerSettings
 from pybroker_spark.source.errors import OptionError
-from pybroker_spark.source.options import parse_read, parse_write
+from pybroker_spark.source.options import parse_read, parse_write, tell_without_effect
 from pybroker_spark.source.reader import BatchReader
 from pybroker_spark.source.schema import read_columns, read_schema, written_columns
-from pybroker_spark.source.stream_reader import StreamReader
+from pybroker_spark.source.stream_reader import RefusedReader, StreamReader
 from pybroker_spark.source.writer import BatchWriter
 
 if TYPE_CHECKING:
@@ -39,19 +40,26 @@ class PybrokerDataSource(DataSource):
         """For `spark.read`. Raises OptionError."""
         options = parse_read(self.options)
         options.check_batch()
+        tell_without_effect(FetcherSettings, options.properties)
         return BatchReader(options, read_columns(options, schema))
 
-    def streamReader(self, schema: StructType) -> StreamReader:
-        """For `spark.readStream`. Raises OptionError."""
-        options = parse_read(self.options)
-        options.check_stream()
-        return StreamReader(options, read_columns(options, schema))
+    def streamReader(self, schema: StructType) -> StreamReader | RefusedReader:
+        """For `spark.readStream`. What is refused is raised by the reader, as OptionError."""
+        try:
+            options = parse_read(self.options)
+            options.check_stream()
+            reader = StreamReader(options, read_columns(options, schema))
+        except OptionError as error:
+            return RefusedReader(error)
+        tell_without_effect(FetcherSettings, options.properties)
+        return reader
 
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
         """For `df.write`. Raises OptionError."""
         if overwrite:
             raise OptionError("mode=overwrite: records of a topic are not replaced; must be append")
         options = parse_write(self.options)
+        tell_without_effect(ProducerSettings, options.properties)
         return BatchWriter(options, written_columns(schema, options.topic))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:  # noqa: ARG002 (Spark's arguments)

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from pybroker.client import EARLIEST, LATEST, TopicPartition
+from pybroker.client.errors import SettingError
+from pybroker.client.settings import ConnectionSettings, FetcherSettings, ProducerSettings
 from pybroker_spark.source.errors import OptionError
 from pybroker_spark.source.offsets import (
     AtOffsets,
@@ -118,7 +120,7 @@ class ReadOptions:
     @property
     def read_committed(self) -> bool:
         """Whether records of open and aborted transactions are left out."""
-        return self.properties.get("isolation.level", "").lower() == "read_committed"
+        return self.properties.get("isolation.level") == "read_committed"
 
     def check_batch(self) -> None:
         """Refuse what a batch cannot have. Raises OptionError."""
@@ -155,6 +157,7 @@ def parse_read(options: Mapping[str, str]) -> ReadOptions:
     given.refuse_misspelled(_READ)
     topics = _topics(given)
     servers, properties = _kafka(given, _REFUSED_KAFKA, "consumer")
+    _check_settings(FetcherSettings, servers, properties)
     if "group.id" in properties:
         _log.warning("option kafka.group.id=%s has no effect: pybroker reads without a group", properties["group.id"])
     columns = given.text("columns")
@@ -188,6 +191,7 @@ def parse_write(options: Mapping[str, str]) -> WriteOptions:
     """Read the options of a write. Raises OptionError for the first that cannot work."""
     given = _Given(options)
     servers, properties = _kafka(given, _REFUSED_KAFKA_OF_WRITES, "producer")
+    _check_settings(ProducerSettings, servers, properties)
     topic = given.text("topic")
     if topic == "":
         raise OptionError("topic=: must name a topic; leave it out to write where a topic column says")
@@ -292,6 +296,23 @@ def _kafka(given: _Given, refused: Mapping[str, str], side: str) -> tuple[str, d
     if not servers:
         raise OptionError(f"kafka.{_SERVERS} is not given: the {side} needs at least one host:port")
     return servers, properties
+
+
+def _check_settings(settings: type[ConnectionSettings], servers: str, properties: Mapping[str, str]) -> None:
+    """Refuse before there is a task what the clients in the tasks would refuse. Raises OptionError."""
+    try:
+        made = settings.from_properties({**properties, _SERVERS: servers})
+        if isinstance(made, ProducerSettings):
+            made.acks_number()
+    except SettingError as error:
+        raise OptionError(f"{_KAFKA}{error}") from None
+
+
+def tell_without_effect(settings: type[ConnectionSettings], properties: Mapping[str, str]) -> None:
+    """Log each `kafka.*` option that the client does not have, as Kafka's clients do."""
+    for key in settings.unknown_keys(properties):
+        if key != "group.id":
+            _log.warning("option %s%s=%s has no effect on this client", _KAFKA, key, properties[key])
 
 
 def _delay_s(given: _Given) -> float:

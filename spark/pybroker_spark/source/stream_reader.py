@@ -23,6 +23,7 @@ from pyspark.sql.streaming.datasource import (
 
 from pybroker.client import EARLIEST, LATEST, BrokerError, ErrorCode, TopicPartition
 from pybroker_spark.source import samples
+from pybroker_spark.source.errors import OptionError
 from pybroker_spark.source.offsets import (
     AtOffsets,
     Checkpoint,
@@ -219,6 +220,40 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return True
         self._last_batch_s = now
         return False
+
+
+class RefusedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Stands for a reader that cannot be, and says why at the first question.
+
+    What `streamReader` itself raises PySpark (4.3) hides behind an error of its own, about a variable.
+    """
+
+    def __init__(self, error: OptionError) -> None:
+        self.error = error
+
+    def initialOffset(self) -> Checkpoint:
+        """Raises OptionError."""
+        raise self.error
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """Raises OptionError."""
+        raise self.error
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Raises OptionError."""
+        raise self.error
+
+    def latestOffset(self, start: Checkpoint, limit: ReadLimit) -> Checkpoint:  # noqa: ARG002 (Spark's arguments)
+        """Raises OptionError."""
+        raise self.error
+
+    def partitions(self, start: Checkpoint, end: Checkpoint) -> list[InputPartition]:  # noqa: ARG002 (the same)
+        """Raises OptionError."""
+        raise self.error
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 (the same)
+        """Raises OptionError."""
+        raise self.error
 
 
 def _shrunk(partition: TopicPartition, read_to: int, ends_at: int) -> str:

@@ -7,9 +7,10 @@ import pickle
 import pytest
 
 from pybroker.client import EARLIEST, LATEST, TopicPartition
+from pybroker.client.settings import FetcherSettings
 from pybroker_spark.source.errors import OptionError
 from pybroker_spark.source.offsets import AtOffsets, AtTime, AtTimes, Everywhere
-from pybroker_spark.source.options import parse_read, parse_write
+from pybroker_spark.source.options import parse_read, parse_write, tell_without_effect
 
 LEAST = {"kafka.bootstrap.servers": "h:1", "subscribe": "orders"}
 P0 = TopicPartition("orders", 0)
@@ -179,3 +180,32 @@ def test_a_write_takes_no_serializer(name: str) -> None:
 def test_a_write_needs_servers() -> None:
     with pytest.raises(OptionError, match=r"^kafka.bootstrap.servers is not given: the producer needs"):
         parse_write({"topic": "orders"})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("isolation.level", "read_comitted", "must be read_uncommitted or read_committed"),
+        ("isolation.level", "READ_COMMITTED", "must be read_uncommitted or read_committed"),
+        ("fetch.max.bytes", "abc", "must be a number"),
+        ("bootstrap.servers", "nowhere", "expected host:port"),
+    ],
+)
+def test_a_setting_that_the_consumer_refuses_is_refused_before_a_task_runs(name: str, value: str, told: str) -> None:
+    with pytest.raises(OptionError, match=f"^kafka.{name}={value}: {told}"):
+        parse_read({**LEAST, f"kafka.{name}": value})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"), [("acks", "9", "must be 0, 1 or all"), ("linger.ms", "x", "must be")]
+)
+def test_a_setting_that_the_producer_refuses_is_refused_before_a_task_runs(name: str, value: str, told: str) -> None:
+    with pytest.raises(OptionError, match=f"^kafka.{name}={value}: {told}"):
+        parse_write({"kafka.bootstrap.servers": "h:1", f"kafka.{name}": value})
+
+
+def test_a_setting_that_the_client_does_not_have_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    tell_without_effect(FetcherSettings, {"group.id": "g", "fetch.min.byts": "7", "fetch.min.bytes": "8"})
+    assert [record.getMessage() for record in caplog.records] == [
+        "option kafka.fetch.min.byts=7 has no effect on this client"
+    ]
