@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
+NAME: Final = "abusive-callers"
 DESCRIPTION = "Tell which addresses make more requests in a minute than they may."
 
 LIMIT: Final = 60
@@ -37,14 +38,15 @@ def requests(records: DataFrame, *, address_field: str | None = None, time_field
     """Records of a topic as (address, timestamp).
 
     The value is the address, as in the book, or JSON with the address in a field; the time is the record's own unless a
-    field has it. A record without an address, or without a time, is no request.
+    field has it. A record without an address, or without a time, is no request; both are observed as `NAME`.
     """
     value = sf.col("value").cast("string")
     address = value if address_field is None else _field(address_field)
     time = sf.col("timestamp") if time_field is None else sf.try_to_timestamp(_field(time_field))
-    return records.select(sf.trim(address, sf.lit(BLANKS)).alias("address"), time.alias("timestamp")).where(
-        (sf.col("address") != "") & sf.col("timestamp").isNotNull()
-    )
+    read = records.select(sf.trim(address, sf.lit(BLANKS)).alias("address"), time.alias("timestamp"))
+    is_request = sf.coalesce((sf.col("address") != "") & sf.col("timestamp").isNotNull(), sf.lit(False))
+    counts = sf.count_if(is_request).alias("requests"), sf.count_if(~is_request).alias("others")
+    return read.observe(NAME, *counts).where(is_request)
 
 
 def _field(path: str) -> Column:
@@ -120,10 +122,12 @@ def run(spark: SparkSession, arguments: argparse.Namespace) -> str:
     )
     writing = topics.write_updates if arguments.emit == "updates" else topics.write_stream
     ended = streams.run(writing(records(callers), arguments, arguments.topic), arguments)
-    return f"{ended.rows_read:,} requests read, {ended.late_rows:,} late groups of them left out"
+    text = f"{ended.observed['requests']:,} requests read, {ended.late_rows:,} late groups of them left out"
+    others = ended.observed["others"]
+    return f"{text}, {others:,} records without an address or a time" if others else text
 
 
-JOB: Final = job.Job("abusive-callers", DESCRIPTION, add_arguments, run)
+JOB: Final = job.Job(NAME, DESCRIPTION, add_arguments, run)
 
 if __name__ == "__main__":
     sys.exit(job.main(JOB))
