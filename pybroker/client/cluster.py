@@ -14,6 +14,7 @@ from typing import TypeVar
 from pybroker.client.connection import Connection
 from pybroker.client.errors import BrokerError, ClosedError, ConnectionLostError, UnreachableError
 from pybroker.client.settings import ConnectionSettings
+from pybroker.client.topics import TopicPartition
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from pybroker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
@@ -162,6 +163,15 @@ class Cluster:
 def raise_refused(server: str, outcomes: Iterable[tuple[str, int, str | None]]) -> None:
     """Raise the first refusal as BrokerError, the others as its notes."""
     raise_first(BrokerError.of(server, what, code, message) for what, code, message in outcomes if code)
+
+
+def partition_refusal(
+    server: str, partition: TopicPartition, code: int, message: str | None = None
+) -> BrokerError | None:
+    """Return what a server answered about one partition, None where that is no error."""
+    if not code:
+        return None
+    return BrokerError.of(server, f"topic {partition.topic!r} partition {partition.partition}", code, message)
 
 
 def raise_first(refusals: Iterable[BrokerError]) -> None:

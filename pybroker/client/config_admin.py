@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 
-from pybroker.client.cluster import Cluster, raise_refused
+from pybroker.client.cluster import Cluster, partition_refusal, raise_refused
 from pybroker.client.connection import Connection
 from pybroker.client.errors import BrokerError
 from pybroker.client.group_offsets import by_topic
@@ -108,11 +108,15 @@ class ConfigCalls:
         async with self.cluster.controller() as connection:
             answer = await connection.ask(request, election.ElectLeadersResponse)
             raise_refused(connection.server, [("leader election", answer.error_code, None)])
-            return {
-                TopicPartition(topic.topic, result.partition_id): _refusal(connection.server, topic.topic, result)
-                for topic in answer.replica_election_results
-                for result in topic.partition_result
-            }
+        results = {
+            TopicPartition(topic.topic, result.partition_id): result
+            for topic in answer.replica_election_results
+            for result in topic.partition_result
+        }
+        return {
+            partition: partition_refusal(connection.server, partition, result.error_code, result.error_message)
+            for partition, result in results.items()
+        }
 
     async def delete_records(
         self, offsets: Mapping[TopicPartition, int], *, timeout_ms: int = 60_000
@@ -174,17 +178,7 @@ def _deletions(offsets: Mapping[TopicPartition, int]) -> list[delete.DeleteRecor
     ]
 
 
-def _refusal(server: str, topic: str, result: election.PartitionResult) -> BrokerError | None:
-    if not result.error_code:
-        return None
-    what = f"topic {topic!r} partition {result.partition_id}"
-    return BrokerError.of(server, what, result.error_code, result.error_message)
-
-
 def _low_watermark(
     server: str, partition: TopicPartition, result: delete.DeleteRecordsPartitionResult
 ) -> int | BrokerError:
-    if not result.error_code:
-        return result.low_watermark
-    what = f"topic {partition.topic!r} partition {partition.partition}"
-    return BrokerError.of(server, what, result.error_code, None)
+    return partition_refusal(server, partition, result.error_code) or result.low_watermark

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from pybroker.client.cluster import Cluster, raise_refused
+from pybroker.client.cluster import Cluster, partition_refusal, raise_refused
 from pybroker.client.errors import BrokerError
 from pybroker.client.log_dirs import LogDirDescription, Replica, ReplicaInfo
 from pybroker.client.topics import TopicPartition
@@ -47,7 +47,8 @@ class LogDirCalls:
                 for topic in answer.results:
                     for result in topic.partitions:
                         partition = TopicPartition(topic.topic_name, result.partition_index)
-                        outcomes[Replica(partition, broker)] = _refusal(connection.server, partition, result.error_code)
+                        refusal = partition_refusal(connection.server, partition, result.error_code)
+                        outcomes[Replica(partition, broker)] = refusal
         return outcomes
 
 
@@ -75,9 +76,3 @@ def _request(paths: Mapping[TopicPartition, str]) -> alter.AlterReplicaLogDirsRe
             for path, topics in sorted_out.items()
         ]
     )
-
-
-def _refusal(server: str, partition: TopicPartition, code: int) -> BrokerError | None:
-    if not code:
-        return None
-    return BrokerError.of(server, f"topic {partition.topic!r} partition {partition.partition}", ErrorCode(code), None)

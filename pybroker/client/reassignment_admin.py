@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from pybroker.client.cluster import Cluster, raise_refused
+from pybroker.client.cluster import Cluster, partition_refusal, raise_refused
 from pybroker.client.errors import BrokerError
 from pybroker.client.group_offsets import by_topic
 from pybroker.client.topics import Reassignment, TopicPartition
@@ -46,11 +46,15 @@ class ReassignmentCalls:
         async with self.cluster.controller() as connection:
             answer = await connection.ask(request, alter.AlterPartitionReassignmentsResponse)
             raise_refused(connection.server, [("reassignments", answer.error_code, answer.error_message)])
-            return {
-                TopicPartition(topic.name, result.partition_index): _refusal(connection.server, topic.name, result)
-                for topic in answer.responses
-                for result in topic.partitions
-            }
+        results = {
+            TopicPartition(topic.name, result.partition_index): result
+            for topic in answer.responses
+            for result in topic.partitions
+        }
+        return {
+            partition: partition_refusal(connection.server, partition, result.error_code, result.error_message)
+            for partition, result in results.items()
+        }
 
     async def list_partition_reassignments(
         self, partitions: Iterable[TopicPartition] | None = None, *, timeout_ms: int = 60_000
@@ -77,10 +81,3 @@ class ReassignmentCalls:
 
 def _listed(replicas: Sequence[int] | None) -> list[int] | None:
     return None if replicas is None else list(replicas)
-
-
-def _refusal(server: str, topic: str, result: alter.ReassignablePartitionResponse) -> BrokerError | None:
-    if not result.error_code:
-        return None
-    what = f"topic {topic!r} partition {result.partition_index}"
-    return BrokerError.of(server, what, result.error_code, result.error_message)
