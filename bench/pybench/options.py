@@ -16,7 +16,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from pybroker.client.settings import ConnectionSettings, read_properties
+from pybroker.client.errors import SettingError
+from pybroker.client.settings import ConnectionSettings, ProducerSettings, read_properties
 
 
 class ToolError(Exception):
@@ -69,6 +70,16 @@ def tell_unknown(settings: type[ConnectionSettings], properties: dict[str, Any])
     """Say on standard error which keys have no effect."""
     for key in settings.unknown_keys(properties):
         print(f"{key} has no effect on this client", file=sys.stderr)
+
+
+def check_settings(settings: type[ConnectionSettings], properties: dict[str, Any]) -> None:
+    """Refuse at once what a client that begins later would refuse. Raises ToolError."""
+    try:
+        made = settings.from_properties({"bootstrap.servers": "any:1", **properties})
+        if isinstance(made, ProducerSettings):
+            made.acks_number()
+    except SettingError as error:
+        raise ToolError(f"properties of the client: {error}") from None
 
 
 def write_json(path: Path | None, document: dict[str, Any]) -> None:

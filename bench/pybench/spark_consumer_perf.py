@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from pybench import consumer_perf, formats, spark_options
-from pybench.options import ToolError, tell_unknown
+from pybench.options import ToolError, check_settings, tell_unknown
 from pybench.progress import ProgressBar
 from pybench.spark_follow import Follower, client_lines
 from pybench.spark_output import write_files
@@ -39,7 +39,9 @@ def main(options: argparse.Namespace) -> int:
             raise ToolError(f"--{name.replace('_', '-')}: the tasks' intervals are in --json and --parquet")
     spark_options.check(options)
     properties = consumer_perf.read_properties(options)
-    tell_unknown(FetcherSettings if options.group is None else ConsumerSettings, properties)
+    settings = FetcherSettings if options.group is None else ConsumerSettings
+    check_settings(settings, properties)
+    tell_unknown(settings, properties)
     load = spark_options.import_load()
     held = find_held(options, properties)
     with spark_options.told_errors(), spark_options.open_session(options) as spark:

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 from pybench import spark_options
 from pybench.e2e_latency import have_topic
-from pybench.options import ToolError, add_json_option, read_config_file, tell_unknown
+from pybench.options import ToolError, add_json_option, check_settings, read_config_file, tell_unknown
 from pybench.progress import ProgressBar
 from pybench.spark_follow import Follower, client_lines
 from pybench.spark_output import write_files
 from pybroker.client import LATEST, Admin, TopicPartition
-from pybroker.client.settings import ProducerSettings
+from pybroker.client.settings import FetcherSettings, ProducerSettings
 
 if TYPE_CHECKING:
     from pybroker_spark.load import LoadPlan, Result
@@ -51,6 +51,8 @@ def main(options: argparse.Namespace) -> int:
     check(options)
     spark_options.check(options)
     properties = read_config_file(options.command_config)
+    check_settings(ProducerSettings, properties)
+    check_settings(FetcherSettings, properties)
     tell_unknown(ProducerSettings, properties)
     load = spark_options.import_load()
     partitions = have_topic(options, properties)

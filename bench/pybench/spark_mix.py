@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pybench import spark_options
-from pybench.options import add_json_option, read_command_properties, read_config_file
+from pybench.options import add_json_option, check_settings, read_command_properties, read_config_file
 from pybench.progress import ProgressBar
 from pybench.spark_e2e_latency import print_latencies, tell_clocks, tell_missing
 from pybench.spark_follow import Follower, client_lines, consumer_line, producer_line
 from pybench.spark_output import write_files
 from pybroker.client import LATEST, Admin, BrokerError, NewTopic, TopicPartition
+from pybroker.client.settings import ConsumerSettings, ProducerSettings
 from pybroker.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ def main(options: argparse.Namespace) -> int:
     with spark_options.told_errors():
         scenario: Scenario = mix.read_scenario(options.scenario)
         properties = {**read_config_file(options.command_config), **read_command_properties(options.command_property)}
+        check_settings(ProducerSettings, properties)
+        check_settings(ConsumerSettings, properties)
         ends = have_topics(options.bootstrap_server, scenario.topics)
         place_groups(options.bootstrap_server, scenario, ends)
         with spark_options.open_session(options) as spark:

@@ -11,7 +11,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from pybench import producer_perf, spark_options
-from pybench.options import ToolError, tell_unknown
+from pybench.options import ToolError, check_settings, tell_unknown
 from pybench.progress import ProgressBar
 from pybench.spark_follow import Follower, client_lines, producer_line
 from pybench.spark_output import write_files
@@ -45,6 +45,7 @@ def main(options: argparse.Namespace) -> int:
     check(options)
     spark_options.check(options)
     if options.client == "pybroker":
+        check_settings(ProducerSettings, properties)
         tell_unknown(ProducerSettings, properties)
     servers = properties.pop("bootstrap.servers")
     load = spark_options.import_load()

@@ -34,12 +34,15 @@ Owns the format and its errors, which name the file, the place and what would be
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
+from pybroker.client.errors import SettingError
+from pybroker.client.settings import ConnectionSettings, ConsumerSettings, ProducerSettings
 from pybroker_spark.load.errors import ScenarioError
 from pybroker_spark.load.plan import STAMP_BYTES, ClientPlan, ConsumerPlan, LoadPlan, ProducerPlan
 from pybroker_spark.load.schedule import UNLIMITED, Step
@@ -167,6 +170,8 @@ def _value(value: Any, kind: str, key: str, where: str) -> Any:
         fits = isinstance(value, _NUMBERS[kind]) and not isinstance(value, bool)
     if not fits:
         raise ScenarioError(f"{where}: {key} = {value!r} is not {_WORDS[kind]}")
+    if isinstance(value, float) and (math.isnan(value) or (math.isinf(value) and key != "rate")):
+        raise ScenarioError(f"{where}: {key} = {value} must be a finite number")
     if isinstance(value, int | float) and (value < 0 or (key in _POSITIVE and value == 0)):
         raise ScenarioError(f"{where}: {key} = {value} must be {'above' if key in _POSITIVE else 'at least'} 0")
     if isinstance(value, dict):
@@ -198,9 +203,22 @@ def _check(scenario: Scenario, where: str) -> None:
             raise ScenarioError(f"{at}: record_size = {size} has no room for a stamp of {STAMP_BYTES} bytes")
         if producers.skew and not producers.keys:
             raise ScenarioError(f"{at}: skew = {producers.skew} is over keys, and there are none: set keys")
+        _check_properties(ProducerSettings, producers.properties, at)
+    for index, consumers in enumerate(scenario.consumers):
+        _check_properties(ConsumerSettings, consumers.properties, f"{where}: consumers[{index}]")
     if scenario.warm_up_seconds >= (length := sum(step.seconds for step in scenario.steps)):
         warm_up = scenario.warm_up_seconds
         raise ScenarioError(f"{where}: warm_up_seconds = {warm_up} leaves nothing of steps of {length} seconds in all")
+
+
+def _check_properties(kind: type[ConnectionSettings], properties: Mapping[str, str], where: str) -> None:
+    """Refuse here what the clients in the tasks would refuse. Raises ScenarioError."""
+    try:
+        settings = kind.from_properties({"bootstrap.servers": "any:1", **properties})
+        if isinstance(settings, ProducerSettings):
+            settings.acks_number()
+    except SettingError as error:
+        raise ScenarioError(f"{where}: properties: {error}") from None
 
 
 def build_plan(
