@@ -77,8 +77,8 @@ class Report:
 
     @property
     def is_exactly_once(self) -> bool:
-        """Nothing is lost, and nothing is there twice."""
-        return self.lost == 0 and self.duplicated == 0
+        """Something was judged, nothing is lost, and nothing is there twice."""
+        return bool(self.findings) and self.lost == 0 and self.duplicated == 0
 
     def as_json(self) -> str:
         """For programs."""
@@ -153,6 +153,7 @@ class Report:
         if self.unstamped:
             lines.append(f"{self.unstamped:,} records have no stamp and were not judged")
         verdict = "every record is there once" if self.is_exactly_once else "NOT exactly once"
+        verdict = verdict if self.findings else "nothing was judged"
         lines.append(
             f"{self.records:,} records: {self.lost:,} lost, {self.duplicated:,} duplicated,"
             f" {self.reordered:,} reordered: {verdict}"

@@ -60,7 +60,7 @@ def test_pieces_in_any_order_give_the_tallies_of_the_whole(rows: list[Row], cuts
         assert finding.duplicated == len(mine) - len(set(mine))
         assert finding.lost == len(set(range(max(mine))) - set(mine))
     assert report.records == len(rows)
-    assert report.is_exactly_once == (report.lost == 0 and report.duplicated == 0)
+    assert report.is_exactly_once == (bool(rows) and report.lost == 0 and report.duplicated == 0)
 
 
 def test_what_is_amiss_is_named_by_partition_and_offset() -> None:
