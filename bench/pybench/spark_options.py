@@ -9,7 +9,6 @@ import argparse
 import contextlib
 import importlib
 import os
-import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -76,18 +75,14 @@ def open_session(options: argparse.Namespace) -> Iterator[SparkSession]:
     if (running := SparkSession.getActiveSession()) is not None:
         yield running
         return
-    home = os.environ.get("JAVA_HOME")
-    if shutil.which("java", path=f"{home}/bin" if home else None) is None:
-        raise ToolError(
-            "Spark needs a JRE of version 17 or newer, and no java was found: install one "
-            "(Debian: apt-get install openjdk-17-jre-headless), or set JAVA_HOME"
-        )
-    from pybroker_spark import MasterError, session
+    from pybroker_spark import MasterError, SessionError, session
 
     try:
         spark = session(f"pybench {options.tool}", master=options.master, settings=_SETTINGS)
     except MasterError as error:
         raise ToolError(f"--master: {error}") from None
+    except SessionError as error:
+        raise ToolError(str(error)) from None
     try:
         spark.sparkContext.setLogLevel("OFF")
         yield spark

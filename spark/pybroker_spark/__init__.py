@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pybroker_spark.session import SETTINGS, MasterError, session
+from pybroker_spark.session import SETTINGS, MasterError, SessionError, session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["SETTINGS", "MasterError", "register", "session"]
+__all__ = ["SETTINGS", "MasterError", "SessionError", "register", "session"]
 
 
 def register(spark: SparkSession) -> None:

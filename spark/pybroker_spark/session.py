@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import socket
 import sys
 from typing import TYPE_CHECKING, Final
@@ -53,7 +54,7 @@ _HERE: Final = ("local", f"spark://{LOOPBACK}:", "spark://localhost:")
 
 _STANDALONE: Final = "spark://"
 _MASTER: Final = re.compile(
-    r"local|local\[(\d+|\*)(,\d+)?\]|local-cluster\[\s*\d+\s*,\s*\d+\s*,\s*\d+\s*\]"
+    r"local|local\[(\d+|\*)(\s*,\s*\d+)?\]|local-cluster\[\s*\d+\s*,\s*\d+\s*,\s*\d+\s*\]"
     r"|spark://[^,]+:\d+(,[^,]+:\d+)*|yarn|k8s://.+"
 )
 _ANSWER_S: Final = 10.0
@@ -62,7 +63,11 @@ _ANSWER_S: Final = 10.0
 LOCAL_ONLY: Final = frozenset({"spark.driver.host", "spark.driver.bindAddress"})
 
 
-class MasterError(ValueError):
+class SessionError(Exception):
+    """Spark cannot be started; the text says what to do."""
+
+
+class MasterError(SessionError, ValueError):
     """A master that Spark cannot start with; the text names it and what would be right."""
 
 
@@ -90,6 +95,16 @@ def check_master(master: str) -> None:
     raise MasterError(f"master {master!r}: no master of Spark's answers ({'; '.join(failures)}); is it started?")
 
 
+def check_java() -> None:
+    """Find out what Spark tells in a trace: that there is no Java to start it with. Raises SessionError."""
+    home = os.environ.get("JAVA_HOME")
+    if not _is_submitted() and shutil.which("java", path=f"{home}/bin" if home else None) is None:
+        raise SessionError(
+            "Spark needs a JRE of version 17 or newer, and no java was found: install one "
+            "(Debian: apt-get install openjdk-17-jre-headless), or set JAVA_HOME"
+        )
+
+
 def session(
     name: str = "pybroker", *, master: str | None = None, settings: Mapping[str, str] | None = None
 ) -> SparkSession:
@@ -101,13 +116,15 @@ def session(
     The workers run this interpreter: without `PYSPARK_PYTHON` Spark takes the first `python3` of the search path, which
     lacks the packages of the environment. A variable that is set already stays as it is.
 
-    Raises `ModuleNotFoundError` where PySpark is not installed, and MasterError where the master cannot be.
+    Raises `ModuleNotFoundError` where PySpark is not installed, MasterError where the master cannot be, and
+    SessionError where there is no Java.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     submitted = _submitted()
     master = master or submitted.get("spark.master") or "local[*]"
     check_master(master)
+    check_java()
     local = master.startswith(_HERE)
     if local:
         os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
@@ -120,9 +137,13 @@ def session(
     return builder.getOrCreate()
 
 
+def _is_submitted() -> bool:
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
 def _submitted() -> dict[str, str]:
     """What spark-submit was told, where this program is run by it."""
-    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+    if not _is_submitted():
         return {}
     from pyspark import SparkConf, SparkContext
 

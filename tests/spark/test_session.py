@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -26,7 +27,9 @@ def test_nothing_is_bound_beyond_loopback() -> None:
     assert hosts == {"127.0.0.1"}
 
 
-@pytest.mark.parametrize("master", ["local", "local[2]", "local[*,3]", "local-cluster[2,1,1024]", "yarn", "k8s://h:1"])
+@pytest.mark.parametrize(
+    "master", ["local", "local[2]", "local[*,3]", "local[2, 3]", "local-cluster[2,1,1024]", "yarn", "k8s://h:1"]
+)
 def test_a_master_is_taken(master: str) -> None:
     check_master(master)
 
@@ -49,6 +52,14 @@ def test_a_master_that_cannot_be_is_told_before_spark_starts(master: str, told: 
     with pytest.raises(pybroker_spark.MasterError) as refused:
         pybroker_spark.session(master=master)
     assert told in str(refused.value)
+
+
+def test_a_machine_without_java_is_told_before_spark_starts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("JAVA_HOME", "PYSPARK_GATEWAY_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(pybroker_spark.SessionError, match="no java was found: install one"):
+        pybroker_spark.session()
 
 
 @pytest.mark.java

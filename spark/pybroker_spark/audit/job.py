@@ -23,7 +23,7 @@ from pybroker_spark.audit.expected import Expected, ExpectedError, read_expected
 from pybroker_spark.audit.report import Report, build_report
 from pybroker_spark.audit.stamps import STAMP_BYTES
 from pybroker_spark.audit.tally import COLUMNS, Pieces, merged
-from pybroker_spark.session import MasterError
+from pybroker_spark.session import SessionError
 from pybroker_spark.source.errors import SourceError
 from pybroker_spark.source.options import parse_read
 from pybroker_spark.source.planning import Planner
@@ -126,7 +126,7 @@ def main(options: argparse.Namespace) -> int:
         _check(options)
         report = _in_session(options, expected)
         _write(options.json, report)
-    except (AuditError, ExpectedError, MasterError, SourceError, ClientError) as error:
+    except (AuditError, ExpectedError, SessionError, SourceError, ClientError) as error:
         print(f"audit: {error}", file=sys.stderr)
         return 2
     print(report.as_json() if str(options.json) == "-" else report.as_table())

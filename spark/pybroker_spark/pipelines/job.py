@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from pybroker.client import ClientError
 from pybroker_spark.pipelines import failures, kinds, streams, topics
 from pybroker_spark.pipelines.errors import JobError, UsageError
-from pybroker_spark.session import MasterError, session
+from pybroker_spark.session import MasterError, SessionError, session
 
 
 def _no_check(_arguments: argparse.Namespace) -> None:
@@ -55,8 +55,8 @@ def main(job: Job, arguments: list[str] | None = None) -> int:
         print(f"{job.name}: {_in_session(job, parsed)}", flush=True)
     except JobError as error:
         return _failed(job, error, error.status)
-    except MasterError as error:
-        return _failed(job, error, UsageError.status)
+    except SessionError as error:
+        return _failed(job, error, UsageError.status if isinstance(error, MasterError) else 1)
     except ClientError as error:
         return _failed(job, error, 1)
     except KeyboardInterrupt:

@@ -190,6 +190,7 @@ def parse_read(options: Mapping[str, str]) -> ReadOptions:
 def parse_write(options: Mapping[str, str]) -> WriteOptions:
     """Read the options of a write. Raises OptionError for the first that cannot work."""
     given = _Given(options)
+    given.refuse_misspelled(("topic",))
     servers, properties = _kafka(given, _REFUSED_KAFKA_OF_WRITES, "producer")
     _check_settings(ProducerSettings, servers, properties)
     topic = given.text("topic")
