@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Final
 
 from pybroker.client import (
@@ -23,6 +24,7 @@ from pybroker.client import (
     Producer,
     TopicPartition,
 )
+from pybroker.client.errors import DeliveryError
 from pybroker_spark.sink.entries import Entry, TopicMark, parse_entry, write_entry
 from pybroker_spark.sink.errors import LedgerError
 
@@ -91,10 +93,9 @@ class Ledger:
             _log.warning("%s: entries below offset %d stay: %s", self.topic, offset, error)
 
     def close(self) -> None:
-        """End every connection."""
-        self._producer.close(0.0)
-        self._fetcher.close()
-        self.admin.close()
+        """End every connection; an entry whose `append` failed, and that is still on its way, is given up."""
+        with self.admin, self._fetcher, suppress(DeliveryError):
+            self._producer.close(0.0)
 
     def mark(self, topic: str) -> TopicMark:
         """A target topic as it is now; the broker may make it, as for any producer. Raises ClientError."""

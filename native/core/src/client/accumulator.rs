@@ -12,7 +12,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::batch::Batch;
 use super::config::ProducerConfig;
-use super::delivery::{Decided, Delivery};
+use super::delivery::{Decided, Delivery, Written};
 use super::error::ClientError;
 use super::new_record::{NewRecord, NewRecords, RECORD_OVERHEAD};
 use super::pool::BufferPool;
@@ -324,14 +324,19 @@ impl Accumulator {
         !self.listed.lock().is_empty()
     }
 
-    /// A batch's fate is known: its memory and buffer are free, and whoever waits in `flush` may go on.
-    pub fn complete(&self, batch: Batch) {
+    /// A batch's fate is known: its memory and buffer are free, and who waits for it, or in `flush`, may go on.
+    ///
+    /// Whoever sees the outcome finds the batch gone from `flush`, and whoever comes out of `flush` sees the outcome.
+    pub fn complete(&self, batch: Batch, outcome: Result<Written, ClientError>) {
         self.release(batch.reserved);
-        let id = batch.id;
+        let (id, delivery) = (batch.id, Arc::clone(&batch.delivery));
         if let Some(buffer) = batch.into_buffer() {
             self.spare.put(buffer);
         }
-        self.incomplete.lock().ids.remove(&id);
+        let mut incomplete = self.incomplete.lock();
+        incomplete.ids.remove(&id);
+        delivery.decide(outcome);
+        drop(incomplete);
         self.decided.notify_all();
         if self.signal.is_watched() {
             self.decided_ids.lock().push(id);

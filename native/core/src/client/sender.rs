@@ -370,8 +370,7 @@ impl Sender {
         }
         drop(latency);
         batch.decided.count(batch.records, true);
-        batch.delivery.decide(Ok(written));
-        self.shared.accumulator.complete(batch);
+        self.shared.accumulator.complete(batch, Ok(written));
     }
 
     fn retry(&mut self, lane: usize, mut batch: Batch, error: ClientError, now: Instant) {
@@ -399,8 +398,7 @@ impl Sender {
         drop(latency);
         self.shared.first_failure.lock().get_or_insert_with(|| error.clone());
         batch.decided.count(batch.records, false);
-        batch.delivery.decide(Err(error));
-        self.shared.accumulator.complete(batch);
+        self.shared.accumulator.complete(batch, Err(error));
     }
 
     /// Give up batches that are older than `delivery.timeout.ms`.

@@ -120,8 +120,7 @@ fn memory_is_bounded_and_comes_back() {
     let refused = accumulator.append(&queue, &record(&[0; 800]));
     assert!(matches!(refused, Err(ClientError::BufferFull { needed: 1000, limit: 2000, .. })));
     let batch = queue.pop().unwrap();
-    batch.delivery.decide(Ok(Written { base_offset: 3, log_append_time_ms: -1 }));
-    accumulator.complete(batch);
+    accumulator.complete(batch, Ok(Written { base_offset: 3, log_append_time_ms: -1 }));
     accumulator.append(&queue, &record(&[0; 800])).unwrap();
     let too_large = accumulator.append(&queue, &record(&[0; 3000]));
     assert!(matches!(too_large, Err(ClientError::BufferFull { limit: 2000, .. })));
@@ -136,13 +135,26 @@ fn flush_waits_for_what_was_there_and_no_longer() {
     std::thread::scope(|scope| {
         let flushed = scope.spawn(|| accumulator.flush(Duration::from_secs(10)));
         let batch = queue.pop().unwrap();
-        batch.delivery.decide(Ok(Written { base_offset: 9, log_append_time_ms: -1 }));
-        accumulator.complete(batch);
+        accumulator.complete(batch, Ok(Written { base_offset: 9, log_append_time_ms: -1 }));
         assert!(flushed.join().unwrap().is_ok());
     });
     assert_eq!(9, ticket.delivery.outcome().unwrap().unwrap().base_offset);
     accumulator.close();
     assert!(matches!(accumulator.append(&queue, &record(b"b")), Err(ClientError::Closed { .. })));
+}
+
+#[test]
+fn who_knows_the_fate_of_the_last_batch_has_nothing_to_flush() {
+    let (accumulator, queue) = (accumulator(300, 10_000), queue());
+    for _ in 0..2000 {
+        let ticket = accumulator.append(&queue, &record(b"a")).unwrap();
+        std::thread::scope(|scope| {
+            let batch = queue.pop().unwrap();
+            scope.spawn(|| accumulator.complete(batch, Ok(Written { base_offset: 0, log_append_time_ms: -1 })));
+            assert!(ticket.delivery.wait(Duration::from_secs(60)).is_some());
+            accumulator.flush(Duration::ZERO).unwrap();
+        });
+    }
 }
 
 #[test]
