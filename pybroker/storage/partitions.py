@@ -194,20 +194,11 @@ class Partitions:
         with self._lock:
             return [hosted.partition for hosted in self._hosted.values()]
 
-    def open(
-        self, topic: str, index: int, topic_id: bytes, config: LogConfig, assigned: bytes | None = None
-    ) -> Partition:
-        """Open one partition as `open_all` does; raises what keeps it from being served."""
-        (opened,) = self.open_all([Opening((topic, index), topic_id, config, assigned)]).values()
-        if isinstance(opened, Exception):
-            raise opened
-        return opened
-
     def open_all(self, openings: Iterable[Opening]) -> dict[Key, Partition | Exception]:
         """Open partitions, creating those that are new: each of them, or the error that keeps it from being served.
 
         The errors are OSError, ValueError and StorageError. A partition that could not be opened, or whose directory
-        failed, is lost until the broker starts again. The interpreter is held between the logs' files only.
+        failed, is lost until the broker starts again. Files are read and made without the interpreter's lock.
         """
         outcomes: dict[Key, Partition | Exception] = {}
         waiting: dict[Key, Opening] = {}

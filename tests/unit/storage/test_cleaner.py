@@ -21,6 +21,7 @@ from pybroker.storage.log_config import build_log_config
 from pybroker.storage.native import Partition
 from pybroker.storage.partitions import Partitions
 from tests.support.batches import Batch, Record, read_batches
+from tests.support.partitions import open_one
 
 NOW = int(time.time() * 1000)
 COMPACT = {"cleanup.policy": "compact", "delete.retention.ms": "0", "file.delete.delay.ms": "7"}
@@ -56,7 +57,7 @@ class Broker:
             (base,) = struct.unpack_from(">q", content)
             (folder / f"{base:020}.log").write_bytes(content)
         self.partitions.scan()
-        partition = self.partitions.open(name, 0, os.urandom(16), build_log_config(self.settings_of(name)))
+        partition = open_one(self.partitions, name, 0, os.urandom(16), build_log_config(self.settings_of(name)))
         partition.become_leader(0, in_sync_replicas=1, min_insync_replicas=1)
         return partition
 

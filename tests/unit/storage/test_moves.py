@@ -26,6 +26,7 @@ from pybroker.storage.native import Partition, advance_log_start, move_count, pr
 from pybroker.storage.partitions import Partitions
 from tests.support.batches import batch_of
 from tests.support.conditions import wait_until
+from tests.support.partitions import open_one
 
 CONFIG = build_log_config(TopicConfig({}, BrokerConfig({})))
 ID = os.urandom(16)
@@ -75,7 +76,7 @@ class Node:
         self.partitions.scan()
 
     def open(self, topic: str = "orders", index: int = 0, assigned: bytes | None = None) -> Partition:
-        partition = self.partitions.open(topic, index, ID, CONFIG, assigned)
+        partition = open_one(self.partitions, topic, index, ID, CONFIG, assigned)
         partition.become_leader(0, in_sync_replicas=1, min_insync_replicas=1)
         return partition
 

@@ -18,6 +18,7 @@ from pybroker.storage.log_config import build_log_config
 from pybroker.storage.log_directory import LogDirectory
 from pybroker.storage.native import Partition
 from pybroker.storage.partitions import Opening, Partitions
+from tests.support.partitions import open_one
 
 CONFIG = build_log_config(TopicConfig({}, BrokerConfig({})))
 ID = os.urandom(16)
@@ -59,7 +60,7 @@ def node(tmp_path: Path) -> Iterator[Node]:
 def test_a_partition_goes_where_fewest_are(node: Node) -> None:
     partitions = node.run()
     for index in range(4):
-        partitions.open("orders", index, ID, CONFIG)
+        open_one(partitions, "orders", index, ID, CONFIG)
     assert [len(list(path.glob("orders-*"))) for path in node.paths] == [2, 2]
 
 
@@ -104,7 +105,7 @@ def test_many_new_partitions_count_those_before_them_once(node: Node, monkeypatc
     monkeypatch.setattr(Partitions, "_count", counted)
     partitions = node.run()
     for index in range(20):
-        partitions.open("orders", index, ID, CONFIG)
+        open_one(partitions, "orders", index, ID, CONFIG)
     assert len(counts) == 1
     assert [len(list(path.glob("orders-*"))) for path in node.paths] == [10, 10]
 
@@ -112,19 +113,19 @@ def test_many_new_partitions_count_those_before_them_once(node: Node, monkeypatc
 def test_a_partition_is_found_again_where_it_lies(node: Node) -> None:
     partitions = node.run()
     for index in range(4):
-        partitions.open("orders", index, ID, CONFIG)
+        open_one(partitions, "orders", index, ID, CONFIG)
     before = {path: sorted(entry.name for entry in path.glob("orders-*")) for path in node.paths}
     partitions.close(one_by_one, 7, clean=True)
     node.end()
     again = node.run()
     for index in (2, 0, 3, 1):
-        again.open("orders", index, ID, CONFIG)
+        open_one(again, "orders", index, ID, CONFIG)
     assert {path: sorted(entry.name for entry in path.glob("orders-*")) for path in node.paths} == before
 
 
 def test_a_clean_close_writes_checkpoints_and_vouches_for_them(node: Node) -> None:
     partitions = node.run()
-    partitions.open("orders", 0, ID, CONFIG)
+    open_one(partitions, "orders", 0, ID, CONFIG)
     partitions.close(one_by_one, 7, clean=True)
     for name in (RECOVERY_POINTS, HIGH_WATERMARKS):
         assert read_checkpoint(node.paths[0] / name) == {("orders", 0): 0}
@@ -136,7 +137,7 @@ def test_a_clean_close_writes_checkpoints_and_vouches_for_them(node: Node) -> No
 
 def test_a_close_that_is_not_clean_vouches_for_nothing(node: Node) -> None:
     partitions = node.run()
-    partitions.open("orders", 0, ID, CONFIG)
+    open_one(partitions, "orders", 0, ID, CONFIG)
     partitions.close(one_by_one, 7, clean=False)
     assert not any((path / ".kafka_cleanshutdown").exists() for path in node.paths)
     node.end()
@@ -145,11 +146,11 @@ def test_a_close_that_is_not_clean_vouches_for_nothing(node: Node) -> None:
 
 def test_a_directory_of_another_topic_of_the_name_is_set_aside(node: Node) -> None:
     partitions = node.run()
-    partitions.open("orders", 0, ID, CONFIG)
+    open_one(partitions, "orders", 0, ID, CONFIG)
     partitions.close(one_by_one, 7, clean=True)
     node.end()
     again = node.run()
-    opened = again.open("orders", 0, os.urandom(16), CONFIG)
+    opened = open_one(again, "orders", 0, os.urandom(16), CONFIG)
     assert opened.topic_id != ID
     assert len([entry for path in node.paths for entry in path.glob("orders-0.*-stray")]) == 1
 
@@ -157,11 +158,11 @@ def test_a_directory_of_another_topic_of_the_name_is_set_aside(node: Node) -> No
 def test_what_no_topic_claims_is_set_aside(node: Node) -> None:
     partitions = node.run()
     for name in ("orders", "invoices"):
-        partitions.open(name, 0, ID, CONFIG)
+        open_one(partitions, name, 0, ID, CONFIG)
     partitions.close(one_by_one, 7, clean=True)
     node.end()
     again = node.run()
-    again.open("orders", 0, ID, CONFIG)
+    open_one(again, "orders", 0, ID, CONFIG)
     again.set_aside_strays()
     names = {entry.name.split(".")[0] + entry.suffix[-6:] for path in node.paths for entry in path.glob("*-0*")}
     assert {name for name in names if "invoices" in name and not name.endswith("-stray")} == set()
@@ -180,7 +181,7 @@ def test_what_was_being_deleted_is_gone_after_a_restart(node: Node) -> None:
 
 def test_a_deleted_partition_is_not_open_and_leaves_no_directory(node: Node) -> None:
     partitions = node.run()
-    partitions.open("orders", 0, ID, CONFIG)
+    open_one(partitions, "orders", 0, ID, CONFIG)
     partitions.delete("orders", 0)
     assert partitions.get("orders", 0) is None
     assert not any((path / "orders-0").exists() for path in node.paths)
@@ -190,16 +191,16 @@ def test_a_failed_directory_takes_its_partitions_and_no_others(node: Node) -> No
     partitions = node.run()
     partitions.set_aside_strays()
     for index in range(4):
-        partitions.open("orders", index, ID, CONFIG)
+        open_one(partitions, "orders", index, ID, CONFIG)
     lost = partitions.fail(str(node.paths[0]))
     assert [partition.topic for partition in lost] == ["orders", "orders"]
     assert all(partitions.is_lost("orders", partition.index) for partition in lost)
     assert len(partitions.all()) == 2
-    partitions.open("invoices", 0, ID, CONFIG)
+    open_one(partitions, "invoices", 0, ID, CONFIG)
     assert (node.paths[1] / "invoices-0").exists()
     partitions.fail(str(node.paths[1]))
     with pytest.raises(DirectoryError, match="no log directory is left online"):
-        partitions.open("invoices", 1, ID, CONFIG)
+        open_one(partitions, "invoices", 1, ID, CONFIG)
 
 
 def test_a_damaged_checkpoint_costs_no_start(node: Node, caplog: pytest.LogCaptureFixture) -> None:
@@ -207,7 +208,7 @@ def test_a_damaged_checkpoint_costs_no_start(node: Node, caplog: pytest.LogCaptu
     node.end()
     (node.paths[0] / RECOVERY_POINTS).write_text("nonsense")
     partitions = node.run()
-    assert partitions.open("orders", 0, ID, CONFIG).log_end_offset == 0
+    assert open_one(partitions, "orders", 0, ID, CONFIG).log_end_offset == 0
     assert "it is ignored" in caplog.text
 
 
@@ -215,33 +216,33 @@ def test_a_partition_of_a_failed_directory_is_not_begun_anew_in_another(node: No
     partitions = node.run()
     partitions.set_aside_strays()
     for index in range(2):
-        partitions.open("orders", index, ID, CONFIG)
+        open_one(partitions, "orders", index, ID, CONFIG)
     (lost,) = partitions.fail(str(node.paths[0]))
     with pytest.raises(DirectoryOfflineError):
-        partitions.open("orders", lost.index, ID, CONFIG)
+        open_one(partitions, "orders", lost.index, ID, CONFIG)
     partitions.delete("orders", lost.index)
     assert not partitions.is_lost("orders", lost.index)
     # The topic is gone: one of the same name may begin where there is room.
-    partitions.open("orders", lost.index, os.urandom(16), CONFIG)
+    open_one(partitions, "orders", lost.index, os.urandom(16), CONFIG)
     assert (node.paths[1] / f"orders-{lost.index}").exists()
 
 
 def test_what_may_lie_in_a_directory_that_is_missing_at_the_start_is_lost_and_new_topics_are_not(node: Node) -> None:
     partitions = node.run()
     for index in range(4):
-        partitions.open("orders", index, ID, CONFIG)
+        open_one(partitions, "orders", index, ID, CONFIG)
     partitions.close(one_by_one, 7, clean=True)
     node.end()
     hidden = node.paths[1].rename(node.paths[1].with_name("hidden"))
     node.paths[1].write_text("a file where a directory is due")
     again = node.run()
     for index in (0, 2):
-        again.open("orders", index, ID, CONFIG)
+        open_one(again, "orders", index, ID, CONFIG)
     for index in (1, 3):
         with pytest.raises(DirectoryOfflineError):
-            again.open("orders", index, ID, CONFIG)
+            open_one(again, "orders", index, ID, CONFIG)
     again.set_aside_strays()
-    again.open("invoices", 0, ID, CONFIG)
+    open_one(again, "invoices", 0, ID, CONFIG)
     assert sorted(path.name for path in node.paths[0].glob("*-?")) == ["invoices-0", "orders-0", "orders-2"]
     assert sorted(path.name for path in hidden.glob("orders-?")) == ["orders-1", "orders-3"]
 
@@ -251,7 +252,7 @@ def test_a_directory_that_vanished_is_noticed_and_told_once(tmp_path: Path) -> N
     node = Node(tmp_path / "a", tmp_path / "b", on_failure=lambda path, _error: told.append(path))
     partitions = node.run()
     for index in range(2):
-        partitions.open("orders", index, ID, CONFIG)
+        open_one(partitions, "orders", index, ID, CONFIG)
     shutil.rmtree(node.paths[1])
     for _ in range(2):
         partitions.write_checkpoints()
@@ -265,7 +266,7 @@ def test_a_directory_that_vanished_is_noticed_and_told_once(tmp_path: Path) -> N
 
 def test_a_topic_that_lies_in_two_directories_is_opened_where_its_id_is(node: Node) -> None:
     partitions = node.run()
-    partitions.open("orders", 0, ID, CONFIG)
+    open_one(partitions, "orders", 0, ID, CONFIG)
     partitions.close(one_by_one, 7, clean=True)
     node.end()
     stale = node.paths[1] / "orders-0"
@@ -273,15 +274,15 @@ def test_a_topic_that_lies_in_two_directories_is_opened_where_its_id_is(node: No
     other = base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=")
     (stale / "partition.metadata").write_text(f"version: 0\ntopic_id: {other}\n")
     again = node.run()
-    assert again.open("orders", 0, ID, CONFIG).topic_id == ID
+    assert open_one(again, "orders", 0, ID, CONFIG).topic_id == ID
     assert not stale.exists()
     assert (node.paths[0] / "orders-0").exists()
 
 
 def test_logs_are_flushed_when_their_time_is_over(node: Node) -> None:
     partitions = node.run(now_ms=lambda: 5000)
-    partitions.open("slow", 0, ID, CONFIG)
-    quick = partitions.open("quick", 0, ID, build_log_config(TopicConfig({"flush.ms": "1000"}, BrokerConfig({}))))
+    open_one(partitions, "slow", 0, ID, CONFIG)
+    quick = open_one(partitions, "quick", 0, ID, build_log_config(TopicConfig({"flush.ms": "1000"}, BrokerConfig({}))))
     assert quick.flush_due(5999) is False
     assert quick.flush_due(6000) is True
     assert quick.flush_due(6999) is False
