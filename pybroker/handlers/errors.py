@@ -24,6 +24,10 @@ from pybroker.storage.errors import (
 log = logging.getLogger("pybroker.handlers")
 
 
+NO_TRANSACTIONS = "This broker has no transactions: use an idempotent producer, without transactional.id"
+"""What the words of every refusal of a transactional id are."""
+
+
 class WireError(NamedTuple):
     """What a client is told: the code, and words where the response has room for them."""
 

@@ -11,13 +11,16 @@ Behaviour
       being Java's. The topic is created when it is first needed, and the answer waits until this broker serves it.
     - Where the topic cannot be created, COORDINATOR_NOT_AVAILABLE says why, and so does the broker's log.
     - A partition without a leader that can be reached is COORDINATOR_NOT_AVAILABLE with node -1.
+    - A transactional id is refused with TRANSACTIONAL_ID_AUTHORIZATION_FAILED, which ends a producer at once
+      (docs/adr/0022-transactional-ids-are-refused-for-good.md).
     - A key type other than group, transaction and (version 6 and later) share is INVALID_REQUEST.
 
 Version notes
     - One key in versions 0-3, many from version 4 on (KIP-699).
 
 Not done
-    - There are no transaction or share coordinators yet: their keys are COORDINATOR_NOT_AVAILABLE.
+    - There is no transaction coordinator yet, and no share coordinator: a share group's key is
+      COORDINATOR_NOT_AVAILABLE.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ from pybroker.coordinator.group.offsets_topic import (
     build_offsets_topic,
     offsets_topic_settings,
 )
-from pybroker.handlers.errors import ApiError, WireError
+from pybroker.handlers.errors import NO_TRANSACTIONS, ApiError, WireError
 from pybroker.handlers.registry import handles
 from pybroker.handlers.topic_metadata import broker_addresses
 from pybroker.protocol.errors import ErrorCode
@@ -71,6 +74,10 @@ def find_coordinator(
     if request.key_type not in (_GROUP, _TRANSACTION, _SHARE) or (request.key_type == _SHARE and context.version < 6):
         raise ApiError(ErrorCode.INVALID_REQUEST, f"Unknown coordinator type {request.key_type}")
     keys = _keys(request, context.version)
+    if request.key_type == _TRANSACTION:
+        refused = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        found = [_Found(key, error_code=refused) for key in keys]
+        return _build_response(found, context.version, NO_TRANSACTIONS)
     if request.key_type != _GROUP:
         return _build_response([_Found(key) for key in keys], context.version)
     if OFFSETS_TOPIC not in context.image.topics.by_name:

@@ -9,6 +9,8 @@ Versions
 Behaviour
     - Without a transactional id: a fresh producer id with epoch 0. Ids come in blocks from the controller, so no two
       brokers and no two lives of a broker give the same.
+    - With a transactional id: TRANSACTIONAL_ID_AUTHORIZATION_FAILED, which ends a producer at once
+      (docs/adr/0022-transactional-ids-are-refused-for-good.md); an empty one is INVALID_REQUEST.
     - Half of a producer id and epoch (one of them -1) is INVALID_REQUEST.
 
 Version notes
@@ -17,8 +19,7 @@ Version notes
     - Version 6 (two-phase commit, KIP-939) is marked unstable in Kafka and is not served there either.
 
 Not done
-    - Transactions: with a transactional id the answer is COORDINATOR_NOT_AVAILABLE, what a broker says whose
-      transaction coordinator does not run; an empty one is INVALID_REQUEST.
+    - Transactions.
     - Throttling: throttle_time_ms is always 0.
 """
 
@@ -26,7 +27,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pybroker.handlers.errors import ApiError
+from pybroker.handlers.errors import NO_TRANSACTIONS, ApiError
 from pybroker.handlers.registry import handles
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -52,7 +53,7 @@ def init_producer_id(
     if request.transactional_id == "":
         raise ApiError(ErrorCode.INVALID_REQUEST)
     if request.transactional_id is not None:
-        raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        raise ApiError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, NO_TRANSACTIONS)
     producer_id = context.services.producer_ids.take()
     if producer_id is not None:
         return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)

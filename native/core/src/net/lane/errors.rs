@@ -91,7 +91,8 @@ pub fn not_appended(shared: &Shared, partition: &Partition, refused: NotAppended
         }
         NotAppended::NoTransaction => {
             answer.error = code::INVALID_TXN_STATE;
-            answer.error_message = Some(format!("{name}: a transactional batch, but no transaction is open"));
+            answer.error_message =
+                Some(format!("{name}: the batch is transactional, and this broker has no transactions"));
         }
         NotAppended::Log(error) => log_refused(shared, partition, error, answer),
     }
