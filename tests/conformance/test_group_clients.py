@@ -11,7 +11,10 @@ import confluent_kafka
 import kafka
 import kafka.structs
 
-from tests.conformance.conftest import Server, Topic
+from tests.conformance.classic_members import OK, UNKNOWN_MEMBER_ID, Member
+from tests.conformance.conftest import Server, Topic, serving
+from tests.support.conditions import wait_until
+from tests.support.wire import Wire
 
 PARTITIONS = 12
 RECORDS = 600
@@ -127,3 +130,30 @@ async def test_aiokafka_commits_in_a_group(server: Server, create: Callable[...,
         for partition in range(PARTITIONS):
             where = aiokafka.structs.TopicPartition(topic, partition)
             assert await again.committed(where) == await again.position(where) == RECORDS // PARTITIONS
+
+
+def test_a_consumer_may_come_when_the_first_one_left_during_the_initial_delay() -> None:
+    group, delay = "came-back", {"group.initial.rebalance.delay.ms": "4000"}
+    with serving(delay) as server, Wire(server.bootstrap_servers) as wire:
+        topics = [{"name": "shared", "num_partitions": PARTITIONS, "replication_factor": 1}]
+        wire.call("CreateTopics", 7, topics=topics, timeout_ms=30_000)
+
+        def is_found() -> bool:
+            return bool(wire.call("FindCoordinator", 3, key=group, key_type=0).error_code == OK)
+
+        def state() -> str:
+            return str(wire.call("DescribeGroups", 5, groups=[group]).groups[0].group_state)
+
+        wait_until(is_found, within=PATIENCE_SECONDS, what="the coordinator is there")
+        first = Member(server, group, kind="consumer", protocols={"custom": b"meta"})
+        first.begin_join()
+        first.id = first.end_join().member_id
+        first.begin_join()
+        wait_until(lambda: state() == "PreparingRebalance", within=PATIENCE_SECONDS, what="the first has come")
+        gone = wire.call("LeaveGroup", 5, group_id=group, members=[{"member_id": first.id}])
+        assert (gone.members[0].error_code, first.end_join().error_code) == (OK, UNKNOWN_MEMBER_ID)
+        assert state() == "PreparingRebalance"
+        first.wire.__exit__()
+        came = kafka.KafkaConsumer("shared", group_id=group, bootstrap_servers=server.bootstrap_servers)
+        in_time(lambda: len(came.assignment()) == PARTITIONS, lambda: came.poll(timeout_ms=200))
+        came.close()

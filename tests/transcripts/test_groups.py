@@ -128,7 +128,7 @@ class Stage:
         for member in group.members.values():
             waits = " waits" if member.awaiting_join or member.awaiting_sync else ""
             yield f"  {member.id}: {member.assignment.decode() or '-'}{waits}"
-        for pending in sorted(group.pending_joins):
+        for pending in sorted(group.members.pending_joins):
             yield f"  {pending}: pending"
 
     def event_join(self, bare: list[str], values: dict[str, str]) -> events.JoinGroup:

@@ -15,7 +15,7 @@ from pybroker.protocol.messages.describe_groups import DescribedGroup, Described
 from pybroker.protocol.messages.list_groups import ListedGroup
 
 if TYPE_CHECKING:
-    from pybroker.coordinator.group.classic.group import ClassicMember
+    from pybroker.coordinator.group.classic.roster import ClassicMember
     from pybroker.coordinator.group.events import DeleteGroups, DescribeGroups, ListGroups
     from pybroker.coordinator.group.records import Record
     from pybroker.coordinator.group.view import Group, GroupView
@@ -59,7 +59,7 @@ def _describe(group: Group | None, group_id: str, version: int) -> DescribedGrou
         group_state=group.state_name,
         protocol_type=group.protocol_type or "",
         protocol_data=protocol or "",
-        members=[_member(member, protocol) for member in group.members.values()],
+        members=[_member(member, protocol) for member in group.members.in_order()],
     )
 
 

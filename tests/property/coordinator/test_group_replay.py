@@ -98,7 +98,7 @@ class History:
 
     def event(self, name: str, group_id: str, which: int, number: int) -> Any:
         group = self.machine.state.group(group_id)
-        members = [] if not isinstance(group, ClassicGroup) else [*group.members, *sorted(group.pending_joins)]
+        members = [] if not isinstance(group, ClassicGroup) else [*group.members, *sorted(group.members.pending_joins)]
         member = members[which % len(members)] if members else MemberId("nobody")
         generation = group.generation if isinstance(group, ClassicGroup) else 0
         static = (

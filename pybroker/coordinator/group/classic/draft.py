@@ -6,20 +6,18 @@ Every step changes the draft alone; `outcome` makes the new value of the group. 
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from pybroker.coordinator.group.classic.group import (
     ClassicGroup,
-    ClassicMember,
     join_timer,
     session_timer,
-    static_member,
     subscribed_topics,
     sync_timer,
 )
+from pybroker.coordinator.group.classic.roster import ClassicMember
 from pybroker.coordinator.group.classic.transitions import CLASSIC_LIFE, ClassicState, ClassicStep
 from pybroker.coordinator.group.events import SessionOver
 from pybroker.coordinator.group.ids import Generation
@@ -56,9 +54,7 @@ class GroupDraft:
         self.protocol_type = group.protocol_type
         self.protocol = group.protocol
         self.leader = group.leader
-        self.members = dict(group.members)
-        self.pending_joins = set(group.pending_joins)
-        self.pending_syncs = set(group.pending_syncs)
+        self.members = group.members.fork()
         self.more_have_come = group.more_have_come
         self.subscribed = group.subscribed
         self.why = ""
@@ -68,6 +64,7 @@ class GroupDraft:
 
     def outcome(self, reply: Any) -> Outcome[Record, Any]:
         """Make the outcome of the decision."""
+        self.members.end()
         group = ClassicGroup(
             id=self.id,
             state=self.state,
@@ -78,8 +75,6 @@ class GroupDraft:
             protocol=self.protocol,
             leader=self.leader,
             members=self.members,
-            pending_joins=frozenset(self.pending_joins),
-            pending_syncs=frozenset(self.pending_syncs),
             more_have_come=self.more_have_come,
             subscribed=self.subscribed,
         )
@@ -88,46 +83,28 @@ class GroupDraft:
 
     # What there is.
 
-    @property
-    def awaiting_joins(self) -> int:
-        """How many members wait for the rebalance to end."""
-        return sum(1 for member in self.members.values() if member.awaiting_join)
-
-    @property
-    def all_have_joined(self) -> bool:
-        """Whether nobody is missing."""
-        return not self.pending_joins and all(member.awaiting_join for member in self.members.values())
-
-    @property
-    def rebalance_timeout_ms(self) -> int:
-        """How long the slowest member may take to join again."""
-        return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
-
-    def static_member(self, instance_id: str) -> ClassicMember | None:
-        """Return the member of that instance id."""
-        return static_member(self.members, instance_id)
-
-    def common_protocols(self) -> set[str]:
-        """Return the names of the protocols that every member knows."""
-        known = Counter(name for member in self.members.values() for name in {name for name, _ in member.protocols})
-        return {name for name, members in known.items() if members == len(self.members)}
-
     def supports(self, protocol_type: str, protocols: Protocols) -> bool:
-        """Tell whether a member with these protocols fits in."""
+        """Tell whether a member with these protocols fits in. A group whose members have all gone takes any protocols
+        of its type, also while it rebalances (as Kafka's does): nobody is there to disagree.
+        """
         if self.state is ClassicState.EMPTY:
             return bool(protocol_type and protocols)
-        if self.protocol_type != protocol_type:
-            return False
-        common = self.common_protocols()
-        return any(name in common for name, _ in protocols)
+        return self.protocol_type == protocol_type and self.members.supports_any(name for name, _ in protocols)
 
     def select_protocol(self) -> str:
-        """Count votes: each member is for the first of its protocols that all know; a tie goes to the earlier vote."""
-        common = self.common_protocols()
-        votes = Counter(
-            next(name for name, _ in member.protocols if name in common) for member in self.members.values()
-        )
-        return votes.most_common(1)[0][0]
+        """Count votes: each member is for the first of its protocols that all know; a tie goes to the earlier vote.
+
+        Raises `ValueError` where they have none in common.
+        """
+        votes = self.members.votes()
+        most = max(votes.values())
+        best = {name for name, count in votes.items() if count == most}
+        if len(best) > 1:
+            for member in self.members.in_order():
+                vote = next(name for name, _ in member.protocols if name in votes)
+                if vote in best:
+                    return vote
+        return best.pop()
 
     # Members.
 
@@ -137,35 +114,33 @@ class GroupDraft:
             self.protocol_type = protocol_type
         if self.leader is None:
             self.leader = member.id
-        self.members[member.id] = member
-        self.pending_joins.discard(member.id)
+        self.members.put(member)
+        self.members.mark_joined(member.id)
 
     def remove_member(self, member_id: MemberId) -> None:
         """Let a member, or an id that was given out, go. The longest there leads, when it was the leader."""
-        self.members.pop(member_id, None)
+        self.members.remove(member_id)
         if self.leader == member_id:
-            self.leader = next(iter(self.members), None)
-        self.pending_joins.discard(member_id)
-        self.pending_syncs.discard(member_id)
+            first = self.members.first()
+            self.leader = None if first is None else first.id
         self.cancel(session_timer(self.id, member_id))
 
     def change_member(self, member_id: MemberId, **changes: Any) -> ClassicMember:
         """Replace a member by a changed one."""
-        changed = self.members[member_id] = msgspec.structs.replace(self.members[member_id], **changes)
+        changed = msgspec.structs.replace(self.members[member_id], **changes)
+        self.members.put(changed)
         return changed
 
     def rename_static_member(self, old: MemberId, new: MemberId) -> None:
         """Let a static member go on under a new id; whoever waits under the old one is fenced by the caller."""
+        was_to_sync = self.members.is_to_sync(old)
         member = msgspec.structs.replace(self.members[old], id=new, awaiting_join=False, awaiting_sync=False)
-        self.members = {
-            (new if member_id == old else member_id): (member if member_id == old else other)
-            for member_id, other in self.members.items()
-        }
+        self.members.rename(old, member)
         if self.leader == old:
             self.leader = new
-        if old in self.pending_syncs:
-            self.pending_syncs.discard(old)
-            self.pending_syncs.add(new)
+        if was_to_sync:
+            self.members.mark_synced(old)
+            self.members.expect_sync(new)
         self.cancel(session_timer(self.id, old))
 
     # States.
@@ -179,9 +154,9 @@ class GroupDraft:
         """Begin the next generation with those who are there."""
         self.generation = Generation(self.generation + 1)
         self.protocol = self.select_protocol() if self.members else None
-        self.subscribed = subscribed_topics(self.protocol_type, self.protocol, self.members.values())
+        self.subscribed = subscribed_topics(self.protocol_type, self.protocol, self.members.in_order())
         self.step(ClassicStep.JOINED if self.members else ClassicStep.ALL_GONE)
-        self.pending_syncs.clear()
+        self._await_no_syncs()
 
     # What a decision brings with it.
 
@@ -200,6 +175,23 @@ class GroupDraft:
         if self.members[member_id].awaiting_join:
             self._answers.append(Answer(_join_reply(self.id, member_id), response))
             self.change_member(member_id, awaiting_join=False)
+
+    def begin_syncs(self) -> None:
+        """Tell every member that waits for it that the generation has begun, and expect it to ask for its share."""
+        now, answers, timers = self.now, self._answers, self._timers
+        for member in self.members.in_order():
+            member_id = member.id
+            if member.awaiting_join:
+                answers.append(Answer(_join_reply(self.id, member_id), self.joined(member_id)))
+            timers.append(
+                Timer(
+                    session_timer(self.id, member_id),
+                    now + member.session_timeout_ms,
+                    SessionOver(self.id, member_id),
+                )
+            )
+            self.members.put(msgspec.structs.replace(member, awaiting_join=False, is_new=False))
+            self.members.expect_sync(member_id)
 
     def answer_sync(self, member_id: MemberId, response: SyncGroupResponse) -> bool:
         """Tell a member that waits for its assignment; whether it did."""
@@ -228,8 +220,12 @@ class GroupDraft:
 
     def end_sync_phase(self) -> None:
         """Wait no longer for members to ask for their assignment."""
-        self.pending_syncs.clear()
+        self._await_no_syncs()
         self.cancel(sync_timer(self.id))
+
+    def _await_no_syncs(self) -> None:
+        for member_id in self.members.pending_syncs:
+            self.members.mark_synced(member_id)
 
     def write(self, assignments: Mapping[MemberId, bytes]) -> None:
         """Write the group down as it is, with these assignments."""
@@ -250,7 +246,7 @@ class GroupDraft:
                     subscription=b"" if self.protocol is None else member.metadata(self.protocol),
                     assignment=assignments[member.id],
                 )
-                for member in self.members.values()
+                for member in self.members.in_order()
             ],
         )
         self._records.append(GroupRecord(GroupMetadataKey(group=self.id), value))
@@ -264,7 +260,7 @@ class GroupDraft:
     def joined(self, member_id: MemberId, *, skip_assignment: bool = False) -> JoinGroupResponse:
         """Make the response to a member that is in the current generation; the leader learns of all members."""
         protocol = self.protocol
-        leads = member_id == self.leader
+        told = self.members.in_order() if member_id == self.leader else []
         return JoinGroupResponse(
             generation_id=self.generation,
             protocol_type=self.protocol_type,
@@ -278,8 +274,7 @@ class GroupDraft:
                     group_instance_id=member.instance_id,
                     metadata=b"" if protocol is None else member.metadata(protocol),
                 )
-                for member in self.members.values()
-                if leads
+                for member in told
             ],
         )
 

@@ -5,11 +5,12 @@ Owns the shape, and the checks that offsets and administration ask of every grou
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable
 from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
+from pybroker.coordinator.group.classic.roster import ClassicMember, Roster
 from pybroker.coordinator.group.classic.transitions import ClassicState
 from pybroker.coordinator.group.errors import (
     FencedInstanceIdError,
@@ -18,7 +19,7 @@ from pybroker.coordinator.group.errors import (
     RebalanceInProgressError,
     UnknownMemberIdError,
 )
-from pybroker.coordinator.group.ids import Generation, GroupId, InstanceId, MemberId
+from pybroker.coordinator.group.ids import Generation, GroupId, MemberId
 from pybroker.coordinator.group.records import GroupRecord, build_group_tombstone
 from pybroker.protocol.errors import MalformedMessage
 from pybroker.protocol.messages.consumer_protocol import decode_framed
@@ -32,36 +33,6 @@ CONSUMER_PROTOCOL = "consumer"
 
 # Python 3.11 takes 160 ns to find a member of an enumeration, and every commit asks.
 _EMPTY, _COMPLETING = ClassicState.EMPTY, ClassicState.COMPLETING_REBALANCE
-
-
-class ClassicMember(msgspec.Struct, frozen=True, kw_only=True):
-    """One member."""
-
-    id: MemberId
-    instance_id: InstanceId | None = None
-    """Set for a static member."""
-    client_id: str
-    client_host: str
-    rebalance_timeout_ms: int
-    session_timeout_ms: int
-    protocols: tuple[tuple[str, bytes], ...]
-    """Name and metadata, the best first."""
-    assignment: bytes = b""
-    awaiting_join: bool = False
-    """Whether the reply to its JoinGroup is parked."""
-    awaiting_sync: bool = False
-    """Whether the reply to its SyncGroup is parked."""
-    is_new: bool = False
-    """Until its first rebalance ends. The session of such a member ends although it waits for its reply."""
-
-    def metadata(self, protocol: str) -> bytes:
-        """Return what it tells the assignor of that name; raises `KeyError` when it does not know it."""
-        return dict(self.protocols)[protocol]
-
-
-def static_member(members: Mapping[MemberId, ClassicMember], instance_id: str) -> ClassicMember | None:
-    """Return the member of that instance id."""
-    return next((member for member in members.values() if member.instance_id == instance_id), None)
 
 
 class ClassicGroup(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,11 +51,7 @@ class ClassicGroup(msgspec.Struct, frozen=True, kw_only=True):
     protocol: str | None = None
     """The chosen protocol; None until a generation has members."""
     leader: MemberId | None = None
-    members: Mapping[MemberId, ClassicMember] = {}
-    pending_joins: frozenset[MemberId] = frozenset()
-    """Ids that were given out and with which nobody has joined yet (KIP-394)."""
-    pending_syncs: frozenset[MemberId] = frozenset()
-    """Members of this generation that have not asked for their assignment."""
+    members: Roster = msgspec.field(default_factory=Roster)
     more_have_come: bool = False
     """Whether a member joined while the initial delay ran."""
     subscribed: frozenset[str] | None = None
@@ -108,12 +75,12 @@ class ClassicGroup(msgspec.Struct, frozen=True, kw_only=True):
     def check_member(self, member_id: str, instance_id: str | None) -> None:
         """Raise why this is no member: unknown, or another one has taken the static member's place."""
         if instance_id is not None:
-            member = static_member(self.members, instance_id)
+            member = self.members.static_member(instance_id)
             if member is None:
                 raise UnknownMemberIdError
             if member.id != member_id:
                 raise FencedInstanceIdError
-        if member_id not in self.members:
+        if MemberId(member_id) not in self.members:
             raise UnknownMemberIdError
 
     def check_commit(
@@ -166,7 +133,7 @@ class ClassicGroup(msgspec.Struct, frozen=True, kw_only=True):
         """Yield the keys of timers that the group may have set."""
         yield join_timer(self.id)
         yield sync_timer(self.id)
-        for member_id in (*self.members, *self.pending_joins):
+        for member_id in (*self.members, *self.members.pending_joins):
             yield session_timer(self.id, member_id)
 
 
@@ -196,7 +163,11 @@ def subscribed_topics(
     if protocol is None:
         return None
     try:
-        wanted = [decode_framed(ConsumerProtocolSubscription, member.metadata(protocol)) for member in members]
+        # Most members say the same.
+        wanted = [
+            decode_framed(ConsumerProtocolSubscription, metadata)
+            for metadata in {member.metadata(protocol) for member in members}
+        ]
     except (MalformedMessage, KeyError):
         return None
     return frozenset(topic for subscription in wanted for topic in subscription.topics)

@@ -69,7 +69,7 @@ def _has_room(draft: GroupDraft, member_id: MemberId) -> bool:
     """Tell whether `group.max.size` leaves room; while the group rebalances, whoever joins again first stays in."""
     member = draft.members.get(member_id)
     if draft.state is ClassicState.PREPARING_REBALANCE:
-        return (member is not None and member.awaiting_join) or draft.awaiting_joins < draft.settings.max_size
+        return (member is not None and member.awaiting_join) or draft.members.awaiting_joins < draft.settings.max_size
     if draft.state in (ClassicState.COMPLETING_REBALANCE, ClassicState.STABLE):
         return member is not None or len(draft.members) < draft.settings.max_size
     return True
@@ -79,14 +79,14 @@ def _join_new(draft: GroupDraft, event: JoinGroup, protocols: Protocols) -> Any:
     request = event.request
     if request.group_instance_id is not None:
         new_id = MemberId(f"{request.group_instance_id}-{event.fresh_id}")
-        before = draft.static_member(request.group_instance_id)
+        before = draft.members.static_member(request.group_instance_id)
         if before is not None:
             return _replace_static(draft, event, (before.id, new_id), protocols)
         return _add(draft, event, new_id, protocols)
     new_id = MemberId(f"{event.client.client_id}-{event.fresh_id}")
     if event.version < NEEDS_KNOWN_ID:
         return _add(draft, event, new_id, protocols)
-    draft.pending_joins.add(new_id)
+    draft.members.expect_join(new_id)
     draft.set_timer(session_timer(draft.id, new_id), request.session_timeout_ms, SessionOver(draft.id, new_id))
     return refused(ErrorCode.MEMBER_ID_REQUIRED, new_id)
 
@@ -130,7 +130,7 @@ def _update(draft: GroupDraft, event: JoinGroup, member_id: MemberId, protocols:
 
 def _join_existing(draft: GroupDraft, event: JoinGroup, member_id: MemberId, protocols: Protocols) -> Any:
     request = event.request
-    if member_id in draft.pending_joins:
+    if draft.members.is_pending(member_id):
         if request.group_instance_id is not None:
             return refused(ErrorCode.UNKNOWN_SERVER_ERROR, member_id)  # No static member is ever given a pending id.
         return _add(draft, event, member_id, protocols)
@@ -158,7 +158,7 @@ def _join_existing(draft: GroupDraft, event: JoinGroup, member_id: MemberId, pro
 
 def _member_fault(draft: GroupDraft, member_id: MemberId, instance_id: str | None) -> ErrorCode | None:
     if instance_id is not None:
-        member = draft.static_member(instance_id)
+        member = draft.members.static_member(instance_id)
         if member is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
         if member.id != member_id:
@@ -197,7 +197,7 @@ def _keep_assignment(
 ) -> JoinGroupResponse:
     """Answer without a rebalance: the group keeps its protocol, the member its assignment. The new id is written."""
     draft.change_member(new_id, awaiting_join=False)
-    draft.write({member.id: member.assignment for member in draft.members.values()})
+    draft.write({member.id: member.assignment for member in draft.members.in_order()})
     if event.version >= CAN_SKIP_ASSIGNMENT:
         return draft.joined(new_id, skip_assignment=new_id == draft.leader)
     # Before, a leader that was told that it leads would assign; so it is told of its former self (KAFKA-7728).

@@ -41,11 +41,11 @@ def leave(view: GroupView, event: LeaveGroup, now: int, group: ClassicGroup) -> 
 def _leave_one(draft: GroupDraft, asked: MemberIdentity) -> MemberResponse:
     response = MemberResponse(member_id=asked.member_id, group_instance_id=asked.group_instance_id)
     member_id = MemberId(asked.member_id)
-    if member_id in draft.pending_joins:
+    if draft.members.is_pending(member_id):
         draft.remove_member(member_id)
         return response
     if asked.group_instance_id is not None:
-        static = draft.static_member(asked.group_instance_id)
+        static = draft.members.static_member(asked.group_instance_id)
         if static is not None and member_id and static.id != member_id:
             response.error_code = ErrorCode.FENCED_INSTANCE_ID
             return response

@@ -31,7 +31,7 @@ def maybe_rebalance_or_complete_join(draft: GroupDraft, why: str) -> None:
 def prepare_rebalance(draft: GroupDraft, why: str) -> None:
     """Begin a rebalance: members that wait for an assignment are told to join again."""
     if draft.state is ClassicState.COMPLETING_REBALANCE:
-        for member_id in list(draft.members):
+        for member_id in draft.members:
             draft.change_member(member_id, assignment=b"")
         propagate_assignments(draft, ErrorCode.REBALANCE_IN_PROGRESS)
     draft.end_sync_phase()
@@ -40,49 +40,45 @@ def prepare_rebalance(draft: GroupDraft, why: str) -> None:
     draft.why = why
     if is_initial:
         delay = draft.settings.initial_rebalance_delay_ms
-        remaining = max(draft.rebalance_timeout_ms - delay, 0)
+        remaining = max(draft.members.rebalance_timeout_ms - delay, 0)
         draft.set_timer(join_timer(draft.id), delay, InitialDelayOver(draft.id, delay, remaining))
-    elif draft.all_have_joined:
+    elif draft.members.all_have_joined:
         complete_join(draft)
     else:
-        draft.set_timer(join_timer(draft.id), draft.rebalance_timeout_ms, JoinPhaseOver(draft.id))
+        draft.set_timer(join_timer(draft.id), draft.members.rebalance_timeout_ms, JoinPhaseOver(draft.id))
 
 
 def maybe_complete_join(draft: GroupDraft) -> None:
     """End the first half when nobody is missing; that of a new group lasts for the initial delay."""
     if draft.state is not ClassicState.PREPARING_REBALANCE or draft.before is ClassicState.EMPTY:
         return
-    if draft.all_have_joined:
+    if draft.members.all_have_joined:
         complete_join(draft)
 
 
 def complete_join(draft: GroupDraft) -> None:
     """End the first half: whoever has not joined is out, unless static, and the next generation begins."""
     draft.end_join_phase()
-    for member in list(draft.members.values()):
+    for member in draft.members.in_order():
         if not member.awaiting_join and member.instance_id is None:
             draft.remove_member(member.id)
     if draft.members and not _elect_leader(draft):
         # Static members alone, and none of them is here.
-        draft.set_timer(join_timer(draft.id), draft.rebalance_timeout_ms, JoinPhaseOver(draft.id))
+        draft.set_timer(join_timer(draft.id), draft.members.rebalance_timeout_ms, JoinPhaseOver(draft.id))
         return
     draft.begin_generation()
     if draft.state is ClassicState.EMPTY:
         draft.write({})
         return
-    for member_id in list(draft.members):
-        draft.answer_join(member_id, draft.joined(member_id))
-        draft.prolong_session(member_id)
-        draft.change_member(member_id, is_new=False)
-        draft.pending_syncs.add(member_id)
-    draft.set_timer(sync_timer(draft.id), draft.rebalance_timeout_ms, SyncPhaseOver(draft.id, draft.generation))
+    draft.begin_syncs()
+    draft.set_timer(sync_timer(draft.id), draft.members.rebalance_timeout_ms, SyncPhaseOver(draft.id, draft.generation))
 
 
 def _elect_leader(draft: GroupDraft) -> bool:
     """Let a member that has joined lead, the present leader if it has; false when none has."""
     leader = draft.members.get(draft.leader) if draft.leader is not None else None
     if leader is None or not leader.awaiting_join:
-        leader = next((member for member in draft.members.values() if member.awaiting_join), None)
+        leader = next((member for member in draft.members.in_order() if member.awaiting_join), None)
         if leader is None:
             return False
         draft.leader = leader.id
@@ -92,7 +88,7 @@ def _elect_leader(draft: GroupDraft) -> bool:
 def propagate_assignments(draft: GroupDraft, code: ErrorCode = ErrorCode.NONE) -> None:
     """Tell every member that waits for it its assignment, or the error."""
     told = code is ErrorCode.NONE
-    for member in list(draft.members.values()):
+    for member in draft.members.in_order():
         response = SyncGroupResponse(
             error_code=code,
             protocol_type=draft.protocol_type if told else None,
@@ -110,5 +106,5 @@ def take_out(draft: GroupDraft, member_id: MemberId, why: str) -> None:
     draft.remove_member(member_id)
     if draft.state in (ClassicState.STABLE, ClassicState.COMPLETING_REBALANCE):
         maybe_rebalance_or_complete_join(draft, why)
-    elif draft.state is ClassicState.PREPARING_REBALANCE and draft.all_have_joined:
+    elif draft.state is ClassicState.PREPARING_REBALANCE and draft.members.all_have_joined:
         complete_join(draft)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pybroker.coordinator.group.classic.group import ClassicGroup, ClassicMember, subscribed_topics
+from pybroker.coordinator.group.classic.group import ClassicGroup, subscribed_topics
+from pybroker.coordinator.group.classic.roster import ClassicMember, Roster
 from pybroker.coordinator.group.classic.transitions import ClassicState
 from pybroker.coordinator.group.ids import Generation, GroupId, InstanceId, MemberId
 
@@ -24,7 +25,7 @@ def build_group(group_id: str, value: GroupMetadataValue) -> ClassicGroup:
         protocol_type=protocol_type,
         protocol=value.protocol,
         leader=None if value.leader is None else MemberId(value.leader),
-        members={member.id: member for member in members},
+        members=Roster(members),
         subscribed=subscribed_topics(protocol_type, value.protocol, members),
     )
 

@@ -32,8 +32,8 @@ def sync(view: GroupView, event: SyncGroup, now: int, group: ClassicGroup) -> Ou
     _check(group, request)
     draft = GroupDraft(group, view.settings, now)
     member_id = MemberId(request.member_id)
-    draft.pending_syncs.discard(member_id)
-    if not draft.pending_syncs:
+    draft.members.mark_synced(member_id)
+    if draft.members.all_have_synced:
         draft.cancel(sync_timer(draft.id))
     if draft.state is ClassicState.STABLE:
         response = SyncGroupResponse(

@@ -31,9 +31,9 @@ def end_session(view: GroupView, event: SessionOver, now: int) -> Outcome[Record
     if draft is None:
         return NOTHING
     member_id = event.member_id
-    if member_id in draft.pending_joins:
+    if draft.members.is_pending(member_id):
         draft.remove_member(member_id)
-        if draft.state is ClassicState.PREPARING_REBALANCE and draft.all_have_joined:
+        if draft.state is ClassicState.PREPARING_REBALANCE and draft.members.all_have_joined:
             complete_join(draft)
         return draft.outcome(None)
     member = draft.members.get(member_id)
@@ -70,11 +70,11 @@ def end_join_phase(view: GroupView, event: JoinPhaseOver, now: int) -> Outcome[R
 def end_sync_phase(view: GroupView, event: SyncPhaseOver, now: int) -> Outcome[Record, None]:
     """Remove those who have not asked for their assignment, and rebalance (KIP-559's sibling, KAFKA-9752)."""
     draft = _draft(view, event.group_id, now)
-    if draft is None or draft.generation != event.generation or not draft.pending_syncs:
+    if draft is None or draft.generation != event.generation or draft.members.all_have_synced:
         return NOTHING
     if draft.state not in (ClassicState.COMPLETING_REBALANCE, ClassicState.STABLE):
         return NOTHING
-    missing = sorted(draft.pending_syncs)
+    missing = sorted(draft.members.pending_syncs)
     for member_id in missing:
         draft.remove_member(member_id)
     prepare_rebalance(draft, f"Removing {missing} on pending sync request expiration")

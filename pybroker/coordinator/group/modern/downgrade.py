@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from pybroker.coordinator.group.classic.draft import GroupDraft
 from pybroker.coordinator.group.classic.group import CONSUMER_PROTOCOL, ClassicGroup, subscribed_topics
-from pybroker.coordinator.group.classic.group import ClassicMember as MemberAfter
 from pybroker.coordinator.group.classic.rebalance import prepare_rebalance
+from pybroker.coordinator.group.classic.roster import ClassicMember as MemberAfter
 from pybroker.coordinator.group.classic.transitions import ClassicState
 from pybroker.coordinator.group.ids import Generation, InstanceId, MemberId
 from pybroker.coordinator.group.modern.classic_assignment import encode_assignment
@@ -62,14 +62,14 @@ def downgrade(decision: Decision, view: GroupView, members: Sequence[Member], wh
     for member in members:
         draft.add_member(_member(member), CONSUMER_PROTOCOL)
     draft.protocol = draft.select_protocol()
-    draft.subscribed = subscribed_topics(draft.protocol_type, draft.protocol, draft.members.values())
+    draft.subscribed = subscribed_topics(draft.protocol_type, draft.protocol, draft.members.in_order())
     for before in members:
         member_id = MemberId(before.member_id)
         metadata = draft.members[member_id].metadata(draft.protocol)
         assignment = encode_assignment(before.has, metadata, view.topic_by_id)
         draft.change_member(member_id, assignment=assignment)
         draft.prolong_session(member_id)
-    draft.write({after.id: after.assignment for after in draft.members.values()})
+    draft.write({after.id: after.assignment for after in draft.members.in_order()})
     if why is not None:
         prepare_rebalance(draft, why)
     outcome = draft.outcome(None)

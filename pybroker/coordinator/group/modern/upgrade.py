@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pybroker.coordinator.group.classic.group import ClassicGroup
-    from pybroker.coordinator.group.classic.group import ClassicMember as MemberBefore
+    from pybroker.coordinator.group.classic.roster import ClassicMember as MemberBefore
     from pybroker.coordinator.group.modern.member import Held
     from pybroker.coordinator.group.view import GroupView
 
@@ -79,7 +79,7 @@ def upgrade(view: GroupView, group: ClassicGroup, now: int) -> Decision:
     decision.write(build_current(group.id, member) for member in members)
     decision.timers += (
         Timer(session_key(group.id, member.id), now + member.session_timeout_ms, MemberSilent(group.id, member.id))
-        for member in group.members.values()
+        for member in group.members.in_order()
     )
     return decision
 
@@ -96,9 +96,9 @@ def _check(view: GroupView, group: ClassicGroup) -> None:
 def _members(view: GroupView, group: ClassicGroup) -> list[Member]:
     taken: set[tuple[str, int]] = set()
     try:
-        subscriptions = {member.id: _subscription(group, member) for member in group.members.values()}
+        subscriptions = {member.id: _subscription(group, member) for member in group.members.in_order()}
         # What somebody was assigned comes before what somebody claims.
-        said = [(member.id, _assigned(group, member)) for member in group.members.values()]
+        said = [(member.id, _assigned(group, member)) for member in group.members.in_order()]
         said += [(member_id, subscription.owned_partitions) for member_id, subscription in subscriptions.items()]
     except MalformedMessage:
         raise _refusal(group, "the embedded consumer protocol is malformed.") from None
@@ -110,7 +110,7 @@ def _members(view: GroupView, group: ClassicGroup) -> list[Member]:
             if info is not None and free:
                 has[member_id].setdefault(info.topic_id, {}).update(dict.fromkeys(free, group.generation))
                 taken.update((topic.topic, partition) for partition in free)
-    return [_member(group, member, subscriptions[member.id], has[member.id]) for member in group.members.values()]
+    return [_member(group, member, subscriptions[member.id], has[member.id]) for member in group.members.in_order()]
 
 
 def _member(group: ClassicGroup, before: MemberBefore, subscription: ConsumerProtocolSubscription, has: Held) -> Member:
