@@ -17,6 +17,13 @@ from types import ModuleType
 from typing import Any
 
 import pybroker
+from pybroker.client.settings import (
+    AdminSettings,
+    ConnectionSettings,
+    ConsumerSettings,
+    FetcherSettings,
+    ProducerSettings,
+)
 from pybroker.config import reference
 from pybroker.handlers import registry
 
@@ -24,10 +31,39 @@ REFERENCE = Path(__file__).resolve().parent / "reference"
 PACKAGE = Path(pybroker.__file__).resolve().parent
 MADE_BY = "Made by `make docs`; do not edit.\n"
 
+CLIENTS: dict[str, type[ConnectionSettings]] = {
+    "Every client": ConnectionSettings,
+    "Producer, AsyncProducer": ProducerSettings,
+    "Admin, AsyncAdmin": AdminSettings,
+    "Fetcher, AsyncFetcher, ColumnFetcher, and every consumer": FetcherSettings,
+    "Consumer, AsyncConsumer": ConsumerSettings,
+}
+CLIENT_SETTINGS = """\
+Names, types, ranges and defaults are those of Kafka's clients unless a description says otherwise. A constructor judges
+them all before it connects, and raises `SettingError`, a ValueError, for the first that is wrong:
+
+- a key that no client has, with the nearest one; librdkafka's other names for a key, with Kafka's;
+- a value of another type or out of range, and values that do not go together;
+- a value that this client cannot honour: what such a key may hold is in the column *valid*. Keys that begin with `ssl.`
+  or `sasl.` are refused altogether.
+
+*Accepted* keys are checked and change nothing; another value than the default is logged at WARN, by the logger
+`pybroker.client`, and so is a key that only other kinds of clients have."""
+
 
 def configs() -> str:
     """The page of all configuration keys."""
     return "\n".join(reference.lines()) + "\n"
+
+
+def client_settings() -> str:
+    """The page of the clients' settings: what all have, then what each kind has beside it or otherwise."""
+    lines = ["# Settings of clients", "", MADE_BY, CLIENT_SETTINGS]
+    for title, kind in CLIENTS.items():
+        inherited = {} if kind is ConnectionSettings else super(kind, kind).keys
+        own = [key for name, key in kind.keys.items() if inherited.get(name) is not key]
+        lines += ["", f"## {title}", "", *reference.rows(own)]
+    return "\n".join(lines) + "\n"
 
 
 def apis() -> str:
@@ -96,7 +132,12 @@ def _name(value: Any) -> str:
     return value.name if isinstance(value, Enum) else getattr(value, "__name__", str(value))
 
 
-PAGES: dict[str, Callable[[], str]] = {"apis.md": apis, "configs.md": configs, "states.md": states}
+PAGES: dict[str, Callable[[], str]] = {
+    "apis.md": apis,
+    "client-settings.md": client_settings,
+    "configs.md": configs,
+    "states.md": states,
+}
 
 
 def main(arguments: list[str]) -> int:

@@ -28,9 +28,12 @@ def add_cluster_options(parser: argparse.ArgumentParser, *, properties: bool = F
 
 
 def open_admin(arguments: argparse.Namespace, defaults: Mapping[str, object] | None = None) -> Admin:
-    """Return an admin with the client settings given, over `defaults`; raises ConfigError and SettingError."""
+    """Return an admin with the client settings given, over `defaults`; raises ConfigError and SettingError.
+
+    The servers are those of the option, whatever a file of settings says.
+    """
     properties = dict(defaults or {})
     if arguments.command_config is not None:
         properties.update(read_properties(arguments.command_config))
     properties.update(parse_overrides(getattr(arguments, "command_property", ())))
-    return Admin(arguments.bootstrap_server, properties)
+    return Admin(arguments.bootstrap_server, {**properties, "bootstrap.servers": None})

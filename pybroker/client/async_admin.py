@@ -22,7 +22,7 @@ from pybroker.client.group_admin import GroupCalls
 from pybroker.client.leaders import find_leaders
 from pybroker.client.log_dir_admin import LogDirCalls
 from pybroker.client.reassignment_admin import ReassignmentCalls
-from pybroker.client.settings import ConnectionSettings
+from pybroker.client.settings import AdminSettings
 from pybroker.client.topics import (
     BrokerDescription,
     ClusterDescription,
@@ -45,8 +45,8 @@ class AsyncAdmin(ConfigCalls, GroupCalls, LogDirCalls, ReassignmentCalls, AsyncC
     """`async with AsyncAdmin("127.0.0.1:9092") as admin: await admin.list_topics()`."""
 
     def __init__(self, bootstrap_servers: str, properties: Mapping[str, object] | None = None) -> None:
-        merged = {"client.id": "pybroker-admin", **(properties or {}), "bootstrap.servers": bootstrap_servers}
-        self.cluster = Cluster(ConnectionSettings.from_properties(merged))
+        defaults = {"client.id": "pybroker-admin"}
+        self.cluster = Cluster(AdminSettings.of_client(bootstrap_servers, properties, defaults))
 
     @classmethod
     def over(cls, cluster: Cluster) -> Self:

@@ -38,7 +38,7 @@ Invoke = Callable[..., Awaitable[None]]
 """Calls a function of the program's with arguments."""
 
 _STRATEGY = "partition.assignment.strategy"
-_DEFAULT_STRATEGY = "range,cooperative-sticky"
+_DEFAULT_STRATEGY: str = ConsumerSettings.partition_assignment_strategy.default
 
 
 async def invoke_directly(function: Callable[..., Any], *arguments: object) -> None:
@@ -58,10 +58,8 @@ class AsyncConsumer(AsyncClosing):
         *,
         invoke: Invoke = invoke_directly,
     ) -> None:
-        given = {**(properties or {}), "bootstrap.servers": bootstrap_servers}
-        self.settings = ConsumerSettings.from_properties(given)
-        self.settings.check(given)
-        self._assignors: list[Assignor] = make_assignors(given.get(_STRATEGY, _DEFAULT_STRATEGY))
+        self.settings = ConsumerSettings.of_client(bootstrap_servers, properties)
+        self._assignors: list[Assignor] = make_assignors((properties or {}).get(_STRATEGY) or _DEFAULT_STRATEGY)
         self.native: native.Fetcher = make_native(self.settings)
         """The engine, for load generators."""
         self._cluster = Cluster(self.settings)

@@ -35,7 +35,7 @@ class ColumnFetcher(Closing):
     """
 
     def __init__(self, bootstrap_servers: str, properties: Mapping[str, object] | None = None) -> None:
-        self.settings = FetcherSettings.from_properties({**(properties or {}), "bootstrap.servers": bootstrap_servers})
+        self.settings = FetcherSettings.of_client(bootstrap_servers, properties)
         self._native = make_native(self.settings)
         self._reader = native.ColumnReader(self._native)
 

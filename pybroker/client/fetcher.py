@@ -40,7 +40,7 @@ def starts_of(
     for partition, offset in starts.items():
         start = default if offset is None else offset
         if start is None:
-            raise SettingError(f"{partition}: no offset is given, and auto.offset.reset=none")
+            raise SettingError(f"{partition}: no offset is given, and auto.offset.reset={settings.auto_offset_reset}")
         assignment.append((partition.topic, partition.partition, start))
     return assignment
 
@@ -49,7 +49,7 @@ class _Assigned:
     """What both faces share: the settings, the assignment, and records that were taken but not yet handed out."""
 
     def __init__(self, bootstrap_servers: str, properties: Mapping[str, object] | None = None) -> None:
-        self.settings = FetcherSettings.from_properties({**(properties or {}), "bootstrap.servers": bootstrap_servers})
+        self.settings = FetcherSettings.of_client(bootstrap_servers, properties)
         self.native = make_native(self.settings)
         """The engine, for load generators: `count` reads every record without making Python objects."""
         self._rest: list[Record] = []

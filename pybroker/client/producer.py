@@ -80,7 +80,7 @@ def make_native(
     bootstrap_servers: str, properties: Mapping[str, object] | None, continues: Continuation | None = None
 ) -> native.Producer:
     """A native producer by Kafka's keys. Raises SettingError."""
-    settings = ProducerSettings.from_properties({**(properties or {}), "bootstrap.servers": bootstrap_servers})
+    settings = ProducerSettings.of_client(bootstrap_servers, properties)
     place = None
     if continues is not None:
         sequences = [(p.topic, p.partition, sequence) for p, sequence in continues.sequences.items()]

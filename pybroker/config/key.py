@@ -170,6 +170,11 @@ def boolean(default: bool, doc: str, *, acts: bool = True, dynamic: bool = False
     )
 
 
+def optional_boolean(doc: str) -> Key[bool | None]:
+    """Declare a key that is `true` or `false` and has no default: other keys speak when it is absent."""
+    return Key(Kind.BOOLEAN, None, doc, parse=_truth, check=lambda _: True, expected="true or false")
+
+
 def _number(
     kind: Kind,
     default: Any,
@@ -241,10 +246,17 @@ def long(
 
 
 def optional_integer(
-    doc: str, *, at_least: int | None = None, acts: bool = True, dynamic: bool = False
+    doc: str,
+    *,
+    at_least: int | None = None,
+    at_most: int | None = None,
+    but_not: int | None = None,
+    acts: bool = True,
+    dynamic: bool = False,
+    ours: bool = False,
 ) -> Key[int | None]:
     """Declare a 32-bit number without a default: another key speaks when it is absent."""
-    return _number(Kind.INT, None, doc, at_least, None, acts, dynamic, ours=False)
+    return _number(Kind.INT, None, doc, at_least, at_most, acts, dynamic, ours, but_not)
 
 
 def optional_long(
@@ -281,16 +293,17 @@ def string(
     doc: str,
     *,
     one_of: tuple[str, ...] | None = None,
+    any_case: bool = False,
     acts: bool = True,
     dynamic: bool = False,
     ours: bool = False,
 ) -> Key[str]:
-    """Declare a text; `one_of` lists the words it may be."""
+    """Declare a text; `one_of` lists the words it may be, in small letters where they may be written in `any_case`."""
     return Key(
         Kind.STRING,
         default,
         doc,
-        parse=str,
+        parse=str.lower if any_case else str,
         check=lambda value: one_of is None or value in one_of,
         expected="a text" if one_of is None else "one of " + ", ".join(one_of),
         acts=acts,

@@ -13,7 +13,7 @@ from pybroker.config.group import GroupConfig, group_synonym
 from pybroker.config.topic import TopicConfig, broker_synonyms
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from pybroker.config.key import Key
 
@@ -24,28 +24,32 @@ says otherwise. *Accepted* keys are checked and shown, and nothing acts on them 
 reported at start and otherwise ignored.
 """
 
+HEADER = ("| key | type | default | valid | notes | meaning |", "|---|---|---|---|---|---|")
+
 
 def lines() -> Iterator[str]:
     """Yield the lines of the page."""
     yield _HEAD
     yield "## Broker\n"
-    yield "| key | type | default | valid | notes | meaning |"
-    yield "|---|---|---|---|---|---|"
-    for name in sorted(BrokerConfig.keys):
-        yield _row(BrokerConfig.keys[name], _notes(BrokerConfig.keys[name]))
+    yield from rows(BrokerConfig.keys.values())
     yield "\n## Topic\n"
-    yield "| key | type | default | valid | notes | meaning |"
-    yield "|---|---|---|---|---|---|"
+    yield from HEADER
     for name in sorted(TopicConfig.keys):
         key = TopicConfig.keys[name]
         behind = ", ".join(f"`{synonym.name}`" for synonym in broker_synonyms(name))
         notes = [f"inherits {behind}"] if behind else []
         yield _row(key, [*notes, *_notes(key)], inherits=bool(behind))
     yield "\n## Group\n"
-    yield "| key | type | default | valid | notes | meaning |"
-    yield "|---|---|---|---|---|---|"
+    yield from HEADER
     for name in sorted(GroupConfig.keys):
         yield _row(GroupConfig.keys[name], [f"inherits `{group_synonym(name).name}`"], inherits=True)
+
+
+def rows(keys: Iterable[Key[Any]]) -> Iterator[str]:
+    """Yield the lines of a table of keys, by name."""
+    yield from HEADER
+    for key in sorted(keys, key=lambda key: key.name):
+        yield _row(key, _notes(key))
 
 
 def _notes(key: Key[Any]) -> list[str]:

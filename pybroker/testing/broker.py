@@ -18,10 +18,12 @@ from typing import TYPE_CHECKING, TypeVar
 import uvloop
 
 from pybroker.config.broker import BrokerConfig
+from pybroker.config.errors import UnknownKeyError
+from pybroker.config.settings import suggestion
 from pybroker.node import Node
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Mapping
+    from collections.abc import Coroutine, Mapping, Sequence
     from types import TracebackType
     from typing import Any, Self
 
@@ -45,7 +47,10 @@ class Broker:
         properties: Mapping[str, str] | None = None,
         **settings: object,
     ) -> None:
-        """Prepare a broker; raises ConfigError for a wrong setting. `directory` is kept at the end, a temporary not."""
+        """Prepare a broker; raises ConfigError for a wrong value, UnknownKeyError for a key that there is not.
+
+        `directory` is kept at the end, a temporary one not.
+        """
         self._temporary = directory is None
         self.directory = Path(tempfile.mkdtemp(prefix="pybroker-") if directory is None else directory)
         given = {**_DEFAULTS, "log.dirs": str(self.directory), **(properties or {})}
@@ -53,6 +58,7 @@ class Broker:
             given[name.replace("_", ".")] = str(value).lower() if isinstance(value, bool) else str(value)
         try:
             self.config = BrokerConfig(given)
+            _refuse_unknown(self.config.unknown)
         except ValueError:
             self._remove_directory()
             raise
@@ -131,6 +137,12 @@ class Broker:
     def _remove_directory(self) -> None:
         if self._temporary:
             shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def _refuse_unknown(names: Sequence[str]) -> None:
+    """Refuse keys that a started broker would only warn of: a test relies on what it sets. Raises UnknownKeyError."""
+    for name in names:
+        raise UnknownKeyError("broker", name, suggestion(name, BrokerConfig.keys))
 
 
 def _dialled(host: str) -> str:

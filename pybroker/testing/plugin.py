@@ -27,5 +27,7 @@ def broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
     from pybroker.testing.broker import Broker
 
     mark = request.node.get_closest_marker("broker")
+    if mark is not None and mark.args:
+        raise pytest.UsageError(f"broker{mark.args}: settings are given by name, as in broker(num_partitions=3)")
     with Broker(**(mark.kwargs if mark else {})) as running:
         yield running

@@ -231,7 +231,8 @@ def test_a_checkpoint_that_cannot_be_is_told_before_spark_starts(
 
 def test_a_broker_that_does_not_answer_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     server = f"127.0.0.1:{free_port()}"
-    options = ("--bootstrap-server", server, "--command-property", "default.api.timeout.ms=500")
+    limits = ("default.api.timeout.ms=500", "request.timeout.ms=500")
+    options = ("--bootstrap-server", server, *(word for limit in limits for word in ("--command-property", limit)))
     status, line = ended(capsys, word_count.JOB, *options, "--source", "any", "--checkpoint", tmp_path)
     assert status == 1
     assert server in line

@@ -120,7 +120,7 @@ def client_options(
     A job's settings are for what it reads with and what it writes with: each gets its own, and those that neither has.
     """
     given = dict(arguments.command_property)
-    kept = given.keys() - (set(mine.unknown_keys(given)) - set(others.unknown_keys(given)))
+    kept = given.keys() - (set(mine.without_effect(given)) - set(others.without_effect(given)))
     settings = {f"kafka.{key}": given[key] for key in given if key in kept}
     return {"kafka.bootstrap.servers": arguments.bootstrap_server, **settings}
 

@@ -302,16 +302,14 @@ def _kafka(given: _Given, refused: Mapping[str, str], side: str) -> tuple[str, d
 def _check_settings(settings: type[ConnectionSettings], servers: str, properties: Mapping[str, str]) -> None:
     """Refuse before there is a task what the clients in the tasks would refuse. Raises OptionError."""
     try:
-        made = settings.from_properties({**properties, _SERVERS: servers})
-        if isinstance(made, ProducerSettings):
-            made.acks_number()
+        settings.from_properties({**properties, _SERVERS: servers})
     except SettingError as error:
         raise OptionError(f"{_KAFKA}{error}") from None
 
 
 def tell_without_effect(settings: type[ConnectionSettings], properties: Mapping[str, str]) -> None:
     """Log each `kafka.*` option that the client does not have, as Kafka's clients do."""
-    for key in settings.unknown_keys(properties):
+    for key in settings.without_effect(properties):
         if key != "group.id":
             _log.warning("option %s%s=%s has no effect on this client", _KAFKA, key, properties[key])
 

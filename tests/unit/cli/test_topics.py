@@ -157,7 +157,13 @@ def test_what_cannot_be_created_is_told_in_one_line(
 
 
 def test_a_broker_that_is_not_there_is_told_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["--list", "--command-property", "default.api.timeout.ms=300"]
+    arguments = [
+        "--list",
+        "--command-property",
+        "default.api.timeout.ms=300",
+        "--command-property",
+        "request.timeout.ms=300",
+    ]
     assert main(["topics", "--bootstrap-server", "127.0.0.1:1", *arguments]) == 1
     error = capsys.readouterr().err
     assert "127.0.0.1:1" in error

@@ -165,7 +165,7 @@ def test_a_closed_producer_takes_nothing() -> None:
         ({"max.in.flight.requests.per.connection": 6, "enable.idempotence": "true"}, "connection=6"),
         ({"compression.type": "brotli"}, "brotli"),
         ({"delivery.timeout.ms": 10}, "delivery.timeout.ms=10"),
-        ({"batch.size": "large"}, "batch.size=large: must be a number"),
+        ({"batch.size": "large"}, "batch.size=large: must be a whole number"),
     ],
 )
 def test_settings_that_cannot_work_are_named(settings: dict[str, object], complaint: str) -> None:

@@ -3,9 +3,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import re
+import tempfile
 import threading
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,6 +29,24 @@ def test_a_broker_answers_when_the_call_returns_and_leaves_nothing_behind() -> N
         assert admin.list_topics() == ["orders"]
     assert not broker.directory.exists()
     assert set(threading.enumerate()) - before == set()
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"num_partition": 7}, "Unknown broker config name: num.partition; is num.partitions meant?"),
+        ({"properties": {"log.retention.sm": "1"}}, "log.retention.sm; is log.retention.ms meant?"),
+        ({"colour": "blue"}, "Unknown broker config name: colour"),
+        ({"num_partitions": 0}, "num.partitions=0: expected a whole number of at least 1"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_refused_and_leaves_no_directory(
+    settings: dict[str, Any], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with pytest.raises(ConfigError, match=re.escape(words)):
+        Broker(**settings)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_several_brokers_run_at_once() -> None:

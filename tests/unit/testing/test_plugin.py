@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -24,3 +25,18 @@ def test_the_plugin_itself_imports_no_broker() -> None:
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == (
         "False False\n"
     )
+
+
+def test_a_mark_with_a_setting_that_there_is_not_fails_the_test(tmp_path: Path) -> None:
+    (tmp_path / "test_marks.py").write_text(
+        "import pytest\n"
+        "@pytest.mark.broker(num_partition=7)\n"
+        "def test_misspelt(broker): ...\n"
+        "@pytest.mark.broker(7)\n"
+        "def test_unnamed(broker): ...\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-p", "no:randomly", "-p", "no:cacheprovider", "test_marks.py"]
+    output = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False).stdout
+    assert "2 errors" in output
+    assert "Unknown broker config name: num.partition; is num.partitions meant?" in output
+    assert "broker(7,): settings are given by name, as in broker(num_partitions=3)" in output

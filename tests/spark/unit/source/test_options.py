@@ -187,9 +187,9 @@ def test_a_write_needs_servers() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "told"),
     [
-        ("isolation.level", "read_comitted", "must be read_uncommitted or read_committed"),
-        ("isolation.level", "READ_COMMITTED", "must be read_uncommitted or read_committed"),
-        ("fetch.max.bytes", "abc", "must be a number"),
+        ("isolation.level", "read_comitted", "must be one of read_uncommitted, read_committed"),
+        ("isolation.level", "READ_COMMITTED", "must be one of read_uncommitted, read_committed"),
+        ("fetch.max.bytes", "abc", "must be a whole number"),
         ("bootstrap.servers", "nowhere", "expected host:port"),
     ],
 )
@@ -199,7 +199,7 @@ def test_a_setting_that_the_consumer_refuses_is_refused_before_a_task_runs(name:
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "told"), [("acks", "9", "must be 0, 1 or all"), ("linger.ms", "x", "must be")]
+    ("name", "value", "told"), [("acks", "9", "must be one of 0, 1, all, -1"), ("linger.ms", "x", "must be")]
 )
 def test_a_setting_that_the_producer_refuses_is_refused_before_a_task_runs(name: str, value: str, told: str) -> None:
     with pytest.raises(OptionError, match=f"^kafka.{name}={value}: {told}"):

@@ -1,0 +1,44 @@
+"""The settings of clients: Kafka's keys, types, ranges, defaults and the rules between them.
+
+Owns the clients' defaults and every judgement of a setting; the native side receives complete structures. Every key of
+Kafka's clients is known here: it is honoured, or taken without an effect that a program could see, or refused by name.
+Must not know a broker, a socket or a record.
+
+    base              how properties become settings; unknown keys, keys of other clients
+    keys              keys that hold one value only, because the client does no other
+    connection        what every client has, and what an admin has beside it
+    producer          producers
+    consumer          fetchers and consumers
+    offset_reset      `auto.offset.reset` and its durations
+    librdkafka_names  what librdkafka calls some of them
+"""
+
+from __future__ import annotations
+
+from pybroker.client.settings.base import ClientSettings
+from pybroker.client.settings.connection import AdminSettings, ConnectionSettings
+from pybroker.client.settings.consumer import ConsumerSettings, FetcherSettings
+from pybroker.client.settings.offset_reset import parse_duration_ms
+from pybroker.client.settings.producer import ProducerSettings
+
+__all__ = [
+    "AdminSettings",
+    "ClientSettings",
+    "ConnectionSettings",
+    "ConsumerSettings",
+    "FetcherSettings",
+    "ProducerSettings",
+    "parse_duration_ms",
+    "read_properties",
+]
+
+
+def read_properties(text: str) -> dict[str, str]:
+    """Read a Java properties file's plain form: `key=value` lines, `#` or `!` before comments."""
+    properties = {}
+    for line in text.splitlines():
+        stripped = line.strip()
+        if stripped and stripped[0] not in "#!":
+            key, _, value = stripped.partition("=")
+            properties[key.strip()] = value.strip()
+    return properties

@@ -1,0 +1,87 @@
+"""The settings that every client has, and those of an admin."""
+
+from __future__ import annotations
+
+from pybroker.client.errors import SettingError
+from pybroker.client.settings.base import ClientSettings
+from pybroker.client.settings.keys import UNSERVED_BECAUSE, fixed, no_classes
+from pybroker.config.key import integer, long, string
+
+_ANY_TRUTH = ("true", "false")
+
+
+class ConnectionSettings(ClientSettings):
+    """What it takes to find a cluster, to ask its brokers, and to wait for them."""
+
+    client_id = string("pybroker", "The name of this client in requests, and in the broker's logs and quotas.")
+    request_timeout_ms = integer(30_000, "The longest wait for the answer to a request.", at_least=0)
+    default_api_timeout_ms = integer(60_000, "The longest that a call takes which may ask several times.", at_least=0)
+    socket_connection_setup_timeout_ms = long(10_000, "The longest wait for a connection.", at_least=0)
+    metadata_max_age_ms = long(300_000, "Metadata older than this is asked for again.", at_least=0)
+    reconnect_backoff_ms = long(50, "The rest after a connection that failed; it doubles each time.", at_least=0)
+    reconnect_backoff_max_ms = long(1_000, "The longest rest between connections to a broker.", at_least=0)
+    retry_backoff_ms = long(100, "The rest before a request is sent again.", at_least=0)
+    send_buffer_bytes = integer(131_072, "SO_SNDBUF of connections; -1 leaves the system's.", at_least=-1)
+    receive_buffer_bytes = integer(65_536, "SO_RCVBUF of connections; -1 leaves the system's.", at_least=-1)
+
+    security_protocol = fixed(
+        "PLAINTEXT", "How connections are secured.", only=("PLAINTEXT",), because=UNSERVED_BECAUSE
+    )
+    security_providers = fixed(None, "Java's security providers.", because="there is no JVM here")
+    client_dns_lookup = fixed(
+        "use_all_dns_ips",
+        "How names become addresses: all addresses of a name are tried in turn.",
+        only=("use_all_dns_ips",),
+        because="names are not replaced by canonical ones",
+    )
+    config_providers = no_classes("Java classes that replace parts of values.", "values are taken as they are given")
+    metric_reporters = no_classes(
+        "Java classes that get metrics.",
+        "`metrics()` of a producer and a consumer returns the figures",
+        only=("", "org.apache.kafka.common.metrics.JmxReporter"),
+    )
+    enable_metrics_push = fixed(
+        "true", "Whether a broker that asks for metrics gets them; this client is not asked.", only=_ANY_TRUTH,
+        because="metrics are not pushed to brokers",
+    )  # fmt: skip
+    metadata_recovery_strategy = fixed(
+        "rebootstrap",
+        "What happens when no known broker answers: the client goes back to `bootstrap.servers`.",
+        only=("rebootstrap",),
+        because="the client always goes back to bootstrap.servers when no known broker answers",
+    )
+    metadata_recovery_rebootstrap_trigger_ms = long(
+        300_000, "The client goes back to `bootstrap.servers` at once.", at_least=0, acts=False
+    )
+    connections_max_idle_ms = long(
+        540_000, "The client leaves idle connections open; what a broker closes is opened again.", acts=False
+    )
+    socket_connection_setup_timeout_max_ms = long(
+        30_000, "`socket.connection.setup.timeout.ms` does not grow from try to try.", acts=False
+    )
+    retry_backoff_max_ms = long(1_000, "The rest does not grow from try to try.", at_least=0, acts=False)
+    metrics_num_samples = integer(2, "Rates are means over the last 30 to 60 s.", at_least=1, acts=False)
+    metrics_sample_window_ms = long(30_000, "Rates are means over the last 30 to 60 s.", at_least=0, acts=False)
+    metrics_recording_level = fixed(
+        "INFO", "Which metrics are kept: always all.", only=("INFO", "DEBUG", "TRACE"), because="there are no others"
+    )
+
+
+class AdminSettings(ConnectionSettings):
+    """An admin's settings; Kafka 4's defaults."""
+
+    client = "an admin"
+
+    bootstrap_controllers = fixed(
+        None, "Controllers to ask in place of brokers.", because="an admin asks brokers: name them in bootstrap.servers"
+    )
+    retries = integer(2**31 - 1, "Calls are repeated until `default.api.timeout.ms` is over.", at_least=0, acts=False)
+
+    def _complete(self) -> None:
+        longest, one = self.default_api_timeout_ms, self.request_timeout_ms
+        if longest < one:
+            if "default.api.timeout.ms" in self.given:
+                raise SettingError(
+                    f"default.api.timeout.ms={longest}: must be at least request.timeout.ms, which is {one}"
+                )
+            self.__dict__["default_api_timeout_ms"] = one

@@ -1,0 +1,134 @@
+"""The settings of producers, and Kafka's rules between them.
+
+The rules are those of ProducerConfig and of KafkaProducer.configureDeliveryTimeout.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pybroker.client.errors import SettingError
+from pybroker.client.settings.connection import ConnectionSettings
+from pybroker.client.settings.keys import fixed, no_classes
+from pybroker.config.key import LONG_MAX, double, integer, long, optional_boolean, optional_integer, string
+
+_ACKS = {"0": 0, "1": 1, "all": -1, "-1": -1}
+_MOST_IN_FLIGHT = 5
+"""Requests of one connection whose sequence numbers a broker keeps apart (KIP-679)."""
+
+
+class ProducerSettings(ConnectionSettings):
+    """A producer's settings; Kafka 4's defaults."""
+
+    client = "a producer"
+    objects: ClassVar[frozenset[str]] = frozenset({"key.serializer", "value.serializer"})
+    unused: ClassVar[frozenset[str]] = frozenset({"default.api.timeout.ms"})
+
+    acks = string(
+        "all",
+        "Who has a record that counts as acknowledged: `all` (or `-1`) in-sync replicas, `1` the leader, `0` nobody.",
+        one_of=tuple(_ACKS),
+    )
+    batch_size = integer(16_384, "A batch of one partition that has so many bytes is sent.", at_least=0)
+    linger_ms = double(5.0, "The longest that a batch waits for more records.", at_most=LONG_MAX)
+    buffer_memory = long(33_554_432, "Bytes of records that wait for their acknowledgement.", at_least=0)
+    max_block_ms = long(60_000, "The longest that `send` waits for metadata and for memory.", at_least=0)
+    delivery_timeout_ms = integer(
+        120_000,
+        "A record that is not acknowledged so long after `send` is given up; at least `linger.ms` and "
+        "`request.timeout.ms` together, and as long where it is not given.",
+        at_least=0,
+    )
+    max_request_size = integer(1_048_576, "The largest request, and so the largest record.", at_least=0)
+    max_in_flight_requests_per_connection = integer(
+        5, "Requests that a broker may not have answered; more than 5 only with `enable.idempotence=false`.", at_least=1
+    )
+    enable_idempotence = optional_boolean(
+        "Whether the broker keeps out what arrives twice, or in another order. Unset: on with `acks=all`."
+    )
+    compression_type = string("none", "How batches are compressed.", one_of=("none", "gzip", "snappy", "lz4", "zstd"))
+    compression_gzip_level = optional_integer(
+        "The level of gzip. Unset: the codec's own.", at_least=-1, at_most=9, but_not=0
+    )
+    compression_lz4_level = optional_integer("The level of lz4. Unset: the fast one.", at_least=1, at_most=17)
+    compression_zstd_level = optional_integer(
+        "The level of zstd. Unset: the codec's own.", at_least=-131_072, at_most=22
+    )
+    compression_level = optional_integer(
+        "The level of whichever codec `compression.type` names, where its own key does not say it.", ours=True
+    )
+    receive_buffer_bytes = integer(32_768, "SO_RCVBUF of connections; -1 leaves the system's.", at_least=-1)
+
+    key_serializer = string("", "Bytes are sent as they are.")
+    value_serializer = string("", "Bytes are sent as they are.")
+    retries = fixed(
+        str(2**31 - 1),
+        "How often a batch is sent again.",
+        only=(str(2**31 - 1),),
+        because="a batch is sent again until delivery.timeout.ms is over; set that",
+    )
+    partitioner_class = no_classes("A Java class that chooses partitions.", "there is no JVM here", only=("",))
+    partitioner_ignore_keys = fixed(
+        "false",
+        "Whether records with a key go where others go.",
+        only=("false",),
+        because="records with a key go by its hash; leave the key out, or name a partition",
+    )
+    partitioner_adaptive_partitioning_enable = fixed(
+        "true",
+        "Whether slower brokers get less. Records without a key go to all partitions alike.",
+        only=("true", "false"),
+        because="it is a switch",
+    )
+    partitioner_availability_timeout_ms = fixed(
+        "0",
+        "How long a broker may be slow before its partitions get no records without a key.",
+        only=("0",),
+        because="no partition is left out for its broker's slowness",
+    )
+    interceptor_classes = no_classes("Java classes that see records.", "there is no JVM here")
+    metadata_max_idle_ms = long(300_000, "Topics are never forgotten.", at_least=5_000, acts=False)
+    transactional_id = fixed(None, "The name of a transactional producer.", because="there are no transactions yet")
+    transaction_timeout_ms = integer(60_000, "There are no transactions yet.", acts=False)
+    transaction_two_phase_commit_enable = fixed(
+        "false", "Whether others end transactions.", only=("false",), because="there are no transactions yet"
+    )
+
+    def acks_number(self) -> int:
+        """`acks` as Produce carries it: 0, 1 or -1."""
+        return _ACKS[self.acks]
+
+    def is_idempotent(self) -> bool:
+        """Whether batches carry a producer id."""
+        if self.enable_idempotence is not None:
+            return self.enable_idempotence
+        return self.acks_number() == -1
+
+    def _complete(self) -> None:
+        self._check_idempotence()
+        self._complete_delivery_timeout()
+        own = getattr(self, f"compression_{self.compression_type}_level", None)
+        if own is not None:
+            # -1 is Kafka's word for gzip's own level.
+            self.__dict__["compression_level"] = None if self.compression_type == "gzip" and own == -1 else own
+
+    def _check_idempotence(self) -> None:
+        if self.enable_idempotence and self.acks_number() != -1:
+            raise SettingError(f"acks={self.acks}: must be all with enable.idempotence=true")
+        many = self.max_in_flight_requests_per_connection
+        if many > _MOST_IN_FLIGHT and self.enable_idempotence is not False:
+            raise SettingError(
+                f"max.in.flight.requests.per.connection={many}: must be at most {_MOST_IN_FLIGHT}, unless "
+                f"enable.idempotence=false"
+            )
+
+    def _complete_delivery_timeout(self) -> None:
+        least = self.linger_ms + self.request_timeout_ms
+        if self.delivery_timeout_ms >= least:
+            return
+        if "delivery.timeout.ms" in self.given:
+            raise SettingError(
+                f"delivery.timeout.ms={self.delivery_timeout_ms}: must be at least linger.ms + request.timeout.ms, "
+                f"which is {least:g}"
+            )
+        self.__dict__["delivery_timeout_ms"] = round(least)
