@@ -13,11 +13,13 @@ from pybroker.config.consumer_group_keys import ConsumerGroupKeys
 from pybroker.config.endpoint import Listener, build_listeners
 from pybroker.config.errors import ConfigError
 from pybroker.config.group_keys import GroupKeys
+from pybroker.config.idle_keys import IdleKeys
 from pybroker.config.key import parse_list
 from pybroker.config.log_keys import LogKeys
 from pybroker.config.network_keys import NetworkKeys
 from pybroker.config.node_keys import NodeKeys
 from pybroker.config.properties import parse_overrides, read_properties
+from pybroker.config.security_keys import SecurityKeys
 from pybroker.config.topic_keys import TopicKeys
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ _CLEANER_THREAD_BYTES = 1024**2
 _PER_LISTENER = ("listener.name.", ".congestion.control")
 
 
-class BrokerConfig(NodeKeys, NetworkKeys, LogKeys, TopicKeys, GroupKeys, ConsumerGroupKeys):
+class BrokerConfig(NodeKeys, NetworkKeys, LogKeys, TopicKeys, GroupKeys, ConsumerGroupKeys, SecurityKeys, IdleKeys):
     """The settings of one node. Values by attribute, `log.segment.bytes` being `log_segment_bytes`."""
 
     endpoints: tuple[Listener, ...]

@@ -6,9 +6,12 @@ changes are kept, nor what acts on them.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pybroker.config.errors import ConfigError, UnknownKeyError
+from pybroker.config.key import Kind
+from pybroker.config.security_keys import LISTENER_ONLY, SecurityKeys
 from pybroker.config.topic import TopicConfig, broker_suggestion
 
 if TYPE_CHECKING:
@@ -17,7 +20,9 @@ if TYPE_CHECKING:
     from pybroker.config.broker import BrokerConfig
     from pybroker.config.key import Key
 
-PER_BROKER = frozenset({"listeners", "listener.security.protocol.map", "sasl.enabled.mechanisms"})
+PER_BROKER = frozenset(
+    {"cordoned.log.dirs", "listeners", "listener.security.protocol.map", "sasl.enabled.mechanisms", *SecurityKeys.keys}
+)
 """What Kafka lets change for one broker only, as each broker has listeners of its own."""
 
 AT_START = frozenset(
@@ -31,7 +36,20 @@ AT_START = frozenset(
 )
 """What Kafka lets change while a broker runs, and this one reads once, when it starts."""
 
-_THREADS = ("background.threads", "log.cleaner.threads", "num.io.threads", "num.replica.fetchers")
+_THREADS = (
+    "background.threads",
+    "log.cleaner.threads",
+    "num.io.threads",
+    "num.replica.fetchers",
+    "remote.log.manager.copier.thread.pool.size",
+    "remote.log.manager.expiration.thread.pool.size",
+    "remote.log.manager.follower.thread.pool.size",
+    "remote.log.reader.threads",
+)
+_OF_LISTENERS = frozenset({"sasl.enabled.mechanisms", *SecurityKeys.keys})
+# A key for one listener, and for one SASL mechanism of it: listener.name.internal.scram-sha-256.sasl.jaas.config.
+_FOR_LISTENER = re.compile(r"listener\.name\.[^.]+\.(?P<key>.+)")
+_FOR_MECHANISM = re.compile(r"[^.]+\.(?P<key>sasl\..+)")
 
 
 class DynamicConfig(NamedTuple):
@@ -59,9 +77,29 @@ def build_dynamic(static: BrokerConfig, default: Mapping[str, str], own: Mapping
     return DynamicConfig(_overlaid(static, kept), tuple(ignored))
 
 
+def key_of(name: str, keys: Mapping[str, Key[Any]]) -> Key[Any] | None:
+    """Return the declaration behind a name, which may be that of one listener; None where Kafka knows none."""
+    found = _FOR_LISTENER.fullmatch(name)
+    if found is None:
+        return keys.get(name)
+    name = found["key"]
+    of_mechanism = _FOR_MECHANISM.fullmatch(name)
+    return keys.get(of_mechanism["key"] if name not in keys and of_mechanism is not None else name)
+
+
+def masked(configs: Mapping[str, str], keys: Mapping[str, Key[Any]]) -> dict[str, str]:
+    """Return the texts as they may be written into a log: secrets are left out of it."""
+    return {name: _masked(key_of(name, keys), text) for name, text in configs.items()}
+
+
+def _masked(key: Key[Any] | None, text: str) -> str:
+    return "[hidden]" if key is not None and key.kind is Kind.PASSWORD else text
+
+
 def _overlaid(static: BrokerConfig, layers: Sequence[Mapping[str, str]]) -> BrokerConfig:
     default, own = layers
-    made = static.overlaid({**default, **own})
+    # What is for one listener has no value of the whole broker.
+    made = static.overlaid({name: text for name, text in {**default, **own}.items() if name in static.keys})
     made.__dict__.update(dynamic_default=default, dynamic_own=own)
     return made
 
@@ -113,7 +151,13 @@ def _refused(static: BrokerConfig, configs: Mapping[str, str], *, is_own: bool) 
     fixed = [name for name in configs if name in static.keys and not static.keys[name].dynamic]
     if fixed:
         yield f"Cannot update these configs dynamically: [{', '.join(fixed)}]"
-    single = [name for name in configs if name in PER_BROKER]
+    unprefixed = [name for name in configs if name in LISTENER_ONLY]
+    if unprefixed:
+        yield (
+            "These security configs can be dynamically updated only per-listener using the listener prefix: "
+            f"[{', '.join(unprefixed)}]"
+        )
+    single = [name for name in configs if _is_per_broker(name)]
     if single and not is_own:
         yield (
             f"Cannot update these configs at default cluster level, broker id must be specified: [{', '.join(single)}]"
@@ -124,18 +168,25 @@ def _refused(static: BrokerConfig, configs: Mapping[str, str], *, is_own: bool) 
             yield fault
 
 
+def _is_per_broker(name: str) -> bool:
+    return name in PER_BROKER or _FOR_LISTENER.fullmatch(name) is not None
+
+
 def _fault(static: BrokerConfig, name: str, text: str, *, is_own: bool) -> str | None:
-    key: Key[Any] | None = static.keys.get(name)
+    key = key_of(name, static.keys)
     if key is None:
         return str(UnknownKeyError("broker", name, broker_suggestion(name)))
-    if not key.dynamic or (name in PER_BROKER and not is_own):
-        return f"{name}={text}: it cannot be changed here while the broker runs"
+    shown = f"{name}={_masked(key, text)}"
+    if not key.dynamic or name in LISTENER_ONLY or (_is_per_broker(name) and not is_own):
+        return f"{shown}: it cannot be changed here while the broker runs"
     if name in AT_START:
-        return f"{name}={text}: this version reads it when a broker starts, set it in the broker's properties file"
+        return f"{shown}: this version reads it when a broker starts, set it in the broker's properties file"
+    if name != key.name and key.name not in _OF_LISTENERS:
+        return f"{shown}: this version has no {key.name} of a single listener"
     try:
         key.value_of(text)
     except ConfigError as error:
-        return str(error)
+        return str(ConfigError(name, text, error.expected))
     return None
 
 

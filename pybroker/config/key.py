@@ -371,6 +371,62 @@ def optional_listing(doc: str) -> Key[tuple[str, ...] | None]:
     return Key(Kind.LIST, None, doc, parse=parse_list, check=lambda _: True, expected="a comma-separated list")
 
 
+def password(doc: str) -> Key[str | None]:
+    """Declare a secret without a default, which nothing reads; it is never shown, nor written into a log."""
+    return Key(
+        Kind.PASSWORD,
+        None,
+        doc,
+        parse=lambda text: text or None,
+        check=lambda _: True,
+        expected="a text",
+        acts=False,
+        dynamic=True,
+    )
+
+
+def class_name(default: str | None, doc: str) -> Key[str | None]:
+    """Declare the name of a Java class: only the default can be honoured, as no class can be loaded here."""
+    return Key(
+        Kind.CLASS,
+        default,
+        doc,
+        parse=lambda text: text or None,
+        check=lambda value: value == default,
+        expected=f"{default or 'no class'}, as no other class can be loaded",
+        acts=False,
+        dynamic=True,
+    )
+
+
+def class_names(default: tuple[str, ...], doc: str) -> Key[tuple[str, ...]]:
+    """Declare a list of Java classes: only some of the default's can be honoured, as no class can be loaded here."""
+    return Key(
+        Kind.LIST,
+        default,
+        doc,
+        parse=parse_list,
+        check=lambda items: all(item in default for item in items),
+        expected=f"an empty list or {','.join(default)}, as no other class can be loaded",
+        acts=False,
+        dynamic=True,
+    )
+
+
+def no_items(doc: str) -> Key[tuple[str, ...]]:
+    """Declare a list whose items could not be honoured: only the empty one is taken."""
+    return Key(
+        Kind.LIST,
+        (),
+        doc,
+        parse=parse_list,
+        check=lambda items: not items,
+        expected="an empty list, as this version cannot honour any item",
+        acts=False,
+        dynamic=True,
+    )
+
+
 def unserved(kind: Kind, doc: str) -> Key[str | None]:
     """Declare a key that this broker cannot honour: a value for it is an error, never a silent loss of protection."""
     return Key(

@@ -15,7 +15,7 @@ import logging
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from pybroker.controller.cluster.brokers import build_graces, session_key
 from pybroker.controller.cluster.events import (
@@ -80,6 +80,16 @@ SEGMENT_BYTES = 1 << 30
 """Kafka's default of metadata.log.segment.bytes."""
 SEGMENT_MS = 7 * 24 * 3600 * 1000
 """Kafka's default of metadata.log.segment.ms."""
+
+
+class QuorumState(NamedTuple):
+    """Who leads the quorum, since when, and how far its log goes."""
+
+    leader_id: int
+    leader_epoch: int
+    high_watermark: int
+    """End of what is committed."""
+    log_end_offset: int
 
 
 class Controller:
@@ -168,6 +178,12 @@ class Controller:
     def image(self) -> MetadataImage:
         """The newest published image."""
         return self._loader.image
+
+    def quorum(self) -> QuorumState:
+        """Return the state of the quorum; raises `NotControllerError` when this node does not lead it."""
+        if self._failure is not None:
+            raise NotControllerError(f"the metadata log failed: {self._failure}")
+        return QuorumState(self._node_id, self._voter.term, self.image.offset + 1, self._voter.next_offset)
 
     async def create_topics(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> list[CreatedTopic]:
         """Create topics; each succeeds or fails by itself, results in the order of `topics`."""

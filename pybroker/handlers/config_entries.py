@@ -10,6 +10,7 @@ from itertools import dropwhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pybroker.config.broker import BrokerConfig
+from pybroker.config.dynamic import key_of
 from pybroker.config.group import GroupConfig, group_synonym
 from pybroker.config.key import Kind
 from pybroker.config.topic import TopicConfig, broker_chain, broker_synonyms
@@ -69,6 +70,16 @@ def broker_entries(config: BrokerConfig) -> Iterator[ConfigEntry]:
     for key, value in config.items():
         synonyms = tuple(_broker_synonyms(config, broker_chain(key.name), key.name))
         yield _entry(key, value, synonyms, read_only=not key.dynamic)
+    yield from _listener_entries(config)
+
+
+def _listener_entries(config: BrokerConfig) -> Iterator[ConfigEntry]:
+    """Yield what was changed for single listeners, by name."""
+    for name, text in sorted(config.dynamic_own.items()):
+        key = None if name in config.keys else key_of(name, config.keys)
+        if key is not None:
+            synonym = Synonym(name, _shown(key, text), SOURCE_DYNAMIC_BROKER)
+            yield _entry(key, key.value_of(text), (synonym,), read_only=False)._replace(name=name)
 
 
 def default_entries(config: BrokerConfig) -> Iterator[ConfigEntry]:

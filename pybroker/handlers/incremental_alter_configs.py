@@ -14,6 +14,9 @@ Behaviour
       one; UNKNOWN_TOPIC_OR_PARTITION.
     - A broker: its own id, or the empty name for all brokers (KIP-226). Keys that cannot change while it runs, wrong
       values and unknown keys are INVALID_REQUEST.
+    - Keys of Kafka's parts that are not here (ssl.*, sasl.*, remote.*, share and streams groups) are taken where Kafka
+      takes them, for one broker or one of its listeners (listener.name.NAME.); nothing reads them, and no listener is
+      served that would. Secrets are told to nobody and not logged.
     - A group, which need not exist: its members are told of the change with their next heartbeat. Unknown keys and
       values that the broker's bounds do not allow (group.consumer.min.* and max.*) are INVALID_CONFIG.
     - A resource or a key named twice, a null value, another broker's id: INVALID_REQUEST.
@@ -26,6 +29,9 @@ Not done
     - Broker loggers and client metrics are INVALID_REQUEST; the keys of share and streams groups, and
       consumer.assignor.offload.enable, are INVALID_CONFIG.
     - Kafka takes unknown keys of a broker, for plugins; here there are none, so such a key is a mistake and refused.
+    - What would need a class or a config provider to be loaded (metric.reporters, ssl.engine.factory.class,
+      config.providers ...) and cordoned.log.dirs are refused unless they ask for nothing; as is a key for one listener
+      that is neither ssl.* nor sasl.*, such as listener.name.NAME.max.connections.
     - Keys that are read when a broker starts (num.network.threads, max.connections, listeners ...) are refused.
     - Rights, alter.config.policy.class.name.
 """

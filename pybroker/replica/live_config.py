@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from pybroker.config.dynamic import build_dynamic, dynamic_fault
+from pybroker.config.dynamic import build_dynamic, dynamic_fault, masked
 from pybroker.config.key import Kind
 from pybroker.config.topic import TopicConfig
 from pybroker.metadata.image import TOPIC_RESOURCE
@@ -44,7 +44,8 @@ class LiveConfig:
         self.current, ignored = build_dynamic(self._static, default, own)
         for fault in ignored:
             log.warning("a stored change of the broker's settings is ignored: %s", fault)
-        log.info("broker settings changed: %s", {**self.current.dynamic_default, **self.current.dynamic_own})
+        changed = {**self.current.dynamic_default, **self.current.dynamic_own}
+        log.info("broker settings changed: %s", masked(changed, self.current.keys))
         self._on_change(self.current)
 
     def fault(self, configs: Mapping[str, str], /, *, is_own: bool) -> str | None:

@@ -294,6 +294,26 @@ def test_what_cannot_be_changed_of_a_broker_is_refused(
     assert words in outcome.error_message
 
 
+def test_a_key_of_a_part_that_is_not_there_is_taken_and_told(wire: Wire, broker: str) -> None:
+    secret, prefixed = "listener.name.plaintext.ssl.key.password", "listener.name.plaintext.ssl.keystore.location"
+    changes = {"sasl.kerberos.service.name": "kafka", "ssl.client.auth": "required", secret: "hunter2", prefixed: "/x"}
+    (outcome,) = alter(wire, resource(BROKER, broker, *((name, SET, value) for name, value in changes.items())))
+    assert (outcome.error_code, outcome.error_message) == (0, None)
+
+    def told() -> dict[str, tuple[Any, bool]]:
+        entries = describe(wire, BROKER, broker).items()
+        return {name: (one.config_source, one.is_sensitive) for name, one in entries if name in changes}
+
+    wait_until(lambda: told().get("ssl.client.auth") == (DYNAMIC_BROKER, False), within=10, what="they are in force")
+    assert {source for source, _ in told().values()} == {DYNAMIC_BROKER}
+    assert {name for name, (_, is_sensitive) in told().items() if is_sensitive} <= {secret}
+    entries = describe(wire, BROKER, broker)
+    assert "hunter2" not in str(entries)
+    (outcome,) = alter(wire, resource(BROKER, "", ("sasl.kerberos.service.name", SET, "kafka")))
+    assert outcome.error_code == INVALID_REQUEST
+    assert "broker id must be specified: [sasl.kerberos.service.name]" in outcome.error_message
+
+
 def test_a_brokers_settings_are_replaced_in_the_old_way(wire: Wire, broker: str) -> None:
     assert replace(wire, BROKER, broker, log_retention_ms="5").error_code == 0
     assert replace(wire, BROKER, broker, message_max_bytes="600").error_code == 0

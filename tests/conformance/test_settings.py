@@ -96,6 +96,35 @@ TAKEN_AS_A_CHANGE: list[Configs] = [
     {"log.cleaner.io.max.bytes.per.second": "-1"},
 ]
 
+_CERTIFICATES = ("keystore.certificate.chain", "keystore.key", "keystore.location", "truststore.location")
+_OF_ONE_LISTENER = "listener.name.plaintext."
+REFUSED_AS_ALL_CHANGES: list[tuple[str, Configs]] = [
+    *(("own", {f"ssl.{what}": "x"}) for what in (*_CERTIFICATES, "key.password", "truststore.password")),
+    *(("default", {name: "x"}) for name in ("sasl.kerberos.service.name", "ssl.protocol", "sasl.jaas.config")),
+    ("default", {f"{_OF_ONE_LISTENER}ssl.keystore.location": "x"}),
+    ("own", {"ssl.client.auth": "maybe"}),
+    ("own", {"ssl.engine.factory.class": "no.such.Class"}),
+    ("own", {"principal.builder.class": "no.such.Class"}),
+    ("own", {"sasl.login.refresh.buffer.seconds": "99999"}),
+    ("own", {"remote.log.index.file.cache.total.size.bytes": "0"}),
+    *((kind, {f"group.{sort}.assignment.interval.ms": "15001"}) for kind in ("own", "default") for sort in ("share",)),
+    ("own", {"cordoned.log.dirs": "/no/such/directory"}),
+    ("default", {"cordoned.log.dirs": ""}),
+    ("own", {"socket.request.max.bytes": "1048576"}),
+]
+TAKEN_AS_ALL_CHANGES: list[tuple[str, Configs]] = [
+    ("own", {"sasl.kerberos.service.name": "kafka", "sasl.kerberos.kinit.cmd": "/bin/kinit"}),
+    ("own", {"sasl.kerberos.ticket.renew.window.factor": "7", "sasl.login.refresh.window.jitter": "-1"}),
+    ("own", {"sasl.jaas.config": "x", "sasl.mechanism.inter.broker.protocol": "PLAIN"}),
+    ("own", {"ssl.client.auth": "required", "ssl.protocol": "TLSv9", "ssl.cipher.suites": "a,b"}),
+    ("own", {f"{_OF_ONE_LISTENER}{name}": "x" for name in ("ssl.keystore.location", "ssl.key.password")}),
+    ("own", {f"{_OF_ONE_LISTENER}plain.sasl.jaas.config": "x", "listener.name.nobody.ssl.truststore.type": "PEM"}),
+    ("own", {"cordoned.log.dirs": ""}),
+    ("default", {"remote.fetch.max.wait.ms": "1", "transaction.partition.verification.enable": "false"}),
+    ("default", {"group.coordinator.cached.buffer.max.bytes": "524288", "group.share.assignment.interval.ms": "15000"}),
+    ("default", {"metric.reporters": "", "config.providers": ""}),
+]
+
 # What Kafka takes, and what comes of it there.
 REFUSED_HERE_ONLY: list[tuple[str, Configs, str]] = [
     ("broker", {"log.cleaner.io.max.bytes.per.second": "NaN"}, "no number: it is taken for no limit"),
@@ -109,11 +138,46 @@ REFUSED_HERE_ONLY: list[tuple[str, Configs, str]] = [
     ("broker", {_PACE_OF_MOVES: "-1"}, "not looked at in a file; as a change it is refused"),
     ("broker", {_PACE_OF_MOVES: "x"}, "not looked at in a file; as a change it is refused"),
 ]
+# Dynamic keys of which Kafka takes a value of their type that is refused here, and why.
+REFUSED_WHATEVER_THE_VALUE = {
+    "listeners": "read at the start",
+    "listener.security.protocol.map": "read at the start",
+    "max.connections": "read at the start",
+    "num.network.threads": "read at the start",
+    "num.recovery.threads.per.data.dir": "read at the start",
+    "config.providers": "none can be loaded, and Kafka goes on without them",
+}
+# A value that Kafka takes, where the one of the type is none.
+VALUES = {
+    "compression.type": "zstd",
+    "cordoned.log.dirs": "",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "listeners": "PLAINTEXT://:9092",
+    "log.cleanup.policy": "compact",
+    "log.cleaner.dedupe.buffer.size": "134217728",
+    "log.cleaner.max.compaction.lag.ms": "9223372036854775807",
+    "log.cleaner.min.compaction.lag.ms": "7",
+    "log.message.timestamp.type": "CreateTime",
+    "max.connections.per.ip.overrides": "127.0.0.1:7",
+    "metric.reporters": "",
+    "principal.builder.class": "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
+    "ssl.client.auth": "none",
+    **dict.fromkeys(("compression.gzip.level", "compression.lz4.level", "compression.zstd.level"), "2"),
+    **dict.fromkeys(("num.network.threads", "num.replica.fetchers", "log.cleaner.threads"), "2"),
+    "num.recovery.threads.per.data.dir": "2",
+    "remote.log.manager.follower.thread.pool.size": "2",
+    "group.coordinator.cached.buffer.max.bytes": "524288",
+    "share.coordinator.cached.buffer.max.bytes": "524288",
+    "log.segment.bytes": "1048576",
+}
+OF_TYPE = {"INT": "9", "LONG": "900000", "SHORT": "9", "DOUBLE": "0.5", "BOOLEAN": "true", "LIST": "a"}
 
 
 def fault(kind: str, configs: Configs) -> str | None:
     """What this broker says is wrong."""
     try:
+        if kind in ("own", "default"):
+            return dynamic_fault(BrokerConfig({}), BrokerConfig({}), configs, is_own=kind == "own")
         if kind == "change":
             return dynamic_fault(BrokerConfig({}), BrokerConfig({}), configs, is_own=True)
         if kind == "broker":
@@ -131,7 +195,9 @@ TAKEN = [("broker", TAKEN_BY_A_BROKER), ("topic", TAKEN_FOR_A_TOPIC), ("change",
 
 @pytest.mark.parametrize(
     ("kind", "configs"),
-    [(kind, one) for kind, table in REFUSED for one in table] + [(kind, one) for kind, one, _ in REFUSED_HERE_ONLY],
+    [(kind, one) for kind, table in REFUSED for one in table]
+    + [(kind, one) for kind, one, _ in REFUSED_HERE_ONLY]
+    + REFUSED_AS_ALL_CHANGES,
     ids=str,
 )
 def test_what_kafka_refuses_is_refused_by_name(kind: str, configs: Configs) -> None:
@@ -141,9 +207,21 @@ def test_what_kafka_refuses_is_refused_by_name(kind: str, configs: Configs) -> N
     assert "\n" not in words
 
 
-@pytest.mark.parametrize(("kind", "configs"), [(kind, one) for kind, table in TAKEN for one in table], ids=str)
+@pytest.mark.parametrize(
+    ("kind", "configs"), [(kind, one) for kind, table in TAKEN for one in table] + TAKEN_AS_ALL_CHANGES, ids=str
+)
 def test_what_kafka_takes_is_taken(kind: str, configs: Configs) -> None:
     assert fault(kind, configs) is None
+
+
+def test_a_key_that_kafka_does_not_know_is_refused_also_for_one_listener() -> None:
+    for name in ("sasl.kerberos.servise.name", f"{_OF_ONE_LISTENER}no.such.setting", "ssl.nothing"):
+        assert (fault("own", {name: "x"}) or "").startswith(f"Unknown broker config name: {name}")
+
+
+def test_a_secret_is_in_no_refusal() -> None:
+    words = fault("own", {"ssl.key.password": "hunter2"}), fault("default", {"sasl.jaas.config": "hunter2"})
+    assert all(said and "hunter2" not in said for said in words)
 
 
 @pytest.fixture(scope="module")
@@ -165,3 +243,33 @@ def test_the_tables_are_kafkas(oracle: java_oracle.JavaOracle) -> None:
         assert [said for said in faults(kind, table) if said is not None] == []
     for kind, configs, why in REFUSED_HERE_ONLY:
         assert faults(kind, [configs]) == [None], why
+
+
+@pytest.mark.java
+@pytest.mark.timeout(300)
+def test_the_tables_of_changes_are_kafkas(oracle: java_oracle.JavaOracle) -> None:
+    def said(kind: str, configs: Configs) -> str | None:
+        return oracle.ask(kind, configs=configs).get("fault")
+
+    taken = [configs for kind, configs in REFUSED_AS_ALL_CHANGES if said(kind, configs) is None]
+    refused = [(configs, words) for kind, configs in TAKEN_AS_ALL_CHANGES if (words := said(kind, configs)) is not None]
+    assert (taken, refused) == ([], [])
+
+
+@pytest.mark.java
+@pytest.mark.timeout(300)
+def test_every_key_that_kafka_lets_change_is_taken_where_kafka_takes_it(oracle: java_oracle.JavaOracle) -> None:
+    differing = []
+    refused_here = set()
+    types = oracle.ask("dynamic")
+    assert len(types) > 100
+    for name, kind in types.items():
+        configs = {name: VALUES.get(name, OF_TYPE.get(kind, "x"))}
+        for level in ("own", "default"):
+            theirs, ours = oracle.ask(level, configs=configs).get("fault"), fault(level, configs)
+            if name in REFUSED_WHATEVER_THE_VALUE and ours is not None:
+                refused_here.add(name)
+            elif (theirs is None) != (ours is None):
+                differing.append((level, configs, theirs, ours))
+    assert differing == []
+    assert refused_here == set(REFUSED_WHATEVER_THE_VALUE)

@@ -40,6 +40,7 @@ TOOLS = {
     "reassign-partitions": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
     "log-dirs": "org.apache.kafka.tools.LogDirsCommand",
     "get-offsets": "org.apache.kafka.tools.GetOffsetShell",
+    "metadata-quorum": "org.apache.kafka.tools.MetadataQuorumCommand",
     "broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
 }
 """Kafka's script names (without `kafka-` and `.sh`) and the classes they run."""

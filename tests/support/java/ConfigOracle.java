@@ -11,6 +11,7 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.Properties;
 import kafka.server.KafkaConfig;
+import org.apache.kafka.common.config.ConfigDef;
 import org.apache.kafka.server.config.DynamicConfig;
 import org.apache.kafka.storage.internals.log.LogConfig;
 
@@ -34,9 +35,18 @@ public class ConfigOracle {
         }
     }
 
-    // What is wrong with a "topic"'s or a "broker"'s "configs", or with a "change" of those of a running broker; without
-    // "fault" nothing is.
+    // What is wrong with a "topic"'s or a "broker"'s "configs", with a "change" of those of a running broker as far as
+    // types tell, or with all changes of one broker ("own") or of all ("default"); without "fault" nothing is. And
+    // "dynamic": the types of all keys that may change while a broker runs, by name.
     static JsonNode check(JsonNode asked) {
+        if (asked.get("do").asText().equals("dynamic")) {
+            ObjectNode types = JSON.createObjectNode();
+            for (String name : DynamicConfig.Broker.names()) {
+                ConfigDef.ConfigKey key = KafkaConfig.configDef().configKeys().get(name);
+                types.put(name, key == null ? "LONG" : key.type.name()); // A quota's key is declared somewhere else.
+            }
+            return types;
+        }
         Map<String, String> configs = new HashMap<>();
         asked.get("configs").fields().forEachRemaining(entry -> configs.put(entry.getKey(), entry.getValue().asText()));
         ObjectNode answer = JSON.createObjectNode();
@@ -47,6 +57,13 @@ public class ConfigOracle {
                     Properties changed = new Properties();
                     changed.putAll(configs);
                     DynamicConfig.Broker.validate(changed);
+                }
+                case "own", "default" -> {
+                    Properties changed = new Properties();
+                    changed.putAll(configs);
+                    KafkaConfig running = new KafkaConfig(new HashMap<>(NODE));
+                    running.dynamicConfig().initialize(scala.Option.empty());
+                    running.dynamicConfig().validate(changed, asked.get("do").asText().equals("own"));
                 }
                 default -> {
                     Map<String, Object> whole = new HashMap<>(NODE);

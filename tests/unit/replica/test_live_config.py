@@ -74,3 +74,12 @@ def test_lists_begin_with_what_is_inherited(stage: Stage) -> None:
     assert stage.live.list_inherited(BROKER_RESOURCE, "log.cleanup.policy") == ("delete",)
     stage.publish(image({"log.cleanup.policy": "compact"}, {}))
     assert stage.live.list_inherited(TOPIC_RESOURCE, "cleanup.policy") == ("compact",)
+
+
+def test_a_secret_is_not_written_into_the_log(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "pybroker.replica")
+    prefixed = "listener.name.internal.scram-sha-256.sasl.jaas.config"
+    stage.publish(image({"sasl.jaas.config": "hunter2"}, {prefixed: "hunter2", "ssl.protocol": "TLSv1.3"}))
+    assert "ssl.protocol" in caplog.text
+    assert prefixed in caplog.text
+    assert "hunter2" not in caplog.text

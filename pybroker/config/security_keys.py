@@ -1,0 +1,84 @@
+"""Keys of listeners that encrypt and authenticate: ssl.*, sasl.* and the principal's class.
+
+Owns that they are taken as Kafka takes them. Nothing reads them: a listener that would is refused when the broker
+starts (`endpoint.build_listeners`), so none of them can pass for a protection that is not there. Must not know
+listeners.
+"""
+
+from __future__ import annotations
+
+from pybroker.config.key import class_name, double, listing, long, optional_string, password, short, string
+from pybroker.config.settings import Settings
+
+
+class SecurityKeys(Settings):
+    """What Kafka's SSL and SASL listeners are set up with; each may change for one broker, not for all."""
+
+    principal_builder_class = class_name(
+        "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
+        "The class that makes a principal of a connection; only the default is taken.",
+    )
+    sasl_jaas_config = password("JAAS context of logins.")
+    sasl_kerberos_kinit_cmd = string("/usr/bin/kinit", "Path of kinit.", acts=False, dynamic=True)
+    sasl_kerberos_min_time_before_relogin = long(
+        60_000, "Pause, in ms, between attempts to renew a ticket.", acts=False, dynamic=True
+    )
+    sasl_kerberos_principal_to_local_rules = listing(
+        ("DEFAULT",), "Rules from principals to short names.", acts=False, dynamic=True
+    )
+    sasl_kerberos_service_name = optional_string("Kerberos principal of the brokers.", acts=False, dynamic=True)
+    sasl_kerberos_ticket_renew_jitter = double(
+        0.05, "Random part added to the time of renewal.", at_least=None, acts=False, dynamic=True
+    )
+    sasl_kerberos_ticket_renew_window_factor = double(
+        0.8, "Part of a ticket's life after which it is renewed.", at_least=None, acts=False, dynamic=True
+    )
+    sasl_login_refresh_buffer_seconds = short(
+        300, "Seconds before a credential's end by which it is renewed.", acts=False, dynamic=True
+    )
+    sasl_login_refresh_min_period_seconds = short(
+        60, "Least seconds between renewals of a credential.", acts=False, dynamic=True
+    )
+    sasl_login_refresh_window_factor = double(
+        0.8, "Part of a credential's life after which it is renewed.", at_least=None, acts=False, dynamic=True
+    )
+    sasl_login_refresh_window_jitter = double(
+        0.05, "Random part added to that time.", at_least=None, acts=False, dynamic=True
+    )
+    sasl_mechanism_inter_broker_protocol = string("GSSAPI", "SASL mechanism between brokers.", acts=False, dynamic=True)
+    ssl_cipher_suites = listing((), "Cipher suites offered.", acts=False, dynamic=True)
+    ssl_client_auth = string(
+        "none",
+        "Whether a client of an SSL listener has to show a certificate.",
+        one_of=("required", "requested", "none"),
+        acts=False,
+        dynamic=True,
+    )
+    ssl_enabled_protocols = listing(("TLSv1.2", "TLSv1.3"), "TLS versions offered.", acts=False, dynamic=True)
+    ssl_endpoint_identification_algorithm = string(
+        "https", "How the name in a certificate is compared.", acts=False, dynamic=True
+    )
+    ssl_engine_factory_class = class_name(None, "The class that makes SSL engines; none is taken.")
+    ssl_key_password = password("Password of the private key.")
+    ssl_keymanager_algorithm = string("SunX509", "Algorithm of the key manager.", acts=False, dynamic=True)
+    ssl_keystore_certificate_chain = password("Certificate chain.")
+    ssl_keystore_key = password("Private key.")
+    ssl_keystore_location = optional_string("File of the key store.", acts=False, dynamic=True)
+    ssl_keystore_password = password("Password of the key store.")
+    ssl_keystore_type = string("JKS", "Format of the key store.", acts=False, dynamic=True)
+    ssl_protocol = string("TLSv1.3", "TLS version of the context.", acts=False, dynamic=True)
+    ssl_provider = optional_string("Security provider.", acts=False, dynamic=True)
+    ssl_secure_random_implementation = optional_string("Source of random numbers.", acts=False, dynamic=True)
+    ssl_trustmanager_algorithm = string("PKIX", "Algorithm of the trust manager.", acts=False, dynamic=True)
+    ssl_truststore_certificates = password("Trusted certificates.")
+    ssl_truststore_location = optional_string("File of the trust store.", acts=False, dynamic=True)
+    ssl_truststore_password = password("Password of the trust store.")
+    ssl_truststore_type = string("JKS", "Format of the trust store.", acts=False, dynamic=True)
+
+
+LISTENER_ONLY = frozenset(
+    {"ssl.key.password"}
+    | {f"ssl.keystore.{what}" for what in ("certificate.chain", "key", "location", "password", "type")}
+    | {f"ssl.truststore.{what}" for what in ("certificates", "location", "password", "type")}
+)
+"""What Kafka lets change under a listener's prefix only (`listener.name.NAME.`), as each has its own certificate."""

@@ -1,0 +1,102 @@
+"""DescribeQuorum: who votes about the metadata log, who leads, and how far it is committed (KIP-595, KIP-836).
+
+Key
+    55
+
+Versions
+    0-2
+
+Behaviour
+    - Partition 0 of __cluster_metadata, asked for alone: this node leads as the only voter, without observers, and its
+      log end and high watermark are told with the present time as the time of its last fetch, as Kafka's leader does.
+    - Any other topic or partition, or more than one: UNKNOWN_TOPIC_OR_PARTITION for each.
+    - The voter's directory id is zero, as in Kafka with voters from controller.quorum.voters (kraft.version 0).
+
+Version notes
+    - Times: version 1 and later. Words of errors, directory ids and nodes: version 2 and later.
+
+Not done
+    - Listeners of controllers: there are none, so the node is told with the listener of the request.
+    - Rights.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from pybroker.handlers.registry import handles
+from pybroker.handlers.topic_metadata import broker_addresses
+from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.messages.describe_quorum import (
+    DescribedPartitionData,
+    DescribedTopicData,
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    Listener,
+    Node,
+    ReplicaState,
+)
+
+if TYPE_CHECKING:
+    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.errors import WireError
+
+_METADATA = "__cluster_metadata"
+_NODES = 2
+_NOT_HERE = "This server does not host this topic-partition."
+
+
+def _failed(_request: DescribeQuorumRequest, _version: int, error: WireError) -> DescribeQuorumResponse:
+    return DescribeQuorumResponse(error_code=error.code, error_message=error.message)
+
+
+@handles(DescribeQuorumRequest, failed=_failed)
+def describe_quorum(request: DescribeQuorumRequest, context: RequestContext) -> DescribeQuorumResponse:
+    """Describe the quorum of one."""
+    asked = [(topic.topic_name, part.partition_index) for topic in request.topics for part in topic.partitions]
+    if len(request.topics) != 1 or asked != [(_METADATA, 0)]:
+        return DescribeQuorumResponse(topics=_unknown(request))
+    quorum = context.services.controller.quorum()
+    now_ms = int(time.time() * 1000)
+    state = ReplicaState(
+        replica_id=quorum.leader_id,
+        log_end_offset=quorum.log_end_offset,
+        last_fetch_timestamp=now_ms,
+        last_caught_up_timestamp=now_ms,
+    )
+    partition = DescribedPartitionData(
+        leader_id=quorum.leader_id,
+        leader_epoch=quorum.leader_epoch,
+        high_watermark=quorum.high_watermark,
+        current_voters=[state],
+    )
+    return DescribeQuorumResponse(
+        topics=[DescribedTopicData(topic_name=_METADATA, partitions=[partition])],
+        nodes=_nodes(quorum.leader_id, context) if context.version >= _NODES else [],
+    )
+
+
+def _unknown(request: DescribeQuorumRequest) -> list[DescribedTopicData]:
+    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return [
+        DescribedTopicData(
+            topic_name=topic.topic_name,
+            partitions=[
+                DescribedPartitionData(
+                    partition_index=partition.partition_index, error_code=unknown, error_message=_NOT_HERE
+                )
+                for partition in topic.partitions
+            ],
+        )
+        for topic in request.topics
+    ]
+
+
+def _nodes(leader_id: int, context: RequestContext) -> list[Node]:
+    listener = context.origin.listener
+    return [
+        Node(node_id=leader_id, listeners=[Listener(name=listener, host=broker.host, port=broker.port)])
+        for broker in broker_addresses(context)
+        if broker.node_id == leader_id
+    ]

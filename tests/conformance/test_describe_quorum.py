@@ -1,0 +1,115 @@
+"""DescribeQuorum: the quorum of one, in every version, and what Kafka's own tool makes of it."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import Any
+
+import pytest
+
+from pybench.peers import java
+from tests.conformance.conftest import AGAINST_KAFKA, Server
+from tests.support import programs
+from tests.support.wire import Wire
+
+UNKNOWN_TOPIC_OR_PARTITION = 3
+METADATA = "__cluster_metadata"
+
+
+def ask(wire: Wire, version: int, *topics: tuple[str, list[int]]) -> Any:
+    """An answer about topics and the numbers of their partitions."""
+    asked = [
+        {"topic_name": name, "partitions": [{"partition_index": index} for index in partitions]}
+        for name, partitions in topics
+    ]
+    return wire.call("DescribeQuorum", version, topics=asked)
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_this_node_leads_a_quorum_of_itself(wire: Wire, server: Server, version: int) -> None:
+    before_ms = int(time.time() * 1000)
+    answer = ask(wire, version, (METADATA, [0]))
+    assert answer.error_code == 0
+    ((partition,),) = (topic.partitions for topic in answer.topics)
+    (voter,) = partition.current_voters
+    (broker,) = wire.call("Metadata", 12, topics=[]).brokers
+    assert (partition.error_code, partition.leader_id, partition.observers) == (0, broker.node_id, [])
+    assert partition.leader_epoch >= 1
+    assert voter.replica_id == broker.node_id
+    assert voter.log_end_offset >= partition.high_watermark > 0
+    if version >= 1:
+        assert before_ms <= voter.last_fetch_timestamp == voter.last_caught_up_timestamp <= time.time() * 1000
+    if version >= 2:
+        assert (answer.error_message, partition.error_message, voter.replica_directory_id) == ("", "", None)
+        ((listener,),) = (node.listeners for node in answer.nodes)
+        assert AGAINST_KAFKA or f"{listener.host}:{listener.port}" == server.bootstrap_servers
+
+
+def test_the_high_watermark_follows_what_is_committed(wire: Wire, topic_name: str) -> None:
+    def high_watermark() -> int:
+        return int(ask(wire, 2, (METADATA, [0])).topics[0].partitions[0].high_watermark)
+
+    before = high_watermark()
+    wire.call(
+        "CreateTopics",
+        7,
+        topics=[{"name": topic_name, "num_partitions": 3, "replication_factor": 1}],
+        timeout_ms=10_000,
+    )
+    # The topic's record and one for each partition.
+    assert high_watermark() >= before + 4
+
+
+@pytest.mark.parametrize("version", range(3))
+@pytest.mark.parametrize(
+    "topics",
+    [
+        [("other", [0])],
+        [(METADATA, [1])],
+        [(METADATA, [0, 1])],
+        [(METADATA, [0, 0])],
+        [(METADATA, [0]), (METADATA, [0])],
+        [(METADATA, [0]), ("other", [])],
+        [(METADATA, [])],
+        [],
+    ],
+    ids=str,
+)
+def test_whatever_is_not_the_metadata_partition_alone_is_unknown(
+    wire: Wire, version: int, topics: list[tuple[str, list[int]]]
+) -> None:
+    answer = ask(wire, version, *topics)
+    assert answer.error_code == 0
+    told = [(topic.topic_name, [part.partition_index for part in topic.partitions]) for topic in answer.topics]
+    assert told == topics
+    for topic in answer.topics:
+        for partition in topic.partitions:
+            assert (partition.error_code, partition.current_voters) == (UNKNOWN_TOPIC_OR_PARTITION, [])
+            assert version < 2 or partition.error_message == "This server does not host this topic-partition."
+    assert version < 2 or answer.nodes == []
+
+
+@pytest.mark.java
+@pytest.mark.timeout(180)
+def test_kafkas_own_tool_describes_status_and_replication(server: Server, wire: Wire) -> None:
+    programs.kafka_tools()
+    (broker,) = wire.call("Metadata", 12, topics=[]).brokers
+
+    def run(what: str) -> str:
+        ran = java.run_java_tool(
+            "metadata-quorum", "--bootstrap-server", server.bootstrap_servers, "describe", what, timeout_s=60
+        )
+        assert (ran.returncode, ran.stderr) == (0, "")
+        return ran.stdout
+
+    lines = dict(re.findall(r"^(\w+): +(.*)$", run("--status"), re.MULTILINE))
+    assert lines["LeaderId"] == str(broker.node_id)
+    assert (lines["MaxFollowerLag"], lines["MaxFollowerLagTimeMs"], lines["CurrentObservers"]) == ("0", "0", "[]")
+    assert f'"id": {broker.node_id}' in lines["CurrentVoters"]
+    assert lines["ClusterId"] == wire.call("Metadata", 12, topics=[]).cluster_id
+    assert int(lines["HighWatermark"]) > 0
+    head, row = run("--replication").strip().splitlines()
+    told = dict(zip(head.split("\t"), row.split("\t"), strict=False))
+    found = {name.strip(): value.strip() for name, value in told.items()}
+    assert (found["NodeId"], found["Lag"], found["Status"]) == (str(broker.node_id), "0", "Leader")
