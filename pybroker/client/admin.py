@@ -44,12 +44,12 @@ class Admin(Closing):
             self._runner.close()
 
     def create_topics(
-        self, topics: Sequence[NewTopic | str], *, validate_only: bool = False, timeout_ms: int = 60_000
+        self, topics: Sequence[NewTopic | str], *, validate_only: bool = False, timeout_ms: int | None = None
     ) -> list[CreatedTopic]:
         """As `AsyncAdmin.create_topics`."""
         return self._runner.run(self._async.create_topics(topics, validate_only=validate_only, timeout_ms=timeout_ms))
 
-    def delete_topics(self, names: Sequence[str], *, timeout_ms: int = 60_000) -> None:
+    def delete_topics(self, names: Sequence[str], *, timeout_ms: int | None = None) -> None:
         """As `AsyncAdmin.delete_topics`."""
         self._runner.run(self._async.delete_topics(names, timeout_ms=timeout_ms))
 
@@ -84,19 +84,19 @@ class Admin(Closing):
         return self._runner.run(self._async.list_config_resources(resource_type))
 
     def create_partitions(
-        self, topics: Mapping[str, MorePartitions], *, validate_only: bool = False, timeout_ms: int = 60_000
+        self, topics: Mapping[str, MorePartitions], *, validate_only: bool = False, timeout_ms: int | None = None
     ) -> None:
         """As `AsyncAdmin.create_partitions`."""
         self._runner.run(self._async.create_partitions(topics, validate_only=validate_only, timeout_ms=timeout_ms))
 
     def elect_leaders(
-        self, partitions: Iterable[TopicPartition] | None, *, unclean: bool = False, timeout_ms: int = 60_000
+        self, partitions: Iterable[TopicPartition] | None, *, unclean: bool = False, timeout_ms: int | None = None
     ) -> dict[TopicPartition, BrokerError | None]:
         """As `AsyncAdmin.elect_leaders`."""
         return self._runner.run(self._async.elect_leaders(partitions, unclean=unclean, timeout_ms=timeout_ms))
 
     def delete_records(
-        self, offsets: Mapping[TopicPartition, int], *, timeout_ms: int = 60_000
+        self, offsets: Mapping[TopicPartition, int], *, timeout_ms: int | None = None
     ) -> dict[TopicPartition, int | BrokerError]:
         """As `AsyncAdmin.delete_records`."""
         return self._runner.run(self._async.delete_records(offsets, timeout_ms=timeout_ms))
@@ -110,13 +110,13 @@ class Admin(Closing):
         return self._runner.run(self._async.alter_replica_log_dirs(paths))
 
     def alter_partition_reassignments(
-        self, targets: Mapping[TopicPartition, Sequence[int] | None], *, timeout_ms: int = 60_000
+        self, targets: Mapping[TopicPartition, Sequence[int] | None], *, timeout_ms: int | None = None
     ) -> dict[TopicPartition, BrokerError | None]:
         """As `AsyncAdmin.alter_partition_reassignments`."""
         return self._runner.run(self._async.alter_partition_reassignments(targets, timeout_ms=timeout_ms))
 
     def list_partition_reassignments(
-        self, partitions: Iterable[TopicPartition] | None = None, *, timeout_ms: int = 60_000
+        self, partitions: Iterable[TopicPartition] | None = None, *, timeout_ms: int | None = None
     ) -> dict[TopicPartition, Reassignment]:
         """As `AsyncAdmin.list_partition_reassignments`."""
         return self._runner.run(self._async.list_partition_reassignments(partitions, timeout_ms=timeout_ms))

@@ -9,19 +9,20 @@ those about log directories `pybroker.client.log_dir_admin`'s, those about reass
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Self
 
 from pybroker.client.closing import AsyncClosing
-from pybroker.client.cluster import ANY, Cluster, raise_first, raise_refused
+from pybroker.client.cluster import ANY, Cluster, raise_first, raise_refused, retried
 from pybroker.client.config_admin import ConfigCalls
-from pybroker.client.errors import BrokerError, ClientError, UnreachableError, UnservedApiError
+from pybroker.client.errors import BrokerError, ClientError, UnservedApiError
 from pybroker.client.group_admin import GroupCalls
 from pybroker.client.leaders import find_leaders
 from pybroker.client.log_dir_admin import LogDirCalls
 from pybroker.client.reassignment_admin import ReassignmentCalls
+from pybroker.client.retry_budget import Backoff, is_retriable
+from pybroker.client.retrying import retry
 from pybroker.client.settings import AdminSettings
 from pybroker.client.topics import (
     BrokerDescription,
@@ -33,12 +34,16 @@ from pybroker.client.topics import (
     TopicDescription,
     TopicPartition,
 )
+from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages import create_topics as create
 from pybroker.protocol.messages import delete_topics as delete
 from pybroker.protocol.messages import describe_topic_partitions as pages
 from pybroker.protocol.messages import list_offsets as offsets
 from pybroker.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from pybroker.protocol.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
+
+_OFTEN = Backoff(10, 10)
+"""A leader is there in a moment: the wait for one asks more often than a call that failed."""
 
 
 class AsyncAdmin(ConfigCalls, GroupCalls, LogDirCalls, ReassignmentCalls, AsyncClosing):
@@ -59,17 +64,23 @@ class AsyncAdmin(ConfigCalls, GroupCalls, LogDirCalls, ReassignmentCalls, AsyncC
         """Close every connection."""
         await self.cluster.close()
 
+    @retried
     async def create_topics(
-        self, topics: Sequence[NewTopic | str], *, validate_only: bool = False, timeout_ms: int = 60_000
+        self, topics: Sequence[NewTopic | str], *, validate_only: bool = False, timeout_ms: int | None = None
     ) -> list[CreatedTopic]:
-        """Create topics; returns when each has a leader or the broker's timeout is over.
+        """Create topics; returns when each has a leader or the broker's time is over (request.timeout.ms).
+
+        When a connection ends before the answer came, the request is sent again, as by Kafka's AdminClient: then
+        TOPIC_ALREADY_EXISTS may be the answer about a topic that this call has made.
 
         Raises BrokerError for the first topic that was refused, with the others' errors as notes; those that were not
         refused are created.
         """
         wanted = [NewTopic(topic) if isinstance(topic, str) else topic for topic in topics]
         request = create.CreateTopicsRequest(
-            topics=[_creatable(topic) for topic in wanted], timeout_ms=timeout_ms, validate_only=validate_only
+            topics=[_creatable(topic) for topic in wanted],
+            timeout_ms=self.cluster.server_timeout_ms(timeout_ms),
+            validate_only=validate_only,
         )
         async with self.cluster.controller() as connection:
             answer = await connection.ask(request, create.CreateTopicsResponse)
@@ -78,10 +89,13 @@ class AsyncAdmin(ConfigCalls, GroupCalls, LogDirCalls, ReassignmentCalls, AsyncC
             )
         return [CreatedTopic(r.name, r.topic_id, r.num_partitions, r.replication_factor) for r in answer.topics]
 
-    async def delete_topics(self, names: Sequence[str], *, timeout_ms: int = 60_000) -> None:
+    @retried
+    async def delete_topics(self, names: Sequence[str], *, timeout_ms: int | None = None) -> None:
         """Delete topics by name. Raises BrokerError for the first that was refused, the others' errors as notes."""
         states = [delete.DeleteTopicState(name=name) for name in names]
-        request = delete.DeleteTopicsRequest(topics=states, topic_names=list(names), timeout_ms=timeout_ms)
+        request = delete.DeleteTopicsRequest(
+            topics=states, topic_names=list(names), timeout_ms=self.cluster.server_timeout_ms(timeout_ms)
+        )
         async with self.cluster.controller() as connection:
             if connection.version_of(request) >= 6:
                 request.topic_names = []
@@ -91,11 +105,13 @@ class AsyncAdmin(ConfigCalls, GroupCalls, LogDirCalls, ReassignmentCalls, AsyncC
             refusals = ((f"topic {r.name!r}", r.error_code, r.error_message) for r in answer.responses)
             raise_refused(connection.server, refusals)
 
+    @retried
     async def list_topics(self, *, internal: bool = False) -> list[str]:
         """The names of all topics, sorted; Kafka's own (`__consumer_offsets` ...) only if asked for."""
         _, answer = await self.cluster.metadata(None)
         return sorted(t.name or "" for t in answer.topics if internal or not t.is_internal)
 
+    @retried
     async def describe_topics(
         self, names: Sequence[str], *, partitions_per_answer: int | None = None
     ) -> list[TopicDescription]:
@@ -133,26 +149,29 @@ class AsyncAdmin(ConfigCalls, GroupCalls, LogDirCalls, ReassignmentCalls, AsyncC
                     return found
                 request.cursor = answer.next_cursor
 
+    @retried
     async def describe_cluster(self) -> ClusterDescription:
         """The cluster's id, controller and brokers."""
         _, answer = await self.cluster.metadata(())
         brokers = tuple(BrokerDescription(b.node_id, b.host, b.port, b.rack) for b in answer.brokers)
         return ClusterDescription(answer.cluster_id, answer.controller_id, brokers)
 
+    @retried
     async def new_producer_id(self) -> tuple[int, int]:
         """An id and epoch that no producer has: the beginning of a `Continuation`. Raises BrokerError."""
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=2**31 - 1)
         async with self.cluster.node(ANY) as connection:
             answer = await connection.ask(request, InitProducerIdResponse)
-            raise_refused(connection.server, [("producer id", answer.error_code, None)])
+            raise_refused(connection.server, [("producer id", answer.error_code, None)], again=None)
         return answer.producer_id, answer.producer_epoch
 
+    @retried
     async def list_offsets(
         self, wanted: Mapping[TopicPartition, int], *, read_committed: bool = False
     ) -> dict[TopicPartition, ListedOffset]:
         """The first offset at or after a timestamp (ms, or `EARLIEST`, `LATEST`, `MAX_TIMESTAMP`) of each partition.
 
-        Each leader is asked once. With `read_committed` the latest offset is the last stable one. Raises BrokerError
+        With `read_committed` the latest offset is the last stable one. Raises BrokerError
         for the first partition that was refused.
         """
         leaders = await find_leaders(self.cluster, wanted)
@@ -178,7 +197,7 @@ class AsyncAdmin(ConfigCalls, GroupCalls, LogDirCalls, ReassignmentCalls, AsyncC
             answer = await connection.ask(request, offsets.ListOffsetsResponse)
             flat = [(t.name, p) for t in answer.topics for p in t.partitions]
             refusals = ((f"topic {name!r} partition {p.partition_index}", p.error_code, None) for name, p in flat)
-            raise_refused(connection.server, refusals)
+            raise_refused(connection.server, refusals, again=None)
         return {
             TopicPartition(name, p.partition_index): ListedOffset(p.offset, p.timestamp, p.leader_epoch)
             for name, p in flat
@@ -187,19 +206,20 @@ class AsyncAdmin(ConfigCalls, GroupCalls, LogDirCalls, ReassignmentCalls, AsyncC
 
 async def wait_for_leaders(admin: AsyncAdmin, name: str, timeout_s: float = 30) -> TopicDescription:
     """Ask until every partition of a topic has a leader; raises what stood in the way when time is up."""
-    deadline = asyncio.get_running_loop().time() + timeout_s
-    while True:
-        failure: ClientError
-        try:
-            (topic,) = await admin.describe_topics([name])
-            if all(p.leader >= 0 for p in topic.partitions):
-                return topic
-            failure = UnreachableError(f"topic {name!r}: a partition has no leader after {timeout_s:.0f} s")
-        except BrokerError as error:
-            failure = error
-        if asyncio.get_running_loop().time() > deadline:
-            raise failure
-        await asyncio.sleep(0.01)
+
+    async def attempt() -> TopicDescription:
+        (topic,) = await admin.describe_topics([name])
+        for partition in topic.partitions:
+            if partition.leader < 0:
+                what = f"topic {name!r} partition {partition.index}"
+                raise BrokerError.of("the cluster", what, ErrorCode.LEADER_NOT_AVAILABLE, None)
+        return topic
+
+    def passes(failure: ClientError) -> bool:
+        return isinstance(failure, BrokerError) or is_retriable(failure)
+
+    timeout_ms = round(timeout_s * 1000)
+    return await retry(admin.cluster.settings, attempt, timeout_ms=timeout_ms, again=passes, backoff=_OFTEN)
 
 
 def _creatable(topic: NewTopic) -> create.CreatableTopic:

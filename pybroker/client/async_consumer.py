@@ -324,11 +324,8 @@ class AsyncConsumer(AsyncClosing):
     async def committed(self, *partitions: TopicPartition) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """The group's offsets of these partitions; None where there is none."""
         self._begin()
-        while True:
-            offsets, unstable = await self._commits.committed(partitions)
-            if not unstable:
-                return {partition: offsets.get(partition) for partition in partitions}
-            await asyncio.sleep(self.settings.retry_backoff_ms / 1000)
+        offsets = await self._commits.stable(partitions)
+        return {partition: offsets.get(partition) for partition in partitions}
 
     async def offsets_for_times(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, ListedOffset | None]:
         """The first record at or after a time (ms) of each partition; None where there is none."""

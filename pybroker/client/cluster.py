@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from typing import TypeVar
+import functools
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterable, Sequence
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from pybroker.client.connection import Connection
-from pybroker.client.errors import BrokerError, ClosedError, ConnectionLostError, UnreachableError
+from pybroker.client.errors import BrokerError, ClientError, ClosedError, ConnectionLostError, UnreachableError
+from pybroker.client.retry_budget import is_retriable
+from pybroker.client.retrying import retry, time_left_ms
 from pybroker.client.settings import ConnectionSettings
 from pybroker.client.topics import TopicPartition
 from pybroker.protocol.errors import ErrorCode
@@ -20,11 +23,14 @@ from pybroker.protocol.messages.find_coordinator import FindCoordinatorRequest, 
 from pybroker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 
 Answer = TypeVar("Answer")
+Arguments = ParamSpec("Arguments")
 
 ANY = -1
 """In place of a node id: whichever broker answers."""
 SEARCH_AGAIN = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
 """Answers after which the coordinator is looked for anew."""
+NOT_CONTROLLER = ErrorCode.NOT_CONTROLLER
+"""The one answer to a change of metadata after which Kafka's AdminClient asks again."""
 ASK_AGAIN = SEARCH_AGAIN | {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
 """Answers of a coordinator that may be another one in a moment."""
 
@@ -77,43 +83,54 @@ class Cluster:
         """A usable connection to a node; `ANY` takes one that is open, or the first server that answers."""
         yield await self._connect([self._servers[node_id]] if node_id in self._servers else self._any_servers())
 
+    def server_timeout_ms(self, timeout_ms: int | None) -> int:
+        """Return how long the broker may take for a request of a call with a timeout: request.timeout.ms at most."""
+        longest_ms = self.settings.request_timeout_ms
+        return time_left_ms(longest_ms if timeout_ms is None else min(longest_ms, timeout_ms))
+
     async def coordinator(self, group: str) -> Connection:
         """A connection to a group's coordinator, which is looked for once and then remembered. Raises BrokerError."""
         if group not in self._coordinators:
             self._coordinators[group] = await self._find_coordinator(group)
         return await self._connect([self._coordinators[group]], for_groups=True)
 
+    def known_coordinator(self, group: str) -> str:
+        """Return the address of the coordinator that was asked last; for messages."""
+        return self._coordinators.get(group, "the coordinator")
+
     def forget_coordinator(self, group: str) -> None:
         """Look for the coordinator again before the next request."""
         self._coordinators.pop(group, None)
 
-    async def ask_coordinator(self, group: str, ask: Callable[[Connection], Awaitable[tuple[Answer, int]]]) -> Answer:
+    async def ask_coordinator(
+        self,
+        group: str,
+        ask: Callable[[Connection], Awaitable[tuple[Answer, int]]],
+        again: Collection[int] = ASK_AGAIN,
+    ) -> Answer:
         """Ask a group's coordinator until it is there and has loaded its state, for at most default.api.timeout.ms.
 
-        `ask` returns the answer and the error code by which the coordinator refuses, or 0. Raises what the last try
-        met: BrokerError for a refusal, UnreachableError.
+        `ask` returns the answer and the error code by which the coordinator refuses, or 0; those in `again` are asked
+        about again. Raises what the last try met: BrokerError for a refusal, UnreachableError.
         """
-        deadline = asyncio.get_running_loop().time() + self.settings.default_api_timeout_ms / 1000
-        while True:
-            failure: Exception
+
+        async def attempt() -> Answer:
             try:
                 connection = await self.coordinator(group)
                 answer, code = await ask(connection)
-                if code not in ASK_AGAIN:
-                    return answer
-                failure = BrokerError.of(connection.server, f"group {group!r}", code, None)
-                if code in SEARCH_AGAIN:
-                    self.forget_coordinator(group)
-            except BrokerError as error:
-                if error.code not in ASK_AGAIN:
-                    raise
-                failure = error
-            except (ConnectionLostError, UnreachableError) as error:
+            except (ConnectionLostError, UnreachableError):
                 self.forget_coordinator(group)
-                failure = error
-            if self._closed or asyncio.get_running_loop().time() > deadline:
-                raise failure
-            await asyncio.sleep(self.settings.retry_backoff_ms / 1000)
+                raise
+            if code in SEARCH_AGAIN:
+                self.forget_coordinator(group)
+            if code in again:
+                raise BrokerError.of(connection.server, f"group {group!r}", code, None)
+            return answer
+
+        def passes(failure: ClientError) -> bool:
+            return failure.code in again if isinstance(failure, BrokerError) else is_retriable(failure)
+
+        return await retry(self.settings, attempt, again=passes)
 
     async def _find_coordinator(self, group: str) -> str:
         async with self.node(ANY) as connection:
@@ -160,9 +177,40 @@ class Cluster:
         return list(dict.fromkeys([*usable, *bootstrap, *self._servers.values()]))
 
 
-def raise_refused(server: str, outcomes: Iterable[tuple[str, int, str | None]]) -> None:
-    """Raise the first refusal as BrokerError, the others as its notes."""
-    raise_first(BrokerError.of(server, what, code, message) for what, code, message in outcomes if code)
+class Caller(Protocol):
+    """What has calls that are tried again."""
+
+    cluster: Cluster
+
+
+Self_ = TypeVar("Self_", bound=Caller)
+
+
+def retried(
+    call: Callable[Concatenate[Self_, Arguments], Awaitable[Answer]],
+) -> Callable[Concatenate[Self_, Arguments], Coroutine[Any, Any, Answer]]:
+    """Have a method try again within its `timeout_ms`, or within default.api.timeout.ms where it has none."""
+
+    async def within_budget(self: Self_, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Answer:
+        timeout_ms = kwargs.get("timeout_ms")
+        assert timeout_ms is None or isinstance(timeout_ms, int)
+        return await retry(self.cluster.settings, lambda: call(self, *args, **kwargs), timeout_ms=timeout_ms)
+
+    functools.update_wrapper(within_budget, call)
+    return within_budget
+
+
+def raise_refused(
+    server: str, outcomes: Iterable[tuple[str, int, str | None]], *, again: Collection[int] | None = (NOT_CONTROLLER,)
+) -> None:
+    """Raise the first refusal as BrokerError, the others as its notes.
+
+    `again` are the codes after which the whole call is tried again, as far as Kafka calls them retriable; None: all.
+    """
+    refusals = [BrokerError.of(server, what, code, message) for what, code, message in outcomes if code]
+    for refusal in refusals:
+        refusal.final = again is not None and refusal.code not in again
+    raise_first(refusals)
 
 
 def partition_refusal(

@@ -16,6 +16,8 @@ from pybroker.client.connection import Connection
 from pybroker.client.errors import BrokerError, ClientError, CommitFailedError, ConnectionLostError, UnreachableError
 from pybroker.client.groups import OffsetAndMetadata, Offsets
 from pybroker.client.links.link import Identity, Link
+from pybroker.client.retry_budget import is_retriable
+from pybroker.client.retrying import retry
 from pybroker.client.settings import ConsumerSettings
 from pybroker.client.topics import TopicPartition
 from pybroker.protocol.errors import ErrorCode
@@ -32,6 +34,12 @@ _NOT_A_MEMBER = {
 }
 _LATER = {*ASK_AGAIN, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.STALE_MEMBER_EPOCH}
 """Refusals that may pass."""
+
+
+def _may_pass(failure: ClientError) -> bool:
+    if isinstance(failure, BrokerError):
+        return failure.code in _LATER and not isinstance(failure, CommitFailedError)
+    return is_retriable(failure)
 
 
 class Commits:
@@ -57,20 +65,10 @@ class Commits:
 
         Raises CommitFailedError (this member may no longer commit them), BrokerError, UnreachableError.
         """
-        deadline = asyncio.get_running_loop().time() + timeout_s
         async with self._order:
-            while offsets:
-                try:
-                    await self._once(offsets)
-                    return
-                except CommitFailedError:
-                    raise
-                except (BrokerError, ConnectionLostError, UnreachableError) as failure:
-                    if isinstance(failure, BrokerError) and failure.code not in _LATER:
-                        raise
-                    if asyncio.get_running_loop().time() > deadline:
-                        raise
-                await asyncio.sleep(self._settings.retry_backoff_ms / 1000)
+            if offsets:
+                timeout_ms = round(timeout_s * 1000)
+                await retry(self._settings, lambda: self._once(offsets), timeout_ms=timeout_ms, again=_may_pass)
 
     def commit_later(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], callback: Callback | None) -> None:
         """Commit once, in the background; the callback is called by the next `take_done`."""
@@ -89,6 +87,20 @@ class Commits:
             await asyncio.wait(self._tasks, timeout=timeout_s)
         for task in self._tasks:
             task.cancel()
+
+    async def stable(self, partitions: Sequence[TopicPartition]) -> Offsets:
+        """Read offsets, and wait for those that a transaction may still change. Raises BrokerError."""
+
+        async def attempt() -> Offsets:
+            offsets, unstable = await self.committed(partitions)
+            for partition in sorted(unstable, key=lambda p: (p.topic, p.partition)):
+                what = f"group {self.group!r} {partition}"
+                raise BrokerError.of(
+                    self._cluster.known_coordinator(self.group), what, ErrorCode.UNSTABLE_OFFSET_COMMIT, None
+                )
+            return offsets
+
+        return await retry(self._settings, attempt)
 
     async def committed(
         self, partitions: Sequence[TopicPartition], *, as_member: bool = False

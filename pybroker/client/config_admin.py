@@ -9,11 +9,13 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 
-from pybroker.client.cluster import Cluster, partition_refusal, raise_refused
+from pybroker.client.cluster import Cluster, partition_refusal, raise_first, raise_refused, retried
 from pybroker.client.connection import Connection
 from pybroker.client.errors import BrokerError
 from pybroker.client.group_offsets import by_topic
 from pybroker.client.leaders import find_leaders
+from pybroker.client.retry_budget import is_retriable
+from pybroker.client.retrying import retry
 from pybroker.client.topics import (
     BROKER,
     TOPIC,
@@ -36,6 +38,7 @@ class ConfigCalls:
 
     cluster: Cluster
 
+    @retried
     async def describe_configs(
         self, name: str, resource_type: int = TOPIC, *, synonyms: bool = False
     ) -> dict[str, ConfigEntry]:
@@ -51,6 +54,7 @@ class ConfigCalls:
             raise_refused(connection.server, told)
         return {entry.name: _entry(entry) for result in answer.results for entry in result.configs}
 
+    @retried
     async def alter_configs(
         self, name: str, changes: Sequence[ConfigChange], resource_type: int = TOPIC, *, validate_only: bool = False
     ) -> None:
@@ -70,30 +74,35 @@ class ConfigCalls:
             told = ((f"configuration of {r.resource_name!r}", r.error_code, r.error_message) for r in answer.responses)
             raise_refused(connection.server, told)
 
+    @retried
     async def list_config_resources(self, resource_type: int) -> list[str]:
         """The names of what has settings, of one type; groups that have none of their own are left out."""
         request = listing.ListConfigResourcesRequest(resource_types=[resource_type])
         async with self.cluster.controller() as connection:
             answer = await connection.ask(request, listing.ListConfigResourcesResponse)
-            raise_refused(connection.server, [("configurations", answer.error_code, None)])
+            raise_refused(connection.server, [("configurations", answer.error_code, None)], again=None)
         return [resource.resource_name for resource in answer.config_resources]
 
+    @retried
     async def create_partitions(
-        self, topics: Mapping[str, MorePartitions], *, validate_only: bool = False, timeout_ms: int = 60_000
+        self, topics: Mapping[str, MorePartitions], *, validate_only: bool = False, timeout_ms: int | None = None
     ) -> None:
         """Give topics more partitions. Raises BrokerError for the first that was refused."""
         asked = [
             create.CreatePartitionsTopic(name=name, count=more.total, assignments=_assignments(more))
             for name, more in topics.items()
         ]
-        request = create.CreatePartitionsRequest(topics=asked, timeout_ms=timeout_ms, validate_only=validate_only)
+        request = create.CreatePartitionsRequest(
+            topics=asked, timeout_ms=self.cluster.server_timeout_ms(timeout_ms), validate_only=validate_only
+        )
         async with self.cluster.controller() as connection:
             answer = await connection.ask(request, create.CreatePartitionsResponse)
             told = ((f"topic {r.name!r}", r.error_code, r.error_message) for r in answer.results)
             raise_refused(connection.server, told)
 
+    @retried
     async def elect_leaders(
-        self, partitions: Iterable[TopicPartition] | None, *, unclean: bool = False, timeout_ms: int = 60_000
+        self, partitions: Iterable[TopicPartition] | None, *, unclean: bool = False, timeout_ms: int | None = None
     ) -> dict[TopicPartition, BrokerError | None]:
         """Give partitions (None: all) their preferred leader, or with `unclean` any leader where they have none.
 
@@ -103,7 +112,9 @@ class ConfigCalls:
         grouped = by_topic(partitions or ())
         topics = [election.TopicPartitions(topic=name, partitions=indexes) for name, indexes in grouped.items()]
         request = election.ElectLeadersRequest(
-            election_type=int(unclean), topic_partitions=None if partitions is None else topics, timeout_ms=timeout_ms
+            election_type=int(unclean),
+            topic_partitions=None if partitions is None else topics,
+            timeout_ms=self.cluster.server_timeout_ms(timeout_ms),
         )
         async with self.cluster.controller() as connection:
             answer = await connection.ask(request, election.ElectLeadersResponse)
@@ -119,26 +130,43 @@ class ConfigCalls:
         }
 
     async def delete_records(
-        self, offsets: Mapping[TopicPartition, int], *, timeout_ms: int = 60_000
+        self, offsets: Mapping[TopicPartition, int], *, timeout_ms: int | None = None
     ) -> dict[TopicPartition, int | BrokerError]:
         """Delete the records below an offset of each partition, `HIGH_WATERMARK` for all that are committed.
 
         Returns the first offset that is left, or why nothing was deleted, of each partition: one that is refused does
         not keep the others from it.
         """
-        leaders = await find_leaders(self.cluster, offsets)
-        outcomes: dict[TopicPartition, int | BrokerError] = dict(leaders.refused)
-        for leader, partitions in leaders.by_node.items():
-            request = delete.DeleteRecordsRequest(
-                topics=_deletions({partition: offsets[partition] for partition in partitions}), timeout_ms=timeout_ms
-            )
-            async with self.cluster.node(leader) as connection:
-                answer = await connection.ask(request, delete.DeleteRecordsResponse)
-                for topic in answer.topics:
-                    for result in topic.partitions:
-                        partition = TopicPartition(topic.name, result.partition_index)
-                        outcomes[partition] = _low_watermark(connection.server, partition, result)
+        outcomes: dict[TopicPartition, int | BrokerError] = {}
+
+        async def attempt() -> None:
+            waiting = [partition for partition in offsets if _may_change(outcomes.get(partition))]
+            leaders = await find_leaders(self.cluster, waiting)
+            outcomes.update(leaders.refused)
+            for leader, partitions in leaders.by_node.items():
+                wanted = {partition: offsets[partition] for partition in partitions}
+                outcomes.update(await self._delete_records_of(leader, wanted))
+            refused = (outcome for outcome in outcomes.values() if isinstance(outcome, BrokerError))
+            raise_first(refusal for refusal in refused if is_retriable(refusal))
+
+        with contextlib.suppress(BrokerError):  # it is among the outcomes
+            await retry(self.cluster.settings, attempt, timeout_ms=timeout_ms)
         return outcomes
+
+    async def _delete_records_of(
+        self, leader: int, offsets: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, int | BrokerError]:
+        request = delete.DeleteRecordsRequest(
+            topics=_deletions(offsets), timeout_ms=self.cluster.server_timeout_ms(None)
+        )
+        async with self.cluster.node(leader) as connection:
+            answer = await connection.ask(request, delete.DeleteRecordsResponse)
+            results = {
+                TopicPartition(t.name, result.partition_index): result for t in answer.topics for result in t.partitions
+            }
+            return {
+                partition: _low_watermark(connection.server, partition, result) for partition, result in results.items()
+            }
 
     @contextlib.asynccontextmanager
     async def _config_node(self, name: str, resource_type: int) -> AsyncIterator[Connection]:
@@ -176,6 +204,10 @@ def _deletions(offsets: Mapping[TopicPartition, int]) -> list[delete.DeleteRecor
         )
         for name, indexes in by_topic(offsets).items()
     ]
+
+
+def _may_change(outcome: int | BrokerError | None) -> bool:
+    return outcome is None or (isinstance(outcome, BrokerError) and is_retriable(outcome))
 
 
 def _low_watermark(

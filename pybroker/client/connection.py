@@ -12,6 +12,7 @@ from typing import Self, TypeVar
 
 from pybroker.client.errors import ConnectionLostError, UnsendableError, UnservedApiError
 from pybroker.client.field_ranges import first_misfit
+from pybroker.client.retrying import time_left_ms
 from pybroker.client.settings import ConnectionSettings
 from pybroker.protocol.codec import decode, encode
 from pybroker.protocol.errors import ErrorCode, ProtocolError
@@ -44,12 +45,14 @@ class Connection:
     async def open(cls, server: str, settings: ConnectionSettings) -> Self:
         """Connect and ask what the broker serves. Raises ConnectionLostError."""
         host, _, port = server.rpartition(":")
-        timeout_s = settings.socket_connection_setup_timeout_ms / 1000
+        timeout_s = time_left_ms(settings.socket_connection_setup_timeout_ms) / 1000
         try:
             async with asyncio.timeout(timeout_s):
                 reader, writer = await asyncio.open_connection(host.strip("[]"), int(port))
         except (OSError, TimeoutError, ValueError) as error:
-            raise ConnectionLostError(f"{server}: {error or f'no connection within {timeout_s:.0f} s'}") from None
+            raise ConnectionLostError(
+                f"{server}: {error or f'no connection within {timeout_s * 1000:.0f} ms'}"
+            ) from None
         connection = cls(server, settings, reader, writer)
         try:
             await connection._learn_versions()
@@ -63,13 +66,13 @@ class Connection:
     ) -> Response:
         """Send a request in the highest version both sides speak, and return its answer.
 
-        Raises ConnectionLostError (also when no answer comes in time, by default within request.timeout.ms),
-        UnservedApiError, and UnsendableError for a value that its field cannot hold.
+        Raises ConnectionLostError (also when no answer comes in time, by default within request.timeout.ms or what is
+        left of the call's retry budget), UnservedApiError, and UnsendableError for a value that its field cannot hold.
         """
         key = request.__message__.api_key
         assert key is not None
         version = self._choose(key, max_version)
-        raw = await self._exchange(key, version, request, timeout_ms or self._settings.request_timeout_ms)
+        raw = await self._exchange(key, version, request, timeout_ms or time_left_ms(self._settings.request_timeout_ms))
         try:
             start = skip_tagged(raw) if response_class(key).__message__.is_flexible(version) else 0
             return decode(response, raw, version, start)[0]
@@ -102,7 +105,8 @@ class Connection:
 
     async def _learn_versions(self) -> None:
         request = ApiVersionsRequest(client_software_name="pybroker", client_software_version="0.1.0")
-        newest, timeout_ms = request_class(_API_VERSIONS).__message__.versions.last, self._settings.request_timeout_ms
+        newest = request_class(_API_VERSIONS).__message__.versions.last
+        timeout_ms = time_left_ms(self._settings.request_timeout_ms)
         raw = await self._exchange(_API_VERSIONS, min(3, newest), request, timeout_ms)
         if raw[:2] == ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big"):
             raw = await self._exchange(_API_VERSIONS, 0, request, timeout_ms)

@@ -58,6 +58,8 @@ class BrokerError(ClientError):
         """The broker's own words, without server and what was asked for; the whole text where they are not known."""
         self.told: str | None = None
         """The words that came with the error code, where any came."""
+        self.final = False
+        """Another try gets the same answer, although Kafka calls the code retriable."""
 
     @classmethod
     def of(cls, server: str, what: str, code: int, message: str | None) -> Self:

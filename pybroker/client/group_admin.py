@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from pybroker.client import group_offsets
-from pybroker.client.cluster import Cluster
+from pybroker.client.cluster import ASK_AGAIN, Cluster, raise_refused, retried
 from pybroker.client.connection import Connection
 from pybroker.client.errors import BrokerError, UnservedApiError
 from pybroker.client.groups import GroupDescription, GroupListing, MemberDescription, OffsetAndMetadata, Offsets
@@ -30,6 +30,7 @@ class GroupCalls:
 
     cluster: Cluster
 
+    @retried
     async def list_groups(
         self, *, states: Sequence[str] = (), types: Sequence[str] = (), protocol_types: Collection[str] | None = None
     ) -> list[GroupListing]:
@@ -40,8 +41,7 @@ class GroupCalls:
         for broker in metadata.brokers:
             async with self.cluster.node(broker.node_id) as connection:
                 answer = await connection.ask(request, listing.ListGroupsResponse)
-                if answer.error_code and answer.error_code != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-                    raise BrokerError.of(connection.server, "groups", answer.error_code, None)
+                raise_refused(connection.server, [("groups", answer.error_code, None)], again=ASK_AGAIN)
                 for group in answer.groups:
                     if protocol_types is None or group.protocol_type in protocol_types:
                         found[group.group_id] = GroupListing(
@@ -49,6 +49,7 @@ class GroupCalls:
                         )
         return [found[group_id] for group_id in sorted(found)]
 
+    @retried
     async def describe_groups(self, group_ids: Sequence[str]) -> dict[str, GroupDescription]:
         """Groups and their members, in either protocol. A group that does not exist is told as dead, without members.
 
@@ -56,6 +57,7 @@ class GroupCalls:
         """
         return {group_id: await self._describe_group(group_id) for group_id in dict.fromkeys(group_ids)}
 
+    @retried
     async def delete_groups(self, group_ids: Sequence[str]) -> dict[str, BrokerError | None]:
         """Delete groups without members, and their offsets; what each was refused for, or None."""
         outcome: dict[str, BrokerError | None] = {}
@@ -67,9 +69,10 @@ class GroupCalls:
                 return answer.results[0].error_code, answer.results[0].error_code
 
             code = await self.cluster.ask_coordinator(group_id, ask)
-            outcome[group_id] = await self._refusal(group_id, f"group {group_id!r}", code) if code else None
+            outcome[group_id] = self._refusal(group_id, f"group {group_id!r}", code) if code else None
         return outcome
 
+    @retried
     async def list_group_offsets(
         self, group_id: str, partitions: Sequence[TopicPartition] | None = None, *, stable: bool = False
     ) -> Offsets:
@@ -80,15 +83,18 @@ class GroupCalls:
 
         async def ask(connection: Connection) -> tuple[tuple[Offsets, group_offsets.Outcome, int], int]:
             found = await group_offsets.fetch_offsets(connection, group_id, partitions, stable=stable)
-            return found, found[2]
+            unstable = ErrorCode.UNSTABLE_OFFSET_COMMIT in found[1].values()
+            return found, found[2] or (ErrorCode.UNSTABLE_OFFSET_COMMIT if unstable else 0)
 
-        offsets, errors, code = await self.cluster.ask_coordinator(group_id, ask)
+        again = ASK_AGAIN | {ErrorCode.UNSTABLE_OFFSET_COMMIT}
+        offsets, errors, code = await self.cluster.ask_coordinator(group_id, ask, again)
         if code:
-            raise await self._refusal(group_id, f"group {group_id!r}", code)
+            raise self._refusal(group_id, f"group {group_id!r}", code)
         for partition, refused in errors.items():
-            raise await self._refusal(group_id, f"group {group_id!r} {partition}", refused)
+            raise self._refusal(group_id, f"group {group_id!r} {partition}", refused)
         return offsets
 
+    @retried
     async def alter_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata | int]
     ) -> None:
@@ -101,8 +107,9 @@ class GroupCalls:
 
         for partition, code in (await self.cluster.ask_coordinator(group_id, ask)).items():
             if code:
-                raise await self._refusal(group_id, f"group {group_id!r} {partition}", code)
+                raise self._refusal(group_id, f"group {group_id!r} {partition}", code)
 
+    @retried
     async def delete_group_offsets(
         self, group_id: str, partitions: Sequence[TopicPartition]
     ) -> dict[TopicPartition, BrokerError | None]:
@@ -117,15 +124,16 @@ class GroupCalls:
 
         errors, code = await self.cluster.ask_coordinator(group_id, ask)
         if code:
-            raise await self._refusal(group_id, f"group {group_id!r}", code)
+            raise self._refusal(group_id, f"group {group_id!r}", code)
         return {
-            partition: await self._refusal(group_id, f"group {group_id!r} {partition}", refused) if refused else None
+            partition: self._refusal(group_id, f"group {group_id!r} {partition}", refused) if refused else None
             for partition, refused in errors.items()
         }
 
-    async def _refusal(self, group_id: str, what: str, code: int) -> BrokerError:
-        server = (await self.cluster.coordinator(group_id)).server
-        return BrokerError.of(server, what, code, None)
+    def _refusal(self, group_id: str, what: str, code: int) -> BrokerError:
+        refusal = BrokerError.of(self.cluster.known_coordinator(group_id), what, code, None)
+        refusal.final = True  # what may pass was asked about again
+        return refusal
 
     async def _describe_group(self, group_id: str) -> GroupDescription:
         async def ask(connection: Connection) -> tuple[modern.DescribedGroup, int]:
@@ -140,7 +148,7 @@ class GroupCalls:
         if group.error_code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
             return await self._describe_classic(group_id)
         if group.error_code:
-            raise await self._refusal(group_id, f"group {group_id!r}", group.error_code)
+            raise self._refusal(group_id, f"group {group_id!r}", group.error_code)
         return GroupDescription(
             group_id=group_id,
             type=CONSUMER,
@@ -160,7 +168,7 @@ class GroupCalls:
 
         group = await self.cluster.ask_coordinator(group_id, ask)
         if group.error_code and group.error_code != ErrorCode.GROUP_ID_NOT_FOUND:
-            raise await self._refusal(group_id, f"group {group_id!r}", group.error_code)
+            raise self._refusal(group_id, f"group {group_id!r}", group.error_code)
         is_consumer = group.protocol_type in (CONSUMER, "")
         return GroupDescription(
             group_id=group_id,

@@ -41,7 +41,9 @@ async def find_leaders(cluster: Cluster, partitions: Iterable[TopicPartition]) -
             continue
         code, words = _refusal(topic, exists=known is not None)
         what = f"topic {partition.topic!r} partition {partition.partition}"
-        leaders.refused[partition] = BrokerError.of(server, what, code, words)
+        refused = leaders.refused[partition] = BrokerError.of(server, what, code, words)
+        # Kafka's clients ask about a missing topic until their time is over; a wrong name is said at once here.
+        refused.final = refused.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return leaders
 
 

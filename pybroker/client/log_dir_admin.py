@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from pybroker.client.cluster import Cluster, partition_refusal, raise_refused
+from pybroker.client.cluster import Cluster, partition_refusal, raise_refused, retried
 from pybroker.client.errors import BrokerError
 from pybroker.client.log_dirs import LogDirDescription, Replica, ReplicaInfo
 from pybroker.client.topics import TopicPartition
@@ -21,6 +21,7 @@ class LogDirCalls:
 
     cluster: Cluster
 
+    @retried
     async def describe_log_dirs(self, brokers: Iterable[int]) -> dict[int, dict[str, LogDirDescription]]:
         """The log directories of brokers, by broker and path, with every replica in them. Raises BrokerError."""
         request = describe.DescribeLogDirsRequest(topics=None)
@@ -33,6 +34,7 @@ class LogDirCalls:
             described[broker] = {result.log_dir: _description(result) for result in answer.results}
         return described
 
+    @retried
     async def alter_replica_log_dirs(self, paths: Mapping[Replica, str]) -> dict[Replica, BrokerError | None]:
         """Have replicas moved to other log directories of their brokers, by absolute path; None where a move is begun.
 

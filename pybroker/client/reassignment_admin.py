@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from pybroker.client.cluster import Cluster, partition_refusal, raise_refused
+from pybroker.client.cluster import Cluster, partition_refusal, raise_refused, retried
 from pybroker.client.errors import BrokerError
 from pybroker.client.group_offsets import by_topic
 from pybroker.client.topics import Reassignment, TopicPartition
@@ -20,8 +20,9 @@ class ReassignmentCalls:
 
     cluster: Cluster
 
+    @retried
     async def alter_partition_reassignments(
-        self, targets: Mapping[TopicPartition, Sequence[int] | None], *, timeout_ms: int = 60_000
+        self, targets: Mapping[TopicPartition, Sequence[int] | None], *, timeout_ms: int | None = None
     ) -> dict[TopicPartition, BrokerError | None]:
         """Give partitions other replicas, the preferred leader first; None cancels what is on its way.
 
@@ -29,7 +30,7 @@ class ReassignmentCalls:
         it is done. Raises BrokerError where nothing was looked at.
         """
         request = alter.AlterPartitionReassignmentsRequest(
-            timeout_ms=timeout_ms,
+            timeout_ms=self.cluster.server_timeout_ms(timeout_ms),
             topics=[
                 alter.ReassignableTopic(
                     name=name,
@@ -56,8 +57,9 @@ class ReassignmentCalls:
             for partition, result in results.items()
         }
 
+    @retried
     async def list_partition_reassignments(
-        self, partitions: Iterable[TopicPartition] | None = None, *, timeout_ms: int = 60_000
+        self, partitions: Iterable[TopicPartition] | None = None, *, timeout_ms: int | None = None
     ) -> dict[TopicPartition, Reassignment]:
         """The reassignments in progress of these partitions, None for all. Raises BrokerError."""
         topics = [
@@ -65,7 +67,7 @@ class ReassignmentCalls:
             for name, indexes in by_topic(partitions or ()).items()
         ]
         request = listing.ListPartitionReassignmentsRequest(
-            timeout_ms=timeout_ms, topics=None if partitions is None else topics
+            timeout_ms=self.cluster.server_timeout_ms(timeout_ms), topics=None if partitions is None else topics
         )
         async with self.cluster.controller() as connection:
             answer = await connection.ask(request, listing.ListPartitionReassignmentsResponse)

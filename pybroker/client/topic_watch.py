@@ -13,13 +13,13 @@ from collections.abc import Callable, Collection, Iterable
 
 from pybroker.client.cluster import Cluster, raise_refused
 from pybroker.client.errors import BrokerError, ClientError
+from pybroker.client.retry_budget import Backoff
+from pybroker.client.retrying import draw_jitter
 from pybroker.client.settings import ConsumerSettings
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.metadata import MetadataResponseTopic
 
 _TRANSIENT = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.UNKNOWN_TOPIC_ID}
-_SLOWEST_S = 1.0
-"""While a topic is missing, it is asked for at least so often."""
 
 
 class TopicWatch:
@@ -94,8 +94,7 @@ class TopicWatch:
         }
 
     async def _watch(self) -> None:
-        backoff_s = self._settings.retry_backoff_ms / 1000
-        pause_s = backoff_s
+        backoff, tries = Backoff.of(self._settings), 0
         while True:
             self._asked.clear()
             failed = False
@@ -106,8 +105,8 @@ class TopicWatch:
             except ClientError:
                 failed = True
             missing = self._pattern is None and self._topics - self.counts.keys()
-            pause_s = min(pause_s * 2, _SLOWEST_S) if missing or failed else backoff_s
-            wait_s = pause_s if missing or failed else self._settings.metadata_max_age_ms / 1000
+            tries = tries + 1 if missing or failed else 0
+            wait_s = backoff.after(tries, draw_jitter()) if tries else self._settings.metadata_max_age_ms / 1000
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(wait_s):
                     await self._asked.wait()

@@ -160,19 +160,36 @@ def test_every_row_is_written_and_acknowledged(spark: SparkSession, broker: Brok
 
 
 def test_a_row_may_say_everything_of_its_record(spark: SparkSession, broker: Broker, make_topic: MakeTopic) -> None:
-    topic = make_topic(2)
+    topic, at = make_topic(2), datetime.fromtimestamp(BEGUN_MS / 1000 + 0.000_999, UTC)
     frame = spark.createDataFrame(
         [
-            (topic, b"k", "one", 1, [("h", bytearray(b"1")), ("n", None)], 5),
-            (topic, None, "two", 0, None, 6),
-            (topic, None, None, 0, [], 7),
+            (topic, b"k", "one", 1, [("h", bytearray(b"1")), ("n", None)], at, 5),
+            (topic, None, "two", 0, None, at, 6),
+            (topic, None, None, 0, [], None, 7),
         ],
-        "topic string, key binary, value string, partition int, headers array<struct<key:string,value:binary>>, x int",
+        "topic string, key binary, value string, partition int, headers array<struct<key:string,value:binary>>,"
+        " timestamp timestamp, x int",
     )
+    before_ms = round(time.time() * 1000)
     save(frame.coalesce(1), broker)
     records = written(broker, topic, 2)
     assert [(r.key, r.value, list(r.headers)) for r in records[1]] == [(b"k", b"one", [("h", b"1"), ("n", None)])]
     assert [(r.key, r.value, list(r.headers)) for r in records[0]] == [(None, b"two", []), (None, None, [])]
+    assert [records[1][0].timestamp_ms, records[0][0].timestamp_ms] == [BEGUN_MS, BEGUN_MS], "microseconds are cut off"
+    assert records[0][1].timestamp_ms >= before_ms, "null is now"
+
+
+def test_a_time_of_another_type_is_refused(spark: SparkSession, broker: Broker, make_topic: MakeTopic) -> None:
+    frame = spark.createDataFrame([("x", 5)], "value string, timestamp long")
+    with pytest.raises(
+        Exception, match=r"timestamp attribute unsupported type bigint. timestamp must be a\(n\) timestamp"
+    ):
+        save(frame, broker, topic=make_topic())
+
+
+def test_an_option_that_nobody_reads_is_refused(spark: SparkSession, broker: Broker, make_topic: MakeTopic) -> None:
+    with pytest.raises(Exception, match=r"target: there is no such option; did you mean topic\?"):
+        save(spark.createDataFrame([("x",)], "value string"), broker, topic=make_topic(), target="orders")
 
 
 def test_the_option_topic_goes_before_the_column(spark: SparkSession, broker: Broker, make_topic: MakeTopic) -> None:

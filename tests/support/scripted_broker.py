@@ -3,7 +3,7 @@
 Serves ApiVersions, Metadata (one topic, one partition, led by itself), InitProducerId, Produce, ListOffsets, Fetch and
 OffsetForLeaderEpoch. It can lead anew, with a shorter log (`lead_anew`).
 Each Produce is answered by the next line of the script: an error code, or `DROP` to close the connection instead;
-sequences of idempotent producers are checked as a broker does.
+sequences of idempotent producers are checked as a broker does. `faults` are such lines for other APIs.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import socket
 import struct
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -51,10 +51,16 @@ class ScriptedBroker:
 
     script: Sequence[int] = ()
     topic: str = "t"
+    topic_error: int = 0
+    """What Metadata says of the topic."""
     served: Mapping[int, tuple[int, int]] = field(default_factory=lambda: SERVED)
     seen: dict[int, set[int]] = field(default_factory=dict)
     """By API key, the versions that were asked for."""
     received: list[Received] = field(default_factory=list)
+    faults: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    """By API key, what the next requests are answered with: `DROP`, or the code of a ListOffsets or InitProducerId."""
+    asked: Counter[int] = field(default_factory=Counter)
+    """By API key, how many requests came."""
     identities: int = 0
     aborted: Sequence[tuple[int, int]] = ()
     """`(producer id, first offset)` of the aborted transactions that every Fetch is told of."""
@@ -65,6 +71,7 @@ class ScriptedBroker:
 
     def __enter__(self) -> Self:
         self._script = deque(self.script)
+        self.faults = {key: deque(lines) for key, lines in self.faults.items()}
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.bootstrap_servers = f"127.0.0.1:{self._listener.getsockname()[1]}"
         self._connections: list[socket.socket] = []
@@ -82,11 +89,7 @@ class ScriptedBroker:
     ) -> None:
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
-        for connection in self._connections:
-            try:
-                connection.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                continue
+        self.close_connections()
         for thread in list(self._threads):
             thread.join(10)
 
@@ -95,6 +98,14 @@ class ScriptedBroker:
         with self._lock:
             self._log.append((base, count, raw))
             self._offset = base + count
+
+    def close_connections(self) -> None:
+        """Close every connection, as a broker does with idle ones."""
+        for connection in self._connections:
+            try:
+                connection.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                continue
 
     def lead_anew(self, end: int) -> None:
         """Lead in the next epoch, as one who has the log's batches before an offset only."""
@@ -142,21 +153,30 @@ class ScriptedBroker:
         if request_class(key).__message__.is_flexible(version):
             start = skip_tagged(frame, start)
         request, _ = decode(request_class(key), frame, version, start)
-        body = self._respond(request)
+        self.asked[key] += 1
+        fault = self._next_fault(key)
+        body = None if fault == DROP else self._respond(request, fault)
         if body is None:
             return None
         return struct.pack(">i", header.correlation_id) + response_prefix(key, version) + encode(body, version)
 
-    def _respond(self, request: Message) -> Message | None:
+    def _next_fault(self, key: int) -> int:
+        lines = self.faults.get(key)
+        assert lines is None or isinstance(lines, deque)
+        return lines.popleft() if lines else 0
+
+    def _respond(self, request: Message, fault: int) -> Message | None:
         if isinstance(request, versions.ApiVersionsRequest):
             return versions.ApiVersionsResponse(api_keys=[_range(k, served) for k, served in self.served.items()])
         if isinstance(request, metadata.MetadataRequest):
             return self._metadata()
         if isinstance(request, identity.InitProducerIdRequest):
+            if fault:
+                return identity.InitProducerIdResponse(error_code=fault)
             self.identities += 1
             return identity.InitProducerIdResponse(producer_id=self.identities, producer_epoch=0)
         if isinstance(request, list_offsets.ListOffsetsRequest):
-            return self._list_offsets(request)
+            return self._list_offsets(request, fault)
         if isinstance(request, fetch.FetchRequest):
             return self._fetch(request)
         if isinstance(request, epoch_ends.OffsetForLeaderEpochRequest):
@@ -171,14 +191,19 @@ class ScriptedBroker:
         host, port = self.bootstrap_servers.split(":")
         return metadata.MetadataResponse(
             brokers=[metadata.MetadataResponseBroker(node_id=1, host=host, port=int(port))],
-            topics=[metadata.MetadataResponseTopic(name=self.topic, partitions=[partition])],
+            topics=[self._described([partition])],
         )
 
-    def _list_offsets(self, request: list_offsets.ListOffsetsRequest) -> Message:
+    def _described(self, partitions: list[metadata.MetadataResponsePartition]) -> metadata.MetadataResponseTopic:
+        if self.topic_error:
+            return metadata.MetadataResponseTopic(name=self.topic, error_code=self.topic_error)
+        return metadata.MetadataResponseTopic(name=self.topic, partitions=partitions)
+
+    def _list_offsets(self, request: list_offsets.ListOffsetsRequest, fault: int) -> Message:
         ((topic,),) = (request.topics,)
         (asked,) = topic.partitions
         offset = 0 if asked.timestamp == -2 else self._offset
-        answer = list_offsets.ListOffsetsPartitionResponse(partition_index=0, offset=offset)
+        answer = list_offsets.ListOffsetsPartitionResponse(partition_index=0, offset=offset, error_code=fault)
         return list_offsets.ListOffsetsResponse(
             topics=[list_offsets.ListOffsetsTopicResponse(name=topic.name, partitions=[answer])]
         )

@@ -15,6 +15,8 @@ from pybroker.client.cluster import Cluster
 from pybroker.client.connection import Connection
 from pybroker.client.errors import BrokerError, ClientError, ConnectionLostError, UnreachableError
 from pybroker.client.membership.turn import Remedy, Turn
+from pybroker.client.retry_budget import Backoff
+from pybroker.client.retrying import draw_jitter
 from pybroker.client.settings import ConsumerSettings
 from pybroker.client.topic_watch import TopicWatch
 from pybroker.client.topics import TopicPartition
@@ -49,6 +51,9 @@ class Link(ABC):
         """Why the member is out for good; raised by the next poll."""
         self._notify = notify
         self._changed = asyncio.Event()
+        self._backoff = Backoff.of(settings)
+        self._failures = 0
+        """Tries in a row after which the coordinator had to be asked again."""
         self._tasks: list[asyncio.Task[None]] = []
 
     # The program's side.
@@ -145,6 +150,8 @@ class Link(ABC):
             self.cluster.forget_coordinator(self.group)
         if remedy in (Remedy.SEARCH, Remedy.WAIT):
             await self._back_off()
+        else:
+            self._failures = 0
         self.wake()
         return True
 
@@ -164,4 +171,5 @@ class Link(ABC):
             self.fail(error)
 
     async def _back_off(self) -> None:
-        await asyncio.sleep(self.settings.retry_backoff_ms / 1000)
+        self._failures += 1
+        await asyncio.sleep(self._backoff.after(self._failures, draw_jitter()))

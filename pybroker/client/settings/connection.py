@@ -20,7 +20,10 @@ class ConnectionSettings(ClientSettings):
     metadata_max_age_ms = long(300_000, "Metadata older than this is asked for again.", at_least=0)
     reconnect_backoff_ms = long(50, "The rest after a connection that failed; it doubles each time.", at_least=0)
     reconnect_backoff_max_ms = long(1_000, "The longest rest between connections to a broker.", at_least=0)
-    retry_backoff_ms = long(100, "The rest before a request is sent again.", at_least=0)
+    retry_backoff_ms = long(
+        100, "The rest before a call is tried again; it doubles each time. Records are sent again after it.", at_least=0
+    )
+    retry_backoff_max_ms = long(1_000, "The longest rest before a call is tried again.", at_least=0)
     send_buffer_bytes = integer(131_072, "SO_SNDBUF of connections; -1 leaves the system's.", at_least=-1)
     receive_buffer_bytes = integer(65_536, "SO_RCVBUF of connections; -1 leaves the system's.", at_least=-1)
 
@@ -59,7 +62,6 @@ class ConnectionSettings(ClientSettings):
     socket_connection_setup_timeout_max_ms = long(
         30_000, "`socket.connection.setup.timeout.ms` does not grow from try to try.", acts=False
     )
-    retry_backoff_max_ms = long(1_000, "The rest does not grow from try to try.", at_least=0, acts=False)
     metrics_num_samples = integer(2, "Rates are means over the last 30 to 60 s.", at_least=1, acts=False)
     metrics_sample_window_ms = long(30_000, "Rates are means over the last 30 to 60 s.", at_least=0, acts=False)
     metrics_recording_level = fixed(

@@ -57,6 +57,10 @@ _READ: Final = (
     "startingTimestamp",
     "topic",  # of writes; a job may give both sides the same options
 )
+_WRITE: Final = ("topic",)
+_OF_SPARK: Final = ("path", "checkpointLocation", "queryName", "mergeSchema")
+"""Options that Spark reads itself and hands on to the format."""
+_OF_SPARK_BEGIN: Final = ("asyncprogresstracking", "_")
 _ENDINGS: Final = ("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp")
 _OF_STREAMS: Final = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxBytesPerTrigger", "maxTriggerDelay")
 
@@ -154,7 +158,7 @@ class WriteOptions:
 def parse_read(options: Mapping[str, str]) -> ReadOptions:
     """Read the options of a read. Raises OptionError for the first that cannot work."""
     given = _Given(options)
-    given.refuse_misspelled(_READ)
+    given.refuse_unknown(_READ)
     topics = _topics(given)
     servers, properties = _kafka(given, _REFUSED_KAFKA, "consumer")
     _check_settings(FetcherSettings, servers, properties)
@@ -190,7 +194,7 @@ def parse_read(options: Mapping[str, str]) -> ReadOptions:
 def parse_write(options: Mapping[str, str]) -> WriteOptions:
     """Read the options of a write. Raises OptionError for the first that cannot work."""
     given = _Given(options)
-    given.refuse_misspelled(("topic",))
+    given.refuse_unknown(_WRITE)
     servers, properties = _kafka(given, _REFUSED_KAFKA_OF_WRITES, "producer")
     _check_settings(ProducerSettings, servers, properties)
     topic = given.text("topic")
@@ -228,14 +232,17 @@ class _Given:
             raise OptionError(f"{name}={text}: must be a whole number of at least {at_least}")
         return int(text)
 
-    def refuse_misspelled(self, known: tuple[str, ...]) -> None:
-        """Spark ignores options that nobody knows; one that nearly has a known name is a mistake."""
-        by_lower = {name.lower(): name for name in known}
+    def refuse_unknown(self, known: tuple[str, ...]) -> None:
+        """Refuse an option that nobody reads, with the nearest of those that this side has.
+
+        An option of the other side is left alone: a job may give both the same.
+        """
+        read = {name.lower() for name in (*_READ, *_WRITE, *_OF_SPARK)}
+        by_lower = {name.lower(): name for name in (*known, f"{_KAFKA}{_SERVERS}")}
         for name in self.values:
-            if name not in by_lower and not name.startswith(_KAFKA):
-                near = difflib.get_close_matches(name, by_lower, n=1, cutoff=0.85)
-                if near:
-                    raise OptionError(f"{name}: there is no such option; did you mean {by_lower[near[0]]}?")
+            if name not in read and not name.startswith((_KAFKA, *_OF_SPARK_BEGIN)):
+                (nearest,) = difflib.get_close_matches(name, by_lower, n=1, cutoff=0.0)
+                raise OptionError(f"{name}: there is no such option; did you mean {by_lower[nearest]}?")
 
 
 def _topics(given: _Given) -> Topics:

@@ -24,6 +24,7 @@ from pybroker.client import (
     TopicDescription,
     TopicPartition,
 )
+from pybroker.client.errors import UnreachableError
 from pybroker_spark.source.errors import DataLossError, OptionError
 from pybroker_spark.source.filters import Narrowing
 from pybroker_spark.source.offsets import AtOffsets, AtTime, AtTimes, Bound, Everywhere, Offsets, in_order, named
@@ -177,7 +178,11 @@ class Planner:
         _log.warning("%s; failOnDataLoss=false: what is still there is read", what)
 
     def _ask(self, question: Callable[[Admin], Answer]) -> Answer:
-        """Ask as often as `fetchOffset.numRetries` says, on new connections each time."""
+        """Ask; an answer that is an error as often as `fetchOffset.numRetries` says, on new connections each time.
+
+        The client itself waits for a broker that does not answer, for default.api.timeout.ms: when that time is over,
+        UnreachableError ends the read.
+        """
         attempts = self.options.fetch_attempts
         for attempt in range(1, attempts + 1):
             try:
@@ -185,7 +190,8 @@ class Planner:
                     self._admin = Admin(self.options.bootstrap_servers, self.options.properties)
                 return question(self._admin)
             except ClientError as error:
-                if attempt == attempts or (isinstance(error, BrokerError) and error.code in _FINAL):
+                final = isinstance(error, BrokerError) and error.code in _FINAL
+                if attempt == attempts or final or isinstance(error, UnreachableError):
                     raise
                 self.close()
                 time.sleep(self.options.fetch_retry_s)

@@ -1,4 +1,4 @@
-"""The columns of a read and of a write: names, order and types of Spark's Kafka connector.
+"""The columns of a read and of a write: names, order and types of Spark's Kafka connector, and a written timestamp.
 
 Owns which schema a read has and which one a write accepts. Spark tells a Python source nothing of the columns that a
 query uses, so a read builds those of its schema: the user's own (`.schema("value binary, offset long")`) or that of the
@@ -44,8 +44,12 @@ WRITTEN: Final[dict[str, tuple[DataType, ...]]] = {
     "value": (StringType(), BinaryType()),
     "headers": (HEADERS,),
     "partition": (IntegerType(),),
+    "timestamp": (TimestampType(),),
 }
-"""The columns that a write looks at, and the types that each may have; others are left alone."""
+"""The columns that a write looks at, and the types that each may have; others are left alone.
+
+All but `timestamp` are those of Spark's Kafka connector, which gives every row the time of its writing.
+"""
 
 
 def read_schema(options: ReadOptions) -> StructType:

@@ -147,7 +147,8 @@ async def test_the_asyncio_face_does_the_same(servers: str) -> None:
 
 def test_servers_that_cannot_be_reached_are_named() -> None:
     both = r"127\.0\.0\.1:1: .*127\.0\.0\.1:2: "
-    with Admin("127.0.0.1:1,127.0.0.1:2") as admin, pytest.raises(UnreachableError, match=both):
+    limits = {"default.api.timeout.ms": "50", "request.timeout.ms": "50"}
+    with Admin("127.0.0.1:1,127.0.0.1:2", limits) as admin, pytest.raises(UnreachableError, match=both):
         admin.list_topics()
     with pytest.raises(SettingError, match=r"request.timeout.ms=soon: must be a whole number"):
         Admin("127.0.0.1:1", {"request.timeout.ms": "soon"})

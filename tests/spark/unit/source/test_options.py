@@ -78,6 +78,7 @@ def test_a_delay_is_read_as_spark_reads_times(text: str, seconds: float) -> None
         ({"startingTimestamp": "noon"}, "startingTimestamp=noon: must be milliseconds since 1970"),
         ({"startingOffsetsByTimestampStrategy": "first"}, "startingOffsetsByTimestampStrategy=first: must be error or"),
         ({"startingOffset": "latest"}, "startingoffset: there is no such option; did you mean startingOffsets?"),
+        ({"header": "true"}, "header: there is no such option; did you mean includeHeaders?"),
         ({"kafka.auto.offset.reset": "latest"}, "kafka.auto.offset.reset=latest: not supported; set startingOffsets"),
         ({"kafka.enable.auto.commit": "true"}, "kafka.enable.auto.commit=true: not supported"),
         ({"kafka.interceptor.classes": "a.B"}, "kafka.interceptor.classes=a.B: not supported"),
@@ -161,6 +162,17 @@ def test_the_least_of_a_micro_batch_is_not_above_the_most() -> None:
     options = parse_read({**LEAST, "minOffsetsPerTrigger": "9", "maxOffsetsPerTrigger": "8"})
     with pytest.raises(OptionError, match=r"^minOffsetsPerTrigger=9 is above maxOffsetsPerTrigger=8"):
         options.check_stream()
+
+
+@pytest.mark.parametrize("name", ["checkpointLocation", "path", "queryName", "asyncProgressTrackingEnabled"])
+def test_options_that_spark_reads_itself_are_left_to_it(name: str) -> None:
+    assert parse_read({**LEAST, name: "x"}).topics.names == ("orders",)
+    assert parse_write({"kafka.bootstrap.servers": "h:1", name: "x"}).topic is None
+
+
+def test_a_job_may_give_both_sides_the_same_options() -> None:
+    both = {"kafka.bootstrap.servers": "h:1", "topic": "orders", "subscribe": "orders", "includeHeaders": "true"}
+    assert (parse_read(both).topics.names, parse_write(both).topic) == (("orders",), "orders")
 
 
 def test_a_write_has_a_topic_or_leaves_it_to_the_rows() -> None:

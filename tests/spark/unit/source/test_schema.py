@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType, TimestampType
 
 from pybroker_spark.source.errors import OptionError
 from pybroker_spark.source.options import ReadOptions, parse_read
@@ -61,7 +61,7 @@ def test_a_schema_and_the_option_columns_must_agree() -> None:
         read_columns(options(columns="key"), StructType([VALUE]))
 
 
-def test_a_write_looks_at_the_connectors_columns_and_no_others() -> None:
+def test_a_write_looks_at_the_connectors_columns_and_the_time_and_no_others() -> None:
     schema = StructType(
         [
             StructField("offset", LongType()),
@@ -69,11 +69,13 @@ def test_a_write_looks_at_the_connectors_columns_and_no_others() -> None:
             StructField("value", StringType()),
             StructField("key", BinaryType()),
             StructField("partition", IntegerType()),
+            StructField("timestamp", TimestampType()),
             StructField("headers", HEADERS),
         ]
     )
-    assert written_columns(schema, None) == ["topic", "key", "value", "headers", "partition"]
-    assert written_columns(schema, "orders") == ["key", "value", "headers", "partition"], "the option goes first"
+    columns = ["key", "value", "headers", "partition", "timestamp"]
+    assert written_columns(schema, None) == ["topic", *columns]
+    assert written_columns(schema, "orders") == columns, "the option goes first"
 
 
 @pytest.mark.parametrize(

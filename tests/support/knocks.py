@@ -1,0 +1,38 @@
+"""A listener in place of a broker that is away: closes every connection, and counts them."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from types import TracebackType
+from typing import Self
+
+
+class Knocks:
+    """`with Knocks(port) as knocks:` takes the port; `count` is how many connections came."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self.count = 0
+
+    def __enter__(self) -> Self:
+        self._listener = socket.create_server(("127.0.0.1", self._port))
+        self._thread = threading.Thread(target=self._accept)
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self._thread.join(10)
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            connection.close()
+            self.count += 1
