@@ -95,7 +95,7 @@ def run(arguments: argparse.Namespace) -> int:
     except SettingError as error:
         raise CommandError(str(error)) from None
     except ClientError as error:
-        print(f"\nError: Executing consumer group command failed due to {java_text(error)}")
+        raise CommandError(f"Error: Executing consumer group command failed due to {java_text(error)}") from None
     return 0
 
 

@@ -47,8 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     except SettingError as error:
         raise CommandError(str(error)) from None
     except ClientError as error:
-        print(f"Error while executing groups command : {java_text(error)}")
-        return 1
+        raise CommandError(f"Error while executing groups command : {java_text(error)}") from None
     rows = [(group.group_id, group.type.capitalize(), group.protocol_type) for group in groups]
     width = max([20, *(len(text) for row in rows for text in row)])
     print(" ".join(f"{title:<{width}}" for title in ("GROUP", "TYPE", "PROTOCOL")))

@@ -28,6 +28,9 @@ COMMANDS = {
     "topics": "create, list, describe, enlarge and delete topics",
 }
 
+_NEAR = 0.6
+"""How much two names have in common, from 0 to 1, for one to be meant by the other."""
+
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command and return the exit status."""
@@ -53,6 +56,14 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
 
 
+def _no_command(name: str) -> str:
+    from difflib import get_close_matches  # a mistake is rare
+
+    near = get_close_matches(name.lower(), COMMANDS, n=1, cutoff=_NEAR)
+    meant = f"; is {near[0]} meant?" if near else ";"
+    return f"no command {name}{meant} there are {', '.join(COMMANDS)}"
+
+
 def _without_command(arguments: list[str]) -> int:
     lines = [f"  {name:<19} {what}" for name, what in COMMANDS.items()]
     parser = argparse.ArgumentParser(
@@ -70,7 +81,7 @@ def _without_command(arguments: list[str]) -> int:
         print(__version__)
         return 0
     if arguments:
-        print(f"pybroker: no command {arguments[0]}; there are {', '.join(COMMANDS)}", file=sys.stderr)
+        print(f"pybroker: {_no_command(arguments[0])}", file=sys.stderr)
     else:
         parser.print_help(sys.stderr)
     return 2

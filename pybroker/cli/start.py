@@ -1,10 +1,11 @@
-"""`pybroker start`: runs a broker in the foreground until SIGTERM or SIGINT.
+"""`pybroker start`: runs a broker in the foreground until SIGTERM, SIGINT or SIGHUP.
 
 Owns options, logging to stderr, the ready line on stdout, and the reaction to signals. Must not know how a broker is
 put together.
 
 The ready line is the only thing on stdout: `pybroker 0.1.0 ready: PLAINTEXT://127.0.0.1:9092 data /tmp/pybroker-logs`.
-A second signal ends the process at once, as after a crash.
+A second SIGTERM or SIGINT ends the process at once, as after a crash. A second SIGHUP does not: where a terminal
+closes, its shell and the kernel each send one. Under nohup, which has SIGHUP ignored, a broker goes on without it.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from pybroker import __version__
 from pybroker.cli.errors import CommandError
 from pybroker.config.broker import BrokerConfig
 from pybroker.config.errors import ConfigError
+from pybroker.config.properties import parse_overrides
 from pybroker.config.topic import broker_suggestion
 from pybroker.node import Node, NodeError
 
@@ -55,9 +57,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def read_config(arguments: argparse.Namespace) -> BrokerConfig:
     """Return the settings that the options name; raises CommandError for a wrong one."""
     try:
-        return BrokerConfig.from_properties(arguments.config, arguments.override)
+        config = BrokerConfig.from_properties(arguments.config, arguments.override)
+        overrides = parse_overrides(arguments.override)
     except ConfigError as error:
         raise CommandError(str(error)) from None
+    # A file may be Kafka's, with keys for parts that are not here. What is typed by hand is meant for this broker: a
+    # slip of `listeners` would open every interface.
+    for name in config.unknown:
+        if name in overrides:
+            near = broker_suggestion(name.partition(":")[0])
+            meant = f"; is {near} meant?" if near else ""
+            raise CommandError(f"--override {name}={overrides[name]}: there is no such setting{meant}")
+    return config
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -84,12 +95,13 @@ async def _serve(config: BrokerConfig) -> None:
     loop = asyncio.get_running_loop()
 
     def signalled(number: int) -> None:
-        if stop.is_set():
+        if stop.is_set() and number != signal.SIGHUP:
             os._exit(128 + number)
         stop.set()
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, signalled, number)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+            loop.add_signal_handler(number, signalled, number)
     listeners = await node.start()
     addresses = " ".join(str(listener) for listener in listeners)
     data = ",".join(str(path) for path in config.log_directories)

@@ -93,7 +93,6 @@ def run(arguments: argparse.Namespace) -> int:
             _ACTIONS[arguments.action](admin, arguments)
     except (_FailedError, ClientError, ConfigError) as error:
         words = java_words(error) if isinstance(error, BrokerError) else str(error)
-        print(f"Error while executing topic command : {words}")
         about = error.about if isinstance(error, _FailedError) else ""
         raise CommandError(java_text(error) if isinstance(error, BrokerError) else about + words) from None
     return 0

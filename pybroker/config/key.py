@@ -150,10 +150,10 @@ def parse_list(text: str) -> tuple[str, ...]:
     return tuple(item.strip() for item in text.split(",")) if text else ()
 
 
-def _range_text(what: str, at_least: float | None, at_most: float | None) -> str:
+def _fraction_text(at_least: float | None, at_most: float | None) -> str:
     if at_least is not None and at_most is not None:
-        return f"{what} from {at_least} to {at_most}"
-    return what if at_least is None else f"{what} of at least {at_least}"
+        return f"a number from {at_least} to {at_most}"
+    return "a number" if at_least is None else f"a number of at least {at_least}"
 
 
 def boolean(default: bool, doc: str, *, acts: bool = True, dynamic: bool = False) -> Key[bool]:
@@ -195,8 +195,7 @@ def _number(
         doc,
         parse=_whole_number,
         check=lambda value: low <= value <= high and value != but_not,
-        expected=_range_text("a whole number", at_least, at_most)
-        + ("" if but_not is None else f" other than {but_not}"),
+        expected=f"a whole number from {low} to {high}" + ("" if but_not is None else f" other than {but_not}"),
         acts=acts,
         dynamic=dynamic,
         ours=ours,
@@ -282,7 +281,7 @@ def double(
         doc,
         parse=_fraction,
         check=lambda value: (at_least is None or at_least <= value) and (at_most is None or value <= at_most),
-        expected=_range_text("a number", at_least, at_most),
+        expected=_fraction_text(at_least, at_most),
         acts=acts,
         dynamic=dynamic,
     )

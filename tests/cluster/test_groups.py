@@ -23,7 +23,7 @@ ROUNDS = int(os.environ.get("PYBROKER_GROUP_KILL_ROUNDS", "5"))
 PARTITIONS = 6
 SEGMENT = 1 << 20  # the smallest that a topic may have
 COORDINATOR_NOT_AVAILABLE = 15
-REFUSAL = "__consumer_offsets cannot be created: segment.bytes=1000: expected a whole number of at least 1048576"
+REFUSAL = "__consumer_offsets cannot be created: segment.bytes=1000: expected a whole number from 1048576 to 2147483647"
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(300 + 30 * ROUNDS)]
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import os
 import re
 import signal
 import socket
 import subprocess
+import termios
 from collections.abc import Callable
 from pathlib import Path
 
@@ -180,6 +182,44 @@ def test_deleted_topics_stay_deleted_and_leave_no_directory(make_broker: Callabl
     with Wire(broker.bootstrap_servers) as wire:
         assert [topic.name for topic in wire.call("Metadata", 12, topics=None).topics] == ["kept"]
     assert [path for path in broker.directory.iterdir() if path.name.startswith("gone")] == []
+
+
+def test_a_closed_terminal_stops_cleanly(tmp_path: Path) -> None:
+    terminal, its_end = os.openpty()
+
+    def take_the_terminal() -> None:
+        os.setsid()
+        fcntl.ioctl(its_end, termios.TIOCSCTTY, 0)
+        os.dup2(its_end, 2)
+
+    with BrokerProcess(tmp_path / "data", before_exec=take_the_terminal) as broker:
+        os.close(its_end)
+        with Wire(broker.bootstrap_servers) as wire:
+            create(wire, "kept")
+            assert produced(wire.ask(produce("kept", batch_of(b"a")))).error_code == 0
+        os.close(terminal)
+        assert broker.wait() == 0
+        assert (broker.directory / ".kafka_cleanshutdown").exists()
+
+
+def test_a_shell_that_repeats_sighup_does_not_make_a_crash_of_it(broker: BrokerProcess) -> None:
+    with Wire(broker.bootstrap_servers) as wire:
+        create(wire, "kept")
+        broker.signal(signal.SIGHUP)
+        broker.signal(signal.SIGHUP)
+        assert broker.wait() == 0
+    assert (broker.directory / ".kafka_cleanshutdown").exists()
+
+
+def test_nohup_keeps_a_broker_without_its_terminal(tmp_path: Path) -> None:
+    def ignore_the_terminal() -> None:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+    with BrokerProcess(tmp_path / "data", before_exec=ignore_the_terminal) as broker:
+        broker.signal(signal.SIGHUP)
+        with Wire(broker.bootstrap_servers) as wire:
+            create(wire, "kept")
+        assert broker.terminate() == 0
 
 
 def test_sigterm_does_not_wait_for_waiting_clients(broker: BrokerProcess) -> None:

@@ -15,8 +15,17 @@ def test_no_command_tells_which_there_are(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_an_unknown_command_is_told_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["topic"]) == 2
-    assert capsys.readouterr().err == f"pybroker: no command topic; there are {', '.join(COMMANDS)}\n"
+    assert main(["burn"]) == 2
+    assert capsys.readouterr() == ("", f"pybroker: no command burn; there are {', '.join(COMMANDS)}\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("topic", "topics"), ("strat", "start"), ("Stop", "stop"), ("consumergroup", "consumer-groups")],
+)
+def test_a_misspelt_command_names_the_nearest(capsys: pytest.CaptureFixture[str], name: str, meant: str) -> None:
+    assert main([name]) == 2
+    assert capsys.readouterr().err.startswith(f"pybroker: no command {name}; is {meant} meant? ")
 
 
 def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

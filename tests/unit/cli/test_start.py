@@ -6,12 +6,48 @@ import pytest
 
 from pybroker.cli.main import main
 
+ONE_AT_LEAST = "a whole number from 1 to 2147483647"
+
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--override", "num.network.threads=0"], "num.network.threads=0: expected a whole number of at least 1"),
+        (
+            ["--override", "num.network.threads=0"],
+            f"num.network.threads=0: expected {ONE_AT_LEAST}",
+        ),
         (["--override", "node.id"], "--override node.id: expected key=value"),
+        (
+            ["--override", "listener=PLAINTEXT://127.0.0.1:9092"],
+            "--override listener=PLAINTEXT://127.0.0.1:9092: there is no such setting; is listeners meant?",
+        ),
+        (
+            ["--override", "listeners:PLAINTEXT=//127.0.0.1:9092"],
+            "--override listeners:PLAINTEXT=//127.0.0.1:9092: there is no such setting; is listeners meant?",
+        ),
+        (
+            ["--override", "zookeeper=here:2181"],
+            "--override zookeeper=here:2181: there is no such setting",
+        ),
+        (
+            ["--override", "message.max.bytes=99999999999"],
+            "message.max.bytes=99999999999: expected a whole number from 0 to 2147483647",
+        ),
+        *(
+            (
+                ["--override", f"listeners={text}"],
+                f"listeners={text}: expected NAME://host:port, such as PLAINTEXT://localhost:9092",
+            )
+            for text in (
+                "127.0.0.1:9092",
+                "PLAINTEXT:127.0.0.1:9092",
+                "PLAINTEXT//127.0.0.1:9092",
+                "PLAINTEXT:/127.0.0.1:9092",
+                "://127.0.0.1:9092",
+                "PLAINTEXT://127.0.0.1",
+                "PLAINTEXT://127.0.0.1:x",
+            )
+        ),
         (["--config", "/nowhere"], "cannot read /nowhere: No such file or directory"),
     ],
 )

@@ -31,12 +31,18 @@ def test_overrides_win_over_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("num.network.threads", "0", "num.network.threads=0: expected a whole number of at least 1"),
-        ("num.network.threads", "three", "num.network.threads=three: expected a whole number of at least 1"),
-        ("num.network.threads", "1_0", "num.network.threads=1_0: expected a whole number of at least 1"),
+        ("num.network.threads", "0", "num.network.threads=0: expected a whole number from 1 to 2147483647"),
+        ("num.network.threads", "three", "num.network.threads=three: expected a whole number from 1 to 2147483647"),
+        ("num.network.threads", "1_0", "num.network.threads=1_0: expected a whole number from 1 to 2147483647"),
         ("delete.topic.enable", "yes", "delete.topic.enable=yes: expected true or false"),
         ("log.message.timestamp.type", "x", "expected one of CreateTime, LogAppendTime"),
         ("log.cleanup.policy", "delete,burn", "expected a comma-separated list of delete, compact"),
+        (
+            "message.max.bytes",
+            "99999999999",
+            "message.max.bytes=99999999999: expected a whole number from 0 to 2147483647",
+        ),
+        ("log.retention.ms", "9" * 20, f"expected a whole number from -9223372036854775808 to {2**63 - 1}"),
         ("compression.gzip.level", "12", "expected a whole number from -1 to 9"),
         ("node.id", "99999999999", "node.id=99999999999: expected"),
         (
@@ -47,7 +53,7 @@ def test_overrides_win_over_the_file(tmp_path: Path) -> None:
         ("process.roles", "broker", "expected broker,controller"),
         ("log.dirs", ",", "expected at least one directory"),
         ("log.dirs", "/a,/a", "expected each directory once"),
-        ("log.cleaner.threads", "0", "log.cleaner.threads=0: expected a whole number of at least 1"),
+        ("log.cleaner.threads", "0", "log.cleaner.threads=0: expected a whole number from 1 to 2147483647"),
         (
             "log.cleaner.dedupe.buffer.size",
             "1048576",

@@ -37,7 +37,7 @@ def test_a_broker_answers_when_the_call_returns_and_leaves_nothing_behind() -> N
         ({"num_partition": 7}, "Unknown broker config name: num.partition; is num.partitions meant?"),
         ({"properties": {"log.retention.sm": "1"}}, "log.retention.sm; is log.retention.ms meant?"),
         ({"colour": "blue"}, "Unknown broker config name: colour"),
-        ({"num_partitions": 0}, "num.partitions=0: expected a whole number of at least 1"),
+        ({"num_partitions": 0}, "num.partitions=0: expected a whole number from 1 to 2147483647"),
     ],
 )
 def test_a_setting_that_cannot_be_is_refused_and_leaves_no_directory(
