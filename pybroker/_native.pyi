@@ -3,10 +3,14 @@
 Sections, one per file of `native/py/src`, in alphabetical order.
 """
 
-from collections.abc import Sequence
-from typing import Literal, final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, Self, final
 
 from typing_extensions import Buffer
+
+from pybroker.client.record_metadata import RecordMetadata
+
+_Headers = Sequence[tuple[str, bytes | bytearray | None]] | Mapping[str, bytes | bytearray | None]
 
 # ------------------------------------------------------------------------------------------------- cleaner.rs
 
@@ -544,6 +548,61 @@ class LogWalk:
     def find(self, position: int, offset: int) -> FileBatch | None:
         """The first batch from `position` on whose last offset is `offset` or more. `ValueError`, `OSError`."""
 
+# --------------------------------------------------------------------------------------- measured_producer.rs
+
+class MeasuredProducer:
+    """What every use of the native producer shares."""
+
+    def send_many(self, topic: str, partition: int, values: bytes, record_size: int) -> int:
+        """Adds values of `record_size` bytes that lie behind each other; how many. As `send` otherwise."""
+    def send_random_letters(
+        self, topic: str, partition: int, record_size: int, count: int, due: tuple[int, float] | None = None
+    ) -> None:
+        """Adds `count` values of random capital letters, for load generators. As `send` otherwise.
+
+        `due`, in microseconds: the time since the epoch at which a schedule wants the first record sent, and from each
+        to the next; their latency counts from then, not from this call.
+        """
+    def send_stamped(
+        self,
+        topic: str,
+        partition: int,
+        producer: int,
+        first_sequence: int,
+        record_size: int,
+        count: int,
+        due: tuple[int, float] | None = None,
+    ) -> None:
+        """As `send_random_letters`, each value beginning with a stamp of 24 bytes: producer u64, sequence u64 from
+        `first_sequence` on, time of sending (or due) in microseconds since the epoch i64, all big-endian.
+
+        Sequences count by producer and partition, so that the partition is named. Raises `ValueError` where it is not,
+        or where a record has no room for its stamp.
+        """
+    def outcomes(self) -> list[tuple[str, int, int, int]]:
+        """(topic, partition, records acknowledged, records given up) of partitions where any are."""
+    def identity(self) -> tuple[int, int]:
+        """Producer id and epoch; waits up to `max.block.ms` for them, GIL released. Raises `SettingError` without
+        idempotence, and `ClientError`."""
+    def partitions(self, topic: str) -> int:
+        """How many partitions a topic has; waits for its metadata as `send` does."""
+    def flush(self, timeout_s: float) -> None:
+        """Waits until everything sent so far is acknowledged or given up. Raises `DeliveryError` when time is up."""
+    def close(self, timeout_s: float) -> None:
+        """Flushes, then ends the I/O thread; what still waits fails. Raises as `flush`."""
+    def incomplete_batches(self) -> int:
+        """Batches of records that are not acknowledged and not given up."""
+    def begin_phase(self, phase: int) -> None:
+        """Records sent from now on belong to phase 0 or 1 of the measurement."""
+    def take_window(self) -> Tally:
+        """What was acknowledged since the last call."""
+    def take_interval(self, phase: int) -> tuple[Tally, LatencyHistogram]:
+        """What was acknowledged of a phase since the last call, and its latencies; takes the phase's window too."""
+    def summary(self, first_phase: int, quantiles: list[float]) -> tuple[Tally, list[int]]:
+        """The phases from `first_phase` on: sums, and the latency in microseconds at each quantile (0 to 1)."""
+    def raise_failure(self) -> None:
+        """Raises the first failure of a record, if any failed."""
+
 # --------------------------------------------------------------------------------------------------- micro.rs
 
 def build_batch(values: list[bytes], timestamp_ms: int, codec: str = "none") -> bytes:
@@ -730,19 +789,19 @@ def read_topic_ids(directories: Sequence[str]) -> list[bytes | OSError | ValueEr
 
 @final
 class Delivery:
-    """Where a record went, once that is known."""
+    """The fate of one record. Keeps its producer open."""
 
-    @property
-    def batch(self) -> int:
-        """The number of the record's batch, as `Producer.take_decided` tells it."""
     def done(self) -> bool:
-        """Whether the outcome is known."""
-    def result(self, timeout_s: float) -> tuple[int, int, int] | None:
-        """Waits for (partition, offset, timestamp in ms); `None` when time is up, offset -1 when the broker does not
-        tell. Raises `ClientError` when the record was given up; releases the GIL."""
+        """Whether the fate is known."""
+    def result(self, timeout_s: float | None = None) -> RecordMetadata:
+        """Wait until the record is acknowledged: where it was written.
 
-@final
-class Producer:
+        Waits as long as the fate is not known, which `delivery.timeout.ms` bounds; at most `timeout_s` seconds, where
+        that is given. Raises what the record was given up for (`ClientError`), and `DeliveryError` after the timeout.
+        Ctrl-C ends the wait. Releases the GIL.
+        """
+
+class Producer(MeasuredProducer):
     """Sends records on an I/O thread of its own; see `pybroker.client.Producer`."""
 
     def __new__(
@@ -752,75 +811,69 @@ class Producer:
         acks: int,
         enable_idempotence: bool,
         continues: tuple[int, int, list[tuple[str, int, int]]] | None,
-    ) -> Producer:
+        key_serializer: Callable[[Any], bytes | bytearray | None] | None,
+        value_serializer: Callable[[Any], bytes | bytearray | None] | None,
+        partitioner: Callable[[bytes | None, list[int], list[int]], int] | None,
+        on_delivery: object,
+        begin_watching: Callable[[Settlements], object] | None,
+    ) -> Self:
         """Takes the attributes of `pybroker.client.settings.ProducerSettings`. Raises `SettingError`.
 
         `continues` is another producer's id and epoch, and (topic, partition, next sequence number) where it is not 0.
+        `on_delivery` watches every record that `send` is given no other watcher for; `begin_watching` is called before
+        the first watched one.
         """
     def send(
         self,
-        destination: tuple[str, int],
-        timestamp_ms: int | None,
-        key: bytes | None,
-        value: bytes | None,
-        headers: list[tuple[str, bytes | None]],
+        topic: str,
+        value: Any,
+        key: Any = None,
+        *,
+        partition: int = -1,
+        timestamp_ms: int | None = None,
+        headers: _Headers | None = None,
+        on_delivery: Callable[[Exception | None, RecordMetadata], object] | None = None,
     ) -> Delivery:
-        """Adds one record to the batch of (topic, partition; -1: by key, or the one being filled). Waits up to
-        `max.block.ms` for metadata or memory, GIL released. Raises `ClientError`."""
-    def send_many(self, topic: str, partition: int, values: bytes, record_size: int) -> int:
-        """Adds values of `record_size` bytes that lie behind each other; how many. As `send` otherwise."""
-    def send_random_letters(
-        self, topic: str, partition: int, record_size: int, count: int, due: tuple[int, float] | None = None
-    ) -> None:
-        """Adds `count` values of random capital letters, for load generators. As `send` otherwise.
+        """Put a record in its batch. Waits up to `max.block.ms` for the topic's metadata and for memory.
 
-        `due`, in microseconds: the time since the epoch at which a schedule wants the first record sent, and from each
-        to the next; their latency counts from then, not from this call.
+        Key and value are bytes (or bytearray) or None, where no serializer makes bytes of them. Without `partition`
+        the partitioner chooses: by default records with a key go by its hash, others to the partition that is being
+        filled. `timestamp_ms` is now where it is None. Headers are pairs of a name and bytes or None, or a dict.
+
+        `on_delivery(error, metadata)` is called on the thread `pybroker-deliveries`, in the order of the offsets of a
+        partition: with None and where the record was written, or with what it was given up for. What it raises is
+        logged; it delays other callbacks, never a record.
+
+        Raises `SerializationError` (a serializer or partitioner failed), `RecordError`, `BufferFullError` and other
+        `ClientError`, and `TypeError` for parts that are no bytes; then the record was not sent. Ctrl-C ends the wait.
         """
-    def send_stamped(
+    def post(
         self,
         topic: str,
+        value: Any,
+        key: Any,
         partition: int,
-        producer: int,
-        first_sequence: int,
-        record_size: int,
-        count: int,
-        due: tuple[int, float] | None = None,
-    ) -> None:
-        """As `send_random_letters`, each value beginning with a stamp of 24 bytes: producer u64, sequence u64 from
-        `first_sequence` on, time of sending (or due) in microseconds since the epoch i64, all big-endian.
-
-        Sequences count by producer and partition, so that the partition is named. Raises `ValueError` where it is not,
-        or where a record has no room for its stamp.
-        """
-    def outcomes(self) -> list[tuple[str, int, int, int]]:
-        """(topic, partition, records acknowledged, records given up) of partitions where any are."""
-    def send_columns(self, capsules: tuple[object, object], topic: str | None) -> int:
+        timestamp_ms: int | None,
+        headers: _Headers | None,
+        watcher: object,
+        hold: bool,
+    ) -> Outgoing | None:
+        """As `send`, but without waiting: adds the record, and `None`; where it would have to wait, or with `hold`, a
+        record for `post_again`. The settlements tell `watcher`."""
+    def post_again(self, outgoing: Outgoing, watcher: object) -> bool:
+        """Adds a record that had to wait; false where it still has to, until the settlements' descriptor is
+        readable."""
+    def raise_late(self, outgoing: Outgoing) -> None:
+        """Raises what a record meets that has waited for `max.block.ms`."""
+    def send_batch(self, capsules: tuple[object, object], topic: str | None) -> int:
         """Adds a record for every row of the record batch in the capsules of `__arrow_c_array__`; how many. Takes the
         array out of its capsule. Raises `SettingError`, `RecordError`, and as `send` otherwise."""
-    def identity(self) -> tuple[int, int]:
-        """Producer id and epoch; waits up to `max.block.ms` for them, GIL released. Raises `SettingError` without
-        idempotence, and `ClientError`."""
-    def partitions(self, topic: str) -> int:
-        """How many partitions a topic has; waits for its metadata as `send` does."""
-    def flush(self, timeout_s: float) -> None:
-        """Waits until everything sent so far is acknowledged or given up. Raises `DeliveryError` when time is up."""
-    def close(self, timeout_s: float) -> None:
-        """Flushes, then ends the I/O thread; what still waits fails. Raises as `flush`."""
-    def decided_descriptor(self) -> int:
-        """A descriptor that is readable when batches were decided."""
-    def take_decided(self) -> list[int]:
-        """The numbers of the batches decided since the last call, once the descriptor was asked for."""
-    def begin_phase(self, phase: int) -> None:
-        """Records sent from now on belong to phase 0 or 1 of the measurement."""
-    def take_window(self) -> Tally:
-        """What was acknowledged since the last call."""
-    def take_interval(self, phase: int) -> tuple[Tally, LatencyHistogram]:
-        """What was acknowledged of a phase since the last call, and its latencies; takes the phase's window too."""
-    def summary(self, first_phase: int, quantiles: list[float]) -> tuple[Tally, list[int]]:
-        """The phases from `first_phase` on: sums, and the latency in microseconds at each quantile (0 to 1)."""
-    def raise_failure(self) -> None:
-        """Raises the first failure of a record, if any failed."""
+    def settlements(self) -> Settlements:
+        """What became of watched records."""
+
+@final
+class Outgoing:
+    """A record, serialized, that waits for its topic's metadata or for memory."""
 
 @final
 class Tally:
@@ -1020,6 +1073,23 @@ def delete_old_segments(
 ) -> RemovedSegments:
     """Takes segments out of use that are below the log start, make the log larger than `retention_bytes`, or have no
     record younger than `retention_ms`; None is no limit. Only what is committed goes. Releases the GIL. `OSError`."""
+
+# --------------------------------------------------------------------------------------------- settlements.rs
+
+@final
+class Settlements:
+    """What became of a producer's watched records. Does not keep the producer open."""
+
+    def descriptor(self) -> int:
+        """A descriptor that is readable when `take` may have something."""
+    def take(
+        self,
+    ) -> list[tuple[list[Any], list[tuple[str, int, int, int]], list[Exception] | None]] | None:
+        """What was decided since the last call, by batch: watchers, (topic, partition, offset, timestamp in ms) of each
+        record, and where the batch was given up an error for each. `None` when nothing can follow. Makes the descriptor
+        unreadable."""
+    def rouse(self) -> None:
+        """Makes the descriptor readable."""
 
 # --------------------------------------------------------------------------------------------------- stamp.rs
 

@@ -239,12 +239,11 @@ def sender(run: Run) -> tuple[Callable[[int, int], None], int]:
     payloads = read_payloads(options) if options.payload_file else None
     choose = random.Random(0)
     send = producer.native.send
-    destination = (topic, partition)
 
     def send_each(first: int, count: int) -> None:
         for number in range(first, first + count):
             value = str(number).encode() if payloads is None else choose.choice(payloads)
-            send(destination, None, None, value, [])
+            send(topic, value, partition=partition)
 
     return send_each, min(stride, 1000)
 

@@ -8,15 +8,16 @@
 from pybroker.client.admin import Admin
 from pybroker.client.async_admin import AsyncAdmin
 from pybroker.client.async_consumer import AsyncConsumer
+from pybroker.client.async_producer import AsyncProducer
 from pybroker.client.columns import COLUMNS, ColumnFetcher, RecordColumns
 from pybroker.client.consumer import Consumer
-from pybroker.client.errors import BrokerError, ClientError, CommitFailedError
+from pybroker.client.errors import BrokerError, ClientError, CommitFailedError, SerializationError
 from pybroker.client.fetcher import AsyncFetcher, Fetcher, Record
 from pybroker.client.groups import OffsetAndMetadata
 from pybroker.client.listener import RebalanceListener
 from pybroker.client.log_dirs import LogDirDescription, Replica, ReplicaInfo
 from pybroker.client.native import KeyedStamps, LatencyHistogram, Tally
-from pybroker.client.producer import AsyncProducer, Continuation, Delivery, Producer, RecordMetadata
+from pybroker.client.producer import Continuation, Delivery, Producer, RecordMetadata
 from pybroker.client.topics import (
     EARLIEST,
     LATEST,
@@ -62,6 +63,7 @@ __all__ = [
     "RecordMetadata",
     "Replica",
     "ReplicaInfo",
+    "SerializationError",
     "Tally",
     "TopicDescription",
     "TopicPartition",

@@ -25,6 +25,8 @@ Response = TypeVar("Response", bound=Message)
 
 _API_VERSIONS = 18
 _LONGEST_RESPONSE = 1 << 30
+_LONGEST_FIRST_RESPONSE = 1 << 20
+"""The first response, to ApiVersions, is no longer: what says so is no Kafka broker."""
 
 
 class Connection:
@@ -144,9 +146,10 @@ class Connection:
         failure = f"{self.server}: the broker closed the connection"
         try:
             while True:
-                size = int.from_bytes(await self._reader.readexactly(4), "big", signed=True)
-                if not 4 <= size <= _LONGEST_RESPONSE:
-                    failure = f"{self.server}: a response of {size} bytes"
+                head = await self._reader.readexactly(4)
+                size = int.from_bytes(head, "big", signed=True)
+                if not 4 <= size <= (_LONGEST_RESPONSE if self._served else _LONGEST_FIRST_RESPONSE):
+                    failure = f"{self.server}: {_not_kafka(head)}"
                     return
                 frame = await self._reader.readexactly(size)
                 correlation_id, answered = self._waiting.get_nowait()
@@ -180,3 +183,14 @@ class Connection:
             await self._writer.wait_closed()
         except OSError:
             return
+
+
+def _not_kafka(head: bytes) -> str:
+    """What the first four bytes of an answer say that no broker sends."""
+    if head == b"HTTP":
+        return 'something other than Kafka answers there: its answer begins with "HTTP"'
+    if head[0] in (21, 22) and head[1] == 3 and head[2] <= 4:
+        # A TLS record: an alert or a handshake, of version 3.x.
+        return "it answers with TLS: this listener expects TLS, which this client does not speak yet"
+    size = int.from_bytes(head, "big")
+    return f"a response of {size} bytes: something other than Kafka answers there (it begins with {head.hex(' ')})"

@@ -12,6 +12,7 @@
     ├── DeliveryError        records were not acknowledged within delivery.timeout.ms
     ├── BufferFullError      buffer.memory stayed full for max.block.ms
     ├── RecordError          a record is too large, or a received batch cannot be read
+    ├── SerializationError   a serializer or a partitioner of the program's failed
     ├── SettingError         a setting's value cannot work; also a ValueError
     ├── UnsendableError      a value does not fit the field of the request that it is for; also a ValueError
     └── ClosedError          the producer, fetcher or admin was closed
@@ -122,6 +123,10 @@ class BufferFullError(ClientError):
 
 class RecordError(ClientError):
     """A record cannot be sent, or a received batch cannot be read."""
+
+
+class SerializationError(ClientError):
+    """A serializer or a partitioner of the program's failed, or returned what cannot be sent; nothing was sent."""
 
 
 class SettingError(ClientError, ValueError):

@@ -8,9 +8,11 @@ from pybroker._native import (
     Fetcher,
     KeyedStamps,
     LatencyHistogram,
+    Outgoing,
     Producer,
     Record,
     RecordColumns,
+    Settlements,
     Tally,
 )
 
@@ -20,8 +22,10 @@ __all__ = [
     "Fetcher",
     "KeyedStamps",
     "LatencyHistogram",
+    "Outgoing",
     "Producer",
     "Record",
     "RecordColumns",
+    "Settlements",
     "Tally",
 ]

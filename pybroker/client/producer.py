@@ -1,23 +1,43 @@
-"""Producers: blocking and over asyncio, thin faces of one native engine.
+"""The blocking producer: a thin face of the native engine.
 
 The engine owns batches, connections, retries and order; here settings are read, and a record's fate is made to look
-like what the caller's style of programming expects. Works against any Kafka.
+like what blocking code expects. Works against any Kafka. `pybroker.client.async_producer` is the same over asyncio.
 """
 
 from __future__ import annotations
 
-import asyncio
+import logging
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import NamedTuple, Protocol, Self
+from typing import Any, Protocol, Self
 
 from pybroker.client import native
-from pybroker.client.errors import DeliveryError, SettingError
+from pybroker.client.delivery_callbacks import DeliveryCallbacks, OnDelivery
+from pybroker.client.errors import ClientError, SettingError
+from pybroker.client.record_functions import Functions, Partitioner, Serializer
+from pybroker.client.record_metadata import RecordMetadata
 from pybroker.client.settings import ProducerSettings
 from pybroker.client.topics import TopicPartition
 
-Headers = Sequence[tuple[str, bytes | None]]
+__all__ = [
+    "Continuation",
+    "Delivery",
+    "Headers",
+    "OnDelivery",
+    "Partitioner",
+    "Producer",
+    "RecordMetadata",
+    "Serializer",
+]
+
+Delivery = native.Delivery
+Headers = Sequence[tuple[str, bytes | bytearray | None]] | Mapping[str, bytes | bytearray | None]
+CLOSE_TIMEOUT_S = 120.0
+"""Longer than the default delivery.timeout.ms, so that closing decides every record."""
+
+_log = logging.getLogger("pybroker.client")
 
 
 class ArrowArray(Protocol):
@@ -26,19 +46,6 @@ class ArrowArray(Protocol):
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
         """Capsules with schema and array."""
         ...
-
-
-_CLOSE_TIMEOUT_S = 120.0
-"""Longer than the default delivery.timeout.ms, so that closing decides every record."""
-
-
-class RecordMetadata(NamedTuple):
-    """Where a record was written; offset -1 where the broker does not tell (acks=0)."""
-
-    topic: str
-    partition: int
-    offset: int
-    timestamp_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,55 +63,78 @@ class Continuation:
     """The sequence number of the next record: the records that it has written there, modulo 2^31. 0 where not named."""
 
 
-class Delivery:
-    """The fate of one record."""
-
-    __slots__ = ("_native", "_topic")
-
-    def __init__(self, topic: str, delivery: native.Delivery) -> None:
-        self._topic, self._native = topic, delivery
-
-    def done(self) -> bool:
-        """Whether the fate is known."""
-        return self._native.done()
-
-    def result(self, timeout_s: float = _CLOSE_TIMEOUT_S) -> RecordMetadata:
-        """Wait until the record is acknowledged. Raises what it was given up for; DeliveryError after the timeout."""
-        written = self._native.result(timeout_s)
-        if written is None:
-            raise DeliveryError(f"topic {self._topic!r}: no outcome within {timeout_s} s")
-        return RecordMetadata(self._topic, *written)
+def read_settings(
+    bootstrap_servers: str, properties: Mapping[str, object] | None, functions: Functions
+) -> ProducerSettings:
+    """A producer's settings by Kafka's keys. Raises SettingError."""
+    given = dict(properties or {})
+    if functions.partitioner is not None:
+        named = given.get("partitioner") or given.get("partitioner.class")
+        if named and named != functions.partitioner:
+            raise SettingError(f"partitioner={named}: the producer is given another one beside its settings")
+        if isinstance(functions.partitioner, str):
+            given["partitioner"] = functions.partitioner
+    return ProducerSettings.of_client(bootstrap_servers, given)
 
 
-def make_native(
-    bootstrap_servers: str, properties: Mapping[str, object] | None, continues: Continuation | None = None
-) -> native.Producer:
-    """A native producer by Kafka's keys. Raises SettingError."""
-    settings = ProducerSettings.of_client(bootstrap_servers, properties)
+def native_arguments(
+    settings: ProducerSettings, functions: Functions, continues: Continuation | None
+) -> dict[str, Any]:
+    """The engine's keyword arguments."""
     place = None
     if continues is not None:
         sequences = [(p.topic, p.partition, sequence) for p, sequence in continues.sequences.items()]
         place = (continues.producer_id, continues.epoch, sequences)
-    try:
-        return native.Producer(
-            settings, acks=settings.acks_number(), enable_idempotence=settings.is_idempotent(), continues=place
-        )
-    except (ValueError, OverflowError) as error:
-        raise SettingError(str(error)) from None
+    return {
+        "acks": settings.acks_number(),
+        "enable_idempotence": settings.is_idempotent(),
+        "continues": place,
+        "key_serializer": functions.key_serializer,
+        "value_serializer": functions.value_serializer,
+        "partitioner": None if isinstance(functions.partitioner, str) else functions.partitioner,
+    }
 
 
-class Producer:
-    """`with Producer("127.0.0.1:9092") as p: p.send("orders", b"...")`. Thread-safe."""
+class Producer(native.Producer):
+    """`with Producer("127.0.0.1:9092") as p: p.send("orders", b"...")`. Thread-safe.
 
-    def __init__(
-        self,
+    A producer that goes without `close` drops the records that are not acknowledged; one whose `Delivery` somebody
+    holds goes on until that goes too.
+    """
+
+    _callbacks: DeliveryCallbacks
+    _calls_partitioner: bool
+
+    def __new__(
+        cls,
         bootstrap_servers: str,
         properties: Mapping[str, object] | None = None,
         *,
         continues: Continuation | None = None,
-    ) -> None:
-        self.native = make_native(bootstrap_servers, properties, continues)
+        key_serializer: Serializer | None = None,
+        value_serializer: Serializer | None = None,
+        partitioner: Partitioner | str | None = None,
+        on_delivery: OnDelivery | None = None,
+    ) -> Self:
+        """Start the I/O thread; no broker is asked before the first record. Raises SettingError.
+
+        `on_delivery` is called for every record that is sent without one of its own (see `send`).
+        """
+        functions = Functions(key_serializer, value_serializer, partitioner, on_delivery)
+        settings = read_settings(bootstrap_servers, properties, functions)
+        callbacks = DeliveryCallbacks()
+        arguments = native_arguments(settings, functions, continues)
+        try:
+            self = super().__new__(cls, settings, **arguments, on_delivery=on_delivery, begin_watching=callbacks.start)
+        except (ValueError, OverflowError) as error:
+            raise SettingError(str(error)) from None
+        self._callbacks, self._calls_partitioner = callbacks, callable(partitioner)
+        return self
+
+    @property
+    def native(self) -> native.Producer:
         """The engine, for load generators: `send_many`, `send_random_letters` and the measurements."""
+        return self
 
     def __enter__(self) -> Self:
         return self
@@ -112,23 +142,12 @@ class Producer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close(_CLOSE_TIMEOUT_S if error is None else 0.0)
+        self.close(CLOSE_TIMEOUT_S if error is None else 0.0)
 
-    def send(
-        self,
-        topic: str,
-        value: bytes | None,
-        key: bytes | None = None,
-        *,
-        partition: int = -1,
-        timestamp_ms: int | None = None,
-        headers: Headers = (),
-    ) -> Delivery:
-        """Put a record in its batch. Waits up to `max.block.ms` for the topic's metadata and for memory.
-
-        Without `partition`, records with a key go by its hash and others to the partition that is being filled.
-        """
-        return Delivery(topic, self.native.send((topic, partition), timestamp_ms, key, value, list(headers)))
+    def __del__(self) -> None:
+        """Say what is lost with a producer that nobody closed."""
+        if batches := self.incomplete_batches():
+            _log.warning("a producer went without close: %d batches of records are not acknowledged", batches)
 
     def send_columns(self, batch: ArrowArray, *, topic: str | None = None) -> int:
         """Send a record for every row of an Arrow record batch (a `pyarrow.RecordBatch`, or what else exports one).
@@ -141,107 +160,41 @@ class Producer:
         their fate. Waits as `send` does. Raises SettingError for a column that is missing, not known or of another
         type, and RecordError for a row that cannot be sent, by its number: then no row was sent. Where memory stays
         full (BufferFullError) or the producer is closed meanwhile (ClosedError), the error tells how many were sent.
+        Serializers and delivery callbacks are for single records; a producer whose partitioner is a function has to
+        be given the partitions.
         """
         export = getattr(batch, "__arrow_c_array__", None)
         if export is None:
             raise SettingError(f"{type(batch).__name__}: must be a record batch (a table has to_batches())")
-        return self.native.send_columns(export(), topic)
+        names = getattr(getattr(batch, "schema", None), "names", ())
+        if self._calls_partitioner and "partition" not in names:
+            raise SettingError("send_columns calls no partitioner: give the batch a column partition")
+        return self.send_batch(export(), topic)
 
     def producer_id(self) -> tuple[int, int]:
         """Id and epoch of this idempotent producer; waits up to `max.block.ms` for the broker to give them.
 
         A batch that fails for good makes the producer ask for others. Raises SettingError without `enable.idempotence`.
         """
-        return self.native.identity()
+        return self.identity()
 
-    def partitions(self, topic: str) -> int:
-        """How many partitions a topic has."""
-        return self.native.partitions(topic)
+    def flush(self, timeout_s: float = CLOSE_TIMEOUT_S) -> None:
+        """Wait until everything sent so far is acknowledged or given up, and its delivery callbacks have returned.
 
-    def flush(self, timeout_s: float = _CLOSE_TIMEOUT_S) -> None:
-        """Wait until everything sent so far is acknowledged or given up."""
-        self.native.flush(timeout_s)
-
-    def close(self, timeout_s: float = _CLOSE_TIMEOUT_S) -> None:
-        """Flush and end; what is not acknowledged after the timeout is given up."""
-        self.native.close(timeout_s)
-
-
-class AsyncProducer:
-    """`async with AsyncProducer("127.0.0.1:9092") as p: await p.send("orders", b"...")`. For one event loop."""
-
-    def __init__(self, bootstrap_servers: str, properties: Mapping[str, object] | None = None) -> None:
-        self.native = make_native(bootstrap_servers, properties)
-        self._waiting: dict[int, list[tuple[asyncio.Future[RecordMetadata], Delivery]]] = {}
-        self._descriptor = self.native.decided_descriptor()
-        self._loop: asyncio.AbstractEventLoop | None = None
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close(_CLOSE_TIMEOUT_S if error is None else 0.0)
-
-    async def send(
-        self,
-        topic: str,
-        value: bytes | None,
-        key: bytes | None = None,
-        *,
-        partition: int = -1,
-        timestamp_ms: int | None = None,
-        headers: Headers = (),
-    ) -> asyncio.Future[RecordMetadata]:
-        """Put a record in its batch; the future that is returned tells where it was written.
-
-        The first record of a topic waits for its metadata on a thread, and so does one that finds the memory full.
+        In a delivery callback it does not wait for callbacks.
         """
-        loop = asyncio.get_running_loop()
-        if self._loop is None:
-            self._loop = loop
-            loop.add_reader(self._descriptor, self._settle)
-        destination, plain = (topic, partition), list(headers)
-        sent = await asyncio.to_thread(self.native.send, destination, timestamp_ms, key, value, plain)
-        future: asyncio.Future[RecordMetadata] = loop.create_future()
-        delivery = Delivery(topic, sent)
-        if delivery.done():
-            _decide(future, delivery)
-        else:
-            self._waiting.setdefault(sent.batch, []).append((future, delivery))
-            if delivery.done():  # decided between the two lines above, and perhaps told before it was awaited
-                self._settle_batch(sent.batch)
-        return future
+        deadline = time.monotonic() + timeout_s
+        super().flush(timeout_s)
+        self._callbacks.wait(max(0.0, deadline - time.monotonic()))
 
-    async def flush(self, timeout_s: float = _CLOSE_TIMEOUT_S) -> None:
-        """Wait until everything sent so far is acknowledged or given up."""
-        await asyncio.to_thread(self.native.flush, timeout_s)
+    def close(self, timeout_s: float = CLOSE_TIMEOUT_S) -> None:
+        """Flush and end; what is not acknowledged after the timeout is given up.
 
-    async def close(self, timeout_s: float = _CLOSE_TIMEOUT_S) -> None:
-        """Flush and end; what is not acknowledged after the timeout is given up."""
+        Every delivery callback has returned then. Where Ctrl-C ends the wait, the producer is still open.
+        """
         try:
-            await asyncio.to_thread(self.native.close, timeout_s)
-        finally:
-            if self._loop is not None:
-                self._loop.remove_reader(self._descriptor)
-                self._loop = None
-            for batch in list(self._waiting):
-                self._settle_batch(batch)
-
-    def _settle(self) -> None:
-        for batch in self.native.take_decided():
-            self._settle_batch(batch)
-
-    def _settle_batch(self, batch: int) -> None:
-        for future, delivery in self._waiting.pop(batch, ()):
-            _decide(future, delivery)
-
-
-def _decide(future: asyncio.Future[RecordMetadata], delivery: Delivery) -> None:
-    if future.done():
-        return
-    try:
-        future.set_result(delivery.result(0.0))
-    except Exception as error:  # noqa: BLE001 (whatever it is, it belongs to whoever awaits the record)
-        future.set_exception(error)
+            super().close(timeout_s)
+        except ClientError:
+            self._callbacks.end()
+            raise
+        self._callbacks.end()

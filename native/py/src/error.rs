@@ -10,9 +10,11 @@ use pybroker_core::quorum::QuorumError as QuorumRefusal;
 use pybroker_core::record::InvalidBatch;
 use pybroker_core::replica::NotAppended;
 use pybroker_core::storage::{AppendError, CleanError, LogError, MoveError, ReadError};
-use pyo3::PyErr;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::import_exception;
+use pyo3::prelude::*;
+
+use crate::interrupt::take_raised;
 
 import_exception!(pybroker.client.errors, BrokerError);
 import_exception!(pybroker.client.errors, BufferFullError);
@@ -21,6 +23,7 @@ import_exception!(pybroker.client.errors, ConnectionLostError);
 import_exception!(pybroker.client.errors, DeliveryError);
 import_exception!(pybroker.client.errors, NewLeaderError);
 import_exception!(pybroker.client.errors, RecordError);
+import_exception!(pybroker.client.errors, SerializationError);
 import_exception!(pybroker.client.errors, SettingError);
 import_exception!(pybroker.client.errors, UnreachableError);
 import_exception!(pybroker.client.errors, UnservedApiError);
@@ -138,6 +141,15 @@ fn libc_eio() -> i32 {
     5
 }
 
+/// The exception with a note under it.
+fn noted(error: PyErr, text: String) -> PyErr {
+    Python::attach(|py| {
+        // An exception that takes no note is raised without it.
+        let _ = error.value(py).call_method1("add_note", (text,));
+    });
+    error
+}
+
 /// The client's failures, by meaning.
 pub fn client_error(error: ClientError) -> PyErr {
     let text = error.to_string();
@@ -146,7 +158,11 @@ pub fn client_error(error: ClientError) -> PyErr {
 
 fn client_error_saying(error: ClientError, text: String) -> PyErr {
     match error {
+        ClientError::PartlySent { source, .. } if matches!(*source, ClientError::Interrupted) => {
+            noted(take_raised(), text)
+        }
         ClientError::PartlySent { source, .. } => client_error_saying(*source, text),
+        ClientError::Interrupted => take_raised(),
         ClientError::Unreachable { .. } => UnreachableError::new_err(text),
         ClientError::Disconnected { .. } | ClientError::Malformed { .. } => ConnectionLostError::new_err(text),
         ClientError::UnsupportedVersion { .. } => UnservedApiError::new_err(text),

@@ -9,13 +9,16 @@ mod columns_import;
 mod connection;
 mod data_plane;
 mod delivery;
+mod draft;
 mod error;
 mod events;
 mod fetcher;
+mod interrupt;
 mod log;
 mod log_config;
 mod log_opening;
 mod log_walk;
+mod measured_producer;
 mod micro;
 mod moves;
 mod partition;
@@ -28,6 +31,8 @@ mod record;
 mod record_table;
 mod recovery_progress;
 mod retention;
+mod sending;
+mod settlements;
 mod stamp;
 mod topic_table;
 
@@ -35,6 +40,7 @@ use pyo3::prelude::*;
 
 #[pymodule]
 fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    pybroker_core::client::interrupt_waits_when(interrupt::interrupted);
     m.add_class::<cleaner::PyCleanedLog>()?;
     m.add_class::<cleaner::PyLogCleaner>()?;
     m.add_function(wrap_pyfunction!(cleaner::earliest_dirty_timestamp, m)?)?;
@@ -78,7 +84,10 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(partition::become_leaders, m)?)?;
     m.add_class::<partition_log::PartitionLog>()?;
     m.add_class::<delivery::Delivery>()?;
+    m.add_class::<measured_producer::MeasuredProducer>()?;
+    m.add_class::<producer::Outgoing>()?;
     m.add_class::<producer::Producer>()?;
+    m.add_class::<settlements::Settlements>()?;
     m.add_class::<delivery::Tally>()?;
     m.add_class::<quorum::Quorum>()?;
     m.add_class::<quorum::QuorumReady>()?;

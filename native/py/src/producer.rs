@@ -1,188 +1,174 @@
-//! The native producer's face in Python: settings and records in, deliveries and measurements out.
+//! The native producer's face in Python: settings and records in, deliveries out.
 //!
-//! Owns no behaviour; every call that may wait releases the interpreter lock.
+//! Owns no behaviour. A record is added with the interpreter lock held, which costs less than to release it; what may wait
+//! releases it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::time::Duration;
 
 use parking_lot::Mutex;
-use pybroker_core::client::{self, NewRecord, Payload, Stamp, now_ms};
-use pyo3::exceptions::PyValueError;
+use pybroker_core::client::{self, Destination};
 use pyo3::prelude::*;
+use pyo3::types::PyString;
+use pyo3::{PyTraverseError, PyVisit};
 
 use crate::columns_import::{Capsules, send_batch};
-use crate::connection::wait;
-use crate::delivery::{Delivery, Tally};
+use crate::delivery::Delivery;
+use crate::draft::{Draft, Functions};
 use crate::error::client_error;
+use crate::measured_producer::MeasuredProducer;
 use crate::producer_settings::{Continues, ProducerSettings, continuation};
-use crate::stamp::{LatencyHistogram, check_stamped, send_made};
+use crate::settlements::{Settlements, Watched};
 
 /// A native producer.
-#[pyclass(frozen, module = "pybroker._native")]
+#[pyclass(frozen, subclass, extends = MeasuredProducer, module = "pybroker._native")]
 pub struct Producer {
-    pub(crate) inner: client::Producer,
-    payload: Mutex<Payload>,
+    pub inner: Arc<client::Producer>,
+    pub functions: Functions,
+    on_delivery: Option<Py<PyAny>>,
+    /// Called with the settlements before the first watched record.
+    pub begin_watching: Option<Py<PyAny>>,
+    pub is_watched: AtomicBool,
+    pub watched: Arc<Watched>,
+    /// The topic that was sent to last: a program's topic is mostly the same object.
+    pub last: Mutex<Option<(Py<PyString>, Arc<Destination>)>>,
+}
+
+/// A record that waits for its topic's metadata or for memory.
+#[pyclass(frozen, module = "pybroker._native")]
+pub struct Outgoing {
+    draft: Draft,
+    partition: AtomicI32,
 }
 
 #[pymethods]
 impl Producer {
     #[new]
-    #[pyo3(signature = (settings, *, acks, enable_idempotence, continues))]
+    #[pyo3(signature = (
+        settings, *, acks, enable_idempotence, continues, key_serializer, value_serializer, partitioner, on_delivery,
+        begin_watching
+    ))]
+    #[allow(clippy::too_many_arguments, reason = "the stub names them")]
     fn new(
         settings: &Bound<'_, PyAny>,
         acks: i16,
         enable_idempotence: bool,
         continues: Option<Continues>,
-    ) -> PyResult<Self> {
+        key_serializer: Option<Py<PyAny>>,
+        value_serializer: Option<Py<PyAny>>,
+        partitioner: Option<Py<PyAny>>,
+        on_delivery: Option<Py<PyAny>>,
+        begin_watching: Option<Py<PyAny>>,
+    ) -> PyResult<PyClassInitializer<Self>> {
         let mut config = settings.extract::<ProducerSettings>()?.config(settings, acks, enable_idempotence)?;
         config.continues = continues.map(continuation);
-        let inner = client::Producer::new(config).map_err(client_error)?;
-        Ok(Self { inner, payload: Mutex::new(Payload::new(now_ms() as u64)) })
+        let inner = Arc::new(client::Producer::new(config).map_err(client_error)?);
+        let own = Self {
+            functions: Functions { key_serializer, value_serializer, partitioner },
+            on_delivery,
+            begin_watching,
+            is_watched: AtomicBool::new(false),
+            watched: Arc::new(Watched::new(Arc::clone(&inner))),
+            last: Mutex::default(),
+            inner: Arc::clone(&inner),
+        };
+        Ok(PyClassInitializer::from(MeasuredProducer::new(inner)).add_subclass(own))
     }
 
     /// Adds one record to its partition's batch.
-    #[pyo3(signature = (destination, timestamp_ms, key, value, headers))]
-    fn send(
-        &self,
-        py: Python<'_>,
-        destination: (&str, i32),
-        timestamp_ms: Option<i64>,
-        key: Option<&[u8]>,
-        value: Option<&[u8]>,
-        headers: Vec<(String, Option<Vec<u8>>)>,
-    ) -> PyResult<Delivery> {
-        let headers: Vec<_> = headers.iter().map(|(key, value)| (key.as_bytes(), value.as_deref())).collect();
-        let record = NewRecord { timestamp_ms: timestamp_ms.unwrap_or_else(now_ms), key, value, headers: &headers };
-        let sent = py.detach(|| {
-            let (topic, partition) = destination;
-            self.inner.send(&*self.inner.destination(topic)?, partition, &record)
-        });
-        Ok(Delivery::new(sent.map_err(client_error)?))
-    }
-
-    /// Adds values of `record_size` bytes that lie behind each other in `values`.
-    #[pyo3(signature = (topic, partition, values, record_size))]
-    fn send_many(
-        &self,
-        py: Python<'_>,
-        topic: &str,
-        partition: i32,
-        values: &[u8],
-        record_size: usize,
-    ) -> PyResult<usize> {
-        if record_size == 0 || !values.len().is_multiple_of(record_size) {
-            let text = format!("{} bytes are no whole number of records of {record_size} bytes", values.len());
-            return Err(PyValueError::new_err(text));
-        }
-        let sent = py.detach(|| {
-            let destination = self.inner.destination(topic)?;
-            self.inner.send_many(&destination, partition, values, record_size, None)
-        });
-        sent.map_err(client_error)
-    }
-
-    /// Adds `count` values of random capital letters.
-    #[pyo3(signature = (topic, partition, record_size, count, due=None))]
-    fn send_random_letters(
-        &self,
-        py: Python<'_>,
-        topic: &str,
-        partition: i32,
-        record_size: usize,
-        count: usize,
-        due: Option<(i64, f64)>,
-    ) -> PyResult<()> {
-        send_made(py, (&self.inner, &self.payload), (topic, partition), (record_size, count), None, due)
-    }
-
-    /// Adds `count` values of random capital letters behind stamps.
-    #[pyo3(signature = (topic, partition, producer, first_sequence, record_size, count, due=None))]
+    #[pyo3(signature = (topic, value, key=None, *, partition=-1, timestamp_ms=None, headers=None, on_delivery=None))]
     #[allow(clippy::too_many_arguments, reason = "the stub names them")]
-    fn send_stamped(
-        &self,
-        py: Python<'_>,
-        topic: &str,
+    fn send(
+        slf: &Bound<'_, Self>,
+        topic: &Bound<'_, PyString>,
+        value: Option<&Bound<'_, PyAny>>,
+        key: Option<&Bound<'_, PyAny>>,
         partition: i32,
-        producer: u64,
-        first_sequence: u64,
-        record_size: usize,
-        count: usize,
-        due: Option<(i64, f64)>,
-    ) -> PyResult<()> {
-        check_stamped(partition, record_size)?;
-        let first = Stamp { producer, sequence: first_sequence, sent_us: 0 };
-        send_made(py, (&self.inner, &self.payload), (topic, partition), (record_size, count), Some(first), due)
+        timestamp_ms: Option<i64>,
+        headers: Option<&Bound<'_, PyAny>>,
+        on_delivery: Option<Py<PyAny>>,
+    ) -> PyResult<Delivery> {
+        let (py, producer) = (slf.py(), slf.get());
+        let draft = Draft::new(&producer.functions, topic, (key, value), timestamp_ms, headers)?;
+        let watcher = on_delivery.or_else(|| producer.on_delivery.as_ref().map(|call| call.clone_ref(py)));
+        if watcher.is_some() {
+            producer.begin_watching(py)?;
+        }
+        let mut partition = partition;
+        let (ticket, waited) = match producer.try_send(py, &draft, &mut partition)? {
+            Some(ticket) => (ticket, false),
+            None => (producer.send_waiting(py, &draft, partition)?, true),
+        };
+        if let Some(watcher) = watcher {
+            producer.watched.watch(topic, &ticket, watcher, waited);
+        }
+        Ok(Delivery::new(ticket, draft.topic, slf.clone().unbind()))
     }
 
-    /// By partition: (topic, partition, records acknowledged, records given up).
-    fn outcomes(&self) -> Vec<(String, i32, u64, u64)> {
-        let outcomes = self.inner.outcomes().into_iter();
-        outcomes.map(|o| (o.topic.to_string(), o.partition, o.acknowledged, o.failed)).collect()
+    /// Adds one record without waiting, and `None`; a record for `post_again` where it would have to wait, or with `hold`.
+    #[pyo3(signature = (topic, value, key, partition, timestamp_ms, headers, watcher, hold))]
+    #[allow(clippy::too_many_arguments, reason = "the stub names them")]
+    fn post(
+        &self,
+        py: Python<'_>,
+        topic: &Bound<'_, PyString>,
+        value: Option<&Bound<'_, PyAny>>,
+        key: Option<&Bound<'_, PyAny>>,
+        partition: i32,
+        timestamp_ms: Option<i64>,
+        headers: Option<&Bound<'_, PyAny>>,
+        watcher: Py<PyAny>,
+        hold: bool,
+    ) -> PyResult<Option<Outgoing>> {
+        let draft = Draft::new(&self.functions, topic, (key, value), timestamp_ms, headers)?;
+        let mut partition = partition;
+        self.begin_watching(py)?;
+        if !hold && let Some(ticket) = self.try_send(py, &draft, &mut partition)? {
+            self.watched.watch(topic, &ticket, watcher, false);
+            return Ok(None);
+        }
+        Ok(Some(Outgoing { draft, partition: AtomicI32::new(partition) }))
+    }
+
+    /// Adds a record that had to wait; false where it has to wait longer.
+    #[pyo3(signature = (outgoing, watcher))]
+    fn post_again(&self, py: Python<'_>, outgoing: &Outgoing, watcher: Py<PyAny>) -> PyResult<bool> {
+        let mut partition = outgoing.partition.load(Ordering::Relaxed);
+        let sent = self.try_send(py, &outgoing.draft, &mut partition)?;
+        outgoing.partition.store(partition, Ordering::Relaxed);
+        let Some(ticket) = sent else { return Ok(false) };
+        self.watched.watch(outgoing.draft.topic.bind(py), &ticket, watcher, false);
+        Ok(true)
+    }
+
+    /// Raises what a record meets that has waited for too long.
+    #[pyo3(signature = (outgoing))]
+    fn raise_late(&self, py: Python<'_>, outgoing: &Outgoing) -> PyResult<()> {
+        let topic = outgoing.draft.topic.to_str(py)?;
+        outgoing.draft.with(py, |record| Err(client_error(self.inner.too_late(topic, record))))
     }
 
     /// Adds a record for every row of an Arrow record batch.
     #[pyo3(signature = (capsules, topic))]
-    fn send_columns(&self, py: Python<'_>, capsules: Capsules<'_>, topic: Option<&str>) -> PyResult<usize> {
+    fn send_batch(&self, py: Python<'_>, capsules: Capsules<'_>, topic: Option<&str>) -> PyResult<usize> {
         send_batch(py, &self.inner, &capsules, topic)
     }
 
-    /// Producer id and epoch.
-    fn identity(&self, py: Python<'_>) -> PyResult<(i64, i16)> {
-        py.detach(|| self.inner.identity()).map_err(client_error)
+    /// What became of watched records.
+    pub fn settlements(&self) -> Settlements {
+        Settlements::of(&self.watched)
     }
 
-    /// How many partitions a topic has.
-    #[pyo3(signature = (topic))]
-    fn partitions(&self, py: Python<'_>, topic: &str) -> PyResult<usize> {
-        Ok(py.detach(|| self.inner.destination(topic)).map_err(client_error)?.partitions())
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        let Functions { key_serializer, value_serializer, partitioner } = &self.functions;
+        let own = [key_serializer, value_serializer, partitioner, &self.on_delivery, &self.begin_watching];
+        own.into_iter().flatten().try_for_each(|function| visit.call(function))
     }
+}
 
-    /// Waits until everything sent so far is acknowledged or given up.
-    #[pyo3(signature = (timeout_s))]
-    fn flush(&self, py: Python<'_>, timeout_s: f64) -> PyResult<()> {
-        py.detach(|| self.inner.flush(wait(timeout_s))).map_err(client_error)
-    }
-
-    /// Flushes and ends the I/O thread.
-    #[pyo3(signature = (timeout_s))]
-    fn close(&self, py: Python<'_>, timeout_s: f64) -> PyResult<()> {
-        py.detach(|| self.inner.close(wait(timeout_s))).map_err(client_error)
-    }
-
-    /// A descriptor that is readable when batches were decided.
-    fn decided_descriptor(&self) -> PyResult<i32> {
-        Ok(self.inner.decided_descriptor()?)
-    }
-
-    /// The numbers of the batches decided since the last call.
-    fn take_decided(&self) -> Vec<u64> {
-        self.inner.take_decided()
-    }
-
-    /// Records sent from now on belong to this phase of the measurement.
-    #[pyo3(signature = (phase))]
-    fn begin_phase(&self, phase: u8) {
-        self.inner.begin_phase(phase);
-    }
-
-    /// What was acknowledged since the last call.
-    fn take_window(&self) -> Tally {
-        Tally::from(self.inner.latency().lock().take_window())
-    }
-
-    /// What was acknowledged of a phase since the last call, and its latencies.
-    #[pyo3(signature = (phase))]
-    fn take_interval(&self, phase: u8) -> (Tally, LatencyHistogram) {
-        let (tally, histogram) = self.inner.latency().lock().take_interval(phase);
-        (Tally::from(tally), LatencyHistogram::from(histogram))
-    }
-
-    /// The measurement from a phase on, and the latency in microseconds at each quantile.
-    #[pyo3(signature = (first_phase, quantiles))]
-    fn summary(&self, first_phase: usize, quantiles: Vec<f64>) -> (Tally, Vec<u64>) {
-        let (tally, latencies) = self.inner.latency().lock().summary(first_phase, &quantiles);
-        (Tally::from(tally), latencies)
-    }
-
-    /// Raises the first failure of a record, if any failed.
-    fn raise_failure(&self) -> PyResult<()> {
-        self.inner.first_failure().map_or(Ok(()), |failure| Err(client_error(failure)))
+impl Drop for Producer {
+    fn drop(&mut self) {
+        let _ = self.inner.close(Duration::ZERO);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pybroker_core::client::{Continuation, ProducerConfig};
+use pybroker_core::client::{Continuation, Partitioner, ProducerConfig};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -20,6 +20,8 @@ pub struct ProducerSettings {
     max_in_flight_requests_per_connection: usize,
     compression_type: String,
     compression_level: Option<i32>,
+    partitioner: String,
+    partitioner_ignore_keys: bool,
 }
 
 impl ProducerSettings {
@@ -38,6 +40,10 @@ impl ProducerSettings {
             enable_idempotence,
             compression: self.compression_type.parse().map_err(PyValueError::new_err)?,
             compression_level: self.compression_level,
+            partitioner: match self.partitioner.as_str() {
+                "" => Partitioner::Sticky { ignores_keys: self.partitioner_ignore_keys },
+                name => name.parse().map_err(PyValueError::new_err)?,
+            },
             continues: None,
         })
     }

@@ -10,9 +10,19 @@ from typing import ClassVar
 from pybroker.client.errors import SettingError
 from pybroker.client.settings.connection import ConnectionSettings
 from pybroker.client.settings.keys import fixed, no_classes
-from pybroker.config.key import LONG_MAX, double, integer, long, optional_boolean, optional_integer, string
+from pybroker.config.key import LONG_MAX, boolean, double, integer, long, optional_boolean, optional_integer, string
 
 _ACKS = {"0": 0, "1": 1, "all": -1, "-1": -1}
+_ROUND_ROBIN = ("RoundRobinPartitioner", "org.apache.kafka.clients.producer.RoundRobinPartitioner")
+_LIBRDKAFKAS = (
+    "random",
+    "consistent",
+    "consistent_random",
+    "murmur2",
+    "murmur2_random",
+    "fnv1a",
+    "fnv1a_random",
+)
 _MOST_IN_FLIGHT = 5
 """Requests of one connection whose sequence numbers a broker keeps apart (KIP-679)."""
 
@@ -67,12 +77,18 @@ class ProducerSettings(ConnectionSettings):
         only=(str(2**31 - 1),),
         because="a batch is sent again until delivery.timeout.ms is over; set that",
     )
-    partitioner_class = no_classes("A Java class that chooses partitions.", "there is no JVM here", only=("",))
-    partitioner_ignore_keys = fixed(
-        "false",
-        "Whether records with a key go where others go.",
-        only=("false",),
-        because="records with a key go by its hash; leave the key out, or name a partition",
+    partitioner_class = string(
+        "",
+        "Where records go that name no partition. Empty: by the key's hash; without a key to the partition that is "
+        "being filled. A function is given to the producer instead, as `partitioner`.",
+        one_of=("", *_ROUND_ROBIN),
+    )
+    partitioner_ignore_keys = boolean(False, "Whether records with a key go where others go.")
+    partitioner = string(
+        "",
+        "As `partitioner.class`, or one of librdkafka's partitioners.",
+        one_of=("", *_ROUND_ROBIN, *_LIBRDKAFKAS),
+        ours=True,
     )
     partitioner_adaptive_partitioning_enable = fixed(
         "true",
@@ -107,6 +123,11 @@ class ProducerSettings(ConnectionSettings):
     def _complete(self) -> None:
         self._check_idempotence()
         self._complete_delivery_timeout()
+        if self.partitioner and self.partitioner_class not in ("", self.partitioner):
+            raise SettingError(
+                f"partitioner={self.partitioner} and partitioner.class={self.partitioner_class}: name one of them"
+            )
+        self.__dict__["partitioner"] = self.partitioner or self.partitioner_class
         own = getattr(self, f"compression_{self.compression_type}_level", None)
         if own is not None:
             # -1 is Kafka's word for gzip's own level.

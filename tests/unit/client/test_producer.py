@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from typing import Any
 
@@ -18,7 +17,7 @@ from pybroker.client.errors import (
     SettingError,
     UnreachableError,
 )
-from pybroker.client.producer import AsyncProducer, Continuation, Producer
+from pybroker.client.producer import Continuation, Producer
 from pybroker.client.topics import TopicPartition
 from pybroker.protocol.errors import ErrorCode
 from tests.support.batches import read_batches
@@ -199,17 +198,6 @@ def test_random_letters_differ_from_record_to_record() -> None:
         assert (first + second).isupper()
 
 
-async def test_the_asyncio_face_tells_fates_by_futures() -> None:
-    with ScriptedBroker([0, TOO_LARGE]) as broker:
-        async with AsyncProducer(broker.bootstrap_servers, QUICK) as producer:
-            assert (await (await producer.send("t", b"x"))).offset == 0
-            with pytest.raises(BrokerError):
-                await (await producer.send("t", b"y"))
-            futures = [await producer.send("t", b"z") for _ in range(50)]
-            written = await asyncio.gather(*futures)
-            assert [w.offset for w in written] == list(range(1, 51))
-
-
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
 
@@ -242,11 +230,11 @@ def test_a_batch_is_given_back_to_its_owner_and_taken_once() -> None:
             producer.send_columns(columns(value=[b"x" * 1000] * 1000), topic="t")
         assert pa.total_allocated_bytes() - before < 1_000_000
         schema, array = columns(value=[b"x"]).__arrow_c_array__()
-        assert producer.native.send_columns((schema, array), "t") == 1
+        assert producer.native.send_batch((schema, array), "t") == 1
         with pytest.raises(SettingError, match="taken by somebody before"):
-            producer.native.send_columns((schema, array), "t")
+            producer.native.send_batch((schema, array), "t")
         with pytest.raises(ValueError, match="incorrect name"):
-            producer.native.send_columns((array, schema), "t")
+            producer.native.send_batch((array, schema), "t")
 
 
 @pytest.mark.parametrize(

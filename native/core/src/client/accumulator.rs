@@ -17,6 +17,7 @@ use super::error::ClientError;
 use super::new_record::{NewRecord, NewRecords, RECORD_OVERHEAD};
 use super::pool::BufferPool;
 use super::stamp::Since;
+use super::wait::wait_until;
 use super::waker::{Signal, Waker};
 use crate::record::BatchBuilder;
 
@@ -93,8 +94,12 @@ pub struct Accumulator {
     incomplete: Mutex<Incomplete>,
     decided: Condvar,
     /// Callers that wait in `flush`, or for memory: open batches are sent without lingering.
-    pub hurried: AtomicUsize,
+    hurried: AtomicUsize,
+    /// Somebody who does not wait here has found the memory full, and none was released since: as `hurried`.
+    starved: AtomicBool,
     pub closed: AtomicBool,
+    /// Closed, and every batch is decided.
+    pub finished: AtomicBool,
     /// The phase of measurement that new records belong to.
     pub phase: AtomicU8,
     /// Raised when batches were decided, for an event loop; their numbers wait in `decided_ids`.
@@ -141,7 +146,9 @@ impl Accumulator {
             incomplete: Mutex::default(),
             decided: Condvar::new(),
             hurried: AtomicUsize::new(0),
+            starved: AtomicBool::new(false),
             closed: AtomicBool::new(false),
+            finished: AtomicBool::new(false),
             phase: AtomicU8::new(0),
             signal: Signal::default(),
             decided_ids: Mutex::default(),
@@ -160,6 +167,22 @@ impl Accumulator {
         record: &NewRecord<'_>,
         now: Instant,
     ) -> Result<Ticket, ClientError> {
+        let ticket = self.append_one(queue, record, now, |bytes| self.reserve(bytes).map(Some))?;
+        Ok(ticket.expect("whoever waits for memory gets it, or an error"))
+    }
+
+    /// The same without waiting: `None` while memory is full. The signal is raised when some was released.
+    pub fn try_append(&self, queue: &Arc<Queue>, record: &NewRecord<'_>) -> Result<Option<Ticket>, ClientError> {
+        self.append_one(queue, record, Instant::now(), |bytes| self.try_reserve(bytes))
+    }
+
+    fn append_one(
+        &self,
+        queue: &Arc<Queue>,
+        record: &NewRecord<'_>,
+        now: Instant,
+        reserve: impl Fn(usize) -> Result<Option<usize>, ClientError>,
+    ) -> Result<Option<Ticket>, ClientError> {
         let (phase, payload) = (self.phase.load(Ordering::Relaxed), record.payload() as u64);
         let add = |batch: &mut Batch| {
             batch.builder()?.try_append(record.timestamp_ms, record.key, record.value, record.headers)?;
@@ -167,7 +190,7 @@ impl Accumulator {
             batch.count(1, payload, phase, now);
             Some(ticket)
         };
-        self.append_with(queue, record.upper_bound(), add)
+        self.append_with(queue, record.upper_bound(), add, reserve)
     }
 
     /// Add records of one partition in their order; their latency counts from `since`. The lock is taken once for each batch
@@ -205,7 +228,7 @@ impl Accumulator {
                     }
                 }
             };
-            if let Err(error) = self.append_with(queue, bound, add) {
+            if let Err(error) = self.append_with(queue, bound, add, |bytes| self.reserve(bytes).map(Some)) {
                 return (next, Err(error));
             }
         }
@@ -221,21 +244,25 @@ impl Accumulator {
         Err(ClientError::RecordTooLarge { topic: topic.to_owned(), size, limit, setting: "max.request.size" })
     }
 
-    /// Run `add` on the open batch; where there is none or it takes no more, on a new one.
+    /// Run `add` on the open batch; where there is none or it takes no more, on a new one, of the memory that `reserve`
+    /// gives. `None` where it gives none.
     fn append_with<R>(
         &self,
         queue: &Arc<Queue>,
         record_bound: usize,
         mut add: impl FnMut(&mut Batch) -> Option<R>,
-    ) -> Result<R, ClientError> {
+        reserve: impl Fn(usize) -> Result<Option<usize>, ClientError>,
+    ) -> Result<Option<R>, ClientError> {
         self.check_size(&queue.topic, record_bound)?;
         let mut granted: Option<usize> = None;
         loop {
+            let mut state = queue.state.lock();
+            // Looked at under the lock: the sender, which ends after this was set, empties every queue once more.
             if self.closed.load(Ordering::Acquire) {
+                drop(state);
                 self.release(granted.take().unwrap_or(0));
                 return Err(ClientError::Closed { what: "producer" });
             }
-            let mut state = queue.state.lock();
             let mut found = state.batches.back_mut().and_then(&mut add);
             let filled =
                 found.is_none() && state.batches.back_mut().is_some_and(|b| !std::mem::replace(&mut b.full, true));
@@ -256,9 +283,12 @@ impl Accumulator {
             }
             if let Some(result) = found {
                 self.release(granted.take().unwrap_or(0));
-                return Ok(result);
+                return Ok(Some(result));
             }
-            granted = Some(self.reserve(self.config.batch_size.max(record_bound))?);
+            granted = reserve(self.config.batch_size.max(record_bound))?;
+            if granted.is_none() {
+                return Ok(None);
+            }
         }
     }
 
@@ -284,34 +314,65 @@ impl Accumulator {
     }
 
     fn reserve(&self, bytes: usize) -> Result<usize, ClientError> {
-        let (limit, deadline) = (self.config.buffer_memory, Instant::now() + self.config.max_block);
-        let full =
-            |waited: Duration| ClientError::BufferFull { needed: bytes, limit, waited_ms: waited.as_millis() as u64 };
-        if bytes > limit {
-            return Err(full(Duration::ZERO));
-        }
+        self.check_fits(bytes)?;
+        let deadline = Instant::now() + self.config.max_block;
         let mut available = self.available.lock();
         if *available < bytes {
-            self.hurried.fetch_add(1, Ordering::SeqCst);
-            self.waker.wake();
+            let _hurry = self.hurry();
             let mut late = false;
             while *available < bytes && !late && !self.closed.load(Ordering::Acquire) {
-                late = self.freed.wait_until(&mut available, deadline).timed_out();
+                late = wait_until(&self.freed, &mut available, deadline)?;
             }
-            self.hurried.fetch_sub(1, Ordering::SeqCst);
             if *available < bytes {
-                return Err(full(self.config.max_block));
+                return Err(self.full(bytes, self.config.max_block));
             }
         }
         *available -= bytes;
         Ok(bytes)
     }
 
+    fn try_reserve(&self, bytes: usize) -> Result<Option<usize>, ClientError> {
+        self.check_fits(bytes)?;
+        let mut available = self.available.lock();
+        if *available < bytes {
+            self.starved.store(true, Ordering::SeqCst);
+            drop(available);
+            self.waker.wake();
+            return Ok(None);
+        }
+        *available -= bytes;
+        Ok(Some(bytes))
+    }
+
+    /// What a record meets for which memory stayed full for so long.
+    pub fn full(&self, needed: usize, waited: Duration) -> ClientError {
+        ClientError::BufferFull { needed, limit: self.config.buffer_memory, waited_ms: waited.as_millis() as u64 }
+    }
+
+    fn check_fits(&self, bytes: usize) -> Result<(), ClientError> {
+        if bytes > self.config.buffer_memory { Err(self.full(bytes, Duration::ZERO)) } else { Ok(()) }
+    }
+
     fn release(&self, bytes: usize) {
         if bytes > 0 {
-            *self.available.lock() += bytes;
+            let mut available = self.available.lock();
+            *available += bytes;
+            self.starved.store(false, Ordering::SeqCst);
+            drop(available);
             self.freed.notify_all();
         }
+    }
+
+    /// Have open batches sent without lingering until the guard is dropped.
+    fn hurry(&self) -> Hurry<'_> {
+        self.hurried.fetch_add(1, Ordering::SeqCst);
+        self.waker.wake();
+        Hurry(&self.hurried)
+    }
+
+    /// Whether open batches are to be sent without lingering.
+    pub fn is_hurried(&self) -> bool {
+        self.hurried.load(Ordering::SeqCst) > 0 || self.starved.load(Ordering::SeqCst)
     }
 
     /// Queues that became non-empty, for the sender.
@@ -336,12 +397,18 @@ impl Accumulator {
         let mut incomplete = self.incomplete.lock();
         incomplete.ids.remove(&id);
         delivery.decide(outcome);
-        drop(incomplete);
-        self.decided.notify_all();
         if self.signal.is_watched() {
             self.decided_ids.lock().push(id);
-            self.signal.raise();
         }
+        drop(incomplete);
+        self.decided.notify_all();
+        self.signal.raise();
+    }
+
+    /// Tell of a batch that was decided before anyone watched it.
+    pub fn tell_again(&self, id: u64) {
+        self.decided_ids.lock().push(id);
+        self.signal.raise();
     }
 
     /// The numbers of the batches decided since the last call; only while the signal is watched.
@@ -355,13 +422,12 @@ impl Accumulator {
         let deadline = Instant::now() + timeout;
         let mut incomplete = self.incomplete.lock();
         let limit = incomplete.next_id;
-        self.hurried.fetch_add(1, Ordering::SeqCst);
-        self.waker.wake();
+        let hurry = self.hurry();
         let mut late = false;
         while incomplete.ids.first().is_some_and(|id| *id < limit) && !late {
-            late = self.decided.wait_until(&mut incomplete, deadline).timed_out();
+            late = wait_until(&self.decided, &mut incomplete, deadline)?;
         }
-        self.hurried.fetch_sub(1, Ordering::SeqCst);
+        drop(hurry);
         match incomplete.ids.range(..limit).count() {
             0 => Ok(()),
             batches => Err(ClientError::FlushTimeout { batches, waited_ms: timeout.as_millis() as u64 }),
@@ -372,6 +438,27 @@ impl Accumulator {
     pub fn close(&self) {
         self.closed.store(true, Ordering::Release);
         self.freed.notify_all();
+        self.signal.raise();
         self.waker.wake();
+    }
+
+    /// Every batch is decided, and none follows.
+    pub fn finish(&self) {
+        self.finished.store(true, Ordering::SeqCst);
+        self.signal.raise();
+    }
+
+    /// Batches that are not acknowledged and not given up.
+    pub fn incomplete(&self) -> usize {
+        self.incomplete.lock().ids.len()
+    }
+}
+
+/// While it lives, open batches are sent without lingering.
+struct Hurry<'a>(&'a AtomicUsize);
+
+impl Drop for Hurry<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use rustc_hash::FxHashMap;
 
 use super::error::ClientError;
+use super::partitioner::Partitioner;
 use crate::record::Compression;
 
 /// What every connection to a cluster needs. Field names are Kafka's keys.
@@ -43,6 +44,8 @@ pub struct ProducerConfig {
     pub enable_idempotence: bool,
     pub compression: Compression,
     pub compression_level: Option<i32>,
+    /// Where records go that name no partition.
+    pub partitioner: Partitioner,
     /// Another producer's place to go on from; `None` asks the broker for a new identity.
     pub continues: Option<Continuation>,
 }

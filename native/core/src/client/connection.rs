@@ -20,6 +20,8 @@ use super::wire::produce::Segment;
 const STAGING: usize = 16 * 1024;
 /// A response longer than this is refused as nonsense.
 const LONGEST_RESPONSE: usize = 1 << 30;
+/// The first response, to ApiVersions, is no longer: what says so is no Kafka broker.
+const LONGEST_FIRST_RESPONSE: usize = 1 << 20;
 /// Segments per `writev`.
 const SLICES: usize = 16;
 
@@ -80,6 +82,8 @@ pub struct Connection<T> {
     staged: usize,
     /// A response that is longer than what was staged: the buffer and how much of it is there.
     partial: Option<(Frame, usize)>,
+    /// No response has begun yet.
+    is_first: bool,
     pool: Arc<BufferPool>,
 }
 
@@ -111,6 +115,7 @@ impl<T> Connection<T> {
             staging: vec![0; STAGING].into_boxed_slice(),
             staged: 0,
             partial: None,
+            is_first: true,
             pool,
         })
     }
@@ -236,8 +241,12 @@ impl<T> Connection<T> {
             size.copy_from_slice(&self.staging[at..at + 4]);
             let len = usize::try_from(i32::from_be_bytes(size)).unwrap_or(usize::MAX);
             if !(4..=LONGEST_RESPONSE).contains(&len) {
-                return Err(io::Error::new(io::ErrorKind::InvalidData, "a response with an impossible size"));
+                return Err(io::Error::new(io::ErrorKind::InvalidData, not_kafka(size)));
             }
+            if self.is_first && len > LONGEST_FIRST_RESPONSE {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, not_kafka(size)));
+            }
+            self.is_first = false;
             at += 4;
             let have = len.min(self.staged - at);
             let mut frame = self.new_frame(len);
@@ -277,6 +286,23 @@ impl<T> Connection<T> {
     /// Everything that will not be answered any more; the connection is of no use afterwards.
     pub fn abandon(&mut self) -> VecDeque<Pending<T>> {
         std::mem::take(&mut self.pending)
+    }
+}
+
+/// What a size says that no broker sends.
+fn not_kafka(size: [u8; 4]) -> String {
+    match size {
+        [b'H', b'T', b'T', b'P'] => {
+            "something other than Kafka answers there: its answer begins with \"HTTP\"".to_owned()
+        }
+        // A TLS record: an alert (21) or a handshake (22), of version 3.x.
+        [21 | 22, 3, 0..=4, _] => {
+            "it answers with TLS: this listener expects TLS, which this client does not speak yet".to_owned()
+        }
+        _ => {
+            let (len, begin) = (u32::from_be_bytes(size), size.map(|byte| format!("{byte:02x}")).join(" "));
+            format!("a response of {len} bytes: something other than Kafka answers there (it begins with {begin})")
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 
 use super::error::ClientError;
+use super::wait::wait_until;
 
 /// Where an acknowledged batch was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,11 +52,16 @@ impl Delivery {
         self.outcome.lock().clone()
     }
 
-    /// Wait at most `timeout` for the outcome.
-    pub fn wait(&self, timeout: Duration) -> Option<Result<Written, ClientError>> {
+    /// Whether the outcome is known.
+    pub fn is_decided(&self) -> bool {
+        self.outcome.lock().is_some()
+    }
+
+    /// Wait at most `timeout` for the outcome. An interrupted wait is an error of the caller's, not of the batch.
+    pub fn wait(&self, timeout: Duration) -> Result<Option<Result<Written, ClientError>>, ClientError> {
         let deadline = Instant::now() + timeout;
         let mut outcome = self.outcome.lock();
-        while outcome.is_none() && !self.decided.wait_until(&mut outcome, deadline).timed_out() {}
-        outcome.clone()
+        while outcome.is_none() && !wait_until(&self.decided, &mut outcome, deadline)? {}
+        Ok(outcome.clone())
     }
 }

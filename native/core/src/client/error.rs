@@ -207,6 +207,9 @@ pub enum ClientError {
         /// How long was waited.
         waited_ms: u64,
     },
+    /// Whoever embeds the client ended the wait; nothing else is wrong.
+    #[error("the wait was interrupted")]
+    Interrupted,
     /// The producer or fetcher was closed.
     #[error("the {what} is closed")]
     Closed {

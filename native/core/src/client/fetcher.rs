@@ -13,6 +13,7 @@ use super::error::ClientError;
 use super::inbox::{Assignment, Inbox, Mark, Start};
 use super::pool::BufferPool;
 use super::reader::Reader;
+use super::wait::wait_until;
 use super::waker::{Signal, Waker};
 
 /// What the caller and the I/O thread share.
@@ -121,7 +122,7 @@ impl Fetcher {
             if self.shared.closed.load(Ordering::Acquire) {
                 return Err(ClientError::Closed { what: "fetcher" });
             }
-            if self.shared.arrived.wait_until(&mut inbox, deadline).timed_out() && inbox.is_empty() {
+            if wait_until(&self.shared.arrived, &mut inbox, deadline)? && inbox.is_empty() {
                 return Ok(None);
             }
         }

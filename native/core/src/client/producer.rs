@@ -1,17 +1,15 @@
 //! The producer's face: records in, tickets out. Its I/O thread is the [`sender`](super::sender).
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use arc_swap::ArcSwap;
 use parking_lot::{Condvar, Mutex};
-use rustc_hash::FxHashMap;
 
-use super::accumulator::{Accumulator, Queue, Ticket};
-use super::cluster::Topic;
+use super::accumulator::{Accumulator, Ticket};
 use super::codes;
 use super::config::ProducerConfig;
+use super::destination::{Destination, Directory};
 use super::error::ClientError;
 use super::keyed::KeyedStamps;
 use super::latency::Latency;
@@ -20,20 +18,9 @@ use super::partitioner;
 use super::payload::Payload;
 use super::sender::Sender;
 use super::stamp::{Due, Since, Stamp};
+use super::wait::wait_until;
 use super::waker::Waker;
 use super::wire::init_producer_id::ProducerIdentity;
-
-/// A topic that records can be sent to.
-#[derive(Debug)]
-pub struct Destination {
-    /// The topic's name.
-    pub name: Arc<str>,
-    queues: ArcSwap<Vec<Arc<Queue>>>,
-    /// The partition that records without key or partition go to at present.
-    sticky: AtomicUsize,
-    /// Bytes that went to it since it became that.
-    sticky_bytes: AtomicUsize,
-}
 
 /// What became of the records that were sent to one partition.
 #[derive(Debug, Clone)]
@@ -46,16 +33,6 @@ pub struct Outcome {
     pub acknowledged: u64,
     /// Records given up.
     pub failed: u64,
-}
-
-/// Topics that callers asked for and the sender found.
-#[derive(Debug, Default)]
-pub struct Directory {
-    known: FxHashMap<Arc<str>, Arc<Destination>>,
-    /// Error codes of topics that metadata did not give partitions for.
-    refused: FxHashMap<String, i16>,
-    /// Topics the sender has not asked for yet.
-    pub asked: Vec<String>,
 }
 
 /// What callers and the I/O thread share.
@@ -77,6 +54,12 @@ pub struct Shared {
 }
 
 impl Shared {
+    /// Tell whoever waits for a topic that metadata came, or that none will.
+    pub fn tell_topics(&self) {
+        self.directory_changed.notify_all();
+        self.accumulator.signal.raise();
+    }
+
     /// Tell whoever waits what the broker said to InitProducerId; `None` while it is being asked.
     pub fn tell_identity(&self, identity: Option<Result<ProducerIdentity, ClientError>>) {
         *self.identity.lock() = identity;
@@ -121,22 +104,51 @@ impl Producer {
         if let Some(known) = directory.known.get(topic) {
             return Ok(Arc::clone(known));
         }
-        directory.asked.push(topic.to_owned());
+        directory.ask(topic);
         self.shared.waker.wake();
         let deadline = Instant::now() + self.shared.config.max_block;
         loop {
-            let late = self.shared.directory_changed.wait_until(&mut directory, deadline).timed_out();
+            let late = wait_until(&self.shared.directory_changed, &mut directory, deadline)?;
             if let Some(known) = directory.known.get(topic) {
                 return Ok(Arc::clone(known));
             }
             let code = directory.refused.get(topic).copied();
-            if late
-                || code.is_some_and(|c| !codes::is_retriable(c))
-                || self.shared.accumulator.closed.load(Ordering::Acquire)
-            {
+            if self.shared.accumulator.closed.load(Ordering::Acquire) {
+                return Err(ClientError::Closed { what: "producer" });
+            }
+            if late || code.is_some_and(|c| !codes::is_retriable(c)) {
                 return Err(self.unknown(topic, code));
             }
         }
+    }
+
+    /// The topic's queues without waiting: `None` while its metadata is not known. The signal is raised when it may be.
+    pub fn known_destination(&self, topic: &str) -> Result<Option<Arc<Destination>>, ClientError> {
+        let mut directory = self.shared.directory.lock();
+        if let Some(known) = directory.known.get(topic) {
+            return Ok(Some(Arc::clone(known)));
+        }
+        if self.shared.accumulator.closed.load(Ordering::Acquire) {
+            return Err(ClientError::Closed { what: "producer" });
+        }
+        let code = directory.refused.get(topic).copied();
+        if code.is_some_and(|c| !codes::is_retriable(c)) {
+            return Err(self.unknown(topic, code));
+        }
+        directory.ask(topic);
+        drop(directory);
+        self.shared.waker.wake();
+        Ok(None)
+    }
+
+    /// What a record meets whose topic or memory was waited for, in vain, for `max.block.ms`.
+    pub fn too_late(&self, topic: &str, record: &NewRecord<'_>) -> ClientError {
+        let directory = self.shared.directory.lock();
+        if !directory.known.contains_key(topic) {
+            return self.unknown(topic, directory.refused.get(topic).copied());
+        }
+        let config = &self.shared.config;
+        self.shared.accumulator.full(config.batch_size.max(record.upper_bound()), config.max_block)
     }
 
     fn unknown(&self, topic: &str, code: Option<i16>) -> ClientError {
@@ -163,8 +175,23 @@ impl Producer {
     ) -> Result<Ticket, ClientError> {
         let queue = destination.queue(partition, record.key)?;
         let ticket = self.shared.accumulator.append(&queue, record)?;
-        if partition < 0 && record.key.is_none() {
-            destination.count(record.value.map_or(0, <[u8]>::len), self.shared.config.batch_size);
+        if partition < 0 {
+            destination.count(record, self.shared.config.batch_size);
+        }
+        Ok(ticket)
+    }
+
+    /// The same without waiting: `None` while memory is full. The signal is raised when some was released.
+    pub fn try_send(
+        &self,
+        destination: &Destination,
+        partition: i32,
+        record: &NewRecord<'_>,
+    ) -> Result<Option<Ticket>, ClientError> {
+        let queue = destination.queue(partition, record.key)?;
+        let ticket = self.shared.accumulator.try_append(&queue, record)?;
+        if partition < 0 && ticket.is_some() {
+            destination.count(record, self.shared.config.batch_size);
         }
         Ok(ticket)
     }
@@ -183,7 +210,7 @@ impl Producer {
         let mut records = EqualValues { timestamp_ms: now_ms(), values, size };
         self.shared.accumulator.append_all(&queue, &mut records, Since::due(due)).1?;
         if partition < 0 {
-            destination.count(values.len(), self.shared.config.batch_size);
+            destination.count_bytes(values.len(), self.shared.config.batch_size);
         }
         Ok(values.len().checked_div(size).unwrap_or(0))
     }
@@ -235,9 +262,8 @@ impl Producer {
 
     /// By partition, how many records were acknowledged and how many given up.
     pub fn outcomes(&self) -> Vec<Outcome> {
-        let directory = self.shared.directory.lock();
-        let queues = directory.known.values().flat_map(|destination| destination.queues.load_full().to_vec());
-        let outcomes = queues.map(|queue| Outcome {
+        let queues = self.shared.directory.lock().queues();
+        let outcomes = queues.into_iter().map(|queue| Outcome {
             topic: Arc::clone(&queue.topic),
             partition: queue.index,
             acknowledged: queue.decided.acknowledged.load(Ordering::Relaxed),
@@ -266,7 +292,7 @@ impl Producer {
                 }
                 None => {}
             }
-            if self.shared.identity_changed.wait_until(&mut identity, deadline).timed_out() && identity.is_none() {
+            if wait_until(&self.shared.identity_changed, &mut identity, deadline)? && identity.is_none() {
                 let failure = self.shared.network_failure.lock().clone();
                 let detail = failure.map_or("InitProducerId has no answer".to_owned(), |failure| failure.to_string());
                 let (servers, waited_ms) =
@@ -282,9 +308,18 @@ impl Producer {
     }
 
     /// Flush, then end the I/O thread. Records that are still waiting after `timeout` fail.
+    ///
+    /// # Errors
+    /// Time is up; or the wait was interrupted, and the producer goes on.
     pub fn close(&self, timeout: Duration) -> Result<(), ClientError> {
-        let Some(thread) = self.thread.lock().take() else { return Ok(()) };
+        if self.thread.lock().is_none() {
+            return Ok(());
+        }
         let flushed = self.shared.accumulator.flush(timeout);
+        if matches!(flushed, Err(ClientError::Interrupted)) {
+            return flushed;
+        }
+        let Some(thread) = self.thread.lock().take() else { return flushed };
         self.shared.accumulator.close();
         self.shared.identity_changed.notify_all();
         // The thread ends by itself; a panic in it was already reported by the panic hook.
@@ -300,6 +335,26 @@ impl Producer {
     /// The numbers of the batches decided since the last call; only once the descriptor was asked for.
     pub fn take_decided(&self) -> Vec<u64> {
         self.shared.accumulator.take_decided()
+    }
+
+    /// Have `take_decided` tell this batch too, and wake who waits for it.
+    pub fn tell_again(&self, batch: u64) {
+        self.shared.accumulator.tell_again(batch);
+    }
+
+    /// Make the descriptor readable.
+    pub fn rouse(&self) {
+        self.shared.accumulator.signal.raise();
+    }
+
+    /// Whether it was closed, and every batch is decided.
+    pub fn is_finished(&self) -> bool {
+        self.shared.accumulator.finished.load(Ordering::SeqCst)
+    }
+
+    /// Batches that are not acknowledged and not given up.
+    pub fn incomplete(&self) -> usize {
+        self.shared.accumulator.incomplete()
     }
 
     /// What was measured so far.
@@ -321,72 +376,6 @@ impl Producer {
 impl Drop for Producer {
     fn drop(&mut self) {
         let _ = self.close(Duration::ZERO);
-    }
-}
-
-impl Destination {
-    /// How many partitions the topic has.
-    pub fn partitions(&self) -> usize {
-        self.queues.load().len()
-    }
-
-    fn queue(&self, partition: i32, key: Option<&[u8]>) -> Result<Arc<Queue>, ClientError> {
-        let queues = self.queues.load();
-        let index = usize::try_from(partition).unwrap_or_else(|_| self.choose(key, queues.len()));
-        queues.get(index).cloned().ok_or_else(|| self.unknown_partition(partition, queues.len()))
-    }
-
-    /// The queues of its partitions.
-    pub(super) fn queues(&self) -> Arc<Vec<Arc<Queue>>> {
-        self.queues.load_full()
-    }
-
-    /// The partition of a record that names none, among so many: by its key, or the one that is being filled.
-    #[inline]
-    pub(super) fn choose(&self, key: Option<&[u8]>, partitions: usize) -> usize {
-        match key {
-            Some(key) => partitioner::for_key(key, partitions),
-            None => self.sticky.load(Ordering::Relaxed) % partitions.max(1),
-        }
-    }
-
-    pub(super) fn unknown_partition(&self, partition: i32, partitions: usize) -> ClientError {
-        ClientError::UnknownPartition { topic: self.name.to_string(), partition, partitions }
-    }
-
-    /// After `batch.size` bytes, records without key go to the next partition (KIP-794).
-    pub(super) fn count(&self, bytes: usize, batch_size: usize) {
-        if self.sticky_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes >= batch_size {
-            self.sticky_bytes.store(0, Ordering::Relaxed);
-            self.sticky.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-}
-
-impl Directory {
-    /// Take in what metadata says about one topic.
-    pub fn update(&mut self, name: &str, topic: &Topic) {
-        if topic.leaders.is_empty() {
-            self.refused.insert(name.to_owned(), topic.error_code);
-            return;
-        }
-        self.refused.remove(name);
-        let name: Arc<str> = name.into();
-        let destination = self.known.entry(Arc::clone(&name)).or_insert_with(|| {
-            let queues = ArcSwap::from_pointee(Vec::new());
-            Arc::new(Destination {
-                name: Arc::clone(&name),
-                queues,
-                sticky: AtomicUsize::new(now_ms() as usize),
-                sticky_bytes: AtomicUsize::new(0),
-            })
-        });
-        let known = destination.queues.load_full();
-        if known.len() < topic.leaders.len() {
-            let new =
-                (known.len()..topic.leaders.len()).map(|index| Arc::new(Queue::new(Arc::clone(&name), index as i32)));
-            destination.queues.store(Arc::new(known.iter().cloned().chain(new).collect()));
-        }
     }
 }
 

@@ -141,7 +141,7 @@ impl Sender {
     }
 
     fn ready_lanes(&mut self, now: Instant, wake_at: &mut Instant) -> FxHashMap<NodeId, Vec<usize>> {
-        let hurried = self.shared.accumulator.hurried.load(Ordering::SeqCst) > 0;
+        let hurried = self.shared.accumulator.is_hurried();
         let (linger, ordered) = (self.shared.config.linger, self.shared.config.enable_idempotence);
         let mut by_node: FxHashMap<NodeId, Vec<usize>> = FxHashMap::default();
         let count = self.lanes.len();
@@ -301,10 +301,11 @@ impl Sender {
         let mut directory = self.shared.directory.lock();
         for name in self.network.cluster.wanted() {
             if let Some(topic) = self.network.cluster.topic(name) {
-                directory.update(name, topic);
+                directory.update(name, topic, self.shared.config.partitioner);
             }
         }
-        self.shared.directory_changed.notify_all();
+        drop(directory);
+        self.shared.tell_topics();
     }
 
     /// Decide the fate of a request's batches from its answer (none with acks=0: written is all there is to know).
@@ -491,6 +492,9 @@ impl Sender {
             }
         }
         self.fail_waiting(&error);
-        self.shared.directory_changed.notify_all();
+        let late = self.shared.directory.lock().leftovers();
+        late.into_iter().for_each(|batch| self.fail(batch, error.clone()));
+        self.shared.accumulator.finish();
+        self.shared.tell_topics();
     }
 }

@@ -10,6 +10,7 @@ use super::chunk::Extent;
 use super::config::{ConnectionConfig, ProducerConfig};
 use super::connection::{Connection, Pending};
 use super::new_record::{EqualValues, NewRecord};
+use super::partitioner::Partitioner;
 use super::pool::BufferPool;
 use super::stamp::Since;
 use super::waker::Waker;
@@ -51,6 +52,7 @@ fn accumulator(batch_size: usize, buffer_memory: usize) -> Accumulator {
         compression: Compression::None,
         compression_level: None,
         continues: None,
+        partitioner: Partitioner::Sticky { ignores_keys: false },
     };
     Accumulator::new(config, Arc::new(Waker::new().unwrap()))
 }
@@ -127,6 +129,41 @@ fn memory_is_bounded_and_comes_back() {
 }
 
 #[test]
+fn nothing_is_added_after_the_last_look_at_a_queue() {
+    for _ in 0..200 {
+        let (accumulator, queue) = (accumulator(300, 1 << 20), queue());
+        let (added, popped) = std::thread::scope(|scope| {
+            let sending = scope.spawn(|| {
+                let mut added = 0;
+                while accumulator.try_append(&queue, &record(b"a")).is_ok_and(|ticket| ticket.is_some()) {
+                    added += 1;
+                }
+                added
+            });
+            accumulator.close();
+            let mut popped = 0;
+            while let Some(batch) = queue.pop() {
+                popped += batch.records;
+            }
+            (sending.join().unwrap(), popped)
+        });
+        assert_eq!((added, true), (popped, queue.pop().is_none()));
+    }
+}
+
+#[test]
+fn what_does_not_wait_is_refused_while_memory_is_full_and_hurries_the_sender() {
+    let (accumulator, queue) = (accumulator(1000, 1000), queue());
+    assert!(accumulator.try_append(&queue, &record(&[0; 800])).unwrap().is_some());
+    assert!(accumulator.try_append(&queue, &record(&[0; 800])).unwrap().is_none());
+    assert!(accumulator.is_hurried());
+    let batch = queue.pop().unwrap();
+    accumulator.complete(batch, Ok(Written { base_offset: 0, log_append_time_ms: -1 }));
+    assert!(!accumulator.is_hurried());
+    assert!(accumulator.try_append(&queue, &record(&[0; 800])).unwrap().is_some());
+}
+
+#[test]
 fn flush_waits_for_what_was_there_and_no_longer() {
     let (accumulator, queue) = (accumulator(300, 10_000), queue());
     let ticket = accumulator.append(&queue, &record(b"a")).unwrap();
@@ -151,7 +188,7 @@ fn who_knows_the_fate_of_the_last_batch_has_nothing_to_flush() {
         std::thread::scope(|scope| {
             let batch = queue.pop().unwrap();
             scope.spawn(|| accumulator.complete(batch, Ok(Written { base_offset: 0, log_append_time_ms: -1 })));
-            assert!(ticket.delivery.wait(Duration::from_secs(60)).is_some());
+            assert!(ticket.delivery.wait(Duration::from_secs(60)).unwrap().is_some());
             accumulator.flush(Duration::ZERO).unwrap();
         });
     }

@@ -55,35 +55,43 @@ impl AsFd for Waker {
 
 /// News for an event loop: a descriptor that is readable from `raise` to `clear`. Costs nothing until it is asked for.
 #[derive(Debug, Default)]
-pub struct Signal(OnceLock<OwnedFd>);
+pub struct Signal {
+    fd: OnceLock<OwnedFd>,
+    /// The descriptor is readable, or will be at once: news after that costs no system call.
+    raised: AtomicBool,
+}
 
 impl Signal {
     /// The descriptor to watch; it lives as long as the signal.
     pub fn descriptor(&self) -> std::io::Result<RawFd> {
-        if self.0.get().is_none() {
+        if self.fd.get().is_none() {
             // Two callers at once: one descriptor is kept, the other closed.
-            let _ = self.0.set(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?);
+            let _ = self.fd.set(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?);
         }
-        Ok(self.0.get().map_or(-1, AsRawFd::as_raw_fd))
+        Ok(self.fd.get().map_or(-1, AsRawFd::as_raw_fd))
     }
 
     /// Whether anyone watches.
     pub fn is_watched(&self) -> bool {
-        self.0.get().is_some()
+        self.fd.get().is_some()
     }
 
     /// There is news.
     pub fn raise(&self) {
-        if let Some(fd) = self.0.get() {
+        if let Some(fd) = self.fd.get()
+            && !self.raised.swap(true, Ordering::SeqCst)
+        {
             let _ = rustix::io::write(fd, &1u64.to_ne_bytes());
         }
     }
 
-    /// The news is about to be looked at.
+    /// The news is about to be looked at. News that comes after the descriptor was read and before the flag is down is
+    /// seen by that look, which follows both.
     pub fn clear(&self) {
-        if let Some(fd) = self.0.get() {
+        if let Some(fd) = self.fd.get() {
             let mut count = [0u8; 8];
             let _ = rustix::io::read(fd, &mut count);
+            self.raised.store(false, Ordering::SeqCst);
         }
     }
 }

@@ -6,9 +6,10 @@ use rustc_hash::FxHashMap;
 
 use super::sent::{Row, SentColumns};
 use crate::client::accumulator::Queue;
+use crate::client::destination::Destination;
 use crate::client::error::ClientError;
 use crate::client::new_record::{NewRecord, NewRecords};
-use crate::client::producer::{Destination, Producer, now_ms};
+use crate::client::producer::{Producer, now_ms};
 use crate::client::stamp::Since;
 use crate::record::RecordHeader;
 
@@ -28,9 +29,7 @@ impl Target {
         let partitions = self.queues.len();
         let Some(asked) = row.partition else {
             let chosen = self.destination.choose(row.key, partitions);
-            if row.key.is_none() {
-                self.destination.count(row.value.map_or(0, <[u8]>::len), batch_size);
-            }
+            self.destination.count(&row.record(0, &[]), batch_size);
             return Ok(chosen);
         };
         if asked < 0 {

@@ -1,0 +1,150 @@
+//! What every use of the native producer shares: its end, what the cluster says, generated records and measurements.
+//!
+//! Owns no behaviour; every call that may wait releases the interpreter lock.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use pybroker_core::client::{self, Payload, Stamp, now_ms};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::connection::wait;
+use crate::delivery::Tally;
+use crate::error::client_error;
+use crate::stamp::{LatencyHistogram, check_stamped, send_made};
+
+/// A native producer, without what a program's records need.
+#[pyclass(frozen, subclass, module = "pybroker._native")]
+pub struct MeasuredProducer {
+    pub inner: Arc<client::Producer>,
+    payload: Mutex<Payload>,
+}
+
+impl MeasuredProducer {
+    /// The face of an engine.
+    pub fn new(inner: Arc<client::Producer>) -> Self {
+        Self { inner, payload: Mutex::new(Payload::new(now_ms() as u64)) }
+    }
+}
+
+#[pymethods]
+impl MeasuredProducer {
+    /// Adds values of `record_size` bytes that lie behind each other in `values`.
+    #[pyo3(signature = (topic, partition, values, record_size))]
+    fn send_many(
+        &self,
+        py: Python<'_>,
+        topic: &str,
+        partition: i32,
+        values: &[u8],
+        record_size: usize,
+    ) -> PyResult<usize> {
+        if record_size == 0 || !values.len().is_multiple_of(record_size) {
+            let text = format!("{} bytes are no whole number of records of {record_size} bytes", values.len());
+            return Err(PyValueError::new_err(text));
+        }
+        let sent = py.detach(|| {
+            let destination = self.inner.destination(topic)?;
+            self.inner.send_many(&destination, partition, values, record_size, None)
+        });
+        sent.map_err(client_error)
+    }
+
+    /// Adds `count` values of random capital letters.
+    #[pyo3(signature = (topic, partition, record_size, count, due=None))]
+    fn send_random_letters(
+        &self,
+        py: Python<'_>,
+        topic: &str,
+        partition: i32,
+        record_size: usize,
+        count: usize,
+        due: Option<(i64, f64)>,
+    ) -> PyResult<()> {
+        send_made(py, (&self.inner, &self.payload), (topic, partition), (record_size, count), None, due)
+    }
+
+    /// Adds `count` values of random capital letters behind stamps.
+    #[pyo3(signature = (topic, partition, producer, first_sequence, record_size, count, due=None))]
+    #[allow(clippy::too_many_arguments, reason = "the stub names them")]
+    fn send_stamped(
+        &self,
+        py: Python<'_>,
+        topic: &str,
+        partition: i32,
+        producer: u64,
+        first_sequence: u64,
+        record_size: usize,
+        count: usize,
+        due: Option<(i64, f64)>,
+    ) -> PyResult<()> {
+        check_stamped(partition, record_size)?;
+        let first = Stamp { producer, sequence: first_sequence, sent_us: 0 };
+        send_made(py, (&self.inner, &self.payload), (topic, partition), (record_size, count), Some(first), due)
+    }
+
+    /// By partition: (topic, partition, records acknowledged, records given up).
+    fn outcomes(&self) -> Vec<(String, i32, u64, u64)> {
+        let outcomes = self.inner.outcomes().into_iter();
+        outcomes.map(|o| (o.topic.to_string(), o.partition, o.acknowledged, o.failed)).collect()
+    }
+
+    /// Producer id and epoch.
+    fn identity(&self, py: Python<'_>) -> PyResult<(i64, i16)> {
+        py.detach(|| self.inner.identity()).map_err(client_error)
+    }
+
+    /// How many partitions a topic has.
+    #[pyo3(signature = (topic))]
+    fn partitions(&self, py: Python<'_>, topic: &str) -> PyResult<usize> {
+        Ok(py.detach(|| self.inner.destination(topic)).map_err(client_error)?.partitions())
+    }
+
+    /// Waits until everything sent so far is acknowledged or given up.
+    #[pyo3(signature = (timeout_s))]
+    fn flush(&self, py: Python<'_>, timeout_s: f64) -> PyResult<()> {
+        py.detach(|| self.inner.flush(wait(timeout_s))).map_err(client_error)
+    }
+
+    /// Flushes and ends the I/O thread.
+    #[pyo3(signature = (timeout_s))]
+    fn close(&self, py: Python<'_>, timeout_s: f64) -> PyResult<()> {
+        py.detach(|| self.inner.close(wait(timeout_s))).map_err(client_error)
+    }
+
+    /// Batches that are not acknowledged and not given up.
+    fn incomplete_batches(&self) -> usize {
+        self.inner.incomplete()
+    }
+
+    /// Records sent from now on belong to this phase of the measurement.
+    #[pyo3(signature = (phase))]
+    fn begin_phase(&self, phase: u8) {
+        self.inner.begin_phase(phase);
+    }
+
+    /// What was acknowledged since the last call.
+    fn take_window(&self) -> Tally {
+        Tally::from(self.inner.latency().lock().take_window())
+    }
+
+    /// What was acknowledged of a phase since the last call, and its latencies.
+    #[pyo3(signature = (phase))]
+    fn take_interval(&self, phase: u8) -> (Tally, LatencyHistogram) {
+        let (tally, histogram) = self.inner.latency().lock().take_interval(phase);
+        (Tally::from(tally), LatencyHistogram::from(histogram))
+    }
+
+    /// The measurement from a phase on, and the latency in microseconds at each quantile.
+    #[pyo3(signature = (first_phase, quantiles))]
+    fn summary(&self, first_phase: usize, quantiles: Vec<f64>) -> (Tally, Vec<u64>) {
+        let (tally, latencies) = self.inner.latency().lock().summary(first_phase, &quantiles);
+        (Tally::from(tally), latencies)
+    }
+
+    /// Raises the first failure of a record, if any failed.
+    fn raise_failure(&self) -> PyResult<()> {
+        self.inner.first_failure().map_or(Ok(()), |failure| Err(client_error(failure)))
+    }
+}

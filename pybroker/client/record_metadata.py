@@ -1,0 +1,14 @@
+"""Where a record was written, as producers tell it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class RecordMetadata(NamedTuple):
+    """Where a record was written; offset -1 where the broker does not tell (acks=0), or where it was not written."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int

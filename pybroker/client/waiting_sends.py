@@ -1,0 +1,70 @@
+"""Sends of an asyncio producer that wait for their topic's metadata or for memory: first come, first served.
+
+Owns the order: while a record of a topic waits, every later one of that topic waits behind it. A record that waits is
+in no batch, so a send that is cancelled leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+from pybroker.client import native
+
+_WOKEN = 64
+"""Sends of a topic that try at one wake-up; each that succeeds wakes the one at the front."""
+
+
+class _Entry:
+    __slots__ = ("late", "turn")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.turn: asyncio.Future[None] = loop.create_future()
+        self.late = False
+
+    def wake(self) -> None:
+        if not self.turn.done():
+            self.turn.set_result(None)
+
+    def expire(self) -> None:
+        self.late = True
+        self.wake()
+
+
+class WaitingSends:
+    """One producer's sends that wait, by topic. `topic in sends` while any of the topic waits."""
+
+    def __init__(self, producer: native.Producer, max_block_s: float) -> None:
+        self._producer, self._max_block_s = producer, max_block_s
+        self._queues: dict[str, deque[_Entry]] = {}
+
+    def __contains__(self, topic: str) -> bool:
+        return topic in self._queues
+
+    async def wait(self, topic: str, outgoing: native.Outgoing, watcher: object) -> None:
+        """Add the record when it is at the front and has room. Raises ClientError after `max.block.ms`."""
+        loop = asyncio.get_running_loop()
+        queue, entry = self._queues.setdefault(topic, deque()), _Entry(loop)
+        queue.append(entry)
+        timer = loop.call_later(self._max_block_s, entry.expire)
+        try:
+            while True:
+                await entry.turn
+                entry.turn = loop.create_future()
+                if queue[0] is entry and self._producer.post_again(outgoing, watcher):
+                    return
+                if entry.late:
+                    self._producer.raise_late(outgoing)
+        finally:
+            timer.cancel()
+            queue.remove(entry)
+            if queue:
+                queue[0].wake()
+            else:
+                del self._queues[topic]
+
+    def wake(self) -> None:
+        """There may be room, or metadata, or an end."""
+        for queue in self._queues.values():
+            for entry, _ in zip(queue, range(_WOKEN), strict=False):
+                entry.wake()
