@@ -7,7 +7,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering, fence};
 
+use indexmap::IndexMap;
 use parking_lot::Mutex;
+use rustc_hash::FxBuildHasher;
+
+/// Room that a list keeps when nobody waits any more.
+const KEEP_ROOM: usize = 64;
 
 /// A request that waits, named without knowing what a connection is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -50,19 +55,24 @@ impl WaitingFetch {
     }
 }
 
-/// The fetches that wait for one partition.
+/// The fetches that wait for one partition. To come and to go costs the same however many wait.
 #[derive(Debug, Default)]
 pub struct WaitingList {
     /// Length of `fetches`, readable without the lock: an append to a partition nobody waits for costs one load.
     count: AtomicUsize,
-    fetches: Mutex<Vec<Arc<WaitingFetch>>>,
+    /// By address, which is a fetch's own while the list holds it.
+    fetches: Mutex<IndexMap<usize, Arc<WaitingFetch>, FxBuildHasher>>,
+}
+
+fn address(fetch: &Arc<WaitingFetch>) -> usize {
+    Arc::as_ptr(fetch) as usize
 }
 
 impl WaitingList {
     /// Adds a fetch. The caller looks at the log again afterwards: an append that came before this call did not see it.
     pub fn register(&self, fetch: &Arc<WaitingFetch>) {
         let mut fetches = self.fetches.lock();
-        fetches.push(Arc::clone(fetch));
+        fetches.insert(address(fetch), Arc::clone(fetch));
         self.count.store(fetches.len(), Ordering::SeqCst);
         fence(Ordering::SeqCst);
     }
@@ -70,9 +80,12 @@ impl WaitingList {
     /// Takes a fetch out again, however it ended. Nothing happens if it is not there.
     pub fn deregister(&self, fetch: &Arc<WaitingFetch>) {
         let mut fetches = self.fetches.lock();
-        if let Some(at) = fetches.iter().position(|other| Arc::ptr_eq(other, fetch)) {
-            fetches.swap_remove(at);
+        if fetches.swap_remove(&address(fetch)).is_some() {
             self.count.store(fetches.len(), Ordering::SeqCst);
+            if fetches.capacity() > KEEP_ROOM && fetches.len() < fetches.capacity() / 4 {
+                let room = (2 * fetches.len()).max(KEEP_ROOM);
+                fetches.shrink_to(room);
+            }
         }
     }
 
@@ -83,7 +96,7 @@ impl WaitingList {
             return;
         }
         let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
-        for fetch in self.fetches.lock().iter() {
+        for fetch in self.fetches.lock().values() {
             if fetch.arrived(bytes) {
                 wake(fetch.waiter);
             }
@@ -92,7 +105,7 @@ impl WaitingList {
 
     /// The partition goes away or changes its role: wakes everybody, who will then see why.
     pub fn wake_all(&self, wake: &mut dyn FnMut(Waiter)) {
-        for fetch in self.fetches.lock().iter() {
+        for fetch in self.fetches.lock().values() {
             if fetch.claim() {
                 wake(fetch.waiter);
             }
@@ -137,6 +150,29 @@ mod tests {
         list.register(&fetch);
         assert!(fetch.claim());
         assert_eq!(woken(&list, 5), []);
+        list.deregister(&fetch);
+        assert!(list.is_empty());
+    }
+
+    #[test]
+    fn a_hundred_thousand_come_and_go_in_any_order_and_leave_no_memory_behind() {
+        let list = WaitingList::default();
+        let wait = |request| WaitingFetch::new(Waiter { connection: 1, request }, 1);
+        let fetches: Vec<_> = (0..100_000).map(wait).collect();
+        fetches.iter().for_each(|fetch| list.register(fetch));
+        assert_eq!(list.len(), 100_000);
+        // A list that is searched from its beginning takes a hundred thousand steps for each of these.
+        fetches.iter().rev().for_each(|fetch| list.deregister(fetch));
+        assert!(list.is_empty() && list.fetches.lock().capacity() <= 2 * KEEP_ROOM);
+    }
+
+    #[test]
+    fn a_fetch_that_names_a_partition_twice_waits_for_it_once() {
+        let list = WaitingList::default();
+        let fetch = WaitingFetch::new(Waiter { connection: 1, request: 2 }, 10);
+        list.register(&fetch);
+        list.register(&fetch);
+        assert_eq!((list.len(), woken(&list, 5)), (1, vec![]));
         list.deregister(&fetch);
         assert!(list.is_empty());
     }
