@@ -6,8 +6,9 @@
  *   brokerload storm     -b HOST:PORT -n CONNECTIONS -c AT_A_TIME
  *   brokerload commit    -b HOST:PORT -t TOPIC -n COMMITS -c AT_A_TIME [-p PARTITION]
  *   brokerload write     -d DIRECTORY -n RECORDS -s SIZE
+ *   brokerload sink      -d DIRECTORY
  *
- * The topic must exist. -X sets a property of librdkafka over the load's own. */
+ * The topic must exist. sink is a server, the limit of what produce can reach; it runs until it is killed. -X sets a property of librdkafka over the load's own. */
 #include "load.h"
 
 #include <netdb.h>
@@ -66,7 +67,7 @@ void resolve(const char *bootstrap, struct sockaddr_storage *address, socklen_t 
   freeaddrinfo(found);
 }
 
-static void usage(void) { fail("usage: brokerload produce|consume|roundtrip|storm|commit|write -b HOST:PORT -t TOPIC -n RECORDS -s SIZE (see brokerload.c)"); }
+static void usage(void) { fail("usage: brokerload produce|consume|roundtrip|storm|commit|write|sink -b HOST:PORT -t TOPIC -n RECORDS -s SIZE (see brokerload.c)"); }
 
 static void add_property(struct settings *run, char *pair) {
   char *value = strchr(pair, '=');
@@ -99,16 +100,16 @@ int main(int count, char **words) {
   static const struct {
     const char *name;
     void (*run)(const struct settings *);
-    bool needs_server, needs_topic, needs_size;
-  } loads[] = {{"produce", run_produce, true, true, true},    {"consume", run_consume, true, true, false},
-               {"roundtrip", run_roundtrip, true, true, true}, {"storm", run_storm, true, false, false},
-               {"commit", run_commit, true, true, false},
-               {"write", run_write, false, false, true}};
+    bool needs_server, needs_topic, needs_size, serves;
+  } loads[] = {{"produce", run_produce, true, true, true, false},     {"consume", run_consume, true, true, false, false},
+               {"roundtrip", run_roundtrip, true, true, true, false}, {"storm", run_storm, true, false, false, false},
+               {"commit", run_commit, true, true, false, false},      {"write", run_write, false, false, true, false},
+               {"sink", run_sink, false, false, false, true}};
   if (count < 2) usage();
   struct settings run = read_settings(count - 1, words + 1);
   for (size_t i = 0; i < sizeof loads / sizeof *loads; i++) {
     if (strcmp(words[1], loads[i].name)) continue;
-    if (run.records < 1 || (loads[i].needs_server && !run.bootstrap) || (loads[i].needs_topic && !run.topic) ||
+    if ((run.records < 1 && !loads[i].serves) || (loads[i].needs_server && !run.bootstrap) || (loads[i].needs_topic && !run.topic) ||
         (loads[i].needs_size && run.size < 1) || run.rate <= 0)
       usage();
     loads[i].run(&run);

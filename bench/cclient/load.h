@@ -61,5 +61,6 @@ void run_roundtrip(const struct settings *run);
 void run_storm(const struct settings *run);
 void run_commit(const struct settings *run);
 void run_write(const struct settings *run);
+void run_sink(const struct settings *run);
 
 #endif

@@ -27,9 +27,10 @@ from pybench.options import ToolError
 from pybench.peers.java import KAFKA_VERSION
 from pybench.peers.kafka import Kafka
 from pybench.peers.pybroker import Pybroker
+from pybench.peers.sink import Sink
 from pybench.process import congestion_control
 from pybench.scenario import BROKERS, SUITES, Scenario, read_scenarios
-from pybench.turns import OWN_BROKER, Node, run_scenario
+from pybench.turns import OWN_BROKER, SINK, Node, run_scenario
 
 RESULTS = BENCH / "results"
 _QUICK_ROUNDS = 2
@@ -127,6 +128,9 @@ def running(wanted: set[str], work: Path, *, kafka_in_both_roles: bool) -> Itera
         nodes: dict[str, Node] = {}
         for name in sorted(wanted):
             tell(f"starting {name}")
+            if name == SINK:
+                nodes[name] = stack.enter_context(Sink(work / name))
+                continue
             settings = {**_SETTINGS, **VARIANTS[name]}
             if name.startswith("kafka"):
                 nodes[name] = stack.enter_context(Kafka(work / name, settings))

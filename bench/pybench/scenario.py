@@ -27,7 +27,7 @@ class Contestant:
 
     name: str
     broker: str
-    """`pybroker`, `kafka`, one of either with other settings (`pybench.compare.VARIANTS`), or `none`."""
+    """`pybroker`, `kafka`, one of either with other settings (`pybench.compare.VARIANTS`), `sink`, or `none`."""
     load: str
     """A name of `pybench.loads.LOADS`."""
 

@@ -35,6 +35,8 @@ WHOLE: dict[str, Callable[[str, int, Path], tuple[str, dict[str, float]]]] = {
 RESTART = "restart"
 """The load that starts a broker which was filled before the first turn."""
 OWN_BROKER = frozenset({*WHOLE, RESTART})
+SINK = "sink"
+"""The server that only receives and writes to a file: it has no topics to create."""
 
 
 class Node(Protocol):
@@ -103,8 +105,8 @@ def _turn(
         outcome = run_load(contestant.load, Task("", str(work), records, scenario.size, scenario.properties))
         return outcome.command, outcome.figures
     node = nodes[contestant.broker]
-    needs_topic = contestant.load != "c-storm"
-    own_topic = topic or (_create(node, int(scenario.properties.get("partitions", 1))) if needs_topic else "")
+    needs_topic = contestant.load != "c-storm" and contestant.broker != SINK
+    own_topic = topic or (_create(node, int(scenario.properties.get("partitions", 1))) if needs_topic else SINK)
     try:
         before = cpu_time(node.pid)
         task = Task(node.bootstrap_servers, own_topic, records, scenario.size, scenario.properties)

@@ -15,9 +15,9 @@ from pybench.options import ToolError
 from pybench.scenario import SPARK, Scenario, read_scenario, read_scenarios
 from pybench.spark_loads import TOGETHER
 from pybench.spark_source import ROWS
-from pybench.turns import OWN_BROKER
+from pybench.turns import OWN_BROKER, SINK
 
-BROKERS = {*VARIANTS, "none"}
+BROKERS = {*VARIANTS, SINK, "none"}
 
 
 @pytest.mark.parametrize("scenario", read_scenarios(), ids=lambda s: s.id)
