@@ -186,14 +186,17 @@ class DataPlaneSettings:
         socket_receive_buffer_bytes: int,
         queued_max_requests: int,
         requests_in_work_per_connection: int,
+        queued_request_bytes: int,
         queued_response_bytes_per_connection: int,
+        queued_response_bytes: int,
         connections_max_idle_ms: int,
         max_connections: int,
         fetch_max_bytes: int,
         fetch_session_slots: int,
         fetch_session_eviction_ms: int,
     ) -> DataPlaneSettings:
-        """Buffer sizes of -1 leave the system's; a negative `connections_max_idle_ms` closes no idle connection."""
+        """Buffer sizes of -1 leave the system's; a negative `connections_max_idle_ms` closes no idle connection, and a
+        negative `queued_request_bytes` is no limit."""
 
 @final
 class DataPlane:
@@ -238,6 +241,9 @@ class DataPlane:
         """Closes a connection when its queued answers are written."""
     def publish(self, table: TopicTable) -> None:
         """Swaps the topics that the lanes see."""
+    def publish_api_versions(self, answers: dict[int, bytes]) -> None:
+        """Swaps the answers to ApiVersions, by version: everything after the correlation id. Requests of these versions
+        that say nothing unusual are answered by the data plane; the others come up as they do without this."""
     def stop_accepting(self) -> None:
         """Closes the listeners; open connections go on."""
     def shut_down(self, *, grace_ms: int) -> None:

@@ -28,10 +28,12 @@ from pybroker.controller.service import Controller
 from pybroker.coordinator.group.offsets_topic import OFFSETS_TOPIC
 from pybroker.coordinator.group.service import GroupCoordinator
 from pybroker.coordinator.group.settings import build_settings
+from pybroker.handlers.api_versions import encoded_answers
 from pybroker.handlers.context import RequestContext, Services
 from pybroker.handlers.registry import registered_apis
 from pybroker.metadata.errors import MetadataError
 from pybroker.metadata.features import SUPPORTED_FEATURES
+from pybroker.net.api_versions import ApiVersionsPublisher
 from pybroker.net.data_plane_settings import build_data_plane_settings
 from pybroker.net.dispatch import Dispatch
 from pybroker.net.listeners import ANY_HOST, ListenError, OpenListener, open_listeners
@@ -58,6 +60,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pybroker.config.broker import BrokerConfig
+    from pybroker.metadata.publishers import Publisher
     from pybroker.net.native import SegmentRolled, UndecidedRequest
     from pybroker.replica.publisher import Placed
     from pybroker.storage.moves import Move
@@ -157,9 +160,13 @@ class Node:
         publisher = self._publisher = PartitionPublisher(
             config, partitions, data_plane, workers, groups.follow, self._report_placed
         )
-        controller = self._controller = await self._start_controller(directories, cluster_id, publisher)
+        api_versions = ApiVersionsPublisher(data_plane)
+        controller = self._controller = await self._start_controller(
+            directories, cluster_id, [self._live, publisher, api_versions]
+        )
         await self._register(controller, directories)
         apis = registered_apis()  # imports the handlers, while the workers open logs
+        api_versions.begin(encoded_answers, controller.image)
         await publisher.published(controller.image.offset)
         partitions.set_aside_strays()
         moves = self._moves = self._make_moves(partitions, directories)
@@ -207,7 +214,7 @@ class Node:
         )
 
     async def _start_controller(
-        self, directories: Directories, cluster_id: str, publisher: PartitionPublisher
+        self, directories: Directories, cluster_id: str, publishers: Iterable[Publisher]
     ) -> Controller:
         config = self.config
         return await Controller.start(
@@ -221,7 +228,7 @@ class Node:
             validate_broker_configs=self._live.fault,
             list_inherited=self._live.list_inherited,
             validate_group_configs=lambda configs: group_fault(configs, self._live.current),
-            publishers=[self._live, publisher],
+            publishers=publishers,
             on_failure=lambda error: self._fail(f"the metadata log failed: {error}"),
         )
 

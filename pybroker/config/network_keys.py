@@ -53,10 +53,21 @@ class NetworkKeys(Settings):
         "Requests that may be in work or waiting outside the data plane; beyond it no more are taken up.",
         at_least=1,
     )
-    queued_max_request_bytes = long(-1, "Bytes of requests that may wait; -1 is no limit.", acts=False)
-    queued_max_response_bytes = integer(
+    queued_max_request_bytes = long(
+        -1,
+        "Bytes of requests that may be received and worked on at a time, over all connections, requests below 16 KiB "
+        "left out; no further request is received while they are taken. -1 is no limit.",
+    )
+    queued_max_response_bytes = long(
+        256 * 1024**2,
+        "Memory in bytes of answers that clients have not read yet, over all connections; beyond it the connections "
+        "that hold most of it are closed. Records that are sent from files take none.",
+        at_least=1024**2,
+        ours=True,
+    )
+    queued_max_response_bytes_per_connection = integer(
         64 * 1024**2,
-        "Bytes of answers that may wait on one connection; a peer that leaves more unread is not read from meanwhile.",
+        "Bytes of answers that may wait on one connection; while more wait, no further request of it is begun.",
         at_least=1024**2,
         ours=True,
     )

@@ -10,6 +10,7 @@ Behaviour
     - The answer lists every API that is registered here, and nothing else.
     - Features: supported ranges, and the finalized levels of the metadata image with its epoch (KIP-584).
     - A software name or version that is not of KIP-511's form is INVALID_REQUEST.
+    - The data plane gives the same answers itself (`encoded_answers`); requests that say anything unusual come here.
 
 Version notes
     - A version above the range is answered in version 0 with UNSUPPORTED_VERSION and the range of this API, so that
@@ -32,6 +33,7 @@ from pybroker.handlers.registry import handles, registered_apis
 from pybroker.metadata.features import SUPPORTED_FEATURES
 from pybroker.protocol.codec import encode
 from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.header import response_prefix
 from pybroker.protocol.messages.api_versions import (
     ApiVersion,
     ApiVersionsRequest,
@@ -43,12 +45,9 @@ from pybroker.protocol.messages.api_versions import (
 if TYPE_CHECKING:
     from pybroker.handlers.context import RequestContext
     from pybroker.handlers.errors import WireError
+    from pybroker.metadata.image import MetadataImage
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
-
-# Encoded answers by (version, features epoch). Every connection asks this first, and the answer changes only with the
-# finalized features.
-_answers: dict[tuple[int, int], bytes] = {}
 
 
 def _failed(_request: ApiVersionsRequest, _version: int, error: WireError) -> ApiVersionsResponse:
@@ -73,30 +72,34 @@ def _unsupported(_context: RequestContext) -> bytes:
 
 
 @handles(ApiVersionsRequest, failed=_failed, unsupported=_unsupported)
-def api_versions(request: ApiVersionsRequest, context: RequestContext) -> bytes:
+def api_versions(request: ApiVersionsRequest, context: RequestContext) -> ApiVersionsResponse:
     """Answer with everything that is registered."""
     version = context.version
     if version >= 3 and not (
         _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
     ):
         raise ApiError(ErrorCode.INVALID_REQUEST)
-    features = context.image.features
-    key = (version, features.epoch)
-    answer = _answers.get(key)
-    if answer is None:
-        _answers.clear()
-        answer = _answers[key] = encode(_build_response(context), version)
-    return answer
+    return _build_response(context.image, version)
 
 
-def _build_response(context: RequestContext) -> ApiVersionsResponse:
-    features = context.image.features
+def encoded_answers(image: MetadataImage) -> dict[int, bytes]:
+    """Return the answer of every version, as it follows the correlation id: the same for all whose request is valid."""
+    versions = ApiVersionsRequest.__message__.versions
+    return {
+        version: response_prefix(ApiVersionsRequest.__message__.api_key, version)
+        + encode(_build_response(image, version), version)
+        for version in range(versions.first, versions.last + 1)
+    }
+
+
+def _build_response(image: MetadataImage, version: int) -> ApiVersionsResponse:
+    features = image.features
     return ApiVersionsResponse(
         api_keys=_api_keys(),
         supported_features=[
             SupportedFeatureKey(name=name, min_version=low, max_version=high)
             for name, (low, high) in SUPPORTED_FEATURES.items()
-            if low > 0 or context.version >= 4
+            if low > 0 or version >= 4
         ],
         finalized_features_epoch=features.epoch,
         finalized_features=[

@@ -1,20 +1,22 @@
 """The way of a control request: event fd -> drain -> decode -> handle -> encode -> respond.
 
-Owns draining, the order of requests within a connection, the bound on requests in work (`queued.max.requests`), and
-what happens to a request that cannot be decoded or whose handler fails. Must not know what any request means. Runs on
-the loop thread only.
+Owns draining, whose request is next, the bound on requests in work (`queued.max.requests`), and what happens to a
+request that cannot be decoded or whose handler fails. Must not know what any request means. Runs on the loop's thread.
 
-A handler that answers at once is answered in place, without a task. One that returns a `Reply` has it told by whoever
-decides, perhaps before the wake-up is over (`drained` lets them): then its answer leaves with the others, and there was
-no task and no turn of the loop either. While one that waits is in work, later requests of the same connection wait
-behind it, as in Kafka, where a connection is muted until its answer is sent.
+A handler that answers at once is answered in place, without a task. One that returns a `Reply` has it answered by
+whoever decides, perhaps before the wake-up is over (`drained` lets them): then its answer leaves with the others, and
+there was no task and no turn of the loop either. The data plane hands up one request of a connection at a time, as
+Kafka does, which mutes a connection until its answer is sent.
+
+A wake-up works for a few milliseconds, then others on the loop have their turn. Requests that are left wait in fair
+turns over connections (`turns`): who sends expensive requests waits behind those who do not.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
+import time
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -31,6 +33,7 @@ from pybroker.net.native import (
     SegmentRolled,
     UndecidedRequest,
 )
+from pybroker.net.turns import Turns
 from pybroker.protocol.codec import schema_of
 from pybroker.protocol.errors import MalformedMessage
 from pybroker.protocol.header import flexible, response_prefix
@@ -56,6 +59,10 @@ if TYPE_CHECKING:
 log = logging.getLogger("pybroker.net")
 
 _DRAIN_AT_ONCE = 256
+_SLICE_SECONDS = 0.004
+"""How long a wake-up works on requests before the loop's other work has its turn."""
+_EXPENSIVE_SECONDS = 0.0005
+"""What a request takes at least to be remembered where nothing waits: a busy coordinator's do not."""
 
 
 class _Way(NamedTuple):
@@ -80,11 +87,9 @@ class _Work(msgspec.Struct, eq=False):
     context: Any
     reply: Reply | None
     """What the handler has returned, as long as this wake-up may bring it; None when it is listened to, or awaited."""
-    behind: deque[ControlRequest] | None = None
-    """Requests of the same connection that wait for this one to be answered."""
     held: bool = False
-    """Whether it has outlasted its wake-up: it waits for what others do, so it takes no room, nor does what waits
-    behind it. Invariant: then they are not counted in `_in_work`."""
+    """Whether it has outlasted its wake-up: it waits for what others do, so it takes no room. Invariant: then it is not
+    counted in `_in_work`."""
 
 
 class Pipeline:
@@ -103,9 +108,10 @@ class Pipeline:
         max_in_work: int,
         draining: Callable[[], None],
         drained: Callable[[], None],
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """`draining` is called when a wake-up has brought events, `drained` when they are all taken up, before their
-        answers are sent, and again when that lets others be taken up.
+        """`draining` is called when a wake-up has brought events, `drained` when its handlers have been called, before
+        their answers are sent. `clock` gives seconds and never goes back.
         """
         self._data_plane = data_plane
         self._dispatch = dispatch
@@ -119,8 +125,14 @@ class Pipeline:
         self._max_in_work = max_in_work
         self._begin = draining
         self._drained = drained
+        self._clock = clock
         self._loop: asyncio.AbstractEventLoop | None = None
         self._reading = False
+        # Requests that the last wake-up had no time for. Invariant: while there are any, `_go_on` is scheduled.
+        self._turns: Turns[ControlRequest] = Turns()
+        self._scheduled = False
+        # Seconds that a request took of late, by `ControlRequest.api`: what the next is expected to take.
+        self._costs: dict[int, float] = {}
         # By connection. Invariant: a key is here while a handler of that connection waits, and only then.
         self._works: dict[int, _Work] = {}
         # Those whose handlers have returned a `Reply` since the last wake-up ended.
@@ -128,7 +140,7 @@ class Pipeline:
         # Answers that leave together. Invariant: empty unless `_draining`.
         self._answers: list[tuple[ControlRequest, bytes]] = []
         self._draining = False
-        # Invariant: requests drained and not yet answered, those that wait behind others included.
+        # Invariant: requests drained and not yet answered, those that wait for their turn included.
         self._in_work = 0
         self._tasks: set[asyncio.Task[None]] = set()
         # Told when nothing is in work; None while nobody waits for that.
@@ -161,48 +173,78 @@ class Pipeline:
 
     def _drain(self) -> None:
         while self._loop is not None:
-            room = self._max_in_work - self._in_work
-            if room <= 0:
+            limit = min(self._max_in_work - self._in_work, _DRAIN_AT_ONCE)
+            if limit > 0:
+                events = self._data_plane.drain(limit)
+            else:
                 # What is not drained waits in the data plane; _settle watches again as soon as there is room.
                 self._loop.remove_reader(self._data_plane.event_fd)
-                self._reading = False
-                return
-            limit = min(room, _DRAIN_AT_ONCE)
-            events = self._data_plane.drain(limit)
+                self._reading, events = False, []
             self._step_events(events)
-            if len(events) < limit:
+            if self._turns:
+                if not self._scheduled:
+                    self._scheduled = True
+                    self._loop.call_soon(self._go_on)
                 return
+            if len(events) < limit or limit <= 0:
+                return
+
+    def _go_on(self) -> None:
+        """Work on requests that wait for their turn, after what has come meanwhile has got its own."""
+        self._scheduled = False
+        self._drain()
 
     def _step_events(self, events: Sequence[Event]) -> None:
         self._draining = True
         self._begin()
         try:
             try:
-                for event in events:
-                    self._take_up(event)
-            finally:  # `draining` was told that this follows: nobody else steps what was taken up.
+                self._serve(events)
+            finally:  # `draining` announced that this follows: nobody else steps what the handlers have begun.
                 self._decide_all()
         finally:
             self._draining = False
             self._send_answers()
             self._hold()
 
+    def _serve(self, events: Sequence[Event]) -> None:
+        """Step events in their order, and requests in fair turns where some have to wait, until time is up."""
+        turns, now = self._turns, self._clock()
+        end = now + _SLICE_SECONDS
+        for event in events:
+            if not isinstance(event, ControlRequest):
+                self._step_other(event)
+                continue
+            self._in_work += 1
+            if turns or now >= end:
+                turns.push(event.connection, event, self._costs.get(event.api, 0.0), now)
+                continue
+            began = now
+            self._step_request(event, event.connection)
+            now = self._clock()
+            if now - began >= _EXPENSIVE_SECONDS:
+                self._note_cost(event, now - began)
+        while turns and now < end:
+            event, began = turns.pop(), now
+            self._step_request(event, event.connection)
+            now = self._clock()
+            turns.charge(event.connection, now - began, now)
+            self._note_cost(event, now - began)
+
+    def _note_cost(self, event: ControlRequest, seconds: float) -> None:
+        known = self._costs.get(event.api)
+        self._costs[event.api] = seconds if known is None else known + (seconds - known) / 8
+
     def _decide_all(self) -> None:
-        """Let what the wake-up has brought be decided, and answer what is: also requests that waited behind others."""
-        while True:
-            self._drained()
-            fresh, self._fresh = self._fresh, []
-            waiting = []
-            for work in fresh:
-                reply = work.reply
-                if reply is None or not reply.told:
-                    waiting.append(work)
-                else:
-                    self._told(work, reply.value, reply.error)
-            settled = not self._fresh
-            self._fresh += waiting
-            if settled:
-                return
+        """Let what the wake-up has brought be decided, and answer what is."""
+        self._drained()
+        fresh, self._fresh = self._fresh, []
+        for work in fresh:
+            reply = work.reply
+            if reply is None or not reply.told:
+                self._fresh.append(work)
+            else:
+                self._told(work, reply.value, reply.error)
 
     def _send_answers(self) -> None:
         answers, self._answers = self._answers, []
@@ -223,43 +265,28 @@ class Pipeline:
             if self._works.get(work.connection) is not work:
                 continue  # It was answered.
             work.held = True
-            held = [work.event, *(work.behind or ())]
-            for one in held:
-                self._data_plane.hold(work.connection, one.request)
-            self._settle(len(held))
+            self._data_plane.hold(work.connection, work.event.request)
+            self._settle(1)
 
     def _listen(self, work: _Work) -> None:
         reply, work.reply = work.reply, None
         if reply is not None:
             reply.hear(partial(self._told, work))
 
-    def _take_up(self, event: Event) -> None:
-        if isinstance(event, ControlRequest):
-            connection = event.connection
-            work = self._works.get(connection)
-            if work is None:
-                self._in_work += 1
-                self._step_request(event, connection)
-                return
-            if work.held:
-                self._data_plane.hold(connection, event.request)
-            else:
-                self._in_work += 1
-            if work.behind is None:
-                work.behind = deque()
-            work.behind.append(event)
-        elif isinstance(event, AppendSettled):
+    def _step_other(self, event: Event) -> None:
+        """Handle what is no control request."""
+        if isinstance(event, AppendSettled):
             self._append_settled(event)
         elif isinstance(event, UndecidedRequest):
             self._in_work += 1
             self._spawn(self._step_undecided(event))
         elif isinstance(event, ConnectionClosed):
-            self._forget(event.connection)
+            self._turns.forget(event.connection)
         elif isinstance(event, LogLine):
             log.log(logging.getLevelNamesMapping().get(event.level.upper(), logging.WARNING), "%s", event.text)
         elif isinstance(event, SegmentRolled):
             self._segment_rolled(event)
-        else:
+        elif isinstance(event, LogDirectoryFailed):
             self._directory_failed(event)
 
     def _step_request(self, event: ControlRequest, connection: int) -> None:
@@ -306,12 +333,10 @@ class Pipeline:
         connection = work.connection
         del self._works[connection]
         if work.held:
-            self._in_work += 1 + len(work.behind or ())
+            self._in_work += 1
         if error is not None:
             response = self._failure(work.way.api, work.request, work.context, error)
         self._respond(work.event, work.way, response)
-        if work.behind:
-            self._step_behind(connection, work.behind)
 
     async def _wait(self, work: _Work, outcome: Awaitable[Any]) -> None:
         try:
@@ -320,15 +345,6 @@ class Pipeline:
             self._told(work, None, error)
         else:
             self._told(work, response, None)
-
-    def _step_behind(self, connection: int, waiting: deque[ControlRequest]) -> None:
-        """Go on with the requests of a connection that waited behind an answered one, up to the next that waits."""
-        while waiting:
-            self._step_request(waiting.popleft(), connection)
-            work = self._works.get(connection)
-            if work is not None:
-                work.behind = waiting
-                return
 
     async def _step_undecided(self, event: UndecidedRequest) -> None:
         try:
@@ -382,13 +398,6 @@ class Pipeline:
         self._send_answers()  # Those that were before it are not lost.
         self._data_plane.close_connection(event.connection)
         self._settle(1)
-
-    def _forget(self, connection: int) -> None:
-        work = self._works.get(connection)
-        if work is not None and work.behind:
-            if not work.held:
-                self._settle(len(work.behind))
-            work.behind.clear()
 
     def _settle(self, count: int) -> None:
         self._in_work -= count

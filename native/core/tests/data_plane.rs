@@ -1,5 +1,7 @@
 //! The data plane over real sockets: frames in, answers out, in order, with bad input beside good.
 
+#[path = "data_plane/bounds.rs"]
+mod bounds;
 #[path = "data_plane/group_flush.rs"]
 mod group_flush;
 #[path = "data_plane/read_committed.rs"]
@@ -212,25 +214,19 @@ fn an_unknown_topic_goes_up_once_and_is_taken_up_again() {
 }
 
 #[test]
-fn control_requests_go_up_and_their_answers_come_back_in_order() {
+fn control_requests_go_up_and_their_answers_come_back_behind_those_before_them() {
     let plane = Plane::start();
+    plane.topic("t", 1);
     let mut socket = plane.connect();
-    for correlation in 1..=2_i32 {
-        socket.write_all(&frame(18, 0, correlation, b"")).unwrap();
-    }
-    let mut requests = Vec::new();
-    while requests.len() < 2 {
-        if let Event::Control(request) = plane.event(|event| matches!(event, Event::Control(_))) {
-            assert_eq!(request.client_id.as_deref(), Some("test"));
-            requests.push(request);
-        }
-    }
-    for request in requests.iter().rev() {
-        plane.respond(request.connection, request.request, &request.correlation_id.to_be_bytes());
-    }
-    for correlation in 1..=2_i32 {
-        assert_eq!(read_frame(&mut socket), [correlation.to_be_bytes(), correlation.to_be_bytes()].concat());
-    }
+    socket.write_all(&fetch_request(1, "t", 0, 0, 1, 60_000)).unwrap();
+    socket.write_all(&frame(18, 0, 2, b"")).unwrap();
+    let Event::Control(request) = plane.event(|event| matches!(event, Event::Control(_))) else { unreachable!() };
+    assert_eq!(request.client_id.as_deref(), Some("test"));
+    plane.respond(request.connection, request.request, b"payload");
+    let mut producer = plane.connect();
+    producer.write_all(&produce_request(1, "t", 0, 1, &batch(&["x"]))).unwrap();
+    assert_eq!(values(&Fetched::read(&mut socket, 1).records), ["x"]);
+    assert_eq!(read_frame(&mut socket), [&2_i32.to_be_bytes()[..], b"payload"].concat());
 }
 
 #[test]
@@ -331,14 +327,14 @@ fn an_empty_table_is_published_and_forgets_its_topics() {
 #[test]
 fn control_requests_beyond_the_limit_wait_in_their_connection() {
     let plane = Plane::with(|settings| settings.queued_max_requests = 2);
-    let mut sockets = [plane.connect(), plane.connect()];
+    let mut sockets = [plane.connect(), plane.connect(), plane.connect(), plane.connect()];
     for socket in &mut sockets {
         for correlation in 0..3_i32 {
             socket.write_all(&frame(18, 0, correlation, b"")).unwrap();
         }
     }
     let mut answered = 0;
-    while answered < 6 {
+    while answered < 12 {
         let mut waiting = Vec::new();
         while waiting.is_empty() {
             waiting.extend(plane.events());
@@ -359,13 +355,18 @@ fn control_requests_beyond_the_limit_wait_in_their_connection() {
 }
 
 #[test]
-fn an_idle_connection_is_closed_and_one_that_waits_for_an_answer_is_not() {
+fn an_idle_connection_is_closed_also_while_it_waits_for_data_and_one_that_is_worked_on_is_not() {
     let plane = Plane::with(|settings| settings.connections_max_idle_ms = 30);
     plane.topic("t", 1);
-    let (mut idle, mut waiting) = (plane.connect(), plane.connect());
-    waiting.write_all(&fetch_request(1, "t", 0, 0, 1, 300)).unwrap();
+    let (mut idle, mut waiting, mut worked_on) = (plane.connect(), plane.connect(), plane.connect());
+    waiting.write_all(&fetch_request(1, "t", 0, 0, 1, 60_000)).unwrap();
+    worked_on.write_all(&frame(3, 0, 5, b"")).unwrap();
     assert_eq!(idle.read(&mut [0; 8]).unwrap(), 0);
-    assert_eq!(Fetched::read(&mut waiting, 1).error, 0);
+    assert_eq!(waiting.read(&mut [0; 8]).unwrap(), 0);
+    plane.wait_until(|| plane.partition("t", 0).waiting() == 0 && plane.connections() == 1);
+    let Event::Control(request) = plane.event(|event| matches!(event, Event::Control(_))) else { unreachable!() };
+    plane.respond(request.connection, request.request, b"");
+    assert_eq!(read_frame(&mut worked_on), 5_i32.to_be_bytes());
     plane.wait_until(|| plane.connections() == 0);
 }
 

@@ -1,5 +1,6 @@
 //! `DataPlane`: sockets, lanes and waiting requests, as the control plane holds them.
 
+use std::collections::HashMap;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
@@ -22,7 +23,7 @@ pub struct PyDataPlaneSettings {
 #[pymethods]
 impl PyDataPlaneSettings {
     #[new]
-    #[pyo3(signature = (*, node_id, network_threads, socket_request_max_bytes, socket_send_buffer_bytes, socket_receive_buffer_bytes, queued_max_requests, requests_in_work_per_connection, queued_response_bytes_per_connection, connections_max_idle_ms, max_connections, fetch_max_bytes, fetch_session_slots, fetch_session_eviction_ms))]
+    #[pyo3(signature = (*, node_id, network_threads, socket_request_max_bytes, socket_send_buffer_bytes, socket_receive_buffer_bytes, queued_max_requests, requests_in_work_per_connection, queued_request_bytes, queued_response_bytes_per_connection, queued_response_bytes, connections_max_idle_ms, max_connections, fetch_max_bytes, fetch_session_slots, fetch_session_eviction_ms))]
     #[allow(clippy::too_many_arguments, reason = "keyword-only: one argument a field")]
     fn new(
         node_id: i32,
@@ -32,7 +33,9 @@ impl PyDataPlaneSettings {
         socket_receive_buffer_bytes: i64,
         queued_max_requests: usize,
         requests_in_work_per_connection: usize,
+        queued_request_bytes: i64,
         queued_response_bytes_per_connection: u64,
+        queued_response_bytes: u64,
         connections_max_idle_ms: i64,
         max_connections: usize,
         fetch_max_bytes: usize,
@@ -48,7 +51,9 @@ impl PyDataPlaneSettings {
                 socket_receive_buffer_bytes,
                 queued_max_requests,
                 requests_in_work_per_connection,
+                queued_request_bytes,
                 queued_response_bytes_per_connection,
+                queued_response_bytes,
                 connections_max_idle_ms,
                 max_connections,
                 fetch_max_bytes,
@@ -137,6 +142,11 @@ impl PyDataPlane {
     #[pyo3(signature = (table))]
     fn publish(&self, table: &PyTopicTable) {
         self.inner.publish(Arc::clone(&table.inner));
+    }
+
+    #[pyo3(signature = (answers))]
+    fn publish_api_versions(&self, answers: HashMap<i16, Vec<u8>>) {
+        self.inner.publish_api_versions(answers);
     }
 
     fn stop_accepting(&self, py: Python<'_>) {

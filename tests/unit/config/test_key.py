@@ -20,7 +20,13 @@ OURS = {
     "process.roles": "broker,controller",
     "node.id": "1",
 }
-NOT_IN_KAFKA = {"congestion.control", "flush", "queued.max.response.bytes", "super.users"}
+NOT_IN_KAFKA = {
+    "congestion.control",
+    "flush",
+    "queued.max.response.bytes",
+    "queued.max.response.bytes.per.connection",
+    "super.users",
+}
 
 
 @pytest.mark.parametrize(("name", "kind", "default", "dynamic"), [row[1:] for row in ROWS if row[0] == "broker"])

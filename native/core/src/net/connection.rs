@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 
+use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 
 use super::lane::{LaneApi, PendingFetch, PendingProduce};
@@ -21,6 +22,9 @@ const READ_BYTES: usize = 16 << 10;
 const READ_AHEAD_BYTES: usize = 1 << 20;
 /// An empty input buffer larger than this is given back when the connection idles.
 const KEEP_BYTES: usize = 64 << 10;
+
+/// What the epoll set looks for at first: bytes, and the peer's end, which shows although nothing is read.
+pub const FIRST_INTEREST: EventFlags = EventFlags::IN.union(EventFlags::RDHUP);
 
 /// A connection as the acceptor hands it over.
 #[derive(Debug)]
@@ -98,12 +102,22 @@ pub struct Connection {
     pub throttled: bool,
     /// Whether it is about to end; nothing further is read then.
     pub closing: Option<Closing>,
+    /// Whether it has been given room for its next control request.
+    pub has_room: bool,
+    /// Whether it waits for memory for the request that it sends ([`super::request_memory`]).
+    pub waits_for_memory: bool,
+    /// Whether the peer is known to send nothing more, so that nothing of it need wait for data.
+    pub peer_closed: bool,
+    /// Whether bytes have come while a control request is unanswered: they are looked for again when it is.
+    pub muted: bool,
+    /// Whether the timer that gives back the memory of a large input buffer is set.
+    pub trim_due: bool,
     /// Whether the control plane has seen this connection.
     pub known_above: bool,
     /// When bytes last came or went, in milliseconds of the processor's clock.
     pub last_active: u64,
     /// What the epoll set looks for.
-    pub interest: rustix::event::epoll::EventFlags,
+    pub interest: EventFlags,
     /// Whether the socket took less than was to be written.
     pub blocked: bool,
     input: Vec<u8>,
@@ -112,8 +126,30 @@ pub struct Connection {
     expected: usize,
     first: u64,
     slots: VecDeque<Slot>,
+    /// The control request that is unanswered. Kafka works on one request of a connection at a time; here that holds
+    /// for the control plane, whose turns are then fair over connections.
+    control: Option<u64>,
     out: VecDeque<Response>,
     out_bytes: u64,
+    /// Memory of what is in `slots` and `out`.
+    memory: u64,
+    /// What of `memory` all connections' sum knows of.
+    accounted: u64,
+    /// Memory taken for the request that is being received or worked on.
+    reserved: u64,
+    /// Whether that request has been received and is being worked on.
+    received: bool,
+}
+
+impl Slot {
+    /// Memory that it takes beyond itself.
+    fn memory(&self) -> u64 {
+        match self {
+            Slot::Fetch(fetch) => fetch.memory(),
+            Slot::Ready(response) => response.memory(),
+            Slot::Control(_) | Slot::Held(_) | Slot::Produce(_) | Slot::Parked => 0,
+        }
+    }
 }
 
 impl Connection {
@@ -124,18 +160,28 @@ impl Connection {
             accepted,
             parked: None,
             throttled: false,
+            has_room: false,
+            waits_for_memory: false,
+            peer_closed: false,
+            muted: false,
+            trim_due: false,
             closing: None,
             known_above: false,
             last_active: now,
-            interest: rustix::event::epoll::EventFlags::IN,
+            interest: FIRST_INTEREST,
             blocked: false,
             input: Vec::new(),
             consumed: 0,
             expected: 0,
             first: 0,
             slots: VecDeque::new(),
+            control: None,
             out: VecDeque::new(),
             out_bytes: 0,
+            memory: 0,
+            accounted: 0,
+            reserved: 0,
+            received: false,
         }
     }
 
@@ -152,6 +198,13 @@ impl Connection {
             && self.closing.is_none()
             && self.parked.is_none()
             && !self.throttled
+            && !self.waits_for_memory
+            && self.reserved == 0
+    }
+
+    /// Whether the control plane has yet to answer a request of this connection.
+    pub fn control_unanswered(&self) -> bool {
+        self.control.is_some()
     }
 
     /// Whether a connection that is about to end may go now.
@@ -212,6 +265,7 @@ impl Connection {
                 let begin = self.consumed + 4;
                 self.consumed = begin + bytes;
                 self.expected = bytes + 4;
+                self.received = true;
                 Framing::Frame(begin..self.consumed)
             }
             _ => Framing::BadSize(size),
@@ -220,7 +274,55 @@ impl Connection {
 
     /// Puts back a frame that cannot be worked on now.
     pub fn unread(&mut self, frame: &std::ops::Range<usize>) {
-        self.consumed = frame.start - 4;
+        (self.consumed, self.received) = (frame.start - 4, false);
+    }
+
+    /// Whether the input buffer is one that only a large request needs.
+    pub fn has_large_buffer(&self) -> bool {
+        self.input.capacity() > READ_AHEAD_BYTES
+    }
+
+    /// Size of the frame that has begun and not yet arrived, where more than one small read is needed for it and no
+    /// memory is taken for it yet.
+    pub fn wanted_memory(&self) -> Option<u64> {
+        let size = self.input[self.consumed..].first_chunk::<4>()?;
+        let size = u64::from(u32::from_be_bytes(*size));
+        (self.reserved == 0 && size > READ_BYTES as u64).then_some(size)
+    }
+
+    /// Memory was taken for the request that is being received.
+    pub fn reserve(&mut self, bytes: u64) {
+        (self.reserved, self.received) = (bytes, false);
+    }
+
+    /// What was taken for a request, if that is done with: it is to be given back.
+    pub fn release_reserved(&mut self) -> u64 {
+        let done = self.received && self.control.is_none() && self.parked.is_none();
+        if done { std::mem::take(&mut self.reserved) } else { 0 }
+    }
+
+    /// What was taken for a request, whether that is done with or not: the connection ends.
+    pub fn take_reserved(&mut self) -> u64 {
+        std::mem::take(&mut self.reserved)
+    }
+
+    /// Memory of the answers that wait here, as all connections' sum knows it and as it is now.
+    pub fn account(&mut self) -> Option<(u64, u64)> {
+        let before = std::mem::replace(&mut self.accounted, self.memory);
+        (before != self.memory).then_some((before, self.memory))
+    }
+
+    /// Memory of the answers and the waiting requests.
+    pub fn memory(&self) -> u64 {
+        self.memory
+    }
+
+    /// Whether the peer has closed its side and everything that it sent has been read.
+    pub fn at_end(&self) -> bool {
+        let mut byte = [0_u8; 1];
+        let flags = rustix::net::RecvFlags::PEEK | rustix::net::RecvFlags::DONTWAIT;
+        self.consumed == self.input.len()
+            && matches!(rustix::net::recv(&self.accepted.stream, &mut byte[..], flags), Ok((0, _)))
     }
 
     /// Gives back memory that an idle connection does not need.
@@ -238,17 +340,39 @@ impl Connection {
 
     /// Opens the next request's slot.
     pub fn open(&mut self, slot: Slot) {
+        if matches!(slot, Slot::Control(_)) {
+            self.control = Some(self.next_request());
+        }
+        self.memory += slot.memory();
         self.slots.push_back(slot);
     }
 
     /// Answers the next request at once.
     pub fn answer_next(&mut self, response: Response) {
+        self.memory += response.memory();
         if self.slots.is_empty() {
             self.first += 1;
             self.enqueue(response);
         } else {
             self.slots.push_back(Slot::Ready(response));
         }
+    }
+
+    /// Lets a request wait in the slot that it was parked in.
+    pub fn let_wait(&mut self, request: u64, waiting: Slot) {
+        let memory = waiting.memory();
+        if let Some(slot) = self.slot_mut(request) {
+            *slot = waiting;
+            self.memory += memory;
+        }
+    }
+
+    /// Takes a request that waits out of its slot, which keeps its turn until [`Connection::answer`] fills it.
+    pub fn take_out(&mut self, request: u64) -> Option<Slot> {
+        let slot = self.slot_mut(request).filter(|slot| matches!(slot, Slot::Fetch(_) | Slot::Produce(_)))?;
+        let waiting = std::mem::replace(slot, Slot::Parked);
+        self.memory -= waiting.memory();
+        Some(waiting)
     }
 
     /// The slot of a request that is in work.
@@ -258,8 +382,14 @@ impl Connection {
 
     /// Fills a request's slot and moves what is ready at the front to the way out.
     pub fn answer(&mut self, request: u64, response: Response) {
+        if self.control == Some(request) {
+            self.control = None;
+            self.muted = false;
+        }
+        let memory = response.memory();
         if let Some(slot) = self.slot_mut(request) {
             *slot = Slot::Ready(response);
+            self.memory += memory;
         }
         self.release();
     }
@@ -296,10 +426,11 @@ impl Connection {
             let more = self.out.len() > 1;
             let Some(front) = self.out.front_mut() else { break };
             self.last_active = now;
-            let size = front.size();
+            let (size, memory) = (front.size(), front.memory());
             match front.write_to(&self.accepted.stream, more)? {
                 Progress::Done => {
                     self.out_bytes -= size;
+                    self.memory -= memory;
                     self.out.pop_front();
                 }
                 Progress::Blocked => {
@@ -314,6 +445,7 @@ impl Connection {
 
     /// The fetches that wait on this connection, taken out; it is about to end.
     pub fn take_waiting(&mut self) -> Vec<PendingFetch> {
+        self.memory = 0;
         let slots = std::mem::take(&mut self.slots);
         slots.into_iter().filter_map(|slot| if let Slot::Fetch(fetch) = slot { Some(*fetch) } else { None }).collect()
     }
@@ -324,8 +456,14 @@ impl Connection {
         self.slots.iter().enumerate().filter_map(is_fetch).collect()
     }
 
-    /// How many control requests of this connection are unanswered.
-    pub fn control_in_work(&self) -> usize {
-        self.slots.iter().filter(|slot| matches!(slot, Slot::Control(_))).count()
+    /// Whether a control request of this connection takes room among those in work.
+    pub fn has_control_in_work(&self) -> bool {
+        let slot = self.control.and_then(|request| self.slots.get((request - self.first) as usize));
+        matches!(slot, Some(Slot::Control(_)))
+    }
+
+    /// Whether a request is being worked on, rather than waiting for data or for others.
+    pub fn is_worked_on(&self) -> bool {
+        self.parked.is_some() || self.slots.iter().any(|slot| matches!(slot, Slot::Control(_) | Slot::Produce(_)))
     }
 }

@@ -1,5 +1,6 @@
 //! The data plane as the control plane holds it: tables in, events out, answers in.
 
+use std::collections::HashMap;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -11,11 +12,14 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
 use super::acceptor::{Acceptor, ListenError};
+use super::api_versions::ApiVersionsTable;
+use super::control_room::ControlRoom;
 use super::elsewhere;
 use super::events::{Event, EventQueue};
 use super::inbox::{Inbox, Message};
 use super::open_connections::OpenConnections;
 use super::processor::Processor;
+use super::request_memory::RequestMemory;
 use super::settings::{ListenerSettings, Settings};
 use crate::replica::{
     FetchSessionCache, FlushCounts, FlushListener, GroupFlush, Partition, TopicTable, Waiter, WaitingProduce,
@@ -35,6 +39,8 @@ pub struct Shared {
     pub settings: Settings,
     /// The topics as last published.
     pub table: ArcSwap<TopicTable>,
+    /// The answers to ApiVersions as last published.
+    pub api_versions: ArcSwap<ApiVersionsTable>,
     /// The way up.
     pub events: EventQueue,
     /// Fetch sessions of all connections.
@@ -45,10 +51,12 @@ pub struct Shared {
     pub group_flush: GroupFlush,
     /// One inbox a processor.
     pub inboxes: Vec<Inbox>,
-    /// Control requests that Python has not answered yet.
-    pub control_in_work: AtomicUsize,
-    /// Processors (by bit) with a connection that waits for room in the queue of control requests.
-    pub throttled: AtomicU64,
+    /// Control requests that Python has not answered yet, and the connections that wait for room.
+    pub control: ControlRoom,
+    /// Memory of requests that are being received.
+    pub request_memory: RequestMemory,
+    /// Memory of answers that are not written yet, over all connections.
+    pub response_memory: AtomicU64,
     /// Connections open.
     pub connections: AtomicUsize,
     started: Instant,
@@ -76,14 +84,30 @@ impl Shared {
         }
     }
 
-    /// A control request has been answered or dropped: there is room for another.
+    /// A control request has been answered or dropped: whose turn it is gets its room.
     pub fn control_done(&self) {
-        self.control_in_work.fetch_sub(1, Ordering::SeqCst);
-        let mut throttled = self.throttled.swap(0, Ordering::SeqCst);
-        while throttled != 0 {
-            let processor = throttled.trailing_zeros() as usize;
-            throttled &= throttled - 1;
-            self.inboxes[processor].post(Message::Resume);
+        if let Some(connection) = self.control.leave() {
+            self.post(connection, Message::Resume { connection });
+        }
+    }
+
+    /// Lets the connection that has waited longest for memory try again, if there is some.
+    pub fn offer_request_memory(&self) {
+        if let Some(connection) = self.request_memory.next() {
+            self.post(connection, Message::Memory { connection });
+        }
+    }
+
+    /// Notes that a connection's unread answers take `now` bytes of memory, and took `before`; has its owner make room
+    /// where all of them take more than they may.
+    pub fn account_answers(&self, connection: u64, before: u64, now: u64) {
+        let total = if now >= before {
+            self.response_memory.fetch_add(now - before, Ordering::Relaxed) + (now - before)
+        } else {
+            self.response_memory.fetch_sub(before - now, Ordering::Relaxed) - (before - now)
+        };
+        if now > before && total > self.settings.queued_response_bytes {
+            self.post(connection, Message::Shed);
         }
     }
 }
@@ -143,13 +167,15 @@ impl DataPlane {
         let events = EventQueue::new()?;
         let shared = Arc::new_cyclic(|shared| Shared {
             table: ArcSwap::from_pointee(TopicTable::default()),
+            api_versions: ArcSwap::from_pointee(ApiVersionsTable::default()),
             events,
             group_flush: GroupFlush::new(Arc::new(SyncedOrNot(Weak::clone(shared)))),
             sessions: FetchSessionCache::new(settings.fetch_session_slots, settings.fetch_session_eviction_ms),
             open: OpenConnections::new(settings.network_threads),
             inboxes,
-            control_in_work: AtomicUsize::new(0),
-            throttled: AtomicU64::new(0),
+            control: ControlRoom::new(settings.queued_max_requests),
+            request_memory: RequestMemory::new(settings.queued_request_bytes),
+            response_memory: AtomicU64::new(0),
             connections: AtomicUsize::new(0),
             started: Instant::now(),
             settings,
@@ -224,6 +250,11 @@ impl DataPlane {
     /// Swaps the topics.
     pub fn publish(&self, table: Arc<TopicTable>) {
         self.shared.table.store(table);
+    }
+
+    /// Swaps the answers to ApiVersions, by version: everything after the correlation id.
+    pub fn publish_api_versions(&self, answers: HashMap<i16, Vec<u8>>) {
+        self.shared.api_versions.store(Arc::new(ApiVersionsTable::new(answers)));
     }
 
     /// Has a partition synced up to `end_offset` by its directory's thread; an [`Event::AppendSettled`] with the ticket

@@ -34,13 +34,12 @@ impl Processor {
         if !connection.only_waits() {
             return false;
         }
-        let Some(slot) = connection.slot_mut(waiter.request) else { return true };
-        match slot {
-            Slot::Fetch(_) => {}
-            Slot::Produce(_) => return false,
-            Slot::Control(_) | Slot::Held(_) | Slot::Parked | Slot::Ready(_) => return true,
+        match connection.slot_mut(waiter.request) {
+            Some(Slot::Fetch(_)) => {}
+            Some(Slot::Produce(_)) => return false,
+            Some(Slot::Control(_) | Slot::Held(_) | Slot::Parked | Slot::Ready(_)) | None => return true,
         }
-        if let Slot::Fetch(fetch) = std::mem::replace(slot, Slot::Parked) {
+        if let Some(Slot::Fetch(fetch)) = connection.take_out(waiter.request) {
             let response = fetch.complete(&self.shared);
             connection.answer(waiter.request, response);
         }
@@ -74,6 +73,9 @@ pub fn try_answer(shared: &Shared, to: Waiter, payload: &[u8]) -> bool {
 
 fn write(shared: &Shared, connection: &mut Connection) {
     let written = connection.write(shared.now());
+    if let Some((before, now)) = connection.account() {
+        shared.account_answers(connection.number, before, now);
+    }
     if written.is_err() || connection.out_bytes() > 0 {
         // The owner writes the rest, or meets the same failure and ends the connection.
         let connection = connection.number;

@@ -38,8 +38,18 @@ pub enum Message {
         /// Its number.
         connection: u64,
     },
-    /// Room for control requests came free.
-    Resume,
+    /// A connection that waited for room for its control request has it now.
+    Resume {
+        /// Its number.
+        connection: u64,
+    },
+    /// A connection that waited for memory to receive a request is to try again.
+    Memory {
+        /// Its number.
+        connection: u64,
+    },
+    /// Unread answers take more memory than they may: connections that hold most of it are to be closed.
+    Shed,
     /// Answer what is in work, then close everything; what is not done by then (milliseconds) is dropped.
     Stop {
         /// How long to wait for answers to be written.

@@ -7,7 +7,9 @@
 //! Knows partitions and wire messages. Must not know Python, configuration files, or who may do what.
 
 mod acceptor;
+mod api_versions;
 mod connection;
+mod control_room;
 mod data_plane;
 mod elsewhere;
 mod events;
@@ -15,6 +17,7 @@ mod inbox;
 mod lane;
 mod open_connections;
 mod processor;
+mod request_memory;
 mod requests;
 mod response;
 mod settings;

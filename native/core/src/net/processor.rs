@@ -4,6 +4,7 @@
 //! Fetch) or goes up; the answer is queued behind those before it and written at once. Nothing in this file blocks but
 //! `epoll_wait`.
 
+use std::collections::VecDeque;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -13,10 +14,12 @@ use std::time::Duration;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 
-use super::connection::{Accepted, Closing, Connection, Slot};
+use super::connection::{Accepted, Closing, Connection, FIRST_INTEREST, Slot};
 use super::data_plane::{Shared, connection_number, processor_of};
 use super::events::{Event, Level};
 use super::inbox::Message;
+use super::request_memory::Wish;
+use super::requests::TRIM_AFTER_MS;
 use super::response::Response;
 use super::timer_wheel::TimerWheel;
 use crate::replica::Waiter;
@@ -25,6 +28,8 @@ use crate::replica::Waiter;
 const INBOX: u64 = u64::MAX;
 /// Reads of one connection before the others get their turn.
 const READS_A_TURN: usize = 4;
+/// Messages, deadlines and satisfied requests that are looked at before sockets get their turn.
+pub(super) const AT_ONCE: usize = 128;
 
 /// What a timer is for.
 #[derive(Debug)]
@@ -33,6 +38,8 @@ pub(super) enum Deadline {
     Waiting(Waiter),
     /// A connection may have idled too long.
     Idle(u64),
+    /// A connection may no longer need the buffer of a large request.
+    Trim(u64),
 }
 
 /// Why a connection ends.
@@ -59,8 +66,11 @@ pub struct Processor {
     pub(super) deadlines: TimerWheel<Deadline>,
     /// Requests that an append on this thread satisfied, served when the present event is done: own ones, and at most one
     /// fetch of another processor.
-    pub(super) woken: Vec<Waiter>,
-    pub(super) throttled: Vec<u64>,
+    pub(super) woken: VecDeque<Waiter>,
+    /// Deadlines that have passed and are not looked at yet.
+    due: VecDeque<Deadline>,
+    /// Whether the inbox may hold messages that nobody wakes this thread for.
+    more_messages: bool,
     /// When the stop is due, in milliseconds of the processor's clock.
     stop_at: Option<u64>,
 }
@@ -77,16 +87,17 @@ impl Processor {
             epoll,
             accepted: 0,
             deadlines: TimerWheel::new(now),
-            woken: Vec::new(),
-            throttled: Vec::new(),
+            woken: VecDeque::new(),
+            due: VecDeque::new(),
+            more_messages: false,
             stop_at: None,
         })
     }
 
-    /// Serves until told to stop.
+    /// Serves until told to stop. However much there is of one kind, the others get their turn in between.
     pub fn run(mut self) {
         let mut events = Vec::with_capacity(256);
-        let mut due = Vec::new();
+        let mut fired = Vec::new();
         while !self.stopped() {
             events.clear();
             let timeout = self.timeout();
@@ -95,13 +106,19 @@ impl Processor {
             }
             for event in &events {
                 match event.data.u64() {
-                    INBOX => self.read_inbox(),
+                    INBOX => self.more_messages = true,
                     number => self.drive(number, event.flags),
                 }
                 self.serve_woken();
             }
-            self.deadlines.advance(self.shared.now(), &mut due);
-            for deadline in due.drain(..) {
+            if self.more_messages {
+                self.read_inbox();
+                self.serve_woken();
+            }
+            self.deadlines.advance(self.shared.now(), &mut fired);
+            self.due.extend(fired.drain(..));
+            for _ in 0..self.due.len().min(AT_ONCE) {
+                let Some(deadline) = self.due.pop_front() else { break };
                 self.expire(deadline);
             }
             self.serve_woken();
@@ -113,6 +130,9 @@ impl Processor {
     }
 
     fn timeout(&self) -> Option<Timespec> {
+        if self.more_messages || !self.due.is_empty() || !self.woken.is_empty() {
+            return Some(Timespec { tv_sec: 0, tv_nsec: 0 });
+        }
         let until_stop = self.stop_at.map(|at| at.saturating_sub(self.shared.now()));
         let next = self.deadlines.next_due().into_iter().chain(until_stop).min()?;
         Timespec::try_from(Duration::from_millis(next)).ok()
@@ -129,16 +149,22 @@ impl Processor {
         let shared = Arc::clone(&self.shared);
         let inbox = &shared.inboxes[self.index];
         inbox.woken();
-        while let Some(message) = inbox.take() {
+        for _ in 0..AT_ONCE {
+            let Some(message) = inbox.take() else {
+                self.more_messages = false;
+                return;
+            };
             match message {
                 Message::Accept(accepted) => self.accept(accepted),
                 Message::Answer { to, payload } => self.answer(to, &payload),
                 Message::Hold(waiter) => self.hold(waiter),
-                Message::Wake(waiter) => self.woken.push(waiter),
+                Message::Wake(waiter) => self.woken.push_back(waiter),
                 Message::TakeUp(waiter) => self.take_up(waiter),
                 Message::Close { connection } => self.close_when_written(connection),
                 Message::Settle { connection } => self.settle_written(connection),
-                Message::Resume => self.resume(),
+                Message::Resume { connection } => self.resume(connection),
+                Message::Memory { connection } => self.resume_receiving(connection),
+                Message::Shed => self.shed(),
                 Message::Stop { grace_ms } => self.stop(grace_ms),
             }
         }
@@ -148,7 +174,7 @@ impl Processor {
         self.accepted += 1;
         let number = connection_number(self.accepted, self.index);
         let token = epoll::EventData::new_u64(number);
-        if self.stop_at.is_some() || epoll::add(&self.epoll, &accepted.stream, token, epoll::EventFlags::IN).is_err() {
+        if self.stop_at.is_some() || epoll::add(&self.epoll, &accepted.stream, token, FIRST_INTEREST).is_err() {
             self.shared.connections.fetch_sub(1, Ordering::Relaxed);
             return;
         }
@@ -170,7 +196,11 @@ impl Processor {
     /// Leaves a connection with the interest it now has, or ends it.
     pub(super) fn settle(&mut self, connection: &mut Connection, done: Result<(), End>) {
         match done.and_then(|()| self.write(connection)) {
-            Ok(()) if !connection.finished() => {}
+            Ok(()) if !connection.finished() => {
+                if let Some((before, now)) = connection.account() {
+                    self.shared.account_answers(connection.number, before, now);
+                }
+            }
             Ok(()) => self.end(connection, End::Gone),
             Err(end) => self.end(connection, end),
         }
@@ -182,14 +212,23 @@ impl Processor {
             self.work(connection)?;
         }
         let lost = flags.intersects(epoll::EventFlags::HUP | epoll::EventFlags::ERR);
-        if lost && self.paused(connection) {
-            return Err(End::Gone);
+        if self.paused(connection) {
+            if lost {
+                return Err(End::Gone);
+            }
+            connection.muted |= flags.contains(epoll::EventFlags::IN);
+            return if flags.contains(epoll::EventFlags::RDHUP) { self.peer_closed(connection) } else { Ok(()) };
         }
         if !lost && !flags.contains(epoll::EventFlags::IN) {
             return Ok(());
         }
+        self.receive(connection)
+    }
+
+    /// Reads and works on what comes, until the others' turn is due.
+    pub(super) fn receive(&mut self, connection: &mut Connection) -> Result<(), End> {
         for _ in 0..READS_A_TURN {
-            if self.paused(connection) {
+            if self.paused(connection) || !self.has_memory(connection) {
                 return Ok(());
             }
             let filled = match connection.read() {
@@ -208,11 +247,60 @@ impl Processor {
         Ok(())
     }
 
+    /// The peer has closed its side while it is not read from. What it sent before is still worked on, for it may have
+    /// left on purpose (`acks=0`), but none of its fetches waits for data any more.
+    fn peer_closed(&mut self, connection: &mut Connection) -> Result<(), End> {
+        if connection.at_end() {
+            return Err(End::Gone);
+        }
+        connection.peer_closed = true;
+        for request in connection.waiting_requests() {
+            if let Some(Slot::Fetch(fetch)) = connection.slot_mut(request)
+                && fetch.claim()
+            {
+                self.woken.push_back(Waiter { connection: connection.number, request });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a connection has the memory for the request that it is sending, or need not have any.
+    fn has_memory(&self, connection: &mut Connection) -> bool {
+        if !self.shared.request_memory.is_bounded() {
+            return true;
+        }
+        let Some(bytes) = connection.wanted_memory() else { return true };
+        match self.shared.request_memory.take(connection.number, bytes) {
+            Wish::Granted => {
+                connection.reserve(bytes);
+                true
+            }
+            Wish::Waits { first } => {
+                connection.waits_for_memory = true;
+                if first {
+                    let limit = self.shared.settings.queued_request_bytes;
+                    let text =
+                        format!("requests take queued.max.request.bytes, which is {limit}: no more are received");
+                    self.shared.events.line(Level::Warning, text);
+                }
+                false
+            }
+        }
+    }
+
     /// Whether nothing more of this connection may be begun now.
     pub(super) fn paused(&self, connection: &Connection) -> bool {
+        connection.control_unanswered() || self.stopped_reading(connection)
+    }
+
+    /// Whether this connection is not to be read from. An unanswered control request is no reason: its connection most
+    /// often sends nothing meanwhile, and to look away and back costs two system calls.
+    fn stopped_reading(&self, connection: &Connection) -> bool {
         let settings = &self.shared.settings;
         connection.parked.is_some()
             || connection.throttled
+            || connection.waits_for_memory
+            || connection.blocked
             || connection.closing.is_some()
             || connection.in_work() >= settings.requests_in_work_per_connection
             || connection.out_bytes() >= settings.queued_response_bytes_per_connection
@@ -232,7 +320,10 @@ impl Processor {
             }
         }
         let mut interest = epoll::EventFlags::empty();
-        if !self.paused(connection) {
+        if !connection.peer_closed {
+            interest |= epoll::EventFlags::RDHUP;
+        }
+        if !connection.muted && !self.stopped_reading(connection) {
             interest |= epoll::EventFlags::IN;
         }
         if connection.blocked {
@@ -284,10 +375,11 @@ impl Processor {
                     Some(Slot::Control(_) | Slot::Held(_) | Slot::Parked | Slot::Ready(_)) | None => false,
                 };
                 if claimed {
-                    self.woken.push(waiter);
+                    self.woken.push_back(waiter);
                 }
             }
             Deadline::Idle(number) => self.reap(number),
+            Deadline::Trim(number) => self.trim(number),
         }
     }
 
@@ -296,9 +388,10 @@ impl Processor {
         let Some(open) = self.shared.open.get(number) else { return };
         let mut connection = open.lock();
         let due = connection.last_active + idle;
-        if due > now || connection.in_work() > 0 {
+        // As Kafka's, it ends a connection that waits for data or for other members as well, but not one whose request is
+        // being worked on.
+        if due > now || connection.is_worked_on() {
             self.deadlines.insert(due.max(now + 1 + idle / 2), Deadline::Idle(number));
-            connection.trim();
             return;
         }
         let text = format!("connection from {} closed: idle for {idle} ms", connection.accepted.peer);
@@ -319,13 +412,39 @@ impl Processor {
         self.settle(&mut open.lock(), Ok(()));
     }
 
-    fn resume(&mut self) {
-        for number in std::mem::take(&mut self.throttled) {
+    /// Gives back the buffer of a large request, unless another came meanwhile.
+    fn trim(&mut self, number: u64) {
+        let now = self.shared.now();
+        let Some(open) = self.shared.open.get(number) else { return };
+        let mut connection = open.lock();
+        connection.trim_due = connection.last_active + TRIM_AFTER_MS > now;
+        if connection.trim_due {
+            self.deadlines.insert(connection.last_active + TRIM_AFTER_MS, Deadline::Trim(number));
+        } else {
+            connection.trim();
+        }
+    }
+
+    /// Closes own connections, those first that hold most memory in unread answers, until all answers take no more than
+    /// they may.
+    fn shed(&mut self) {
+        let limit = self.shared.settings.queued_response_bytes;
+        if self.shared.response_memory.load(Ordering::Relaxed) <= limit {
+            return;
+        }
+        let numbers = self.shared.open.numbers(self.index);
+        let holding = |number| Some((self.shared.open.get(number)?.lock().memory(), number));
+        let mut holders: Vec<_> = numbers.into_iter().filter_map(holding).filter(|(memory, _)| *memory > 0).collect();
+        holders.sort_unstable();
+        while self.shared.response_memory.load(Ordering::Relaxed) > limit
+            && let Some((memory, number)) = holders.pop()
+        {
             let Some(open) = self.shared.open.get(number) else { continue };
-            let mut connection = open.lock();
-            connection.throttled = false;
-            let done = self.work(&mut connection);
-            self.settle(&mut connection, done);
+            let why = format!(
+                "it left answers of {memory} bytes unread, and all unread answers take more than \
+                 queued.max.response.bytes, which is {limit}"
+            );
+            self.end(&mut open.lock(), End::Refused(why));
         }
     }
 
@@ -355,11 +474,19 @@ impl Processor {
         if let End::Refused(why) = why {
             self.shared.events.line(Level::Warning, format!("connection from {peer} closed: {why}"));
         }
-        for _ in 0..connection.control_in_work() {
+        if connection.has_control_in_work() {
             self.shared.control_done();
         }
         for fetch in connection.take_waiting() {
             fetch.abandon();
+        }
+        if let Some((before, now)) = connection.account() {
+            self.shared.account_answers(number, before, now);
+        }
+        let reserved = connection.take_reserved();
+        if reserved > 0 {
+            self.shared.request_memory.give_back(reserved);
+            self.shared.offer_request_memory();
         }
         if connection.known_above {
             self.shared.events.push(Event::ConnectionClosed { connection: number });
@@ -372,10 +499,10 @@ impl Processor {
 
 /// Wakes a fetch: on this thread at the end of the event, on another through its inbox. The first that a small append
 /// satisfies elsewhere (`near`) stays on this thread as well.
-pub fn wake(shared: &Shared, own: usize, near: bool, woken: &mut Vec<Waiter>, waiter: Waiter) {
+pub fn wake(shared: &Shared, own: usize, near: bool, woken: &mut VecDeque<Waiter>, waiter: Waiter) {
     let elsewhere = |waiter: &Waiter| processor_of(waiter.connection) != own;
     if !elsewhere(&waiter) || (near && !woken.iter().any(elsewhere)) {
-        woken.push(waiter);
+        woken.push_back(waiter);
     } else {
         shared.wake(waiter);
     }

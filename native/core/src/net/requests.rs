@@ -1,17 +1,19 @@
 //! A request on a processor: begun from a frame, concluded in the lane or handed up, taken up again when it waited.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
+use super::api_versions::API_VERSIONS;
 use super::connection::{Connection, Framing, Parked, Slot};
 use super::data_plane::processor_of;
 use super::events::{ControlRequest, Event, UndecidedRequest};
-use super::inbox::Message;
 use super::lane::{self, LaneApi, Outcome, Site};
-use super::processor::{Deadline, End, Processor};
+use super::processor::{AT_ONCE, Deadline, End, Processor};
+use super::response::Response;
 use crate::replica::Waiter;
 use crate::wire::frame::RequestHead;
 
+/// How long a connection keeps the buffer of a large request without asking for another.
+pub(super) const TRIM_AFTER_MS: u64 = 1000;
 /// API keys run from 0; a larger one is not a request of Kafka's protocol.
 const API_KEYS: i16 = 128;
 
@@ -21,7 +23,7 @@ impl Processor {
         while !self.paused(connection) {
             let max = self.shared.settings.socket_request_max_bytes;
             match connection.next_frame(max) {
-                Framing::Incomplete => return Ok(()),
+                Framing::Incomplete => break,
                 Framing::BadSize(size) => {
                     let why = format!("a frame of {size} bytes; socket.request.max.bytes allows 0 to {max}");
                     return Err(End::Refused(why));
@@ -29,7 +31,22 @@ impl Processor {
                 Framing::Frame(at) => self.begin(connection, at)?,
             }
         }
+        self.release_memory(connection);
         Ok(())
+    }
+
+    /// Gives back the memory of a request that is done with, and soon that of the buffer it was received in.
+    fn release_memory(&mut self, connection: &mut Connection) {
+        let reserved = connection.release_reserved();
+        if reserved > 0 {
+            connection.trim();
+            self.shared.request_memory.give_back(reserved);
+            self.shared.offer_request_memory();
+        }
+        if connection.has_large_buffer() && !connection.trim_due {
+            connection.trim_due = true;
+            self.deadlines.insert(self.shared.now() + TRIM_AFTER_MS, Deadline::Trim(connection.number));
+        }
     }
 
     /// Begins a request: in the lane, or upward.
@@ -64,6 +81,10 @@ impl Processor {
             (Outcome::Silent, None) => connection.drop_parked_slot(),
             (Outcome::Wait(fetch), at) => {
                 let max_wait_ms = fetch.max_wait_ms();
+                // A peer that has closed waits for nothing: what is there is its answer.
+                if connection.peer_closed && fetch.claim() {
+                    self.woken.push_back(Waiter { connection: connection.number, request });
+                }
                 self.let_wait(connection, Slot::Fetch(fetch), max_wait_ms, (request, at.is_some()));
             }
             (Outcome::WaitForCommit(produce), at) => {
@@ -97,8 +118,8 @@ impl Processor {
         self.deadlines.insert(self.shared.now() + max_wait_ms, Deadline::Waiting(waiter));
         if fresh {
             connection.open(waiting);
-        } else if let Some(slot) = connection.slot_mut(request) {
-            *slot = waiting;
+        } else {
+            connection.let_wait(request, waiting);
         }
     }
 
@@ -112,18 +133,20 @@ impl Processor {
         if !(0..API_KEYS).contains(&head.api_key) {
             return Err(End::Refused(format!("unknown API key {}", head.api_key)));
         }
-        if self.shared.control_in_work.load(Ordering::SeqCst) >= self.shared.settings.queued_max_requests {
+        if head.api_key == API_VERSIONS {
+            let table = self.shared.api_versions.load();
+            let frame = connection.frame_mut(at.clone());
+            if let Some(answer) = table.answer(head.api_version, &frame[head.body..]) {
+                let response = Response::from_payload(head.correlation_id, answer);
+                connection.answer_next(response);
+                return Ok(());
+            }
+        }
+        if !std::mem::take(&mut connection.has_room) && !self.shared.control.enter(connection.number) {
             connection.unread(&at);
             connection.throttled = true;
-            self.throttled.push(connection.number);
-            self.shared.throttled.fetch_or(1 << self.index, Ordering::SeqCst);
-            // An answer that came in between has not seen this processor's bit.
-            if self.shared.control_in_work.load(Ordering::SeqCst) < self.shared.settings.queued_max_requests {
-                self.shared.inboxes[self.index].post(Message::Resume);
-            }
             return Ok(());
         }
-        self.shared.control_in_work.fetch_add(1, Ordering::SeqCst);
         let frame = connection.frame_mut(at);
         let (client_id, body) = (head.client_id(frame).map(str::to_owned), frame[head.body..].to_vec());
         let accepted = &connection.accepted;
@@ -144,9 +167,10 @@ impl Processor {
         Ok(())
     }
 
-    /// Serves requests that were satisfied, and those that serving them satisfies.
+    /// Serves requests that were satisfied, and those that serving them satisfies: so many that others have their turn.
     pub(super) fn serve_woken(&mut self) {
-        while let Some(waiter) = self.woken.pop() {
+        for _ in 0..AT_ONCE {
+            let Some(waiter) = self.woken.pop_front() else { return };
             if processor_of(waiter.connection) == self.index {
                 self.serve_waiting(waiter);
             } else {
@@ -159,9 +183,7 @@ impl Processor {
     fn serve_waiting(&mut self, waiter: Waiter) {
         let Some(open) = self.shared.open.get(waiter.connection) else { return };
         let mut connection = open.lock();
-        let slot = connection.slot_mut(waiter.request);
-        let slot = slot.filter(|slot| matches!(slot, Slot::Fetch(_) | Slot::Produce(_)));
-        let response = match slot.map(|slot| std::mem::replace(slot, Slot::Parked)) {
+        let response = match connection.take_out(waiter.request) {
             Some(Slot::Fetch(fetch)) => Some(fetch.complete(&self.shared)),
             Some(Slot::Produce(produce)) => Some(produce.complete(&self.shared)),
             Some(Slot::Control(_) | Slot::Held(_) | Slot::Parked | Slot::Ready(_)) | None => None,
@@ -171,6 +193,33 @@ impl Processor {
         }
         let done = self.work(&mut connection);
         self.settle(&mut connection, done);
+    }
+
+    /// Begins the control request that a connection has waited to begin: the room for it is the connection's now.
+    pub(super) fn resume(&mut self, number: u64) {
+        let open = self.shared.open.get(number);
+        let Some(mut connection) = open.as_ref().map(|open| open.lock()) else {
+            self.shared.control_done();
+            return;
+        };
+        (connection.throttled, connection.has_room) = (false, true);
+        let done = self.work(&mut connection);
+        // What keeps the connection from beginning it now (a peer that does not read) keeps no room from others.
+        if std::mem::take(&mut connection.has_room) {
+            self.shared.control_done();
+        }
+        self.settle(&mut connection, done);
+    }
+
+    /// Lets a connection that waited for memory for its request try again, and then the next.
+    pub(super) fn resume_receiving(&mut self, number: u64) {
+        if let Some(open) = self.shared.open.get(number) {
+            let mut connection = open.lock();
+            connection.waits_for_memory = false;
+            let done = self.receive(&mut connection);
+            self.settle(&mut connection, done);
+        }
+        self.shared.offer_request_memory();
     }
 
     pub(super) fn take_up(&mut self, waiter: Waiter) {

@@ -92,6 +92,11 @@ impl Response {
         (self.bytes.len() + self.slices.iter().map(|(_, slice)| slice.size()).sum::<usize>()) as u64
     }
 
+    /// Memory that it takes: slices of files take none.
+    pub fn memory(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
     /// Takes `other` into this buffer when both are plain bytes and small; gives it back otherwise.
     pub fn coalesce(&mut self, other: Response) -> Option<Response> {
         let plain = self.slices.is_empty() && other.slices.is_empty();

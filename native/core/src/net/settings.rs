@@ -17,8 +17,15 @@ pub struct Settings {
     pub queued_max_requests: usize,
     /// Requests of one connection in work at once; a connection with more is not read from.
     pub requests_in_work_per_connection: usize,
-    /// Bytes of answers queued for one connection; a connection with more is not read from.
+    /// `queued.max.request.bytes`: bytes of requests that are being received or worked on, over all connections, those
+    /// that arrive in one small read left out; negative: no bound.
+    pub queued_request_bytes: i64,
+    /// `queued.max.response.bytes.per.connection`: bytes of answers queued for one connection; a connection with more is
+    /// not read from.
     pub queued_response_bytes_per_connection: u64,
+    /// `queued.max.response.bytes`: memory of unread answers over all connections; beyond it, connections that hold most
+    /// of it are closed.
+    pub queued_response_bytes: u64,
     /// `connections.max.idle.ms`; negative: never closed for idling.
     pub connections_max_idle_ms: i64,
     /// `max.connections`.

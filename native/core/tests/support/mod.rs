@@ -1,6 +1,6 @@
 //! A data plane on loopback, and the few bytes of Kafka's protocol that the tests speak.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io::{Read, Write as _};
 use std::net::TcpStream;
 use std::sync::Arc;
@@ -34,7 +34,9 @@ fn settings() -> Settings {
         socket_receive_buffer_bytes: -1,
         queued_max_requests: 500,
         requests_in_work_per_connection: 1000,
+        queued_request_bytes: -1,
         queued_response_bytes_per_connection: 64 << 20,
+        queued_response_bytes: 256 << 20,
         connections_max_idle_ms: 600_000,
         max_connections: 1000,
         fetch_max_bytes: 55 << 20,
@@ -159,6 +161,10 @@ impl Plane {
 
     pub fn respond(&self, connection: u64, request: u64, payload: &[u8]) {
         self.plane.respond(Waiter { connection, request }, payload.to_vec());
+    }
+
+    pub fn publish_api_versions(&self, answers: HashMap<i16, Vec<u8>>) {
+        self.plane.publish_api_versions(answers);
     }
 
     pub fn take_up(&self, connection: u64, request: u64) {

@@ -166,6 +166,15 @@ impl PendingFetch {
         self.max_wait_ms
     }
 
+    /// Memory that it takes while it waits: what a request names alone, as sessions have a bound of their own.
+    pub fn memory(&self) -> u64 {
+        let named = match &self.source {
+            Source::Request(partitions) => std::mem::size_of_val(partitions.as_slice()),
+            Source::Session { .. } => 0,
+        };
+        (named + std::mem::size_of_val(self.registered.as_slice())) as u64
+    }
+
     /// Takes the right to answer it; see [`WaitingFetch::claim`].
     pub fn claim(&self) -> bool {
         self.waiting.as_ref().is_some_and(|waiting| waiting.claim())

@@ -6,6 +6,7 @@ mod errors;
 mod fetch;
 mod produce;
 
+use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 
 pub use fetch::PendingFetch;
@@ -102,5 +103,5 @@ pub struct Site<'a> {
     /// The processor's number.
     pub processor: usize,
     /// Its own fetches that an append satisfied.
-    pub woken: &'a mut Vec<Waiter>,
+    pub woken: &'a mut VecDeque<Waiter>,
 }

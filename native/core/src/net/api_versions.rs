@@ -1,0 +1,98 @@
+//! The answers to ApiVersions, as the control plane last published them.
+//!
+//! Every connection begins with this request, and its answer is the same for all: what a newcomer waits for least is an
+//! answer that needs no turn on the control plane's loop. Which answer is given in which version, and what a request has
+//! to look like for it, stays the control plane's: a request that says anything unusual goes up. Must not know what the
+//! answers say.
+
+use std::collections::HashMap;
+
+/// The API's key.
+pub const API_VERSIONS: i16 = 18;
+/// First version whose requests carry tagged fields and the client's software.
+const FLEXIBLE_VERSION: i16 = 3;
+/// Lengths of a compact string stay in one byte of the varint up to this: longer names go up.
+const SHORT: u8 = 0x7f;
+
+/// Answers by version: what follows the correlation id.
+#[derive(Debug, Default)]
+pub struct ApiVersionsTable {
+    answers: HashMap<i16, Vec<u8>>,
+}
+
+impl ApiVersionsTable {
+    /// A table of these answers, by version.
+    pub fn new(answers: HashMap<i16, Vec<u8>>) -> Self {
+        Self { answers }
+    }
+
+    /// The answer to a request of `version` with `body` after the client id; `None`: it is the control plane's to answer.
+    pub fn answer(&self, version: i16, body: &[u8]) -> Option<&[u8]> {
+        let answer = self.answers.get(&version)?;
+        let plain = if version < FLEXIBLE_VERSION { body.is_empty() } else { is_plain(body) };
+        plain.then_some(answer.as_slice())
+    }
+}
+
+/// Whether a flexible request has no tagged fields, and software names of KIP-511's form.
+fn is_plain(body: &[u8]) -> bool {
+    let Some((0, rest)) = body.split_first().map(|(tags, rest)| (*tags, rest)) else { return false };
+    let Some((name, rest)) = short_string(rest) else { return false };
+    let Some((version, rest)) = short_string(rest) else { return false };
+    rest == [0] && is_software(name) && is_software(version)
+}
+
+fn short_string(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = bytes.split_first().filter(|(length, _)| (1..=SHORT).contains(length))?;
+    rest.split_at_checked(usize::from(*length) - 1)
+}
+
+/// KIP-511: `[a-zA-Z0-9](?:[a-zA-Z0-9\\-.]*[a-zA-Z0-9])?`.
+fn is_software(text: &[u8]) -> bool {
+    let ends = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+    ends(text.first()) && ends(text.last()) && text.iter().all(|it| it.is_ascii_alphanumeric() || b"-.".contains(it))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> ApiVersionsTable {
+        ApiVersionsTable::new(HashMap::from([(0, vec![1]), (3, vec![2])]))
+    }
+
+    fn flexible(name: &[u8], version: &[u8]) -> Vec<u8> {
+        let mut body = vec![0, name.len() as u8 + 1];
+        body.extend_from_slice(name);
+        body.push(version.len() as u8 + 1);
+        body.extend_from_slice(version);
+        body.push(0);
+        body
+    }
+
+    #[test]
+    fn usual_requests_are_answered_by_version() {
+        assert_eq!(table().answer(0, b""), Some(&[1_u8][..]));
+        assert_eq!(table().answer(3, &flexible(b"librdkafka", b"2.16.0-1")), Some(&[2_u8][..]));
+        assert_eq!(table().answer(1, b""), None);
+        assert_eq!(ApiVersionsTable::default().answer(0, b""), None);
+    }
+
+    #[test]
+    fn unusual_ones_are_not() {
+        let wrong = [&b""[..], b"-a", b"a-", b"a b", "\u{e9}".as_bytes()];
+        for text in wrong {
+            assert_eq!(table().answer(3, &flexible(text, b"1")), None, "{text:?}");
+            assert_eq!(table().answer(3, &flexible(b"a", text)), None, "{text:?}");
+        }
+        let whole = flexible(b"a", b"1");
+        for end in 0..whole.len() {
+            assert_eq!(table().answer(3, &whole[..end]), None);
+        }
+        let mut tagged = whole.clone();
+        *tagged.last_mut().unwrap() = 1;
+        tagged.extend([9, 0]);
+        assert_eq!(table().answer(3, &tagged), None);
+        assert_eq!(table().answer(0, b"x"), None);
+    }
+}
