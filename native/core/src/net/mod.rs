@@ -8,6 +8,7 @@
 
 mod acceptor;
 mod api_versions;
+mod bounds;
 mod connection;
 mod control_room;
 mod data_plane;

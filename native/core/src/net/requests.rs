@@ -12,8 +12,6 @@ use super::response::Response;
 use crate::replica::Waiter;
 use crate::wire::frame::RequestHead;
 
-/// How long a connection keeps the buffer of a large request without asking for another.
-pub(super) const TRIM_AFTER_MS: u64 = 1000;
 /// API keys run from 0; a larger one is not a request of Kafka's protocol.
 const API_KEYS: i16 = 128;
 
@@ -33,20 +31,6 @@ impl Processor {
         }
         self.release_memory(connection);
         Ok(())
-    }
-
-    /// Gives back the memory of a request that is done with, and soon that of the buffer it was received in.
-    fn release_memory(&mut self, connection: &mut Connection) {
-        let reserved = connection.release_reserved();
-        if reserved > 0 {
-            connection.trim();
-            self.shared.request_memory.give_back(reserved);
-            self.shared.offer_request_memory();
-        }
-        if connection.has_large_buffer() && !connection.trim_due {
-            connection.trim_due = true;
-            self.deadlines.insert(self.shared.now() + TRIM_AFTER_MS, Deadline::Trim(connection.number));
-        }
     }
 
     /// Begins a request: in the lane, or upward.
@@ -209,17 +193,6 @@ impl Processor {
             self.shared.control_done();
         }
         self.settle(&mut connection, done);
-    }
-
-    /// Lets a connection that waited for memory for its request try again, and then the next.
-    pub(super) fn resume_receiving(&mut self, number: u64) {
-        if let Some(open) = self.shared.open.get(number) {
-            let mut connection = open.lock();
-            connection.waits_for_memory = false;
-            let done = self.receive(&mut connection);
-            self.settle(&mut connection, done);
-        }
-        self.shared.offer_request_memory();
     }
 
     pub(super) fn take_up(&mut self, waiter: Waiter) {
