@@ -71,7 +71,8 @@ micro: build ## Compare kernels in pure Python, NumPy, Cython and Rust (long)
 docs: build ## Write docs/reference again from the code
 	$(BIN)/python docs/generate.py
 
-soak: build ## Kill a loaded broker 500 times, and members of groups 50 times, and audit every record (long)
+soak: build ## Ten minutes of churn with flat memory; then kill a broker 500 times, members 50 times, and audit (long)
+	$(BIN)/python -m pybench.churn --seconds 600
 	PYBROKER_KILL_ROUNDS=500 $(BIN)/pytest tests/cluster/test_kill.py --timeout 14400
 	PYBROKER_GROUP_ROUNDS=50 $(BIN)/pytest tests/conformance/test_group_members.py
 

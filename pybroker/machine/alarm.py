@@ -7,13 +7,17 @@ assignment: most timers are sessions, put off by every sign of life and hardly e
 from __future__ import annotations
 
 import asyncio
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
 
     from pybroker.machine.machine import Timer
+
+
+_FEW = 64
+"""So many looks at cancelled timers are let be."""
 
 
 class Alarm:
@@ -41,14 +45,18 @@ class Alarm:
     def __contains__(self, key: Hashable) -> bool:
         return key in self._timers
 
+    def kept(self) -> int:
+        """Return how many looks are remembered: at least one for each timer, and some at cancelled ones."""
+        return len(self._heap)
+
     def set(self, timer: Timer) -> None:
         """Set a timer in place of the one under its key, or cancel that."""
         key, deadline = timer.key, timer.deadline_ms
         if timer.if_absent and key in self._timers:
             return
         if deadline is None:
-            if self._timers.pop(key, None) is not None and not self._timers:
-                self.clear()
+            if self._timers.pop(key, None) is not None:
+                self._maybe_forget()
             return
         self._timers[key] = timer
         look = self._looks.get(key)
@@ -63,6 +71,15 @@ class Alarm:
         self._looks.clear()
         self._heap.clear()
         self._arm()
+
+    def _maybe_forget(self) -> None:
+        """Drop the looks at cancelled timers when they are most of all: their deadlines may be hours away."""
+        if not self._timers:
+            self.clear()
+        elif len(self._heap) > 2 * len(self._timers) + _FEW:
+            self._looks = {key: at for key, at in self._looks.items() if key in self._timers}
+            self._heap = [(at, ordinal, key) for at, ordinal, key in self._heap if self._looks.get(key) == at]
+            heapify(self._heap)
 
     def _look(self, key: Hashable, at: int) -> None:
         self._looks[key] = at

@@ -107,3 +107,27 @@ def test_a_timer_that_gives_way_leaves_the_one_before_it_alone() -> None:
     loop.alarm.set(Timer("join", 300, if_absent=True))
     loop.go_to(300)
     assert loop.rung == ["join", "join"]
+
+
+def test_cancelled_timers_are_forgotten_long_before_their_deadlines() -> None:
+    loop = Loop()
+    loop.alarm.set(Timer("lasting", 10))
+    for number in range(10_000):
+        loop.alarm.set(Timer(number, 3_600_000))
+        loop.alarm.set(Timer(number, None))
+        assert loop.alarm.kept() <= 100
+    loop.go_to(20)
+    assert loop.rung == ["lasting"]
+
+
+def test_what_is_not_cancelled_rings_after_others_were_forgotten() -> None:
+    loop = Loop()
+    for number in range(1000):
+        loop.alarm.set(Timer(number, 1000 + number))
+    for number in range(1000):
+        if number % 10:
+            loop.alarm.set(Timer(number, None))
+    loop.alarm.set(Timer(0, 5000))
+    loop.go_to(10_000)
+    assert loop.rung == [*range(10, 1000, 10), 0]
+    assert loop.alarm.kept() == 0
