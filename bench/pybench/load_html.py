@@ -60,7 +60,7 @@ def build_html(result: Result, document: dict[str, Any]) -> str:
     parts = [
         f"<!doctype html><html lang='en'><head><meta charset='utf-8'><title>{title}</title>",
         f"<style>{_STYLE}</style></head><body><h1>{title}</h1>",
-        f"<p class='about'>{html.escape(_about(document))}</p>",
+        f"<p class='about'>{html.escape(_about(document))}<br>{html.escape(_versions(document))}</p>",
     ]
     if result.reason:
         parts.append(f"<p class='early'>Ended early: {html.escape(result.reason)}</p>")
@@ -76,6 +76,12 @@ def build_html(result: Result, document: dict[str, Any]) -> str:
 def _about(document: dict[str, Any]) -> str:
     clients, tasks = len(document["clients"]), document["tasks"]
     return f"{clients} clients in {tasks} Spark tasks on {document['master']}, run {document['run']}"
+
+
+def _versions(document: dict[str, Any]) -> str:
+    waited = ", ".join(f"{what} {seconds:.1f} s" for what, seconds in document["waited_s"].items())
+    versions = ", ".join(f"{name} {version}" for name, version in document["versions"].items() if version)
+    return f"{versions}; before the load began: {waited}" if waited else versions
 
 
 _TOTAL_HEAD = ("", "records", "records/s", "MB/s", "avg ms", "50th", "95th", "99th", "99.9th", "max ms")

@@ -10,19 +10,29 @@ from types import TracebackType
 from typing import Self
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 
 class ProgressBar:
     """`with ProgressBar("records sent", total) as bar: bar.update(done)`."""
 
     def __init__(self, what: str, total: int) -> None:
-        self._total = total
+        self._what, self._total = what, total
+        self._waits = False
         self._progress: Progress | None = None
         if sys.stderr.isatty():
             columns = (
                 TextColumn("{task.description}"),
                 BarColumn(),
+                TaskProgressColumn(),
                 MofNCompleteColumn(),
                 TextColumn("{task.fields[rate]}"),
             )
@@ -43,9 +53,18 @@ class ProgressBar:
         if self._progress is not None:
             self._progress.stop()
 
-    def update(self, done: int) -> None:
-        """So many are done in all."""
+    def wait_for(self, what: str, done: int, of: int) -> None:
+        """Show that the load waits for something, and how much of that is there."""
         if self._progress is not None:
+            self._waits = True
+            self._progress.update(self._task, description=f"waiting for {what}", completed=done, total=of)
+
+    def update(self, done: int) -> None:
+        """So many are done in all; the first call after a wait begins the time anew."""
+        if self._progress is not None:
+            if self._waits:
+                self._waits = False
+                self._progress.reset(self._task, description=self._what, total=self._total)
             speed = self._progress.tasks[0].speed
             rate = f"{speed / 1e6:.2f} M/s" if speed and speed >= 1e6 else f"{speed or 0:,.0f}/s"
             self._progress.update(self._task, completed=min(done, self._total), rate=rate)

@@ -62,7 +62,7 @@ def main(options: argparse.Namespace) -> int:
         tasks = spark_options.choose_tasks(options, spark, options.producers + options.consumers)
         plan = build_plan(options, properties, partitions, tasks)
         with ProgressBar("records read", options.num_records) as bar:
-            result = load.run(spark, plan, Follower("consumer", bar, options.reporting_interval / 1000))
+            result = load.run(spark, plan, Follower("consumer", bar, options.reporting_interval / 1000, options.waits))
     return report(result, options, properties)
 
 

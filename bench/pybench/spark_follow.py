@@ -5,12 +5,14 @@ Knows the board's and the result's shape, not where they come from.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pybench import formats
 from pybench.producer_perf import QUANTILES, Window
 from pybench.progress import ProgressBar
+from pybench.waits import Waits
 
 if TYPE_CHECKING:
     from pybroker_spark.load import Board, Interval, Result, Standing, Total
@@ -19,14 +21,23 @@ if TYPE_CHECKING:
 class Follower:
     """Prints Kafka's window line of all producers' intervals, and moves the bar; called several times a second."""
 
-    def __init__(self, role: str, bar: ProgressBar, reporting_interval_s: float) -> None:
-        self._role, self._bar, self._interval_s = role, bar, reporting_interval_s
+    def __init__(self, role: str, bar: ProgressBar, reporting_interval_s: float, waits: Waits) -> None:
+        self._role, self._bar, self._interval_s, self._waits = role, bar, reporting_interval_s, waits
+        self._began: float | None = time.monotonic()
+        """When the tasks were asked for; None once they have begun."""
         self._window = Window(0.0)
         self._taken = 0
         self._records = 0
 
-    def __call__(self, board: Board, _elapsed_s: float) -> None:
-        """Take up what the board has more than before."""
+    def __call__(self, board: Board, elapsed_s: float) -> None:
+        """Show what is waited for, or what the board has more than before."""
+        if self._began is not None:
+            if not elapsed_s:
+                there = sum(client.state != "waiting" for client in board.clients)
+                self._bar.wait_for("tasks to connect", there, len(board.clients))
+                return
+            self._waits.note("tasks", time.monotonic() - self._began)
+            self._began = None
         for row in board.intervals[self._taken :]:
             if row.role == self._role:
                 self._take(row)

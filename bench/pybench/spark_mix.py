@@ -64,7 +64,9 @@ def main(options: argparse.Namespace) -> int:
                 properties=properties,
             )
             with ProgressBar("records sent", count_planned(scenario)) as bar:
-                result = load.run(spark, plan, Follower("producer", bar, options.reporting_interval / 1000))
+                result = load.run(
+                    spark, plan, Follower("producer", bar, options.reporting_interval / 1000, options.waits)
+                )
     return report(result, scenario, options, properties)
 
 

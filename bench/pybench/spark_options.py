@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pybench.options import ToolError, check_file
+from pybench.waits import Waits
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,6 +36,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--tasks", type=int, metavar="N", help="Tasks at once, one a slot (default: as many as there are slots).")
     add("--parquet", type=Path, metavar="DIR", help="Write intervals.parquet and acknowledged.parquet there.")
     add("--html", type=Path, metavar="FILE", help="Write a report with plots there; one file, nothing beside it.")
+
+    parser.set_defaults(waits=Waits(), spark_version="")
 
 
 def check(options: argparse.Namespace) -> None:
@@ -73,18 +76,21 @@ def open_session(options: argparse.Namespace) -> Iterator[SparkSession]:
     from pyspark.sql import SparkSession
 
     if (running := SparkSession.getActiveSession()) is not None:
+        options.spark_version = running.version
         yield running
         return
     from pybroker_spark import MasterError, SessionError, session
 
     try:
-        spark = session(f"pybench {options.tool}", master=options.master, settings=_SETTINGS)
+        with options.waits.wait("Spark"):
+            spark = session(f"pybench {options.tool}", master=options.master, settings=_SETTINGS)
     except MasterError as error:
         raise ToolError(f"--master: {error}") from None
     except SessionError as error:
         raise ToolError(str(error)) from None
     try:
         spark.sparkContext.setLogLevel("OFF")
+        options.spark_version = spark.version
         yield spark
     finally:
         spark.stop()
@@ -103,7 +109,8 @@ def told_errors() -> Iterator[None]:
 def choose_tasks(options: argparse.Namespace, spark: SparkSession, most: int | None = None) -> int:
     """How many tasks: as asked for, or one a slot, but no more than `most`."""
     load = import_load()
-    tasks: int = options.tasks or max(1, load.settled_slots(spark.sparkContext))
+    with options.waits.wait("slots"):
+        tasks: int = options.tasks or max(1, load.settled_slots(spark.sparkContext))
     return tasks if most is None else min(tasks, most)
 
 

@@ -7,17 +7,24 @@ sequence from 0 to `acknowledged` - 1 of that producer's stamps. Prints nothing.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import platform
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pybroker
 from pybench.options import ToolError, write_json
 from pybench.producer_perf import QUANTILES, figures
+from pybroker.client import Admin, ClientError
 
 if TYPE_CHECKING:
     import pyarrow
 
     from pybroker_spark.load import Interval, Result, Standing, Total
+
+_PATIENCE_MS = 5_000
+"""For the question about versions: a broker that has gone by then keeps nobody waiting."""
 
 
 def write_files(result: Result, options: argparse.Namespace, settings: dict[str, Any]) -> None:
@@ -41,6 +48,8 @@ def build_document(result: Result, options: argparse.Namespace, settings: dict[s
         "run": result.plan.run,
         "started_at": result.started_at,
         "settings": settings,
+        "waited_s": options.waits.seconds,
+        "versions": {"spark": options.spark_version, **_versions(result)},
         "whole": result.is_whole(),
         "reason": result.reason,
         **_main(result),
@@ -50,6 +59,17 @@ def build_document(result: Result, options: argparse.Namespace, settings: dict[s
         "intervals": [_interval(row) for row in result.intervals],
         "clock_differences_s": result.clock_differences_s,
     }
+
+
+def _versions(result: Result) -> dict[str, str]:
+    """Of what took part beside Spark. A broker tells no version but the levels of its cluster's features."""
+    found = {"pybroker": pybroker.__version__, "python": platform.python_version()}
+    limits = {"default.api.timeout.ms": _PATIENCE_MS, "request.timeout.ms": _PATIENCE_MS}
+    with contextlib.suppress(ClientError), Admin(result.plan.clients[0].bootstrap_servers, limits) as admin:
+        features = admin.describe_features()
+        levels = ", ".join(f"{name} {feature.level}" for name, feature in sorted(features.items()) if feature.level)
+        found["broker"] = levels or "of before metadata.version"
+    return found
 
 
 def _roles(result: Result) -> list[str]:

@@ -54,7 +54,7 @@ def main(options: argparse.Namespace) -> int:
         tasks = spark_options.choose_tasks(options, spark, options.num_records)
         plan = build_plan(options, servers, properties, partitions, tasks)
         with ProgressBar("records sent", options.num_records) as bar:
-            result = load.run(spark, plan, Follower("producer", bar, options.reporting_interval / 1000))
+            result = load.run(spark, plan, Follower("producer", bar, options.reporting_interval / 1000, options.waits))
     return report(result, options, properties)
 
 

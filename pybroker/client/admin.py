@@ -20,6 +20,7 @@ from pybroker.client.topics import (
     ConfigChange,
     ConfigEntry,
     CreatedTopic,
+    FeatureDescription,
     ListedOffset,
     MorePartitions,
     NewTopic,
@@ -66,6 +67,10 @@ class Admin(Closing):
     def describe_cluster(self) -> ClusterDescription:
         """As `AsyncAdmin.describe_cluster`."""
         return self._runner.run(self._async.describe_cluster())
+
+    def describe_features(self) -> dict[str, FeatureDescription]:
+        """As `AsyncAdmin.describe_features`."""
+        return self._runner.run(self._async.describe_features())
 
     def describe_configs(
         self, name: str, resource_type: int = TOPIC, *, synonyms: bool = False

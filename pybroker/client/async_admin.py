@@ -28,6 +28,7 @@ from pybroker.client.topics import (
     BrokerDescription,
     ClusterDescription,
     CreatedTopic,
+    FeatureDescription,
     ListedOffset,
     NewTopic,
     PartitionDescription,
@@ -155,6 +156,12 @@ class AsyncAdmin(ConfigCalls, GroupCalls, LogDirCalls, ReassignmentCalls, AsyncC
         _, answer = await self.cluster.metadata(())
         brokers = tuple(BrokerDescription(b.node_id, b.host, b.port, b.rack) for b in answer.brokers)
         return ClusterDescription(answer.cluster_id, answer.controller_id, brokers)
+
+    @retried
+    async def describe_features(self) -> dict[str, FeatureDescription]:
+        """The features of the cluster by name (KIP-584): the level in force, and those that a broker can run with."""
+        async with self.cluster.node(ANY) as connection:
+            return connection.features
 
     @retried
     async def new_producer_id(self) -> tuple[int, int]:

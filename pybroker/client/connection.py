@@ -14,6 +14,7 @@ from pybroker.client.errors import ConnectionLostError, UnsendableError, Unserve
 from pybroker.client.field_ranges import first_misfit
 from pybroker.client.retrying import time_left_ms
 from pybroker.client.settings import ConnectionSettings
+from pybroker.client.topics import FeatureDescription
 from pybroker.protocol.codec import decode, encode
 from pybroker.protocol.errors import ErrorCode, ProtocolError
 from pybroker.protocol.header import RequestHeader, flexible, skip_tagged
@@ -41,6 +42,8 @@ class Connection:
         self._correlation_ids = itertools.count(1)
         self._waiting: asyncio.Queue[tuple[int, asyncio.Future[bytes]]] = asyncio.Queue()
         self._served: dict[int, tuple[int, int]] = {}
+        self.features: dict[str, FeatureDescription] = {}
+        """What the broker said of the cluster's features when the connection was opened."""
         self._receiver = asyncio.create_task(self._receive())
 
     @classmethod
@@ -116,6 +119,11 @@ class Connection:
         else:
             answer, _ = decode(ApiVersionsResponse, raw, min(3, newest))
         self._served = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
+        levels = {feature.name: feature.max_version_level for feature in answer.finalized_features}
+        self.features = {
+            feature.name: FeatureDescription(levels.get(feature.name, 0), feature.min_version, feature.max_version)
+            for feature in answer.supported_features
+        }
 
     async def _exchange(self, key: int, version: int, request: Message, timeout_ms: int) -> bytes:
         """Send one request; returns the answer after its correlation id."""

@@ -74,6 +74,15 @@ class ClusterDescription:
 
 
 @dataclass(frozen=True, slots=True)
+class FeatureDescription:
+    """A feature's level in force (0: none), and the lowest and highest that the broker which was asked can run with."""
+
+    level: int
+    lowest: int
+    highest: int
+
+
+@dataclass(frozen=True, slots=True)
 class ConfigSynonym:
     """A place that gives a setting its value, or would if those before it did not."""
 

@@ -34,11 +34,24 @@ class Cause(NamedTuple):
     @property
     def sentence(self) -> str:
         """The message; of an error of Python only its own, which stands at the end of its traceback."""
-        text = self.message.strip()
-        if "Traceback" not in text:
-            return text
-        lines = [line for line in text.splitlines() if line.strip() and not line.strip().startswith("SQLSTATE")]
-        return next((line for line in reversed(lines) if line[:1].strip()), text)
+        return python_error(self.message) or self.message.strip()
+
+
+_TRACEBACK = "Traceback (most recent call last):"
+_NESTED = "Caused by " + _TRACEBACK
+"""PySpark puts the traceback of what it could not load into the message of an exception of its own."""
+
+
+def python_error(text: str) -> str | None:
+    """Return what an error of Python says at the end of its traceback, in a text of Spark's that holds one.
+
+    Of several tracebacks the first counts where the later ones came up while it was handled, else the last.
+    """
+    if _TRACEBACK not in text:
+        return None
+    rest = text.split(_NESTED, 1)[1] if _NESTED in text else text.rsplit(_TRACEBACK, 1)[1]
+    lines = iter(rest.splitlines()[1:])
+    return next((line.strip() for line in lines if line.strip() and not line[0].isspace()), None)
 
 
 def causes(error: Exception) -> Iterator[Cause]:

@@ -17,6 +17,7 @@ from pybench.load_html import write_html
 from pybench.progress import ProgressBar
 from pybench.spark_consumer_perf import deal_partitions
 from pybench.spark_follow import Follower, client_lines, producer_line
+from pybench.waits import Waits
 from pybroker.client import LatencyHistogram, TopicPartition
 from pybroker_spark.load import Board, ConsumerPlan, Interval, LoadPlan, ProducerPlan, Result
 from tests.pybench.test_formats import shape
@@ -75,12 +76,21 @@ def test_the_lines_are_kafkas_for_all_and_for_each_client() -> None:
 
 
 def test_a_window_holds_every_clients_rows_of_its_time(capsys: pytest.CaptureFixture[str]) -> None:
+    waits = Waits()
     with ProgressBar("records sent", 4000) as bar:
-        follower = Follower("producer", bar, 1.0)
+        follower = Follower("producer", bar, 1.0, waits)
+        follower(Board(finished().plan), 0.0)
+        assert waits.seconds == {}
         follower(finished(), 3.0)
     lines = capsys.readouterr().out.splitlines()
+    assert list(waits.seconds) == ["tasks"]
     assert [line.split(",")[0] for line in lines] == ["2000 records sent", "1000 records sent"]
     assert shape(lines[0])[0].startswith("# records sent, #.1 records/sec (#.2 MB/sec), #.1 ms avg latency")
+
+
+@pytest.fixture(autouse=True)
+def _known_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spark_output, "_versions", lambda _result: {"broker": "metadata.version 25"})
 
 
 def test_files_hold_intervals_and_what_was_acknowledged(tmp_path: Path) -> None:
@@ -90,7 +100,10 @@ def test_files_hold_intervals_and_what_was_acknowledged(tmp_path: Path) -> None:
         parquet=tmp_path / "made" / "here",
         html=tmp_path / "report.html",
         json=tmp_path / "report.json",
+        waits=Waits(),
+        spark_version="4.3.0",
     )
+    options.waits.note("Spark", 31.25)
     spark_output.write_files(result(), options, {"topic": "t", "note": "<b>"})
     document = json.loads(options.json.read_text())
     assert (document["records"], document["roles"]["producer"]["records"], document["whole"]) == (3000, 4000, False)
@@ -104,7 +117,9 @@ def test_files_hold_intervals_and_what_was_acknowledged(tmp_path: Path) -> None:
     assert LatencyHistogram(intervals[0]["histogram"]).count == intervals[0]["records"] == 1000
     table = pq.read_table(options.parquet / "acknowledged.parquet").to_pylist()
     assert [(row["producer"], row["complete"]) for row in table] == [(30000, True), (30001, False)]
+    assert document["waited_s"] == {"Spark": 31.25}
     page = options.html.read_text()
+    assert "spark 4.3.0, broker metadata.version 25; before the load began: Spark 31.2 s" in page
     assert page.count("<svg") == 5
     assert "task 1 was lost" in page
     assert "&lt;b&gt;" in page
@@ -117,7 +132,15 @@ def test_a_load_that_never_moved_a_record_has_a_report_too(tmp_path: Path) -> No
     board = Board(LoadPlan(run=3, clients=(PRODUCER,), tasks=1))
     board.lose(0, "gone")
     nothing = Result.of(board, 1.0, "gone")
-    options = Namespace(tool="spark-producer-perf", master="local[2]", parquet=None, html=None, json=None)
+    options = Namespace(
+        tool="spark-producer-perf",
+        master="local[2]",
+        parquet=None,
+        html=None,
+        json=None,
+        waits=Waits(),
+        spark_version="",
+    )
     document = spark_output.build_document(nothing, options, {})
     write_html(nothing, document, tmp_path / "report.html")
     assert "lost" in (tmp_path / "report.html").read_text()

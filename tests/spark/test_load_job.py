@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import struct
@@ -10,6 +11,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -222,3 +224,13 @@ def test_a_killed_task_is_lost_with_what_it_had_measured_and_the_others_say_what
     assert lost[2] > 0
     assert shown["total"] == survivor[2] + lost[2]
     assert shown["reason"] == "task 1 was lost"
+
+
+def test_a_task_that_cannot_be_imported_says_what_is_missing(
+    spark: SparkSession, broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "of_the_driver_alone.py").write_text("def task(plan, address, rows):\n    yield from rows\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr("pybroker_spark.load.job._spark_task", importlib.import_module("of_the_driver_alone").task)
+    with pytest.raises(LoadError, match=r"^ModuleNotFoundError: No module named 'of_the_driver_alone' \(Job aborted"):
+        load(spark, producer(broker, make_topic(broker, "load-import")))

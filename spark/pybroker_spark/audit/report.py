@@ -76,6 +76,11 @@ class Report:
         return sum(tally.unstamped for tally in self.tallies.values())
 
     @property
+    def of_client_clocks(self) -> int:
+        """Stamped records whose time is a client's own: from the stamp to it no broker was asked."""
+        return sum(max(0, tally.records - tally.unstamped - tally.append_times) for tally in self.tallies.values())
+
+    @property
     def is_exactly_once(self) -> bool:
         """Something was judged, nothing is lost, and nothing is there twice."""
         return bool(self.findings) and self.lost == 0 and self.duplicated == 0
@@ -131,6 +136,7 @@ class Report:
             "unit": "us",
             "from": "the send time in the stamp",
             "to": _time_of(appended, total),
+            "means_nothing_of": self.of_client_clocks,
             "records_before_their_sending": self.latencies.negative,
             **{f"p{quantile * 100:g}": histogram.at_quantile(quantile) for quantile in QUANTILES},
             "max": histogram.max_us,
@@ -150,6 +156,12 @@ class Report:
         latency = self._latency()
         told = ", ".join(f"{name} {value / 1000:,.1f} ms" for name, value in latency.items() if name[0] in "pm")
         lines.append(f"latency, {latency['from']} to {latency['to']}: {told}")
+        if latency["means_nothing_of"]:
+            lines.append(
+                f"the latency of {latency['means_nothing_of']:,} records means nothing: their time is a client's own,"
+                " taken when it made the record and not when the broker had it; give the topic"
+                " message.timestamp.type=LogAppendTime"
+            )
         if self.unstamped:
             lines.append(f"{self.unstamped:,} records have no stamp and were not judged")
         verdict = "every record is there once" if self.is_exactly_once else "NOT exactly once"

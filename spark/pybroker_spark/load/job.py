@@ -27,6 +27,7 @@ from pybroker_spark.load.errors import LoadError, TooFewSlotsError
 from pybroker_spark.load.plan import ConsumerPlan, LoadPlan
 from pybroker_spark.load.result import Result
 from pybroker_spark.load.task import run_task
+from pybroker_spark.spark_errors import python_error
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -93,8 +94,10 @@ class _Job:
         name = java.getClass().getSimpleName() if java is not None else ""
         if name == _SLOTS_CHECK_FAILED:
             raise TooFewSlotsError(slots.told(slots.master_of(self._context), self._plan.tasks))
-        text = java.getMessage() if java is not None else str(self._error)
-        return (text or name or type(self._error).__name__).strip().splitlines()[0]
+        text = (java.getMessage() if java is not None else str(self._error)) or name or type(self._error).__name__
+        first = text.strip().splitlines()[0]
+        cause = python_error(text)
+        return first if cause is None else f"{cause} ({first})"
 
 
 class Conductor:

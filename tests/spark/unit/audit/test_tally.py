@@ -24,7 +24,9 @@ def stamp(producer: int, sequence: int, sent_us: int = SENT_US, filler: bytes = 
     return struct.pack(">QQq", producer, sequence, sent_us) + filler
 
 
-def batch_of(values: Sequence[bytes | None], partitions: Sequence[int], first_offset: int = 0) -> pa.RecordBatch:
+def batch_of(
+    values: Sequence[bytes | None], partitions: Sequence[int], first_offset: int = 0, time_type: int = 1
+) -> pa.RecordBatch:
     count = len(values)
     return pa.RecordBatch.from_pydict(
         {
@@ -32,7 +34,7 @@ def batch_of(values: Sequence[bytes | None], partitions: Sequence[int], first_of
             "partition": pa.array(partitions, pa.int32()),
             "offset": pa.array(range(first_offset, first_offset + count), pa.int64()),
             "timestamp": pa.array([SENT_US + 1000] * count, pa.timestamp("us", "UTC")),
-            "timestampType": pa.array([1] * count, pa.int32()),
+            "timestampType": pa.array([time_type] * count, pa.int32()),
             "value": pa.array(values, pa.binary()),
         }
     )
@@ -76,6 +78,16 @@ def test_what_is_amiss_is_named_by_partition_and_offset() -> None:
     value = json.loads(report.as_json())
     assert (value["lost"], value["exactly_once"], value["latency"]["p50"]) == (6, False, 1000)
     assert "LogAppendTime" in value["latency"]["to"]
+    assert value["latency"]["means_nothing_of"] == 0
+    assert "means nothing" not in table
+
+
+def test_a_latency_to_a_clients_own_time_is_said_to_mean_nothing() -> None:
+    pieces = Pieces()
+    pieces.add(batch_of([stamp(7, s) for s in range(4)] + [b"other"], [0] * 5, time_type=0))
+    report = build_report(merged(pieces.all()))
+    assert report.of_client_clocks == 4
+    assert "the latency of 4 records means nothing: their time is a client's own" in report.as_table()
 
 
 def test_what_a_producer_gave_up_is_not_lost() -> None:
