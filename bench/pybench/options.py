@@ -84,7 +84,8 @@ def write_json(path: Path | None, document: dict[str, Any]) -> None:
     """Write a tool's figures, with the versions that they were taken with."""
     if path is None:
         return
-    document = {**document, "versions": {"pybroker": version("pybroker"), "python": platform.python_version()}}
+    own = {"pybroker": version("pybroker"), "python": platform.python_version()}
+    document = {**document, "versions": {**own, **document.get("versions", {})}}
     text = json.dumps(document, indent=1) + "\n"
     if str(path) == "-":
         sys.stdout.write(text)
