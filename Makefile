@@ -119,6 +119,6 @@ $(STAMPS)/native: $(NATIVE_SOURCES) Cargo.lock pyproject.toml $(STAMPS)/packages
 
 $(STAMPS)/installed: bench/pyproject.toml spark/pyproject.toml $(STAMPS)/packages | $(STAMPS)/native
 	@$(BIN)/uv pip install --quiet --editable 'bench[plots]'
-	@$(BIN)/uv pip install --quiet --editable spark
+	@$(BIN)/uv pip install --quiet --editable 'spark[connect]'
 	@$(BIN)/python -m compileall -q pybroker bench/pybench spark/pybroker_spark
 	@touch $@

@@ -110,7 +110,7 @@ def choose_tasks(options: argparse.Namespace, spark: SparkSession, most: int | N
     """How many tasks: as asked for, or one a slot, but no more than `most`."""
     load = import_load()
     with options.waits.wait("slots"):
-        tasks: int = options.tasks or max(1, load.settled_slots(spark.sparkContext))
+        tasks: int = options.tasks or max(1, load.settled_slots(load.context_of(spark)))
     return tasks if most is None else min(tasks, most)
 
 

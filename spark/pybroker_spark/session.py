@@ -52,6 +52,7 @@ SETTINGS: Final[Mapping[str, str]] = {
 #: How masters begin whose executors run on this machine: a standalone master on loopback has no worker elsewhere.
 _HERE: Final = ("local", f"spark://{LOOPBACK}:", "spark://localhost:")
 
+_CONNECT: Final = "sc://"
 _STANDALONE: Final = "spark://"
 _MASTER: Final = re.compile(
     r"local|local\[(\d+|\*)(\s*,\s*\d+)?\]|local-cluster\[\s*\d+\s*,\s*\d+\s*,\s*\d+\s*\]"
@@ -76,6 +77,11 @@ def check_master(master: str) -> None:
 
     Raises MasterError.
     """
+    if master.startswith(_CONNECT):
+        raise MasterError(
+            f"master {master!r} is a server of Spark Connect: SparkSession.builder.remote({master!r}) makes a session"
+            " for the format pybroker; jobs and loads need the address of Spark's master"
+        )
     if not _MASTER.fullmatch(master):
         raise MasterError(
             f"master {master!r} is none: must be local, local[N], local[*], local-cluster[N,CORES,MEMORY],"

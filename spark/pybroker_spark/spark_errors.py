@@ -71,4 +71,4 @@ def causes(error: Exception) -> Iterator[Cause]:
 def sentence(error: Exception) -> str:
     """One of `SPARK_ERRORS` as its innermost cause says it."""
     told = list(causes(error))
-    return told[-1].sentence if told else str(error).partition("\n")[0]
+    return told[-1].sentence if told else python_error(str(error)) or str(error).partition("\n")[0]

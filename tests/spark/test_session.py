@@ -44,6 +44,7 @@ def test_a_standalone_master_is_taken_when_one_of_its_addresses_answers() -> Non
     [
         ("loca", "master 'loca' is none: must be local, local[N]"),
         ("local[two]", "master 'local[two]' is none"),
+        ("sc://127.0.0.1:15002", "master 'sc://127.0.0.1:15002' is a server of Spark Connect"),
         ("spark://127.0.0.1", "spark://HOST:PORT"),
         ("spark://127.0.0.1:1", "no master of Spark's answers (127.0.0.1:1: [Errno 111] Connection refused)"),
     ],

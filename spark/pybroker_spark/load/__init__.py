@@ -22,7 +22,7 @@ from pybroker_spark.load.plan import (
 )
 from pybroker_spark.load.result import Acknowledged, Result, Total, total
 from pybroker_spark.load.schedule import UNLIMITED, Schedule, Step
-from pybroker_spark.load.slots import settled_slots
+from pybroker_spark.load.slots import context_of, settled_slots
 
 __all__ = [
     "CONFLUENT",
@@ -48,6 +48,7 @@ __all__ = [
     "Step",
     "TooFewSlotsError",
     "Total",
+    "context_of",
     "deal",
     "deal_by_weight",
     "run",

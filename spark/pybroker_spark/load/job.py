@@ -45,7 +45,7 @@ Watch = Callable[[Board, float], None]
 
 def run(spark: SparkSession, plan: LoadPlan, watch: Watch = lambda _board, _elapsed_s: None) -> Result:
     """Run a load to its end. Raises TooFewSlotsError before anything is started, LoadError when it cannot begin."""
-    context = spark.sparkContext
+    context = slots.context_of(spark)
     slots.require_slots(context, plan.tasks)
     host = context.getConf().get("spark.driver.host", "127.0.0.1")
     with Listener(context.getConf().get("spark.driver.bindAddress", host), host) as listener:

@@ -9,15 +9,29 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from pybroker_spark.load.errors import TooFewSlotsError
+from pybroker_spark.load.errors import LoadError, TooFewSlotsError
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
+    from pyspark.sql import SparkSession
 
 _REGISTRATION_S = 15.0
 """Executors of a cluster that was just started register one after another: so long is waited for the missing ones."""
 
 _SETTLED_S = 2.0
+
+
+def context_of(spark: SparkSession) -> SparkContext:
+    """The context that a load needs. Raises LoadError in a session of Spark Connect, which has none."""
+    from pyspark.errors import PySparkAttributeError
+
+    try:
+        return spark.sparkContext
+    except PySparkAttributeError:
+        raise LoadError(
+            "a load runs as a barrier job of RDDs, which Spark Connect does not offer: run it in a session of the"
+            " master itself, as pybroker_spark.session(master=...) makes one"
+        ) from None
 
 
 def master_of(context: SparkContext) -> str:
