@@ -3,8 +3,9 @@
  *   brokerload produce   -b HOST:PORT -t TOPIC -n RECORDS -s SIZE [-p PARTITION] [-X key=value ...]
  *   brokerload consume   -b HOST:PORT -t TOPIC -n RECORDS [-p PARTITION] [-X key=value ...]
  *   brokerload roundtrip -b HOST:PORT -t TOPIC -n RECORDS -s SIZE -r RECORDS_PER_SECOND [-p PARTITION] [-X key=value ...]
- *   brokerload storm     -b HOST:PORT -n CONNECTIONS -c AT_A_TIME
+ *   brokerload connections -b HOST:PORT -n CONNECTIONS -c AT_A_TIME
  *   brokerload commit    -b HOST:PORT -t TOPIC -n COMMITS -c AT_A_TIME [-p PARTITION]
+ *   brokerload quiet     -b HOST:PORT -n MILLISECONDS -c QUIET -r REQUESTS_PER_SECOND -q FILE [-f FILE -k CLIENTS -P IN_FLIGHT] [-O]
  *   brokerload write     -d DIRECTORY -n RECORDS -s SIZE
  *   brokerload sink      -d DIRECTORY
  *
@@ -67,7 +68,7 @@ void resolve(const char *bootstrap, struct sockaddr_storage *address, socklen_t 
   freeaddrinfo(found);
 }
 
-static void usage(void) { fail("usage: brokerload produce|consume|roundtrip|storm|commit|write|sink -b HOST:PORT -t TOPIC -n RECORDS -s SIZE (see brokerload.c)"); }
+static void usage(void) { fail("usage: brokerload produce|consume|roundtrip|connections|commit|quiet|write|sink -b HOST:PORT -t TOPIC -n RECORDS -s SIZE (see brokerload.c)"); }
 
 static void add_property(struct settings *run, char *pair) {
   char *value = strchr(pair, '=');
@@ -78,8 +79,8 @@ static void add_property(struct settings *run, char *pair) {
 }
 
 static struct settings read_settings(int count, char **words) {
-  struct settings run = {.rate = 1000, .clients = 8, .directory = "."};
-  for (int option; (option = getopt(count, words, "b:t:d:p:n:s:r:c:X:")) != -1;) {
+  struct settings run = {.rate = 1000, .clients = 8, .storm_clients = 1, .depth = 1, .directory = "."};
+  for (int option; (option = getopt(count, words, "b:t:d:p:n:s:r:c:q:f:k:P:OX:")) != -1;) {
     switch (option) {
       case 'b': run.bootstrap = optarg; break;
       case 't': run.topic = optarg; break;
@@ -89,6 +90,11 @@ static struct settings read_settings(int count, char **words) {
       case 's': run.size = atol(optarg); break;
       case 'r': run.rate = atof(optarg); break;
       case 'c': run.clients = atoi(optarg); break;
+      case 'q': run.quiet_file = optarg; break;
+      case 'f': run.storm_file = optarg; break;
+      case 'k': run.storm_clients = atoi(optarg); break;
+      case 'P': run.depth = atoi(optarg); break;
+      case 'O': run.newcomers = true; break;
       case 'X': add_property(&run, optarg); break;
       default: usage();
     }
@@ -102,9 +108,9 @@ int main(int count, char **words) {
     void (*run)(const struct settings *);
     bool needs_server, needs_topic, needs_size, serves;
   } loads[] = {{"produce", run_produce, true, true, true, false},     {"consume", run_consume, true, true, false, false},
-               {"roundtrip", run_roundtrip, true, true, true, false}, {"storm", run_storm, true, false, false, false},
+               {"roundtrip", run_roundtrip, true, true, true, false}, {"connections", run_connections, true, false, false, false},
                {"commit", run_commit, true, true, false, false},      {"write", run_write, false, false, true, false},
-               {"sink", run_sink, false, false, false, true}};
+               {"quiet", run_quiet, true, false, false, false},       {"sink", run_sink, false, false, false, true}};
   if (count < 2) usage();
   struct settings run = read_settings(count - 1, words + 1);
   for (size_t i = 0; i < sizeof loads / sizeof *loads; i++) {

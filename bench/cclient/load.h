@@ -19,8 +19,11 @@ struct settings {
   int partition;
   long records;
   long size;    /* bytes of a record's value; write: bytes in all are records * size */
-  double rate;  /* roundtrip: records a second */
-  int clients;  /* storm, commit: connections at a time */
+  double rate;  /* roundtrip: records a second; quiet: requests a second */
+  int clients;  /* connections, commit: so many at a time; quiet: quiet connections */
+  const char *quiet_file, *storm_file; /* quiet: frames that quiet connections ask, and the one of the storm */
+  int storm_clients, depth;            /* quiet: connections of the storm, and requests in flight on each */
+  bool newcomers;                      /* quiet: who asks the first frame opens a connection for it */
   const char *properties[64][2]; /* librdkafka's, over ours */
   int property_count;
 };
@@ -58,8 +61,9 @@ void json_end(void);
 void run_produce(const struct settings *run);
 void run_consume(const struct settings *run);
 void run_roundtrip(const struct settings *run);
-void run_storm(const struct settings *run);
+void run_connections(const struct settings *run);
 void run_commit(const struct settings *run);
+void run_quiet(const struct settings *run);
 void run_write(const struct settings *run);
 void run_sink(const struct settings *run);
 

@@ -91,6 +91,13 @@ FIGURES: dict[str, Figure] = {
     "resident_kib_each": Figure("memory of each", "KiB", _raw("resident_kib_each"), 1),
     "batches_per_sync": Figure("batches per sync", "", _raw("batches_per_sync"), 1),
     "p99_ms": Figure("p99", "ms", _raw("p99_ms")),
+    "worst_max_ms": Figure("longest wait beside any API", "ms", _raw("worst_max_ms"), 1),
+    "worst_p99_ms": Figure("largest p99 beside any API", "ms", _raw("worst_p99_ms"), 1),
+    "newcomer_p99_ms": Figure("a newcomer's ApiVersions, p99", "ms", _raw("newcomer_p99_ms"), 1),
+    "newcomer_max_ms": Figure("slowest", "ms", _raw("newcomer_max_ms"), 1),
+    "heartbeat_p99_ms": Figure("Heartbeat, p99", "ms", _raw("heartbeat_p99_ms"), 1),
+    "heartbeat_max_ms": Figure("slowest", "ms", _raw("heartbeat_max_ms"), 1),
+    "late_p99_ms": Figure("sent after it was due, p99", "ms", _raw("late_p99_ms"), 2),
     **{
         f"{what}_{point}_ms": Figure(f"{said} {point}", "ms", _raw(f"{what}_{point}_ms"))
         for what, said in (

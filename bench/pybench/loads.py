@@ -101,8 +101,8 @@ def _c_load(load: str) -> Callable[[Task], Outcome]:
     return lambda task: _c_outcome(_c_words(load, task), task.records * task.size)
 
 
-def _c_storm(task: Task) -> Outcome:
-    words = [str(build_c_program()), "storm", "-b", task.bootstrap_servers, "-n", str(task.records), "-c", "8"]
+def _c_connections(task: Task) -> Outcome:
+    words = [str(build_c_program()), "connections", "-b", task.bootstrap_servers, "-n", str(task.records), "-c", "8"]
     return _c_outcome(words, 0)
 
 
@@ -245,10 +245,10 @@ def _storage_program() -> Path:
 
 LOADS: dict[str, Callable[[Task], Outcome]] = {
     "c-commit": _c_commit,
+    "c-connections": _c_connections,
     "c-consume": _c_load("consume"),
     "c-produce": _c_load("produce"),
     "c-roundtrip": _c_load("roundtrip"),
-    "c-storm": _c_storm,
     "codec-aiokafka": _codec_load("aiokafka"),
     "codec-kafka-python": _codec_load("kafka_python"),
     "codec-native": _codec_load("native"),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import statistics
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 from pybench.checkout import BENCH
 from pybench.figures import FIGURES, Summary, summarise
 from pybench.scenario import BROKERS, SPARK, Reach, Scenario, read_scenarios
+from pybench.storm_load import PART
 
 _HEAD = """\
 # pybroker and Apache Kafka, side by side
@@ -121,6 +123,7 @@ def _section(scenario: Scenario, document: dict[str, Any]) -> Iterator[str]:
     for name, entry in contestants.items():
         yield f"| {name} | {' | '.join(_cells(scenario, entry['rounds']))} |"
     yield ""
+    yield from parts(contestants)
     if scenario.remark:
         yield f"{scenario.remark}\n"
     versions = document["versions"]
@@ -138,6 +141,25 @@ def _section(scenario: Scenario, document: dict[str, Any]) -> Iterator[str]:
         yield f"# {name}"
         yield entry["command"]
     yield "```"
+    yield ""
+
+
+def parts(contestants: dict[str, Any]) -> Iterator[str]:
+    """A table of what a round measures of its parts: longest wait and p99 of each side, and the ratio of the waits."""
+    sides = [(name, entry["rounds"]) for name, entry in contestants.items()]
+    parts = dict.fromkeys(name.partition(PART)[0] for name in sides[0][1][0] if PART in name)
+    if not parts:
+        return
+    columns = [f"{name}: {what}, ms" for name, _ in sides for what in ("longest", "p99", "request")]
+    yield f"| beside | {' | '.join(columns)} | longest, ratio |"
+    yield f"|---|{'---|' * (3 * len(sides) + 1)}"
+    for part in parts:
+        cells, longest = [], []
+        for _, rounds in sides:
+            waits = [statistics.median(r[f"{part}{PART}{what}_ms"] for r in rounds) for what in ("max", "p99", "storm")]
+            cells += [f"{wait:.1f}" for wait in waits]
+            longest.append(waits[0])
+        yield f"| {part} | {' | '.join(cells)} | {longest[0] / longest[-1]:.2f} |"
     yield ""
 
 

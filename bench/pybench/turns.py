@@ -19,6 +19,7 @@ from pybench.restarts import Restarts
 from pybench.scenario import Contestant, Scenario
 from pybench.spark_loads import TOGETHER, fill_partitions, measure_rows
 from pybench.startup import measure_start
+from pybench.storm_load import measure_fairness, measure_storm
 from pybench.topic_loads import measure_creations, measure_metadata
 from pybroker.client import Admin, NewTopic
 
@@ -30,6 +31,8 @@ WHOLE: dict[str, Callable[[str, int, Path], tuple[str, dict[str, float]]]] = {
     "group-load": lambda broker, offsets, _work: measure_offsets_load(broker, offsets),
     "topics-create": measure_creations,
     "topics-metadata": measure_metadata,
+    "storm": measure_storm,
+    "fairness": measure_fairness,
 }
 """Loads that begin with starting a broker of their own."""
 RESTART = "restart"
@@ -105,7 +108,7 @@ def _turn(
         outcome = run_load(contestant.load, Task("", str(work), records, scenario.size, scenario.properties))
         return outcome.command, outcome.figures
     node = nodes[contestant.broker]
-    needs_topic = contestant.load != "c-storm" and contestant.broker != SINK
+    needs_topic = contestant.load != "c-connections" and contestant.broker != SINK
     own_topic = topic or (_create(node, int(scenario.properties.get("partitions", 1))) if needs_topic else SINK)
     try:
         before = cpu_time(node.pid)

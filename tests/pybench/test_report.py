@@ -39,7 +39,7 @@ def test_a_scenario_that_names_a_stranger_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.toml"
     path.write_text(
         'title = "x"\nrecords = 1\nquick_records = 1\nfigures = []\n'
-        '[[contestants]]\nname = "a"\nbroker = "kafka"\nload = "c-storm"\n'
+        '[[contestants]]\nname = "a"\nbroker = "kafka"\nload = "c-connections"\n'
         '[[reach]]\nfigure = "start_s"\ncontestant = "a"\nbaseline = "b"\nat_most = 1\n'
     )
     with pytest.raises(ToolError, match="names a and b"):
@@ -58,7 +58,7 @@ def test_costs_are_pooled_and_rates_are_medians() -> None:
 
 
 def test_the_report_tells_ratios_ranges_commands_and_misses(tmp_path: Path) -> None:
-    scenario = next(s for s in read_scenarios() if s.id == "14-storm")
+    scenario = next(s for s in read_scenarios() if s.id == "14-connections")
     cost = {"broker_user_s": 0.1, "broker_system_s": 0.1, "broker_rss_bytes": 1, "p99_ms": 1.5}
     contestants = {
         name: {"command": f"command of {name}", "rounds": [{"records": 1000, "seconds": s, **cost} for s in seconds]}
@@ -70,7 +70,7 @@ def test_the_report_tells_ratios_ranges_commands_and_misses(tmp_path: Path) -> N
         "congestion_control": "bbr", "cores": 2, "processor": "Threadripper",
         "versions": {"pybroker": "0", "kafka": "4", "python": "3", "kernel": "6"},
     }  # fmt: skip
-    (tmp_path / "14-storm.json").write_text(json.dumps(document))
+    (tmp_path / "14-connections.json").write_text(json.dumps(document))
     text = report.write(tmp_path, None).read_text()
     assert "| pybroker: 500 | Apache Kafka: 1000 | 0.50 | ≥ 1 | **missed** |" in text
     assert "| pybroker | 500 (250–1000) |" in text

@@ -57,7 +57,7 @@ static bool serve_client(struct client *client) {
   return client->got >= 4 + (size_t)ntohl(size);
 }
 
-void run_storm(const struct settings *run) {
+void run_connections(const struct settings *run) {
   struct sockaddr_storage address;
   socklen_t length;
   resolve(run->bootstrap, &address, &length);
@@ -89,7 +89,7 @@ void run_storm(const struct settings *run) {
   }
   double elapsed = now_s() - begun;
   own_cpu(&user, &system);
-  json_begin("storm", run);
+  json_begin("connections", run);
   json_integer("clients", run->clients);
   json_number("seconds", elapsed);
   json_number("p50_ms", histogram_ms(&took, .5));
