@@ -1000,11 +1000,15 @@ class Record:
     def leader_epoch(self) -> int:
         """Of the partition when it was written; -1 where the format does not say."""
     @property
-    def key(self) -> bytes | None: ...
+    def key(self) -> Any:
+        """Bytes or None, or what the consumer's `key_deserializer` made of them."""
     @property
-    def value(self) -> bytes | None: ...
+    def value(self) -> Any:
+        """Bytes or None (a tombstone), or what the consumer's `value_deserializer` made of them."""
     @property
     def headers(self) -> list[tuple[str, bytes | None]]: ...
+    def with_parts(self, key: Any, value: Any) -> Record:
+        """The same record with another key and value."""
 
 # -------------------------------------------------------------------------------------------- record_table.rs
 

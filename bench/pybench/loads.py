@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from pybench.checkout import BENCH, ROOT, build_directory
+from pybench.client_loads import LOADS as CLIENT_LOADS
 from pybench.peers.c_program import build_c_program
 from pybench.peers.errors import ArtefactError, PeerError
 from pybench.peers.java import build_client, java_command
@@ -200,6 +201,21 @@ def _pybench_consume(task: Task) -> Outcome:
     return _pybench(words)
 
 
+def _client(load: str) -> Callable[[Task], Outcome]:
+    """A Python client, ours or another, in a process of its own."""
+
+    def run(task: Task) -> Outcome:
+        words = [sys.executable, "-m", "pybench.client_loads", load, task.bootstrap_servers, task.topic]
+        words += [str(task.records), str(task.size)]
+        before = _children_cpu()
+        document = json.loads(_run(words))
+        user, system = (after - earlier for after, earlier in zip(_children_cpu(), before, strict=True))
+        figures = {key: float(value) for key, value in document.items()}
+        return Outcome(_show(words), figures | {"client_user_s": user, "client_system_s": system})
+
+    return run
+
+
 def _spark_load(words: Words) -> Callable[[Task], Outcome]:
     return lambda task: _pybench(words(task.bootstrap_servers, task.topic, task.records, task.size, task.properties))
 
@@ -244,6 +260,7 @@ def _storage_program() -> Path:
 
 
 LOADS: dict[str, Callable[[Task], Outcome]] = {
+    **{f"client-{name}": _client(name) for name in CLIENT_LOADS},
     "c-commit": _c_commit,
     "c-connections": _c_connections,
     "c-consume": _c_load("consume"),

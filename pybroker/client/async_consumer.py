@@ -20,6 +20,7 @@ from pybroker.client.async_admin import AsyncAdmin
 from pybroker.client.closing import AsyncClosing
 from pybroker.client.cluster import Cluster
 from pybroker.client.commits import Callback, Commits
+from pybroker.client.deserializers import Deserializer, Deserializers
 from pybroker.client.errors import ClientError, ClosedError, LogTruncationError, NoOffsetError, SettingError
 from pybroker.client.fetcher import Record, make_native
 from pybroker.client.groups import OffsetAndMetadata, Offsets
@@ -56,6 +57,8 @@ class AsyncConsumer(AsyncClosing):
         bootstrap_servers: str,
         properties: Mapping[str, Any] | None = None,
         *,
+        key_deserializer: Deserializer | None = None,
+        value_deserializer: Deserializer | None = None,
         invoke: Invoke = invoke_directly,
     ) -> None:
         self.settings = ConsumerSettings.of_client(bootstrap_servers, properties)
@@ -69,11 +72,13 @@ class AsyncConsumer(AsyncClosing):
         self._link: Link | None = None
         self._invoke = invoke
         self._listener = RebalanceListener()
-        self._places = Places(self.native, self._notify)
+        self._places = Places(self.native, self._notify, Deserializers(key_deserializer, value_deserializer))
         self._failure: Exception | None = None
         self._news = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._commit_at = 0.0
+        self._alive_at = 0.0
+        """When `poll_rest` next says that the program is alive."""
         self._closed = False
 
     # --------------------------------------------------------------------------------------------- what to read
@@ -146,10 +151,28 @@ class AsyncConsumer(AsyncClosing):
     async def poll(self, timeout_s: float = 1.0, max_records: int | None = None) -> list[Record]:
         """The next records, at most `max_records` (default: `max.poll.records`); none when the timeout is over.
 
-        Raises what a broker answered, or what is wrong with a received batch.
+        Raises what a broker answered, or what is wrong with a received batch; and DeserializationError at a record that
+        a deserializer cannot read: the position stays there, so that it is met again until `seek`.
         """
         most = self.settings.max_poll_records if max_records is None else max_records
         return await self._until(timeout_s, lambda: self._places.take(most)) or []
+
+    def poll_rest(self, max_records: int | None = None) -> list[Record]:
+        """As `poll`, of what an earlier `poll` took and did not hand out; none while anything is due.
+
+        For a caller in another thread than the loop's that calls nothing else meanwhile.
+        """
+        loop = self._loop
+        if self._closed or loop is None or self._news.is_set():
+            return []
+        if self.settings.commits_itself and loop.time() >= self._commit_at:
+            return []
+        records = self._places.take_rest(self.settings.max_poll_records if max_records is None else max_records)
+        if records and self._link is not None and loop.time() >= self._alive_at:
+            # Often enough for max.poll.interval.ms; each time costs the loop's thread a wake-up.
+            self._alive_at = loop.time() + self.settings.max_poll_interval_ms / 10_000
+            loop.call_soon_threadsafe(self._link.poll)
+        return records
 
     async def count(self, timeout_s: float = 1.0, *, stamped: bool = False) -> tuple[int, int]:
         """As `poll`, for load generators: all that has arrived, as (records, bytes of keys and values).

@@ -17,6 +17,7 @@ from pybroker.client import native
 from pybroker.client.async_consumer import AsyncConsumer
 from pybroker.client.closing import Closing
 from pybroker.client.commits import Callback
+from pybroker.client.deserializers import Deserializer
 from pybroker.client.errors import ClosedError
 from pybroker.client.fetcher import Record
 from pybroker.client.groups import OffsetAndMetadata
@@ -35,8 +36,21 @@ class Consumer(Closing):
     One thread at a time.
     """
 
-    def __init__(self, bootstrap_servers: str, properties: Mapping[str, Any] | None = None) -> None:
-        self._async = AsyncConsumer(bootstrap_servers, properties, invoke=self._invoke)
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        properties: Mapping[str, Any] | None = None,
+        *,
+        key_deserializer: Deserializer | None = None,
+        value_deserializer: Deserializer | None = None,
+    ) -> None:
+        self._async = AsyncConsumer(
+            bootstrap_servers,
+            properties,
+            key_deserializer=key_deserializer,
+            value_deserializer=value_deserializer,
+            invoke=self._invoke,
+        )
         self._loop = asyncio.new_event_loop()
         self._jobs: queue.SimpleQueue[_Job | None] | None = None
         """Where the call that is under way finds what its own thread has to do."""
@@ -87,7 +101,9 @@ class Consumer(Closing):
         return self._run(self._async.membership)
 
     def poll(self, timeout_s: float = 1.0, max_records: int | None = None) -> list[Record]:
-        """As `AsyncConsumer.poll`."""
+        """As `AsyncConsumer.poll`; what was received before is handed out without asking the loop's thread."""
+        if self._jobs is None and (records := self._async.poll_rest(max_records)):
+            return records
         return self._call(self._async.poll(timeout_s, max_records))
 
     def count(self, timeout_s: float = 1.0, *, stamped: bool = False) -> tuple[int, int]:

@@ -13,6 +13,7 @@
     ├── BufferFullError      buffer.memory stayed full for max.block.ms
     ├── RecordError          a record is too large, or a received batch cannot be read
     ├── SerializationError   a serializer or a partitioner of the program's failed
+    ├── DeserializationError a deserializer of the program's failed: `.partition` and `.offset` say at which record
     ├── SettingError         a setting's value cannot work; also a ValueError
     ├── UnsendableError      a value does not fit the field of the request that it is for; also a ValueError
     └── ClosedError          the producer, fetcher or admin was closed
@@ -127,6 +128,18 @@ class RecordError(ClientError):
 
 class SerializationError(ClientError):
     """A serializer or a partitioner of the program's failed, or returned what cannot be sent; nothing was sent."""
+
+
+class DeserializationError(ClientError):
+    """A deserializer of the program's failed; `seek` behind the record to go on without it."""
+
+    def __init__(self, topic: str, partition: int, offset: int, part: str, error: Exception) -> None:
+        kind = type(error).__name__
+        super().__init__(
+            f"topic {topic!r} partition {partition} offset {offset}: the {part}_deserializer failed: {kind}: {error}"
+        )
+        self.partition = topic, partition
+        self.offset = offset
 
 
 class SettingError(ClientError, ValueError):

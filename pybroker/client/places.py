@@ -10,9 +10,12 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from pybroker.client import native
-from pybroker.client.errors import ClientError, NewLeaderError
+from pybroker.client.deserializers import Deserializers
+from pybroker.client.errors import ClientError, DeserializationError, NewLeaderError
 from pybroker.client.groups import OffsetAndMetadata, Offsets
 from pybroker.client.topics import TopicPartition
+
+_BYTES = Deserializers()
 
 
 @dataclass(slots=True)
@@ -29,9 +32,11 @@ class _Place:
 class Places:
     """One consumer's partitions over one fetcher."""
 
-    def __init__(self, fetcher: native.Fetcher, notify: Callable[[], None]) -> None:
+    def __init__(
+        self, fetcher: native.Fetcher, notify: Callable[[], None], deserializers: Deserializers = _BYTES
+    ) -> None:
         """`notify` is called when a partition is to be begun again."""
-        self._fetcher, self._notify = fetcher, notify
+        self._fetcher, self._notify, self._deserializers = fetcher, notify, deserializers
         self._places: dict[TopicPartition, _Place] = {}
         self._rest: list[native.Record] = []
         """Records of one partition."""
@@ -123,8 +128,8 @@ class Places:
         failure, self._failure = self._failure, None
         if failure is not None:
             raise failure
-        records, self._rest = self._rest[:most], self._rest[most:]
-        while len(records) < most:
+        records = self.take_rest(most)
+        while len(records) < most and not self._rest:
             try:
                 taken = self._fetcher.take(0.0)
             except NewLeaderError as error:
@@ -137,10 +142,21 @@ class Places:
                 break
             if taken is None:
                 break
-            room = most - len(records)
-            self._rest = taken[2][room:]
-            records += taken[2][:room]
-        if self._rest:
+            self._rest = taken[2]
+            try:
+                records += self.take_rest(most - len(records))
+            except DeserializationError:
+                if not records:
+                    raise
+        return records
+
+    def take_rest(self, most: int) -> list[native.Record]:
+        """Up to so many records of those that were taken before. Raises DeserializationError."""
+        records, failure = self._deserializers.read(self._rest[:most])
+        if failure is not None and not records:
+            raise failure
+        self._rest = self._rest[len(records) :]
+        if self._rest and records:
             self._places[_partition_of(self._rest[0])].epoch = records[-1].leader_epoch
         return records
 

@@ -13,8 +13,8 @@ pub struct Record {
     offset: i64,
     timestamp_ms: i64,
     leader_epoch: i32,
-    key: Option<Py<PyBytes>>,
-    value: Option<Py<PyBytes>>,
+    key: Option<Py<PyAny>>,
+    value: Option<Py<PyAny>>,
     headers: Vec<(String, Option<Py<PyBytes>>)>,
 }
 
@@ -30,9 +30,22 @@ impl Record {
             offset: *offset,
             timestamp_ms: *timestamp_ms,
             leader_epoch: *leader_epoch,
-            key: bytes(record.key),
-            value: bytes(record.value),
+            key: bytes(record.key).map(Py::into_any),
+            value: bytes(record.value).map(Py::into_any),
             headers: headers.collect(),
         }
+    }
+}
+
+#[pymethods]
+impl Record {
+    /// The same record with what deserializers made of its key and value.
+    #[pyo3(signature = (key, value))]
+    fn with_parts(&self, py: Python<'_>, key: Option<Py<PyAny>>, value: Option<Py<PyAny>>) -> Self {
+        let headers = self.headers.iter();
+        let headers = headers.map(|(name, value)| (name.clone(), value.as_ref().map(|value| value.clone_ref(py))));
+        let Self { partition, offset, timestamp_ms, leader_epoch, .. } = *self;
+        let topic = self.topic.clone_ref(py);
+        Self { topic, partition, offset, timestamp_ms, leader_epoch, key, value, headers: headers.collect() }
     }
 }
