@@ -30,7 +30,9 @@ from pybroker.coordinator.group.service import GroupCoordinator
 from pybroker.coordinator.group.settings import build_settings
 from pybroker.handlers.api_versions import encoded_answers
 from pybroker.handlers.context import RequestContext, Services
+from pybroker.handlers.encoded_topics import EncodedTopics
 from pybroker.handlers.registry import registered_apis
+from pybroker.machine.slices import Slices
 from pybroker.metadata.errors import MetadataError
 from pybroker.metadata.features import SUPPORTED_FEATURES
 from pybroker.net.api_versions import ApiVersionsPublisher
@@ -311,6 +313,8 @@ class Node:
             publisher=publisher,
             producer_ids=ProducerIds(lambda: controller.allocate_producer_ids(self.config.node_id, self._broker_epoch)),
             retention=retention,
+            slices=Slices(),
+            topics=EncodedTopics(),
             advertised={
                 listener.name: (listener.advertised.host, listener.advertised.port)
                 for listener in self.listeners

@@ -10,6 +10,13 @@ class TopicKeys(Settings):
     """Creation of topics, and replication among brokers."""
 
     auto_create_topics_enable = boolean(True, "Whether asking about an unknown topic creates it.")
+    auto_create_topics_max_per_request = integer(
+        100,
+        "Topics that one request for metadata may create; those beyond are unknown in its answer, and made when they "
+        "are asked about again.",
+        at_least=1,
+        ours=True,
+    )
     delete_topic_enable = boolean(True, "Whether topics may be deleted.")
     num_partitions = integer(1, "Partitions of a topic whose creator names no number.", at_least=1)
     default_replication_factor = integer(1, "Replicas of a topic whose creator names no number.", at_least=1)

@@ -17,6 +17,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+import msgspec
+
 from pybroker.controller.cluster.brokers import build_graces, session_key
 from pybroker.controller.cluster.events import (
     AllocateProducerIds,
@@ -30,6 +32,7 @@ from pybroker.controller.cluster.events import (
     Heartbeat,
     ListReassignments,
     LogDirectoriesFailed,
+    ReassignedTopic,
     RegisterBroker,
     UnregisterBroker,
     UpdateFeatures,
@@ -38,6 +41,7 @@ from pybroker.controller.cluster.machine import ClusterMachine, Event
 from pybroker.controller.cluster.settings import ClusterSettings, any_group_configs, no_list, nothing_wrong
 from pybroker.controller.errors import ControllerError, NotControllerError, StaleBrokerEpochError
 from pybroker.controller.quorum.voter import Batch, Voter
+from pybroker.machine.parts import parts
 from pybroker.machine.runner import ClosedError, Runner
 from pybroker.metadata.features import INITIAL_LEVELS, RECORD_VERSIONS
 from pybroker.metadata.loader import Loader
@@ -63,7 +67,7 @@ if TYPE_CHECKING:
         NewTopic,
         OngoingTopic,
         ReassignableTopic,
-        ReassignedTopic,
+        ReassignedPartition,
         RegisteredBroker,
         Result,
     )
@@ -80,6 +84,8 @@ SEGMENT_BYTES = 1 << 30
 """Kafka's default of metadata.log.segment.bytes."""
 SEGMENT_MS = 7 * 24 * 3600 * 1000
 """Kafka's default of metadata.log.segment.ms."""
+_CHANGE_WEIGHT = 20
+"""What the change of a resource's configurations weighs, of which all are judged anew."""
 
 
 class QuorumState(NamedTuple):
@@ -187,24 +193,33 @@ class Controller:
 
     async def create_topics(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> list[CreatedTopic]:
         """Create topics; each succeeds or fails by itself, results in the order of `topics`."""
-        event = CreateTopics(
-            topics=topics,
-            topic_ids=[_fresh_id() for _ in topics],
-            seed=int.from_bytes(os.urandom(4)),
-            validate_only=validate_only,
-        )
-        return cast("list[CreatedTopic]", await self._submit(event))
+        created: list[CreatedTopic] = []
+        for part in parts(topics, _partitions_of_new):
+            event = CreateTopics(
+                topics=part,
+                topic_ids=[_fresh_id() for _ in part],
+                seed=int.from_bytes(os.urandom(4)),
+                validate_only=validate_only,
+            )
+            created += await self._submit(event)
+        return created
 
     async def create_partitions(
         self, topics: Sequence[MorePartitions], *, validate_only: bool = False
     ) -> list[EnlargedTopic]:
         """Give topics more partitions; each succeeds or fails by itself, results in the order of `topics`."""
-        event = CreatePartitions(topics, int.from_bytes(os.urandom(4)), validate_only)
-        return cast("list[EnlargedTopic]", await self._submit(event))
+        enlarged: list[EnlargedTopic] = []
+        for part in parts(topics, lambda topic: max(topic.count, 1)):
+            event = CreatePartitions(part, int.from_bytes(os.urandom(4)), validate_only)
+            enlarged += await self._submit(event)
+        return enlarged
 
     async def delete_topics(self, topics: Sequence[str | bytes]) -> list[DeletedTopic]:
         """Delete topics by name or 16-byte id; results in the order of `topics`."""
-        return cast("list[DeletedTopic]", await self._submit(DeleteTopics(topics)))
+        deleted: list[DeletedTopic] = []
+        for part in parts(topics, lambda _: 1):
+            deleted += await self._submit(DeleteTopics(part))
+        return deleted
 
     async def elect_leaders(
         self, election_type: ElectionType, partitions: Sequence[tuple[str, Sequence[int]]] | None
@@ -216,8 +231,17 @@ class Controller:
         self, topics: Sequence[ReassignableTopic], *, allow_replication_factor_change: bool = True
     ) -> list[ReassignedTopic]:
         """Give partitions other replicas, or cancel that; each succeeds or fails by itself, results in their order."""
-        event = AlterReassignments(topics, allow_replication_factor_change)
-        return cast("list[ReassignedTopic]", await self._submit(event))
+        pieces = [
+            (number, msgspec.structs.replace(topic, partitions=part))
+            for number, topic in enumerate(topics)
+            for part in parts(topic.partitions, lambda _: 1)
+        ]
+        reassigned: list[list[ReassignedPartition]] = [[] for _ in topics]
+        for some in parts(pieces, lambda piece: len(piece[1].partitions)):
+            event = AlterReassignments([piece for _, piece in some], allow_replication_factor_change)
+            for (number, _), result in zip(some, await self._submit(event), strict=True):
+                reassigned[number] += result.partitions
+        return [ReassignedTopic(topic.name, done) for topic, done in zip(topics, reassigned, strict=True)]
 
     async def list_reassignments(self, partitions: Sequence[tuple[str, Sequence[int]]] | None) -> list[OngoingTopic]:
         """Return what is being reassigned of these partitions by topic, None for all."""
@@ -285,7 +309,10 @@ class Controller:
         self, changes: Sequence[ConfigChange], *, validate_only: bool = False
     ) -> list[ConfigResult]:
         """Set and delete configurations of topics, brokers and groups; each resource succeeds or fails by itself."""
-        return cast("list[ConfigResult]", await self._submit(AlterConfigs(changes, validate_only)))
+        results: list[ConfigResult] = []
+        for part in parts(changes, lambda _: _CHANGE_WEIGHT):
+            results += await self._submit(AlterConfigs(part, validate_only))
+        return results
 
     async def update_features(self, updates: Sequence[FeatureUpdate], *, validate_only: bool = False) -> Result:
         """Finalize feature levels, all or none."""
@@ -361,6 +388,10 @@ class Controller:
 
 def _encode(record: Message) -> bytes:
     return encode_record(record, RECORD_VERSIONS[type(record).__name__])
+
+
+def _partitions_of_new(topic: NewTopic) -> int:
+    return len(topic.assignments) or topic.num_partitions
 
 
 def _fresh_id() -> bytes:

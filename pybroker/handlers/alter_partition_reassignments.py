@@ -13,8 +13,8 @@ Behaviour
       preferred leader first, and is done at once, as is a reassignment that only takes replicas away.
     - Null replicas cancel what is in progress; where nothing is, NO_REASSIGNMENT_IN_PROGRESS.
     - Errors, with words: UNKNOWN_TOPIC_OR_PARTITION; INVALID_REPLICA_ASSIGNMENT for no replicas, a broker that is not
-      registered or named twice, and a cancellation after which nobody would be in sync; POLICY_VIOLATION for each
-      partition beyond the 10000th that changes.
+      registered or named twice, and a cancellation after which nobody would be in sync.
+    - Some hundred partitions at a time are decided and committed.
     - A success is answered when the replicas are committed, and this broker knows them.
 
 Version notes
@@ -33,6 +33,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pybroker.handlers.registry import handles
+from pybroker.machine.slices import each
 from pybroker.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -41,8 +42,10 @@ from pybroker.protocol.messages.alter_partition_reassignments import (
 )
 
 if TYPE_CHECKING:
+    from pybroker.controller.cluster.events import ReassignedPartition, ReassignedTopic
     from pybroker.handlers.context import RequestContext
     from pybroker.handlers.errors import WireError
+    from pybroker.machine.slices import Sliced
 
 
 def _failed(
@@ -80,16 +83,19 @@ async def alter_partition_reassignments(
     return AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=allow,
         error_message=None,
-        responses=[
-            ReassignableTopicResponse(
-                name=topic.name,
-                partitions=[
-                    ReassignablePartitionResponse(
-                        partition_index=one.partition, error_code=one.error_code, error_message=one.error_message
-                    )
-                    for one in topic.partitions
-                ],
-            )
-            for topic in reassigned
-        ],
+        responses=await services.slices.run(_responses(reassigned)),
+    )
+
+
+def _responses(reassigned: list[ReassignedTopic]) -> Sliced[list[ReassignableTopicResponse]]:
+    responses = []
+    for topic in reassigned:
+        told = yield from each(_response, topic.partitions)
+        responses.append(ReassignableTopicResponse(name=topic.name, partitions=told))
+    return responses
+
+
+def _response(one: ReassignedPartition) -> ReassignablePartitionResponse:
+    return ReassignablePartitionResponse(
+        partition_index=one.partition, error_code=one.error_code, error_message=one.error_message
     )

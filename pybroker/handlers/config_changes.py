@@ -10,6 +10,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from pybroker.handlers.errors import WireError
+from pybroker.machine.slices import each
 from pybroker.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
 from pybroker.protocol.errors import ErrorCode
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from pybroker.controller.cluster.events import ConfigChange
     from pybroker.handlers.context import RequestContext
+    from pybroker.machine.slices import Sliced
 
 
 class ChangedKey(Protocol):
@@ -52,21 +54,29 @@ async def change_configs(
 
     `fault_of` says what is wrong with a resource's keys, `change_of` what is to be done with one that is in order.
     """
-    times = Counter((resource.resource_type, resource.resource_name) for resource in resources)
-    outcomes = [
-        _refusal(resource, times[resource.resource_type, resource.resource_name], fault_of(resource), context)
-        for resource in resources
-    ]
+    services = context.services
+    outcomes: list[WireError | None] = await services.slices.run(_refusals(resources, fault_of, context))
     asked = [index for index, outcome in enumerate(outcomes) if outcome is None]
     if asked:
-        services = context.services
-        changes = [change_of(resources[index]) for index in asked]
+        changes = await services.slices.run(each(change_of, [resources[index] for index in asked]))
         results = await services.controller.alter_configs(changes, validate_only=validate_only)
         if not validate_only:
             await services.publisher.published(services.image().offset)
         for index, result in zip(asked, results, strict=True):
             outcomes[index] = WireError(result.error_code, result.error_message)
     return [outcome or WireError(ErrorCode.NONE, None) for outcome in outcomes]
+
+
+def _refusals(
+    resources: Sequence[R], fault_of: Callable[[R], str | None], context: RequestContext
+) -> Sliced[list[WireError | None]]:
+    times = Counter((resource.resource_type, resource.resource_name) for resource in resources)
+    outcomes = []
+    for resource in resources:
+        yield
+        here = times[resource.resource_type, resource.resource_name]
+        outcomes.append(_refusal(resource, here, fault_of(resource), context))
+    return outcomes
 
 
 def _refusal(resource: ChangedResource, times: int, fault: str | None, context: RequestContext) -> WireError | None:

@@ -7,6 +7,7 @@ Versions
     0-1
 
 Behaviour
+    - A group that is named twice is answered once.
     - Every member is told with what it has, what it is still to give back included, and with its target.
     - Errors of a group: GROUP_ID_NOT_FOUND, also for one of the classic protocol, INVALID_GROUP_ID, NOT_COORDINATOR,
       COORDINATOR_LOAD_IN_PROGRESS; UNSUPPORTED_VERSION while the feature `group.version` is not finalized at 1.
@@ -56,14 +57,15 @@ def _refused(group_ids: Iterable[str], error: WireError) -> list[DescribedGroup]
 async def consumer_group_describe(
     request: ConsumerGroupDescribeRequest, context: RequestContext
 ) -> ConsumerGroupDescribeResponse:
-    """Describe groups, in the order asked."""
+    """Describe groups, in the order asked, each once."""
     if context.image.features.levels.get(GROUP_VERSION, 0) < 1:
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
     coordinator = context.services.groups
     asked = dict.fromkeys(request.group_ids)
     nameless = _refused((group_id for group_id in asked if not group_id), WireError(ErrorCode.INVALID_GROUP_ID, None))
     described = {group.group_id: group for group in nameless}
-    for partition, group_ids in by_partition((group_id for group_id in asked if group_id), coordinator).items():
+    named = (group_id for group_id in asked if group_id)
+    for partition, group_ids in await context.services.slices.run(by_partition(named, coordinator)):
         try:
             groups = await coordinator.submit_to(partition, DescribeConsumerGroups(group_ids))
         except GroupError as error:
@@ -73,4 +75,4 @@ async def consumer_group_describe(
         for group in described.values():
             if group.error_code == ErrorCode.NONE:
                 group.authorized_operations = GROUP_OPERATIONS
-    return ConsumerGroupDescribeResponse(groups=[described[group_id] for group_id in request.group_ids])
+    return ConsumerGroupDescribeResponse(groups=[described[group_id] for group_id in asked])

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from pybroker.config.broker import BrokerConfig
     from pybroker.controller.service import Controller
     from pybroker.coordinator.group.service import GroupCoordinator
+    from pybroker.handlers.encoded_topics import EncodedTopics
+    from pybroker.machine.slices import Slices
     from pybroker.metadata.image import MetadataImage
     from pybroker.replica.producer_ids import ProducerIds
     from pybroker.replica.publisher import PartitionPublisher
@@ -68,6 +70,8 @@ class Services(NamedTuple):
     publisher: PartitionPublisher
     producer_ids: ProducerIds
     retention: Retention
+    slices: Slices
+    topics: EncodedTopics
     advertised: Mapping[str, tuple[str, int]]  # by listener; a listener not in it advertises what the client dialled
 
 

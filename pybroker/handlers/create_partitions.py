@@ -28,12 +28,14 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from pybroker.handlers.errors import WireError
+from pybroker.controller.cluster.partitions import MAX_PARTITIONS_PER_REQUEST
+from pybroker.handlers.errors import ApiError, WireError
 from pybroker.handlers.registry import handles
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
+    CreatePartitionsTopic,
     CreatePartitionsTopicResult,
 )
 
@@ -43,6 +45,17 @@ if TYPE_CHECKING:
 
 def _failed(request: CreatePartitionsRequest, _version: int, error: WireError) -> CreatePartitionsResponse:
     return CreatePartitionsResponse(results=[_result(topic.name, error) for topic in request.topics])
+
+
+def _check_size(topics: list[CreatePartitionsTopic], context: RequestContext) -> None:
+    """Refuse a request for more partitions than one may ask for, before anything is planned; raises ApiError."""
+    known = context.image.topics.by_name
+    more = sum(max(topic.count - len(known[topic.name].partitions), 0) for topic in topics if topic.name in known)
+    if more > MAX_PARTITIONS_PER_REQUEST:
+        raise ApiError(
+            ErrorCode.POLICY_VIOLATION,
+            f"Excessively large number of partitions per request: {more}, at most {MAX_PARTITIONS_PER_REQUEST}.",
+        )
 
 
 def _result(name: str, error: WireError) -> CreatePartitionsTopicResult:
@@ -57,6 +70,7 @@ async def create_partitions(request: CreatePartitionsRequest, context: RequestCo
     twice = WireError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
     results = [_result(name, twice) for name, count in times.items() if count > 1]
     wanted = [topic for topic in request.topics if times[topic.name] == 1]
+    _check_size(wanted, context)
     enlarged = await services.controller.create_partitions(wanted, validate_only=request.validate_only)
     if not request.validate_only:
         await services.publisher.published(services.image().offset)

@@ -30,9 +30,11 @@ from typing import TYPE_CHECKING
 
 from pybroker.config.errors import ConfigError
 from pybroker.config.topic import TopicConfig
+from pybroker.controller.cluster.partitions import MAX_PARTITIONS_PER_REQUEST
 from pybroker.handlers.config_entries import topic_entries
 from pybroker.handlers.errors import WireError
 from pybroker.handlers.registry import handles
+from pybroker.machine.slices import each
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.create_topics import (
     CreatableTopic,
@@ -43,7 +45,9 @@ from pybroker.protocol.messages.create_topics import (
 )
 
 if TYPE_CHECKING:
+    from pybroker.controller.cluster.events import CreatedTopic
     from pybroker.handlers.context import RequestContext
+    from pybroker.machine.slices import Sliced
 
 _METADATA_TOPIC = "__cluster_metadata"
 
@@ -61,13 +65,39 @@ def _failed_topic(name: str, error: WireError) -> CreatableTopicResult:
 @handles(CreateTopicsRequest, failed=_failed)
 async def create_topics(request: CreateTopicsRequest, context: RequestContext) -> CreateTopicsResponse:
     """Create the topics that are well-formed, and wait until this broker serves them."""
-    refused, topics = _sort_out(request.topics, context)
+    slices = context.services.slices
+    excess = _excess(request.topics, context)
+    if excess is not None:
+        refusals = each(lambda topic: _failed_topic(topic.name, excess), request.topics)
+        return CreateTopicsResponse(topics=await slices.run(refusals))
+    refused, topics = await slices.run(_sort_out(request.topics, context))
     results = await context.services.controller.create_topics(topics, validate_only=request.validate_only)
     if not request.validate_only:
         await context.services.publisher.published(context.services.image().offset)
+    created = await slices.run(_created(topics, results, context))
+    return CreateTopicsResponse(topics=[*refused, *created])
+
+
+def _excess(topics: list[CreatableTopic], context: RequestContext) -> WireError | None:
+    """Tell of a request for more partitions than one may ask for, before anything else of it is looked at."""
+    default = context.services.config.num_partitions
+    wanted = sum(
+        len(topic.assignments) or (default if topic.num_partitions == -1 else max(topic.num_partitions, 0))
+        for topic in topics
+    )
+    if wanted <= MAX_PARTITIONS_PER_REQUEST:
+        return None
+    words = f"Excessively large number of partitions per request: {wanted}, at most {MAX_PARTITIONS_PER_REQUEST}."
+    return WireError(ErrorCode.POLICY_VIOLATION, words)
+
+
+def _created(
+    topics: list[CreatableTopic], results: list[CreatedTopic], context: RequestContext
+) -> Sliced[list[CreatableTopicResult]]:
     overrides = {topic.name: topic.configs for topic in topics}
     created = []
     for result in results:
+        yield
         if result.error_code != ErrorCode.NONE:
             created.append(_failed_topic(result.name, WireError(result.error_code, result.error_message)))
             continue
@@ -82,16 +112,17 @@ async def create_topics(request: CreateTopicsRequest, context: RequestContext) -
                 configs=_configs(TopicConfig(configs, context.services.config)),
             )
         )
-    return CreateTopicsResponse(topics=[*refused, *created])
+    return created
 
 
 def _sort_out(
     topics: list[CreatableTopic], context: RequestContext
-) -> tuple[list[CreatableTopicResult], list[CreatableTopic]]:
+) -> Sliced[tuple[list[CreatableTopicResult], list[CreatableTopic]]]:
     """Return the answers to topics that cannot be, and the topics that the controller is asked to create."""
     times = Counter(topic.name for topic in topics)
     refused, wanted = {}, []
     for topic in topics:
+        yield
         error = _refusal(topic, times[topic.name], context)
         if error is None:
             wanted.append(topic)

@@ -48,7 +48,7 @@ async def delete_groups(request: DeleteGroupsRequest, context: RequestContext) -
     coordinator = context.services.groups
     deleted: dict[str, DeletableGroupResult] = {}
     asked = dict.fromkeys(request.groups_names)
-    for partition, group_ids in by_partition(asked, coordinator).items():
+    for partition, group_ids in await context.services.slices.run(by_partition(asked, coordinator)):
         try:
             results = await coordinator.submit_to(partition, DeleteGroups(group_ids))
         except GroupError as error:

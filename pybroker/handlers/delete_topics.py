@@ -39,6 +39,7 @@ from pybroker.protocol.schema import ZERO_UUID
 
 if TYPE_CHECKING:
     from pybroker.handlers.context import RequestContext
+    from pybroker.machine.slices import Sliced
 
 
 def _failed(request: DeleteTopicsRequest, _version: int, error: WireError) -> DeleteTopicsResponse:
@@ -61,7 +62,7 @@ async def delete_topics(request: DeleteTopicsRequest, context: RequestContext) -
     if not services.config.delete_topic_enable:
         code = ErrorCode.TOPIC_DELETION_DISABLED if context.version >= 3 else ErrorCode.INVALID_REQUEST
         return _failed(request, context.version, WireError(code, None))
-    responses, found = _look_up(_asked(request), context)
+    responses, found = await services.slices.run(_look_up(_asked(request), context))
     if found:
         results = await services.controller.delete_topics(list(found))
         await services.publisher.published(services.image().offset)
@@ -73,12 +74,13 @@ async def delete_topics(request: DeleteTopicsRequest, context: RequestContext) -
 
 def _look_up(
     asked: list[DeleteTopicState], context: RequestContext
-) -> tuple[list[DeletableTopicResult], dict[bytes, str]]:
+) -> Sliced[tuple[list[DeletableTopicResult], dict[bytes, str]]]:
     """Return the answers to what cannot be deleted, and the topics to delete as name by id."""
     image = context.image.topics
     refused: list[DeletableTopicResult] = []
     found: list[tuple[bytes, str]] = []
     for topic in asked:
+        yield
         if (topic.name is None) == (topic.topic_id == ZERO_UUID):
             words = (
                 "Neither topic name nor id were specified."

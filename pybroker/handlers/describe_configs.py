@@ -7,6 +7,7 @@ Versions
     1-4
 
 Behaviour
+    - A resource that the request has several times, with the same keys, is answered once.
     - Every setting is listed, or those named; names that do not exist are left out.
     - A topic's value comes from the topic, else from what was changed for the broker, for all brokers, else from the
       broker's file, else from the default; the synonyms list these places in that order (KIP-226). Settings that cannot
@@ -58,6 +59,8 @@ if TYPE_CHECKING:
 
     from pybroker.handlers.context import RequestContext
     from pybroker.handlers.errors import WireError
+    from pybroker.machine.reply import Reply
+    from pybroker.machine.slices import Sliced
 
 
 def _failed(request: DescribeConfigsRequest, _version: int, error: WireError) -> DescribeConfigsResponse:
@@ -74,9 +77,21 @@ def _failed_result(resource: DescribeConfigsResource, error: WireError) -> Descr
 
 
 @handles(DescribeConfigsRequest, failed=_failed)
-def describe_configs(request: DescribeConfigsRequest, context: RequestContext) -> DescribeConfigsResponse:
+def describe_configs(request: DescribeConfigsRequest, context: RequestContext) -> Reply:
     """Describe each resource by itself: one that fails does not fail the others."""
-    return DescribeConfigsResponse(results=[_describe(resource, request, context) for resource in request.resources])
+    return context.services.slices.run(_describe_all(request, context))
+
+
+def _describe_all(request: DescribeConfigsRequest, context: RequestContext) -> Sliced[DescribeConfigsResponse]:
+    seen, results = set(), []
+    for resource in request.resources:
+        keys = resource.configuration_keys
+        key = (resource.resource_type, resource.resource_name, None if keys is None else tuple(keys))
+        if key not in seen:
+            seen.add(key)
+            results.append(_describe(resource, request, context))
+        yield
+    return DescribeConfigsResponse(results=results)
 
 
 def _describe(

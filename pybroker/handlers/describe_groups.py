@@ -7,6 +7,7 @@ Versions
     0-6
 
 Behaviour
+    - A group that is named twice is answered once.
     - Metadata and the protocol are told while the group is stable; members always.
     - Errors of a group: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS.
 
@@ -46,10 +47,11 @@ def _refused(group_ids: list[str], code: ErrorCode) -> list[DescribedGroup]:
 
 @handles(DescribeGroupsRequest, failed=_failed)
 async def describe_groups(request: DescribeGroupsRequest, context: RequestContext) -> DescribeGroupsResponse:
-    """Describe groups, in the order asked."""
+    """Describe groups, in the order asked, each once."""
     coordinator = context.services.groups
     described: dict[str, DescribedGroup] = {}
-    for partition, group_ids in by_partition(dict.fromkeys(request.groups), coordinator).items():
+    asked = dict.fromkeys(request.groups)
+    for partition, group_ids in await context.services.slices.run(by_partition(asked, coordinator)):
         try:
             groups = await coordinator.submit_to(partition, DescribeGroups(group_ids, context.version))
         except GroupError as error:
@@ -59,4 +61,4 @@ async def describe_groups(request: DescribeGroupsRequest, context: RequestContex
         for group in described.values():
             if group.error_code == ErrorCode.NONE:
                 group.authorized_operations = GROUP_OPERATIONS
-    return DescribeGroupsResponse(groups=[described[group_id] for group_id in request.groups])
+    return DescribeGroupsResponse(groups=[described[group_id] for group_id in asked])

@@ -51,6 +51,8 @@ from pybroker.security.operations import TOPIC_OPERATIONS
 if TYPE_CHECKING:
     from pybroker.handlers.context import RequestContext
     from pybroker.handlers.errors import WireError
+    from pybroker.machine.reply import Reply
+    from pybroker.machine.slices import Sliced
     from pybroker.metadata.image import PartitionImage, TopicImage
 
 
@@ -65,10 +67,14 @@ def _failed(
 
 
 @handles(DescribeTopicPartitionsRequest, failed=_failed)
-def describe_topic_partitions(
-    request: DescribeTopicPartitionsRequest, context: RequestContext
-) -> DescribeTopicPartitionsResponse:
+def describe_topic_partitions(request: DescribeTopicPartitionsRequest, context: RequestContext) -> Reply:
     """Describe what fits, from the cursor on."""
+    return context.services.slices.run(_describe_all(request, context))
+
+
+def _describe_all(
+    request: DescribeTopicPartitionsRequest, context: RequestContext
+) -> Sliced[DescribeTopicPartitionsResponse]:
     names = _names(request, context)
     allowed = context.services.config.max_request_partition_size_limit
     room = max(1, min(allowed, request.response_partition_limit))
@@ -76,6 +82,7 @@ def describe_topic_partitions(
     describe = _Describer(context)
     response = DescribeTopicPartitionsResponse(topics=[])
     for name in names:
+        yield
         if room == 0:
             response.next_cursor = Cursor(topic_name=name, partition_index=0)
             break
@@ -109,7 +116,9 @@ def _names(request: DescribeTopicPartitionsRequest, context: RequestContext) -> 
                 ErrorCode.INVALID_REQUEST,
                 f"DescribeTopicPartitionsRequest cursor partition must be valid: {cursor.partition_index}",
             )
-    ordered = sorted(asked or context.image.topics.by_name, key=_order)
+    names = asked or context.image.topics.by_name
+    # Names of ASCII letters alone are in this order already.
+    ordered = sorted(names, key=None if all(map(str.isascii, names)) else _order)
     if cursor is None:
         return ordered
     begin = _order(cursor.topic_name)

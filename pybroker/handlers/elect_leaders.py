@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING
 from pybroker.controller.cluster.events import ElectionType, Result
 from pybroker.handlers.errors import ApiError
 from pybroker.handlers.registry import handles
+from pybroker.machine.slices import each
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.elect_leaders import (
     ElectLeadersRequest,
@@ -44,8 +45,10 @@ from pybroker.protocol.messages.elect_leaders import (
 )
 
 if TYPE_CHECKING:
+    from pybroker.controller.cluster.events import ElectedPartition, ElectedTopic
     from pybroker.handlers.context import RequestContext
     from pybroker.handlers.errors import WireError
+    from pybroker.machine.slices import Sliced
 
 
 def _failed(request: ElectLeadersRequest, version: int, error: WireError) -> ElectLeadersResponse:
@@ -81,17 +84,16 @@ async def elect_leaders(request: ElectLeadersRequest, context: RequestContext) -
     if isinstance(elected, Result):
         raise ApiError(elected.error_code, elected.error_message)
     await services.publisher.published(services.image().offset)
-    return ElectLeadersResponse(
-        replica_election_results=[
-            ReplicaElectionResult(
-                topic=topic.name,
-                partition_result=[
-                    PartitionResult(
-                        partition_id=one.partition, error_code=one.error_code, error_message=one.error_message
-                    )
-                    for one in topic.partitions
-                ],
-            )
-            for topic in elected
-        ]
-    )
+    return ElectLeadersResponse(replica_election_results=await services.slices.run(_results(elected)))
+
+
+def _results(elected: list[ElectedTopic]) -> Sliced[list[ReplicaElectionResult]]:
+    results = []
+    for topic in elected:
+        told = yield from each(_result, topic.partitions)
+        results.append(ReplicaElectionResult(topic=topic.name, partition_result=told))
+    return results
+
+
+def _result(one: ElectedPartition) -> PartitionResult:
+    return PartitionResult(partition_id=one.partition, error_code=one.error_code, error_message=one.error_message)

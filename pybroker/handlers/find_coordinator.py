@@ -35,6 +35,7 @@ from pybroker.coordinator.group.offsets_topic import (
 from pybroker.handlers.errors import NO_TRANSACTIONS, ApiError, WireError
 from pybroker.handlers.registry import handles
 from pybroker.handlers.topic_metadata import broker_addresses
+from pybroker.machine.slices import whole
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.find_coordinator import (
     Coordinator,
@@ -43,9 +44,11 @@ from pybroker.protocol.messages.find_coordinator import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Sequence
+    from collections.abc import Awaitable, Iterable, Iterator, Sequence
 
     from pybroker.handlers.context import RequestContext
+    from pybroker.machine.reply import Reply
+    from pybroker.machine.slices import Sliced
 
 _GROUP, _TRANSACTION, _SHARE = 0, 1, 2
 _MANY = 4
@@ -62,27 +65,26 @@ class _Found(NamedTuple):
 
 
 def _failed(request: FindCoordinatorRequest, version: int, error: WireError) -> FindCoordinatorResponse:
-    found = [_Found(key, error_code=error.code) for key in _keys(request, version)]
-    return _build_response(found, version, error.message)
+    found = (_Found(key, error_code=error.code) for key in _keys(request, version))
+    return whole(_build_response(found, version, error.message))
 
 
 @handles(FindCoordinatorRequest, failed=_failed)
 def find_coordinator(
     request: FindCoordinatorRequest, context: RequestContext
-) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse]:
+) -> Reply | Awaitable[FindCoordinatorResponse]:
     """Tell the leaders of the groups' partitions, after creating the topic where it lacks."""
     if request.key_type not in (_GROUP, _TRANSACTION, _SHARE) or (request.key_type == _SHARE and context.version < 6):
         raise ApiError(ErrorCode.INVALID_REQUEST, f"Unknown coordinator type {request.key_type}")
     keys = _keys(request, context.version)
     if request.key_type == _TRANSACTION:
         refused = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        found = [_Found(key, error_code=refused) for key in keys]
-        return _build_response(found, context.version, NO_TRANSACTIONS)
-    if request.key_type != _GROUP:
-        return _build_response([_Found(key) for key in keys], context.version)
-    if OFFSETS_TOPIC not in context.image.topics.by_name:
+        found = (_Found(key, error_code=refused) for key in keys)
+        return context.services.slices.run(_build_response(found, context.version, NO_TRANSACTIONS))
+    if request.key_type == _GROUP and OFFSETS_TOPIC not in context.image.topics.by_name:
         return _create_and_find(keys, context)
-    return _build_response(_find(keys, context), context.version)
+    asked = _find(keys, context) if request.key_type == _GROUP else map(_Found, keys)
+    return context.services.slices.run(_build_response(asked, context.version))
 
 
 def _keys(request: FindCoordinatorRequest, version: int) -> list[str]:
@@ -90,6 +92,11 @@ def _keys(request: FindCoordinatorRequest, version: int) -> list[str]:
 
 
 async def _create_and_find(keys: Sequence[str], context: RequestContext) -> FindCoordinatorResponse:
+    response: FindCoordinatorResponse = await context.services.slices.run(await _create(keys, context))
+    return response
+
+
+async def _create(keys: Sequence[str], context: RequestContext) -> Sliced[FindCoordinatorResponse]:
     services = context.services
     brokers = [broker for broker in context.image.cluster.brokers.values() if not broker.fenced]
     (created,) = await services.controller.create_topics([build_offsets_topic(services.config, len(brokers))])
@@ -97,45 +104,50 @@ async def _create_and_find(keys: Sequence[str], context: RequestContext) -> Find
     if created.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
         refusal = f"{OFFSETS_TOPIC} cannot be created: {created.error_message or created.error_code.message}"
         services.groups.note_refusal(refusal, offsets_topic_settings(services.config))
-        return _build_response([_Found(key) for key in keys], context.version, refusal)
+        return _build_response(map(_Found, keys), context.version, refusal)
     context.image = services.image()
     await services.publisher.published(context.image.offset)
     await services.groups.loaded()
     return _build_response(_find(keys, context), context.version)
 
 
-def _find(keys: Sequence[str], context: RequestContext) -> list[_Found]:
+def _find(keys: Sequence[str], context: RequestContext) -> Iterator[_Found]:
     topic = context.image.topics.by_name.get(OFFSETS_TOPIC)
-    if topic is None:
-        return [_Found(key) for key in keys]
     addresses = {broker.node_id: broker for broker in broker_addresses(context)}
-    found = []
     for key in keys:
+        if topic is None:
+            yield _Found(key)
+            continue
         leader = topic.partitions[context.services.groups.partition_for(key)].leader
         address = addresses.get(leader)
         if address is None:
-            found.append(_Found(key))
+            yield _Found(key)
         else:
-            found.append(_Found(key, leader, address.host, address.port, ErrorCode.NONE))
-    return found
+            yield _Found(key, leader, address.host, address.port, ErrorCode.NONE)
 
 
-def _build_response(found: list[_Found], version: int, message: str | None = None) -> FindCoordinatorResponse:
-    if version >= _MANY:
-        return FindCoordinatorResponse(
-            coordinators=[
-                Coordinator(
-                    key=one.key,
-                    node_id=one.node_id,
-                    host=one.host,
-                    port=one.port,
-                    error_code=one.error_code,
-                    error_message=_message(one.error_code, message) if one.error_code else "",
-                )
-                for one in found
-            ]
+def _build_response(
+    found: Iterable[_Found], version: int, message: str | None = None
+) -> Sliced[FindCoordinatorResponse]:
+    coordinators = []
+    for one in found:
+        if version < _MANY:
+            return _of_one(one, message)
+        coordinators.append(
+            Coordinator(
+                key=one.key,
+                node_id=one.node_id,
+                host=one.host,
+                port=one.port,
+                error_code=one.error_code,
+                error_message=_message(one.error_code, message) if one.error_code else "",
+            )
         )
-    one = found[0]
+        yield
+    return FindCoordinatorResponse(coordinators=coordinators)
+
+
+def _of_one(one: _Found, message: str | None) -> FindCoordinatorResponse:
     return FindCoordinatorResponse(
         error_code=one.error_code,
         error_message=_message(one.error_code, message),

@@ -25,9 +25,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pybroker.coordinator.group.errors import InvalidGroupIdError
+import msgspec
+
+from pybroker.coordinator.group.errors import GroupError, InvalidGroupIdError
 from pybroker.coordinator.group.events import LeaveGroup
+from pybroker.handlers.errors import wire_error
 from pybroker.handlers.registry import handles
+from pybroker.machine.parts import MANY, parts
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.leave_group import (
     LeaveGroupRequest,
@@ -37,6 +41,8 @@ from pybroker.protocol.messages.leave_group import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from pybroker.handlers.context import RequestContext
     from pybroker.handlers.errors import WireError
     from pybroker.machine.reply import Reply
@@ -47,25 +53,37 @@ _MANY = 3
 def _failed(request: LeaveGroupRequest, version: int, error: WireError) -> LeaveGroupResponse:
     if error.code is not ErrorCode.UNKNOWN_MEMBER_ID or version < _MANY:
         return LeaveGroupResponse(error_code=error.code)
-    return LeaveGroupResponse(
-        members=[
-            MemberResponse(
-                member_id=member.member_id, group_instance_id=member.group_instance_id, error_code=error.code
-            )
-            for member in request.members
-        ]
-    )
+    return LeaveGroupResponse(members=[_lost(member, error.code) for member in request.members])
 
 
 @handles(LeaveGroupRequest, failed=_failed)
-def leave_group(request: LeaveGroupRequest, context: RequestContext) -> Reply:
+def leave_group(request: LeaveGroupRequest, context: RequestContext) -> Reply | Awaitable[LeaveGroupResponse]:
     """Let members leave."""
     if not request.group_id:
         raise InvalidGroupIdError
     if context.version < _MANY:
         request.members = [MemberIdentity(member_id=request.member_id)]
+    if len(request.members) > MANY:
+        return _leave_in_parts(request, context)
     reply = context.services.groups.submit(request.group_id, LeaveGroup(request))
     return reply if context.version >= _MANY else reply.through(_of_one)
+
+
+async def _leave_in_parts(request: LeaveGroupRequest, context: RequestContext) -> LeaveGroupResponse:
+    """Let so many members leave that one decision about all would hold up others: each is told its own fate."""
+    members: list[MemberResponse] = []
+    for part in parts(request.members):
+        asked = msgspec.structs.replace(request, members=part)
+        try:
+            response: LeaveGroupResponse = await context.services.groups.submit(request.group_id, LeaveGroup(asked))
+        except GroupError as error:
+            response = LeaveGroupResponse(members=[_lost(member, wire_error(error).code) for member in part])
+        members += response.members
+    return LeaveGroupResponse(members=members)
+
+
+def _lost(member: MemberIdentity, code: ErrorCode) -> MemberResponse:
+    return MemberResponse(member_id=member.member_id, group_instance_id=member.group_instance_id, error_code=code)
 
 
 def _of_one(response: LeaveGroupResponse) -> LeaveGroupResponse:

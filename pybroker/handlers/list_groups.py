@@ -40,5 +40,5 @@ async def list_groups(request: ListGroupsRequest, context: RequestContext) -> Li
     """List what all coordinators here know."""
     states = frozenset(state.strip().lower() for state in request.states_filter)
     types = frozenset(kind.strip().lower() for kind in request.types_filter)
-    replies = context.services.groups.submit_all(ListGroups(states, types))
-    return ListGroupsResponse(groups=[group for reply in replies for group in await reply])
+    listed = await context.services.groups.submit_all(ListGroups(states, types))
+    return ListGroupsResponse(groups=[group for groups in listed for group in groups])

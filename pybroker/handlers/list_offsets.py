@@ -46,6 +46,8 @@ from pybroker.protocol.messages.list_offsets import (
 
 if TYPE_CHECKING:
     from pybroker.handlers.context import RequestContext
+    from pybroker.machine.reply import Reply
+    from pybroker.machine.slices import Sliced
     from pybroker.storage.native import Partition
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
@@ -85,21 +87,21 @@ def _failed(request: ListOffsetsRequest, _version: int, error: WireError) -> Lis
 
 
 @handles(ListOffsetsRequest, failed=_failed)
-def list_offsets(request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsResponse:
+def list_offsets(request: ListOffsetsRequest, context: RequestContext) -> Reply:
     """Look each partition up by itself."""
+    return context.services.slices.run(_look_up_all(request, context))
+
+
+def _look_up_all(request: ListOffsetsRequest, context: RequestContext) -> Sliced[ListOffsetsResponse]:
     times = Counter((topic.name, asked.partition_index) for topic in request.topics for asked in topic.partitions)
-    return ListOffsetsResponse(
-        topics=[
-            ListOffsetsTopicResponse(
-                name=topic.name,
-                partitions=[
-                    _answer(topic.name, asked, times[topic.name, asked.partition_index], request, context)
-                    for asked in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
+    topics = []
+    for topic in request.topics:
+        partitions = []
+        for asked in topic.partitions:
+            yield
+            partitions.append(_answer(topic.name, asked, times[topic.name, asked.partition_index], request, context))
+        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=partitions))
+    return ListOffsetsResponse(topics=topics)
 
 
 def _answer(

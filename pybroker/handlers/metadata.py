@@ -11,7 +11,8 @@ Behaviour
     - A topic by id that is unknown is UNKNOWN_TOPIC_ID; by name UNKNOWN_TOPIC_OR_PARTITION, or INVALID_TOPIC_EXCEPTION
       where no topic can have the name.
     - An unknown topic by name is created when both the client and auto.create.topics.enable allow it, and the answer
-      already describes it. __consumer_offsets is made by the offsets.topic settings, others by the defaults.
+      already describes it; of more than auto.create.topics.max.per.request the others stay unknown until they are asked
+      about again. __consumer_offsets is made by the offsets.topic settings, others by the defaults.
     - A partition without a leader is LEADER_NOT_AVAILABLE; its other fields are filled in.
     - A replica is offline whose broker is fenced or unknown, or whose log directory has failed (version 5 and later).
     - When no address is advertised, a client is told the address that it dialled.
@@ -29,15 +30,18 @@ Not done
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from pybroker.controller.cluster.topic_names import name_fault
 from pybroker.coordinator.group.offsets_topic import OFFSETS_TOPIC, build_offsets_topic
+from pybroker.handlers.encoded_topics import Form, encode_response, encode_topic
 from pybroker.handlers.errors import ApiError
 from pybroker.handlers.registry import handles
 from pybroker.handlers.topic_metadata import INTERNAL_TOPICS, broker_addresses
 from pybroker.metadata.replica_directories import directories_by_broker, offline_replicas
 from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.header import response_prefix
 from pybroker.protocol.messages.create_topics import CreatableTopic
 from pybroker.protocol.messages.metadata import (
     MetadataRequest,
@@ -55,7 +59,11 @@ if TYPE_CHECKING:
 
     from pybroker.handlers.context import RequestContext
     from pybroker.handlers.errors import WireError
+    from pybroker.machine.reply import Reply
+    from pybroker.machine.slices import Sliced
     from pybroker.metadata.image import MetadataImage, TopicImage
+
+log = logging.getLogger("pybroker.handlers")
 
 
 def _failed(request: MetadataRequest, version: int, error: WireError) -> MetadataResponse:
@@ -73,15 +81,14 @@ def _failed(request: MetadataRequest, version: int, error: WireError) -> Metadat
 
 
 @handles(MetadataRequest, failed=_failed)
-def metadata(request: MetadataRequest, context: RequestContext) -> MetadataResponse | Awaitable[MetadataResponse]:
+def metadata(request: MetadataRequest, context: RequestContext) -> Reply | Awaitable[bytes]:
     """Describe brokers and topics, creating topics where that is asked for."""
     _check(request, context.version)
-    if request.topics is not None and _may_create(request, context):
-        missing = [name for name in _names(request.topics) if name not in context.image.topics.by_name]
-        creatable = [name for name in missing if name_fault(name) is None]
-        if creatable:
-            return _create_and_describe(request, context, creatable)
-    return _build_response(request, context, context.image, {})
+    if request.topics and _may_create(request, context):
+        known = context.image.topics.by_name
+        if any(topic.name not in known and topic.topic_id == ZERO_UUID for topic in request.topics):
+            return _create_and_describe(request, context)
+    return context.services.slices.run(_build_response(request, context, context.image, {}))
 
 
 def _check(request: MetadataRequest, version: int) -> None:
@@ -99,8 +106,20 @@ def _may_create(request: MetadataRequest, context: RequestContext) -> bool:
     return allowed and context.services.config.auto_create_topics_enable
 
 
-def _names(topics: list[MetadataRequestTopic]) -> dict[str, None]:
-    return dict.fromkeys(topic.name for topic in topics if topic.name is not None and topic.topic_id == ZERO_UUID)
+def _missing(topics: list[MetadataRequestTopic], context: RequestContext) -> Sliced[list[str]]:
+    """Find the names that topics can have and none has: each once, one more at most than may be created."""
+    known, most = context.image.topics.by_name, context.services.config.auto_create_topics_max_per_request
+    missing: dict[str, None] = {}
+    for topic in topics:
+        name = topic.name
+        if name is None or name in known or name in missing or topic.topic_id != ZERO_UUID:
+            continue
+        yield
+        if name_fault(name) is None:
+            missing[name] = None
+            if len(missing) > most:
+                break
+    return list(missing)
 
 
 def _creatable(name: str, context: RequestContext) -> CreatableTopic:
@@ -110,9 +129,20 @@ def _creatable(name: str, context: RequestContext) -> CreatableTopic:
     return CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)
 
 
-async def _create_and_describe(request: MetadataRequest, context: RequestContext, names: list[str]) -> MetadataResponse:
+async def _create_and_describe(request: MetadataRequest, context: RequestContext) -> bytes:
     services = context.services
-    results = await services.controller.create_topics([_creatable(name, context) for name in names])
+    names = await services.slices.run(_missing(request.topics or [], context))
+    most = services.config.auto_create_topics_max_per_request
+    if len(names) > most:
+        log.warning(
+            "a Metadata request of client %s at %s names more topics that do not exist than "
+            "auto.create.topics.max.per.request=%d: the first %d are created",
+            context.origin.client_id,
+            context.origin.peer_host,
+            most,
+            most,
+        )
+    results = await services.controller.create_topics([_creatable(name, context) for name in names[:most]])
     image = services.image()
     await services.publisher.published(image.offset)
     # Another request may have created the topic meanwhile, which is as good.
@@ -121,54 +151,59 @@ async def _create_and_describe(request: MetadataRequest, context: RequestContext
         for result in results
         if result.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
     }
-    return _build_response(request, context, image, errors)
+    response: bytes = await services.slices.run(_build_response(request, context, image, errors))
+    return response
 
 
 def _build_response(
     request: MetadataRequest, context: RequestContext, image: MetadataImage, errors: Mapping[str, ErrorCode]
-) -> MetadataResponse:
+) -> Sliced[bytes]:
     version = context.version
     asks_topic_operations = version >= 8 and request.include_topic_authorized_operations
-    operations = TOPIC_OPERATIONS if asks_topic_operations else NOT_ASKED
+    form = Form(version, TOPIC_OPERATIONS if asks_topic_operations else NOT_ASKED)
     working = directories_by_broker(image.cluster)
+
+    def describe(topic: TopicImage) -> MetadataResponseTopic:
+        return _describe(topic, working, form.operations)
+
+    kept = context.services.topics
+    topics: list[bytes]
     if request.topics is None or (version == 0 and not request.topics):
-        topics = [_describe(topic, working, operations) for topic in image.topics.by_name.values()]
+        topics = yield from kept.all_of(form, image, describe)
     else:
-        topics = [_find(topic, image, working, errors, operations) for topic in _once(request.topics)]
-    return MetadataResponse(
+        encoded = kept.lookup(form, image, describe)
+        topics, seen = [], set()
+        for asked in request.topics:
+            key = (asked.topic_id, asked.name)
+            if key not in seen:
+                seen.add(key)
+                found = _lookup(asked, image)
+                topics.append(encode_topic(_unknown(asked, errors), version) if found is None else encoded(found))
+                yield
+    response = MetadataResponse(
         brokers=[
             MetadataResponseBroker(node_id=broker.node_id, host=broker.host, port=broker.port, rack=broker.rack)
             for broker in broker_addresses(context)
         ],
         cluster_id=context.services.cluster_id,
         controller_id=context.services.config.node_id,
-        topics=topics,
         cluster_authorized_operations=(
             CLUSTER_OPERATIONS if 8 <= version <= 10 and request.include_cluster_authorized_operations else NOT_ASKED
         ),
     )
+    return response_prefix(MetadataResponse.__message__.api_key, version) + encode_response(response, topics, version)
 
 
-def _once(topics: list[MetadataRequestTopic]) -> list[MetadataRequestTopic]:
-    return list({(topic.topic_id, topic.name): topic for topic in topics}.values())
-
-
-def _find(
-    asked: MetadataRequestTopic,
-    image: MetadataImage,
-    working: Mapping[int, Collection[bytes]],
-    errors: Mapping[str, ErrorCode],
-    operations: int,
-) -> MetadataResponseTopic:
+def _lookup(asked: MetadataRequestTopic, image: MetadataImage) -> TopicImage | None:
     if asked.topic_id != ZERO_UUID:
-        found = image.topics.by_id.get(asked.topic_id)
-        if found is not None:
-            return _describe(found, working, operations)
+        return image.topics.by_id.get(asked.topic_id)
+    return image.topics.by_name.get(asked.name or "")
+
+
+def _unknown(asked: MetadataRequestTopic, errors: Mapping[str, ErrorCode]) -> MetadataResponseTopic:
+    if asked.topic_id != ZERO_UUID:
         return MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, topic_id=asked.topic_id, name=None)
     name = asked.name or ""
-    found = image.topics.by_name.get(name)
-    if found is not None:
-        return _describe(found, working, operations)
     if name_fault(name) is not None:
         code = ErrorCode.INVALID_TOPIC_EXCEPTION
     else:

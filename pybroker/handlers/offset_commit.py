@@ -33,8 +33,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
+from pybroker.coordinator.group.errors import GroupError
 from pybroker.coordinator.group.events import CommitOffsets
+from pybroker.handlers.errors import wire_error
 from pybroker.handlers.registry import handles
+from pybroker.machine.parts import MANY, length_of_lists, parts_of_lists
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -45,6 +50,8 @@ from pybroker.protocol.messages.offset_commit import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from pybroker.handlers.context import RequestContext
     from pybroker.handlers.errors import WireError
     from pybroker.machine.reply import Reply
@@ -69,14 +76,35 @@ def _refused(topic: OffsetCommitRequestTopic, code: ErrorCode) -> OffsetCommitRe
 
 
 @handles(OffsetCommitRequest, failed=_failed)
-def offset_commit(request: OffsetCommitRequest, context: RequestContext) -> OffsetCommitResponse | Reply:
+def offset_commit(
+    request: OffsetCommitRequest, context: RequestContext
+) -> OffsetCommitResponse | Reply | Awaitable[OffsetCommitResponse]:
     """Commit what can be, and answer for all."""
     version = context.version
     refused = _sort_out(request, context.image.topics, by_id=version >= _BY_ID)
     if not request.topics:
         return OffsetCommitResponse(topics=refused)
+    if length_of_lists(request.topics, "partitions") > MANY:
+        return _commit_in_parts(request, refused, context)
     reply = context.services.groups.submit(request.group_id, CommitOffsets(request, version))
     return reply.through(lambda response: _merged(refused, response)) if refused else reply
+
+
+async def _commit_in_parts(
+    request: OffsetCommitRequest, refused: list[OffsetCommitResponseTopic], context: RequestContext
+) -> OffsetCommitResponse:
+    """Commit so many offsets that one decision about all would hold up others: each partition is told its own fate."""
+    topics: list[OffsetCommitResponseTopic] = []
+    for part in parts_of_lists(request.topics, "partitions"):
+        event = CommitOffsets(msgspec.structs.replace(request, topics=part), context.version)
+        try:
+            response: OffsetCommitResponse = await context.services.groups.submit(request.group_id, event)
+        except GroupError as error:
+            code = wire_error(error).code
+            topics += [_refused(topic, code) for topic in part]
+        else:
+            topics += response.topics
+    return _merged(refused, OffsetCommitResponse(topics=topics))
 
 
 def _sort_out(request: OffsetCommitRequest, topics: TopicsImage, *, by_id: bool) -> list[OffsetCommitResponseTopic]:

@@ -24,9 +24,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from pybroker.coordinator.group.errors import InvalidGroupIdError
 from pybroker.coordinator.group.events import DeleteOffsets
 from pybroker.handlers.registry import handles
+from pybroker.machine.parts import MANY, length_of_lists, parts_of_lists
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
@@ -37,6 +40,8 @@ from pybroker.protocol.messages.offset_delete import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from pybroker.handlers.context import RequestContext
     from pybroker.handlers.errors import WireError
     from pybroker.machine.reply import Reply
@@ -48,14 +53,28 @@ def _failed(_request: OffsetDeleteRequest, _version: int, error: WireError) -> O
 
 
 @handles(OffsetDeleteRequest, failed=_failed)
-def offset_delete(request: OffsetDeleteRequest, context: RequestContext) -> Reply:
+def offset_delete(request: OffsetDeleteRequest, context: RequestContext) -> Reply | Awaitable[OffsetDeleteResponse]:
     """Forget what can be forgotten."""
     if not request.group_id:
         raise InvalidGroupIdError
     unknown = [missing for topic in request.topics if (missing := _split_off(topic, context.image.topics)) is not None]
     request.topics = [topic for topic in request.topics if topic.partitions]
+    if length_of_lists(request.topics, "partitions") > MANY:
+        return _delete_in_parts(request, unknown, context)
     reply = context.services.groups.submit(request.group_id, DeleteOffsets(request))
     return reply.through(lambda response: _merged(unknown, response)) if unknown else reply
+
+
+async def _delete_in_parts(
+    request: OffsetDeleteRequest, unknown: list[OffsetDeleteResponseTopic], context: RequestContext
+) -> OffsetDeleteResponse:
+    """Forget so many offsets that one decision about all would hold up others; what fails ends it."""
+    topics: list[OffsetDeleteResponseTopic] = []
+    for part in parts_of_lists(request.topics, "partitions"):
+        event = DeleteOffsets(msgspec.structs.replace(request, topics=part))
+        response: OffsetDeleteResponse = await context.services.groups.submit(request.group_id, event)
+        topics += response.topics
+    return _merged(unknown, OffsetDeleteResponse(topics=topics))
 
 
 def _split_off(topic: OffsetDeleteRequestTopic, topics: TopicsImage) -> OffsetDeleteResponseTopic | None:

@@ -28,10 +28,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from pybroker.coordinator.group.errors import GroupError
 from pybroker.coordinator.group.events import FetchOffsets
 from pybroker.handlers.errors import wire_error
 from pybroker.handlers.registry import handles
+from pybroker.machine.parts import MANY, MAX_WEIGHT, length_of_lists, parts, parts_of_lists
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -94,6 +97,8 @@ def offset_fetch(
             for topic in request.topics
         ]
     group = OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)
+    if _weight(group) > MANY:
+        return _fetch_one(group, context)
     reply = context.services.groups.submit(request.group_id, FetchOffsets(group))
     return reply.through(_of_one)
 
@@ -122,9 +127,39 @@ def _of_one(group: OffsetFetchResponseGroup) -> OffsetFetchResponse:
 
 
 async def _fetch_many(groups: list[OffsetFetchRequestGroup], context: RequestContext) -> OffsetFetchResponse:
-    # All are handed in before the first is awaited: one wake-up decides about them.
-    asked = [_submit(group, context) for group in groups]
-    return OffsetFetchResponse(groups=[await _answer(group, reply) for group, reply in zip(groups, asked, strict=True)])
+    # A group all of whose offsets are asked for is answered once.
+    whole = {group.group_id: number for number, group in enumerate(groups) if group.topics is None}
+    groups = [group for number, group in enumerate(groups) if whole.get(group.group_id, number) == number]
+    answers: list[OffsetFetchResponseGroup] = []
+    for part in parts(groups, _weight):
+        if len(part) == 1 and _weight(part[0]) > MANY:
+            answers.append(await _fetch_in_parts(part[0], context))
+            continue
+        # All are handed in before the first is awaited: one wake-up decides about them.
+        asked = [_submit(group, context) for group in part]
+        answers += [await _answer(group, reply) for group, reply in zip(part, asked, strict=True)]
+    return OffsetFetchResponse(groups=answers)
+
+
+def _weight(group: OffsetFetchRequestGroup) -> int:
+    """Return how much of a decision a group is; one that asks for all of its offsets has a decision for itself."""
+    return MAX_WEIGHT if group.topics is None else 1 + length_of_lists(group.topics, "partition_indexes")
+
+
+async def _fetch_one(group: OffsetFetchRequestGroup, context: RequestContext) -> OffsetFetchResponse:
+    return _of_one(await _fetch_in_parts(group, context))
+
+
+async def _fetch_in_parts(group: OffsetFetchRequestGroup, context: RequestContext) -> OffsetFetchResponseGroup:
+    """Look up so many offsets that one decision about all would hold up others."""
+    topics: list[OffsetFetchResponseTopics] = []
+    for part in parts_of_lists(group.topics or [], "partition_indexes"):
+        some = msgspec.structs.replace(group, topics=part)
+        answer = await _answer(some, _submit(some, context))
+        if answer.error_code:
+            return answer
+        topics += answer.topics
+    return OffsetFetchResponseGroup(group_id=group.group_id, topics=topics)
 
 
 async def _answer(group: OffsetFetchRequestGroup, reply: Reply | GroupError) -> OffsetFetchResponseGroup:

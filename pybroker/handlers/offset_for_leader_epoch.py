@@ -36,6 +36,8 @@ from pybroker.protocol.messages.offset_for_leader_epoch import (
 
 if TYPE_CHECKING:
     from pybroker.handlers.context import RequestContext
+    from pybroker.machine.reply import Reply
+    from pybroker.machine.slices import Sliced
 
 
 def _failed(request: OffsetForLeaderEpochRequest, _version: int, error: WireError) -> OffsetForLeaderEpochResponse:
@@ -54,19 +56,20 @@ def _failed(request: OffsetForLeaderEpochRequest, _version: int, error: WireErro
 
 
 @handles(OffsetForLeaderEpochRequest, failed=_failed)
-def offset_for_leader_epoch(
-    request: OffsetForLeaderEpochRequest, context: RequestContext
-) -> OffsetForLeaderEpochResponse:
+def offset_for_leader_epoch(request: OffsetForLeaderEpochRequest, context: RequestContext) -> Reply:
     """Look each partition up by itself."""
-    return OffsetForLeaderEpochResponse(
-        topics=[
-            OffsetForLeaderTopicResult(
-                topic=topic.topic,
-                partitions=[_answer(topic.topic, asked, context) for asked in topic.partitions],
-            )
-            for topic in request.topics
-        ]
-    )
+    return context.services.slices.run(_look_up_all(request, context))
+
+
+def _look_up_all(request: OffsetForLeaderEpochRequest, context: RequestContext) -> Sliced[OffsetForLeaderEpochResponse]:
+    topics = []
+    for topic in request.topics:
+        partitions = []
+        for asked in topic.partitions:
+            yield
+            partitions.append(_answer(topic.topic, asked, context))
+        topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=partitions))
+    return OffsetForLeaderEpochResponse(topics=topics)
 
 
 def _answer(topic: str, asked: OffsetForLeaderPartition, context: RequestContext) -> EpochEndOffset:

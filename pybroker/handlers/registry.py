@@ -23,7 +23,17 @@ H = TypeVar("H", bound="Callable[[Any, RequestContext], Any]")
 
 # Modules of this package that are no API. Every other module registers exactly one.
 SUPPORT = frozenset(
-    {"__init__", "config_changes", "config_entries", "context", "errors", "leaders", "registry", "topic_metadata"}
+    {
+        "__init__",
+        "config_changes",
+        "config_entries",
+        "context",
+        "encoded_topics",
+        "errors",
+        "leaders",
+        "registry",
+        "topic_metadata",
+    }
 )
 
 

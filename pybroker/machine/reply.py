@@ -22,6 +22,8 @@ class Reply(msgspec.Struct, eq=False):
     """Whether `value` and `error` are what was told; a reply that is listened to is handed on and not kept."""
     value: Any = None
     error: Exception | None = None
+    in_slices: bool = False
+    """Whether it waits for work of this process alone, and not for what others do."""
     _hear: Callable[[Any, Exception | None], None] | None = None
     _through: Callable[[Any], Any] | None = None
 

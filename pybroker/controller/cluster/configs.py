@@ -5,6 +5,7 @@ Owns which resources can be changed, what is done to lists, and that a resource'
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from pybroker.controller.cluster.events import AlterConfigs, ConfigChange, ConfigResult
@@ -69,13 +70,21 @@ def _after(before: Mapping[str, str], change: ConfigChange, settings: ClusterSet
         for name, text in texts.items():
             items = _items(change.resource, name, after.get(name), verb, settings)
             # A subtracted item goes once, an appended one is there once (Kafka's ConfigurationControlManager).
-            for item in text.split(","):
-                if verb == "SUBTRACT" and item in items:
-                    items.remove(item)
-                elif verb == "APPEND" and item not in items:
-                    items.append(item)
-            after[name] = ",".join(items)
+            if verb == "SUBTRACT":
+                gone = Counter(text.split(","))
+                after[name] = ",".join(item for item in items if not _takes(gone, item))
+            else:
+                there = set(items)
+                new = [item for item in dict.fromkeys(text.split(",")) if item not in there]
+                after[name] = ",".join([*items, *new])
     return after
+
+
+def _takes(counts: Counter[str], item: str) -> bool:
+    if not counts[item]:
+        return False
+    counts[item] -= 1
+    return True
 
 
 def _items(resource: ConfigResource, name: str, now: str | None, verb: str, settings: ClusterSettings) -> list[str]:

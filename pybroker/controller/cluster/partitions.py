@@ -43,8 +43,7 @@ def create_partitions(image: MetadataImage, event: CreatePartitions) -> Outcome[
         try:
             if times[topic.name] > 1:
                 raise RefusedError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-            added = _added(image, topic, event.seed + len(records))
-            check_size(len(records) + len(added))
+            added = _added(image, topic, event.seed + len(records), len(records))
         except RefusedError as refusal:
             results.append(EnlargedTopic(topic.name, refusal.code, str(refusal)))
             continue
@@ -53,7 +52,8 @@ def create_partitions(image: MetadataImage, event: CreatePartitions) -> Outcome[
     return Outcome(() if event.validate_only else tuple(records), results)
 
 
-def _added(image: MetadataImage, more: MorePartitions, seed: int) -> list[PartitionRecord]:
+def _added(image: MetadataImage, more: MorePartitions, seed: int, before: int) -> list[PartitionRecord]:
+    """Return the records of a topic's new partitions, `before` being how many the request has had already."""
     topic = image.topics.by_name.get(more.name)
     if topic is None:
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -66,7 +66,7 @@ def _added(image: MetadataImage, more: MorePartitions, seed: int) -> list[Partit
             ErrorCode.INVALID_PARTITIONS,
             f"The topic {more.name} currently has {count} partition(s); {more.count} would not be an increase.",
         )
-    check_size(more.count - count)
+    check_size(before + more.count - count)
     brokers = image.cluster.brokers
     replicas = _replicas(topic, more, brokers, seed)
     return [

@@ -56,8 +56,8 @@ def create_topics(
             if times[topic.name] > 1:
                 raise RefusedError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
             _check_name(topic.name, image, taken)
+            check_size(partitions + _size(topic, settings))
             plan = _plan(topic, topic_id, image, event.seed + partitions, settings)
-            check_size(partitions + len(plan.replicas))
         except RefusedError as refusal:
             results.append(CreatedTopic(topic.name, refusal.code, str(refusal)))
             continue
@@ -119,6 +119,11 @@ def _check_name(name: str, image: MetadataImage, taken: Mapping[str, str]) -> No
         raise RefusedError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}")
 
 
+def _size(topic: NewTopic, settings: ClusterSettings) -> int:
+    """Return how many partitions a topic would have; what is wrong with the number is told when it is planned."""
+    return len(topic.assignments) or (settings.num_partitions if topic.num_partitions == -1 else topic.num_partitions)
+
+
 def _plan(topic: NewTopic, topic_id: bytes, image: MetadataImage, seed: int, settings: ClusterSettings) -> _Plan:
     configs = _configs(topic, settings)
     brokers = image.cluster.brokers
@@ -158,7 +163,6 @@ def _automatic(
         )
     partitions = settings.num_partitions if topic.num_partitions == -1 else topic.num_partitions
     factor = settings.replication_factor if topic.replication_factor == -1 else topic.replication_factor
-    check_size(partitions)
     try:
         return place(brokers, partitions, factor, seed)
     except PlacementError as error:

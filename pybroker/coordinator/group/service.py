@@ -35,6 +35,7 @@ from pybroker.coordinator.group.records import GroupChange
 from pybroker.coordinator.group.shard import SHARD_LIFE, ShardState, ShardStep
 from pybroker.coordinator.group.view import TopicInfo, Topics
 from pybroker.machine.machine import Timer
+from pybroker.machine.parts import parts
 from pybroker.machine.reply import Reply
 from pybroker.machine.runner import Runner, UnwritableError
 from pybroker.metadata.image import EMPTY_IMAGE
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from pybroker.coordinator.group.modern.settings import ConsumerGroupSettings
     from pybroker.coordinator.group.records import Record
     from pybroker.coordinator.group.settings import GroupSettings
+    from pybroker.machine.slices import Sliced
     from pybroker.metadata.image import MetadataImage, TopicImage, TopicsImage
 
 log = logging.getLogger("pybroker.coordinator.group")
@@ -172,15 +174,18 @@ class GroupCoordinator:
             self._touch(shard)
         return reply
 
-    def submit_all(self, event: Any) -> list[Reply]:
-        """Hand in an event for every coordinator on this broker; raises as `submit` while one is being loaded."""
+    async def submit_all(self, event: Any) -> list[Any]:
+        """Hand in an event for every coordinator on this broker, one after the other; return what each says.
+
+        Raises as `submit` while one is being loaded.
+        """
         if self._closed:
             raise CoordinatorNotAvailableError
         shards = {index: shard for index, shard in self._shards.items() if shard.state is not ShardState.FAILED}
         for shard in shards.values():
             if shard.runner is None:
                 raise self._refusal_of(shard)
-        return [self.submit_to(index, event) for index in shards]
+        return [await self.submit_to(index, event) for index in shards]
 
     def expect_step(self) -> None:
         """Take note that `step` will be called before the loop's next turn, which needs not be asked for it then."""
@@ -390,12 +395,15 @@ def _racks(topic: TopicImage, racks: Mapping[int, str]) -> tuple[tuple[str, ...]
     )
 
 
-def by_partition(group_ids: Iterable[str], coordinator: GroupCoordinator) -> dict[int, list[str]]:
-    """Sort groups by the partition that they belong to."""
+def by_partition(
+    group_ids: Iterable[str], coordinator: GroupCoordinator, most: int = 100
+) -> Sliced[list[tuple[int, list[str]]]]:
+    """Sort groups by the partition that they belong to; no more than `most` together, for one decision each."""
     sorted_out: dict[int, list[str]] = {}
     for group_id in group_ids:
+        yield
         sorted_out.setdefault(coordinator.partition_for(group_id), []).append(group_id)
-    return sorted_out
+    return [(index, part) for index, groups in sorted_out.items() for part in parts(groups, most=most)]
 
 
 _CLOCK_BEGAN = time.time() - time.monotonic()

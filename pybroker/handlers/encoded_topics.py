@@ -1,0 +1,138 @@
+"""Topics as answers describe them, encoded: what the image fixes is encoded once for each state of a topic.
+
+Owns the bytes of each topic in a Metadata response, by version and authorized operations, where in the response they
+stand, and how many are kept. A topic that did not change is the same object in the next image, so its bytes stay; a
+change of the brokers, of which the offline replicas depend, drops all. Who asks says how a topic is described.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from pybroker.metadata.image import EMPTY_IMAGE
+from pybroker.protocol.codec import encode
+from pybroker.protocol.messages.metadata import MetadataResponse, MetadataResponseTopic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pybroker.machine.slices import Sliced
+    from pybroker.metadata.image import ClusterImage, MetadataImage, TopicImage, TopicsImage
+
+    Describe = Callable[[TopicImage], MetadataResponseTopic]
+
+MAX_BYTES = 32 * 1024 * 1024
+"""Of encoded topics that are kept; beyond it all are dropped, and made anew as they are asked for."""
+_OF_AN_ENTRY = 200
+"""Bytes that a kept topic takes beside its own."""
+_FLEXIBLE = 9
+"""The first version of Metadata whose arrays have compact lengths and whose structures end in tagged fields."""
+_AT_ONCE = 64
+"""Topics that are looked up between two places to interrupt the work."""
+
+
+class Form(NamedTuple):
+    """How topics are described: the bytes of two equal forms are the same."""
+
+    version: int
+    operations: int
+    """The authorized operations that each topic tells."""
+    reachable: tuple[int, ...] = ()
+    """Brokers that the client can reach, where the description depends on them."""
+
+
+def _begin_and_end(empty: bytes, version: int) -> tuple[int, int]:
+    """Return where the array of topics begins in a response without topics, and the bytes that follow the array."""
+    tail = (4 if 8 <= version <= 10 else 0) + (2 if version >= 13 else 0) + (version >= _FLEXIBLE)
+    return len(empty) - tail - (1 if version >= _FLEXIBLE else 4), tail
+
+
+def encode_topic(topic: MetadataResponseTopic, version: int) -> bytes:
+    """Encode a topic as it stands in a response of that version."""
+    begin, tail = _begin_and_end(encode(MetadataResponse(), version), version)
+    data = encode(MetadataResponse(topics=[topic]), version)
+    return data[begin + (1 if version >= _FLEXIBLE else 4) : len(data) - tail]
+
+
+def encode_response(response: MetadataResponse, topics: Sequence[bytes], version: int) -> bytes:
+    """Encode a response that has no topics of its own with these, which are encoded in the same version."""
+    empty = encode(response, version)
+    begin, tail = _begin_and_end(empty, version)
+    count = _uvarint(len(topics) + 1) if version >= _FLEXIBLE else len(topics).to_bytes(4)
+    return b"".join((empty[:begin], count, *topics, empty[len(empty) - tail :]))
+
+
+def _uvarint(number: int) -> bytes:
+    data = bytearray()
+    while number > 0x7F:
+        data.append(number & 0x7F | 0x80)
+        number >>= 7
+    data.append(number)
+    return bytes(data)
+
+
+class EncodedTopics:
+    """The encoded topics of one broker. Used from one event loop."""
+
+    def __init__(self, max_bytes: int = MAX_BYTES) -> None:
+        self._max_bytes = max_bytes
+        self._cluster: ClusterImage = EMPTY_IMAGE.cluster
+        # By form and topic id: the state that was encoded, and its bytes.
+        self._topics: dict[Form, dict[bytes, tuple[TopicImage, bytes]]] = {}
+        # By form: all topics of an image. Invariant: the bytes are those of `_topics`.
+        self._all: dict[Form, tuple[TopicsImage, list[bytes]]] = {}
+        self.bytes = 0
+        """Kept, roughly."""
+
+    def lookup(self, form: Form, image: MetadataImage, describe: Describe) -> Callable[[TopicImage], bytes]:
+        """Return what gives the bytes of a topic of `image`; `describe` makes the struct of one that is not kept."""
+        if image.cluster is not self._cluster:
+            self._drop()
+            self._cluster = image.cluster
+        version = form.version
+        kept = self._topics.setdefault(form, {})
+
+        def encoded(topic: TopicImage) -> bytes:
+            entry = kept.get(topic.topic_id)
+            if entry is not None and entry[0] is topic:
+                return entry[1]
+            data = encode_topic(describe(topic), version)
+            if self._topics.get(form) is kept:  # Nobody has dropped it since.
+                if entry is not None:
+                    self.bytes -= len(entry[1]) + _OF_AN_ENTRY
+                kept[topic.topic_id] = topic, data
+                self.bytes += len(data) + _OF_AN_ENTRY
+                if self.bytes > self._max_bytes:
+                    self._drop()
+            return data
+
+        return encoded
+
+    def all_of(self, form: Form, image: MetadataImage, describe: Describe) -> Sliced[list[bytes]]:
+        """Give the bytes of all topics of `image`, in its order: a list that nobody may change."""
+        encoded = self.lookup(form, image, describe)
+        known = self._all.get(form)
+        if known is not None and known[0] is image.topics:
+            return known[1]
+        found = []
+        for number, topic in enumerate(image.topics.by_name.values()):
+            if number % _AT_ONCE == 0:
+                yield
+            found.append(encoded(topic))
+        self._forget_gone(form, image.topics)
+        # While this was interrupted, a change of the brokers may have dropped what these bytes were made for.
+        if image.cluster is self._cluster and form in self._topics:
+            self._all[form] = image.topics, found
+        return found
+
+    def _forget_gone(self, form: Form, topics: TopicsImage) -> None:
+        """Drop topics that are deleted, when they are as many as those that are there."""
+        kept = self._topics.get(form, {})
+        if len(kept) > 2 * len(topics.by_id) + _AT_ONCE:
+            for topic_id in [topic_id for topic_id in kept if topic_id not in topics.by_id]:
+                self.bytes -= len(kept.pop(topic_id)[1]) + _OF_AN_ENTRY
+
+    def _drop(self) -> None:
+        self._topics.clear()
+        self._all.clear()
+        self.bytes = 0
