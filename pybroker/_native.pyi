@@ -191,12 +191,14 @@ class DataPlaneSettings:
         queued_response_bytes: int,
         connections_max_idle_ms: int,
         max_connections: int,
+        max_connections_reason: str,
         fetch_max_bytes: int,
         fetch_session_slots: int,
         fetch_session_eviction_ms: int,
     ) -> DataPlaneSettings:
         """Buffer sizes of -1 leave the system's; a negative `connections_max_idle_ms` closes no idle connection, and a
-        negative `queued_request_bytes` is no limit."""
+        negative `queued_request_bytes` is no limit. `max_connections_reason` says in the log where the number comes
+        from."""
 
 @final
 class DataPlane:
@@ -220,6 +222,7 @@ class DataPlane:
         | ControlRequest
         | UndecidedRequest
         | ConnectionClosed
+        | Exhausted
         | LogDirectoryFailed
         | LogLine
         | SegmentRolled
@@ -331,6 +334,15 @@ class ConnectionClosed:
         """Its number."""
 
 @final
+class Exhausted:
+    """Descriptors, memory or mappings have run out: an operation was refused, and may be tried again. Not every refusal
+    brings one."""
+
+    @property
+    def error(self) -> str:
+        """What was refused, and what the system said."""
+
+@final
 class LogDirectoryFailed:
     """A write or sync failed: the log directory is to go offline."""
 
@@ -351,6 +363,29 @@ class LogLine:
     @property
     def text(self) -> str:
         """The words."""
+
+# ---------------------------------------------------------------------------------------------------- files.rs
+
+@final
+class FileSystem:
+    """The file system of a directory, open for a sync of all of it. It reports what was lost since it was opened."""
+
+    @staticmethod
+    def open(directory: str) -> FileSystem | None:
+        """None where a sync of all of it cannot be relied on. `OSError` with its errno."""
+
+def close_logs(
+    partitions: Sequence[Partition], *, file_system: FileSystem | None, shared_from: int, threads: int
+) -> list[OSError | ValueError | None]:
+    """`Partition.close` for many of one file system, on `threads` threads: the error of each, None where it is closed.
+
+    Where `shared_from` of them or more have something to be synced, the file system is synced once. Releases the GIL
+    once.
+    """
+
+def close_idle_files(partitions: Sequence[Partition], *, most: int) -> tuple[int, int]:
+    """Closes files of segments until `most` are open, first those that were not used since the last call; how many were
+    open, and how many of them were closed. They are opened again on their next use. Releases the GIL once."""
 
 # -------------------------------------------------------------------------------------------------- fetcher.rs
 

@@ -35,6 +35,7 @@ from pybroker.handlers.registry import registered_apis
 from pybroker.machine.slices import Slices
 from pybroker.metadata.errors import MetadataError
 from pybroker.metadata.features import SUPPORTED_FEATURES
+from pybroker.net import descriptors
 from pybroker.net.api_versions import ApiVersionsPublisher
 from pybroker.net.data_plane_settings import build_data_plane_settings
 from pybroker.net.dispatch import Dispatch
@@ -54,6 +55,7 @@ from pybroker.storage.errors import StorageError
 from pybroker.storage.meta_properties import id_bytes
 from pybroker.storage.moves import LogMoves
 from pybroker.storage.native import PartitionLog
+from pybroker.storage.open_files import OpenFiles
 from pybroker.storage.partitions import Partitions
 from pybroker.storage.retention import Retention
 
@@ -71,6 +73,10 @@ log = logging.getLogger("pybroker")
 
 _PLAINTEXT = 0  # Kafka's number of the security protocol
 _FINISH_MS = 3000  # how long requests in work may take at a stop before their connections are closed
+
+
+_EXPECTED = (OSError, StorageError, ListenError, ControllerError, MetadataError, descriptors.TooFewDescriptorsError)
+"""What keeps a broker from starting and is no fault of ours."""
 
 
 class NodeError(Exception):
@@ -117,7 +123,7 @@ class Node:
             self._happen(BrokerEvent.FAIL)
             await self._take_down(clean=False)
             self._happen(BrokerEvent.END)
-            if isinstance(error, (OSError, StorageError, ListenError, ControllerError, MetadataError)):
+            if isinstance(error, _EXPECTED):
                 raise NodeError(str(error)) from error
             raise
         self._happen(BrokerEvent.ANSWER)
@@ -143,10 +149,11 @@ class Node:
 
     async def _start(self) -> None:
         config = self.config
+        shares = descriptors.divide()
         directories = self._directories = Directories.acquire(
             config.log_directories, config.metadata_directory, config.node_id
         )
-        data_plane = self._data_plane = DataPlane(build_data_plane_settings(config))
+        data_plane = self._data_plane = DataPlane(build_data_plane_settings(config, shares))
         self.listeners = open_listeners(data_plane, config.endpoints, config.socket_listen_backlog_size)
         cluster_id = directories.format(config.node_id)
         self._happen(BrokerEvent.LISTEN)
@@ -174,10 +181,21 @@ class Node:
         moves = self._moves = self._make_moves(partitions, directories)
         await asyncio.get_running_loop().run_in_executor(workers, moves.resume)
         retention = self._retention = Retention(partitions, publisher.settings_of, self._later, _now_ms)
+        open_files = OpenFiles(partitions, shares.log_files, workers)
         self._lay_pipeline(
-            Dispatch(apis), cluster_id, controller, groups, partitions, moves, publisher, retention, data_plane
+            Dispatch(apis),
+            cluster_id,
+            controller,
+            groups,
+            partitions,
+            moves,
+            publisher,
+            retention,
+            open_files,
+            data_plane,
         )
-        self._chores = begin_chores(config, partitions, retention, workers)
+        self._chores = begin_chores(config, partitions, retention, open_files, workers)
+        descriptors.say(shares, config, len(partitions.all()))
         await self._begin_cleaning(partitions, moves, publisher, workers)
 
     def _make_moves(self, partitions: Partitions, directories: Directories) -> LogMoves:
@@ -300,6 +318,7 @@ class Node:
         moves: LogMoves,
         publisher: PartitionPublisher,
         retention: Retention,
+        open_files: OpenFiles,
         data_plane: DataPlane,
     ) -> None:
         services = self._services = Services(
@@ -333,6 +352,7 @@ class Node:
             new_context=lambda it: RequestContext(self._services or services, it, controller.image, it.api_version),
             decide=decide,
             directory_failed=lambda event: self._lose_directory(event.directory, event.error),
+            exhausted=lambda event: open_files.step_exhausted(event.error),
             segment_rolled=self._segment_rolled,
             append_settled=lambda event: groups.append_settled(event.ticket),
             max_in_work=self.config.queued_max_requests,
@@ -458,18 +478,11 @@ class Node:
 
     async def _close_logs(self, *, clean: bool) -> None:
         """Close partitions, then the metadata log; a disk that fails now costs a recovery at the next start."""
-        workers, partitions = self._workers, self._partitions
-
-        def run_all(closings: Iterable[Callable[[], None]]) -> None:
-            if workers is not None:
-                for closed in [workers.submit(closing) for closing in closings]:
-                    closed.result()
+        partitions, threads = self._partitions, self.config.num_recovery_threads_per_data_dir
 
         async def close_partitions() -> None:
             if partitions is not None:
-                # Not on a worker: the closings wait for workers.
-                loop = asyncio.get_running_loop()
-                await loop.run_in_executor(None, lambda: partitions.close(run_all, self._broker_epoch, clean=clean))
+                await asyncio.to_thread(partitions.close, threads, self._broker_epoch, clean=clean)
 
         async def stop_controller() -> None:
             if self._controller is not None:

@@ -37,7 +37,11 @@ class Restarts:
     def __init__(self, properties: Mapping[str, Any], records: int) -> None:
         self._partitions = int(properties.get("partitions", 1))
         self._killed = bool(properties.get("killed", False))
-        self._records = records
+        # Whether each partition gets one more record between a start and the stop that follows.
+        self._written = bool(properties.get("written", False))
+        self._each = records // self._partitions
+        # By contestant: how many records every partition holds.
+        self._held: dict[str, int] = {}
         self._nodes: dict[str, Kafka | Pybroker] = {}
         self._folders = ExitStack()
 
@@ -50,7 +54,10 @@ class Restarts:
     def turn(self, broker: str) -> tuple[str, Figures]:
         """Start a broker and end it again: its command and the figures of both."""
         node = self._nodes.get(broker) or self._fill(broker)
-        measured = _start(node, self._partitions, self._records)
+        measured = _start(node, self._partitions, self._held[broker])
+        if self._written:
+            _append(node.bootstrap_servers, self._partitions, 1)
+            self._held[broker] += 1
         measured |= _end(node, killed=self._killed)
         return "kafka-server-start.sh" if broker == "kafka" else "pybroker start", measured
 
@@ -59,18 +66,20 @@ class Restarts:
         make = Kafka if broker == "kafka" else Pybroker
         node = self._nodes[broker] = make(folder, _SETTINGS, ready_timeout_s=300)
         node.start()
-        _fill(node.bootstrap_servers, self._partitions, self._records)
+        with Admin(node.bootstrap_servers) as admin:
+            admin.create_topics([NewTopic(_TOPIC, self._partitions, 1)])
+            admin.wait_for_leaders(_TOPIC)
+        _append(node.bootstrap_servers, self._partitions, self._each)
+        self._held[broker] = self._each
         _end(node, killed=self._killed)
         return node
 
 
-def _fill(servers: str, partitions: int, records: int) -> None:
-    with Admin(servers) as admin:
-        admin.create_topics([NewTopic(_TOPIC, partitions, 1)])
-        admin.wait_for_leaders(_TOPIC)
+def _append(servers: str, partitions: int, each: int) -> None:
+    """Append so many records to every partition."""
     with Producer(servers, _FILL) as producer:
         for partition in range(partitions):
-            producer.native.send_random_letters(_TOPIC, partition, _RECORD_BYTES, records // partitions)
+            producer.native.send_random_letters(_TOPIC, partition, _RECORD_BYTES, each)
 
 
 def _end(node: Kafka | Pybroker, *, killed: bool) -> Figures:
@@ -86,7 +95,7 @@ def _end(node: Kafka | Pybroker, *, killed: bool) -> Figures:
     return {"stop_s": took}
 
 
-def _start(node: Kafka | Pybroker, partitions: int, records: int) -> Figures:
+def _start(node: Kafka | Pybroker, partitions: int, each: int) -> Figures:
     """Start the node: until Metadata is answered at all, and until every partition is led and the last one is read."""
     begun = time.monotonic()
     node.start()
@@ -95,6 +104,6 @@ def _start(node: Kafka | Pybroker, partitions: int, records: int) -> Figures:
     await_leaders(node.bootstrap_servers, _TOPIC, partitions)
     held = await_end(node.bootstrap_servers, _TOPIC, partitions - 1)
     led = time.monotonic() - begun
-    if held != (acknowledged := records // partitions):
-        raise SystemExit(f"the last partition ends at {held} after a restart, {acknowledged} were acknowledged")
-    return {"records": float(records), "seconds": led, "start_s": answered, "led_s": led}
+    if held != each:
+        raise SystemExit(f"the last partition ends at {held} after a restart, {each} were acknowledged")
+    return {"records": float(partitions * each), "seconds": led, "start_s": answered, "led_s": led}

@@ -79,7 +79,13 @@ class NetworkKeys(Settings):
     connections_max_idle_ms = long(
         600_000, "A connection without a request for this many ms is closed; a negative value means never."
     )
-    max_connections = integer(INT_MAX, "Connections that the broker accepts at a time.", at_least=0, dynamic=True)
+    max_connections = integer(
+        INT_MAX,
+        "Connections open at a time; more wait in the system's queue until one closes. Where the process may have few "
+        "descriptors (RLIMIT_NOFILE) fewer are accepted, so that logs have some.",
+        at_least=0,
+        dynamic=True,
+    )
     max_connections_per_ip = integer(
         INT_MAX, "Connections accepted at a time from one address.", at_least=0, dynamic=True, acts=False
     )

@@ -10,7 +10,8 @@ Behaviour
     - Each topic succeeds or fails by itself; a name that the request has twice fails as INVALID_REQUEST.
     - The new replicas are as many as those of the partitions that are there, placed by the controller or as the request
       assigns them.
-    - A success is answered when the partitions are committed and their logs on this broker are open.
+    - A success is answered when the partitions are committed and their logs on this broker are open; where one cannot
+      be opened, KAFKA_STORAGE_ERROR with the reason: the partitions exist, as CreateTopics says it.
     - Errors, with words: UNKNOWN_TOPIC_OR_PARTITION, INVALID_PARTITIONS for a number that is no increase,
       INVALID_REPLICA_ASSIGNMENT.
     - validate_only does everything but the creation.
@@ -71,8 +72,16 @@ async def create_partitions(request: CreatePartitionsRequest, context: RequestCo
     results = [_result(name, twice) for name, count in times.items() if count > 1]
     wanted = [topic for topic in request.topics if times[topic.name] == 1]
     _check_size(wanted, context)
+    known = services.image().topics.by_name
+    before = {topic.name: len(known[topic.name].partitions) for topic in wanted if topic.name in known}
     enlarged = await services.controller.create_partitions(wanted, validate_only=request.validate_only)
     if not request.validate_only:
         await services.publisher.published(services.image().offset)
-    results += [_result(topic.name, WireError(topic.error_code, topic.error_message)) for topic in enlarged]
+    for topic in enlarged:
+        error = WireError(topic.error_code, topic.error_message)
+        done = topic.error_code == ErrorCode.NONE and not request.validate_only
+        failure = services.publisher.failure_of(topic.name, before.get(topic.name, 0)) if done else None
+        if failure is not None:
+            error = WireError(ErrorCode.KAFKA_STORAGE_ERROR, f"the partitions were created, but {failure}")
+        results.append(_result(topic.name, error))
     return CreatePartitionsResponse(results=results)

@@ -10,7 +10,8 @@ Behaviour
     - Each topic succeeds or fails by itself; a name that the request has twice fails as INVALID_REQUEST.
     - A partition count or replication factor of -1 is the broker's num.partitions or default.replication.factor.
     - A success is answered when the topic is committed and its logs on this broker are open, so that the next request
-      of the same client finds it.
+      of the same client finds it. Where they cannot be opened the answer is KAFKA_STORAGE_ERROR with the reason; the
+      topic exists then, and logs that lacked descriptors or memory are opened when there are some.
     - Errors: INVALID_TOPIC_EXCEPTION, TOPIC_ALREADY_EXISTS, INVALID_PARTITIONS, INVALID_REPLICATION_FACTOR,
       INVALID_REPLICA_ASSIGNMENT, INVALID_CONFIG, each with words from version 1 on.
     - validate_only does everything but the creation.
@@ -100,6 +101,11 @@ def _created(
         yield
         if result.error_code != ErrorCode.NONE:
             created.append(_failed_topic(result.name, WireError(result.error_code, result.error_message)))
+            continue
+        failure = None if request.validate_only else context.services.publisher.failure_of(result.name)
+        if failure is not None:
+            error = WireError(ErrorCode.KAFKA_STORAGE_ERROR, f"topic {result.name} was created, but {failure}")
+            created.append(_failed_topic(result.name, error))
             continue
         configs = {config.name: config.value or "" for config in overrides[result.name]}
         created.append(

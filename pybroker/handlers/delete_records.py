@@ -39,6 +39,7 @@ from pybroker.protocol.messages.delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
+from pybroker.storage.exhaustion import limits
 
 if TYPE_CHECKING:
     from pybroker.handlers.context import RequestContext
@@ -83,7 +84,9 @@ def _delete(request: DeleteRecordsRequest, context: RequestContext) -> DeleteRec
             for topic in request.topics
         ]
     )
-    context.services.partitions.write_log_starts()
+    if not context.services.partitions.write_log_starts():
+        # A crash would bring the records back: the client asks again.
+        raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"the log starts cannot be written down now; {limits()}")
     return response
 
 

@@ -7,17 +7,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pybroker.net.descriptors import connections_allowed
 from pybroker.net.native import DataPlaneSettings
 
 if TYPE_CHECKING:
     from pybroker.config.broker import BrokerConfig
+    from pybroker.net.descriptors import Shares
 
 _FETCH_SESSION_EVICTION_MS = 120_000  # Kafka's MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS, which is no setting there
 _IN_WORK_PER_CONNECTION = 64  # requests of one connection that are worked on ahead of its unsent answers
 
 
-def build_data_plane_settings(config: BrokerConfig) -> DataPlaneSettings:
-    """Return what a data plane with these settings is made of."""
+def build_data_plane_settings(config: BrokerConfig, shares: Shares) -> DataPlaneSettings:
+    """Return what a data plane with these settings, and as many descriptors, is made of."""
+    max_connections, reason = connections_allowed(shares, config.max_connections)
     return DataPlaneSettings(
         node_id=config.node_id,
         network_threads=config.num_network_threads,
@@ -30,7 +33,8 @@ def build_data_plane_settings(config: BrokerConfig) -> DataPlaneSettings:
         queued_response_bytes_per_connection=config.queued_max_response_bytes_per_connection,
         queued_response_bytes=config.queued_max_response_bytes,
         connections_max_idle_ms=config.connections_max_idle_ms,
-        max_connections=config.max_connections,
+        max_connections=max_connections,
+        max_connections_reason=reason,
         fetch_max_bytes=config.fetch_max_bytes,
         fetch_session_slots=config.max_incremental_fetch_session_cache_slots,
         fetch_session_eviction_ms=_FETCH_SESSION_EVICTION_MS,

@@ -28,6 +28,7 @@ from pybroker.net.native import (
     AppendSettled,
     ConnectionClosed,
     ControlRequest,
+    Exhausted,
     LogDirectoryFailed,
     LogLine,
     SegmentRolled,
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
         | ControlRequest
         | UndecidedRequest
         | ConnectionClosed
+        | Exhausted
         | LogDirectoryFailed
         | LogLine
         | SegmentRolled
@@ -103,6 +105,7 @@ class Pipeline:
         new_context: Callable[[ControlRequest], Any],
         decide: Callable[[UndecidedRequest], Awaitable[None]],
         directory_failed: Callable[[LogDirectoryFailed], None],
+        exhausted: Callable[[Exhausted], None],
         segment_rolled: Callable[[SegmentRolled], None],
         append_settled: Callable[[AppendSettled], None],
         max_in_work: int,
@@ -120,6 +123,7 @@ class Pipeline:
         self._new_context = new_context
         self._decide = decide
         self._directory_failed = directory_failed
+        self._exhausted = exhausted
         self._segment_rolled = segment_rolled
         self._append_settled = append_settled
         self._max_in_work = max_in_work
@@ -286,6 +290,8 @@ class Pipeline:
             log.log(logging.getLevelNamesMapping().get(event.level.upper(), logging.WARNING), "%s", event.text)
         elif isinstance(event, SegmentRolled):
             self._segment_rolled(event)
+        elif isinstance(event, Exhausted):
+            self._exhausted(event)
         elif isinstance(event, LogDirectoryFailed):
             self._directory_failed(event)
 

@@ -16,6 +16,7 @@ from pybroker.config.topic import TopicConfig
 from pybroker.metadata.image import EMPTY_IMAGE
 from pybroker.metadata.replica_directories import directory_of
 from pybroker.replica.native import PartitionEntry, TopicEntry, TopicTable
+from pybroker.storage.exhaustion import is_exhaustion, limits
 from pybroker.storage.log_config import build_log_config
 from pybroker.storage.native import become_leaders
 from pybroker.storage.opening import Lane
@@ -30,12 +31,13 @@ if TYPE_CHECKING:
     from pybroker.metadata.delta import MetadataDelta
     from pybroker.metadata.image import MetadataImage, PartitionImage, TopicImage
     from pybroker.replica.native import DataPlane
-    from pybroker.storage.native import Partition
+    from pybroker.storage.native import LogConfig, Partition
     from pybroker.storage.partitions import Partitions
 
 log = logging.getLogger("pybroker.replica")
 
 _TELL_EVERY_S = 1.0  # how often a recovery says how far it is
+_AGAIN_S = 1.0  # partitions that lacked a descriptor or memory are opened again so much later
 
 Placed = tuple[bytes, int]
 """Topic id and index."""
@@ -87,12 +89,22 @@ class PartitionPublisher:
         # Invariant: `_table` and the open partitions show exactly this image.
         self._published = EMPTY_IMAGE
         self._newest = EMPTY_IMAGE
+        # Why partitions that are to be open here are not, or do not lead. Those that lacked a descriptor or memory are
+        # tried again. Written by the workers too.
+        self._failures: dict[tuple[str, int], Exception] = {}
+        self._again: asyncio.TimerHandle | None = None
+        self._retrying = False
+        self._stopped = False
+        self._is_short = False  # whether it was said that something is tried again
         self._work: asyncio.Task[None] | None = None
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
 
     def publish(self, _delta: MetadataDelta, image: MetadataImage, /) -> None:
         """Take note of a newer image; the work on it goes on in the background."""
         self._newest = image
+        self._begin()
+
+    def _begin(self) -> None:
         if self._work is None:
             self._work = asyncio.ensure_future(self._catch_up())
 
@@ -114,9 +126,20 @@ class PartitionPublisher:
         await waiting
 
     async def stop(self) -> None:
-        """Wait for the work that is under way."""
+        """Wait for the work that is under way; what failed is not tried again."""
+        self._stopped = True
+        if self._again is not None:
+            self._again.cancel()
         if self._work is not None:
             await self._work
+
+    def failure_of(self, topic: str, first: int = 0) -> str | None:
+        """Return why a partition of a topic, from the `first` one on, is not open here; None when all are."""
+        for (name, index), error in self._failures.items():
+            if name == topic and index >= first:
+                again = f"; {limits()}; it is tried again" if is_exhaustion(error) else ""
+                return f"the log of {name}-{index} cannot be opened: {error}{again}"
+        return None
 
     def directory_failed(self, path: str) -> None:
         """Take the partitions of a failed directory out of the table."""
@@ -138,19 +161,20 @@ class PartitionPublisher:
     async def _catch_up(self) -> None:
         loop = asyncio.get_running_loop()
         try:
-            while self._newest is not self._published:
+            while self._newest is not self._published or self._retrying:
                 image = self._newest
-                change = _compare(self._published, image, all_changed=self._reconfigured)
-                self._reconfigured = False
+                change = self._changed_by(image)
+                self._reconfigured = self._retrying = False
                 for topic in change.removed:
                     self._retire(topic)
                     self._settings.pop(topic.name, None)
+                    self._failures = {key: error for key, error in self._failures.items() if key[0] != topic.name}
                 self._show(upsert=[], remove=[topic.name for topic in change.removed])
                 for topic in change.removed:
                     await loop.run_in_executor(self._workers, self._delete, topic)
                 if change.removed:
                     # A topic made anew by one of those names is not to inherit offsets.
-                    await loop.run_in_executor(self._workers, self._partitions.write_checkpoints)
+                    await self._write_checkpoints()
                 lanes = await loop.run_in_executor(self._workers, self._plan, change.added, image)
                 threads = self._config.num_recovery_threads_per_data_dir
                 drains = [lane.drain for lane in lanes for _ in range(min(threads, len(lane)))]
@@ -165,6 +189,7 @@ class PartitionPublisher:
                 if self._tell is not None:
                     self._tell(image)
                 self._wake(image.offset)
+                self._try_again_later()
         except Exception as error:
             log.exception("metadata at offset %d could not be put in force", self._newest.offset)
             for _, waiting in self._waiting:
@@ -172,6 +197,39 @@ class PartitionPublisher:
             self._waiting.clear()
         finally:
             self._work = None
+
+    async def _write_checkpoints(self) -> None:
+        loop = asyncio.get_running_loop()
+        while not await loop.run_in_executor(self._workers, self._partitions.write_checkpoints) and not self._stopped:
+            await asyncio.sleep(_AGAIN_S)
+
+    def _changed_by(self, image: MetadataImage) -> _Change:
+        """Return what an image changes here, with the topics of which something is to be tried again."""
+        change = _compare(self._published, image, all_changed=self._reconfigured)
+        if self._retrying:
+            names = {name for (name, _), error in self._failures.items() if is_exhaustion(error)}
+            topics = [image.topics.by_name[name] for name in names if name in image.topics.by_name]
+            change.added.extend(topic for topic in topics if topic not in change.added)
+        return change
+
+    def _try_again_later(self) -> None:
+        """See to it that what lacked a descriptor or memory is tried again; say so once, and when all is open."""
+        if self._stopped:
+            return
+        exhausted = [error for error in self._failures.values() if is_exhaustion(error)]
+        if exhausted and not self._is_short:
+            log.error("%d partitions cannot be opened or led: %s; %s", len(exhausted), exhausted[0], limits())
+            log.error("they are tried again every %g s", _AGAIN_S)
+        elif self._is_short and not exhausted:
+            log.info("the partitions that lacked descriptors or memory are open")
+        self._is_short = bool(exhausted)
+        if exhausted and self._again is None:
+            self._again = asyncio.get_running_loop().call_later(_AGAIN_S, self._try_again)
+
+    def _try_again(self) -> None:
+        self._again = None
+        self._retrying = True
+        self._begin()
 
     def _report(self, topics: Iterable[TopicImage]) -> None:
         """Tell in which directories partitions lie, as far as the image does not know (KIP-858)."""
@@ -216,23 +274,32 @@ class PartitionPublisher:
     def _open_all(self, wanted: list[_Wanted]) -> None:
         """Open and lead partitions; one that fails does not fail the others."""
         served = {it.key: it for it in wanted if not self._partitions.is_lost(*it.key)}
-        opened = self._partitions.open_all([self._opening(it) for it in served.values()])
+        shared: dict[int, LogConfig] = {}
+        configs = {key: _config_of(it.settings, shared) for key, it in served.items()}
+        opened = self._partitions.open_all([self._opening(it, configs[key]) for key, it in served.items()])
         roles = {}
         for key, it in served.items():
             partition = opened[key]
             if isinstance(partition, Exception):
-                _tell_of(it, partition)
+                self._note(it, partition)
                 continue
+            self._failures.pop(key, None)
             if it.topic_id in self._published.topics.by_id:
-                partition.set_config(build_log_config(it.settings))
+                partition.set_config(configs[key])
             if it.image.leader == self._config.node_id:
                 roles[key] = (partition, it.image.leader_epoch, len(it.image.isr), it.settings.min_insync_replicas)
         for key, failure in zip(roles, become_leaders(list(roles.values())), strict=True):
             if failure is not None:
-                _tell_of(served[key], failure)
+                self._note(served[key], failure)
 
-    def _opening(self, wanted: _Wanted) -> Opening:
-        config = build_log_config(wanted.settings)
+    def _note(self, wanted: _Wanted, error: Exception) -> None:
+        """Note why a partition is not open, or does not lead. Of those that are tried again not each has a line."""
+        self._failures[wanted.key] = error
+        if not is_exhaustion(error):
+            # A ValueError is a log that is damaged beyond recovery.
+            log.error("partition %s-%d cannot be opened: %s", *wanted.key, error)
+
+    def _opening(self, wanted: _Wanted, config: LogConfig) -> Opening:
         return Opening(wanted.key, wanted.topic_id, config, directory_of(wanted.image, self._config.node_id))
 
     def _topic_config(self, topic: TopicImage, image: MetadataImage) -> TopicConfig:
@@ -285,9 +352,14 @@ class PartitionPublisher:
         return self._partitions.get(topic, index)
 
 
-def _tell_of(wanted: _Wanted, error: Exception) -> None:
-    # A ValueError is a log that is damaged beyond recovery.
-    log.error("partition %s-%d cannot be opened: %s", *wanted.key, error)
+def _config_of(settings: TopicConfig, shared: dict[int, LogConfig]) -> LogConfig:
+    """Return the settings of a log, which partitions of one topic share unless each draws its own jitter."""
+    if settings.segment_jitter_ms:
+        return build_log_config(settings)
+    config = shared.get(id(settings))
+    if config is None:
+        config = shared[id(settings)] = build_log_config(settings)
+    return config
 
 
 def _compare(old: MetadataImage, new: MetadataImage, *, all_changed: bool) -> _Change:

@@ -16,14 +16,17 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from pybroker.config.broker import BrokerConfig
+    from pybroker.storage.open_files import OpenFiles
     from pybroker.storage.partitions import Partitions
     from pybroker.storage.retention import Retention
 
 log = logging.getLogger("pybroker.storage")
 
+_LOOK_AT_FILES_MS = 10_000
+
 
 def begin_chores(
-    config: BrokerConfig, partitions: Partitions, retention: Retention, workers: Executor
+    config: BrokerConfig, partitions: Partitions, retention: Retention, open_files: OpenFiles, workers: Executor
 ) -> list[asyncio.Task[None]]:
     """Begin what a broker's logs need again and again; whoever cancels the tasks ends it."""
     checkpoint_ms = min(
@@ -39,13 +42,16 @@ def begin_chores(
             retention.delete_old_segments,
             first_ms=config.log_initial_task_delay_ms,
         ),
+        repeat(_LOOK_AT_FILES_MS, workers, open_files.close_idle),
     ]
     if config.log_flush_scheduler_interval_ms < LONG_MAX:
         chores.append(repeat(config.log_flush_scheduler_interval_ms, workers, partitions.flush_due))
     return [asyncio.ensure_future(chore) for chore in chores]
 
 
-async def repeat(interval_ms: int, workers: Executor, work: Callable[[], None], *, first_ms: int | None = None) -> None:
+async def repeat(
+    interval_ms: int, workers: Executor, work: Callable[[], object], *, first_ms: int | None = None
+) -> None:
     """Do blocking work again and again, first after `first_ms`; a failure is logged and tried again."""
     loop = asyncio.get_running_loop()
     pause_ms = interval_ms if first_ms is None else first_ms

@@ -29,6 +29,7 @@ from pybroker.storage.dirtiness import (
     overdue_ms,
 )
 from pybroker.storage.errors import CleaningEndedError, CorruptCheckpointError
+from pybroker.storage.exhaustion import is_exhaustion
 from pybroker.storage.last_passes import (
     CLEANED,
     FILE_NAME,
@@ -340,7 +341,10 @@ class Cleaner:
             write_checkpoint(directory.path / CLEANED_OFFSETS, self._offsets[directory.path])
             write_last_passes(directory.path / FILE_NAME, self._passes[directory.path])
         except OSError as error:
-            self._directory_failed(directory.path, error)
+            if is_exhaustion(error):  # the files are written again after the next pass, and only save work
+                log.warning("%s: the cleaner's checkpoints cannot be written now: %s", directory.path, error)
+            else:
+                self._directory_failed(directory.path, error)
 
     def _clean(self, chosen: LogToClean) -> bool:
         topic, index = chosen.key
@@ -354,7 +358,7 @@ class Cleaner:
             return True
         except OSError as error:
             log.error("%s-%d cannot be compacted now: %s", topic, index, error)
-            if error.errno not in _FULL:
+            if error.errno not in _FULL and not is_exhaustion(error):
                 self._directory_failed(chosen.directory.path, error)
             return False
         settings = self._settings_of(topic)

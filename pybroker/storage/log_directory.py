@@ -19,6 +19,7 @@ from pybroker.storage.errors import (
     DirectoryLockedError,
     ForeignDirectoryError,
 )
+from pybroker.storage.exhaustion import is_exhaustion, limits
 from pybroker.storage.meta_properties import FILE_NAME, MetaProperties, read_meta_properties, write_meta_properties
 
 LOCK_NAME = ".lock"
@@ -63,6 +64,7 @@ class LogDirectory:
         except OSError as error:
             if created and path.is_dir():
                 path.rmdir()
+            _refuse_exhaustion(path, error)
             raise DirectoryFailedError(f"log directory {path} cannot be used: {error.strerror}") from None
         directory = cls(path, None, lock, created)
         try:
@@ -73,6 +75,7 @@ class LogDirectory:
             directory.release()
             if isinstance(error, DirectoryError):
                 raise
+            _refuse_exhaustion(path, error)
             raise DirectoryFailedError(f"log directory {path} cannot be read: {error.strerror}") from None
         return directory
 
@@ -99,7 +102,12 @@ class LogDirectory:
         (self.path / FILE_NAME).stat()
 
     def has_failed(self, error: OSError) -> bool:
-        """Tell whether an error that came up in here means that the directory as a whole cannot be relied on."""
+        """Tell whether an error that came up in here means that the directory as a whole cannot be relied on.
+
+        The want of a descriptor or of memory says nothing about a disk.
+        """
+        if is_exhaustion(error):
+            return False
         if error.errno in _DISK_FAILED:
             return True
         try:
@@ -164,6 +172,12 @@ def _lock(path: Path) -> int:
 def _pid_in(file: int) -> int | None:
     text = os.pread(file, 32, 0).strip()
     return int(text) if text.isdigit() else None
+
+
+def _refuse_exhaustion(path: Path, error: OSError) -> None:
+    """Raise DirectoryError where the start, and not the directory, is short of something: it is not to go offline."""
+    if is_exhaustion(error):
+        raise DirectoryError(f"log directory {path} cannot be opened: {error.strerror}; {limits()}") from None
 
 
 def _refuse_unknown_content(path: Path) -> None:

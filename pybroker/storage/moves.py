@@ -26,6 +26,7 @@ from pybroker.storage.errors import (
     PartitionNotHereError,
     TopicNameTooLongError,
 )
+from pybroker.storage.exhaustion import is_exhaustion
 from pybroker.storage.native import LogMove, LogMover, prepare_move, read_topic_ids
 from pybroker.storage.partition_directory import belongs, discard, future_name, remove
 
@@ -44,6 +45,7 @@ Key = tuple[str, int]
 # A target without room is no damage: what was copied goes, and there is room again.
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _PACE = "replica.alter.log.dirs.io.max.bytes.per.second"
+_EXHAUSTED_S = 1.0  # a move that finds no descriptor, or no memory, is tried again so much later
 _AGAIN_S = 0.1  # a log that is cut ends its move; it is tried again so much later
 
 
@@ -233,6 +235,10 @@ class LogMoves:
             except MoveEndedError:
                 self._stopping.wait(_AGAIN_S)
             except OSError as error:
+                if is_exhaustion(error) and Path(move.partition.directory) == move.source.path:
+                    log.warning("the move of %s-%d waits: %s", *move.key, error)
+                    self._stopping.wait(_EXHAUSTED_S)
+                    continue
                 return self._failed(move, error)
             except ValueError as error:  # a file of the log is not what its name says
                 log.error("%s-%d cannot be moved: %s", *move.key, error)
@@ -279,7 +285,8 @@ class LogMoves:
         else:
             # It is out of date; the next start that finds it removes it.
             log.error("%s is left behind: %s", old, left)
-            self._directory_failed(move.source.path, left)
+            if not is_exhaustion(left):
+                self._directory_failed(move.source.path, left)
 
     def _leave(self, move: Move) -> None:
         """Take the future replica away, unless the next start shall go on with it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pybroker._native import (
     CleanedLog,
+    FileSystem,
     LogCleaner,
     LogConfig,
     LogMove,
@@ -15,6 +16,8 @@ from pybroker._native import (
     RemovedSegments,
     advance_log_start,
     become_leaders,
+    close_idle_files,
+    close_logs,
     delete_old_segments,
     earliest_dirty_timestamp,
     move_count,
@@ -27,6 +30,7 @@ from pybroker._native import (
 
 __all__ = [
     "CleanedLog",
+    "FileSystem",
     "LogCleaner",
     "LogConfig",
     "LogMove",
@@ -38,6 +42,8 @@ __all__ = [
     "RemovedSegments",
     "advance_log_start",
     "become_leaders",
+    "close_idle_files",
+    "close_logs",
     "delete_old_segments",
     "earliest_dirty_timestamp",
     "move_count",

@@ -1,6 +1,6 @@
 """The open partitions of this node: opened, closed, deleted, and checkpointed.
 
-Owns which directory a partition lies in and the checkpoint files of all directories. Its methods block on the disk:
+Owns which directory a partition lies in. Its methods block on the disk:
 they are called from worker threads, never from the loop. Must not know leadership, clients or metadata records.
 """
 
@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pybroker.metadata.replica_directories import LOST_DIRECTORY
-from pybroker.storage.checkpoint import HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS, write_checkpoint
+from pybroker.storage.checkpoints import Checkpoints
 from pybroker.storage.claims import id_of, is_elsewhere, settle_found
+from pybroker.storage.clean_stop import CleanStop
 from pybroker.storage.errors import DirectoryOfflineError, StorageError
+from pybroker.storage.exhaustion import is_exhaustion
 from pybroker.storage.last_run import LastOffsets, LastRuns
 from pybroker.storage.native import (
     LogConfig,
@@ -29,6 +31,7 @@ from pybroker.storage.native import (
 )
 from pybroker.storage.partition_directory import (
     bytes_from,
+    discard,
     is_deleted,
     parse_future_name,
     parse_name,
@@ -80,6 +83,9 @@ class Partitions:
         # Where a partition lies that is not open yet; in several directories, when one of them was missing for a while.
         # Invariant: no key is in both.
         self._found: dict[Key, list[LogDirectory]] = {}
+        # As `_found`, of those whose opening lacked a descriptor or memory; it is tried again.
+        # Invariant: no key is in two of the three.
+        self._put_off: dict[Key, list[LogDirectory]] = {}
         # Where new partitions are put that are being opened.
         self._begun: dict[Key, LogDirectory] = {}
         # How many of all those each directory has; None: it is to be counted. New partitions are added, so
@@ -95,22 +101,26 @@ class Partitions:
         self._futures: list[tuple[Key, LogDirectory, Path]] = []
         # Where new partitions shall go that somebody asked about before they came.
         self._preferred: dict[Key, LogDirectory] = {}
+        self._stop = CleanStop()
         # What the recoveries in each directory have read.
         self._progress = {directory.path: RecoveryProgress() for directory in directories.logs}
-        # Invariant: what the checkpoint files hold, as far as this run has written them.
-        self._written: dict[Path, dict[Key, int]] = {}
-        # Held while checkpoint files are written: a file is replaced by one thread at a time, by newer offsets only.
-        self._writing = threading.Lock()
+        self._checkpoints = Checkpoints()
 
     def scan(self) -> None:
-        """Look at what the directories hold and what the last run wrote down; removes what was being deleted."""
+        """Look at what the directories hold and what the last run wrote down; removes what was being deleted.
+
+        Raises OSError where there are not even descriptors for that.
+        """
         for directory in self._directories.online:
             try:
                 self._scan(directory)
             except OSError as error:
+                if is_exhaustion(error):
+                    raise
                 self._fail(directory, error)
 
     def _scan(self, directory: LogDirectory) -> None:
+        self._stop.begin(directory.path)
         self._last_runs.read(directory)
         with os.scandir(directory.path) as entries:
             found = list(entries)
@@ -148,15 +158,14 @@ class Partitions:
         return sum(bytes_from(path / f"{topic}-{index}", point) for path, point in points)
 
     def _paths_of(self, key: Key) -> list[Path]:
-        return [directory.path for directory in self._found.get(key, ())]
+        return [directory.path for directory in (self._found.get(key) or self._put_off.get(key) or [])]
 
     def directory_of(self, topic: str, index: int) -> Path | None:
         """Return the directory that a partition lies in, open or not; None when it has none yet."""
         hosted = self._hosted.get((topic, index))
         if hosted is not None:
             return hosted.directory.path
-        found = self._found.get((topic, index))
-        return found[0].path if found else None
+        return next(iter(self._paths_of((topic, index))), None)
 
     def by_directory(self) -> dict[LogDirectory, list[Partition]]:
         """Return every log directory, failed ones too, with what is open in it."""
@@ -198,7 +207,8 @@ class Partitions:
         """Open partitions, creating those that are new: each of them, or the error that keeps it from being served.
 
         The errors are OSError, ValueError and StorageError. A partition that could not be opened, or whose directory
-        failed, is lost until the broker starts again. Files are read and made without the interpreter's lock.
+        failed, is lost until the broker starts again, unless the error `is_exhaustion`: then it can be opened later.
+        Files are read and made without the interpreter's lock.
         """
         outcomes: dict[Key, Partition | Exception] = {}
         waiting: dict[Key, Opening] = {}
@@ -209,7 +219,7 @@ class Partitions:
                     waiting[opening.key] = opening
                 else:
                     outcomes[opening.key] = hosted.partition
-            found = {key: self._found.pop(key, []) for key in waiting}
+            found = {key: self._found.pop(key, []) or self._put_off.pop(key, []) for key in waiting}
         try:
             prepared = self._prepare(waiting, found, outcomes)
             logs = open_logs([opening for opening, _ in prepared.values()], now_ms=self._now_ms())
@@ -222,13 +232,21 @@ class Partitions:
                 outcomes[key] = opened
         finally:
             with self._lock:
-                begun = [key for key in waiting if self._begun.pop(key, None) is not None]
-                if any(found.values()) or not self._hosted.keys() >= set(begun):
+                begun = {key: self._begun.pop(key) for key in waiting if key in self._begun}
+                if any(found.values()) or not self._hosted.keys() >= begun.keys():
                     self._counts = None
+                for key in waiting:
+                    if is_exhaustion(outcomes.get(key)):
+                        self._put_off[key] = found[key] or ([begun[key]] if key in begun else [])
         return outcomes
 
     def _lose(self, key: Key, error: Exception, directory: LogDirectory | None = None) -> Exception:
-        """Note that a partition cannot be served, and whether its directory failed with it."""
+        """Note that a partition cannot be served, and whether its directory failed with it.
+
+        Not one that only lacked a descriptor or memory: nothing is wrong with it.
+        """
+        if is_exhaustion(error):
+            return error
         self._lost.setdefault(key, directory)
         if isinstance(error, OSError) and directory is not None and directory.has_failed(error):
             self._fail(directory, error)
@@ -311,6 +329,7 @@ class Partitions:
         counts = Counter(hosted.directory for hosted in self._hosted.values())
         counts.update(self._begun.values())
         counts.update(directory for found in self._found.values() for directory in found)
+        counts.update(directory for found in self._put_off.values() for directory in found)
         return counts
 
     def _describe(self, key: Key, opening: Opening, directory: LogDirectory, *, new: bool) -> LogOpening:
@@ -362,8 +381,18 @@ class Partitions:
             hosted = self._hosted.pop((topic, index), None)
             self._counts = None
             self._lost.pop((topic, index), None)
+            put_off = self._put_off.pop((topic, index), [])
+        for directory in put_off:
+            if (directory.path / f"{topic}-{index}").exists():
+                discard(directory.path / f"{topic}-{index}")
         if hosted is not None:
-            hosted.partition.delete()
+            try:
+                hosted.partition.delete()
+            except OSError as error:
+                if not is_exhaustion(error):
+                    raise
+                # Renaming takes no descriptor: a topic made anew by the name finds it free.
+                discard(hosted.directory.path / f"{topic}-{index}")
 
     def set_aside_strays(self) -> None:
         """Rename what lies here and no topic claims, as Kafka does, so that a topic of the same name starts empty."""
@@ -409,81 +438,48 @@ class Partitions:
         for partition, directory in everything:
             self._in(directory, partial(partition.flush_due, now_ms))
 
-    def write_checkpoints(self) -> None:
+    def write_checkpoints(self) -> bool:
         """Write down recovery points, high watermarks and log starts where they have changed.
 
-        A directory where that fails, or that is not there any more, goes offline.
+        A directory where that fails, or that is not there any more, goes offline. False where it has to be tried again,
+        for want of a descriptor.
         """
+        written = True
         for directory in self._directories.online:
             self._in(directory, directory.check)
-            self._in(directory, partial(self._write_checkpoints, directory))
+            written &= self._in(directory, partial(self._write_checkpoints, directory))
+        return written
 
-    def write_log_starts(self) -> None:
-        """Write down the log starts where they have changed; a directory where that fails goes offline."""
+    def write_log_starts(self) -> bool:
+        """Write down the log starts where they have changed; as `write_checkpoints`."""
+        written = True
         for directory in self._directories.online:
-            self._in(directory, partial(self._write_log_starts, directory))
+            written &= self._in(directory, partial(self._write_log_starts, directory))
+        return written
 
-    def _in(self, directory: LogDirectory, work: Callable[[], object]) -> None:
-        """Do something to a directory; one that fails is offline."""
+    def _in(self, directory: LogDirectory, work: Callable[[], object]) -> bool:
+        """Do something to a directory; one that fails is offline. False where it only lacked a descriptor."""
         if directory.offline:
-            return
+            return True
         try:
             work()
         except OSError as error:
+            if is_exhaustion(error):
+                log.warning("log directory %s: a checkpoint has to wait: %s", directory.path, error)
+                return False
             self._fail(directory, error)
+        return True
 
     def _write_checkpoints(self, directory: LogDirectory) -> None:
-        here = self._partitions_in(directory)
-        with self._writing:
-            self._write(directory.path / RECOVERY_POINTS, _offsets(here, lambda p: p.recovery_point))
-            self._write(directory.path / HIGH_WATERMARKS, _offsets(here, lambda p: p.high_watermark))
-        self._write_log_starts(directory)
+        self._checkpoints.write(directory.path, partial(self._partitions_in, directory))
 
     def _write_log_starts(self, directory: LogDirectory) -> None:
-        starts = _offsets(self._partitions_in(directory), lambda p: p.log_start_offset)
-        with self._writing:
-            self._write(directory.path / LOG_STARTS, {key: offset for key, offset in starts.items() if offset > 0})
+        self._checkpoints.write_log_starts(directory.path, partial(self._partitions_in, directory))
 
-    def _partitions_in(self, directory: LogDirectory) -> dict[Key, Partition]:
+    def _partitions_in(self, directory: LogDirectory) -> list[Partition]:
         with self._lock:
-            return {key: value.partition for key, value in self._hosted.items() if value.directory is directory}
+            return [hosted.partition for hosted in self._hosted.values() if hosted.directory is directory]
 
-    def _write(self, path: Path, offsets: dict[Key, int]) -> None:
-        if self._written.get(path) != offsets:
-            write_checkpoint(path, offsets)
-            self._written[path] = offsets
-
-    def close(self, run_all: Callable[[Iterable[Callable[[], None]]], None], broker_epoch: int, *, clean: bool) -> None:
-        """Flush and close every log; if all was `clean`, write checkpoints and clean-shutdown files.
-
-        `run_all` runs the closings, in parallel if it likes. The clean-shutdown files come last: they vouch for all
-        that is written before them. A directory that fails now gets none, and is recovered at the next start.
-        """
-        failures: list[OSError] = []
-
-        def closing(partition: Partition, directory: LogDirectory) -> Callable[[], None]:
-            def close() -> None:
-                try:
-                    partition.close()
-                except OSError as error:
-                    directory.offline = True
-                    failures.append(error)
-
-            return close
-
-        with self._lock:
-            everything = list(self._hosted.values())
-        run_all([closing(partition, directory) for partition, directory in everything])
-        if clean:
-            for directory in self._directories.online:
-                try:
-                    self._write_checkpoints(directory)
-                    directory.write_clean_shutdown(broker_epoch)
-                except OSError as error:
-                    failures.append(error)
-        for failure in failures:
-            log.error("a log could not be closed cleanly, the next start recovers its directory: %s", failure)
-
-
-def _offsets(partitions: Mapping[Key, Partition], offset: Callable[[Partition], int]) -> dict[Key, int]:
-    return {key: offset(partition) for key, partition in partitions.items()}
+    def close(self, threads: int, broker_epoch: int, *, clean: bool) -> None:
+        """Close every log, as `CleanStop.close` does it."""
+        self._stop.close(self.by_directory(), threads, self._write_checkpoints, broker_epoch, clean=clean)

@@ -23,7 +23,7 @@ pub struct PyDataPlaneSettings {
 #[pymethods]
 impl PyDataPlaneSettings {
     #[new]
-    #[pyo3(signature = (*, node_id, network_threads, socket_request_max_bytes, socket_send_buffer_bytes, socket_receive_buffer_bytes, queued_max_requests, requests_in_work_per_connection, queued_request_bytes, queued_response_bytes_per_connection, queued_response_bytes, connections_max_idle_ms, max_connections, fetch_max_bytes, fetch_session_slots, fetch_session_eviction_ms))]
+    #[pyo3(signature = (*, node_id, network_threads, socket_request_max_bytes, socket_send_buffer_bytes, socket_receive_buffer_bytes, queued_max_requests, requests_in_work_per_connection, queued_request_bytes, queued_response_bytes_per_connection, queued_response_bytes, connections_max_idle_ms, max_connections, max_connections_reason, fetch_max_bytes, fetch_session_slots, fetch_session_eviction_ms))]
     #[allow(clippy::too_many_arguments, reason = "keyword-only: one argument a field")]
     fn new(
         node_id: i32,
@@ -38,6 +38,7 @@ impl PyDataPlaneSettings {
         queued_response_bytes: u64,
         connections_max_idle_ms: i64,
         max_connections: usize,
+        max_connections_reason: String,
         fetch_max_bytes: usize,
         fetch_session_slots: usize,
         fetch_session_eviction_ms: i64,
@@ -56,6 +57,7 @@ impl PyDataPlaneSettings {
                 queued_response_bytes,
                 connections_max_idle_ms,
                 max_connections,
+                max_connections_reason,
                 fetch_max_bytes,
                 fetch_session_slots,
                 fetch_session_eviction_ms,

@@ -48,7 +48,7 @@ pub fn os_error(error: &io::Error, text: String) -> PyErr {
 pub fn log_error(error: LogError) -> PyErr {
     let text = error.to_string();
     match error {
-        LogError::Io { source, .. } => os_error(&source, text),
+        LogError::Io { source, .. } | LogError::Exhausted { source, .. } => os_error(&source, text),
         LogError::Corrupt { .. } => PyValueError::new_err(text),
         LogError::Offline { .. } => PyOSError::new_err((libc_eio(), text)),
     }
@@ -66,7 +66,7 @@ pub fn clean_error(error: CleanError) -> PyErr {
 pub fn move_error(error: MoveError) -> PyErr {
     match error {
         MoveError::Ended => MoveEndedError::new_err(error.to_string()),
-        MoveError::Log(LogError::Io { path, source }) => {
+        MoveError::Log(LogError::Io { path, source } | LogError::Exhausted { path, source }) => {
             PyOSError::new_err((source.raw_os_error(), source.to_string(), path))
         }
         MoveError::Log(error) => log_error(error),
@@ -77,7 +77,7 @@ pub fn move_error(error: MoveError) -> PyErr {
 pub fn read_error(error: ReadError) -> PyErr {
     let text = error.to_string();
     match error {
-        ReadError::Io { source, .. } => os_error(&source, text),
+        ReadError::Io { source, .. } | ReadError::Exhausted { source, .. } => os_error(&source, text),
         ReadError::OffsetOutOfRange { .. } => PyValueError::new_err(text),
     }
 }
@@ -86,7 +86,7 @@ pub fn read_error(error: ReadError) -> PyErr {
 pub fn append_error(error: AppendError) -> PyErr {
     let text = error.to_string();
     match error {
-        AppendError::Io { source, .. } => os_error(&source, text),
+        AppendError::Io { source, .. } | AppendError::Exhausted { source, .. } => os_error(&source, text),
         AppendError::Offline { .. } => PyOSError::new_err((libc_eio(), text)),
         AppendError::Invalid(_)
         | AppendError::TooLarge { .. }

@@ -148,6 +148,12 @@ pub struct PyLogDirectoryFailed {
     error: String,
 }
 
+/// Descriptors or memory have run out; see `_native.pyi`.
+#[pyclass(frozen, get_all, name = "Exhausted", module = "pybroker._native")]
+pub struct PyExhausted {
+    error: String,
+}
+
 /// A log began a new segment; see `_native.pyi`.
 #[pyclass(frozen, get_all, name = "SegmentRolled", module = "pybroker._native")]
 pub struct PySegmentRolled {
@@ -169,6 +175,7 @@ pub fn into_python(py: Python<'_>, event: Event) -> PyResult<Py<PyAny>> {
         Event::Undecided(inner) => PyUndecidedRequest { inner }.into_py_any(py),
         Event::ConnectionClosed { connection } => PyConnectionClosed { connection }.into_py_any(py),
         Event::LogDirectoryFailed { directory, error } => PyLogDirectoryFailed { directory, error }.into_py_any(py),
+        Event::Exhausted { error } => PyExhausted { error }.into_py_any(py),
         Event::AppendSettled { ticket } => PyAppendSettled { ticket }.into_py_any(py),
         Event::SegmentRolled { topic, index } => PySegmentRolled { topic: topic.to_string(), index }.into_py_any(py),
         Event::Line { level, text } => {

@@ -12,8 +12,10 @@ state older than the log (a crash or a restore between the two) is overruled by 
 from __future__ import annotations
 
 import logging
+import time
 from array import array
-from typing import TYPE_CHECKING, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from pybroker.controller.errors import MetadataLogError
 from pybroker.controller.quorum.hard_state import HardState, read_hard_state, write_hard_state
@@ -24,6 +26,7 @@ from pybroker.controller.quorum.native import (
     build_record_batch,
     parse_metadata_batches,
 )
+from pybroker.storage.exhaustion import is_exhaustion, limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -40,6 +43,10 @@ _HEARTBEAT_TICKS = 2
 _READ_BYTES = 1 << 20
 _INDEX_BYTES = 1 << 16
 _INDEX_INTERVAL_BYTES = 4096
+_PATIENCE_S = 60.0  # so long a write waits for a descriptor or memory before the metadata log counts as failed
+_AGAIN_S = 0.05
+
+T = TypeVar("T")
 
 
 class Batch(NamedTuple):
@@ -158,9 +165,25 @@ class Voter:
             del self._base_offsets[first - 1 :]
         for _, term, payload in entries:
             batch = payload or build_leader_change_batch(self._leader(), self._voters, self._now_ms())
-            base_offset, _ = self._log.append(batch, term, self._now_ms())
+            base_offset, _ = self._patiently(partial(self._log.append, batch, term, self._now_ms()))
             self._base_offsets.append(base_offset)
-        self._log.flush()
+        self._patiently(self._log.flush)
+
+    def _patiently(self, work: Callable[[], T]) -> T:
+        """Do what changes nothing when it lacks a descriptor or memory, again and again until it finds one."""
+        deadline = None
+        while True:
+            try:
+                return work()
+            except OSError as error:
+                if not is_exhaustion(error):
+                    raise
+                if deadline is None:
+                    deadline = time.monotonic() + _PATIENCE_S
+                    log.error("the metadata log waits: %s; %s", error, limits())
+                elif time.monotonic() > deadline:
+                    raise
+            time.sleep(_AGAIN_S)
 
     def _leader(self) -> int:
         leader = self._quorum.leader

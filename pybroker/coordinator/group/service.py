@@ -41,6 +41,7 @@ from pybroker.machine.runner import Runner, UnwritableError
 from pybroker.metadata.image import EMPTY_IMAGE
 from pybroker.protocol.errors import ProtocolError
 from pybroker.storage.errors import BatchTooLargeError, NotEnoughReplicasError, NotLeaderError
+from pybroker.storage.exhaustion import is_exhaustion
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -60,6 +61,7 @@ _LOAD_BYTES = 256 * 1024
 """Read and replayed at once: a few milliseconds of the loop's time."""
 _PROGRESS_S = 1.0
 _MANY_GROUPS = 5_000
+_AGAIN_S = 1.0  # a log that lacked a descriptor or memory is read again so much later
 
 
 class GroupCoordinator:
@@ -110,6 +112,7 @@ class GroupCoordinator:
     def follow(self, image: MetadataImage) -> None:
         """Take note of a newer image, whose partitions are open here: be elected, resign, forget deleted topics."""
         before, self._image = self._image, image
+        self._elect_again()
         if image.configs is not before.configs:
             self._take_settings()
         if image.topics is before.topics or self._closed:
@@ -131,6 +134,13 @@ class GroupCoordinator:
             if index not in self._shards:
                 self._elect(index, epoch)
         self._forget_deleted(before.topics, image.topics)
+
+    def _elect_again(self) -> None:
+        """Load what could not be loaded because its log was not open, where it is open now."""
+        for index, shard in list(self._shards.items()):
+            if shard.state is ShardState.FAILED and shard.lacked_log and self._open_log(index) is not None:
+                self._resign(index)
+                self._elect(index, shard.epoch)
 
     def reconfigure(self, settings: GroupSettings) -> None:
         """Take the broker's changed settings; they hold for what is decided from now on."""
@@ -252,8 +262,17 @@ class GroupCoordinator:
 
     async def _load(self, shard: _Shard, opened: PartitionLog | None) -> None:
         try:
-            runner = await self._make_runner(shard, opened)
+            while True:
+                try:
+                    runner = await self._make_runner(shard, opened)
+                    break
+                except OSError as error:
+                    if not is_exhaustion(error):
+                        raise
+                    log.warning("the groups of %s-%d are loaded later: %s", OFFSETS_TOPIC, shard.index, error)
+                    await asyncio.sleep(_AGAIN_S)
         except Exception as error:
+            shard.lacked_log = opened is None
             # Whatever it is: who is told that groups are being loaded would wait for them for ever.
             shard.step(ShardStep.FAIL)
             expected = isinstance(error, OSError | ValueError | ProtocolError | NotLeaderError)
@@ -360,6 +379,8 @@ class _Shard:
         # Invariant: None unless the state is ACTIVE.
         self.runner: Runner[Any, Record] | None = None
         self.touched = False
+        # Whether it has failed because its log was not open.
+        self.lacked_log = False
 
     def step(self, what: ShardStep) -> None:
         self.state = SHARD_LIFE.following(self.state, what)

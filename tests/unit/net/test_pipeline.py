@@ -151,6 +151,7 @@ class Running:
         self.data_plane = DataPlane()
         self.decided: list[Any] = []
         self.failed: list[Any] = []
+        self.exhausted: list[Any] = []
         self.rolled: list[Any] = []
         self.settled: list[Any] = []
         self.pipeline = pipeline.Pipeline(
@@ -159,6 +160,7 @@ class Running:
             new_context=lambda event: event,
             decide=self._decide,
             directory_failed=self.failed.append,
+            exhausted=self.exhausted.append,
             segment_rolled=self.rolled.append,
             append_settled=self.settled.append,
             max_in_work=max_in_work,

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+import errno
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,9 +22,12 @@ from pybroker.metadata.image import (
     TopicImage,
     TopicsImage,
 )
+from pybroker.replica import publisher as publisher_module
 from pybroker.replica.native import TopicTable
 from pybroker.replica.publisher import PartitionPublisher
+from pybroker.storage import partitions as partitions_module
 from pybroker.storage.directories import Directories
+from pybroker.storage.native import LogOpening
 from pybroker.storage.partitions import Partitions
 
 
@@ -187,3 +192,55 @@ async def test_every_topic_inherits_from_the_brokers_changed_settings(broker: Br
         settings = broker.publisher.settings_of(name)
         assert settings is not None
         assert settings.retention_ms == 7
+
+
+@pytest.mark.parametrize("step", ["open", "lead"])
+async def test_a_partition_that_lacks_a_descriptor_is_opened_and_led_later(
+    broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, step: str
+) -> None:
+    emfile = OSError(errno.EMFILE, "orders-0: Too many open files")
+    monkeypatch.setattr(publisher_module, "_AGAIN_S", 0.01)
+    caplog.set_level("INFO")
+    with monkeypatch.context() as famine:
+        if step == "open":
+            famine.setattr(partitions_module, "open_logs", lambda openings, *, now_ms: [emfile for _ in openings])
+        else:
+            famine.setattr(publisher_module, "become_leaders", lambda roles: [emfile for _ in roles])
+        broker.tell(topic("orders", epoch=3))
+        await broker.agree()
+        failure = broker.publisher.failure_of("orders") or ""
+        assert "the log of orders-0 cannot be opened: " in failure
+        assert "RLIMIT_NOFILE" in failure
+        assert not broker.partitions.is_lost("orders", 0)
+        broker.partitions.set_aside_strays()
+        broker.tell(*broker.image.topics.by_id.values(), topic("others"))
+        await broker.agree()
+        assert caplog.text.count("cannot be opened or led") == 1, "one line for all of them"
+    while broker.publisher.failure_of("orders") is not None or broker.publisher.failure_of("others") is not None:
+        await asyncio.sleep(0)
+    for name, epoch in (("orders", 3), ("others", 0)):
+        opened = broker.partitions.get(name, 0)
+        assert opened is not None
+        assert opened.leader_epoch == epoch
+    assert list(tmp_path.glob("*-stray")) == []
+    await broker.publisher.stop()
+    assert "are open" in caplog.text
+    assert broker.publisher.failure_of("orders") is None
+
+
+async def test_what_lacks_a_descriptor_and_is_deleted_leaves_nothing_behind(
+    broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def half_opened(openings: list[LogOpening], *, now_ms: int) -> list[OSError]:
+        (tmp_path / "orders-0").mkdir()
+        return [OSError(errno.EMFILE, "too many") for _ in openings]
+
+    with monkeypatch.context() as famine:
+        famine.setattr(partitions_module, "open_logs", half_opened)
+        broker.tell(topic("orders"))
+        await broker.agree()
+        broker.tell()
+        await broker.agree()
+    await broker.publisher.stop()
+    assert broker.publisher.failure_of("orders") is None
+    assert list(tmp_path.glob("orders-*")) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -35,11 +35,6 @@ UNPACED = float(2**63)
 SLOW = 1024.0
 
 
-def one_by_one(closings: Iterable[Callable[[], None]]) -> None:
-    for closing in closings:
-        closing()
-
-
 class Node:
     """A node with two log directories, one run after the other."""
 
@@ -65,7 +60,7 @@ class Node:
 
     def stop(self, *, clean: bool = True) -> None:
         self.moves.stop()
-        self.partitions.close(one_by_one, 1, clean=clean)
+        self.partitions.close(2, 1, clean=clean)
         self.directories.release()
 
     def fill(self, size: int = 100, where: int = 0) -> None:

@@ -4,7 +4,7 @@ import base64
 import os
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -22,11 +22,6 @@ from tests.support.partitions import open_one
 
 CONFIG = build_log_config(TopicConfig({}, BrokerConfig({})))
 ID = os.urandom(16)
-
-
-def one_by_one(closings: Iterable[Callable[[], None]]) -> None:
-    for closing in closings:
-        closing()
 
 
 class Node:
@@ -79,7 +74,7 @@ def test_new_partitions_go_where_fewest_are_whatever_went_before(node: Node) -> 
     assert begin(6, 7, 8) == [[0, 2, 4], [7, 8]]
     assert begin(9) == [[0, 2, 4], [7, 8, 9]]
     blocked.unlink()
-    partitions.close(one_by_one, 7, clean=True)
+    partitions.close(2, 7, clean=True)
     node.end()
 
     partitions = node.run()
@@ -115,7 +110,7 @@ def test_a_partition_is_found_again_where_it_lies(node: Node) -> None:
     for index in range(4):
         open_one(partitions, "orders", index, ID, CONFIG)
     before = {path: sorted(entry.name for entry in path.glob("orders-*")) for path in node.paths}
-    partitions.close(one_by_one, 7, clean=True)
+    partitions.close(2, 7, clean=True)
     node.end()
     again = node.run()
     for index in (2, 0, 3, 1):
@@ -126,7 +121,7 @@ def test_a_partition_is_found_again_where_it_lies(node: Node) -> None:
 def test_a_clean_close_writes_checkpoints_and_vouches_for_them(node: Node) -> None:
     partitions = node.run()
     open_one(partitions, "orders", 0, ID, CONFIG)
-    partitions.close(one_by_one, 7, clean=True)
+    partitions.close(2, 7, clean=True)
     for name in (RECOVERY_POINTS, HIGH_WATERMARKS):
         assert read_checkpoint(node.paths[0] / name) == {("orders", 0): 0}
     assert all((path / ".kafka_cleanshutdown").exists() for path in node.paths)
@@ -138,7 +133,7 @@ def test_a_clean_close_writes_checkpoints_and_vouches_for_them(node: Node) -> No
 def test_a_close_that_is_not_clean_vouches_for_nothing(node: Node) -> None:
     partitions = node.run()
     open_one(partitions, "orders", 0, ID, CONFIG)
-    partitions.close(one_by_one, 7, clean=False)
+    partitions.close(2, 7, clean=False)
     assert not any((path / ".kafka_cleanshutdown").exists() for path in node.paths)
     node.end()
     assert sum(node.run().to_recover.values()) == 1
@@ -147,7 +142,7 @@ def test_a_close_that_is_not_clean_vouches_for_nothing(node: Node) -> None:
 def test_a_directory_of_another_topic_of_the_name_is_set_aside(node: Node) -> None:
     partitions = node.run()
     open_one(partitions, "orders", 0, ID, CONFIG)
-    partitions.close(one_by_one, 7, clean=True)
+    partitions.close(2, 7, clean=True)
     node.end()
     again = node.run()
     opened = open_one(again, "orders", 0, os.urandom(16), CONFIG)
@@ -159,7 +154,7 @@ def test_what_no_topic_claims_is_set_aside(node: Node) -> None:
     partitions = node.run()
     for name in ("orders", "invoices"):
         open_one(partitions, name, 0, ID, CONFIG)
-    partitions.close(one_by_one, 7, clean=True)
+    partitions.close(2, 7, clean=True)
     node.end()
     again = node.run()
     open_one(again, "orders", 0, ID, CONFIG)
@@ -231,7 +226,7 @@ def test_what_may_lie_in_a_directory_that_is_missing_at_the_start_is_lost_and_ne
     partitions = node.run()
     for index in range(4):
         open_one(partitions, "orders", index, ID, CONFIG)
-    partitions.close(one_by_one, 7, clean=True)
+    partitions.close(2, 7, clean=True)
     node.end()
     hidden = node.paths[1].rename(node.paths[1].with_name("hidden"))
     node.paths[1].write_text("a file where a directory is due")
@@ -259,7 +254,7 @@ def test_a_directory_that_vanished_is_noticed_and_told_once(tmp_path: Path) -> N
     assert told == [node.paths[1]]
     assert read_checkpoint(node.paths[0] / HIGH_WATERMARKS) == {("orders", 0): 0}
     partitions.fail(str(node.paths[1]))
-    partitions.close(one_by_one, 7, clean=True)
+    partitions.close(2, 7, clean=True)
     assert (node.paths[0] / ".kafka_cleanshutdown").exists()
     node.end()
 
@@ -267,7 +262,7 @@ def test_a_directory_that_vanished_is_noticed_and_told_once(tmp_path: Path) -> N
 def test_a_topic_that_lies_in_two_directories_is_opened_where_its_id_is(node: Node) -> None:
     partitions = node.run()
     open_one(partitions, "orders", 0, ID, CONFIG)
-    partitions.close(one_by_one, 7, clean=True)
+    partitions.close(2, 7, clean=True)
     node.end()
     stale = node.paths[1] / "orders-0"
     shutil.copytree(node.paths[0] / "orders-0", stale)
@@ -295,7 +290,7 @@ def test_many_are_opened_at_once_and_each_that_fails_fails_alone(node: Node) -> 
     first = partitions.open_all(Opening(("orders", index), ID, CONFIG) for index in range(6))
     assert all(isinstance(opened, Partition) for opened in first.values())
     assert [len(list(path.glob("orders-*"))) for path in node.paths] == [3, 3]
-    partitions.close(one_by_one, 7, clean=True)
+    partitions.close(2, 7, clean=True)
     node.end()
     lying = {path.name: path for root in node.paths for path in root.glob("orders-*")}
     (lying["orders-1"] / "partition.metadata").write_text("nonsense")

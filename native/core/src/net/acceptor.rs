@@ -6,20 +6,21 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use parking_lot::Mutex;
-use rustix::event::epoll;
+use rustix::event::{Timespec, epoll};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::connection::Accepted;
 use super::data_plane::Shared;
 use super::events::Level;
-use super::inbox::{Message, new_eventfd, signal};
+use super::inbox::Message;
 use super::settings::ListenerSettings;
 
-/// How long the acceptor stands back when the process has run out of file descriptors.
-const OUT_OF_FILES_PAUSE: Duration = Duration::from_millis(100);
+/// How long the acceptor stands back when descriptors or memory have run out, unless a connection closes before.
+const EXHAUSTED_PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+/// How often a line says that connections are not accepted, or accepted again.
+const SAY_EVERY_MS: u64 = 60_000;
 /// The epoll token of the wake-up; listeners count from zero.
 const WAKE: u64 = u64::MAX;
 
@@ -75,7 +76,6 @@ struct Listener {
 struct State {
     shared: Arc<Shared>,
     epoll: OwnedFd,
-    wake: OwnedFd,
     stop: AtomicBool,
     listeners: Mutex<Vec<Arc<Listener>>>,
 }
@@ -91,10 +91,9 @@ impl Acceptor {
     /// Starts the thread.
     pub fn start(shared: Arc<Shared>) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        let wake = new_eventfd()?;
-        epoll::add(&epoll, &wake, epoll::EventData::new_u64(WAKE), epoll::EventFlags::IN)?;
+        epoll::add(&epoll, shared.room.fd(), epoll::EventData::new_u64(WAKE), epoll::EventFlags::IN)?;
         let listeners = Mutex::new(Vec::new());
-        let state = Arc::new(State { shared, epoll, wake, stop: AtomicBool::new(false), listeners });
+        let state = Arc::new(State { shared, epoll, stop: AtomicBool::new(false), listeners });
         let of_thread = Arc::clone(&state);
         let thread = std::thread::Builder::new().name("acceptor".into()).spawn(move || of_thread.run())?;
         Ok(Self { state, thread })
@@ -155,7 +154,7 @@ impl Acceptor {
     /// Closes the listeners and ends the thread.
     pub fn stop(self) {
         self.state.stop.store(true, Ordering::Release);
-        signal(&self.state.wake);
+        self.state.shared.room.wake();
         let _ = self.thread.join();
     }
 }
@@ -169,57 +168,151 @@ fn resolve(host: &str, port: u16) -> io::Result<SocketAddr> {
 impl State {
     fn run(&self) {
         let mut events = Vec::with_capacity(16);
-        let mut count = 0;
+        let (mut count, mut hold, mut said) = (0, None, Said::default());
         while !self.stop.load(Ordering::Acquire) {
             events.clear();
-            if epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), None).is_err() {
+            let timeout = matches!(hold, Some(Hold::Exhausted)).then_some(EXHAUSTED_PAUSE);
+            if epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), timeout.as_ref()).is_err() {
                 continue;
             }
-            for event in &events {
-                let token = event.data.u64();
-                let listener = usize::try_from(token).ok().and_then(|at| self.listeners.lock().get(at).cloned());
-                if let Some(listener) = listener {
-                    self.accept_all(&listener, &mut count);
+            if events.iter().any(|event| event.data.u64() == WAKE) {
+                self.shared.room.woken();
+            }
+            if hold.take().is_some() {
+                // Something may have closed, or the pause is over: the listeners say in the next round who waits.
+                self.watch(epoll::EventFlags::IN);
+                continue;
+            }
+            let tokens = events.iter().map(|event| event.data.u64()).filter(|token| *token != WAKE);
+            for listener in tokens.filter_map(|token| self.listener(token)) {
+                hold = self.accept_all(&listener, &mut count);
+                if hold.is_some() {
+                    break;
                 }
+            }
+            self.hold(&mut hold, &mut said);
+        }
+    }
+
+    fn listener(&self, token: u64) -> Option<Arc<Listener>> {
+        usize::try_from(token).ok().and_then(|at| self.listeners.lock().get(at).cloned())
+    }
+
+    /// Leaves those who want to connect in the system's queue, as Kafka's acceptor does, until there may be room.
+    fn hold(&self, hold: &mut Option<Hold>, said: &mut Said) {
+        let now = self.shared.now();
+        let Some(why) = hold else {
+            if said.end(now) {
+                self.shared.events.line(Level::Info, "connections are accepted again".to_owned());
+            }
+            return;
+        };
+        self.watch(epoll::EventFlags::empty());
+        if *why == Hold::Full {
+            self.shared.room.want();
+            let settings = &self.shared.settings;
+            if self.shared.room.taken() < settings.max_connections {
+                self.shared.room.wake();
+            }
+            if said.begin(now) {
+                let (max, reason) = (settings.max_connections, &settings.max_connections_reason);
+                let text = format!("{max} connections are open ({reason}): no more are accepted until one closes");
+                self.shared.events.line(Level::Warning, text);
             }
         }
     }
 
-    fn accept_all(&self, listener: &Listener, count: &mut usize) {
+    fn watch(&self, interest: epoll::EventFlags) {
+        for (token, listener) in self.listeners.lock().iter().enumerate() {
+            let _ = epoll::modify(&self.epoll, &listener.socket, epoll::EventData::new_u64(token as u64), interest);
+        }
+    }
+
+    /// Accepts until nobody waits, or there is no room.
+    fn accept_all(&self, listener: &Listener, count: &mut usize) -> Option<Hold> {
+        let room = &self.shared.room;
         loop {
+            if !room.take(self.shared.settings.max_connections) {
+                return Some(Hold::Full);
+            }
             match listener.socket.accept() {
                 Ok((stream, peer)) => self.place(stream, peer, listener, count),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
-                    // A connection that was reset in the queue is nothing; a process without file descriptors is.
-                    if matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM))
-                    {
-                        self.shared.events.line(Level::Error, format!("cannot accept connections: {error}"));
-                        std::thread::sleep(OUT_OF_FILES_PAUSE);
+                    room.give_back();
+                    match error.raw_os_error() {
+                        // A connection that was reset in the queue is nothing; a process without file descriptors is.
+                        Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM) => {
+                            self.shared
+                                .exhausted(&format!("listener {}: accepting a connection: {error}", listener.name));
+                            return Some(Hold::Exhausted);
+                        }
+                        Some(libc::EINTR | libc::ECONNABORTED) => {}
+                        _ => return None,
                     }
-                    return;
                 }
             }
         }
     }
 
     fn place(&self, stream: TcpStream, peer: SocketAddr, listener: &Listener, count: &mut usize) {
-        let open = self.shared.connections.fetch_add(1, Ordering::Relaxed);
-        let max = self.shared.settings.max_connections;
-        if open >= max {
-            self.shared.connections.fetch_sub(1, Ordering::Relaxed);
-            let text = format!("connection from {peer} refused: max.connections is {max}");
-            self.shared.events.line(Level::Warning, text);
-            return;
-        }
         let set_up = stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true));
         let (Ok(()), Ok(local)) = (set_up, stream.local_addr()) else {
-            self.shared.connections.fetch_sub(1, Ordering::Relaxed);
+            self.shared.room.give_back();
             return;
         };
         let accepted = Accepted { stream, listener: Arc::clone(&listener.name), local, peer };
         self.shared.inboxes[*count % self.shared.inboxes.len()].post(Message::Accept(accepted));
         *count += 1;
+    }
+}
+
+/// Why nobody is accepted for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Hold {
+    /// As many connections are open as may be.
+    Full,
+    /// The process or the system has no descriptor or no memory to give.
+    Exhausted,
+}
+
+/// When the limit was last said to hold, in milliseconds of the data plane's clock: connections that come and go at the limit
+/// are no news each time.
+#[derive(Debug, Default)]
+struct Said {
+    holds: bool,
+    next: u64,
+}
+
+impl Said {
+    /// The limit holds: whether to say so.
+    fn begin(&mut self, now: u64) -> bool {
+        let due = !self.holds && now >= self.next;
+        if due {
+            (self.holds, self.next) = (true, now + SAY_EVERY_MS);
+        }
+        due
+    }
+
+    /// It does not: whether to say so.
+    fn end(&mut self, now: u64) -> bool {
+        let due = self.holds && now >= self.next;
+        if due {
+            (self.holds, self.next) = (false, now + SAY_EVERY_MS);
+        }
+        due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_that_holds_again_and_again_is_said_once_a_minute() {
+        let mut said = Said::default();
+        let lines: Vec<bool> =
+            (0..200).map(|second| said.begin(second * 1000) || said.end(second * 1000 + 1)).collect();
+        assert_eq!(lines.iter().filter(|line| **line).count(), 4, "at 0, 60, 120 and 180 s");
+        assert!(lines[0] && !lines[1]);
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -20,6 +20,7 @@ use super::inbox::{Inbox, Message};
 use super::open_connections::OpenConnections;
 use super::processor::Processor;
 use super::request_memory::RequestMemory;
+use super::room::Room;
 use super::settings::{ListenerSettings, Settings};
 use crate::replica::{
     FetchSessionCache, FlushCounts, FlushListener, GroupFlush, Partition, TopicTable, Waiter, WaitingProduce,
@@ -28,6 +29,9 @@ use crate::storage::LogError;
 
 /// Bits of a connection number that name its processor; the rest count connections.
 const PROCESSOR_BITS: u32 = 8;
+
+/// How often it is said that descriptors or memory have run out.
+const EXHAUSTED_EVERY_MS: u64 = 100;
 
 /// Stands for a connection where the control plane itself waits.
 const CONTROL_PLANE: u64 = u64::MAX;
@@ -57,8 +61,10 @@ pub struct Shared {
     pub request_memory: RequestMemory,
     /// Memory of answers that are not written yet, over all connections.
     pub response_memory: AtomicU64,
-    /// Connections open.
-    pub connections: AtomicUsize,
+    /// Room for connections.
+    pub room: Room,
+    /// When it was last said that descriptors or memory have run out, in milliseconds of [`Shared::now`].
+    exhausted_said: AtomicU64,
     started: Instant,
 }
 
@@ -81,6 +87,16 @@ impl Shared {
     pub fn post(&self, connection: u64, message: Message) {
         if let Some(inbox) = self.inboxes.get(processor_of(connection)) {
             inbox.post(message);
+        }
+    }
+
+    /// Says that an operation ended for want of a descriptor or of memory; not every time, as every request may meet it.
+    pub fn exhausted(&self, error: &str) {
+        let (now, said) = (self.now() + EXHAUSTED_EVERY_MS, self.exhausted_said.load(Ordering::Relaxed));
+        if now >= said + EXHAUSTED_EVERY_MS
+            && self.exhausted_said.compare_exchange(said, now, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        {
+            self.events.push(Event::Exhausted { error: error.to_owned() });
         }
     }
 
@@ -123,7 +139,10 @@ impl FlushListener for SyncedOrNot {
     }
 
     fn failed(&self, directory: &Path, error: &LogError) {
-        if let Some(shared) = self.0.upgrade() {
+        let Some(shared) = self.0.upgrade() else { return };
+        if error.is_exhausted() {
+            shared.exhausted(&error.to_string());
+        } else {
             let directory = directory.display().to_string();
             shared.events.push(Event::LogDirectoryFailed { directory, error: error.to_string() });
         }
@@ -165,6 +184,7 @@ impl DataPlane {
         }
         let inboxes = (0..settings.network_threads).map(|_| Inbox::new()).collect::<io::Result<Vec<_>>>()?;
         let events = EventQueue::new()?;
+        let room = Room::new()?;
         let shared = Arc::new_cyclic(|shared| Shared {
             table: ArcSwap::from_pointee(TopicTable::default()),
             api_versions: ArcSwap::from_pointee(ApiVersionsTable::default()),
@@ -176,7 +196,8 @@ impl DataPlane {
             control: ControlRoom::new(settings.queued_max_requests),
             request_memory: RequestMemory::new(settings.queued_request_bytes),
             response_memory: AtomicU64::new(0),
-            connections: AtomicUsize::new(0),
+            room,
+            exhausted_said: AtomicU64::new(0),
             started: Instant::now(),
             settings,
         });
@@ -277,7 +298,7 @@ impl DataPlane {
 
     /// Open connections.
     pub fn connections(&self) -> usize {
-        self.shared.connections.load(Ordering::Relaxed)
+        self.shared.room.taken()
     }
 
     /// Closes the listeners; open connections go on.

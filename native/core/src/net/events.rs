@@ -78,6 +78,11 @@ pub enum Event {
         /// Why.
         error: String,
     },
+    /// Descriptors, memory or mappings have run out: an operation was refused and may be tried again.
+    Exhausted {
+        /// The file concerned, and the system's words.
+        error: String,
+    },
     /// What a coordinator appended is committed and synced, or never will be.
     AppendSettled {
         /// The number that the coordinator gave it.

@@ -21,6 +21,7 @@ mod processor;
 mod request_memory;
 mod requests;
 mod response;
+mod room;
 mod settings;
 mod timer_wheel;
 

@@ -8,7 +8,6 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rustix::event::{Timespec, epoll};
@@ -173,7 +172,7 @@ impl Processor {
         let number = connection_number(self.accepted, self.index);
         let token = epoll::EventData::new_u64(number);
         if self.stop_at.is_some() || epoll::add(&self.epoll, &accepted.stream, token, FIRST_INTEREST).is_err() {
-            self.shared.connections.fetch_sub(1, Ordering::Relaxed);
+            self.shared.room.give_back();
             return;
         }
         let now = self.shared.now();
@@ -380,7 +379,7 @@ impl Processor {
         }
         // The socket closes when whoever holds the connection lets go; nothing is to be seen of it before that.
         let _ = epoll::delete(&self.epoll, &connection.accepted.stream);
-        self.shared.connections.fetch_sub(1, Ordering::Relaxed);
+        self.shared.room.give_back();
     }
 }
 

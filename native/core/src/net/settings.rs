@@ -28,8 +28,10 @@ pub struct Settings {
     pub queued_response_bytes: u64,
     /// `connections.max.idle.ms`; negative: never closed for idling.
     pub connections_max_idle_ms: i64,
-    /// `max.connections`.
+    /// Connections open at a time: `max.connections`, or what the limit of descriptors leaves for them.
     pub max_connections: usize,
+    /// Where that number comes from, for the log.
+    pub max_connections_reason: String,
     /// `fetch.max.bytes`: the most that one Fetch is answered with.
     pub fetch_max_bytes: usize,
     /// `max.incremental.fetch.session.cache.slots`.

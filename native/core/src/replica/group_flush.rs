@@ -2,18 +2,23 @@
 //!
 //! Whoever appends asks for a sync and goes on; nobody but the directory's own thread waits for the disk. While one sync
 //! runs, appends gather; the next one covers them all. A sync that failed is not tried again: its log is offline, its
-//! directory is reported, and those who waited are told. Threads begin with the first request for their directory.
+//! directory is reported, and those who waited are told. One that only lacked a descriptor is tried again until it finds
+//! one. Threads begin with the first request for their directory.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex, RwLock};
 use rustc_hash::FxHashMap;
 
 use super::{Partition, Waiter};
 use crate::storage::LogError;
+
+/// How long a sync waits that has found no descriptor.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// Who is told what became of a sync.
 pub trait FlushListener: Send + Sync {
@@ -78,7 +83,11 @@ impl GroupFlush {
         match queue.or_else(|| self.begin(&directory)) {
             Some(queue) => queue.push(Arc::clone(partition)),
             // Without a thread to do it, the caller has to wait itself.
-            None => drop(self.sync(partition)),
+            None => {
+                if self.sync(partition).is_err() {
+                    partition.give_up_sync(&mut |waiter| self.listener.wake(waiter));
+                }
+            }
         }
     }
 
@@ -92,7 +101,12 @@ impl GroupFlush {
         let (own, syncs, listener) = (Arc::clone(&queue), Arc::clone(&self.syncs), Arc::clone(&self.listener));
         let run = move || {
             while let Some(partitions) = own.take() {
-                partitions.iter().for_each(|partition| drop(sync(partition, &syncs, &*listener)));
+                for partition in partitions {
+                    let exhausted = sync(&partition, &syncs, &*listener).is_err_and(|error| error.is_exhausted());
+                    if exhausted && !own.put_off(&partition) {
+                        partition.give_up_sync(&mut |waiter| listener.wake(waiter));
+                    }
+                }
             }
         };
         let thread = std::thread::Builder::new().name(format!("flush-{}", queues.len())).spawn(run).ok()?;
@@ -144,6 +158,19 @@ impl Queue {
     fn push(&self, partition: Arc<Partition>) {
         self.waiting.lock().partitions.push(partition);
         self.changed.notify_one();
+    }
+
+    /// Has a partition synced again a little later; false when nobody will.
+    fn put_off(&self, partition: &Arc<Partition>) -> bool {
+        let mut waiting = self.waiting.lock();
+        if waiting.stopped {
+            return false;
+        }
+        if partition.want_sync() {
+            waiting.partitions.push(Arc::clone(partition));
+        }
+        self.changed.wait_for(&mut waiting, PAUSE);
+        true
     }
 
     /// Everything that waits, as soon as something does; `None` when there is nothing and will be nothing.

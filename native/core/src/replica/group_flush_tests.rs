@@ -226,3 +226,27 @@ fn what_recovery_found_is_synced_before_a_leader_shows_it() {
     again.become_leader(1, 1, 1).unwrap();
     assert_eq!((again.high_watermark(), again.log().recovery_point()), (1, 1));
 }
+
+#[test]
+fn a_sync_that_lacks_a_descriptor_is_tried_again_and_acknowledges_then() {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().canonicalize().unwrap();
+    let (partition, told) = (partition(&path, 0), Arc::new(Told::default()));
+    let end_offset = append(&partition);
+    // As after a while without use.
+    assert_eq!((partition.log().close_idle_files(), partition.log().close_idle_files()), (0, 1));
+    let layer = FaultLayer::over(&path);
+    let mut left = 2;
+    layer.fail_when(move |done| {
+        let hit = left > 0 && matches!(done, Done::Open(_) | Done::Create(_));
+        left -= usize::from(hit);
+        hit.then(|| std::io::Error::from_raw_os_error(libc::EMFILE))
+    });
+    let group = GroupFlush::new(Arc::clone(&told) as Arc<dyn FlushListener>);
+    let waiter = Waiter { connection: 1, request: 2 };
+    partition.await_commit(end_offset, &WaitingProduce::new(waiter, 1), &mut |_| panic!("woken before the sync"));
+    group.request(&partition);
+    told.wait(|(woken, _)| *woken == [waiter]);
+    assert!(partition.has_committed(end_offset) && !partition.log().is_offline());
+    assert_eq!(told.state.lock().1.len(), 2, "each of both was said");
+}

@@ -304,16 +304,19 @@ impl Partition {
         !self.sync_wanted.swap(true, Ordering::AcqRel)
     }
 
-    /// Syncs the log and commits what that covers; whoever waited for it is woken, also when it fails.
+    /// Syncs the log and commits what that covers; whoever waited for it is woken, also when it fails for good.
     ///
     /// # Errors
-    /// As [`Log::flush`]; the log is then offline.
+    /// As [`Log::flush`]; the log is then offline, unless the error is [`LogError::Exhausted`]: then those who wait go on
+    /// waiting for another try.
     pub fn sync(&self, wake: &mut dyn FnMut(Waiter)) -> Result<(), LogError> {
         // Before the sync: what is appended from here on asks for another. A swap, so that it sees what those appended who
         // found the wish standing.
         self.sync_wanted.swap(false, Ordering::AcqRel);
         if let Err(error) = self.log.flush() {
-            self.acknowledgements.wake_all(wake);
+            if !error.is_exhausted() {
+                self.acknowledgements.wake_all(wake);
+            }
             return Err(error);
         }
         let before = self.maybe_advance_high_watermark();
@@ -328,6 +331,11 @@ impl Partition {
             self.acknowledgements.wake_all(wake);
         }
         Ok(())
+    }
+
+    /// Wakes those who wait for a sync that will not be tried again.
+    pub(super) fn give_up_sync(&self, wake: &mut dyn FnMut(Waiter)) {
+        self.acknowledgements.wake_all(wake);
     }
 
     /// Has somebody woken when a sync has covered everything below `end_offset`, or never will; the caller asks for one.

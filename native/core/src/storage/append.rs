@@ -201,6 +201,10 @@ impl Log {
         self.assign_epochs(placed)?;
         let interval = u64::from(config.index_interval_bytes);
         reserve_index(writer, &view, placed, interval)?;
+        if staged.has_aborted() {
+            // Nothing may fail for want of a descriptor once the batches are written.
+            view.segments.active().txn_index.prepare()?;
+        }
         self.write_bytes(writer, &config, &view, batches)?;
         let next = index(writer, &view, placed, interval);
         let aborted = writer.producers.commit(staged, next.end_offset);
@@ -247,15 +251,15 @@ impl Log {
         batches: &[u8],
     ) -> Result<(), AppendError> {
         let active = view.segments.active();
-        let log_file = active.file()?;
+        let log_file = &*active.file()?;
         reserve_ahead(writer, config, log_file, view.end_position, batches.len() as u64);
         let Err(source) = file::write_all_at(log_file, batches, view.end_position) else { return Ok(()) };
         writer.reserved = view.end_position;
         let undone = file::set_len(log_file, view.end_position);
         let full = matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
-        let error = LogError::Io { path: active.path(), source };
-        // A full disk is no damage once the part that fitted is gone again; anything else is.
-        Err(if full && undone.is_ok() { error } else { self.failed(error) }.into())
+        let error = LogError::io(active.path())(source);
+        // A full disk, or memory that has run out, is no damage once the part that fitted is gone again; anything else is.
+        Err(if (full || error.is_exhausted()) && undone.is_ok() { error } else { self.failed(error) }.into())
     }
 
     /// Notes leader epochs that begin with these batches, before the batches are written, as Kafka does.

@@ -4,7 +4,6 @@
 //! partition (`recovery-point-offset-checkpoint`, `log-start-offset-checkpoint`, `replication-offset-checkpoint`,
 //! `cleaner-offset-checkpoint`) at the root of a log directory. It must not know when one is written.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -47,7 +46,7 @@ impl OffsetCheckpoint {
 /// Reads the entries of a checkpoint file; `None` when there is no file.
 pub(crate) fn read_lines<T>(path: &Path, parse: impl Fn(&str) -> Option<T>) -> Result<Option<Vec<T>>, LogError> {
     let corrupt = |reason: String| LogError::Corrupt { path: path.to_path_buf(), reason };
-    let text = match fs::read(path) {
+    let text = match file::read(path) {
         Ok(bytes) => String::from_utf8(bytes).map_err(|_| corrupt("not text".to_owned()))?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(LogError::io(path)(error)),
@@ -113,6 +112,8 @@ fn temporary_path(path: &Path) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

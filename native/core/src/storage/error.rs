@@ -1,12 +1,15 @@
 //! What can go wrong in a log, by meaning.
 //!
 //! [`AppendError`] and [`ReadError`] are answers to a request; [`LogError`] is about the log itself. An `Io` variant
-//! always names the path and means that the log directory is in doubt.
+//! always names the path and means that the log directory is in doubt. An `Exhausted` variant means that the process or the
+//! system has no descriptor, no memory or no mapping to give: nothing is wrong with the disk, the log is what it was, and the
+//! same operation may succeed later.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::record::InvalidBatch;
+use crate::sys::file::is_exhaustion;
 
 /// An operation on the log as a whole failed.
 #[derive(Debug, thiserror::Error)]
@@ -15,6 +18,14 @@ pub enum LogError {
     #[error("{path}: {source}", path = path.display())]
     Io {
         /// The file or directory concerned.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The process or the system has no descriptor, memory or mapping to give; nothing was changed.
+    #[error("{path}: {source}", path = path.display())]
+    Exhausted {
+        /// The file concerned.
         path: PathBuf,
         /// What the system said.
         source: io::Error,
@@ -36,9 +47,29 @@ pub enum LogError {
 }
 
 impl LogError {
-    /// Wraps a system error with the path it concerns; shaped for `map_err`.
+    /// Wraps a system error with the path it concerns, by its meaning; shaped for `map_err`.
     pub(crate) fn io(path: impl AsRef<Path>) -> impl FnOnce(io::Error) -> Self {
-        move |source| Self::Io { path: path.as_ref().to_path_buf(), source }
+        move |source| {
+            let path = path.as_ref().to_path_buf();
+            if is_exhaustion(&source) { Self::Exhausted { path, source } } else { Self::Io { path, source } }
+        }
+    }
+
+    /// The error of an operation that was left half done: the log is in doubt, whatever kept it from its end.
+    pub(crate) fn half_done(self) -> Self {
+        match self {
+            Self::Exhausted { path, source } => {
+                log::error!("{}: a change was left half done: {source}", path.display());
+                Self::Io { path, source: io::Error::from_raw_os_error(libc::EIO) }
+            }
+            other @ (Self::Io { .. } | Self::Corrupt { .. } | Self::Offline { .. }) => other,
+        }
+    }
+
+    /// Whether the operation may succeed later, and nothing is wrong with the disk.
+    #[must_use]
+    pub fn is_exhausted(&self) -> bool {
+        matches!(self, Self::Exhausted { .. })
     }
 }
 
@@ -112,6 +143,14 @@ pub enum AppendError {
         /// What the system said.
         source: io::Error,
     },
+    /// The process or the system has no descriptor, memory or mapping to give (KAFKA_STORAGE_ERROR, which clients retry); nothing was changed.
+    #[error("{path}: {source}", path = path.display())]
+    Exhausted {
+        /// The file concerned.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
     /// The log takes no appends any more: an earlier failure, or it is closed (KAFKA_STORAGE_ERROR).
     #[error("{path}: the log is offline after an earlier failure or close", path = path.display())]
     Offline {
@@ -124,6 +163,7 @@ impl From<LogError> for AppendError {
     fn from(error: LogError) -> Self {
         match error {
             LogError::Io { path, source } => Self::Io { path, source },
+            LogError::Exhausted { path, source } => Self::Exhausted { path, source },
             LogError::Corrupt { path, reason } => {
                 Self::Io { path, source: io::Error::new(io::ErrorKind::InvalidData, reason) }
             }
@@ -153,12 +193,21 @@ pub enum ReadError {
         /// What the system said.
         source: io::Error,
     },
+    /// The process or the system has no descriptor, memory or mapping to give (KAFKA_STORAGE_ERROR, which clients retry); nothing was changed.
+    #[error("{path}: {source}", path = path.display())]
+    Exhausted {
+        /// The file concerned.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
 }
 
 impl From<LogError> for ReadError {
     fn from(error: LogError) -> Self {
         match error {
             LogError::Io { path, source } => Self::Io { path, source },
+            LogError::Exhausted { path, source } => Self::Exhausted { path, source },
             LogError::Corrupt { path, reason } => {
                 Self::Io { path, source: io::Error::new(io::ErrorKind::InvalidData, reason) }
             }

@@ -1,4 +1,4 @@
-//! Making the log durable: syncing, the recovery point, closing.
+//! Making the log durable: syncing, the recovery point.
 //!
 //! Owns the claim "everything below the recovery point is on the device". A sync that failed is never tried again as if it
 //! could succeed: the pages may be gone; the log goes offline instead.
@@ -32,7 +32,7 @@ impl Log {
             return Ok(self.recovery_point());
         }
         self.ensure_not_failed()?;
-        self.sync(&view).map_err(|error| self.failed(error))?;
+        self.sync(&view).map_err(|error| self.failed_for_good(error))?;
         self.recovery_point.store(view.end_offset, Ordering::Release);
         Ok(view.end_offset)
     }
@@ -57,7 +57,7 @@ impl Log {
 
     /// Syncs what the view has beyond the recovery point. Indexes of sealed segments are synced with them: recovery trusts
     /// those below the recovery point, and rebuilds the others.
-    fn sync(&self, view: &View) -> Result<(), LogError> {
+    pub(super) fn sync(&self, view: &View) -> Result<(), LogError> {
         let recovery_point = self.recovery_point();
         // A segment that was synced to its end and sealed since has its indexes still to be synced.
         let rolled = self.directory_dirty.load(Ordering::Acquire);
@@ -75,48 +75,39 @@ impl Log {
             segment.txn_index.sync()?;
         }
         let mut epochs = self.epochs.lock();
+        // The mark goes before the sync, which covers what was made until then; without a descriptor for it, it comes back.
         let directory_dirty = self.directory_dirty.swap(false, Ordering::AcqRel);
-        if epochs.dirty {
+        let synced = if epochs.dirty {
             // Syncs the directory as well.
-            epochs.epochs.write(&self.home.path(), true)?;
-            epochs.dirty = false;
+            epochs.epochs.write(&self.home.path(), true)
         } else if directory_dirty {
-            file::sync_directory(&self.home.path()).map_err(LogError::io(self.home.path()))?;
+            file::sync_directory(&self.home.path()).map_err(LogError::io(self.home.path()))
+        } else {
+            Ok(())
+        };
+        if let Err(error) = synced {
+            self.directory_dirty.fetch_or(directory_dirty, Ordering::AcqRel);
+            return Err(error);
         }
-        if self.parent_dirty.swap(false, Ordering::AcqRel)
-            && let Some(parent) = self.home.path().parent()
-        {
-            file::sync_directory(parent).map_err(LogError::io(parent))?;
-        }
-        Ok(())
+        epochs.dirty = false;
+        self.sync_parent()
     }
 
-    /// Ends appending and leaves the log so that it opens without a scan: data on the device, indexes trimmed, producer
-    /// state written. Reads go on. Closing twice is closing once.
-    ///
-    /// # Errors
-    /// `Io` with the path that failed: the shutdown is then not clean.
-    pub fn close(&self) -> Result<(), LogError> {
-        let _no_cleaning = self.end_cleaning();
-        let mut writer = self.writer.lock();
-        if self.closed.load(Ordering::Acquire) {
+    fn sync_parent(&self) -> Result<(), LogError> {
+        let home = self.home.path();
+        let Some(parent) = home.parent().filter(|_| self.parent_dirty.swap(false, Ordering::AcqRel)) else {
             return Ok(());
+        };
+        let synced = file::sync_directory(parent).map_err(LogError::io(parent));
+        if synced.is_err() {
+            self.parent_dirty.store(true, Ordering::Release);
         }
-        self.ensure_not_failed()?;
-        let view = self.view.load_full();
-        let active = view.segments.active();
-        active.seal()?;
-        self.write_snapshot(&mut writer)?;
-        // The next start trusts all of it: also what a flush leaves for recovery to rebuild.
-        active.offset_index.map.sync().and_then(|()| active.time_index.map.sync()).map_err(|e| self.failed(e))?;
-        self.flush()?;
-        self.closed.store(true, Ordering::Release);
-        Ok(())
+        synced
     }
 }
 
 fn sync_segment(segment: &Segment, active: bool) -> Result<(), LogError> {
-    file::sync_data(segment.file()?).map_err(LogError::io(segment.path()))?;
+    file::sync_data(&*segment.file()?).map_err(LogError::io(segment.path()))?;
     if !active {
         segment.offset_index.map.sync()?;
         segment.time_index.map.sync()?;

@@ -8,7 +8,6 @@
 
 #![allow(unsafe_code, reason = "memory maps: argued at each block")]
 
-use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -149,7 +148,7 @@ impl<const WORDS: usize> IndexMap<WORDS> {
         if needed > reserved {
             let target = needed.next_multiple_of(PAGE).min(u64::from(self.capacity) * Self::ENTRY_BYTES);
             let path = self.path();
-            let file = OpenOptions::new().write(true).open(&path).map_err(LogError::io(&path))?;
+            let file = file::open_writable(&path).map_err(LogError::io(&path))?;
             file::reserve_within(&file, reserved, target - reserved).map_err(LogError::io(&path))?;
             self.reserved.store(target, Ordering::Relaxed);
         }
@@ -211,13 +210,23 @@ impl<const WORDS: usize> IndexMap<WORDS> {
         file::set_len(&file, bytes).map_err(LogError::io(&path))
     }
 
+    /// Whether anything of the file is mapped.
+    pub(crate) fn is_mapped(&self) -> bool {
+        self.map.get().is_some() || self.found.get().is_some()
+    }
+
+    /// Whether the file ends with the last entry and is on the device.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.settled.load(Ordering::Acquire)
+    }
+
     /// Waits until the entries are on the device.
     pub(crate) fn sync(&self) -> Result<(), LogError> {
         if self.settled.load(Ordering::Acquire) {
             return Ok(());
         }
         let path = self.path();
-        match File::open(&path) {
+        match file::open(&path) {
             Ok(file) => file::sync_data(&file).map_err(LogError::io(&path)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound && self.len() == 0 => Ok(()),
             Err(error) => Err(LogError::io(&path)(error)),
@@ -248,7 +257,8 @@ impl<const WORDS: usize> IndexMap<WORDS> {
         let map = if writable {
             self.open_writable_map(path)?
         } else {
-            MmapOptions::new().map_raw_read_only(&File::open(path)?)?
+            let file = file::open(path)?;
+            file::map(path, || MmapOptions::new().map_raw_read_only(&file))?
         };
         // Otherwise touching one page of the sparse file makes the kernel fill all around it with zeros: its read-ahead,
         // megabytes on some devices. Advice that is not taken costs just that.
@@ -263,7 +273,7 @@ impl<const WORDS: usize> IndexMap<WORDS> {
         if file.metadata()?.len() != bytes {
             file::set_len(&file, bytes)?;
         }
-        MmapRaw::map_raw(&file)
+        file::map(path, || MmapRaw::map_raw(&file))
     }
 }
 

@@ -1,8 +1,8 @@
 //! The log of one partition: its shared state, and what can be asked of it at any time.
 //!
 //! Owns the published [`View`] that readers take without a lock, and the [`Writer`] behind the mutex that all changes take.
-//! What is done with them stands in the sibling modules: `append`, `read`, `lookup`, `roll`, `flush`, `truncation`,
-//! `removal`, `recovery`.
+//! What is done with them stands in the sibling modules: `append`, `read`, `lookup`, `roll`, `flush`, `closing`,
+//! `truncation`, `removal`, `recovery`.
 //!
 //! Lock order: cleaning, then writer, then flush, then epochs.
 
@@ -252,13 +252,33 @@ impl Log {
         if self.failure.load(Ordering::Acquire) { Err(self.offline()) } else { Ok(()) }
     }
 
+    /// Segments whose files are open.
+    pub fn open_files(&self) -> usize {
+        self.view.load().segments.as_slice().iter().filter(|segment| segment.is_file_open()).count()
+    }
+
+    /// Closes the files of segments that nobody has used since this was last called; how many. They are opened again on
+    /// their next use. A log that is being changed at this moment is left alone.
+    pub fn close_idle_files(&self) -> usize {
+        // Whoever renames files holds the writer, and goes on with files that are open.
+        let Some(_writer) = self.writer.try_lock() else { return 0 };
+        let view = self.view.load();
+        view.segments.as_slice().iter().filter(|segment| segment.close_idle_file()).count()
+    }
+
     fn offline(&self) -> LogError {
         LogError::Offline { path: self.home.path().to_path_buf() }
     }
 
-    /// Takes the log offline and hands the error on.
+    /// Takes the log offline and hands the error on, of an operation that may have been left half done.
     pub(crate) fn failed(&self, error: LogError) -> LogError {
         self.failure.store(true, Ordering::Release);
-        error
+        error.half_done()
+    }
+
+    /// [`Self::failed`] for an operation that can be done again from its beginning: the want of a descriptor or of memory
+    /// leaves the log as it is.
+    pub(crate) fn failed_for_good(&self, error: LogError) -> LogError {
+        if error.is_exhausted() { error } else { self.failed(error) }
     }
 }

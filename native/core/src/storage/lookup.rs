@@ -150,7 +150,8 @@ fn search(
     wanted: impl Fn(i64, i64) -> bool,
 ) -> Result<Option<TimestampAndOffset>, LogError> {
     let mut scratch = Vec::new();
-    let mut scan = BatchScan::new(segment.file()?, start, limit);
+    let file = segment.file()?;
+    let mut scan = BatchScan::new(&file, start, limit);
     while let Some(batch) = scan.next().map_err(|error| segment.read_error(error))? {
         if !may_contain(&batch.header) {
             continue;

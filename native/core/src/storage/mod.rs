@@ -11,12 +11,15 @@ mod append;
 mod batch_scan;
 pub mod checkpoint;
 mod cleaner;
+mod closing;
 mod committed;
 mod config;
 mod converted;
 #[cfg(test)]
 mod crash_tests;
 mod error;
+#[cfg(test)]
+mod exhaustion_tests;
 mod flush;
 mod index_map;
 pub mod leader_epochs;
@@ -48,6 +51,7 @@ mod walked_records;
 
 pub use append::Appended;
 pub use cleaner::{CleanError, CleanLimits, CleanRange, Cleaned, SegmentSurvey, Throttle};
+pub use closing::close_all;
 pub use committed::CommittedSlice;
 pub use config::{LogConfig, OpenLog};
 pub use converted::{ConvertedSlice, NotConverted};

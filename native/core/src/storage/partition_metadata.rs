@@ -1,12 +1,12 @@
 //! `partition.metadata`: the file that ties a partition directory to its topic's id (KIP-516).
 
-use std::fs;
 use std::io;
 use std::path::Path;
 
 use super::LogError;
 use super::checkpoint::replace_file;
 use super::log_dir::PARTITION_METADATA_FILE;
+use crate::sys::file;
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
@@ -16,7 +16,7 @@ const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 /// `Corrupt` when the file is not understood, `Io` when it cannot be read.
 pub fn read(directory: &Path) -> Result<Option<[u8; 16]>, LogError> {
     let path = directory.join(PARTITION_METADATA_FILE);
-    let text = match fs::read_to_string(&path) {
+    let text = match file::read(&path).and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other)) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(LogError::io(&path)(error)),
@@ -76,6 +76,8 @@ fn decode_id(text: &str) -> Option<[u8; 16]> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -7,7 +7,6 @@
 //! ```
 //! Only the last batch of each producer is kept: a retry of an older one after a restart is out of order.
 
-use std::fs;
 use std::path::Path;
 
 use super::LogError;
@@ -30,7 +29,7 @@ pub(crate) fn write(home: &LogHome, states: &ProducerStates) -> Result<(), LogEr
 /// Reads the snapshot at `offset`.
 pub(crate) fn read(directory: &Path, offset: i64) -> Result<ProducerStates, LogError> {
     let path = directory.join(segment_file_name(offset, SNAPSHOT_SUFFIX));
-    let bytes = fs::read(&path).map_err(LogError::io(&path))?;
+    let bytes = file::read(&path).map_err(LogError::io(&path))?;
     match decode(&bytes) {
         Ok(entries) => Ok(ProducerStates::restored(entries, offset)),
         Err(reason) => Err(LogError::Corrupt { path, reason: reason.to_owned() }),
@@ -40,7 +39,7 @@ pub(crate) fn read(directory: &Path, offset: i64) -> Result<ProducerStates, LogE
 /// Offsets of the snapshots in a directory, ascending.
 pub(crate) fn offsets(directory: &Path) -> Result<Vec<i64>, LogError> {
     let mut offsets = Vec::new();
-    for entry in fs::read_dir(directory).map_err(LogError::io(directory))? {
+    for entry in file::list(directory).map_err(LogError::io(directory))? {
         let name = entry.map_err(LogError::io(directory))?.file_name();
         offsets.extend(name.to_str().and_then(|name| parse_segment_file_name(name, SNAPSHOT_SUFFIX)));
     }

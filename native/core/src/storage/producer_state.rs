@@ -188,6 +188,13 @@ pub(crate) struct Staged {
     events: Vec<TxnEvent>,
 }
 
+impl Staged {
+    /// Whether a transaction may be aborted by it: then an entry for the index follows.
+    pub(crate) fn has_aborted(&self) -> bool {
+        self.events.iter().any(|event| matches!(event, TxnEvent::Ended { aborted: true, .. }))
+    }
+}
+
 impl ProducerStates {
     /// The state at `end_offset`, as a snapshot tells it.
     #[must_use]

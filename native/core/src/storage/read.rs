@@ -87,7 +87,7 @@ pub(crate) struct Planned {
 pub(crate) fn plan(view: &View, offset: i64, max_bytes: usize, end: i64, min_one: bool) -> Result<Planned, LogError> {
     let end = end.min(view.end_offset);
     let nothing = || -> Result<Planned, LogError> {
-        let file = Arc::clone(view.segments.active().file()?);
+        let file = view.segments.active().file()?;
         let slice = FileSlice { file, position: view.end_position, len: 0, start_offset: offset };
         Ok(Planned { slice, segment: view.segments.len() - 1 })
     };
@@ -105,7 +105,7 @@ pub(crate) fn plan(view: &View, offset: i64, max_bytes: usize, end: i64, min_one
     if min_one && len < available {
         len = len.max(size_at(view, first)?).min(available);
     }
-    let file = Arc::clone(view.segments.as_slice()[first.segment].file()?);
+    let file = view.segments.as_slice()[first.segment].file()?;
     let slice = FileSlice { file, position: first.position, len, start_offset: offset };
     Ok(Planned { slice, segment: first.segment })
 }

@@ -3,7 +3,6 @@
 //! Owns the walks over existing segments. Which segment is trusted and which is scanned is [`super::recovery`]'s decision.
 
 use std::fs::File;
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -17,7 +16,7 @@ use super::producer_state::ProducerStates;
 use super::segment::{IndexEntries, Segment};
 use super::time_index::TimestampOffset;
 use crate::record::{BatchHeader, EndMarker, HEADER_LEN, batch_crc};
-use crate::sys::file::read_full_at;
+use crate::sys::file::{self, read_full_at};
 
 /// Where the batches of a segment end.
 #[derive(Clone, Copy, Debug)]
@@ -55,7 +54,8 @@ pub(crate) fn find_end(segment: &Segment) -> Result<Option<SegmentEnd>, LogError
         end.end_position = position;
     }
     if segment.size() > 0 {
-        let mut scan = HeaderScan::new(segment.file()?, segment.size());
+        let file = segment.file()?;
+        let mut scan = HeaderScan::new(&file, segment.size());
         while let Some(header) = scan.header_at(end.end_position).map_err(|error| segment.read_error(error))? {
             if expected_last.take().is_some_and(|last| last != header.last_offset()) {
                 return Ok(None);
@@ -80,7 +80,8 @@ pub(crate) fn scan(
     let mut end = SegmentEnd::before_any_batch(segment);
     segment.offset_index.map.begin_anew()?;
     segment.time_index.map.begin_anew()?;
-    let mut scan = BatchScan::new(segment.file()?, 0, segment.size());
+    let file = segment.file()?;
+    let mut scan = BatchScan::new(&file, 0, segment.size());
     while let Some(batch) = scan.next().map_err(|error| segment.read_error(error))? {
         let header = batch.header;
         let in_order = header.base_offset >= end.end_offset
@@ -113,9 +114,20 @@ pub(crate) fn marker_of(segment: &Segment, header: &BatchHeader, bytes: &[u8]) -
 }
 
 /// What a segment's index files hold, as far as a look at their ends can tell that they are sound; `None` otherwise.
-pub(crate) fn check_index_files(home: &Arc<LogHome>, base_offset: i64, log_size: u64) -> Option<IndexEntries> {
-    let offsets: Held<2> = read_held(home, base_offset, OFFSET_INDEX_SUFFIX, log_size)?;
-    let times: Held<3> = read_held(home, base_offset, TIME_INDEX_SUFFIX, log_size)?;
+///
+/// # Errors
+/// `Exhausted` when they cannot be looked at now: that says nothing about them.
+pub(crate) fn check_index_files(
+    home: &Arc<LogHome>,
+    base_offset: i64,
+    log_size: u64,
+) -> Result<Option<IndexEntries>, LogError> {
+    if log_size == 0 {
+        // Whatever the files hold: entries are written from the beginning.
+        return Ok(Some(IndexEntries::NOTHING));
+    }
+    let Some(offsets) = read_held::<2>(home, base_offset, OFFSET_INDEX_SUFFIX)? else { return Ok(None) };
+    let Some(times) = read_held::<3>(home, base_offset, TIME_INDEX_SUFFIX)? else { return Ok(None) };
     // The first batch has no offset entry, so neither half of one is ever zero.
     let [relative, position] = offsets.last;
     let offsets_sound = offsets.entries == 0
@@ -125,31 +137,34 @@ pub(crate) fn check_index_files(home: &Arc<LogHome>, base_offset: i64, log_size:
     let times_sound =
         relative <= i32::MAX as u32 && timestamp >= 0 && (times.entries <= 1 || (timestamp > 0 && relative > 0));
     // Every log whose records have timestamps was left with one entry at least.
-    let times_lost = times.entries == 0 && log_size > 0 && first_timestamp(home, base_offset) >= 0;
-    (offsets_sound && times_sound && !times_lost).then_some(IndexEntries { offsets, times, aborted: 0 })
+    let times_lost = times.entries == 0 && first_timestamp(home, base_offset) >= 0;
+    Ok((offsets_sound && times_sound && !times_lost).then_some(IndexEntries { offsets, times, aborted: 0 }))
 }
 
 fn first_timestamp(home: &Arc<LogHome>, base_offset: i64) -> i64 {
     let mut bytes = [0; HEADER_LEN];
     let read =
-        File::open(home.segment_file(base_offset, LOG_SUFFIX)).and_then(|file| read_full_at(&file, &mut bytes, 0));
+        file::open(&home.segment_file(base_offset, LOG_SUFFIX)).and_then(|file| read_full_at(&file, &mut bytes, 0));
     let header = read.ok().and_then(|read| BatchHeader::parse_stored(&bytes[..read]).ok());
     header.map_or(-1, |header| header.max_timestamp)
 }
 
-/// What an index file holds; `None` when it is absent (though the log is not empty) or has a torn entry.
+/// What an index file holds; `None` when it is absent or has a torn entry.
 fn read_held<const WORDS: usize>(
     home: &Arc<LogHome>,
     base_offset: i64,
     suffix: &str,
-    log_size: u64,
-) -> Option<Held<WORDS>> {
+) -> Result<Option<Held<WORDS>>, LogError> {
+    let path = home.segment_file(base_offset, suffix);
+    match file::open(&path) {
+        Ok(file) => Ok(read_end(&file)),
+        Err(error) if file::is_exhaustion(&error) => Err(LogError::io(&path)(error)),
+        Err(_) => Ok(None),
+    }
+}
+
+fn read_end<const WORDS: usize>(file: &File) -> Option<Held<WORDS>> {
     let entry_bytes = IndexMap::<WORDS>::ENTRY_BYTES;
-    let file = match File::open(home.segment_file(base_offset, suffix)) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound && log_size == 0 => return Some(Held::NOTHING),
-        Err(_) => return None,
-    };
     let len = file.metadata().ok()?.len();
     if !len.is_multiple_of(entry_bytes) {
         return None;
@@ -157,7 +172,7 @@ fn read_held<const WORDS: usize>(
     let entries = u32::try_from(len / entry_bytes).ok()?;
     let mut last = [0; 12];
     let last = &mut last[..if entries > 0 { WORDS * 4 } else { 0 }];
-    let read = read_full_at(&file, last, len.saturating_sub(entry_bytes)).ok()?;
+    let read = read_full_at(file, last, len.saturating_sub(entry_bytes)).ok()?;
     (read == last.len()).then(|| Held::settled(entries, last))
 }
 
@@ -186,7 +201,7 @@ pub(crate) fn replay(producers: &mut ProducerStates, segments: &[Arc<Segment>], 
     walk_batches(segments, producers.end_offset(), to, |segment, header, position| {
         let marker = if header.is_control() && header.has_producer_id() {
             let mut bytes = vec![0; header.size()];
-            let read = read_full_at(segment.file()?, &mut bytes, position);
+            let read = read_full_at(&*segment.file()?, &mut bytes, position);
             read.map_err(|error| segment.read_error(error))?;
             marker_of(segment, header, &bytes)
         } else {
@@ -213,7 +228,8 @@ pub(crate) fn walk_batches(
     for segment in segments[first..].iter().take_while(|segment| segment.base_offset() < to) {
         let Some(found) = segment.find_batch(from, segment.size())? else { continue };
         let mut position = found.position;
-        let mut scan = HeaderScan::new(segment.file()?, segment.size());
+        let file = segment.file()?;
+        let mut scan = HeaderScan::new(&file, segment.size());
         while let Some(header) = scan.header_at(position).map_err(|error| segment.read_error(error))? {
             if header.base_offset >= to {
                 return Ok(());

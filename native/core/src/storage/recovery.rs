@@ -6,6 +6,7 @@
 //! alone.
 
 use std::fs;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -57,8 +58,12 @@ pub(crate) fn load(
     progress: &RecoveryProgress,
 ) -> Result<(Loaded, Recovered), LogError> {
     let directory = home.path();
-    let made = file::make_directory(&directory).map_err(LogError::io(&directory))?;
-    let mut files = Files::list(&directory)?;
+    let (made, mut files) = match Files::list(&directory) {
+        Err(LogError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+            (file::make_directory(&directory).map_err(LogError::io(&directory))?, Files::list(&directory)?)
+        }
+        listed => (false, listed?),
+    };
     let mut loader = Loader {
         home,
         config,
@@ -93,7 +98,7 @@ impl Files {
     /// Passes of compaction that were cut short are undone or completed.
     fn list(directory: &Path) -> Result<Self, LogError> {
         let (mut logs, mut snapshots, mut txn_indexes, mut indexes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        for entry in fs::read_dir(directory).map_err(LogError::io(directory))? {
+        for entry in file::list(directory).map_err(LogError::io(directory))? {
             let entry = entry.map_err(LogError::io(directory))?;
             let file_name = entry.file_name();
             let Some(name) = file_name.to_str() else { continue };
@@ -171,7 +176,7 @@ impl Loader<'_> {
         for (index, &base) in files.logs[..trusted].iter().enumerate() {
             let is_last = index + 1 == files.logs.len();
             let aborted = match files.txn_indexes.binary_search(&base) {
-                Ok(_) => txn_index::check_file(&self.home.path(), base),
+                Ok(_) => txn_index::check_file(&self.home.path(), base)?,
                 Err(_) => Some(0),
             };
             let taken = match aborted {
@@ -196,7 +201,7 @@ impl Loader<'_> {
     /// one and does not end in a whole batch.
     fn load_trusted(&mut self, base: i64, aborted: u64, is_last: bool) -> Result<bool, LogError> {
         let size = self.log_size(base)?;
-        let entries = rebuild::check_index_files(self.home, base, size);
+        let entries = rebuild::check_index_files(self.home, base, size)?;
         let max_bytes = if is_last || entries.is_none() { self.config.segment_index_bytes } else { 0 };
         let Some(entries) = entries else {
             let segment = self.new_segment(base, size, aborted)?;
@@ -223,7 +228,9 @@ impl Loader<'_> {
     }
 
     fn take(&mut self, segment: Segment, end: SegmentEnd) -> bool {
-        self.segments.push(Arc::new(segment));
+        // Few of many logs are used soon: what was opened to look at them is closed.
+        let resting = segment.at_rest(self.config.segment_index_bytes);
+        self.segments.push(Arc::new(resting));
         self.end = Some(end);
         true
     }
@@ -271,8 +278,10 @@ impl Loader<'_> {
     /// that follow are removed.
     fn scan_segment(&mut self, base: i64, is_last: bool, following: &[i64]) -> Result<bool, LogError> {
         let size = self.log_size(base)?;
-        remove_if_present(&self.home.segment_file(base, TXN_INDEX_SUFFIX))?;
         let segment = self.new_segment(base, size, 0)?;
+        // First: without a descriptor for it the opening ends here, and another one finds what this one has found.
+        segment.file()?;
+        remove_if_present(&self.home.segment_file(base, TXN_INDEX_SUFFIX))?;
         let (epochs, producers) = (&mut self.epochs, &mut self.producers);
         let mut epochs_changed = false;
         let mut progress = self.progress.segment(size);
@@ -293,7 +302,7 @@ impl Loader<'_> {
             self.remove_segments(following)?;
         }
         // Also gives back blocks that were reserved beyond the end.
-        file::set_len(segment.file()?, end.end_position).map_err(LogError::io(&path))?;
+        file::set_len(&*segment.file()?, end.end_position).map_err(LogError::io(&path))?;
         segment.set_size(end.end_position);
         if cut > 0 {
             log::warn!(
@@ -387,6 +396,7 @@ impl Loader<'_> {
         if end_offset < wanted || self.segments.is_empty() {
             self.remove_first(self.segments.len())?;
             let segment = Segment::create(Arc::clone(self.home), wanted, self.config.segment_index_bytes)?;
+            segment.close_file();
             self.directory_dirty = true;
             self.segments.push(Arc::new(segment));
             self.end = None;

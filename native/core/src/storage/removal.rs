@@ -101,14 +101,13 @@ impl Log {
         let old = self.home.path();
         let name = old.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let new = old.with_file_name(deleted_directory_name(name, unique_id));
+        let parent = new.parent().unwrap_or(&new).to_path_buf();
+        let names = file::Directory::open(&parent).map_err(LogError::io(&parent))?;
         // Files of sealed segments are opened by path on first use; the path follows the directory.
         file::rename(&old, &new).map_err(LogError::io(&old))?;
         self.home.moved_to(&new);
         self.closed.store(true, Ordering::Release);
-        match new.parent() {
-            Some(parent) => file::sync_directory(parent).map_err(LogError::io(parent)),
-            None => Ok(()),
-        }
+        names.sync().map_err(LogError::io(&parent))
     }
 
     /// Removes the directory and everything in it; appends are refused from now on.

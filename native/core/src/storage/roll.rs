@@ -148,7 +148,8 @@ fn first_timestamp(writer: &mut Writer, view: &View) -> Result<i64, LogError> {
         return Ok(timestamp);
     }
     let active = view.segments.active();
-    let mut scan = HeaderScan::new(active.file()?, view.end_position);
+    let file = active.file()?;
+    let mut scan = HeaderScan::new(&file, view.end_position);
     let Some(header) = scan.header_at(0).map_err(|error| active.read_error(error))? else { return Ok(-1) };
     Ok(*writer.first_timestamp.insert(header.max_timestamp))
 }

@@ -6,9 +6,10 @@
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 
+use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
 
 use super::LogError;
@@ -32,8 +33,9 @@ pub(crate) struct Segment {
     base_offset: i64,
     /// Bytes of whole batches. Of the active segment readers use the published end of the log instead.
     size: AtomicU64,
-    /// Opened on first use: a log holds one descriptor while nobody reads its past.
-    file: OnceLock<Arc<File>>,
+    /// Opened on first use, and again after [`Self::close_file`]: a log holds one descriptor while it is appended to and
+    /// nobody reads its past, and none while it is idle.
+    file: ArcSwapOption<File>,
     pub(crate) offset_index: OffsetIndex,
     home: Arc<LogHome>,
     pub(crate) time_index: TimeIndex,
@@ -42,6 +44,8 @@ pub(crate) struct Segment {
     largest_timestamp: Mutex<TimestampOffset>,
     /// Out of use: its files are renamed, and soon gone.
     retired: AtomicBool,
+    /// The file was used since it was last asked whether it is idle.
+    used: AtomicBool,
 }
 
 /// Every file that a segment may have, the records first.
@@ -84,10 +88,11 @@ impl Segment {
             recent: RecentBatches::new(),
             home,
             base_offset,
-            file: OnceLock::new(),
+            file: ArcSwapOption::empty(),
             size: AtomicU64::new(size),
             largest_timestamp: Mutex::new(TimestampOffset { timestamp: -1, offset: base_offset }),
             retired: AtomicBool::new(false),
+            used: AtomicBool::new(false),
         }
     }
 
@@ -99,13 +104,13 @@ impl Segment {
         let path = home.segment_file(base_offset, LOG_SUFFIX);
         let file = file::create(&path);
         let segment = Self::existing(home, base_offset, 0, IndexEntries::NOTHING, max_index_bytes);
-        let _ = segment.file.set(Arc::new(file.map_err(LogError::io(&path))?));
+        segment.file.store(Some(Arc::new(file.map_err(LogError::io(&path))?)));
         Ok(segment)
     }
 
     /// The segment with the file of its records, which is open already.
     pub(crate) fn with_file(self, file: Arc<File>) -> Self {
-        let _ = self.file.set(file);
+        self.file.store(Some(file));
         self
     }
 
@@ -122,13 +127,51 @@ impl Segment {
     }
 
     /// The segment's file.
-    pub(crate) fn file(&self) -> Result<&Arc<File>, LogError> {
-        if let Some(file) = self.file.get() {
+    pub(crate) fn file(&self) -> Result<Arc<File>, LogError> {
+        if !self.used.load(Ordering::Relaxed) {
+            self.used.store(true, Ordering::Relaxed);
+        }
+        if let Some(file) = self.file.load_full() {
             return Ok(file);
         }
         let path = self.path();
-        let file = file::open_untimed(&path).map_err(LogError::io(&path))?;
-        Ok(self.file.get_or_init(|| Arc::new(file)))
+        let file = Arc::new(file::open_untimed(&path).map_err(LogError::io(&path))?);
+        // Of two that open it at the same time each goes on with its own; one of them stays.
+        self.file.store(Some(Arc::clone(&file)));
+        Ok(file)
+    }
+
+    /// The segment without its file and its mappings, as an opening that trusts it makes it. Nobody else has it yet.
+    pub(crate) fn at_rest(self, max_index_bytes: u32) -> Self {
+        self.close_file();
+        if !self.offset_index.map.is_mapped() && !self.time_index.map.is_mapped() {
+            return self;
+        }
+        let entries = IndexEntries {
+            offsets: self.offset_index.map.held(),
+            times: self.time_index.map.held(),
+            aborted: self.txn_index.len(),
+        };
+        let resting = Self::existing(Arc::clone(&self.home), self.base_offset, self.size(), entries, max_index_bytes);
+        resting.set_largest_timestamp(self.largest_timestamp());
+        Self { txn_index: self.txn_index, ..resting }
+    }
+
+    /// Whether the file is open.
+    pub(crate) fn is_file_open(&self) -> bool {
+        self.file.load().is_some()
+    }
+
+    /// Closes the file, unless it was used since this was last asked; whether it did. Who reads it at this moment goes on
+    /// with it; the next user opens it again, by its name. So the segment is in use and its files are not renamed meanwhile:
+    /// the caller holds the log's writer.
+    pub(crate) fn close_idle_file(&self) -> bool {
+        !self.used.swap(false, Ordering::Relaxed) && self.file.swap(None).is_some()
+    }
+
+    /// Closes the file; the next user opens it again.
+    pub(crate) fn close_file(&self) {
+        self.file.store(None);
     }
 
     /// Opens every file of the segment: once they are renamed or removed, whoever holds the segment goes on with them.
@@ -183,6 +226,13 @@ impl Segment {
         self.trim()
     }
 
+    /// Whether the index files are on the device and end with all the entries that the segment is to have.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.offset_index.map.is_settled()
+            && self.time_index.map.is_settled()
+            && self.largest_timestamp().timestamp <= self.time_index.last().timestamp
+    }
+
     fn finish_time_index(&self) -> Result<(), LogError> {
         if self.largest_timestamp().timestamp > self.time_index.last().timestamp {
             self.time_index.map.reserve(1)?;
@@ -195,7 +245,7 @@ impl Segment {
         self.offset_index.map.trim()?;
         self.time_index.map.trim()?;
         let path = self.path();
-        file::release_beyond_end(self.file()?, self.size()).map_err(LogError::io(&path))
+        file::release_beyond_end(&*self.file()?, self.size()).map_err(LogError::io(&path))
     }
 
     /// The first batch whose last offset is `offset` or more, among the first `limit` bytes, which are whole batches.
@@ -239,7 +289,8 @@ impl Segment {
 
     /// The size of the batch that starts at `position`.
     pub(crate) fn size_at(&self, position: u64, limit: u64) -> Result<usize, LogError> {
-        let mut scan = HeaderScan::new(self.file()?, limit);
+        let file = self.file()?;
+        let mut scan = HeaderScan::new(&file, limit);
         match scan.header_at(position).map_err(|error| self.read_error(error))? {
             Some(header) => Ok(header.size()),
             None => Err(self.no_batch(position, limit)),
@@ -252,7 +303,8 @@ impl Segment {
 
     /// The batch; with `unread` its header may be missing, where the one before it tells all.
     fn locate(&self, offset: i64, limit: u64, unread: bool) -> Result<Option<(u64, Option<BatchHeader>)>, LogError> {
-        let mut scan = HeaderScan::new(self.file()?, limit);
+        let file = self.file()?;
+        let mut scan = HeaderScan::new(&file, limit);
         let read = |error| self.read_error(error);
         let around = self.offset_index.around(offset)?;
         // An index is a hint: one that leads astray costs a scan of the segment, never a wrong answer.

@@ -17,6 +17,16 @@ use super::{LogError, producer_snapshot, rebuild};
 use crate::record::first_offset;
 use crate::sys::file;
 
+/// Where a log is cut.
+struct Cut {
+    /// The segment that will be the last one.
+    kept: usize,
+    end_offset: i64,
+    end_position: u64,
+    /// What is left in its indexes.
+    entries: IndexEntries,
+}
+
 impl Log {
     /// Removes every record at or beyond `offset`. A batch that contains `offset` goes as a whole, so the log may end
     /// earlier. Nothing happens when the log ends before `offset`; below the log start everything goes.
@@ -34,7 +44,8 @@ impl Log {
         if offset < view.log_start_offset {
             return self.restart_at(&mut writer, offset, now_ms).map_err(|error| self.failed(error));
         }
-        self.cut(&mut writer, &view, offset, now_ms).map_err(|error| self.failed(error))
+        let cut = self.plan_cut(&view, offset)?;
+        self.cut(&mut writer, &view, cut, now_ms).map_err(|error| self.failed(error))
     }
 
     /// Removes everything: the log starts and ends at `offset`.
@@ -48,8 +59,8 @@ impl Log {
         self.restart_at(&mut writer, offset, now_ms).map_err(|error| self.failed(error))
     }
 
-    fn cut(&self, writer: &mut Writer, view: &View, offset: i64, now_ms: i64) -> Result<(), LogError> {
-        let _flushing = self.flushing.lock();
+    /// Looks where the log will end, and changes nothing.
+    fn plan_cut(&self, view: &View, offset: i64) -> Result<Cut, LogError> {
         let kept = view.segments.floor(offset);
         let segments = view.segments.as_slice();
         let old = &segments[kept];
@@ -61,12 +72,20 @@ impl Log {
             }
             None => (offset, limit),
         };
-        let config = self.config.load();
         let entries = IndexEntries {
             offsets: old.offset_index.map.held_below(old.offset_index.entries_below(end_offset)?)?,
             times: old.time_index.map.held_below(old.time_index.entries_below(end_offset)?)?,
             aborted: old.txn_index.entries_below(end_offset)?,
         };
+        Ok(Cut { kept, end_offset, end_position, entries })
+    }
+
+    fn cut(&self, writer: &mut Writer, view: &View, cut: Cut, now_ms: i64) -> Result<(), LogError> {
+        let _flushing = self.flushing.lock();
+        let Cut { kept, end_offset, end_position, entries } = cut;
+        let segments = view.segments.as_slice();
+        let old = &segments[kept];
+        let config = self.config.load();
         let segment = Segment::existing(
             Arc::clone(&self.home),
             old.base_offset(),
@@ -90,8 +109,8 @@ impl Log {
         let directory = self.home.path();
         file::sync_directory(&directory).map_err(LogError::io(&directory))?;
         let path = old.path();
-        let cut = old.file()?;
-        file::set_len(cut, end_position).and_then(|()| file::sync_data(cut)).map_err(LogError::io(&path))?;
+        let file = old.file()?;
+        file::set_len(&file, end_position).and_then(|()| file::sync_data(&file)).map_err(LogError::io(&path))?;
         writer.begin_segment(now_ms);
         writer.bytes_since_index = end.map_or(end_position, |end| end.bytes_since_index);
         self.change_epochs(|epochs| epochs.truncate_from_end(end_offset))?;
@@ -100,7 +119,8 @@ impl Log {
 
     /// The offset of a batch's first record.
     fn first_offset_at(&self, segment: &Segment, found: &FoundBatch, limit: u64) -> Result<i64, LogError> {
-        let mut scan = BatchScan::by_chunks(segment.file()?, found.position, limit, found.header.size());
+        let file = segment.file()?;
+        let mut scan = BatchScan::by_chunks(&file, found.position, limit, found.header.size());
         let batch = match found.header.magic {
             2.. => None,
             _ => scan.next().map_err(|error| segment.read_error(error))?,

@@ -7,7 +7,7 @@
 //! begins by binary search; an entry's last stable offset tells where it may stop. There is no file before the first
 //! entry. One writer appends (under the log's mutex) while any number of readers look entries up.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -144,7 +144,7 @@ impl TxnIndex {
     /// Cuts the file to its entries: another instance may have had more.
     pub(crate) fn trim(&self) -> Result<(), LogError> {
         let path = self.path();
-        let cut = OpenOptions::new().write(true).open(&path).and_then(|cut| {
+        let cut = file::open_writable(&path).and_then(|cut| {
             self.dirty.store(true, Ordering::Release);
             file::set_len(&cut, self.len() * ENTRY_BYTES as u64)
         });
@@ -154,6 +154,11 @@ impl TxnIndex {
         }
     }
 
+    /// Opens the file, which is made where there is none: [`Self::append`] needs no descriptor then.
+    pub(crate) fn prepare(&self) -> Result<(), LogError> {
+        self.file().map(drop)
+    }
+
     /// Opens the file, where there is one: once it is renamed or removed, readers go on with it.
     pub(crate) fn open(&self) -> Result<(), LogError> {
         if self.len() > 0 { self.file().map(drop) } else { Ok(()) }
@@ -161,10 +166,14 @@ impl TxnIndex {
 
     /// Waits until the entries are on the device.
     pub(crate) fn sync(&self) -> Result<(), LogError> {
-        if !self.dirty.swap(false, Ordering::AcqRel) || self.len() == 0 {
+        if self.len() == 0 || !self.dirty.load(Ordering::Acquire) {
             return Ok(());
         }
-        file::sync_data(self.file()?).map_err(LogError::io(self.path()))
+        let file = self.file()?;
+        if self.dirty.swap(false, Ordering::AcqRel) {
+            file::sync_data(file).map_err(LogError::io(self.path()))?;
+        }
+        Ok(())
     }
 
     fn file(&self) -> Result<&File, LogError> {
@@ -173,11 +182,7 @@ impl TxnIndex {
         }
         let path = self.path();
         // An index that has entries and no file is not to be begun anew in silence.
-        let file = if self.len() == 0 {
-            file::open_or_create(&path)
-        } else {
-            OpenOptions::new().read(true).write(true).open(&path)
-        };
+        let file = if self.len() == 0 { file::open_or_create(&path) } else { file::open_writable(&path) };
         let file = file.map_err(LogError::io(&path))?;
         Ok(self.file.get_or_init(|| file))
     }
@@ -225,18 +230,24 @@ pub fn decode(bytes: &[u8]) -> Result<Vec<AbortedTxn>, String> {
 }
 
 /// How many entries the index file of a segment holds, 0 without a file; `None` when it is damaged.
-pub(crate) fn check_file(directory: &Path, base_offset: i64) -> Option<u64> {
+///
+/// # Errors
+/// `Exhausted` when it cannot be looked at now: that says nothing about it.
+pub(crate) fn check_file(directory: &Path, base_offset: i64) -> Result<Option<u64>, LogError> {
     let path = directory.join(super::log_dir::segment_file_name(base_offset, TXN_INDEX_SUFFIX));
-    let bytes = match fs::read(path) {
+    let bytes = match file::read(&path) {
         Ok(bytes) => bytes,
-        Err(error) => return (error.kind() == io::ErrorKind::NotFound).then_some(0),
+        Err(error) if file::is_exhaustion(&error) => return Err(LogError::io(&path)(error)),
+        Err(error) => return Ok((error.kind() == io::ErrorKind::NotFound).then_some(0)),
     };
-    let entries = decode(&bytes).ok()?;
-    entries.iter().all(|entry| entry.last_offset >= base_offset).then_some(entries.len() as u64)
+    let Ok(entries) = decode(&bytes) else { return Ok(None) };
+    Ok(entries.iter().all(|entry| entry.last_offset >= base_offset).then_some(entries.len() as u64))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -298,15 +309,15 @@ mod tests {
     #[test]
     fn damage_is_noticed() {
         let dir = tempfile::tempdir().unwrap();
-        assert_eq!(check_file(dir.path(), 0), Some(0));
+        assert_eq!(check_file(dir.path(), 0).unwrap(), Some(0));
         let index = index(&dir);
         index.append(&[aborted(1, 0, 10, 3), aborted(2, 3, 20, 21)]).unwrap();
-        assert_eq!(check_file(dir.path(), 0), Some(2));
+        assert_eq!(check_file(dir.path(), 0).unwrap(), Some(2));
         let whole = fs::read(index.path()).unwrap();
         fs::write(index.path(), &whole[..60]).unwrap();
-        assert_eq!(check_file(dir.path(), 0), None);
+        assert_eq!(check_file(dir.path(), 0).unwrap(), None);
         fs::write(index.path(), [&whole[34..], &whole[..34]].concat()).unwrap();
-        assert_eq!(check_file(dir.path(), 0), None);
+        assert_eq!(check_file(dir.path(), 0).unwrap(), None);
     }
 
     proptest! {

@@ -24,12 +24,15 @@ static LAYERS: Mutex<Vec<Weak<FaultLayer>>> = Mutex::new(Vec::new());
 /// A change, by what it does and to which path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Done {
+    Open(PathBuf),
+    Map(PathBuf),
     Create(PathBuf),
     MakeDirectory(PathBuf),
     Write(PathBuf),
     Resize(PathBuf),
     Sync(PathBuf),
     SyncDirectory(PathBuf),
+    SyncFileSystem(PathBuf),
     Rename(PathBuf, PathBuf),
     Remove(PathBuf),
 }
@@ -37,25 +40,36 @@ pub(crate) enum Done {
 impl Done {
     fn of(change: Change<'_>) -> Self {
         match change {
+            Change::Open(path) => Self::Open(path.to_path_buf()),
+            Change::Map(path) => Self::Map(path.to_path_buf()),
             Change::Create(path) => Self::Create(path.to_path_buf()),
             Change::MakeDirectory(path) => Self::MakeDirectory(path.to_path_buf()),
             Change::Write(file) => Self::Write(path_of(file)),
             Change::Resize(file) => Self::Resize(path_of(file)),
             Change::Sync(file) => Self::Sync(path_of(file)),
             Change::SyncDirectory(path) => Self::SyncDirectory(path.to_path_buf()),
+            Change::SyncFileSystem(path) => Self::SyncFileSystem(path.to_path_buf()),
             Change::Rename(from, to) => Self::Rename(from.to_path_buf(), to.to_path_buf()),
             Change::Remove(path) => Self::Remove(path.to_path_buf()),
         }
     }
 
+    /// Whether it changes the file system, or what of it is on the device.
+    fn is_change(&self) -> bool {
+        !matches!(self, Self::Open(_) | Self::Map(_))
+    }
+
     fn path(&self) -> &Path {
         match self {
-            Self::Create(path)
+            Self::Open(path)
+            | Self::Map(path)
+            | Self::Create(path)
             | Self::MakeDirectory(path)
             | Self::Write(path)
             | Self::Resize(path)
             | Self::Sync(path)
             | Self::SyncDirectory(path)
+            | Self::SyncFileSystem(path)
             | Self::Rename(path, _)
             | Self::Remove(path) => path,
         }
@@ -143,7 +157,7 @@ impl FaultLayer {
         self.state.lock().steps.len().saturating_sub(1)
     }
 
-    /// Asks `verdict` about every change from now on: an error is what the change ends with, undone.
+    /// Asks `verdict` about everything from now on: an error is what it ends with, undone.
     pub(crate) fn fail_when(&self, verdict: impl FnMut(&Done) -> Option<io::Error> + Send + 'static) {
         self.state.lock().verdict = Some(Box::new(verdict));
     }
@@ -155,7 +169,7 @@ impl FaultLayer {
             return Err(error);
         }
         let result = act();
-        if state.recording && result.is_ok() {
+        if state.recording && result.is_ok() && done.is_change() {
             self.note(&mut state, Some(done));
         }
         result
@@ -215,6 +229,7 @@ impl Remains<'_> {
         let (steps, cut) = (self.steps, self.steps.len() - 1);
         let is_sync = |step: &Step| match &step.done {
             Some(Done::SyncDirectory(path)) => step.tree.is_directory(path, identity),
+            Some(Done::SyncFileSystem(_)) => true,
             _ => false,
         };
         let synced = steps.iter().rposition(is_sync).unwrap_or(0);
@@ -309,6 +324,8 @@ fn synced_content(steps: &[Step], identity: usize) -> Option<Arc<Vec<u8>>> {
         Some(Done::Sync(path)) => {
             step.tree.files.get(path).filter(|node| node.identity == identity).map(|n| n.bytes.clone())
         }
+        // It holds all files, wherever they lie.
+        Some(Done::SyncFileSystem(_)) => content(std::slice::from_ref(step), identity),
         _ => None,
     };
     // What was there when the recording began is on the device.

@@ -11,23 +11,27 @@ use std::os::unix::fs::FileExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// A change of the file system, as the fault-injecting layer sees it.
+/// A change of the file system, as the fault-injecting layer sees it; and what needs a descriptor or memory and changes
+/// nothing.
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(not(test), allow(dead_code, reason = "the fields are what the tests' layer looks at"))]
 pub(crate) enum Change<'a> {
+    Open(&'a Path),
+    Map(&'a Path),
     Create(&'a Path),
     MakeDirectory(&'a Path),
     Write(&'a File),
     Resize(&'a File),
     Sync(&'a File),
     SyncDirectory(&'a Path),
+    SyncFileSystem(&'a Path),
     Rename(&'a Path, &'a Path),
     Remove(&'a Path),
 }
 
 /// Does `act`, unless the tests' layer has another idea.
 #[inline]
-fn change<T>(what: Change<'_>, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+pub(super) fn change<T>(what: Change<'_>, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     #[cfg(test)]
     return super::faults::perform(what, act);
     #[cfg(not(test))]
@@ -35,6 +39,62 @@ fn change<T>(what: Change<'_>, act: impl FnOnce() -> io::Result<T>) -> io::Resul
         let _ = what;
         act()
     }
+}
+
+/// Whether the process or the system has run out of descriptors or memory: the same call may succeed later, and says
+/// nothing about the disk.
+#[must_use]
+pub fn is_exhaustion(error: &io::Error) -> bool {
+    match error.raw_os_error() {
+        Some(number) => matches!(number, libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::EAGAIN),
+        // An allocation of Rust that failed has no number.
+        None => error.kind() == io::ErrorKind::OutOfMemory,
+    }
+}
+
+/// The error of a sync is final whatever its number is: pages may be lost, and no second try finds that out.
+fn final_error(error: io::Error) -> io::Error {
+    if is_exhaustion(&error) { io::Error::from_raw_os_error(libc::EIO) } else { error }
+}
+
+/// Opens a file for reading.
+///
+/// # Errors
+/// Whatever `open` says.
+pub fn open(path: &Path) -> io::Result<File> {
+    change(Change::Open(path), || File::open(path))
+}
+
+/// Opens a file for reading and writing; it has to be there.
+///
+/// # Errors
+/// Whatever `open` says.
+pub fn open_writable(path: &Path) -> io::Result<File> {
+    change(Change::Open(path), || OpenOptions::new().read(true).write(true).open(path))
+}
+
+/// Reads a whole file.
+///
+/// # Errors
+/// Whatever `open` or `read` says.
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    change(Change::Open(path), || fs::read(path))
+}
+
+/// Lists a directory.
+///
+/// # Errors
+/// Whatever `opendir` says.
+pub fn list(directory: &Path) -> io::Result<fs::ReadDir> {
+    change(Change::Open(directory), || fs::read_dir(directory))
+}
+
+/// Maps a file into memory by `map`, which changes nothing.
+///
+/// # Errors
+/// Whatever `mmap` says.
+pub fn map<T>(path: &Path, map: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    change(Change::Map(path), map)
 }
 
 /// Makes an empty file, in place of one that has its name.
@@ -51,7 +111,7 @@ pub fn create(path: &Path) -> io::Result<File> {
 /// # Errors
 /// Whatever `open` says.
 pub fn open_or_create(path: &Path) -> io::Result<File> {
-    match OpenOptions::new().read(true).write(true).open(path) {
+    match open_writable(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => create(path),
         opened => opened,
     }
@@ -62,6 +122,10 @@ pub fn open_or_create(path: &Path) -> io::Result<File> {
 /// # Errors
 /// Whatever `open` says.
 pub fn open_untimed(path: &Path) -> io::Result<File> {
+    change(Change::Open(path), || open_without_time(path))
+}
+
+fn open_without_time(path: &Path) -> io::Result<File> {
     let mut how = OpenOptions::new();
     how.read(true).write(true);
     #[cfg(target_os = "linux")]
@@ -175,17 +239,43 @@ pub fn release_beyond_end(file: &File, len: u64) -> io::Result<()> {
 /// Waits until the file's data (and the length needed to read it) is on the device.
 ///
 /// # Errors
-/// An error means that pages may be lost: it must never be answered by a second try.
+/// An error means that pages may be lost: it must never be answered by a second try, and is no [`is_exhaustion`].
 pub fn sync_data(file: &File) -> io::Result<()> {
-    change(Change::Sync(file), || file.sync_data())
+    change(Change::Sync(file), || file.sync_data()).map_err(final_error)
 }
 
 /// Makes the names in `directory` durable.
 ///
 /// # Errors
-/// Whatever opening or syncing the directory says.
+/// Whatever opening the directory says, and [`Directory::sync`].
 pub fn sync_directory(directory: &Path) -> io::Result<()> {
-    change(Change::SyncDirectory(directory), || File::open(directory)?.sync_all())
+    Directory::open(directory)?.sync()
+}
+
+/// A directory whose names are to be made durable: opened before they are changed, so that the change does not end
+/// half done for want of a descriptor.
+#[derive(Debug)]
+pub struct Directory<'a> {
+    path: &'a Path,
+    opened: File,
+}
+
+impl<'a> Directory<'a> {
+    /// Opens the directory.
+    ///
+    /// # Errors
+    /// Whatever `open` says.
+    pub fn open(path: &'a Path) -> io::Result<Self> {
+        Ok(Self { path, opened: open(path)? })
+    }
+
+    /// Waits until the directory's names are on the device.
+    ///
+    /// # Errors
+    /// As [`sync_data`].
+    pub fn sync(&self) -> io::Result<()> {
+        change(Change::SyncDirectory(self.path), || self.opened.sync_all()).map_err(final_error)
+    }
 }
 
 /// Reads until `buffer` is full or the file ends; returns the bytes read.

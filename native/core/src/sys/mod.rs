@@ -3,3 +3,4 @@
 #[cfg(test)]
 pub(crate) mod faults;
 pub mod file;
+pub mod file_system;

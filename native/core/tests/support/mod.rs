@@ -39,6 +39,7 @@ fn settings() -> Settings {
         queued_response_bytes: 256 << 20,
         connections_max_idle_ms: 600_000,
         max_connections: 1000,
+        max_connections_reason: "a test".to_owned(),
         fetch_max_bytes: 55 << 20,
         fetch_session_slots: 1000,
         fetch_session_eviction_ms: 120_000,
@@ -153,6 +154,13 @@ impl Plane {
         let mut seen = self.seen.lock();
         seen.extend(self.plane.events().drain(100));
         seen.drain(..).collect()
+    }
+
+    /// Whether there was such an event that [`Self::event`] has not given yet.
+    pub fn has_seen(&self, wanted: impl Fn(&Event) -> bool) -> bool {
+        let mut seen = self.seen.lock();
+        seen.extend(self.plane.events().drain(100));
+        seen.iter().any(wanted)
     }
 
     pub fn connections(&self) -> usize {

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from typing import Any
 
 import msgspec
 import pytest
 
+from pybroker.coordinator.group import service as service_module
 from pybroker.coordinator.group.errors import (
     CoordinatorLoadInProgressError,
     CoordinatorNotAvailableError,
@@ -354,6 +356,45 @@ async def test_a_log_that_cannot_be_loaded_for_whatever_reason_is_not_coordinate
     assert offsets(await after.groups.submit("g", fetch())) == [5], "the next election tries again"
     await stand.groups.close()
     await after.groups.close()
+
+
+async def test_a_log_that_lacks_a_descriptor_is_loaded_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    stand = Stand(1)
+    stand.groups.follow(image(1))
+    await stand.groups.loaded()
+    await stand.groups.submit("g", commit())
+    after = Stand(logs=stand.logs)
+    monkeypatch.setattr(service_module, "_AGAIN_S", 0)
+    refusals = [OSError(errno.EMFILE, "too many"), OSError(errno.EMFILE, "too many")]
+    read = stand.logs[0].read
+
+    def lacking(*asked: int) -> object:
+        if refusals:
+            raise refusals.pop()
+        return read(*asked)
+
+    monkeypatch.setattr(stand.logs[0], "read", lacking)
+    after.groups.follow(image(1))
+    await after.groups.loaded()
+    assert refusals == []
+    assert offsets(await after.groups.submit("g", fetch())) == [5]
+    await stand.groups.close()
+    await after.groups.close()
+
+
+async def test_a_log_that_is_opened_later_is_loaded_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    stand = Stand(1)
+    with monkeypatch.context() as closed:
+        closed.setattr(stand.groups, "_open_log", lambda index: None)
+        stand.groups.follow(image(1))
+        await stand.groups.loaded()
+    with pytest.raises(NotCoordinatorError):
+        stand.groups.submit("g", fetch())
+    stand.groups.follow(image(1))
+    await stand.groups.loaded()
+    await stand.groups.submit("g", commit())
+    assert offsets(await stand.groups.submit("g", fetch())) == [5]
+    await stand.groups.close()
 
 
 async def test_offsets_of_a_deleted_topic_are_forgotten() -> None:

@@ -118,6 +118,11 @@ fn log_refused(shared: &Shared, partition: &Partition, error: AppendError, answe
             shared.events.push(Event::LogDirectoryFailed { directory, error: text.clone() });
             code::KAFKA_STORAGE_ERROR
         }
+        // Clients retry it, as nothing was appended, and look for another leader meanwhile.
+        AppendError::Exhausted { .. } => {
+            shared.exhausted(&text);
+            code::KAFKA_STORAGE_ERROR
+        }
         AppendError::Offline { .. } => code::KAFKA_STORAGE_ERROR,
     };
     answer.error_message = Some(format!("{}-{}: {text}", partition.topic(), partition.index()));

@@ -97,13 +97,13 @@ pub fn handle(shared: &Shared, head: &RequestHead, frame: &[u8], decided: bool, 
         Err(refused) => return Outcome::Answer(refuse(head, refused)),
     };
     let table = shared.table.load();
-    let plan = pending.plan(&table);
+    let plan = pending.plan(shared, &table);
     if max_wait_ms == 0 || plan.enough(min_bytes) {
         return Outcome::Answer(pending.answer(&table, plan));
     }
     pending.wait(&table, WaitingFetch::new(waiter, min_bytes - plan.bytes));
     // What was appended between the plan and the registration has woken nobody.
-    let again = pending.plan(&table);
+    let again = pending.plan(shared, &table);
     if (again.bytes > plan.bytes || again.failed) && again.enough(min_bytes) && pending.claim() {
         pending.leave();
         return Outcome::Answer(pending.answer(&table, again));
@@ -184,7 +184,7 @@ impl PendingFetch {
     pub fn complete(mut self, shared: &Shared) -> Response {
         self.leave();
         let table = shared.table.load();
-        let plan = self.plan(&table);
+        let plan = self.plan(shared, &table);
         self.answer(&table, plan)
     }
 
@@ -216,10 +216,10 @@ impl PendingFetch {
 
     /// Looks every partition up, without telling a session anything. A session is read from where its last answer
     /// left off, so that a busy partition does not starve the others.
-    fn plan(&self, table: &TopicTable) -> Plan {
+    fn plan(&self, shared: &Shared, table: &TopicTable) -> Plan {
         let mut plan = Plan { reads: Vec::new(), bytes: 0, failed: false };
         self.source.each(|place, partition| {
-            let read = self.read(table, place, partition, plan.bytes);
+            let read = self.read((shared, table), place, partition, plan.bytes);
             plan.bytes += read.fetched.records as i64;
             plan.failed |= read.fetched.error != code::NONE || read.fetched.diverging.is_some();
             plan.reads.push(read);
@@ -228,7 +228,13 @@ impl PendingFetch {
     }
 
     /// Plans the read of one partition; `taken` bytes of the answer are spoken for.
-    fn read(&self, table: &TopicTable, place: usize, partition: &SessionPartition, taken: i64) -> Read {
+    fn read(
+        &self,
+        (shared, table): (&Shared, &TopicTable),
+        place: usize,
+        partition: &SessionPartition,
+        taken: i64,
+    ) -> Read {
         let mut fetched = FetchedPartition {
             topic: partition.topic.clone(),
             index: partition.index,
@@ -279,6 +285,11 @@ impl PendingFetch {
                 fetched.error = match error {
                     ReadError::OffsetOutOfRange { .. } => code::OFFSET_OUT_OF_RANGE,
                     ReadError::Io { .. } => self.storage_error(),
+                    // Clients ask again.
+                    ReadError::Exhausted { .. } => {
+                        shared.exhausted(&error.to_string());
+                        self.storage_error()
+                    }
                 };
                 (fetched.high_watermark, fetched.last_stable_offset, fetched.log_start_offset) = (-1, -1, -1);
                 Read::nothing(place, fetched)

@@ -5,7 +5,6 @@
 //! segments in its range of offsets are removed, as far as they are there, and it takes its name.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use super::output::OUTPUT_SUFFIXES;
@@ -59,7 +58,7 @@ fn complete(directory: &Path, base: i64, paths: &[PathBuf], segments: &[(i64, Pa
 /// The offset behind the last batch.
 fn next_offset(path: &Path, base: i64) -> Result<i64, LogError> {
     let read = |error| LogError::io(path)(error);
-    let opened = File::open(path).map_err(read)?;
+    let opened = file::open(path).map_err(read)?;
     let mut scan = HeaderScan::new(&opened, opened.metadata().map_err(read)?.len());
     let (mut position, mut next) = (0, base);
     while let Some(header) = scan.header_at(position).map_err(read)? {
@@ -81,7 +80,7 @@ struct Files {
 impl Files {
     fn list(directory: &Path) -> Result<Self, LogError> {
         let mut files = Self::default();
-        for entry in fs::read_dir(directory).map_err(LogError::io(directory))? {
+        for entry in file::list(directory).map_err(LogError::io(directory))? {
             let path = entry.map_err(LogError::io(directory))?.path();
             let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
             if let Some(base) = name.strip_suffix(CLEANED_SUFFIX).and_then(base_of) {

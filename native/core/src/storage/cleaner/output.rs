@@ -169,7 +169,7 @@ pub(crate) fn cleaned_file(home: &LogHome, base_offset: i64, suffix: &str) -> st
 /// Removes what earlier passes that were given up have left: a `.cleaned` file beside a whole `.swap` file would be taken
 /// for a part of it, if a crash came then.
 pub(crate) fn remove_all_leftovers(directory: &std::path::Path) -> Result<(), LogError> {
-    for entry in std::fs::read_dir(directory).map_err(LogError::io(directory))? {
+    for entry in file::list(directory).map_err(LogError::io(directory))? {
         let entry = entry.map_err(LogError::io(directory))?;
         if entry.file_name().to_str().is_some_and(|name| name.ends_with(CLEANED_SUFFIX)) {
             remove_if_present(&entry.path())?;

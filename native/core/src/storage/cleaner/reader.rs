@@ -73,7 +73,7 @@ impl BatchReader {
         }
         let room = (self.buffer.len() - have) as u64;
         let wanted = room.min(segment.size() - self.position) as usize;
-        let read = read_full_at(segment.file()?, &mut self.buffer[have..have + wanted], self.position);
+        let read = read_full_at(&*segment.file()?, &mut self.buffer[have..have + wanted], self.position);
         let read = read.map_err(|error| segment.read_error(error))?;
         if read < wanted {
             return Err(self.corrupt(segment, "the file is shorter than the segment").into());

@@ -38,7 +38,8 @@ impl Log {
             let segments = view.segments.as_slice();
             let sealed = &segments[view.segments.floor(offset).min(segments.len() - 1)..segments.len() - 1];
             let first = |segment: &std::sync::Arc<crate::storage::segment::Segment>| -> Result<Option<i64>, LogError> {
-                let header = HeaderScan::new(segment.file()?, segment.size()).header_at(0);
+                let file = segment.file()?;
+                let header = HeaderScan::new(&file, segment.size()).header_at(0);
                 let header = header.map_err(|error| segment.read_error(error))?;
                 Ok(header.map(|header| header.max_timestamp).filter(|timestamp| *timestamp > 0))
             };

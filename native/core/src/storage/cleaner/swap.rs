@@ -30,6 +30,8 @@ impl Log {
         for segment in old {
             segment.open_all()?;
         }
+        let home = self.home.path();
+        let directory = file::Directory::open(&home).map_err(LogError::io(&home))?;
         let deleted = {
             let (_writer, _flushing) = self.lock_for_swap();
             let view = self.view.load_full();
@@ -42,8 +44,7 @@ impl Log {
             self.publish_swap(&view, at, old.len(), finished);
             deleted
         };
-        let directory = self.home.path();
-        file::sync_directory(&directory).map_err(LogError::io(&directory)).map_err(|error| self.failed(error))?;
+        directory.sync().map_err(LogError::io(&home)).map_err(|error| self.failed(error))?;
         Ok(deleted)
     }
 

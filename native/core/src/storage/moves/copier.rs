@@ -241,7 +241,7 @@ impl<'a> Copier<'a> {
         }
         let mut copy = FileCopy::begin(target)?;
         if bytes > 0 {
-            let opened = File::open(source).map_err(LogError::io(source))?;
+            let opened = file::open(source).map_err(LogError::io(source))?;
             while copy.done < bytes {
                 self.copy_chunk(&mut copy, &opened, bytes, || source.to_path_buf())?;
             }
@@ -272,7 +272,7 @@ impl<'a> Copier<'a> {
     fn remove_others(&self, view: &View) -> Result<(), LogError> {
         let bases: BTreeSet<i64> = view.segments.as_slice().iter().map(|segment| segment.base_offset()).collect();
         let snapshots: BTreeSet<i64> = producer_snapshot::offsets(&self.log.home.path())?.into_iter().collect();
-        for entry in fs::read_dir(self.future).map_err(LogError::io(self.future))? {
+        for entry in file::list(self.future).map_err(LogError::io(self.future))? {
             let name = entry.map_err(LogError::io(self.future))?.file_name();
             let Some(name) = name.to_str() else { continue };
             let at = |suffix| parse_segment_file_name(name, suffix);
@@ -294,8 +294,8 @@ impl<'a> Copier<'a> {
 fn open(view: &View, index: usize) -> Result<Arc<File>, LogError> {
     let segment = &view.segments.as_slice()[index];
     if view.segments.is_active(index) {
-        return segment.file().map(Arc::clone);
+        return segment.file();
     }
     let path = segment.path();
-    File::open(&path).map(Arc::new).map_err(LogError::io(&path))
+    file::open(&path).map(Arc::new).map_err(LogError::io(&path))
 }

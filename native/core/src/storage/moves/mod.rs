@@ -15,7 +15,6 @@ mod switch;
 #[cfg(test)]
 mod tests;
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -82,7 +81,7 @@ pub fn prepare(log: &Path, future: &Path) -> Result<(), LogError> {
     let count = move_count(log)? + 1;
     replace_file(&future.join(MOVE_COUNT_FILE), format!("version: 0\nmoves: {count}\n").as_bytes(), true)?;
     let metadata = log.join(PARTITION_METADATA_FILE);
-    let text = fs::read(&metadata).map_err(LogError::io(&metadata))?;
+    let text = file::read(&metadata).map_err(LogError::io(&metadata))?;
     replace_file(&future.join(PARTITION_METADATA_FILE), &text, true)?;
     match future.parent() {
         Some(parent) => file::sync_directory(parent).map_err(LogError::io(parent)),
@@ -96,7 +95,7 @@ pub fn prepare(log: &Path, future: &Path) -> Result<(), LogError> {
 /// `Corrupt` when the file is not understood, `Io` when it cannot be read.
 pub fn move_count(directory: &Path) -> Result<u64, LogError> {
     let path = directory.join(MOVE_COUNT_FILE);
-    let text = match fs::read_to_string(&path) {
+    let text = match file::read(&path).and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other)) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
         Err(error) => return Err(LogError::io(&path)(error)),

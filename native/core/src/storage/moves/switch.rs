@@ -72,9 +72,13 @@ impl Log {
         epochs.epochs.write(future, true)?;
         let records = copier.finish(&view)?;
         let new = future.with_file_name(old.file_name().unwrap_or_default());
+        // Opened before there is no way back.
+        let (to, from) = (parent_of(&new), parent_of(&old));
+        let open = |path| file::Directory::open(path).map_err(LogError::io(path));
+        let (names_there, names_here) = (open(to)?, open(from)?);
         file::rename(future, &new).map_err(LogError::io(future))?;
         // No way back: where the name is not durable, the old directory has all the same what was acknowledged so far.
-        let named = sync_parent(&new);
+        let named = names_there.sync().map_err(LogError::io(to));
         self.home.moved_to(&new);
         moved(&new);
         self.publish_moved(&mut writer, &view, Arc::clone(&records));
@@ -85,7 +89,7 @@ impl Log {
         let name = old.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let deleted = old.with_file_name(deleted_directory_name(name, deleted_id));
         let renamed = file::rename(&old, &deleted).map_err(LogError::io(&old));
-        Ok(match renamed.and_then(|()| sync_parent(&deleted)) {
+        Ok(match renamed.and_then(|()| names_here.sync().map_err(LogError::io(from))) {
             Ok(()) => MovedLog { old: deleted, left: None },
             Err(error) => MovedLog { old: old.to_path_buf(), left: Some(error) },
         })
@@ -120,9 +124,6 @@ impl Log {
     }
 }
 
-fn sync_parent(path: &Path) -> Result<(), LogError> {
-    match path.parent() {
-        Some(parent) => file::sync_directory(parent).map_err(LogError::io(parent)),
-        None => Ok(()),
-    }
+fn parent_of(path: &Path) -> &Path {
+    path.parent().unwrap_or(path)
 }

@@ -1,0 +1,53 @@
+"""The files that logs keep open: as many as the process has descriptors for.
+
+Owns when files of segments that nobody uses are closed, and the line that says that descriptors or memory have run
+out. A closed file is opened again on its next use. Must not know where the number comes from.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from pybroker.storage.exhaustion import limits
+from pybroker.storage.native import close_idle_files
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from pybroker.storage.partitions import Partitions
+
+log = logging.getLogger("pybroker.storage")
+
+_SAY_EVERY_S = 60.0
+
+
+class OpenFiles:
+    """Keeps at most `most` files of segments open, apart from those that are being read or sent."""
+
+    def __init__(self, partitions: Partitions, most: int, workers: Executor) -> None:
+        self._partitions = partitions
+        self._most = most
+        self._workers = workers
+        # None, or done: no files are being closed because something has run out.
+        self._giving_way: asyncio.Future[None] | None = None
+        self._said = -_SAY_EVERY_S
+
+    def close_idle(self) -> None:
+        """Close files beyond the number, first those that were not used since the last look. Blocks."""
+        self._close(self._most)
+
+    def step_exhausted(self, error: str) -> None:
+        """Say that descriptors or memory have run out, and close files that nobody uses. On the loop's thread."""
+        loop = asyncio.get_running_loop()
+        if loop.time() - self._said >= _SAY_EVERY_S:
+            self._said = loop.time()
+            log.error("refused for now: %s; %s", error, limits())
+        if self._giving_way is None or self._giving_way.done():
+            self._giving_way = loop.run_in_executor(self._workers, self._close, self._most // 2)
+
+    def _close(self, most: int) -> None:
+        found, closed = close_idle_files(self._partitions.all(), most=most)
+        if closed:
+            log.debug("%d of %d open files of segments were closed; %d may be open", closed, found, most)
