@@ -23,7 +23,7 @@ TEST_PROCESSES ?= 3
 PYTHON_ROOTS := pybroker tests bench spark docs changes
 
 .DEFAULT_GOAL := all
-.PHONY: all help build fmt lint test demo bench bench-spark docs test-rust test-python soak audit-large fuzz micro changelog clean
+.PHONY: all help build wheels profiling fmt lint test demo bench bench-spark docs test-rust test-python soak audit-large fuzz micro changelog clean
 
 all: fmt build lint test ## Format, build, lint and test: the round before every commit
 
@@ -32,6 +32,16 @@ help: ## List every target
 
 build: $(STAMPS)/native $(STAMPS)/installed ## Make .venv with the release extension, .venv/bin/pybroker and .venv/bin/pybench
 	@:
+
+wheels: $(STAMPS)/packages ## Build the wheels of pybroker, pybroker-bench and pybroker-spark into dist
+	@rm -rf dist
+	@$(BIN)/maturin build --release --quiet --out dist
+	@$(BIN)/uv build --quiet --wheel --out-dir dist bench
+	@$(BIN)/uv build --quiet --wheel --out-dir dist spark
+
+profiling: build ## Put an extension with line tables in place, for perf; `make build` after a change ends that
+	cargo build --release --package pybroker-py
+	cp target/release/lib_native.so pybroker/_native.abi3.so
 
 fmt: $(STAMPS)/packages ## Rewrite Python and Rust sources in the one accepted layout
 	$(BIN)/ruff check --quiet --fix-only .

@@ -421,6 +421,8 @@ class Fetcher:
     def take(self, timeout_s: float) -> tuple[str, int, list[Record]] | None:
         """Takes the next received batches of one partition: (topic, partition, records); `None` when nothing came in
         time. Batches of which a consumer sees nothing come with no records. Raises `ClientError`."""
+    def metrics(self) -> dict[str, float]:
+        """What the fetcher has done, and how far it is behind, by the names of Kafka's metrics; bytes and ms."""
     def arrived_descriptor(self) -> int:
         """A descriptor that is readable when `take` may have something."""
     def clear_signal(self) -> None:
@@ -909,6 +911,17 @@ class Producer(MeasuredProducer):
     def send_batch(self, capsules: tuple[object, object], topic: str | None) -> int:
         """Adds a record for every row of the record batch in the capsules of `__arrow_c_array__`; how many. Takes the
         array out of its capsule. Raises `SettingError`, `RecordError`, and as `send` otherwise."""
+    def send_stream(self, capsule: object, topic: str | None) -> int:
+        """Adds a record for every row of the stream of record batches in the capsule of `__arrow_c_stream__`; how many.
+        Reads the stream to its end first, and takes it out of its capsule. Raises as `send_batch`."""
+    def metrics(self) -> dict[str, float]:
+        """What the producer has done and holds, by the names of Kafka's producer metrics.
+
+        Totals (`record-send-total`: records acknowledged; `record-error-total`), means and maxima (`batch-size-avg`,
+        `request-latency-max`, ms) since it was made; rates (`byte-rate`, per second) over the last
+        `metrics.num.samples` times `metrics.sample.window.ms`; and what is the case now (`requests-in-flight`,
+        `buffer-available-bytes`).
+        """
     def settlements(self) -> Settlements:
         """What became of watched records."""
 

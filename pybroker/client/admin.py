@@ -7,11 +7,12 @@ running event loop: use `AsyncAdmin` there.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from pybroker.client.async_admin import AsyncAdmin, wait_for_leaders
 from pybroker.client.closing import Closing
-from pybroker.client.errors import BrokerError
+from pybroker.client.errors import BrokerError, ClientError
 from pybroker.client.groups import GroupDescription, GroupListing, OffsetAndMetadata, Offsets
 from pybroker.client.log_dirs import LogDirDescription, Replica
 from pybroker.client.topics import (
@@ -29,144 +30,155 @@ from pybroker.client.topics import (
     TopicPartition,
 )
 
+Result = TypeVar("Result")
+
 
 class Admin(Closing):
     """A blocking `AsyncAdmin`; one thread at a time."""
 
     def __init__(self, bootstrap_servers: str, properties: Mapping[str, object] | None = None) -> None:
         self._async = AsyncAdmin(bootstrap_servers, properties)
-        self._runner = asyncio.Runner()
+        self._runner: asyncio.Runner | None = None
 
     def close(self) -> None:
         """Close every connection."""
-        try:
-            self._runner.run(self._async.close())
-        finally:
-            self._runner.close()
+        if self._runner is None:
+            return
+        self._run(self._async.close())
+        self._runner.close()
+
+    def _run(self, call: Coroutine[Any, Any, Result]) -> Result:
+        """Run to the end. Raises ClientError inside a running event loop, which it would stop, and what `call` does."""
+        if asyncio._get_running_loop() is not None:
+            call.close()
+            raise ClientError("Admin blocks, and an event loop is running in this thread: use AsyncAdmin, and await it")
+        if self._runner is None:
+            self._runner = asyncio.Runner()
+        return self._runner.run(call)
 
     def create_topics(
         self, topics: Sequence[NewTopic | str], *, validate_only: bool = False, timeout_ms: int | None = None
     ) -> list[CreatedTopic]:
         """As `AsyncAdmin.create_topics`."""
-        return self._runner.run(self._async.create_topics(topics, validate_only=validate_only, timeout_ms=timeout_ms))
+        return self._run(self._async.create_topics(topics, validate_only=validate_only, timeout_ms=timeout_ms))
 
     def delete_topics(self, names: Sequence[str], *, timeout_ms: int | None = None) -> None:
         """As `AsyncAdmin.delete_topics`."""
-        self._runner.run(self._async.delete_topics(names, timeout_ms=timeout_ms))
+        self._run(self._async.delete_topics(names, timeout_ms=timeout_ms))
 
     def list_topics(self, *, internal: bool = False) -> list[str]:
         """As `AsyncAdmin.list_topics`."""
-        return self._runner.run(self._async.list_topics(internal=internal))
+        return self._run(self._async.list_topics(internal=internal))
 
     def describe_topics(
         self, names: Sequence[str], *, partitions_per_answer: int | None = None
     ) -> list[TopicDescription]:
         """As `AsyncAdmin.describe_topics`."""
-        return self._runner.run(self._async.describe_topics(names, partitions_per_answer=partitions_per_answer))
+        return self._run(self._async.describe_topics(names, partitions_per_answer=partitions_per_answer))
 
     def describe_cluster(self) -> ClusterDescription:
         """As `AsyncAdmin.describe_cluster`."""
-        return self._runner.run(self._async.describe_cluster())
+        return self._run(self._async.describe_cluster())
 
     def describe_features(self) -> dict[str, FeatureDescription]:
         """As `AsyncAdmin.describe_features`."""
-        return self._runner.run(self._async.describe_features())
+        return self._run(self._async.describe_features())
 
     def describe_configs(
         self, name: str, resource_type: int = TOPIC, *, synonyms: bool = False
     ) -> dict[str, ConfigEntry]:
         """As `AsyncAdmin.describe_configs`."""
-        return self._runner.run(self._async.describe_configs(name, resource_type, synonyms=synonyms))
+        return self._run(self._async.describe_configs(name, resource_type, synonyms=synonyms))
 
     def alter_configs(
         self, name: str, changes: Sequence[ConfigChange], resource_type: int = TOPIC, *, validate_only: bool = False
     ) -> None:
         """As `AsyncAdmin.alter_configs`."""
-        self._runner.run(self._async.alter_configs(name, changes, resource_type, validate_only=validate_only))
+        self._run(self._async.alter_configs(name, changes, resource_type, validate_only=validate_only))
 
     def list_config_resources(self, resource_type: int) -> list[str]:
         """As `AsyncAdmin.list_config_resources`."""
-        return self._runner.run(self._async.list_config_resources(resource_type))
+        return self._run(self._async.list_config_resources(resource_type))
 
     def create_partitions(
         self, topics: Mapping[str, MorePartitions], *, validate_only: bool = False, timeout_ms: int | None = None
     ) -> None:
         """As `AsyncAdmin.create_partitions`."""
-        self._runner.run(self._async.create_partitions(topics, validate_only=validate_only, timeout_ms=timeout_ms))
+        self._run(self._async.create_partitions(topics, validate_only=validate_only, timeout_ms=timeout_ms))
 
     def elect_leaders(
         self, partitions: Iterable[TopicPartition] | None, *, unclean: bool = False, timeout_ms: int | None = None
     ) -> dict[TopicPartition, BrokerError | None]:
         """As `AsyncAdmin.elect_leaders`."""
-        return self._runner.run(self._async.elect_leaders(partitions, unclean=unclean, timeout_ms=timeout_ms))
+        return self._run(self._async.elect_leaders(partitions, unclean=unclean, timeout_ms=timeout_ms))
 
     def delete_records(
         self, offsets: Mapping[TopicPartition, int], *, timeout_ms: int | None = None
     ) -> dict[TopicPartition, int | BrokerError]:
         """As `AsyncAdmin.delete_records`."""
-        return self._runner.run(self._async.delete_records(offsets, timeout_ms=timeout_ms))
+        return self._run(self._async.delete_records(offsets, timeout_ms=timeout_ms))
 
     def describe_log_dirs(self, brokers: Iterable[int]) -> dict[int, dict[str, LogDirDescription]]:
         """As `AsyncAdmin.describe_log_dirs`."""
-        return self._runner.run(self._async.describe_log_dirs(brokers))
+        return self._run(self._async.describe_log_dirs(brokers))
 
     def alter_replica_log_dirs(self, paths: Mapping[Replica, str]) -> dict[Replica, BrokerError | None]:
         """As `AsyncAdmin.alter_replica_log_dirs`."""
-        return self._runner.run(self._async.alter_replica_log_dirs(paths))
+        return self._run(self._async.alter_replica_log_dirs(paths))
 
     def alter_partition_reassignments(
         self, targets: Mapping[TopicPartition, Sequence[int] | None], *, timeout_ms: int | None = None
     ) -> dict[TopicPartition, BrokerError | None]:
         """As `AsyncAdmin.alter_partition_reassignments`."""
-        return self._runner.run(self._async.alter_partition_reassignments(targets, timeout_ms=timeout_ms))
+        return self._run(self._async.alter_partition_reassignments(targets, timeout_ms=timeout_ms))
 
     def list_partition_reassignments(
         self, partitions: Iterable[TopicPartition] | None = None, *, timeout_ms: int | None = None
     ) -> dict[TopicPartition, Reassignment]:
         """As `AsyncAdmin.list_partition_reassignments`."""
-        return self._runner.run(self._async.list_partition_reassignments(partitions, timeout_ms=timeout_ms))
+        return self._run(self._async.list_partition_reassignments(partitions, timeout_ms=timeout_ms))
 
     def new_producer_id(self) -> tuple[int, int]:
         """As `AsyncAdmin.new_producer_id`."""
-        return self._runner.run(self._async.new_producer_id())
+        return self._run(self._async.new_producer_id())
 
     def list_offsets(
         self, wanted: Mapping[TopicPartition, int], *, read_committed: bool = False
     ) -> dict[TopicPartition, ListedOffset]:
         """As `AsyncAdmin.list_offsets`."""
-        return self._runner.run(self._async.list_offsets(wanted, read_committed=read_committed))
+        return self._run(self._async.list_offsets(wanted, read_committed=read_committed))
 
     def list_groups(
         self, *, states: Sequence[str] = (), types: Sequence[str] = (), protocol_types: Collection[str] | None = None
     ) -> list[GroupListing]:
         """As `AsyncAdmin.list_groups`."""
         listing = self._async.list_groups(states=states, types=types, protocol_types=protocol_types)
-        return self._runner.run(listing)
+        return self._run(listing)
 
     def describe_groups(self, group_ids: Sequence[str]) -> dict[str, GroupDescription]:
         """As `AsyncAdmin.describe_groups`."""
-        return self._runner.run(self._async.describe_groups(group_ids))
+        return self._run(self._async.describe_groups(group_ids))
 
     def delete_groups(self, group_ids: Sequence[str]) -> dict[str, BrokerError | None]:
         """As `AsyncAdmin.delete_groups`."""
-        return self._runner.run(self._async.delete_groups(group_ids))
+        return self._run(self._async.delete_groups(group_ids))
 
     def list_group_offsets(
         self, group_id: str, partitions: Sequence[TopicPartition] | None = None, *, stable: bool = False
     ) -> Offsets:
         """As `AsyncAdmin.list_group_offsets`."""
-        return self._runner.run(self._async.list_group_offsets(group_id, partitions, stable=stable))
+        return self._run(self._async.list_group_offsets(group_id, partitions, stable=stable))
 
     def alter_group_offsets(self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata | int]) -> None:
         """As `AsyncAdmin.alter_group_offsets`."""
-        self._runner.run(self._async.alter_group_offsets(group_id, offsets))
+        self._run(self._async.alter_group_offsets(group_id, offsets))
 
     def delete_group_offsets(
         self, group_id: str, partitions: Sequence[TopicPartition]
     ) -> dict[TopicPartition, BrokerError | None]:
         """As `AsyncAdmin.delete_group_offsets`."""
-        return self._runner.run(self._async.delete_group_offsets(group_id, partitions))
+        return self._run(self._async.delete_group_offsets(group_id, partitions))
 
     def wait_for_leaders(self, name: str, timeout_s: float = 30) -> TopicDescription:
         """Wait until every partition of a topic has a leader."""
-        return self._runner.run(wait_for_leaders(self._async, name, timeout_s))
+        return self._run(wait_for_leaders(self._async, name, timeout_s))

@@ -12,7 +12,7 @@ import contextlib
 import re
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 from pybroker.client import native
 from pybroker.client.assignors import Assignor, make_assignors
@@ -38,6 +38,8 @@ from pybroker.client.truncation import check_positions
 Invoke = Callable[..., Awaitable[None]]
 """Calls a function of the program's with arguments."""
 
+ITERATION_S = 1.0
+"""Iteration looks so often whether the consumer was closed meanwhile."""
 _STRATEGY = "partition.assignment.strategy"
 _DEFAULT_STRATEGY: str = ConsumerSettings.partition_assignment_strategy.default
 
@@ -106,6 +108,7 @@ class AsyncConsumer(AsyncClosing):
         regex = pattern if isinstance(pattern, str) and self.settings.group_protocol == "consumer" else None
         compiled = re.compile(rf"(?:{pattern})\Z") if isinstance(pattern, str) and regex is None else pattern
         self._topics.want(topics, compiled if isinstance(compiled, re.Pattern) else None, regex)
+        self._topics.begin()
         if self._link is None:
             self._link = self._commits.link = self._make_link()
         self._resubscribe("the subscription has changed")
@@ -129,6 +132,7 @@ class AsyncConsumer(AsyncClosing):
             raise ClientError("topics are subscribed to: unsubscribe first")
         self._places.drop(self._places.all().difference(partitions))
         self._places.add(partitions)
+        self._topics.want(assigned=partitions)
 
     async def unsubscribe(self) -> None:
         """Read nothing any more, and leave the group."""
@@ -174,6 +178,27 @@ class AsyncConsumer(AsyncClosing):
             loop.call_soon_threadsafe(self._link.poll)
         return records
 
+    def __aiter__(self) -> Self:
+        self._open()
+        return self
+
+    async def __anext__(self) -> Record:
+        """The next record, whenever it comes; ends when the consumer is closed. Positions follow record by record.
+
+        Raises what `poll` raises, and ClientError where nothing is subscribed to or assigned.
+        """
+        while not self._closed:
+            if (record := self._places.next_ahead()) is not None:
+                return record
+            if self._link is None and not self._places:
+                raise ClientError("nothing to iterate over: subscribe to topics, or assign partitions")
+            await self._until(ITERATION_S, lambda: self._places.take_ahead(self.settings.max_poll_records))
+        raise StopAsyncIteration
+
+    def next_ahead(self) -> Record | None:
+        """A record that is there already, for `Consumer`'s iteration; None when `__anext__` has to be awaited."""
+        return None if self._closed else self._places.next_ahead()
+
     async def count(self, timeout_s: float = 1.0, *, stamped: bool = False) -> tuple[int, int]:
         """As `poll`, for load generators: all that has arrived, as (records, bytes of keys and values).
 
@@ -201,6 +226,15 @@ class AsyncConsumer(AsyncClosing):
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(left):
                     await self._news.wait()
+
+    def metrics(self) -> dict[str, float]:
+        """What the consumer has done, by the names of Kafka's consumer metrics.
+
+        Totals (`records-consumed-total`), means and maxima (`fetch-latency-avg`, ms) since it was made; rates
+        (`bytes-consumed-rate`, per second) over the last `metrics.num.samples` times `metrics.sample.window.ms`;
+        and what is the case now (`records-lag-max`, `assigned-partitions`).
+        """
+        return {**self.native.metrics(), "assigned-partitions": float(len(self._places.all()))}
 
     # ------------------------------------------------------------------------------------------------- what is due
 
@@ -416,6 +450,7 @@ class AsyncConsumer(AsyncClosing):
             self._loop = asyncio.get_running_loop()
             self._loop.add_reader(self.native.arrived_descriptor(), self._arrive)
             self._commit_at = self._clock() + self.settings.auto_commit_interval_ms / 1000
+        self._topics.begin()
 
     def _open(self) -> None:
         if self._closed:

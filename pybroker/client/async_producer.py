@@ -81,6 +81,10 @@ class AsyncProducer:
             await self._waiting.wait(topic, outgoing, watcher)
         return future
 
+    def metrics(self) -> dict[str, float]:
+        """As `Producer.metrics`."""
+        return self.native.metrics()
+
     async def flush(self, timeout_s: float = CLOSE_TIMEOUT_S) -> None:
         """Wait until everything sent so far is acknowledged or given up."""
         await asyncio.to_thread(self.native.flush, timeout_s)

@@ -81,6 +81,10 @@ class ColumnFetcher(Closing):
             raise SettingError(f"max_rows={max_rows}: must be 1 to {_MAX_ROWS_AT_MOST}")
         return self._reader.take(timeout_s, list(columns), end=end, max_rows=max_rows, max_bytes=_MAX_BYTES)
 
+    def metrics(self) -> dict[str, float]:
+        """As `Fetcher.metrics`."""
+        return self._native.metrics()
+
     def close(self) -> None:
         """End; waits for the I/O thread. Columns that were taken stay valid."""
         self._native.close()

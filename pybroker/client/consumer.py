@@ -11,7 +11,7 @@ import queue
 import re
 import threading
 from collections.abc import Callable, Collection, Coroutine, Mapping
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from pybroker.client import native
 from pybroker.client.async_consumer import AsyncConsumer
@@ -105,6 +105,27 @@ class Consumer(Closing):
         if self._jobs is None and (records := self._async.poll_rest(max_records)):
             return records
         return self._call(self._async.poll(timeout_s, max_records))
+
+    def __iter__(self) -> Self:
+        if self._closed:
+            raise ClosedError("the consumer is closed")
+        return self
+
+    def __next__(self) -> Record:
+        """As `AsyncConsumer.__anext__`."""
+        # No call is under way, so that nobody else looks at the records that wait.
+        if (record := self._async.next_ahead()) is not None:
+            return record
+        if self._closed:
+            raise StopIteration
+        try:
+            return self._call(self._async.__anext__())
+        except StopAsyncIteration:
+            raise StopIteration from None
+
+    def metrics(self) -> dict[str, float]:
+        """As `AsyncConsumer.metrics`."""
+        return self._run(self._async.metrics)
 
     def count(self, timeout_s: float = 1.0, *, stamped: bool = False) -> tuple[int, int]:
         """As `AsyncConsumer.count`."""

@@ -79,6 +79,10 @@ class _Assigned:
             found[TopicPartition(self._rest[0].topic, self._rest[0].partition)] = self._rest[0].offset
         return found
 
+    def metrics(self) -> dict[str, float]:
+        """What the fetcher has done, by the names of Kafka's consumer metrics; see `AsyncConsumer.metrics`."""
+        return self.native.metrics()
+
     def _hand_out(self, records: list[Record], limit: int | None) -> list[Record]:
         most = self.settings.max_poll_records if limit is None else limit
         self._rest = records[most:]

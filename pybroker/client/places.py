@@ -6,6 +6,8 @@ the program gets. Knows no group: who gives and takes partitions is the consumer
 
 from __future__ import annotations
 
+import itertools
+from collections import deque
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
@@ -40,6 +42,10 @@ class Places:
         self._places: dict[TopicPartition, _Place] = {}
         self._rest: list[native.Record] = []
         """Records of one partition."""
+        self._ahead: deque[native.Record] = deque()
+        """Records that iteration gives out one by one, all of them before `_rest`."""
+        self._given: native.Record | None = None
+        """The one that it gave out last, while there are others ahead."""
         self._failure: ClientError | None = None
         """Met behind records that are handed out first."""
 
@@ -75,8 +81,7 @@ class Places:
         self._fetcher.remove([(p.topic, p.partition) for p in partitions])
         for partition in partitions:
             self._places.pop(partition, None)
-        if self._rest and _partition_of(self._rest[0]) not in self._places:
-            self._rest = []
+            self._forget_taken(partition)
 
     def begin(self, starts: Offsets) -> None:
         """Read from these offsets on (or `EARLIEST`, `LATEST`); partitions that are gone meanwhile are passed over."""
@@ -113,18 +118,20 @@ class Places:
         """The offset of the next record that is handed out; None until it is known. Raises ClientError, as `seek`."""
         if not self._place(partition).begun:
             return None
-        if self._rest and _partition_of(self._rest[0]) == partition:
-            return self._rest[0].offset
+        if (taken := self._first_taken(partition)) is not None:
+            return taken
         found = self._fetcher.position(partition.topic, partition.partition)
         return None if found is None or found < 0 else found
 
     def positions(self) -> Offsets:
         """All positions that are known, as they are committed."""
-        found = ((partition, self.position(partition)) for partition in self._places)
+        found = [(partition, self.position(partition)) for partition in self._places]
         return {p: OffsetAndMetadata(at, leader_epoch=self._epoch(p)) for p, at in found if at is not None}
 
     def take(self, most: int) -> list[native.Record]:
         """Up to so many records of those that have arrived. Raises what the fetcher met."""
+        if self._ahead:
+            return [self._ahead.popleft() for _ in range(min(most, len(self._ahead)))]
         failure, self._failure = self._failure, None
         if failure is not None:
             raise failure
@@ -152,6 +159,8 @@ class Places:
 
     def take_rest(self, most: int) -> list[native.Record]:
         """Up to so many records of those that were taken before. Raises DeserializationError."""
+        if self._ahead:
+            return self.take(most)
         records, failure = self._deserializers.read(self._rest[:most])
         if failure is not None and not records:
             raise failure
@@ -159,6 +168,19 @@ class Places:
         if self._rest and records:
             self._places[_partition_of(self._rest[0])].epoch = records[-1].leader_epoch
         return records
+
+    def take_ahead(self, most: int) -> bool:
+        """Have up to so many records ready for `next_ahead`; whether there are any. Raises what the fetcher met."""
+        self._ahead.extend(self.take(most) if not self._ahead else ())
+        return bool(self._ahead)
+
+    def next_ahead(self) -> native.Record | None:
+        """One record; the position follows it. None when `take_ahead` is due."""
+        if not self._ahead:
+            return None
+        record = self._ahead.popleft()
+        self._given = record if self._ahead else None
+        return record
 
     def count(self, stamped: bool = False) -> tuple[int, int] | None:
         """All that has arrived, as (records, bytes of keys and values), without making objects of it."""
@@ -181,6 +203,9 @@ class Places:
     def _epoch(self, partition: TopicPartition) -> int:
         """Leader epoch of the record before the position; -1 where it is not known."""
         place = self._places[partition]
+        if any(_partition_of(record) == partition for record in self._ahead):
+            given = self._given
+            return given.leader_epoch if given is not None and _partition_of(given) == partition else -1
         if self._rest and _partition_of(self._rest[0]) == partition:
             return place.epoch
         epoch = self._fetcher.epoch(partition.topic, partition.partition)
@@ -196,15 +221,25 @@ class Places:
 
     def _stop(self, partition: TopicPartition, at: OffsetAndMetadata) -> None:
         self._fetcher.remove([(partition.topic, partition.partition)])
-        if self._rest and _partition_of(self._rest[0]) == partition:
-            self._rest = []
+        self._forget_taken(partition)
         place = self._places[partition]
         place.begun, place.start = False, at
 
     def _return_rest(self, partition: TopicPartition) -> None:
         """What was taken of a partition and not handed out is read again."""
+        if (taken := self._first_taken(partition)) is not None:
+            self._fetcher.seek(partition.topic, partition.partition, taken)
+            self._forget_taken(partition)
+
+    def _first_taken(self, partition: TopicPartition) -> int | None:
+        """The offset of a partition's first record that was taken and not handed out."""
+        taken = itertools.chain(self._ahead, self._rest[:1])
+        return next((record.offset for record in taken if _partition_of(record) == partition), None)
+
+    def _forget_taken(self, partition: TopicPartition) -> None:
+        if self._ahead:
+            self._ahead = deque(record for record in self._ahead if _partition_of(record) != partition)
         if self._rest and _partition_of(self._rest[0]) == partition:
-            self._fetcher.seek(partition.topic, partition.partition, self._rest[0].offset)
             self._rest = []
 
 

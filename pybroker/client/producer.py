@@ -48,6 +48,14 @@ class ArrowArray(Protocol):
         ...
 
 
+class ArrowStream(Protocol):
+    """Whatever exports a stream of arrays by Arrow's PyCapsule interface."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """A capsule with the stream."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Continuation:
     """Where another producer stopped: what it takes to go on in its place.
@@ -149,8 +157,9 @@ class Producer(native.Producer):
         if batches := self.incomplete_batches():
             _log.warning("a producer went without close: %d batches of records are not acknowledged", batches)
 
-    def send_columns(self, batch: ArrowArray, *, topic: str | None = None) -> int:
-        """Send a record for every row of an Arrow record batch (a `pyarrow.RecordBatch`, or what else exports one).
+    def send_columns(self, batch: ArrowArray | ArrowStream, *, topic: str | None = None) -> int:
+        """Send a record for every row of Arrow data: a record batch or a table of pyarrow, a DataFrame of polars, or
+        whatever else exports an array or a stream of batches; a stream is read to its end first.
 
         Columns are found by name: `value` (binary or string; null is a tombstone) is required; `key` (binary or
         string), `topic` (string, before the argument), `partition` (int32 or int64; null: as `send` without one),
@@ -163,13 +172,17 @@ class Producer(native.Producer):
         Serializers and delivery callbacks are for single records; a producer whose partitioner is a function has to
         be given the partitions.
         """
-        export = getattr(batch, "__arrow_c_array__", None)
-        if export is None:
-            raise SettingError(f"{type(batch).__name__}: must be a record batch (a table has to_batches())")
+        array = getattr(batch, "__arrow_c_array__", None)
+        stream = getattr(batch, "__arrow_c_stream__", None)
+        if array is None and stream is None:
+            raise SettingError(f"{type(batch).__name__}: must be a record batch, a table or a stream of Arrow's")
         names = getattr(getattr(batch, "schema", None), "names", ())
-        if self._calls_partitioner and "partition" not in names:
+        if self._calls_partitioner and "partition" not in (names() if callable(names) else names):
             raise SettingError("send_columns calls no partitioner: give the batch a column partition")
-        return self.send_batch(export(), topic)
+        if array is not None:
+            return self.send_batch(array(), topic)
+        assert stream is not None
+        return self.send_stream(stream(), topic)
 
     def producer_id(self) -> tuple[int, int]:
         """Id and epoch of this idempotent producer; waits up to `max.block.ms` for the broker to give them.

@@ -1,23 +1,29 @@
-"""The topics that a consumer is subscribed to: which there are, and how many partitions they have.
+"""The topics that a consumer reads: which there are, and how many partitions they have.
 
-Owns the wishes (names or a pattern) and the metadata that answers them, asked for again every metadata.max.age.ms, and
-every moment while a topic is missing. Tells the consumer when something is different.
+Owns the wishes (names or a pattern, or assigned partitions) and the metadata that answers them, asked for again every
+metadata.max.age.ms, and after each back-off while no broker answers or a topic is missing. That is logged at WARN after
+a second, and an error of the consumer's next call after default.api.timeout.ms. Tells the consumer when something is
+different.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import re
 from collections.abc import Callable, Collection, Iterable
 
 from pybroker.client.cluster import Cluster, raise_refused
 from pybroker.client.errors import BrokerError, ClientError
-from pybroker.client.retry_budget import Backoff
+from pybroker.client.retry_budget import Backoff, RetryBudget
 from pybroker.client.retrying import draw_jitter
 from pybroker.client.settings import ConsumerSettings
+from pybroker.client.topics import TopicPartition
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.metadata import MetadataResponseTopic
+
+_log = logging.getLogger("pybroker.client")
 
 _TRANSIENT = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.UNKNOWN_TOPIC_ID}
 
@@ -30,6 +36,9 @@ class TopicWatch:
     ) -> None:
         self._cluster, self._settings, self._changed = cluster, settings, changed
         self._topics: frozenset[str] = frozenset()
+        self._assigned: frozenset[TopicPartition] = frozenset()
+        self._server = ""
+        """Which one answered last."""
         self._pattern: re.Pattern[str] | None = None
         self.regex: str | None = None
         """A pattern that the broker matches (KIP-848)."""
@@ -41,12 +50,20 @@ class TopicWatch:
         self._asked = asyncio.Event()
 
     def want(
-        self, topics: Collection[str] = (), pattern: re.Pattern[str] | None = None, regex: str | None = None
+        self,
+        topics: Collection[str] = (),
+        pattern: re.Pattern[str] | None = None,
+        regex: str | None = None,
+        assigned: Collection[TopicPartition] = (),
     ) -> None:
-        """Watch these from now on; nothing, when all are empty."""
+        """Watch these from the next `begin` on; nothing, when all are empty."""
         self._topics, self._pattern, self.regex = frozenset(topics), pattern, regex
+        self._assigned = frozenset(assigned)
         self._asked.set()
-        wanted = topics or pattern is not None
+
+    def begin(self) -> None:
+        """Ask for what is wanted, on the running event loop."""
+        wanted = self._topics or self._assigned or self._pattern is not None or self.regex is not None
         if wanted and self._task is None:
             self._task = asyncio.ensure_future(self._watch())
 
@@ -69,10 +86,14 @@ class TopicWatch:
 
     async def refresh(self) -> None:
         """Ask now. Raises BrokerError (no right to a topic, an impossible name) and what a connection may raise."""
-        names = None if self._pattern is not None else sorted(self._topics)
-        if names == []:
+        if self._pattern is not None:
+            names = None
+        elif self._topics or self._assigned or self.regex is not None:
+            names = sorted(self._topics | {partition.topic for partition in self._assigned})
+        else:
             return
         server, answer = await self._cluster.metadata(names, create=self._settings.allow_auto_create_topics)
+        self._server = server
         answered = {topic.name: topic for topic in answer.topics if topic.name}
         failures = ((f"topic {n!r}", t.error_code, None) for n, t in answered.items() if t.error_code not in _TRANSIENT)
         raise_refused(server, failures)
@@ -93,20 +114,53 @@ class TopicWatch:
             t.name: len(t.partitions) for t in topics if t.name and not t.error_code and not (hides and t.is_internal)
         }
 
+    def _missing(self) -> ClientError | None:
+        """What of the wishes there is not."""
+        topics = [] if self._pattern is not None else sorted(self._topics - self.counts.keys())
+        gone = [
+            p
+            for p in sorted(self._assigned, key=lambda p: (p.topic, p.partition))
+            if p.partition >= self.counts.get(p.topic, 0)
+        ]
+        whats = [f"topic {topic!r}" for topic in topics] + [f"topic {p.topic!r} partition {p.partition}" for p in gone]
+        if not whats:
+            return None
+        return BrokerError.of(self._server, ", ".join(whats), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
+
     async def _watch(self) -> None:
-        backoff, tries = Backoff.of(self._settings), 0
+        budget: RetryBudget | None = None
         while True:
             self._asked.clear()
-            failed = False
+            trouble: ClientError | None = None
             try:
                 await self.refresh()
+                trouble = self._missing()
             except BrokerError as error:
                 self._changed(error)
-            except ClientError:
-                failed = True
-            missing = self._pattern is None and self._topics - self.counts.keys()
-            tries = tries + 1 if missing or failed else 0
-            wait_s = backoff.after(tries, draw_jitter()) if tries else self._settings.metadata_max_age_ms / 1000
+            except ClientError as error:
+                trouble = error
+            wait_s = self._settings.metadata_max_age_ms / 1000
+            if trouble is None:
+                budget = None
+            else:
+                budget = budget or self._budget()
+                wait_s = self._tell(budget, trouble)
+                budget = None if budget.is_over else budget
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(wait_s):
                     await self._asked.wait()
+
+    def _budget(self) -> RetryBudget:
+        began, longest_ms = asyncio.get_running_loop().time(), self._settings.default_api_timeout_ms
+        return RetryBudget(Backoff.of(self._settings), longest_ms, "default.api.timeout.ms", began)
+
+    def _tell(self, budget: RetryBudget, trouble: ClientError) -> float:
+        """Log what keeps the consumer from reading, or have its next call raise it; when to look again, seconds."""
+        now = asyncio.get_running_loop().time()
+        pause_s = budget.step_failed(now, draw_jitter())
+        if pause_s is None:
+            self._changed(budget.spent(trouble, now))
+            return self._settings.retry_backoff_max_ms / 1000
+        if line := budget.maybe_warn(trouble, now):
+            _log.warning("%s", line)
+        return pause_s

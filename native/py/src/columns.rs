@@ -12,7 +12,8 @@ use pyo3::types::{PyCapsule, PyString};
 
 use crate::connection::wait;
 use crate::error::client_error;
-use crate::fetcher::{Fetcher, assignment, start, told};
+use crate::fetcher::Fetcher;
+use crate::positions::{assignment, start, told};
 
 /// A fetcher's records as columns.
 #[pyclass(frozen, module = "pybroker._native")]

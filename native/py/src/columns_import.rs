@@ -1,4 +1,4 @@
-//! Arrow arrays of others, taken over by the C data interface and sent.
+//! Arrow arrays and streams of others, taken over by the C data and C stream interfaces and sent.
 
 #![allow(unsafe_code, reason = "the C data interface is pointers")]
 
@@ -7,6 +7,7 @@ use std::ptr::NonNull;
 
 use arrow_array::StructArray;
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi};
+use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
 use arrow_schema::{ArrowError, DataType};
 use pybroker_core::client::columns::SentColumns;
 use pybroker_core::client::{ClientError, Producer};
@@ -27,7 +28,28 @@ pub fn send_batch(
 ) -> PyResult<usize> {
     let columns = SentColumns::of(&import_batch(capsules)?).map_err(client_error)?;
     // The batch is given back with the lock held: its owner may be Python.
-    py.detach(|| producer.send_columns(&columns, topic)).map_err(client_error)
+    py.detach(|| producer.send_columns(std::slice::from_ref(&columns), topic)).map_err(client_error)
+}
+
+/// Reads a stream of record batches (what `__arrow_c_stream__` returns) to its end, then sends a record for every row; how
+/// many.
+pub fn send_stream(
+    py: Python<'_>,
+    producer: &Producer,
+    capsule: &Bound<'_, PyCapsule>,
+    topic: Option<&str>,
+) -> PyResult<usize> {
+    let stream: NonNull<FFI_ArrowArrayStream> = pointer(capsule, c"arrow_array_stream")?;
+    // SAFETY: a capsule of this name holds a stream, by Arrow's PyCapsule interface, and lives as long as the reference to it.
+    // It is moved out, and a released one left behind, as the interface wants of a consumer; one that was released before is
+    // refused. Who exports a stream warrants that its arrays are what the schema says; the reader validates what can be.
+    let reader = unsafe { RecordBatchStreamReader::from_raw(stream.as_ptr()) }.map_err(|e| unreadable(&e))?;
+    let mut batches = Vec::new();
+    for batch in reader {
+        let batch = StructArray::from(batch.map_err(|e| unreadable(&e))?);
+        batches.push(SentColumns::of(&batch).map_err(client_error)?);
+    }
+    py.detach(|| producer.send_columns(&batches, topic)).map_err(client_error)
 }
 
 /// What the capsules hold; the array belongs to us afterwards, and its capsule is empty.

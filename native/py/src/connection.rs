@@ -14,12 +14,16 @@ pub struct ConnectionSettings {
     client_id: String,
     request_timeout_ms: u64,
     socket_connection_setup_timeout_ms: u64,
+    socket_connection_setup_timeout_max_ms: u64,
     metadata_max_age_ms: u64,
     reconnect_backoff_ms: u64,
     reconnect_backoff_max_ms: u64,
     retry_backoff_ms: u64,
+    retry_backoff_max_ms: u64,
     send_buffer_bytes: i64,
     receive_buffer_bytes: i64,
+    metrics_sample_window_ms: u64,
+    metrics_num_samples: usize,
 }
 
 impl ConnectionSettings {
@@ -31,12 +35,16 @@ impl ConnectionSettings {
             client_id: self.client_id,
             request_timeout: Duration::from_millis(self.request_timeout_ms),
             connection_setup_timeout: Duration::from_millis(self.socket_connection_setup_timeout_ms),
+            connection_setup_timeout_max: Duration::from_millis(self.socket_connection_setup_timeout_max_ms),
             metadata_max_age: Duration::from_millis(self.metadata_max_age_ms),
             reconnect_backoff: Duration::from_millis(self.reconnect_backoff_ms),
             reconnect_backoff_max: Duration::from_millis(self.reconnect_backoff_max_ms),
             retry_backoff: Duration::from_millis(self.retry_backoff_ms),
+            retry_backoff_max: Duration::from_millis(self.retry_backoff_max_ms),
             send_buffer_bytes: usize::try_from(self.send_buffer_bytes).ok(),
             receive_buffer_bytes: usize::try_from(self.receive_buffer_bytes).ok(),
+            metrics_sample_window: Duration::from_millis(self.metrics_sample_window_ms),
+            metrics_num_samples: self.metrics_num_samples,
         }
     }
 }

@@ -2,11 +2,12 @@
 //!
 //! Owns no behaviour; every call that may wait releases the interpreter lock.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use pybroker_core::client::{self, Arrivals, Assignment, FetcherConfig, OffsetReset, Start, now_us};
+use pybroker_core::client::{self, Arrivals, FetcherConfig, OffsetReset, Start, now_us};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
@@ -14,6 +15,7 @@ use pyo3::types::PyString;
 use crate::connection::{ConnectionSettings, wait};
 use crate::delivery::Tally;
 use crate::error::client_error;
+use crate::positions::{assignment, start, told};
 use crate::record::Record;
 use crate::stamp::LatencyHistogram;
 
@@ -134,7 +136,9 @@ impl Fetcher {
             let scratch = &mut self.scratch.lock();
             let count =
                 if stamped { self.arrivals.lock().read(&chunk, scratch, now_us()) } else { chunk.count(scratch) };
-            count.map(|count| Some((count.records, count.bytes)))
+            let count = count?;
+            self.inner.consumed(count.records as usize);
+            Ok(Some((count.records, count.bytes)))
         });
         counted.map_err(client_error)
     }
@@ -157,7 +161,13 @@ impl Fetcher {
             records.push(Record::new(py, topic.clone_ref(py), partition, &fetched));
         });
         taken.map_err(client_error)?;
+        self.inner.consumed(records.len());
         Ok(Some((topic, partition, records)))
+    }
+
+    /// What the fetcher has done, and how far it is behind, by the names of Kafka's metrics.
+    fn metrics(&self) -> HashMap<&'static str, f64> {
+        self.inner.metrics().into_iter().collect()
     }
 
     /// A descriptor that is readable when `take` may have something.
@@ -174,27 +184,4 @@ impl Fetcher {
     fn close(&self, py: Python<'_>) {
         py.detach(|| self.inner.close());
     }
-}
-
-/// Partitions and offsets as the engine knows them.
-pub fn assignment(partitions: Vec<(String, i32, i64)>) -> Vec<Assignment> {
-    let made = partitions.into_iter().map(|(topic, index, offset)| {
-        let topic = topic.into();
-        Assignment { topic, index, start: start(offset) }
-    });
-    made.collect()
-}
-
-/// Positions as Python knows them.
-pub fn told(positions: Vec<Assignment>) -> Vec<(String, i32, i64)> {
-    let told = positions.into_iter().map(|a| {
-        let (Start::Offset(offset) | Start::Time(offset)) = a.start;
-        (a.topic.to_string(), a.index, offset)
-    });
-    told.collect()
-}
-
-/// An offset, or -1 or -2.
-pub fn start(offset: i64) -> Start {
-    if offset < 0 { Start::Time(offset) } else { Start::Offset(offset) }
 }

@@ -25,6 +25,7 @@ mod moves;
 mod partition;
 mod partition_log;
 mod partition_metadata;
+mod positions;
 mod producer;
 mod producer_settings;
 mod quorum;

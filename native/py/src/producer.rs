@@ -3,6 +3,7 @@
 //! Owns no behaviour. A record is added with the interpreter lock held, which costs less than to release it; what may wait
 //! releases it.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::Duration;
@@ -10,10 +11,10 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use pybroker_core::client::{self, Destination};
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::{PyCapsule, PyString};
 use pyo3::{PyTraverseError, PyVisit};
 
-use crate::columns_import::{Capsules, send_batch};
+use crate::columns_import::{Capsules, send_batch, send_stream};
 use crate::delivery::Delivery;
 use crate::draft::{Draft, Functions};
 use crate::error::client_error;
@@ -153,6 +154,17 @@ impl Producer {
     #[pyo3(signature = (capsules, topic))]
     fn send_batch(&self, py: Python<'_>, capsules: Capsules<'_>, topic: Option<&str>) -> PyResult<usize> {
         send_batch(py, &self.inner, &capsules, topic)
+    }
+
+    /// Adds a record for every row of a stream of Arrow record batches.
+    #[pyo3(signature = (capsule, topic))]
+    fn send_stream(&self, py: Python<'_>, capsule: &Bound<'_, PyCapsule>, topic: Option<&str>) -> PyResult<usize> {
+        send_stream(py, &self.inner, capsule, topic)
+    }
+
+    /// What the producer has done and holds, by the names of Kafka's metrics.
+    fn metrics(&self) -> HashMap<&'static str, f64> {
+        self.inner.metrics().into_iter().collect()
     }
 
     /// What became of watched records.

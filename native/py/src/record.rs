@@ -1,4 +1,6 @@
 //! A consumed record as Python sees it: key and value copied once, when a program asks for records one by one.
+//!
+//! Owns how a record is shown to people.
 
 use pybroker_core::client::FetchedRecord;
 use pybroker_core::record::Headers;
@@ -18,6 +20,53 @@ pub struct Record {
     headers: Vec<(String, Option<Py<PyBytes>>)>,
 }
 
+/// Bytes of a key or a value that are shown.
+const SHOWN: usize = 64;
+
+#[pymethods]
+impl Record {
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let Self { partition, offset, timestamp_ms, .. } = self;
+        let topic = self.topic.bind(py).repr()?;
+        let (key, value) = (shown(py, self.key.as_ref())?, shown(py, self.value.as_ref())?);
+        let headers = match self.headers.len() {
+            0 => String::new(),
+            _ => {
+                let names: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
+                format!(", headers={names:?}")
+            }
+        };
+        Ok(format!(
+            "Record(topic={topic}, partition={partition}, offset={offset}, timestamp_ms={timestamp_ms}, key={key}, \
+             value={value}{headers})"
+        ))
+    }
+
+    /// The same record with what deserializers made of its key and value.
+    #[pyo3(signature = (key, value))]
+    fn with_parts(&self, py: Python<'_>, key: Option<Py<PyAny>>, value: Option<Py<PyAny>>) -> Self {
+        let headers = self.headers.iter();
+        let headers = headers.map(|(name, value)| (name.clone(), value.as_ref().map(|value| value.clone_ref(py))));
+        let Self { partition, offset, timestamp_ms, leader_epoch, .. } = *self;
+        let topic = self.topic.clone_ref(py);
+        Self { topic, partition, offset, timestamp_ms, leader_epoch, key, value, headers: headers.collect() }
+    }
+}
+
+/// The beginning of a key or a value as Python writes it, and how long it is where that is not all. Deserializers may have
+/// made anything of the bytes.
+fn shown(py: Python<'_>, part: Option<&Py<PyAny>>) -> PyResult<String> {
+    let Some(part) = part.map(|part| part.bind(py)) else { return Ok("None".to_owned()) };
+    let Ok(bytes) = part.cast::<PyBytes>() else {
+        let text = part.repr()?.to_string();
+        let beginning: String = text.chars().take(SHOWN).collect();
+        return Ok(if beginning.len() < text.len() { format!("{beginning}...") } else { text });
+    };
+    let bytes = bytes.as_bytes();
+    let beginning = PyBytes::new(py, &bytes[..bytes.len().min(SHOWN)]).repr()?;
+    Ok(if bytes.len() <= SHOWN { beginning.to_string() } else { format!("{beginning}... ({} bytes)", bytes.len()) })
+}
+
 impl Record {
     pub fn new(py: Python<'_>, topic: Py<PyString>, partition: i32, fetched: &FetchedRecord<'_>) -> Self {
         let bytes = |part: Option<&[u8]>| part.map(|part| PyBytes::new(py, part).unbind());
@@ -34,18 +83,5 @@ impl Record {
             value: bytes(record.value).map(Py::into_any),
             headers: headers.collect(),
         }
-    }
-}
-
-#[pymethods]
-impl Record {
-    /// The same record with what deserializers made of its key and value.
-    #[pyo3(signature = (key, value))]
-    fn with_parts(&self, py: Python<'_>, key: Option<Py<PyAny>>, value: Option<Py<PyAny>>) -> Self {
-        let headers = self.headers.iter();
-        let headers = headers.map(|(name, value)| (name.clone(), value.as_ref().map(|value| value.clone_ref(py))));
-        let Self { partition, offset, timestamp_ms, leader_epoch, .. } = *self;
-        let topic = self.topic.clone_ref(py);
-        Self { topic, partition, offset, timestamp_ms, leader_epoch, key, value, headers: headers.collect() }
     }
 }

@@ -16,14 +16,15 @@ class ConnectionSettings(ClientSettings):
     client_id = string("pybroker", "The name of this client in requests, and in the broker's logs and quotas.")
     request_timeout_ms = integer(30_000, "The longest wait for the answer to a request.", at_least=0)
     default_api_timeout_ms = integer(60_000, "The longest that a call takes which may ask several times.", at_least=0)
-    socket_connection_setup_timeout_ms = long(10_000, "The longest wait for a connection.", at_least=0)
+    socket_connection_setup_timeout_ms = long(
+        10_000, "The longest wait for a connection; where records travel, it doubles each time.", at_least=0
+    )
+    socket_connection_setup_timeout_max_ms = long(30_000, "The longest that this wait becomes.", at_least=0)
     metadata_max_age_ms = long(300_000, "Metadata older than this is asked for again.", at_least=0)
     reconnect_backoff_ms = long(50, "The rest after a connection that failed; it doubles each time.", at_least=0)
     reconnect_backoff_max_ms = long(1_000, "The longest rest between connections to a broker.", at_least=0)
-    retry_backoff_ms = long(
-        100, "The rest before a call is tried again; it doubles each time. Records are sent again after it.", at_least=0
-    )
-    retry_backoff_max_ms = long(1_000, "The longest rest before a call is tried again.", at_least=0)
+    retry_backoff_ms = long(100, "The rest before a request is sent again; it doubles each time.", at_least=0)
+    retry_backoff_max_ms = long(1_000, "The longest that this rest becomes.", at_least=0)
     send_buffer_bytes = integer(131_072, "SO_SNDBUF of connections; -1 leaves the system's.", at_least=-1)
     receive_buffer_bytes = integer(65_536, "SO_RCVBUF of connections; -1 leaves the system's.", at_least=-1)
 
@@ -59,11 +60,8 @@ class ConnectionSettings(ClientSettings):
     connections_max_idle_ms = long(
         540_000, "The client leaves idle connections open; what a broker closes is opened again.", acts=False
     )
-    socket_connection_setup_timeout_max_ms = long(
-        30_000, "`socket.connection.setup.timeout.ms` does not grow from try to try.", acts=False
-    )
-    metrics_num_samples = integer(2, "Rates are means over the last 30 to 60 s.", at_least=1, acts=False)
-    metrics_sample_window_ms = long(30_000, "Rates are means over the last 30 to 60 s.", at_least=0, acts=False)
+    metrics_num_samples = integer(2, "Older readings that are kept; a rate is that since the oldest.", at_least=1)
+    metrics_sample_window_ms = long(30_000, "The time between readings of the totals.", at_least=0)
     metrics_recording_level = fixed(
         "INFO", "Which metrics are kept: always all.", only=("INFO", "DEBUG", "TRACE"), because="there are no others"
     )

@@ -10,7 +10,17 @@ from typing import ClassVar
 from pybroker.client.errors import SettingError
 from pybroker.client.settings.connection import ConnectionSettings
 from pybroker.client.settings.keys import fixed, no_classes
-from pybroker.config.key import LONG_MAX, boolean, double, integer, long, optional_boolean, optional_integer, string
+from pybroker.config.key import (
+    INT_MAX,
+    LONG_MAX,
+    boolean,
+    double,
+    integer,
+    long,
+    optional_boolean,
+    optional_integer,
+    string,
+)
 
 _ACKS = {"0": 0, "1": 1, "all": -1, "-1": -1}
 _ROUND_ROBIN = ("RoundRobinPartitioner", "org.apache.kafka.clients.producer.RoundRobinPartitioner")
@@ -54,7 +64,7 @@ class ProducerSettings(ConnectionSettings):
         5, "Requests that a broker may not have answered; more than 5 only with `enable.idempotence=false`.", at_least=1
     )
     enable_idempotence = optional_boolean(
-        "Whether the broker keeps out what arrives twice, or in another order. Unset: on with `acks=all`."
+        "Whether the broker keeps out what arrives twice, or in another order. Unset: on with `acks=all` and `retries`."
     )
     compression_type = string("none", "How batches are compressed.", one_of=("none", "gzip", "snappy", "lz4", "zstd"))
     compression_gzip_level = optional_integer(
@@ -71,11 +81,8 @@ class ProducerSettings(ConnectionSettings):
 
     key_serializer = string("", "Bytes are sent as they are.")
     value_serializer = string("", "Bytes are sent as they are.")
-    retries = fixed(
-        str(2**31 - 1),
-        "How often a batch is sent again.",
-        only=(str(2**31 - 1),),
-        because="a batch is sent again until delivery.timeout.ms is over; set that",
+    retries = integer(
+        INT_MAX, "How often a batch is sent again, as long as `delivery.timeout.ms` is not over.", at_least=0
     )
     partitioner_class = string(
         "",
@@ -118,7 +125,7 @@ class ProducerSettings(ConnectionSettings):
         """Whether batches carry a producer id."""
         if self.enable_idempotence is not None:
             return self.enable_idempotence
-        return self.acks_number() == -1
+        return self.acks_number() == -1 and self.retries > 0
 
     def _complete(self) -> None:
         self._check_idempotence()
@@ -134,6 +141,8 @@ class ProducerSettings(ConnectionSettings):
             self.__dict__["compression_level"] = None if self.compression_type == "gzip" and own == -1 else own
 
     def _check_idempotence(self) -> None:
+        if self.enable_idempotence and self.retries == 0:
+            raise SettingError("retries=0: must be at least 1 with enable.idempotence=true")
         if self.enable_idempotence and self.acks_number() != -1:
             raise SettingError(f"acks={self.acks}: must be all with enable.idempotence=true")
         many = self.max_in_flight_requests_per_connection

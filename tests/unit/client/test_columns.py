@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import re
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -17,7 +16,6 @@ from pybroker.client import Record as PolledRecord
 from pybroker.client.errors import BrokerError, ClientError, RecordError, SettingError
 from pybroker.testing import Broker
 from tests.support.batches import LOG_APPEND_TIME, Batch, Record
-from tests.support.repository import text
 from tests.support.scripted_broker import ScriptedBroker
 
 FIRST, SECOND = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -250,16 +248,6 @@ def test_columns_outlive_their_fetcher_and_can_be_taken_over_again(servers: str)
     assert first.equals(second)
     assert first.column("value").to_pylist() == [b"%d" % number for number in range(100)]
     assert first.column("value").buffers()[2].address == second.column("value").buffers()[2].address
-
-
-def test_the_guides_examples_run(servers: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with Admin(servers) as admin:
-        admin.create_topics([NewTopic("orders", 1, 1)])
-        admin.wait_for_leaders("orders")
-    reading, writing = re.findall(r"```python\n(.*?)```", text("docs/guides/columns.md"), re.DOTALL)
-    for example in (writing, reading):
-        exec(example.replace("127.0.0.1:9092", servers), {})
-    assert capsys.readouterr().out == "2 rows; reading goes on at 2\n"
 
 
 def test_memory_comes_back_whether_anybody_took_the_columns_or_not(servers: str) -> None:

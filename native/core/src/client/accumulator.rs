@@ -12,6 +12,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::batch::Batch;
 use super::config::ProducerConfig;
+use super::counters::Counters;
 use super::delivery::{Decided, Delivery, Written};
 use super::error::ClientError;
 use super::new_record::{NewRecord, NewRecords, RECORD_OVERHEAD};
@@ -80,6 +81,7 @@ struct Incomplete {
 #[derive(Debug)]
 pub struct Accumulator {
     config: ProducerConfig,
+    pub counters: Arc<Counters>,
     waker: Arc<Waker>,
     /// Buffers of acknowledged batches, for new ones.
     pub spare: BufferPool,
@@ -134,7 +136,9 @@ impl Queue {
 impl Accumulator {
     pub fn new(config: ProducerConfig, waker: Arc<Waker>) -> Self {
         let spare_buffers = (config.buffer_memory / config.batch_size.max(1)).clamp(2, 64);
+        let (window, samples) = (config.connection.metrics_sample_window, config.connection.metrics_num_samples);
         Self {
+            counters: Arc::new(Counters::new(window, samples)),
             available: Mutex::new(config.buffer_memory),
             config,
             waker,
@@ -375,6 +379,11 @@ impl Accumulator {
         self.hurried.load(Ordering::SeqCst) > 0 || self.starved.load(Ordering::SeqCst)
     }
 
+    /// Bytes of `buffer.memory` that no batch holds.
+    pub fn available(&self) -> usize {
+        *self.available.lock()
+    }
+
     /// Queues that became non-empty, for the sender.
     pub fn take_listed(&self) -> Vec<Arc<Queue>> {
         std::mem::take(&mut *self.listed.lock())
@@ -389,6 +398,7 @@ impl Accumulator {
     ///
     /// Whoever sees the outcome finds the batch gone from `flush`, and whoever comes out of `flush` sees the outcome.
     pub fn complete(&self, batch: Batch, outcome: Result<Written, ClientError>) {
+        self.counters.decided(&batch, outcome.is_ok());
         self.release(batch.reserved);
         let (id, delivery) = (batch.id, Arc::clone(&batch.delivery));
         if let Some(buffer) = batch.into_buffer() {

@@ -18,14 +18,30 @@ pub struct ConnectionConfig {
     pub client_id: String,
     pub request_timeout: Duration,
     pub connection_setup_timeout: Duration,
+    pub connection_setup_timeout_max: Duration,
     pub metadata_max_age: Duration,
     pub reconnect_backoff: Duration,
     pub reconnect_backoff_max: Duration,
     pub retry_backoff: Duration,
+    pub retry_backoff_max: Duration,
     /// `SO_SNDBUF`; `None` leaves the system's.
     pub send_buffer_bytes: Option<usize>,
     /// `SO_RCVBUF`; `None` leaves the system's.
     pub receive_buffer_bytes: Option<usize>,
+    pub metrics_sample_window: Duration,
+    pub metrics_num_samples: usize,
+}
+
+impl ConnectionConfig {
+    /// The rest before the `failures`-th repetition: twice as long each time, up to the longest.
+    pub fn backoff(&self, failures: u32) -> Duration {
+        doubled(self.retry_backoff, failures.saturating_sub(1), self.retry_backoff_max)
+    }
+}
+
+/// A time that doubles with each failure, up to the longest.
+pub fn doubled(first: Duration, failures: u32, longest: Duration) -> Duration {
+    first.saturating_mul(2u32.saturating_pow(failures.min(16))).min(longest)
 }
 
 /// A producer's settings.
@@ -41,6 +57,8 @@ pub struct ProducerConfig {
     pub delivery_timeout: Duration,
     pub max_request_size: usize,
     pub max_in_flight: usize,
+    /// How often a batch is sent again.
+    pub retries: u32,
     pub enable_idempotence: bool,
     pub compression: Compression,
     pub compression_level: Option<i32>,

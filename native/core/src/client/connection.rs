@@ -62,6 +62,8 @@ pub struct Pending<T> {
     pub deadline: Instant,
     /// False for Produce with acks=0: done when it is written.
     pub expects_response: bool,
+    /// When it was handed over, of requests whose answers are timed.
+    pub asked_at: Option<Instant>,
     /// Number of the byte after the request's last one in this connection's output.
     end: u64,
 }
@@ -144,12 +146,14 @@ impl<T> Connection<T> {
         self.pending.front().map(|p| p.deadline)
     }
 
-    /// Put a request in the queue; `flush` sends it.
-    pub fn enqueue(&mut self, segments: Vec<Segment>, mut pending: Pending<T>) {
-        self.queued += segments.iter().map(|s| s.len() as u64).sum::<u64>();
+    /// Put a request in the queue; `flush` sends it. Its bytes.
+    pub fn enqueue(&mut self, segments: Vec<Segment>, mut pending: Pending<T>) -> u64 {
+        let bytes = segments.iter().map(|s| s.len() as u64).sum::<u64>();
+        self.queued += bytes;
         pending.end = self.queued;
         self.out.extend(segments.into_iter().filter(|s| !s.is_empty()));
         self.pending.push_back(pending);
+        bytes
     }
 
     /// Send what the socket takes now.
@@ -309,7 +313,7 @@ fn not_kafka(size: [u8; 4]) -> String {
 impl<T> Pending<T> {
     /// A request about to be queued.
     pub fn new(token: T, version: i16, correlation_id: i32, deadline: Instant, expects_response: bool) -> Self {
-        Self { token, version, correlation_id, deadline, expects_response, end: 0 }
+        Self { token, version, correlation_id, deadline, expects_response, asked_at: None, end: 0 }
     }
 }
 

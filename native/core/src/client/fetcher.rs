@@ -9,6 +9,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::chunk::Chunk;
 use super::config::FetcherConfig;
+use super::counters::{Counters, Total};
 use super::error::ClientError;
 use super::inbox::{Assignment, Inbox, Mark, Start};
 use super::pool::BufferPool;
@@ -26,13 +27,14 @@ pub struct Shared {
     signal: Signal,
     pub waker: Arc<Waker>,
     pub pool: Arc<BufferPool>,
+    pub counters: Arc<Counters>,
     pub closed: AtomicBool,
 }
 
 /// A reader of assigned partitions: one I/O thread, closed by `close` or when dropped.
 #[derive(Debug)]
 pub struct Fetcher {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     thread: Mutex<Option<std::thread::JoinHandle<()>>>,
 }
 
@@ -45,6 +47,8 @@ impl Fetcher {
         let waker = Arc::new(Waker::new().map_err(failed)?);
         // One response is being received, one is being read, the others wait.
         let pool = Arc::new(BufferPool::new(config.queued_responses + 2));
+        let (window, samples) = (config.connection.metrics_sample_window, config.connection.metrics_num_samples);
+        let counters = Arc::new(Counters::new(window, samples));
         let closed = AtomicBool::new(false);
         let shared = Arc::new(Shared {
             config,
@@ -53,6 +57,7 @@ impl Fetcher {
             signal: Signal::default(),
             waker,
             pool,
+            counters,
             closed,
         });
         let reader = Reader::new(Arc::clone(&shared));
@@ -117,6 +122,9 @@ impl Fetcher {
             if let Some(outcome) = inbox.next() {
                 drop(inbox);
                 self.shared.waker.wake();
+                if let Ok(chunk) = &outcome {
+                    self.shared.counters.add(Total::RecordBytes, chunk.range.len() as u64);
+                }
                 return outcome.map(Some);
             }
             if self.shared.closed.load(Ordering::Acquire) {
@@ -126,6 +134,11 @@ impl Fetcher {
                 return Ok(None);
             }
         }
+    }
+
+    /// So many records of a chunk were handed out.
+    pub fn consumed(&self, records: usize) {
+        self.shared.counters.add(Total::Records, records as u64);
     }
 
     /// A descriptor that is readable when `next` may have something; `clear_signal` before asking.

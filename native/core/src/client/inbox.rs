@@ -52,6 +52,8 @@ struct Place {
     paused: bool,
     /// Leader epoch of the last batch that was handed out since reading began there; -1 without one.
     epoch: i32,
+    /// Records between the last batch that was handed out and the high watermark of its response.
+    behind: u64,
 }
 
 #[derive(Debug)]
@@ -82,7 +84,9 @@ impl Inbox {
     pub fn add(&mut self, assignment: Vec<Assignment>) {
         for Assignment { topic, index, start } in assignment {
             let mark = self.next_mark();
-            if let Some(old) = self.places.insert((topic, index), Place { start, mark, paused: false, epoch: -1 }) {
+            if let Some(old) =
+                self.places.insert((topic, index), Place { start, mark, paused: false, epoch: -1, behind: 0 })
+            {
                 self.forget(old.mark);
             }
         }
@@ -215,8 +219,14 @@ impl Inbox {
         {
             place.start = Start::Offset(chunk.next_offset);
             place.epoch = chunk.leader_epoch;
+            place.behind = u64::try_from(chunk.high_watermark - chunk.next_offset).unwrap_or(0);
         }
         Some(item.outcome)
+    }
+
+    /// The most records that a partition is behind, as far as its last response tells.
+    pub fn most_behind(&self) -> u64 {
+        self.places.values().map(|place| place.behind).max().unwrap_or(0)
     }
 
     /// Whether nothing waits.

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use super::accumulator::Queue;
 use super::batch::Batch;
+use super::error::ClientError;
 
 /// A partition's state in the sender.
 #[derive(Debug)]
@@ -23,6 +24,14 @@ impl Lane {
     /// Of a partition that nothing was sent to yet.
     pub fn new(queue: Arc<Queue>, next_sequence: i32) -> Self {
         Self { queue, again: Vec::new(), in_flight: 0, hold_until: None, next_sequence, listed: false }
+    }
+
+    /// Have a batch sent again, after an error, not before that moment.
+    pub fn send_again(&mut self, mut batch: Batch, error: ClientError, not_before: Instant) {
+        batch.last_error = Some(error);
+        self.hold_until = Some(not_before);
+        let place = self.again.partition_point(|other| other.id < batch.id);
+        self.again.insert(place, batch);
     }
 
     /// The sequence number of the first of so many records. Numbers count 0..=`i32::MAX` and start again at 0 (KIP-98).

@@ -12,13 +12,14 @@ use rustc_hash::FxHashMap;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::cluster::{Cluster, NodeId};
-use super::config::ConnectionConfig;
+use super::config::{ConnectionConfig, doubled};
 use super::connection::{Connection, Frame, Pending};
+use super::counters::{Counters, Total};
 use super::error::ClientError;
 use super::pool::BufferPool;
 use super::waker::Waker;
 use super::wire::api_versions::{self, ServedVersions};
-use super::wire::header::{API_VERSIONS, Api, METADATA, finish_frame};
+use super::wire::header::{API_VERSIONS, Api, FETCH, METADATA, finish_frame};
 use super::wire::metadata;
 use super::wire::produce::Segment;
 
@@ -64,6 +65,7 @@ pub struct Network<T> {
     backoffs: FxHashMap<NodeId, Backoff>,
     waker: Arc<Waker>,
     pool: Arc<BufferPool>,
+    counters: Arc<Counters>,
     next_correlation_id: i32,
     /// The node that a Metadata request is under way to.
     asked: Option<NodeId>,
@@ -75,14 +77,15 @@ pub struct Network<T> {
 
 impl<T> Network<T> {
     /// No connection yet. `pool` holds the buffers that responses are read into.
-    pub fn new(config: ConnectionConfig, waker: Arc<Waker>, pool: Arc<BufferPool>) -> Self {
+    pub fn new(config: &ConnectionConfig, waker: &Arc<Waker>, pool: Arc<BufferPool>, counters: &Arc<Counters>) -> Self {
         Self {
-            config,
+            config: config.clone(),
             cluster: Cluster::default(),
             links: FxHashMap::default(),
             backoffs: FxHashMap::default(),
-            waker,
+            waker: Arc::clone(waker),
             pool,
+            counters: Arc::clone(counters),
             next_correlation_id: 1,
             asked: None,
             metadata_rest: None,
@@ -169,7 +172,8 @@ impl<T> Network<T> {
         now: Instant,
         write: impl FnOnce(&mut Vec<u8>),
     ) {
-        self.request(node, api, version, Purpose::Caller(token), now + wait, write);
+        let timed = (api.key == FETCH.key).then_some(now);
+        self.request(node, api, version, Purpose::Caller(token), now + wait, timed, write);
     }
 
     /// Send an encoded request, its size included.
@@ -183,9 +187,16 @@ impl<T> Network<T> {
         deadline: Instant,
     ) {
         let (version, correlation_id) = pending;
-        let pending = Pending::new(Purpose::Caller(token), version, correlation_id, deadline, answered);
+        let mut pending = Pending::new(Purpose::Caller(token), version, correlation_id, deadline, answered);
+        pending.asked_at = Some(Instant::now());
+        self.enqueue(node, segments, pending);
+    }
+
+    fn enqueue(&mut self, node: NodeId, segments: Vec<Segment>, pending: Pending<Purpose<T>>) {
         if let Some(link) = self.links.get_mut(&node) {
-            link.connection.enqueue(segments, pending);
+            let bytes = link.connection.enqueue(segments, pending);
+            self.counters.add(Total::Requests, 1);
+            self.counters.add(Total::BytesOut, bytes);
         }
     }
 
@@ -196,6 +207,7 @@ impl<T> Network<T> {
         version: i16,
         purpose: Purpose<T>,
         deadline: Instant,
+        timed: Option<Instant>,
         write: impl FnOnce(&mut Vec<u8>),
     ) {
         let correlation_id = self.next_correlation_id();
@@ -203,10 +215,9 @@ impl<T> Network<T> {
         api.start_request(&mut out, version, correlation_id, &self.config.client_id);
         write(&mut out);
         finish_frame(&mut out, 0);
-        if let Some(link) = self.links.get_mut(&node) {
-            let pending = Pending::new(purpose, version, correlation_id, deadline, true);
-            link.connection.enqueue(vec![Segment::Fields(out)], pending);
-        }
+        let mut pending = Pending::new(purpose, version, correlation_id, deadline, true);
+        pending.asked_at = timed;
+        self.enqueue(node, vec![Segment::Fields(out)], pending);
     }
 
     fn connect(&mut self, node: NodeId, now: Instant) {
@@ -221,7 +232,9 @@ impl<T> Network<T> {
         });
         match opened {
             Ok(connection) => {
-                let deadline = Some(now + self.config.connection_setup_timeout);
+                self.counters.add(Total::ConnectionsMade, 1);
+                let (first, longest) = (self.config.connection_setup_timeout, self.config.connection_setup_timeout_max);
+                let deadline = Some(now + doubled(first, attempt, longest));
                 self.links.insert(node, Link { connection, versions: None, deadline });
                 self.shake_hands(node, API_VERSIONS.max, now);
             }
@@ -232,16 +245,16 @@ impl<T> Network<T> {
     fn shake_hands(&mut self, node: NodeId, version: i16, now: Instant) {
         let deadline = now + self.config.request_timeout;
         let write = |out: &mut Vec<u8>| api_versions::write_request(out, version);
-        self.request(node, API_VERSIONS, version, Purpose::Handshake, deadline, write);
+        self.request(node, API_VERSIONS, version, Purpose::Handshake, deadline, None, write);
     }
 
     fn count_failure(&mut self, node: NodeId, error: ClientError, now: Instant) {
         log::debug!("{error}");
         self.last_failure = Some(error);
         let backoff = self.backoffs.entry(node).or_default();
-        let wait = self.config.reconnect_backoff * 2u32.saturating_pow(backoff.failures.min(16));
+        let wait = doubled(self.config.reconnect_backoff, backoff.failures, self.config.reconnect_backoff_max);
         backoff.failures += 1;
-        backoff.until = Some(now + wait.min(self.config.reconnect_backoff_max));
+        backoff.until = Some(now + wait);
         self.cluster.stale = true;
     }
 
@@ -265,7 +278,7 @@ impl<T> Network<T> {
                 let deadline = now + self.config.request_timeout;
                 let write =
                     |out: &mut Vec<u8>| metadata::write_request(out, version, topics.iter().map(String::as_str));
-                self.request(node, METADATA, version, Purpose::Metadata, deadline, write);
+                self.request(node, METADATA, version, Purpose::Metadata, deadline, None, write);
             }
             Err(error) => self.drop_link(node, error, now, &mut Vec::new()),
         }
@@ -278,6 +291,8 @@ impl<T> Network<T> {
         let now = Instant::now();
         let wake_at = wake_at.min(self.refresh_metadata(now));
         self.flush_all(now, events);
+        let in_flight = self.links.values().map(|link| link.connection.in_flight()).sum();
+        self.counters.look(self.links.len(), in_flight, now);
         let deadline =
             self.links.values().filter_map(|l| [l.deadline, l.connection.deadline()].into_iter().flatten().min()).min();
         let rest = self.backoffs.values().filter_map(|b| b.until).filter(|until| *until > now).min();
@@ -345,6 +360,12 @@ impl<T> Network<T> {
         }
         pop_written(node, link, events);
         for (pending, frame) in received {
+            let bytes = frame.bytes().len() as u64;
+            self.counters.add(Total::Responses, 1);
+            self.counters.add(Total::BytesIn, bytes);
+            if let Some(asked_at) = pending.asked_at {
+                self.counters.answered(now.saturating_duration_since(asked_at), bytes);
+            }
             self.take_answer(node, pending, frame, now, events);
         }
         if let Err(error) = result {
@@ -422,6 +443,7 @@ impl<T> Network<T> {
     /// Close a connection; its unanswered requests fail with `error`.
     pub fn drop_link(&mut self, node: NodeId, error: ClientError, now: Instant, events: &mut Vec<Event<T>>) {
         if let Some(mut link) = self.links.remove(&node) {
+            self.counters.add(Total::ConnectionsEnded, 1);
             for pending in link.connection.abandon() {
                 if let Purpose::Caller(token) = pending.token {
                     events.push(Event::Failed { token, error: error.clone() });

@@ -39,6 +39,8 @@ struct Part {
     /// A request that concerns it is under way.
     busy: bool,
     hold_until: Option<Instant>,
+    /// Requests in a row that failed.
+    failures: u32,
     /// Epoch of the leader that it was read from last; -1 before that.
     leader_epoch: i32,
 }
@@ -72,8 +74,8 @@ pub struct Reader {
 
 impl Reader {
     pub fn new(shared: Arc<Shared>) -> Self {
-        let network =
-            Network::new(shared.config.connection.clone(), Arc::clone(&shared.waker), Arc::clone(&shared.pool));
+        let pool = Arc::clone(&shared.pool);
+        let network = Network::new(&shared.config.connection, &shared.waker, pool, &shared.counters);
         Self { shared, network, parts: Vec::new(), places: FxHashMap::default(), turn: 0 }
     }
 
@@ -106,8 +108,11 @@ impl Reader {
         let mut old: FxHashMap<Mark, Part> = self.parts.drain(..).map(|part| (part.mark, part)).collect();
         let part = |Wanted { topic, index, start, mark, paused }| {
             let leader_epoch = epochs.get(&(Arc::clone(&topic), index)).copied().unwrap_or(-1);
-            let (busy, hold_until) = (false, None);
-            old.remove(&mark).unwrap_or(Part { topic, index, start, mark, paused, busy, hold_until, leader_epoch })
+            let new = || {
+                let (busy, hold_until, failures) = (false, None, 0);
+                Part { topic, index, start, mark, paused, busy, hold_until, failures, leader_epoch }
+            };
+            old.remove(&mark).unwrap_or_else(new)
         };
         self.parts = wanted.into_iter().map(part).collect();
         self.places = self.parts.iter().enumerate().map(|(place, part)| (part.mark, place)).collect();
@@ -268,8 +273,10 @@ impl Reader {
     }
 
     fn hold(&mut self, index: usize, now: Instant) {
-        self.parts[index].busy = false;
-        self.parts[index].hold_until = Some(now + self.shared.config.connection.retry_backoff);
+        let part = &mut self.parts[index];
+        part.busy = false;
+        part.failures = part.failures.saturating_add(1);
+        part.hold_until = Some(now + self.shared.config.connection.backoff(part.failures));
     }
 
     fn malformed(&mut self, node: NodeId, api: &'static str, detail: &str, parts: Vec<usize>, now: Instant) {
@@ -288,7 +295,7 @@ impl Reader {
             return;
         }
         let part = &mut self.parts[index];
-        part.start = Start::Offset(answer.offset);
+        (part.start, part.failures) = (Start::Offset(answer.offset), 0);
         self.shared.found(&(Arc::clone(&part.topic), part.index), part.mark, answer.offset);
     }
 
@@ -311,7 +318,10 @@ impl Reader {
             let Some(index) = self.find(parts, &partition.topic, partition.index) else { continue };
             if partition.error_code != codes::NONE {
                 self.take_error(index, partition.error_code, now);
-            } else if !partition.records.is_empty() {
+                continue;
+            }
+            self.parts[index].failures = 0;
+            if !partition.records.is_empty() {
                 let mark = self.parts[index].mark;
                 chunks.extend(self.take_batches(index, partition, &frame, now).map(|chunk| (mark, chunk)));
             }

@@ -54,7 +54,7 @@ pub struct Sender {
 impl Sender {
     pub fn new(shared: Arc<Shared>) -> Self {
         let pool = Arc::new(BufferPool::new(4));
-        let network = Network::new(shared.config.connection.clone(), Arc::clone(&shared.waker), pool);
+        let network = Network::new(&shared.config.connection, &shared.waker, pool, &shared.accumulator.counters);
         let identity = match &shared.config.continues {
             Some(from) => Some(ProducerIdentity { id: from.producer_id, epoch: from.epoch }),
             None if shared.config.enable_idempotence => None,
@@ -374,12 +374,12 @@ impl Sender {
         self.shared.accumulator.complete(batch, Ok(written));
     }
 
-    fn retry(&mut self, lane: usize, mut batch: Batch, error: ClientError, now: Instant) {
-        batch.last_error = Some(error);
-        let lane = &mut self.lanes[lane];
-        lane.hold_until = Some(now + self.shared.config.connection.retry_backoff);
-        let place = lane.again.partition_point(|b| b.id < batch.id);
-        lane.again.insert(place, batch);
+    fn retry(&mut self, lane: usize, batch: Batch, error: ClientError, now: Instant) {
+        if batch.attempts > self.shared.config.retries {
+            return self.fail(batch, error);
+        }
+        let rest = self.shared.config.connection.backoff(batch.attempts);
+        self.lanes[lane].send_again(batch, error, now + rest);
     }
 
     fn fail(&mut self, batch: Batch, error: ClientError) {

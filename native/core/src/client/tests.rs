@@ -28,12 +28,16 @@ fn connection_config() -> ConnectionConfig {
         client_id: "test".to_owned(),
         request_timeout: Duration::from_secs(30),
         connection_setup_timeout: Duration::from_secs(10),
+        connection_setup_timeout_max: Duration::from_secs(30),
         metadata_max_age: Duration::from_secs(300),
         reconnect_backoff: Duration::from_millis(50),
         reconnect_backoff_max: Duration::from_secs(1),
         retry_backoff: Duration::from_millis(100),
+        retry_backoff_max: Duration::from_secs(1),
         send_buffer_bytes: None,
         receive_buffer_bytes: None,
+        metrics_sample_window: Duration::from_secs(30),
+        metrics_num_samples: 2,
     }
 }
 
@@ -48,6 +52,7 @@ fn accumulator(batch_size: usize, buffer_memory: usize) -> Accumulator {
         delivery_timeout: Duration::from_secs(120),
         max_request_size: 1 << 20,
         max_in_flight: 5,
+        retries: i32::MAX as u32,
         enable_idempotence: true,
         compression: Compression::None,
         compression_level: None,

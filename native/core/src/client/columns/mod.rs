@@ -3,9 +3,11 @@
 //! Owns the columns' names, types and order, which are those of Spark's Kafka connector. Knows neither Python nor the C
 //! interface. On the way of a fetch it stands behind the [`fetcher`](super::fetcher): [`ColumnReader`] takes a chunk,
 //! [`pieces`] gives it out in parts of bounded size, [`builder`] copies what was picked, once. On the way of a produce it
-//! stands before the accumulator: [`sent`] checks the columns and shows them as records, [`routes`] sorts the rows by partition.
+//! stands before the accumulator: [`sent`] checks the columns and shows them as records, [`routes`] sorts the rows
+//! by partition; [`parts`] reads their texts and byte strings.
 
 mod builder;
+mod parts;
 mod pieces;
 mod reader;
 mod routes;

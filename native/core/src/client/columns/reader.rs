@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use arrow_array::Array;
 use parking_lot::Mutex;
 
 use super::pieces::Pieces;
@@ -72,6 +73,9 @@ impl ColumnReader {
         let taken = rest.take(pick);
         if rest.is_done() {
             held.drop_rest();
+        }
+        if let Ok(columns) = &taken {
+            self.fetcher.consumed(columns.array.len());
         }
         taken.map(Some)
     }

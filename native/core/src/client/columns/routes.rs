@@ -65,35 +65,47 @@ impl NewRecords for RoutedRows<'_> {
 }
 
 impl Producer {
-    /// Add a record for every row, each to its own topic or to `topic`; returns how many. Rows of a partition keep their
-    /// order.
+    /// Add a record for every row of these batches, each to its own topic or to `topic`; returns how many. Rows of a
+    /// partition keep their order.
     ///
     /// # Errors
-    /// A row that cannot be sent ([`ClientError::BadRow`]), or a topic that cannot be found: then no row was sent. Full memory
-    /// or the producer's end ([`ClientError::PartlySent`]): then some rows may have been.
-    pub fn send_columns(&self, columns: &SentColumns, topic: Option<&str>) -> Result<usize, ClientError> {
-        let now_ms = now_ms();
-        let targets = self.route(columns, topic, now_ms)?;
+    /// A row that cannot be sent ([`ClientError::BadRow`], counted through all batches), or a topic that cannot be found: then
+    /// no row was sent. Full memory or the producer's end ([`ClientError::PartlySent`]): then some rows may have been.
+    pub fn send_columns(&self, batches: &[SentColumns], topic: Option<&str>) -> Result<usize, ClientError> {
+        let (now_ms, mut rows) = (now_ms(), 0);
+        let mut routed = Vec::with_capacity(batches.len());
+        for columns in batches {
+            routed.push((columns, self.route(columns, topic, now_ms, rows)?));
+            rows += columns.rows();
+        }
         let (accumulator, mut sent) = (&self.shared.accumulator, 0);
-        for target in &targets {
-            for (queue, rows) in target.queues.iter().zip(&target.rows).filter(|(_, rows)| !rows.is_empty()) {
-                let mut records = RoutedRows { columns, rows, now_ms, headers: Vec::new() };
+        let targets = routed.iter().flat_map(|(columns, targets)| targets.iter().map(|target| (*columns, target)));
+        for (columns, target) in targets {
+            let routes = target.queues.iter().zip(&target.rows).filter(|(_, rows)| !rows.is_empty());
+            for (queue, routed) in routes {
+                let mut records = RoutedRows { columns, rows: routed, now_ms, headers: Vec::new() };
                 let (added, ended) = accumulator.append_all(queue, &mut records, Since::SENT);
                 sent += added;
-                let rows = columns.rows();
                 ended.map_err(|error| ClientError::PartlySent { sent, rows, source: Box::new(error) })?;
             }
         }
         Ok(sent)
     }
 
-    fn route(&self, columns: &SentColumns, topic: Option<&str>, now_ms: i64) -> Result<Vec<Target>, ClientError> {
+    /// The rows of one batch by topic and partition; the first of them is row `before` of all.
+    fn route(
+        &self,
+        columns: &SentColumns,
+        topic: Option<&str>,
+        now_ms: i64,
+        before: usize,
+    ) -> Result<Vec<Target>, ClientError> {
         let batch_size = self.shared.config.batch_size;
         let (mut targets, mut places): (Vec<Target>, FxHashMap<&[u8], usize>) = Default::default();
         let (mut last, mut place): (&[u8], Option<usize>) = (&[], None);
         let mut headers = Vec::new();
         for number in 0..columns.rows() {
-            let bad = |detail: String| ClientError::BadRow { row: number, detail };
+            let bad = |detail: String| ClientError::BadRow { row: before + number, detail };
             let row = columns.row(number).map_err(bad)?;
             let name = row.topic.or(topic.map(str::as_bytes));
             let name = name.ok_or_else(|| bad("no topic: name one in the column or as the argument".to_owned()))?;

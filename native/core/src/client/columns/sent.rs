@@ -8,73 +8,15 @@ use arrow_array::types::{
     TimestampSecondType,
 };
 use arrow_array::{Array, ArrayRef, OffsetSizeTrait, StructArray};
-use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_buffer::{NullBuffer, ScalarBuffer};
 use arrow_schema::{DataType, TimeUnit};
 
+use super::parts::{Ends, Parts, is_text};
 use crate::client::error::ClientError;
 use crate::client::new_record::NewRecord;
 use crate::record::RecordHeader;
 
 const NAMES: &str = "value, key, topic, partition, headers or timestamp";
-
-/// Where each row begins and ends.
-#[derive(Debug, Clone)]
-enum Ends {
-    Narrow(OffsetBuffer<i32>),
-    Wide(OffsetBuffer<i64>),
-}
-
-impl Ends {
-    #[inline(always)]
-    fn range(&self, row: usize) -> std::ops::Range<usize> {
-        match self {
-            Self::Narrow(ends) => ends[row] as usize..ends[row + 1] as usize,
-            Self::Wide(ends) => ends[row] as usize..ends[row + 1] as usize,
-        }
-    }
-}
-
-/// Byte strings or texts.
-#[derive(Debug)]
-struct Parts {
-    ends: Ends,
-    data: Buffer,
-    nulls: Option<NullBuffer>,
-}
-
-impl Parts {
-    fn of(array: &ArrayRef) -> Option<Self> {
-        let (ends, data) = match array.data_type() {
-            DataType::Binary => narrow(array.as_binary::<i32>()),
-            DataType::Utf8 => narrow(array.as_string::<i32>()),
-            DataType::LargeBinary => wide(array.as_binary::<i64>()),
-            DataType::LargeUtf8 => wide(array.as_string::<i64>()),
-            _ => return None,
-        };
-        Some(Self { ends, data, nulls: array.nulls().cloned() })
-    }
-
-    #[inline(always)]
-    fn get(&self, row: usize) -> Result<Option<&[u8]>, String> {
-        if self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
-            return Ok(None);
-        }
-        let found = self.data.get(self.ends.range(row));
-        found.map(Some).ok_or_else(|| "the array's offsets lead outside its data".to_owned())
-    }
-}
-
-fn narrow<T: arrow_array::types::ByteArrayType<Offset = i32>>(
-    array: &arrow_array::GenericByteArray<T>,
-) -> (Ends, Buffer) {
-    (Ends::Narrow(array.offsets().clone()), array.values().clone())
-}
-
-fn wide<T: arrow_array::types::ByteArrayType<Offset = i64>>(
-    array: &arrow_array::GenericByteArray<T>,
-) -> (Ends, Buffer) {
-    (Ends::Wide(array.offsets().clone()), array.values().clone())
-}
 
 /// Whole numbers, and what one counts.
 #[derive(Debug)]
@@ -174,8 +116,7 @@ impl HeaderLists {
         if structs.num_columns() != 2 {
             return None;
         }
-        let keys =
-            structs.column_by_name("key").filter(|k| matches!(k.data_type(), DataType::Utf8 | DataType::LargeUtf8));
+        let keys = structs.column_by_name("key").filter(|keys| is_text(keys.data_type()));
         Some(Self {
             ends,
             nulls: array.nulls().cloned(),
@@ -251,7 +192,7 @@ impl SentColumns {
             (None, None, None, None, None, None);
         for (field, array) in batch.fields().iter().zip(batch.columns()) {
             let name = field.name().as_str();
-            let text = matches!(array.data_type(), DataType::Utf8 | DataType::LargeUtf8);
+            let text = is_text(array.data_type());
             let (twice, wanted) = match name {
                 "value" => (put(&mut values, Parts::of(array)), "binary or string"),
                 "key" => (put(&mut keys, Parts::of(array)), "binary or string"),

@@ -328,3 +328,26 @@ fn a_header_without_key_is_a_fault_of_its_row() {
     columns.headers(2, &mut headers).unwrap();
     assert!(headers.is_empty());
 }
+
+#[test]
+fn texts_may_be_views_or_coded_by_a_dictionary() {
+    let long = "a text of more than twelve bytes";
+    let views: ArrayRef = Arc::new(arrow_array::StringViewArray::from(vec![Some("short"), Some(long), None]));
+    let words: ArrayRef =
+        Arc::new([Some("k"), None, Some("k")].into_iter().collect::<arrow_array::DictionaryArray<Int32Type>>());
+    let topics = Arc::clone(&words);
+    let binary: ArrayRef =
+        Arc::new(arrow_array::BinaryViewArray::from(vec![Some(&b"x"[..]), Some(long.as_bytes()), None]));
+    for values in [views.clone(), binary] {
+        let columns =
+            sent(vec![("value", values.slice(1, 2)), ("key", words.slice(1, 2)), ("topic", topics.slice(0, 2))]);
+        let columns = columns.unwrap();
+        let (first, second) = (columns.row(0).unwrap(), columns.row(1).unwrap());
+        assert_eq!((Some(long.as_bytes()), None, Some(&b"k"[..])), (first.value, first.key, first.topic));
+        assert_eq!((None, Some(&b"k"[..]), None), (second.value, second.key, second.topic));
+    }
+    let nulls: ArrayRef =
+        arrow_array::new_null_array(&DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8)), 2);
+    let columns = sent(vec![("value", views.slice(0, 2)), ("key", nulls)]).unwrap();
+    assert_eq!((Some(&b"short"[..]), None), (columns.row(0).unwrap().value, columns.row(0).unwrap().key));
+}

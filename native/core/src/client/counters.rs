@@ -1,0 +1,202 @@
+//! What a client has done so far, in numbers.
+//!
+//! Totals are written where the work is done, by one relaxed addition for a request, a batch or a chunk, never for a record;
+//! whoever asks reads them. The I/O thread keeps a few older readings, from which rates are made (as Kafka's SampledStat).
+//! Knows no metric's name.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use super::batch::Batch;
+
+/// A number that only grows.
+#[derive(Debug, Clone, Copy)]
+#[repr(usize)]
+pub enum Total {
+    /// Requests queued for sending.
+    Requests,
+    /// Responses received.
+    Responses,
+    /// Bytes of requests.
+    BytesOut,
+    /// Bytes of responses.
+    BytesIn,
+    /// Connections begun.
+    ConnectionsMade,
+    /// Connections ended.
+    ConnectionsEnded,
+    /// Produce or Fetch requests that were answered.
+    Answers,
+    /// Microseconds from such a request to its response.
+    AnswersUs,
+    /// Bytes of such responses.
+    AnsweredBytes,
+    /// Batches acknowledged.
+    Batches,
+    /// Records acknowledged, or handed out.
+    Records,
+    /// Bytes of acknowledged batches, or of batches handed out, as they travel.
+    RecordBytes,
+    /// Records sent again, once for each time.
+    Retries,
+    /// Records given up.
+    Errors,
+}
+
+const TOTALS: usize = Total::Errors as usize + 1;
+
+/// The largest so far of something.
+#[derive(Debug, Clone, Copy)]
+#[repr(usize)]
+pub enum Peak {
+    /// Bytes of a batch that was acknowledged.
+    Batch,
+    /// Microseconds from a Produce or Fetch request to its response.
+    AnswerUs,
+    /// Bytes of such a response.
+    AnsweredBytes,
+}
+
+const PEAKS: usize = Peak::AnsweredBytes as usize + 1;
+
+#[derive(Debug)]
+struct Sample {
+    at: Instant,
+    totals: [u64; TOTALS],
+}
+
+/// One client's numbers.
+#[derive(Debug)]
+pub struct Counters {
+    totals: [AtomicU64; TOTALS],
+    peaks: [AtomicU64; PEAKS],
+    /// Requests that are not answered.
+    in_flight: AtomicU64,
+    /// Connections that are open, or being opened.
+    connections: AtomicU64,
+    window: Duration,
+    most: usize,
+    /// Older readings, oldest first; never empty.
+    samples: Mutex<VecDeque<Sample>>,
+}
+
+impl Counters {
+    /// `most` older readings, one taken each `window`.
+    pub fn new(window: Duration, most: usize) -> Self {
+        let first = Sample { at: Instant::now(), totals: [0; TOTALS] };
+        Self {
+            totals: Default::default(),
+            peaks: Default::default(),
+            in_flight: AtomicU64::new(0),
+            connections: AtomicU64::new(0),
+            window,
+            most: most.max(1),
+            samples: Mutex::new(VecDeque::from([first])),
+        }
+    }
+
+    /// Count.
+    #[inline]
+    pub fn add(&self, total: Total, count: u64) {
+        self.totals[total as usize].fetch_add(count, Ordering::Relaxed);
+    }
+
+    /// Keep the larger.
+    pub fn raise(&self, peak: Peak, value: u64) {
+        self.peaks[peak as usize].fetch_max(value, Ordering::Relaxed);
+    }
+
+    /// A Produce or Fetch request was answered.
+    pub fn answered(&self, waited: Duration, bytes: u64) {
+        let waited_us = waited.as_micros() as u64;
+        self.add(Total::Answers, 1);
+        self.add(Total::AnswersUs, waited_us);
+        self.add(Total::AnsweredBytes, bytes);
+        self.raise(Peak::AnswerUs, waited_us);
+        self.raise(Peak::AnsweredBytes, bytes);
+    }
+
+    /// A batch has its fate.
+    pub fn decided(&self, batch: &Batch, acknowledged: bool) {
+        let (records, bytes) = (u64::from(batch.records), batch.size() as u64);
+        self.add(Total::Retries, records * u64::from(batch.attempts.saturating_sub(1)));
+        if !acknowledged {
+            return self.add(Total::Errors, records);
+        }
+        self.add(Total::Batches, 1);
+        self.add(Total::Records, records);
+        self.add(Total::RecordBytes, bytes);
+        self.raise(Peak::Batch, bytes);
+    }
+
+    /// What the I/O thread has open and under way; it also takes the readings that are due.
+    pub fn look(&self, connections: usize, in_flight: usize, now: Instant) {
+        self.connections.store(connections as u64, Ordering::Relaxed);
+        self.in_flight.store(in_flight as u64, Ordering::Relaxed);
+        let mut samples = self.samples.lock();
+        if samples.back().is_none_or(|last| now.saturating_duration_since(last.at) >= self.window) {
+            samples.push_back(Sample { at: now, totals: self.totals() });
+            while samples.len() > self.most {
+                samples.pop_front();
+            }
+        }
+    }
+
+    /// A total so far.
+    pub fn total(&self, total: Total) -> u64 {
+        self.totals[total as usize].load(Ordering::Relaxed)
+    }
+
+    /// The largest so far.
+    pub fn peak(&self, peak: Peak) -> u64 {
+        self.peaks[peak as usize].load(Ordering::Relaxed)
+    }
+
+    /// How many a second, since the oldest reading that is kept.
+    pub fn rate(&self, total: Total, now: Instant) -> f64 {
+        let samples = self.samples.lock();
+        let Some(oldest) = samples.front() else { return 0.0 };
+        let seconds = now.saturating_duration_since(oldest.at).as_secs_f64();
+        let count = self.total(total).saturating_sub(oldest.totals[total as usize]);
+        if seconds > 0.0 { count as f64 / seconds } else { 0.0 }
+    }
+
+    /// Connections that are open, or being opened.
+    pub fn connections(&self) -> u64 {
+        self.connections.load(Ordering::Relaxed)
+    }
+
+    /// Requests that are not answered.
+    pub fn in_flight(&self) -> u64 {
+        self.in_flight.load(Ordering::Relaxed)
+    }
+
+    fn totals(&self) -> [u64; TOTALS] {
+        std::array::from_fn(|index| self.totals[index].load(Ordering::Relaxed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_that_of_the_readings_that_are_kept() {
+        let counters = Counters::new(Duration::from_secs(10), 2);
+        let began = Instant::now();
+        let after = |seconds| began + Duration::from_secs(seconds);
+        counters.add(Total::Records, 1000);
+        assert!((counters.rate(Total::Records, after(10)) - 100.0).abs() < 1.0);
+        counters.look(1, 2, after(11));
+        counters.look(1, 2, after(12));
+        counters.look(3, 4, after(22));
+        assert_eq!((3, 4), (counters.connections(), counters.in_flight()));
+        assert_eq!(0.0, counters.rate(Total::Records, after(23)), "the first reading is gone");
+        counters.add(Total::Records, 90);
+        assert!((counters.rate(Total::Records, after(41)) - 3.0).abs() < 0.1, "since the one at 11");
+        assert_eq!(1090, counters.total(Total::Records));
+    }
+}

@@ -1,0 +1,26 @@
+//! Partitions with their positions, as Python says them and as the engine has them. Owns no behaviour.
+
+use pybroker_core::client::{Assignment, Start};
+
+/// Partitions and offsets as the engine knows them.
+pub fn assignment(partitions: Vec<(String, i32, i64)>) -> Vec<Assignment> {
+    let made = partitions.into_iter().map(|(topic, index, offset)| {
+        let topic = topic.into();
+        Assignment { topic, index, start: start(offset) }
+    });
+    made.collect()
+}
+
+/// Positions as Python knows them.
+pub fn told(positions: Vec<Assignment>) -> Vec<(String, i32, i64)> {
+    let told = positions.into_iter().map(|a| {
+        let (Start::Offset(offset) | Start::Time(offset)) = a.start;
+        (a.topic.to_string(), a.index, offset)
+    });
+    told.collect()
+}
+
+/// An offset, or -1 or -2.
+pub fn start(offset: i64) -> Start {
+    if offset < 0 { Start::Time(offset) } else { Start::Offset(offset) }
+}

@@ -1,0 +1,47 @@
+"""README and guides say what is so: their code runs, and prints what they say.
+
+The Python of Spark's pages is run by tests/spark/test_guides.py.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pybroker.testing import Broker
+from tests.support import guides, repository
+
+HERE = [page for page in guides.pages() if "/spark-" not in page]
+
+
+@pytest.mark.parametrize("page", HERE)
+def test_the_python_of_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert any(block.language == "python" and block.why_not is None for block in guides.blocks(page))
+    with Broker() as broker:
+        names = guides.run(page, broker.bootstrap_servers)
+    for test in guides.tests_of(names):
+        test()
+
+
+def test_a_block_that_no_test_runs_says_why() -> None:
+    runs = {"python"}
+    silent = [
+        str(block)
+        for page in guides.pages()
+        for block in guides.blocks(page)
+        if block.language in guides.CODE and block.language not in runs and block.why_not is None
+    ]
+    assert silent == [], "put <!-- not run: reason --> before it"
+
+
+def test_every_block_names_its_language() -> None:
+    bare = [str(block) for page in guides.pages() for block in guides.blocks(page) if not block.language]
+    assert bare == []
+
+
+def test_a_test_that_a_reason_names_is_there() -> None:
+    reasons = [block.why_not or "" for page in guides.pages() for block in guides.blocks(page)]
+    named = {word.strip(",;") for reason in reasons for word in reason.split() if word.startswith("tests/")}
+    assert sorted(path for path in named if path not in repository.files()) == []
