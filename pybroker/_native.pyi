@@ -533,7 +533,10 @@ class LogOpening:
         high_watermark: int,
         progress: RecoveryProgress,
     ) -> LogOpening:
-        """A recovery point of -1 is not known. `progress` counts what a recovery has read."""
+        """A recovery point or a log start of -1 is not known. `progress` counts what a recovery has read.
+
+        A log that ends before `recovery_point` or `high_watermark` has lost records: `RecoveryProgress.take_found`.
+        """
 
 def open_logs(openings: Sequence[LogOpening], *, now_ms: int) -> list[Partition | OSError | ValueError]:
     """Opens (recovers, creates) logs, one after the other: each partition, or its error. Releases the GIL once."""
@@ -1096,6 +1099,11 @@ class RecoveryProgress:
     @property
     def bytes(self) -> int:
         """Bytes of segments that were read and checked so far, in steps of a mebibyte."""
+    def take_found(self) -> list[tuple[str, list[tuple[str, int, int, str]], list[str]]]:
+        """What openings have found since the last call: the log's name, what is missing, what was made anew.
+
+        Of what is missing: the cause's name, bytes taken out of the log, files that keep them, the sentence.
+        """
 
 # ------------------------------------------------------------------------------------------------ retention.rs
 
@@ -1220,3 +1228,55 @@ class TopicTable:
         """A new table; topics that are not named are shared with this one."""
     def __len__(self) -> int:
         """How many topics."""
+
+# -------------------------------------------------------------------------------------------------- verify.rs
+
+@final
+class VerifiedLog:
+    """What a look over a log has found."""
+
+    @property
+    def findings(self) -> list[tuple[str, str, str, str]]:
+        """File name, severity (`damage`, `unreadable`, `note`), kind, text; at most 100.
+
+        Kinds are `records`, `index`, `snapshot`, `leader-epochs` and `partition-metadata`.
+        """
+    @property
+    def left_out(self) -> int:
+        """Findings beyond those."""
+    @property
+    def segments(self) -> int:
+        """Number of segments."""
+    @property
+    def bytes(self) -> int:
+        """Bytes of the records' files."""
+    @property
+    def batches(self) -> int:
+        """Number of valid batches."""
+    @property
+    def log_start_offset(self) -> int:
+        """The first offset."""
+    @property
+    def log_end_offset(self) -> int:
+        """The offset behind the last valid batch."""
+    @property
+    def set_aside(self) -> list[tuple[str, int]]:
+        """Files that recoveries have set aside, and their bytes."""
+
+def verify_log(
+    directory: str,
+    *,
+    clean_shutdown: bool,
+    recovery_point: int,
+    log_start_offset: int,
+    high_watermark: int,
+    compacted_to: int,
+    is_partition: bool,
+) -> VerifiedLog:
+    """Reads every file of a log and changes none; offsets of -1 are not known. Releases the GIL.
+
+    Raises `OSError` when the directory cannot be read; a file that cannot be is a finding.
+    """
+
+def set_aside_files(directory: str) -> list[tuple[str, int]]:
+    """Names and bytes of the files that recoveries have set aside in a log's directory; raises `OSError`."""

@@ -24,6 +24,7 @@ from pybroker.config.errors import ConfigError
 from pybroker.config.group import group_fault
 from pybroker.config.topic import TopicConfig
 from pybroker.controller.errors import ControllerError
+from pybroker.controller.quorum.log_check import check_metadata_log
 from pybroker.controller.service import Controller
 from pybroker.coordinator.group.offsets_topic import OFFSETS_TOPIC
 from pybroker.coordinator.group.service import GroupCoordinator
@@ -56,6 +57,7 @@ from pybroker.storage.meta_properties import id_bytes
 from pybroker.storage.moves import LogMoves
 from pybroker.storage.native import PartitionLog
 from pybroker.storage.open_files import OpenFiles
+from pybroker.storage.partition_directory import find_partitions
 from pybroker.storage.partitions import Partitions
 from pybroker.storage.retention import Retention
 
@@ -153,6 +155,7 @@ class Node:
         directories = self._directories = Directories.acquire(
             config.log_directories, config.metadata_directory, config.node_id
         )
+        await asyncio.to_thread(_check_metadata_log, directories)
         data_plane = self._data_plane = DataPlane(build_data_plane_settings(config, shares))
         self.listeners = open_listeners(data_plane, config.endpoints, config.socket_listen_backlog_size)
         cluster_id = directories.format(config.node_id)
@@ -490,6 +493,15 @@ class Node:
 
         for close in (close_partitions, stop_controller):
             await ended(close(), "closing of the logs, which the next start recovers")
+
+
+def _check_metadata_log(directories: Directories) -> None:
+    """Raise what keeps the metadata log from being opened, before the start changes anything (ADR 0027)."""
+    check_metadata_log(
+        directories.metadata.path,
+        clean_shutdown=any(directory.was_left_cleanly for directory in directories.online),
+        partitions=[path for directory in directories.online for path in find_partitions(directory.path)],
+    )
 
 
 def _reachable(listener: OpenListener) -> tuple[str, int]:

@@ -1,7 +1,8 @@
 """`pybroker log-dirs`: what lies in the log directories of brokers, with the options and output of kafka-log-dirs.
 
-Owns the output, which is that of Kafka 4.3's tool, the order of a Java hash table included. Must not know the
-protocol: it asks by Admin, and works against any Kafka.
+Owns the output of `--describe`, which is that of Kafka 4.3's tool, the order of a Java hash table included. Must not
+know the protocol: it asks by Admin, and works against any Kafka. `--verify` and `--damage` look at directories of this
+machine: `log_dirs_local` has them.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pybroker.cli.cluster_access import add_cluster_options, open_admin
 from pybroker.cli.errors import CommandError
 from pybroker.cli.kafka_exceptions import java_class
+from pybroker.cli.log_dirs_local import add_local_arguments, show_damage, verify
 from pybroker.client.assignors.hash_order import HashOrderedSet, partition_hash, string_hash
 from pybroker.client.errors import ClientError
 from pybroker.config.errors import ConfigError
@@ -22,15 +24,20 @@ if TYPE_CHECKING:
 
     from pybroker.client.log_dirs import LogDirDescription
 
-DESCRIPTION = "Show what lies in the log directories of brokers. Options and output are those of kafka-log-dirs."
+DESCRIPTION = (
+    "Show what lies in the log directories of brokers (--describe: options and output are those of kafka-log-dirs), "
+    "look the directories of a stopped broker over (--verify), or list what its starts have found missing (--damage)."
+)
 
 _VERSION = 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    add_cluster_options(parser)
-    parser.add_argument("--describe", required=True, action="store_true", help="describe the log directories")
+    add_cluster_options(parser, required=False)
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--describe", action="store_true", help="describe the log directories")
+    add_local_arguments(parser, what)
     parser.add_argument(
         "--topic-list", default="", metavar="TOPICS", help="only these topics, separated by commas; else all"
     )
@@ -40,6 +47,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Do what is asked for; 0 when it was done and, with --verify, everything is whole."""
+    if arguments.verify:
+        return verify(arguments)
+    if arguments.damage:
+        return show_damage(arguments)
+    if arguments.bootstrap_server is None:
+        raise CommandError("--describe asks brokers: name them by --bootstrap-server HOST:PORT", 2)
+    return _describe(arguments)
+
+
+def _describe(arguments: argparse.Namespace) -> int:
     """Ask, print the directories as one line of JSON, and return 0."""
     wanted = parse_brokers(arguments.broker_list)
     try:

@@ -25,6 +25,7 @@ HIGH_WATERMARKS = "replication-offset-checkpoint"
 CLEANED_OFFSETS = "cleaner-offset-checkpoint"
 
 _VERSION = "0"
+_LARGEST_OFFSET = 2**63 - 1
 
 
 def read_checkpoint(path: Path) -> dict[tuple[str, int], int]:
@@ -33,17 +34,24 @@ def read_checkpoint(path: Path) -> dict[tuple[str, int], int]:
         lines = path.read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:
         return {}
+    except UnicodeDecodeError:
+        raise CorruptCheckpointError(path, 1, "text") from None
     if not lines or lines[0].strip() != _VERSION:
         raise CorruptCheckpointError(path, 1, f"version {_VERSION}")
-    if len(lines) < 2 or not lines[1].strip().isdigit() or len(lines) - 2 != int(lines[1]):
+    if len(lines) < 2 or not _is_number(lines[1].strip()) or len(lines) - 2 != int(lines[1]):
         raise CorruptCheckpointError(path, 2, "the number of the lines that follow")
     offsets = {}
     for number, line in enumerate(lines[2:], start=3):
         parts = line.split()
-        if len(parts) != 3 or not parts[1].isdigit() or not parts[2].lstrip("-").isdigit():
+        if len(parts) != 3 or not _is_number(parts[1]) or not _is_number(parts[2].removeprefix("-")):
             raise CorruptCheckpointError(path, number, "topic, partition and offset")
         offsets[parts[0], int(parts[1])] = int(parts[2])
     return offsets
+
+
+def _is_number(text: str) -> bool:
+    """Tell whether the text is a whole number that an offset can be."""
+    return text.isascii() and text.isdigit() and int(text) <= _LARGEST_OFFSET
 
 
 def write_checkpoint(path: Path, offsets: Mapping[tuple[str, int], int]) -> None:

@@ -27,7 +27,7 @@ _UNKNOWN = -1
 
 
 class LastOffsets(NamedTuple):
-    """What is known of one log; a recovery point of -1 is not known."""
+    """What is known of one log; a recovery point or a log start of -1 is not known."""
 
     recovery_point: int = 0
     log_start: int = 0
@@ -42,6 +42,7 @@ class LastRun(NamedTuple):
     log_starts: Mapping[Key, int]
     high_watermarks: Mapping[Key, int]
     unlisted_point: int  # what stands for a recovery point that is not there: 0, or -1 where the file was damaged
+    unlisted_start: int  # the same for a log start
 
     def lists(self, key: Key) -> bool:
         """Tell whether the log was here when the checkpoints were written: each log has a recovery point."""
@@ -51,7 +52,7 @@ class LastRun(NamedTuple):
         """Return what is known of a log."""
         return LastOffsets(
             self.recovery_points.get(key, self.unlisted_point),
-            self.log_starts.get(key, 0),
+            self.log_starts.get(key, self.unlisted_start),
             self.high_watermarks.get(key, 0),
         )
 
@@ -84,20 +85,31 @@ class LastRuns:
                     return other.offsets_of(key)
         return own.offsets_of(key)
 
+    def offsets_where_missing(self, key: Key) -> LastOffsets:
+        """Return what was written down of a log whose directory is not there any more; nothing for one that is new."""
+        listed = (run.offsets_of(key) for run in self._runs.values() if run.lists(key) or key in run.high_watermarks)
+        return next(listed, LastOffsets())
+
 
 def _read_last_run(directory: LogDirectory) -> LastRun:
     clean = directory.take_clean_shutdown()
-    recovery_points = _read(directory.path / RECOVERY_POINTS)
+    recovery_points = _read(directory.path / RECOVERY_POINTS, clean)
+    log_starts = _read(directory.path / LOG_STARTS, clean)
     return LastRun(
         clean,
         recovery_points or {},
-        _read(directory.path / LOG_STARTS) or {},
-        _read(directory.path / HIGH_WATERMARKS) or {},
+        log_starts or {},
+        _read(directory.path / HIGH_WATERMARKS, clean) or {},
         _UNKNOWN if recovery_points is None else 0,
+        _UNKNOWN if log_starts is None else 0,
     )
 
 
-def _read(path: Path) -> dict[Key, int] | None:
+def _read(path: Path, clean: bool) -> dict[Key, int] | None:
+    """Return what a checkpoint says, None where it cannot be known."""
+    if clean and not path.exists():
+        log.warning("checkpoint file %s is missing, although the last stop was clean", path)
+        return None
     # A checkpoint only saves work: without it a log is recovered from its beginning.
     try:
         return read_checkpoint(path)

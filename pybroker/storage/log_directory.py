@@ -87,6 +87,11 @@ class LogDirectory:
             raise DirectoryFailedError(f"log directory {self.path} cannot be written: {error.strerror}") from None
         self.meta = meta
 
+    @property
+    def was_left_cleanly(self) -> bool:
+        """Whether the last stop was clean and nobody has taken note of it."""
+        return (self.path / CLEAN_SHUTDOWN_NAME).exists()
+
     def take_clean_shutdown(self) -> bool:
         """Tell whether the last stop was clean, and forget it: from here on only a new clean stop counts."""
         path = self.path / CLEAN_SHUTDOWN_NAME
@@ -141,10 +146,15 @@ def holder_of(path: Path) -> int | None:
     try:
         fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        return _pid_in(file)
+        return pid_in(file)
     finally:
         os.close(file)
     return None
+
+
+def is_locked_here(path: Path) -> bool:
+    """Tell whether this process holds the directory's lock."""
+    return os.path.realpath(path) in _locked_here
 
 
 def _lock(path: Path) -> int:
@@ -155,7 +165,7 @@ def _lock(path: Path) -> int:
     try:
         fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        pid = _pid_in(file)
+        pid = pid_in(file)
         os.close(file)
         raise DirectoryLockedError(path, pid) from None
     try:
@@ -169,7 +179,8 @@ def _lock(path: Path) -> int:
     return file
 
 
-def _pid_in(file: int) -> int | None:
+def pid_in(file: int) -> int | None:
+    """Return the pid that an open lock file names, None for none."""
     text = os.pread(file, 32, 0).strip()
     return int(text) if text.isdigit() else None
 

@@ -14,6 +14,7 @@ from pybroker._native import (
     PartitionLog,
     RecoveryProgress,
     RemovedSegments,
+    VerifiedLog,
     advance_log_start,
     become_leaders,
     close_idle_files,
@@ -25,7 +26,9 @@ from pybroker._native import (
     prepare_move,
     read_topic_ids,
     roll_when_older,
+    set_aside_files,
     survey_segments,
+    verify_log,
 )
 
 __all__ = [
@@ -40,6 +43,7 @@ __all__ = [
     "PartitionLog",
     "RecoveryProgress",
     "RemovedSegments",
+    "VerifiedLog",
     "advance_log_start",
     "become_leaders",
     "close_idle_files",
@@ -51,5 +55,7 @@ __all__ = [
     "prepare_move",
     "read_topic_ids",
     "roll_when_older",
+    "set_aside_files",
     "survey_segments",
+    "verify_log",
 ]

@@ -22,6 +22,9 @@ _LONGEST_NAME = 255
 _DELETED = re.compile(r"^.+-\d+\.[0-9a-f]{32}-delete$")
 _METADATA_TOPIC = "__cluster_metadata"
 
+METADATA_DIRECTORY = f"{_METADATA_TOPIC}-0"
+"""The directory of the metadata log, which is no partition's."""
+
 
 def parse_name(name: str) -> tuple[str, int] | None:
     """Return topic and index of a partition's directory; None for any other name, the metadata log's among them."""
@@ -74,6 +77,13 @@ def discard(path: Path) -> None:
     deleted = path.with_name(f"{path.name}.{os.urandom(16).hex()}-delete")
     path.rename(deleted)
     remove(deleted)
+
+
+def find_partitions(path: Path) -> list[Path]:
+    """Return the directories of partitions and of future replicas in a log directory; raises OSError."""
+    with os.scandir(path) as entries:
+        names = [it.name for it in entries if parse_name(it.name) is not None or parse_future_name(it.name) is not None]
+    return [path / name for name in sorted(names) if (path / name).is_dir()]
 
 
 def set_aside(path: Path) -> None:

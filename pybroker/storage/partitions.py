@@ -21,6 +21,7 @@ from pybroker.storage.clean_stop import CleanStop
 from pybroker.storage.errors import DirectoryOfflineError, StorageError
 from pybroker.storage.exhaustion import is_exhaustion
 from pybroker.storage.last_run import LastOffsets, LastRuns
+from pybroker.storage.losses import Losses
 from pybroker.storage.native import (
     LogConfig,
     LogOpening,
@@ -102,6 +103,9 @@ class Partitions:
         # Where new partitions shall go that somebody asked about before they came.
         self._preferred: dict[Key, LogDirectory] = {}
         self._stop = CleanStop()
+        self._losses = Losses()
+        # Partitions that no directory has at the start; they may be written down as being here.
+        self._missing: set[Key] = set()
         # What the recoveries in each directory have read.
         self._progress = {directory.path: RecoveryProgress() for directory in directories.logs}
         self._checkpoints = Checkpoints()
@@ -223,6 +227,7 @@ class Partitions:
         try:
             prepared = self._prepare(waiting, found, outcomes)
             logs = open_logs([opening for opening, _ in prepared.values()], now_ms=self._now_ms())
+            self._losses.gather(self._progress)
             for (key, (_, directory)), opened in zip(prepared.items(), logs, strict=True):
                 if isinstance(opened, Exception):
                     outcomes[key] = self._lose(key, opened, directory)
@@ -300,6 +305,8 @@ class Partitions:
             if self._claiming and len(self._directories.online) < len(self._directories.logs):
                 # It may lie in a directory that is not there: an empty log in its place would lose what it holds.
                 raise DirectoryOfflineError(f"{key[0]}-{key[1]} may lie in a log directory that is offline")
+            if self._claiming and not found:
+                self._missing.add(key)
             return None
         if own.offline:
             raise DirectoryOfflineError(f"log directory {own.path} failed")
@@ -333,7 +340,9 @@ class Partitions:
         return counts
 
     def _describe(self, key: Key, opening: Opening, directory: LogDirectory, *, new: bool) -> LogOpening:
-        offsets = LastOffsets() if new else self._last_runs.offsets_of(key, directory.path)
+        offsets = self._last_runs.offsets_where_missing(key) if key in self._missing else LastOffsets()
+        if not new:
+            offsets = self._last_runs.offsets_of(key, directory.path)
         return LogOpening(
             directory=str(directory.path),
             topic=key[0],
@@ -395,8 +404,10 @@ class Partitions:
                 discard(hosted.directory.path / f"{topic}-{index}")
 
     def set_aside_strays(self) -> None:
-        """Rename what lies here and no topic claims, as Kafka does, so that a topic of the same name starts empty."""
+        """Say what the openings have found missing, and rename what lies here and no topic claims, as Kafka does."""
+        self._losses.summarize()
         with self._lock:
+            self._missing.clear()
             strays, self._found = self._found, {}
             self._counts = None
             self._claiming = False

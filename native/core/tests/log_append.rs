@@ -16,7 +16,7 @@ mod log_fixture;
 const NOBODY: (i64, i16, i32) = (-1, -1, -1);
 
 fn open(directory: &Path, config: LogConfig) -> Log {
-    let how = OpenLog { clean_shutdown: true, recovery_point: 0, log_start_offset: 0, now_ms: NOW };
+    let how = OpenLog { clean_shutdown: true, recovery_point: 0, log_start_offset: 0, high_watermark: 0, now_ms: NOW };
     Log::open(directory, config, how).unwrap().0
 }
 
@@ -54,7 +54,7 @@ fn log_append_time_is_stamped_and_the_checksum_follows() {
     let found = log.find_timestamp(NOW + 77).unwrap().unwrap();
     assert_eq!((found.timestamp, found.offset), (NOW + 77, 0));
     drop(log);
-    let how = OpenLog { clean_shutdown: false, recovery_point: 0, log_start_offset: 0, now_ms: NOW };
+    let how = OpenLog { clean_shutdown: false, recovery_point: 0, log_start_offset: 0, high_watermark: 0, now_ms: NOW };
     assert_eq!(Log::open(root.path(), config(), how).unwrap().1.truncated_bytes, 0);
 }
 
@@ -194,7 +194,7 @@ fn a_full_disk_refuses_the_append_that_does_not_fit_and_harms_nothing() {
     let (mut small, _) = build(&[10], 0, (1, 0, fitted), Compression::None);
     assert!(!log.append(&mut small, 0, NOW).unwrap().duplicate);
     drop(log);
-    let how = OpenLog { clean_shutdown: false, recovery_point: 0, log_start_offset: 0, now_ms: NOW };
+    let how = OpenLog { clean_shutdown: false, recovery_point: 0, log_start_offset: 0, high_watermark: 0, now_ms: NOW };
     let (log, recovered) = Log::open(&disk.0.path().join("t-0"), large, how).unwrap();
     assert_eq!((log.log_end_offset(), recovered.truncated_bytes), (i64::from(fitted) + 1, 0));
 }

@@ -149,7 +149,13 @@ impl Harness {
 
     fn open(&mut self, clean_shutdown: bool, recovery_point: i64) {
         self.log = None;
-        let how = OpenLog { clean_shutdown, recovery_point, log_start_offset: self.log_start, now_ms: self.now_ms };
+        let how = OpenLog {
+            clean_shutdown,
+            recovery_point,
+            log_start_offset: self.log_start,
+            high_watermark: 0,
+            now_ms: self.now_ms,
+        };
         // A compacted log, that is one whose gaps are no holes; it takes records without keys as one did that was not yet.
         let compacted = LogConfig { require_keys: true, ..config() };
         self.log = Some(Log::open(&self.directory, compacted, how).unwrap().0);

@@ -21,7 +21,7 @@ const SEGMENT: &str = "00000000000000000000.log";
 type Told = (i64, i64, usize);
 
 fn open(directory: &Path, config: LogConfig, clean_shutdown: bool) -> (Log, Recovered) {
-    let how = OpenLog { clean_shutdown, recovery_point: 0, log_start_offset: 0, now_ms: NOW };
+    let how = OpenLog { clean_shutdown, recovery_point: 0, log_start_offset: 0, high_watermark: 0, now_ms: NOW };
     Log::open(directory, config, how).unwrap()
 }
 

@@ -169,7 +169,7 @@ proptest! {
     fn look_ups_find_what_a_walk_finds(plans in batch_plans(), part in 0.0..1.0f64, clean: bool) {
         let directory = tempfile::tempdir().unwrap();
         let open = |clean_shutdown, recovery_point, log_start_offset| {
-            let how = OpenLog { clean_shutdown, recovery_point, log_start_offset, now_ms: NOW };
+            let how = OpenLog { clean_shutdown, recovery_point, log_start_offset, high_watermark: 0, now_ms: NOW };
             Log::open(&directory.path().join("t-0"), config(), how).unwrap().0
         };
         let log = open(true, 0, 0);

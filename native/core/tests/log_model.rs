@@ -91,7 +91,13 @@ impl Harness {
     }
 
     fn open(&mut self, clean_shutdown: bool, recovery_point: i64) {
-        let how = OpenLog { clean_shutdown, recovery_point, log_start_offset: self.log_start, now_ms: NOW };
+        let how = OpenLog {
+            clean_shutdown,
+            recovery_point,
+            log_start_offset: self.log_start,
+            high_watermark: 0,
+            now_ms: NOW,
+        };
         self.log = Some(Log::open(&self.directory, config(), how).unwrap().0);
     }
 

@@ -5,7 +5,9 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use pybroker_core::record::{BatchHeader, Compression, set_base_offset};
-use pybroker_core::storage::{AppendError, Log, OpenLog, ReadError, Recovered};
+use pybroker_core::storage::{
+    AppendError, Log, LossCause, OpenLog, REPORT_FILE, ReadError, Recovered, is_set_aside, set_aside_files,
+};
 
 use log_fixture::{NOW, build, config};
 
@@ -14,7 +16,7 @@ mod log_fixture;
 const BATCHES: usize = 30;
 
 fn open(directory: &Path, clean_shutdown: bool, recovery_point: i64) -> (Log, Recovered) {
-    let how = OpenLog { clean_shutdown, recovery_point, log_start_offset: 0, now_ms: NOW };
+    let how = OpenLog { clean_shutdown, recovery_point, log_start_offset: 0, high_watermark: 0, now_ms: NOW };
     Log::open(directory, config(), how).unwrap()
 }
 
@@ -103,7 +105,7 @@ fn a_log_cut_at_any_byte_of_its_last_batches_keeps_the_whole_ones() {
 }
 
 #[test]
-fn a_flipped_bit_ends_the_log_and_what_follows_it_is_removed() {
+fn a_flipped_bit_ends_the_log_and_what_follows_it_is_set_aside() {
     let root = tempfile::tempdir().unwrap();
     let batches = fill(root.path());
     let second = &files(root.path(), "log")[1];
@@ -114,10 +116,129 @@ fn a_flipped_bit_ends_the_log_and_what_follows_it_is_removed() {
     assert_eq!(log.log_end_offset(), 28);
     assert_eq!((recovered.segments_scanned, recovered.segments_removed), (2, 1));
     assert_eq!(recovered.truncated_bytes as usize, batches[14..].iter().map(Vec::len).sum::<usize>());
+    let [loss] = &recovered.losses[..] else { panic!("{recovered:?}") };
+    assert_eq!((loss.cause, loss.from_offset, loss.place), (LossCause::Damage, 28, Some((20, position as u64))));
+    assert_eq!(loss.set_aside, ["00000000000000000020.log.tail-1", "00000000000000000040.log.aside-1"]);
+    assert_eq!(loss.bytes, recovered.truncated_bytes);
+    let kept = |name: &str| fs::read(root.path().join(name)).unwrap();
+    assert_eq!(kept(&loss.set_aside[0])[61 + 100..], batches[14..20].concat()[61 + 100..]);
+    assert_eq!(kept(&loss.set_aside[1]), batches[20..].concat());
+    let report = fs::read_to_string(root.path().join(REPORT_FILE)).unwrap();
+    assert!(report.contains(&loss.text()), "{report}");
     assert_eq!(read_all(&log), batches[..14].concat());
     assert_eq!(log.end_offset_for_epoch(3), (3, 28));
     // Producer 7 continues where its last whole batch (the 13th: number 12) ended.
     append(&log, (7, 0, 10), &[1]);
+}
+
+#[test]
+fn segments_that_were_set_aside_are_neither_loaded_nor_removed_and_can_be_brought_back() {
+    let root = tempfile::tempdir().unwrap();
+    let batches = fill(root.path());
+    let first = &files(root.path(), "log")[0];
+    let middle: usize = batches[..4].iter().map(Vec::len).sum();
+    OpenOptions::new().write(true).open(first).unwrap().write_all_at(&[0xff], middle as u64 + 100).unwrap();
+    let (log, recovered) = open(root.path(), false, 0);
+    assert_eq!((log.log_end_offset(), recovered.segments_removed), (8, 2));
+    log.close().unwrap();
+    drop(log);
+    let aside = set_aside_files(root.path()).unwrap();
+    for clean in [false, true] {
+        let (log, recovered) = open(root.path(), clean, 8);
+        assert_eq!((log.log_end_offset(), recovered.losses.len()), (8, 0));
+        log.close().unwrap();
+        assert_eq!(set_aside_files(root.path()).unwrap(), aside);
+    }
+    for entry in fs::read_dir(root.path()).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        if let Some((old, _)) = name.split_once(".aside-") {
+            assert!(is_set_aside(&name));
+            fs::rename(&path, root.path().join(old)).unwrap();
+        }
+    }
+    fs::remove_file(root.path().join("leader-epoch-checkpoint")).unwrap();
+    let (log, recovered) = open(root.path(), true, 8);
+    assert_eq!((log.log_end_offset(), recovered.losses.len()), (60, 0));
+    assert_eq!(read_all(&log), [batches[..4].concat(), batches[10..].concat()].concat());
+    assert_eq!(log.end_offset_for_epoch(3), (3, 60));
+}
+
+#[test]
+fn a_torn_write_is_said_and_kept_nowhere() {
+    let root = tempfile::tempdir().unwrap();
+    let batches = fill(root.path());
+    let last = files(root.path(), "log").pop().unwrap();
+    let size = fs::metadata(&last).unwrap().len();
+    shorten(&last, size - 10);
+    let (_, recovered) = open(root.path(), false, 50);
+    let [loss] = &recovered.losses[..] else { panic!("{recovered:?}") };
+    assert_eq!((loss.cause, loss.from_offset), (LossCause::TornWrite, 58));
+    assert_eq!(loss.bytes, batches[29].len() as u64 - 10);
+    assert_eq!(set_aside_files(root.path()).unwrap(), []);
+}
+
+#[test]
+fn bytes_that_were_acknowledged_are_set_aside_although_nothing_valid_follows() {
+    for (clean_shutdown, recovery_point, high_watermark) in [(false, 60, 0), (false, 0, 60), (true, 0, 0)] {
+        let root = tempfile::tempdir().unwrap();
+        fill(root.path());
+        let last = files(root.path(), "log").pop().unwrap();
+        let size = fs::metadata(&last).unwrap().len();
+        OpenOptions::new().write(true).open(&last).unwrap().write_all_at(&[0xff; 30], size - 30).unwrap();
+        let how = OpenLog { clean_shutdown, recovery_point, log_start_offset: 0, high_watermark, now_ms: NOW };
+        let (log, recovered) = Log::open(root.path(), config(), how).unwrap();
+        assert_eq!(log.log_end_offset(), 58);
+        let [loss] = &recovered.losses[..] else { panic!("{recovered:?}") };
+        assert_eq!((loss.cause, loss.set_aside.len()), (LossCause::Damage, 1));
+        assert_eq!(loss.known_end, if clean_shutdown { None } else { Some(60) });
+    }
+}
+
+#[test]
+fn an_end_that_a_checkpoint_knows_and_the_log_has_not_is_said() {
+    for clean_shutdown in [true, false] {
+        let root = tempfile::tempdir().unwrap();
+        fill(root.path());
+        fs::remove_file(files(root.path(), "log").pop().unwrap()).unwrap();
+        let (log, recovered) = open(root.path(), clean_shutdown, 60);
+        assert_eq!(log.log_end_offset(), 40);
+        let [loss] = &recovered.losses[..] else { panic!("{recovered:?}") };
+        assert_eq!((loss.cause, loss.from_offset, loss.known_end), (LossCause::EndMissing, 40, Some(60)));
+    }
+}
+
+#[test]
+fn a_log_start_beyond_the_end_deletes_nothing() {
+    for (clean_shutdown, start, end) in [(true, 0, 60), (false, 100, 100)] {
+        let root = tempfile::tempdir().unwrap();
+        let batches = fill(root.path());
+        let (log, _) = open(root.path(), false, 0);
+        log.close().unwrap();
+        drop(log);
+        let how =
+            OpenLog { clean_shutdown, recovery_point: 60, log_start_offset: 100, high_watermark: 60, now_ms: NOW };
+        let (log, recovered) = Log::open(root.path(), config(), how).unwrap();
+        assert_eq!((log.log_start_offset(), log.log_end_offset()), (start, end));
+        assert_eq!(recovered.losses[0].cause, LossCause::StartBeyondEnd);
+        let kept: u64 =
+            set_aside_files(root.path()).unwrap().iter().filter(|it| it.0.contains(".log.")).map(|it| it.1).sum();
+        assert_eq!(kept, if clean_shutdown { 0 } else { batches.concat().len() as u64 });
+    }
+}
+
+#[test]
+fn a_beginning_that_is_missing_after_a_clean_stop_is_said() {
+    let root = tempfile::tempdir().unwrap();
+    fill(root.path());
+    let (log, _) = open(root.path(), false, 0);
+    log.close().unwrap();
+    drop(log);
+    fs::remove_file(&files(root.path(), "log")[0]).unwrap();
+    let (log, recovered) = open(root.path(), true, 60);
+    assert_eq!((log.log_start_offset(), log.log_end_offset()), (20, 60));
+    let [loss] = &recovered.losses[..] else { panic!("{recovered:?}") };
+    assert_eq!((loss.cause, loss.from_offset, loss.known_end), (LossCause::BeginningMissing, 0, Some(20)));
 }
 
 #[test]
@@ -257,7 +378,8 @@ fn a_log_that_lost_everything_restarts_at_its_start_offset() {
     let root = tempfile::tempdir().unwrap();
     fill(root.path());
     files(root.path(), "log").iter().for_each(|path| shorten(path, 0));
-    let how = OpenLog { clean_shutdown: false, recovery_point: 0, log_start_offset: 45, now_ms: NOW };
+    let how =
+        OpenLog { clean_shutdown: false, recovery_point: 0, log_start_offset: 45, high_watermark: 0, now_ms: NOW };
     let (log, _) = Log::open(root.path(), config(), how).unwrap();
     assert_eq!((log.log_start_offset(), log.log_end_offset()), (45, 45));
     append(&log, (-1, -1, -1), &[1]);
@@ -272,7 +394,7 @@ fn blocks_reserved_ahead_are_given_back_at_roll_close_and_recovery() {
         (config.segment_bytes, config.max_message_bytes, config.segment_ms) = (segment_bytes, 1 << 20, i64::MAX);
         config
     };
-    let how = OpenLog { clean_shutdown: true, recovery_point: 0, log_start_offset: 0, now_ms: NOW };
+    let how = OpenLog { clean_shutdown: true, recovery_point: 0, log_start_offset: 0, high_watermark: 0, now_ms: NOW };
     let (log, _) = Log::open(root.path(), big(64 << 20), how).unwrap();
     let reserved = || {
         let files = files(root.path(), "log");

@@ -17,7 +17,7 @@ mod log_fixture;
 const NOBODY: (i64, i16, i32) = (-1, -1, -1);
 
 fn open(directory: &Path, log_start_offset: i64, clean_shutdown: bool) -> Log {
-    let how = OpenLog { clean_shutdown, recovery_point: 0, log_start_offset, now_ms: NOW };
+    let how = OpenLog { clean_shutdown, recovery_point: 0, log_start_offset, high_watermark: 0, now_ms: NOW };
     Log::open(directory, config(), how).unwrap().0
 }
 
@@ -284,7 +284,7 @@ fn records_without_timestamps_are_as_old_as_their_file() {
 #[test]
 fn an_index_has_its_size_while_it_is_written_and_that_of_its_entries_afterwards() {
     let root = tempfile::tempdir().unwrap();
-    let how = OpenLog { clean_shutdown: true, recovery_point: 0, log_start_offset: 0, now_ms: NOW };
+    let how = OpenLog { clean_shutdown: true, recovery_point: 0, log_start_offset: 0, high_watermark: 0, now_ms: NOW };
     let config = LogConfig { segment_index_bytes: 1003, segment_bytes: 100_000, ..config() };
     let log = Log::open(root.path(), config, how).unwrap().0;
     (0..5).for_each(|_| append(&log, &[300], 0));

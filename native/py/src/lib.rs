@@ -37,6 +37,7 @@ mod sending;
 mod settlements;
 mod stamp;
 mod topic_table;
+mod verify;
 
 use pyo3::prelude::*;
 
@@ -110,5 +111,8 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<topic_table::PyPartitionEntry>()?;
     m.add_class::<topic_table::PyTopicEntry>()?;
     m.add_class::<topic_table::PyTopicTable>()?;
+    m.add_class::<verify::PyVerifiedLog>()?;
+    m.add_function(wrap_pyfunction!(verify::set_aside_files, m)?)?;
+    m.add_function(wrap_pyfunction!(verify::verify_log, m)?)?;
     Ok(())
 }

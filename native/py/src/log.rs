@@ -55,7 +55,7 @@ impl Log {
             max_decompressed_bytes: usize::MAX,
             file_delete_delay_ms: 0,
         };
-        let how = OpenLog { clean_shutdown: false, recovery_point: 0, log_start_offset: 0, now_ms };
+        let how = OpenLog { clean_shutdown: false, recovery_point: 0, log_start_offset: 0, high_watermark: 0, now_ms };
         let (log, recovered) = py.detach(|| storage::Log::open(&directory, config, how)).map_err(log_error)?;
         Ok(Self { log, truncated_bytes: recovered.truncated_bytes })
     }

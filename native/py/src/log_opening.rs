@@ -67,9 +67,11 @@ impl PyLogOpening {
             clean_shutdown: self.clean_shutdown,
             recovery_point: self.recovery_point,
             log_start_offset: self.log_start_offset,
+            high_watermark: self.high_watermark,
             now_ms,
         };
-        let (log, _) = Log::open_telling(&path, self.config.clone(), how, &self.progress)?;
+        let (log, recovered) = Log::open_telling(&path, self.config.clone(), how, &self.progress)?;
+        self.progress.note(format!("{}-{}", self.topic, self.index), recovered);
         partition_metadata::claim(&path, &self.topic_id)?;
         let (topic, directory) = (Arc::clone(&self.topic), self.directory.clone());
         Ok(Partition::new(topic, self.index, self.topic_id, directory, log, self.high_watermark))

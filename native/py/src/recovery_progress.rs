@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
-use pybroker_core::storage::RecoveryProgress;
+use pybroker_core::storage::{Loss, RecoveryProgress};
 use pyo3::prelude::*;
+
+/// Cause, bytes, files set aside, text.
+type Lost = (&'static str, u64, usize, String);
 
 /// See `_native.pyi`.
 #[pyclass(frozen, name = "RecoveryProgress", module = "pybroker._native")]
@@ -17,6 +20,13 @@ impl PyRecoveryProgress {
     #[pyo3(signature = ())]
     fn new() -> Self {
         Self { inner: Arc::default() }
+    }
+
+    /// `(log, losses, warnings)` of each log where there was something; see `_native.pyi`.
+    fn take_found(&self) -> Vec<(String, Vec<Lost>, Vec<String>)> {
+        let found = self.inner.take_found().into_iter();
+        let lost = |loss: &Loss| (loss.cause.name(), loss.bytes, loss.set_aside.len(), loss.text());
+        found.map(|(log, it)| (log, it.losses.iter().map(lost).collect(), it.warnings)).collect()
     }
 
     #[getter]

@@ -9,6 +9,7 @@ from pybroker._native import (
     build_leader_change_batch,
     build_record_batch,
     parse_metadata_batches,
+    verify_log,
 )
 
 __all__ = [
@@ -18,4 +19,5 @@ __all__ = [
     "build_leader_change_batch",
     "build_record_batch",
     "parse_metadata_batches",
+    "verify_log",
 ]

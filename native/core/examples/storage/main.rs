@@ -80,7 +80,7 @@ fn config() -> LogConfig {
 }
 
 fn open(directory: &Path, config: LogConfig, clean_shutdown: bool) -> Result<Log, Failure> {
-    let how = OpenLog { clean_shutdown, recovery_point: 0, log_start_offset: 0, now_ms: now_ms() };
+    let how = OpenLog { clean_shutdown, recovery_point: 0, log_start_offset: 0, high_watermark: 0, now_ms: now_ms() };
     Ok(Log::open(directory, config, how)?.0)
 }
 

@@ -48,7 +48,7 @@ fn partition(directory: &Path, index: i32) -> Arc<Partition> {
 }
 
 fn open(directory: &Path, index: i32, config: LogConfig) -> Arc<Partition> {
-    let how = OpenLog { clean_shutdown: true, recovery_point: 0, log_start_offset: 0, now_ms: NOW };
+    let how = OpenLog { clean_shutdown: true, recovery_point: 0, log_start_offset: 0, high_watermark: 0, now_ms: NOW };
     let (log, _) = Log::open(&directory.join(format!("t-{index}")), config, how).unwrap();
     let partition = Partition::new("t".into(), index, [1; 16], directory.to_path_buf(), log, 0);
     partition.become_leader(0, 1, 1).unwrap();
@@ -219,7 +219,7 @@ fn what_recovery_found_is_synced_before_a_leader_shows_it() {
     drop(first);
     let mut config = config();
     config.flush_group = true;
-    let how = OpenLog { clean_shutdown: false, recovery_point: 0, log_start_offset: 0, now_ms: NOW };
+    let how = OpenLog { clean_shutdown: false, recovery_point: 0, log_start_offset: 0, high_watermark: 0, now_ms: NOW };
     let (log, _) = Log::open(&root.path().join("t-0"), config, how).unwrap();
     assert_eq!((log.log_end_offset(), log.recovery_point()), (1, 0));
     let again = Partition::new("t".into(), 0, [1; 16], root.path().to_path_buf(), log, 0);

@@ -19,7 +19,7 @@ const SHARED_FROM: usize = 8;
 const THREADS: NonZeroUsize = NonZeroUsize::new(3).unwrap();
 
 fn open(root: &Path, index: usize, clean_shutdown: bool) -> Log {
-    let how = OpenLog { clean_shutdown, recovery_point: 0, log_start_offset: 0, now_ms: NOW };
+    let how = OpenLog { clean_shutdown, recovery_point: 0, log_start_offset: 0, high_watermark: 0, now_ms: NOW };
     Log::open(&root.join(format!("t-{index}")), config(), how).unwrap().0
 }
 

@@ -57,8 +57,11 @@ pub struct OpenLog {
     /// Everything below this offset is known to be on disk (`recovery-point-offset-checkpoint`); negative when the checkpoint
     /// was lost, and nothing is known.
     pub recovery_point: i64,
-    /// First readable offset (`log-start-offset-checkpoint`).
+    /// First readable offset (`log-start-offset-checkpoint`); negative when the checkpoint was lost.
     pub log_start_offset: i64,
+    /// Everything below this offset was committed (`replication-offset-checkpoint`), 0 where that is not known. A log that
+    /// ends before it has lost acknowledged records.
+    pub high_watermark: i64,
     /// Wall clock, ms since the epoch.
     pub now_ms: i64,
 }

@@ -62,6 +62,7 @@ fn open(root: &Path) -> Log {
         clean_shutdown,
         recovery_point: offset(RECOVERY_POINTS),
         log_start_offset: offset(LOG_STARTS),
+        high_watermark: 0,
         now_ms: NOW,
     };
     if clean_shutdown {

@@ -98,7 +98,7 @@ fn append(log: &Log, epoch: i32) -> Result<super::Appended, AppendError> {
 }
 
 fn open(root: &Path, clean_shutdown: bool) -> Result<Log, LogError> {
-    let how = OpenLog { clean_shutdown, recovery_point: 0, log_start_offset: 0, now_ms: NOW };
+    let how = OpenLog { clean_shutdown, recovery_point: 0, log_start_offset: 0, high_watermark: 0, now_ms: NOW };
     Log::open(&root.join("t-0"), config(), how).map(|(log, _)| log)
 }
 

@@ -27,23 +27,23 @@ pub struct LeaderEpochs {
 }
 
 impl LeaderEpochs {
-    /// Reads the file of a log's directory; an absent one is empty.
+    /// Reads the file of a log's directory; `None` when there is none.
     ///
     /// # Errors
     /// `Corrupt` when it is not understood or not in order, `Io` when it cannot be read.
-    pub fn read(directory: &Path) -> Result<Self, LogError> {
+    pub fn read(directory: &Path) -> Result<Option<Self>, LogError> {
         let path = directory.join(LEADER_EPOCH_FILE);
         let parse = |line: &str| {
             let (epoch, start_offset) = line.trim().split_once(' ')?;
             Some(EpochStart { epoch: epoch.parse().ok()?, start_offset: start_offset.parse().ok()? })
         };
-        let starts = read_lines(&path, parse)?.unwrap_or_default();
+        let Some(starts) = read_lines(&path, parse)? else { return Ok(None) };
         let in_order =
             |pair: &[EpochStart]| pair[0].epoch < pair[1].epoch && pair[0].start_offset <= pair[1].start_offset;
         if !starts.windows(2).all(in_order) {
             return Err(LogError::Corrupt { path, reason: "epochs are not in order".to_owned() });
         }
-        Ok(Self { starts })
+        Ok(Some(Self { starts }))
     }
 
     /// Replaces the file of a log's directory.
@@ -138,11 +138,11 @@ mod tests {
     #[test]
     fn the_file_is_kafkas() {
         let dir = tempfile::tempdir().unwrap();
-        assert_eq!(LeaderEpochs::read(dir.path()).unwrap(), epochs(&[]));
+        assert_eq!(LeaderEpochs::read(dir.path()).unwrap(), None);
         let written = epochs(&[(0, 0), (2, 17)]);
         written.write(dir.path(), true).unwrap();
         assert_eq!(std::fs::read_to_string(dir.path().join(LEADER_EPOCH_FILE)).unwrap(), "0\n2\n0 0\n2 17\n");
-        assert_eq!(LeaderEpochs::read(dir.path()).unwrap(), written);
+        assert_eq!(LeaderEpochs::read(dir.path()).unwrap(), Some(written));
         std::fs::write(dir.path().join(LEADER_EPOCH_FILE), "0\n2\n2 0\n1 17\n").unwrap();
         assert!(matches!(LeaderEpochs::read(dir.path()), Err(LogError::Corrupt { .. })));
     }

@@ -19,6 +19,9 @@ pub fn read(directory: &Path) -> Result<Option<[u8; 16]>, LogError> {
     let text = match file::read(&path).and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other)) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+            return Err(LogError::Corrupt { path, reason: "not a topic id: it is no text".to_owned() });
+        }
         Err(error) => return Err(LogError::io(&path)(error)),
     };
     let mut lines = text.lines();

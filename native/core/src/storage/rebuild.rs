@@ -176,18 +176,20 @@ fn read_end<const WORDS: usize>(file: &File) -> Option<Held<WORDS>> {
     (read == last.len()).then(|| Held::settled(entries, last))
 }
 
-/// The newest snapshot at or below `limit` that can be read, and its offset; damaged ones are removed. Without any, the
-/// state before the first record, and -1.
+/// The newest snapshot at or below `limit` that can be read, and its offset; damaged ones are removed, with a warning.
+/// Without any, the state before the first record, and -1.
 pub(crate) fn latest_snapshot(
     directory: &Path,
     snapshots: &[i64],
     limit: i64,
+    warnings: &mut Vec<String>,
 ) -> Result<(ProducerStates, i64), LogError> {
     for &offset in snapshots.iter().rev().filter(|&&offset| offset <= limit) {
         match producer_snapshot::read(directory, offset) {
             Ok(states) => return Ok((states, offset)),
             Err(LogError::Corrupt { path, reason }) => {
-                log::warn!("{}: {reason}; the producers' state is read from the log instead", path.display());
+                warnings
+                    .push(format!("{}: {reason}; the producers' state is read from the log instead", path.display()));
                 producer_snapshot::remove(directory, offset);
             }
             Err(error) => return Err(error),
@@ -249,8 +251,9 @@ pub(crate) fn restore_producers(
     snapshots: &[i64],
     segments: &[Arc<Segment>],
     end_offset: i64,
+    warnings: &mut Vec<String>,
 ) -> Result<(ProducerStates, i64), LogError> {
-    let (mut producers, snapshot) = latest_snapshot(directory, snapshots, end_offset)?;
+    let (mut producers, snapshot) = latest_snapshot(directory, snapshots, end_offset, warnings)?;
     replay(&mut producers, segments, end_offset)?;
     Ok((producers, snapshot))
 }

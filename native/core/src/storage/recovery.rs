@@ -4,6 +4,11 @@
 //! and the last batches. After an unclean one every segment from the recovery point's on is read: checksums decide where
 //! the log ends, what follows is cut, indexes and producers' state are made anew. Files that are none of ours are left
 //! alone.
+//!
+//! What may hold acknowledged records is never removed: it is set aside ([`super::set_aside`]), said and written down
+//! ([`super::loss`]). Only a write that did not end, with nothing valid behind it, is cut for good.
+
+mod losses;
 
 use std::fs;
 use std::io;
@@ -18,25 +23,31 @@ use super::log_dir::{
     DELETED_SUFFIX, LOG_SUFFIX, LogHome, OFFSET_INDEX_SUFFIX, SNAPSHOT_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX,
     parse_segment_file_name,
 };
+use super::loss::Loss;
 use super::producer_state::ProducerStates;
 use super::rebuild::{self, SegmentEnd};
 use super::segment::{IndexEntries, Segment, remove_if_present};
 use super::segment_list::SegmentList;
+use super::set_aside;
 use super::{LogConfig, LogError, OpenLog, RecoveryProgress, producer_snapshot, txn_index};
 use crate::record::BatchHeader;
 use crate::sys::file;
 
 /// What opening a log had to repair.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recovered {
-    /// Bytes cut from torn tails, removed segments included.
+    /// Bytes taken out of the log, whole segments included.
     pub truncated_bytes: u64,
     /// Segments whose batches were read and checked.
     pub segments_scanned: usize,
-    /// Segments removed because they follow a damaged one.
+    /// Segments taken out of the log because they follow a damaged one.
     pub segments_removed: usize,
     /// Trusted segments whose indexes were built anew.
     pub indexes_rebuilt: usize,
+    /// The records that are missing now, and why.
+    pub losses: Vec<Loss>,
+    /// What was damaged and could be made anew without losing a record.
+    pub warnings: Vec<String>,
 }
 
 /// A log as it was found, ready to be shared.
@@ -81,7 +92,7 @@ pub(crate) fn load(
         directory_dirty: false,
         parent_dirty: made,
     };
-    loader.read_epochs(&directory)?;
+    loader.read_epochs(&directory, &files)?;
     loader.load_segments(&files)?;
     loader.finish()
 }
@@ -111,7 +122,7 @@ impl Files {
             {
                 txn_indexes.extend(offset(TXN_INDEX_SUFFIX));
                 indexes.push(entry.path());
-            } else if name.ends_with(DELETED_SUFFIX) {
+            } else if name.ends_with(DELETED_SUFFIX) || set_aside::is_unfinished(name) {
                 remove_if_present(&entry.path())?;
             } else if half_done::is_left_over(name) {
                 half_done::settle(directory)?;
@@ -154,16 +165,25 @@ struct Loader<'a> {
 }
 
 impl Loader<'_> {
-    fn read_epochs(&mut self, directory: &Path) -> Result<(), LogError> {
-        match LeaderEpochs::read(directory) {
-            Ok(epochs) => self.epochs = epochs,
-            Err(LogError::Corrupt { path, reason }) => {
-                log::warn!("{}: {reason}; leader epochs are read from the log instead", path.display());
-                self.epochs_lost = true;
+    fn read_epochs(&mut self, directory: &Path, files: &Files) -> Result<(), LogError> {
+        let reason = match LeaderEpochs::read(directory) {
+            Ok(Some(epochs)) => {
+                self.epochs = epochs;
+                return Ok(());
             }
+            // A log that nobody has led yet has no records, and no file.
+            Ok(None) if files.logs.iter().all(|&base| self.log_size(base).is_ok_and(|size| size == 0)) => return Ok(()),
+            Ok(None) => "leader-epoch-checkpoint is missing".to_owned(),
+            Err(LogError::Corrupt { path, reason }) => format!("{}: {reason}", path.display()),
             Err(error) => return Err(error),
-        }
+        };
+        self.warn(&format!("{reason}; leader epochs are read from the log instead"));
+        self.epochs_lost = true;
         Ok(())
+    }
+
+    fn warn(&mut self, text: &str) {
+        self.recovered.warnings.push(text.to_owned());
     }
 
     fn load_segments(&mut self, files: &Files) -> Result<(), LogError> {
@@ -210,6 +230,7 @@ impl Loader<'_> {
                 return Ok(false);
             }
             self.recovered.indexes_rebuilt += 1;
+            self.warn(&format!("{base:020}.index or .timeindex is missing or damaged: both are built anew"));
             if !is_last {
                 // The next start will trust them, however this one ends.
                 segment.seal_durably()?;
@@ -248,16 +269,17 @@ impl Loader<'_> {
 
     /// Brings the producers' state to the first segment that will be scanned.
     fn begin_scan(&mut self, base: i64) -> Result<(), LogError> {
-        (self.producers, self.snapshot_offset) = rebuild::latest_snapshot(&self.home.path(), &self.snapshots, base)?;
+        let warnings = &mut self.recovered.warnings;
+        (self.producers, self.snapshot_offset) =
+            rebuild::latest_snapshot(&self.home.path(), &self.snapshots, base, warnings)?;
         rebuild::replay(&mut self.producers, &self.segments, base)
     }
 
     fn scan_segments(&mut self, bases: &[i64]) -> Result<(), LogError> {
         for (index, &base) in bases.iter().enumerate() {
             let is_last = index + 1 == bases.len();
-            if index > 0 && self.is_hole_before(base) {
-                log::warn!("{}: the segment before it has lost its end", self.home.path().display());
-                return self.remove_segments(&bases[index..]);
+            if index > 0 && (self.is_hole_before(base) || self.end.is_some_and(|end| end.end_offset > base)) {
+                return self.end_at_hole(bases[index - 1], &bases[index..]);
             }
             if !self.scan_segment(base, is_last, &bases[index + 1..])? {
                 return Ok(());
@@ -275,7 +297,7 @@ impl Loader<'_> {
     }
 
     /// Checks a segment and cuts it behind its last valid batch; says whether there was nothing to cut. Otherwise those
-    /// that follow are removed.
+    /// that follow are taken out of the log.
     fn scan_segment(&mut self, base: i64, is_last: bool, following: &[i64]) -> Result<bool, LogError> {
         let size = self.log_size(base)?;
         let segment = self.new_segment(base, size, 0)?;
@@ -296,46 +318,23 @@ impl Loader<'_> {
         self.epochs_changed |= epochs_changed;
         self.recovered.segments_scanned += 1;
         let cut = size - end.end_position;
-        let path = segment.path();
-        if cut > 0 {
+        let goes_on = cut > 0 && self.is_noise(&segment, &end, following)?;
+        if goes_on {
+            self.lose_noise(&segment, &end);
+        } else if cut > 0 {
             // First: a crash after the cut would leave a log that looks whole, with a hole in it.
-            self.remove_segments(following)?;
+            self.give_up_behind(&segment, &end, following)?;
         }
+        let path = segment.path();
         // Also gives back blocks that were reserved beyond the end.
         file::set_len(&*segment.file()?, end.end_position).map_err(LogError::io(&path))?;
         segment.set_size(end.end_position);
-        if cut > 0 {
-            log::warn!(
-                "{}: {cut} bytes behind offset {} are not a valid batch and are cut",
-                path.display(),
-                end.end_offset
-            );
-            self.recovered.truncated_bytes += cut;
-        }
-        if !is_last && cut == 0 {
+        let whole = cut == 0 || goes_on;
+        if !is_last && whole {
             segment.seal()?;
         }
         self.take(segment, end);
-        Ok(cut == 0)
-    }
-
-    /// Removes segments that follow a damaged one: the log would have a hole.
-    fn remove_segments(&mut self, bases: &[i64]) -> Result<(), LogError> {
-        for &base in bases.iter().rev() {
-            let size = self.log_size(base)?;
-            log::warn!(
-                "{}: removed, as the segment before it was damaged",
-                self.home.segment_file(base, LOG_SUFFIX).display()
-            );
-            Segment::existing(Arc::clone(self.home), base, size, IndexEntries::NOTHING, 0).remove()?;
-            self.recovered.segments_removed += 1;
-            self.recovered.truncated_bytes += size;
-        }
-        if bases.is_empty() {
-            return Ok(());
-        }
-        let directory = self.home.path();
-        file::sync_directory(&directory).map_err(LogError::io(&directory))
+        Ok(whole)
     }
 
     fn finish(mut self) -> Result<(Loaded, Recovered), LogError> {
@@ -350,12 +349,18 @@ impl Loader<'_> {
             })?,
         };
         let directory = self.home.path();
+        self.check_ends(log_start_offset, end.end_offset);
         for &stray in self.snapshots.iter().filter(|&&at| at > end.end_offset) {
             producer_snapshot::remove(&directory, stray);
         }
         if !scanned {
-            (self.producers, self.snapshot_offset) =
-                rebuild::restore_producers(&directory, &self.snapshots, &self.segments, end.end_offset)?;
+            (self.producers, self.snapshot_offset) = rebuild::restore_producers(
+                &directory,
+                &self.snapshots,
+                &self.segments,
+                end.end_offset,
+                &mut self.recovered.warnings,
+            )?;
         }
         self.producers.advance_to(end.end_offset);
         self.producers.expire(self.how.now_ms, self.config.producer_id_expiration_ms);
@@ -388,23 +393,32 @@ impl Loader<'_> {
 
     /// Makes sure that there is an active segment and that the log starts inside the log.
     fn settle_start(&mut self) -> Result<i64, LogError> {
-        let wanted = self.how.log_start_offset;
+        let wanted = self.how.log_start_offset.max(0);
         let end_offset = match self.end {
             Some(end) => end.end_offset,
             None => wanted,
         };
-        if end_offset < wanted || self.segments.is_empty() {
-            self.remove_first(self.segments.len())?;
-            let segment = Segment::create(Arc::clone(self.home), wanted, self.config.segment_index_bytes)?;
-            segment.close_file();
-            self.directory_dirty = true;
-            self.segments.push(Arc::new(segment));
-            self.end = None;
-            return Ok(wanted);
+        if self.segments.is_empty() {
+            return self.begin_at(wanted);
+        }
+        if end_offset < wanted {
+            // The last stop has left the log as long as it is: it is the checkpoint that is wrong.
+            let ignored = self.how.clean_shutdown && (0..=end_offset).contains(&self.how.recovery_point);
+            self.end_before_start(wanted, end_offset, ignored)?;
+            return if ignored { Ok(self.segments[0].base_offset()) } else { self.begin_at(wanted) };
         }
         let below = self.segments.partition_point(|segment| segment.base_offset() <= wanted).saturating_sub(1);
         self.remove_first(below)?;
         Ok(wanted.max(self.segments[0].base_offset()))
+    }
+
+    fn begin_at(&mut self, offset: i64) -> Result<i64, LogError> {
+        let segment = Segment::create(Arc::clone(self.home), offset, self.config.segment_index_bytes)?;
+        segment.close_file();
+        self.directory_dirty = true;
+        self.segments.push(Arc::new(segment));
+        self.end = None;
+        Ok(offset)
     }
 
     /// Removes the first segments; the snapshots at their beginnings go with them.

@@ -1,6 +1,10 @@
-//! How far recoveries have come, for whoever waits for them.
+//! How far recoveries have come and what they have found, for whoever waits for them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+use super::Recovered;
 
 /// Bytes are told in steps of this size: many threads may count on one progress.
 const STEP: u64 = 1 << 20;
@@ -9,12 +13,26 @@ const STEP: u64 = 1 << 20;
 #[derive(Debug, Default)]
 pub struct RecoveryProgress {
     bytes: AtomicU64,
+    /// What was found since somebody asked last, by the log's name.
+    found: Mutex<Vec<(String, Recovered)>>,
 }
 
 impl RecoveryProgress {
     /// The bytes so far.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Keeps what opening a log has found, where that is worth a word.
+    pub fn note(&self, log: String, recovered: Recovered) {
+        if !recovered.losses.is_empty() || !recovered.warnings.is_empty() {
+            self.found.lock().push((log, recovered));
+        }
+    }
+
+    /// What was found since the last call.
+    pub fn take_found(&self) -> Vec<(String, Recovered)> {
+        std::mem::take(&mut *self.found.lock())
     }
 
     /// The way through one segment of `size` bytes. When it is dropped all of them count: what was not read was cut.

@@ -171,7 +171,7 @@ impl Log {
         let (view, directory) = (self.view.load_full(), self.home.path());
         let snapshots = producer_snapshot::offsets(&directory)?;
         let (producers, snapshot_offset) =
-            rebuild::restore_producers(&directory, &snapshots, view.segments.as_slice(), end_offset)?;
+            rebuild::restore_producers(&directory, &snapshots, view.segments.as_slice(), end_offset, &mut Vec::new())?;
         writer.producers = producers;
         writer.snapshot_offset = snapshot_offset;
         self.publish_transactions(writer);

@@ -99,7 +99,8 @@ impl Plane {
         let mut config = log_config();
         change(&mut config);
         let directory = self.directory.path().to_path_buf();
-        let how = OpenLog { clean_shutdown: false, recovery_point: 0, log_start_offset: 0, now_ms: 0 };
+        let how =
+            OpenLog { clean_shutdown: false, recovery_point: 0, log_start_offset: 0, high_watermark: 0, now_ms: 0 };
         let (log, _) = Log::open(&directory.join(format!("{name}-0")), config, how).unwrap();
         let partition = Partition::new(name.into(), 0, [id; 16], directory, log, 0);
         partition.become_leader(0, 1, 1).unwrap();

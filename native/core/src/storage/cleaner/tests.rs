@@ -44,7 +44,7 @@ fn config() -> LogConfig {
 pub(super) const LIMITS: CleanLimits = CleanLimits { map_bytes: 1 << 20, load_factor: 0.9, buffer_bytes: 700 };
 
 pub(super) fn open(directory: &Path, clean_shutdown: bool) -> Log {
-    let how = OpenLog { clean_shutdown, recovery_point: 0, log_start_offset: 0, now_ms: NOW };
+    let how = OpenLog { clean_shutdown, recovery_point: 0, log_start_offset: 0, high_watermark: 0, now_ms: NOW };
     Log::open(directory, config(), how).unwrap().0
 }
 

@@ -20,7 +20,7 @@ use crate::storage::log_dir::{
 use crate::storage::offset_index::OffsetIndex;
 use crate::storage::segment::{Segment, remove_if_present};
 use crate::storage::time_index::TimeIndex;
-use crate::storage::{LogError, producer_snapshot, txn_index};
+use crate::storage::{LogError, REPORT_FILE, producer_snapshot, set_aside_files, txn_index};
 use crate::sys::file;
 
 /// Read and written at once.
@@ -138,6 +138,28 @@ impl<'a> Copier<'a> {
             _ => view.limit_of(index),
         };
         view.segments.as_slice().iter().enumerate().map(missing).sum()
+    }
+
+    /// Copies what recoveries have set aside and what they have said of it: it goes where the log goes.
+    pub(super) fn copy_set_aside(&mut self) -> Result<(), MoveError> {
+        let home = self.log.home.path();
+        let report = home.join(REPORT_FILE);
+        let mut files = set_aside_files(&home)?;
+        if let Ok(metadata) = fs::metadata(&report) {
+            files.push((REPORT_FILE.to_owned(), metadata.len()));
+        }
+        for (name, bytes) in files {
+            let source = home.join(&name);
+            let opened = File::open(&source).map_err(LogError::io(&source))?;
+            let mut copy = FileCopy::begin(self.future.join(&name))?;
+            while copy.done < bytes {
+                self.check()?;
+                let len = self.copy_chunk(&mut copy, &opened, bytes, || source.clone())?;
+                self.throttle.count(len, || self.check().is_err());
+            }
+            copy.settle()?;
+        }
+        Ok(())
     }
 
     /// Waits until the records of the active segment, as far as they are copied, are on the device.

@@ -40,6 +40,7 @@ impl Log {
     ) -> Result<MovedLog, MoveError> {
         let _cleaning = self.wait_for_cleaning();
         let mut copier = Copier::new(self, future, state, throttle);
+        copier.copy_set_aside()?;
         loop {
             copier.copy(&self.view.load_full())?;
             if copier.behind(&self.view.load()) <= SWITCH_BYTES {

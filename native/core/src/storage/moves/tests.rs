@@ -32,7 +32,7 @@ pub(super) struct Filled {
 }
 
 pub(super) fn open(home: &Path) -> Log {
-    let how = OpenLog { clean_shutdown: false, recovery_point: 0, log_start_offset: 0, now_ms: NOW };
+    let how = OpenLog { clean_shutdown: false, recovery_point: 0, log_start_offset: 0, high_watermark: 0, now_ms: NOW };
     Log::open(home, config(), how).unwrap().0
 }
 
@@ -174,7 +174,7 @@ fn a_moved_log_is_the_same_log_byte_for_byte() {
     log.flush();
     log.log.close().unwrap();
     drop(log);
-    let how = OpenLog { clean_shutdown: true, recovery_point: 0, log_start_offset: 0, now_ms: NOW };
+    let how = OpenLog { clean_shutdown: true, recovery_point: 0, log_start_offset: 0, high_watermark: 0, now_ms: NOW };
     for clean_shutdown in [true, false] {
         let again = Log::open(&home, config(), OpenLog { clean_shutdown, ..how }).unwrap().0;
         again.settle_transactions(again.log_end_offset());
@@ -208,7 +208,7 @@ fn appends_and_reads_go_on_while_a_log_is_moved_to_and_fro() {
     let shelf = Shelf::new(root.path());
     // A segment takes a while to fill: copying one costs more than its bytes.
     let roomy = LogConfig { segment_bytes: 1 << 20, segment_ms: i64::MAX, segment_index_bytes: 1 << 16, ..config() };
-    let how = OpenLog { clean_shutdown: false, recovery_point: 0, log_start_offset: 0, now_ms: NOW };
+    let how = OpenLog { clean_shutdown: false, recovery_point: 0, log_start_offset: 0, high_watermark: 0, now_ms: NOW };
     let log = Log::open(&shelf.root.join("a/t-0"), roomy, how).unwrap().0;
     partition_metadata::write(&log.directory(), &ID).unwrap();
     let (done, all_written) = (AtomicBool::new(false), AtomicBool::new(false));

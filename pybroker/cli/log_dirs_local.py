@@ -1,0 +1,139 @@
+"""`pybroker log-dirs --verify` and `--damage`: directories of this machine, looked at without a broker.
+
+Owns options, output and the exit status: 0 for whole, 1 for damage, 2 where it could not be looked at. Must not know
+what is held against what.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pybroker.cli.errors import CommandError
+from pybroker.config.broker import BrokerConfig
+from pybroker.config.errors import ConfigError
+from pybroker.storage.errors import DirectoryError
+from pybroker.storage.losses import read_reports
+from pybroker.storage.native import set_aside_files
+from pybroker.storage.partition_directory import METADATA_DIRECTORY, find_partitions
+from pybroker.storage.verification import verify_directories
+
+if TYPE_CHECKING:
+    import argparse
+
+    from pybroker.storage.verification import Verification
+
+WHOLE, DAMAGED, NOT_LOOKED = 0, 1, 2
+"""Exit statuses."""
+
+_VERSION = 1
+
+
+def add_local_arguments(parser: argparse.ArgumentParser, what: argparse._MutuallyExclusiveGroup) -> None:
+    """Declare the options."""
+    what.add_argument(
+        "--verify",
+        action="store_true",
+        help="check every file of a stopped broker and change none; status 0: whole, 1: damage, 2: could not look",
+    )
+    what.add_argument(
+        "--damage", action="store_true", help="list what starts have found missing, and what is set aside"
+    )
+    parser.add_argument("--config", type=Path, metavar="FILE", help="the broker's server.properties")
+    parser.add_argument(
+        "--override", action="append", default=[], metavar="KEY=VALUE", help="a setting that wins over the file"
+    )
+    parser.add_argument(
+        "--data", type=Path, action="append", default=[], metavar="DIR", help="a log directory, in place of a config"
+    )
+    parser.add_argument("--json", action="store_true", help="one line of JSON")
+
+
+def verify(arguments: argparse.Namespace) -> int:
+    """Look over the directories, print what was found, and return the status."""
+    paths, metadata = _directories(arguments)
+    begun = time.monotonic()
+    try:
+        found = verify_directories(paths, metadata)
+    except DirectoryError as error:
+        raise CommandError(str(error), NOT_LOOKED) from None
+    except OSError as error:
+        raise CommandError(f"{error.filename} cannot be read: {error.strerror}", NOT_LOOKED) from None
+    if arguments.json:
+        print(_as_json(found))
+    else:
+        for finding in found.findings:
+            print(f"{finding.severity}: {finding.path}: {finding.text}")
+        print(_summary(found, time.monotonic() - begun))
+    if found.damaged:
+        return DAMAGED
+    return WHOLE if found.complete else NOT_LOOKED
+
+
+def show_damage(arguments: argparse.Namespace) -> int:
+    """Print what starts have found missing in each log, and the files that are set aside; return 0."""
+    paths, metadata = _directories(arguments)
+    logs = []
+    try:
+        found = [log for path in paths for log in find_partitions(path)]
+        for log in [*found, *(it for it in [metadata / METADATA_DIRECTORY] if it.is_dir())]:
+            reports, files = read_reports(log), set_aside_files(str(log))
+            if reports or files:
+                logs.append((log, reports, files))
+    except OSError as error:
+        raise CommandError(f"{error.filename or error} cannot be read: {error.strerror}", NOT_LOOKED) from None
+    if arguments.json:
+        told = [
+            {
+                "log": str(log),
+                "reports": [report._asdict() for report in reports],
+                "setAside": [{"file": name, "bytes": size} for name, size in files],
+            }
+            for log, reports, files in logs
+        ]
+        print(json.dumps({"version": _VERSION, "logs": told}, separators=(",", ":")))
+        return WHOLE
+    for log, reports, files in logs:
+        for report in reports:
+            when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(report.time_ms / 1000))
+            print(f"{when} {log}: {report.text}")
+        for name, size in files:
+            print(f"set aside: {log / name} ({size} bytes)")
+    if not logs:
+        print("no start has found anything missing")
+    return WHOLE
+
+
+def _directories(arguments: argparse.Namespace) -> tuple[list[Path], Path]:
+    """Return the log directories and that of the metadata; raises CommandError."""
+    if arguments.data:
+        paths = [Path(path).absolute() for path in arguments.data]
+        # Without a configuration the metadata is where it lies by default, or in that directory which has it.
+        holders = [path for path in paths if (path / METADATA_DIRECTORY).is_dir()]
+        return paths, (holders or paths)[0]
+    if arguments.config is None and not arguments.override:
+        raise CommandError("name the directories by --data DIR, or the broker's settings by --config FILE", NOT_LOOKED)
+    try:
+        config = BrokerConfig.from_properties(arguments.config, arguments.override)
+    except ConfigError as error:
+        raise CommandError(str(error), NOT_LOOKED) from None
+    return list(config.log_directories), config.metadata_directory
+
+
+def _as_json(found: Verification) -> str:
+    findings = [
+        {"path": str(it.path), "severity": it.severity, "kind": it.kind, "text": it.text} for it in found.findings
+    ]
+    counts = {"logs": found.logs, "segments": found.segments, "batches": found.batches, "bytes": found.bytes}
+    told = {"version": _VERSION, "whole": not found.damaged, "complete": found.complete, **counts, "findings": findings}
+    return json.dumps(told, separators=(",", ":"))
+
+
+def _summary(found: Verification, seconds: float) -> str:
+    word = "damaged" if found.damaged else "whole" if found.complete else "not all could be looked at"
+    return (
+        f"{word}: {found.logs} logs, {found.segments} segments, {found.batches} batches, "
+        f"{found.bytes / 1_000_000:.1f} MB in {seconds:.2f} s"
+    )

@@ -1,0 +1,60 @@
+"""Whether the metadata log may be opened: a damaged one would turn the partitions of every lost topic into strays.
+
+Owns the rule and its sentences. Looks, and changes nothing. A write that did not end may stand at the log's end after a
+crash, when nothing valid follows it: only entries that were never acknowledged are cut then. All other damage, and a
+log that is missing or empty while the log directories hold partitions, is refused.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.controller.errors import MetadataLogError
+from pybroker.controller.quorum.native import verify_log
+from pybroker.controller.quorum.voter import DIRECTORY_NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+_FILES_MATTER = frozenset({"records"})
+
+
+def check_metadata_log(parent: Path, *, clean_shutdown: bool, partitions: Sequence[Path]) -> None:
+    """Raise MetadataLogError where the log in `parent` must not be opened, and OSError where it cannot be read.
+
+    `clean_shutdown`: the last run of the broker stopped cleanly. `partitions` are directories of partitions that
+    the broker has.
+    """
+    directory = parent / DIRECTORY_NAME
+    if not directory.is_dir():
+        if partitions or clean_shutdown:
+            raise MetadataLogError(f"metadata log {directory} is missing{_what_it_means(partitions)}")
+        return
+    found = verify_log(
+        str(directory),
+        clean_shutdown=clean_shutdown,
+        recovery_point=-1,
+        log_start_offset=-1,
+        high_watermark=0,
+        compacted_to=0,
+        is_partition=False,
+    )
+    for name, severity, kind, text in found.findings:
+        if severity != "note" and kind in _FILES_MATTER:
+            raise MetadataLogError(
+                f"metadata log {directory} is damaged: {name}: {text}. The broker does not start, as it would lose the "
+                "topics that the log names from there on: restore the directory from a backup. To give up what "
+                f"follows the damage instead, cut {name} before the damaged bytes (truncate --size) and move later "
+                "segments away: partitions of topics that are not named any more are renamed to -stray, and kept"
+            )
+    if found.log_end_offset == 0 and (partitions or clean_shutdown):
+        raise MetadataLogError(f"metadata log {directory} is empty{_what_it_means(partitions)}")
+
+
+def _what_it_means(partitions: Sequence[Path]) -> str:
+    held = f", and there are {len(partitions)} partitions, {partitions[0]} among them" if partitions else ""
+    return (
+        f"{held}. The broker does not start, as it would take every partition for a stray: restore the directory from "
+        "a backup or set metadata.log.dir to where it is; for a new cluster set log.dirs to empty directories"
+    )
