@@ -27,6 +27,8 @@ pub(super) struct Indexes {
     times: Index<TIME_ENTRY>,
     /// The offset behind the batch before.
     previous: i64,
+    /// Where the batch before ends.
+    end_position: u64,
     /// Room behind the entries is left by a crash.
     padded: bool,
     /// The largest timestamp so far.
@@ -95,7 +97,8 @@ impl Indexes {
         let offsets = Index::open(walk, base, OFFSET_INDEX_SUFFIX, size, rescanned);
         let times: Index<TIME_ENTRY> = Index::open(walk, base, TIME_INDEX_SUFFIX, size, rescanned);
         let padded = rescanned || is_last && !walk.log.clean_shutdown;
-        let mut indexes = Self { base, size, offsets, times, previous: base, padded, largest: -1, indexed: -1 };
+        let mut indexes =
+            Self { base, size, offsets, times, previous: base, end_position: 0, padded, largest: -1, indexed: -1 };
         let (offset_entries, time_entries) = (indexes.offsets.count(), indexes.times.count());
         if !padded && indexes.offsets.entries.is_some() && time_entries > offset_entries + 1 {
             let text =
@@ -119,6 +122,11 @@ impl Indexes {
                 self.offsets.advance();
                 continue;
             }
+            if at >= self.end_position && at < position {
+                // It is about a batch that is named as damaged.
+                self.offsets.advance();
+                continue;
+            }
             let number = self.offsets.number();
             let text = if at == position {
                 format!("entry {number} has offset {offset} at byte {at}, where a batch ends with offset {last}")
@@ -136,12 +144,17 @@ impl Indexes {
                 self.times.advance();
                 continue;
             }
+            if offset >= self.previous && offset < header.base_offset {
+                self.times.advance();
+                continue;
+            }
             let number = self.times.number();
             let text = format!("entry {number} has time {timestamp} at offset {offset}, which its batch has not");
             self.times.fault(walk, text);
         }
         self.largest = self.largest.max(header.max_timestamp);
         self.previous = header.next_offset();
+        self.end_position = position + header.size() as u64;
     }
 
     /// Whether the entry is room that a crash has left behind the last one.

@@ -14,6 +14,8 @@ use crate::storage::resync::find_batch;
 
 /// Damaged ranges that are walked around in one segment.
 const MOST_RANGES: usize = 16;
+/// The epoch of a batch that was written before there were epochs.
+const NO_EPOCH: i32 = -1;
 
 /// See the module.
 pub(super) struct SegmentWalk<'w, 'a> {
@@ -151,7 +153,9 @@ impl<'w, 'a> SegmentWalk<'w, 'a> {
 
     fn check_epoch(&mut self, header: &BatchHeader) {
         let (offset, found) = (header.base_offset, header.partition_leader_epoch);
-        let Some(epochs) = self.walk.epochs.as_ref().filter(|_| !self.walk.epochs_wrong && found >= 0) else { return };
+        let Some(epochs) = self.walk.epochs.as_ref().filter(|_| !self.walk.epochs_wrong && found != NO_EPOCH) else {
+            return;
+        };
         let starts = epochs.starts();
         let known = starts.partition_point(|start| start.start_offset <= offset).checked_sub(1);
         let known = known.map(|at| starts[at].epoch);
