@@ -106,7 +106,8 @@ impl Producer {
         }
         directory.ask(topic);
         self.shared.waker.wake();
-        let deadline = Instant::now() + self.shared.config.max_block;
+        let began = Instant::now();
+        let deadline = began + self.shared.config.max_block;
         loop {
             let late = wait_until(&self.shared.directory_changed, &mut directory, deadline)?;
             if let Some(known) = directory.known.get(topic) {
@@ -117,7 +118,7 @@ impl Producer {
                 return Err(ClientError::Closed { what: "producer" });
             }
             if late || code.is_some_and(|c| !codes::is_retriable(c)) {
-                return Err(self.unknown(topic, code));
+                return Err(self.unknown(topic, code, began.elapsed()));
             }
         }
     }
@@ -133,7 +134,7 @@ impl Producer {
         }
         let code = directory.refused.get(topic).copied();
         if code.is_some_and(|c| !codes::is_retriable(c)) {
-            return Err(self.unknown(topic, code));
+            return Err(self.unknown(topic, code, Duration::ZERO));
         }
         directory.ask(topic);
         drop(directory);
@@ -145,15 +146,15 @@ impl Producer {
     pub fn too_late(&self, topic: &str, record: &NewRecord<'_>) -> ClientError {
         let directory = self.shared.directory.lock();
         if !directory.known.contains_key(topic) {
-            return self.unknown(topic, directory.refused.get(topic).copied());
+            return self.unknown(topic, directory.refused.get(topic).copied(), self.shared.config.max_block);
         }
         let config = &self.shared.config;
         self.shared.accumulator.full(config.batch_size.max(record.upper_bound()), config.max_block)
     }
 
-    fn unknown(&self, topic: &str, code: Option<i16>) -> ClientError {
+    fn unknown(&self, topic: &str, code: Option<i16>, waited: Duration) -> ClientError {
         let servers = self.shared.config.connection.bootstrap_servers.join(",");
-        let waited_ms = self.shared.config.max_block.as_millis() as u64;
+        let waited_ms = waited.as_millis() as u64;
         match (code, self.shared.network_failure.lock().as_ref()) {
             (Some(code), _) => ClientError::UnknownTopic { topic: topic.to_owned(), servers, waited_ms, code },
             (None, Some(failure)) => ClientError::Unreachable { servers, waited_ms, detail: failure.to_string() },
@@ -281,7 +282,8 @@ impl Producer {
             return Err(ClientError::BadSetting { setting, value, detail: "must be true for a producer id" });
         }
         self.shared.waker.wake();
-        let deadline = Instant::now() + config.max_block;
+        let began = Instant::now();
+        let deadline = began + config.max_block;
         let mut identity = self.shared.identity.lock();
         loop {
             match &*identity {
@@ -295,8 +297,7 @@ impl Producer {
             if wait_until(&self.shared.identity_changed, &mut identity, deadline)? && identity.is_none() {
                 let failure = self.shared.network_failure.lock().clone();
                 let detail = failure.map_or("InitProducerId has no answer".to_owned(), |failure| failure.to_string());
-                let (servers, waited_ms) =
-                    (config.connection.bootstrap_servers.join(","), config.max_block.as_millis());
+                let (servers, waited_ms) = (config.connection.bootstrap_servers.join(","), began.elapsed().as_millis());
                 return Err(ClientError::Unreachable { servers, waited_ms: waited_ms as u64, detail });
             }
         }
