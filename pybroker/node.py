@@ -14,7 +14,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -24,7 +23,7 @@ from pybroker.config.errors import ConfigError
 from pybroker.config.group import group_fault
 from pybroker.config.topic import TopicConfig
 from pybroker.controller.errors import ControllerError
-from pybroker.controller.quorum.log_check import check_metadata_log
+from pybroker.controller.quorum.log_check import check_before_start
 from pybroker.controller.service import Controller
 from pybroker.coordinator.group.offsets_topic import OFFSETS_TOPIC
 from pybroker.coordinator.group.service import GroupCoordinator
@@ -40,7 +39,7 @@ from pybroker.net import descriptors
 from pybroker.net.api_versions import ApiVersionsPublisher
 from pybroker.net.data_plane_settings import build_data_plane_settings
 from pybroker.net.dispatch import Dispatch
-from pybroker.net.listeners import ANY_HOST, ListenError, OpenListener, open_listeners
+from pybroker.net.listeners import ListenError, OpenListener, open_listeners
 from pybroker.net.native import DataPlane
 from pybroker.net.pipeline import Pipeline
 from pybroker.replica.broker_state import BROKER_LIFE, BrokerEvent, BrokerState
@@ -57,7 +56,6 @@ from pybroker.storage.meta_properties import id_bytes
 from pybroker.storage.moves import LogMoves
 from pybroker.storage.native import PartitionLog
 from pybroker.storage.open_files import OpenFiles
-from pybroker.storage.partition_directory import find_partitions
 from pybroker.storage.partitions import Partitions
 from pybroker.storage.retention import Retention
 
@@ -155,7 +153,7 @@ class Node:
         directories = self._directories = Directories.acquire(
             config.log_directories, config.metadata_directory, config.node_id
         )
-        await asyncio.to_thread(_check_metadata_log, directories)
+        await asyncio.to_thread(check_before_start, directories)
         data_plane = self._data_plane = DataPlane(build_data_plane_settings(config, shares))
         self.listeners = open_listeners(data_plane, config.endpoints, config.socket_listen_backlog_size)
         cluster_id = directories.format(config.node_id)
@@ -277,7 +275,7 @@ class Node:
         registered = await controller.register_broker(
             self.config.node_id,
             incarnation_id=os.urandom(16),
-            listeners={listener.name: _reachable(listener) for listener in self.listeners},
+            listeners={listener.name: listener.reachable for listener in self.listeners},
             security_protocols=dict.fromkeys((listener.name for listener in self.listeners), _PLAINTEXT),
             rack=self.config.broker_rack,
             log_dirs=tuple(id_bytes(directory.meta.directory_id) for directory in directories.online if directory.meta),
@@ -493,23 +491,6 @@ class Node:
 
         for close in (close_partitions, stop_controller):
             await ended(close(), "closing of the logs, which the next start recovers")
-
-
-def _check_metadata_log(directories: Directories) -> None:
-    """Raise what keeps the metadata log from being opened, before the start changes anything (ADR 0027)."""
-    check_metadata_log(
-        directories.metadata.path,
-        clean_shutdown=any(directory.was_left_cleanly for directory in directories.online),
-        partitions=[path for directory in directories.online for path in find_partitions(directory.path)],
-    )
-
-
-def _reachable(listener: OpenListener) -> tuple[str, int]:
-    """Return what is registered for a listener: the advertised address, else the bound one, else this host's name."""
-    if listener.advertised is not None:
-        return listener.advertised.host, listener.advertised.port
-    host = listener.bound.host
-    return (socket.gethostname() if host in (ANY_HOST, "::") else host), listener.bound.port
 
 
 def _now_ms() -> int:

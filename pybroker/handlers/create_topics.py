@@ -75,7 +75,7 @@ async def create_topics(request: CreateTopicsRequest, context: RequestContext) -
     results = await context.services.controller.create_topics(topics, validate_only=request.validate_only)
     if not request.validate_only:
         await context.services.publisher.published(context.services.image().offset)
-    created = await slices.run(_created(topics, results, context))
+    created = await slices.run(_created(topics, results, context, validate_only=request.validate_only))
     return CreateTopicsResponse(topics=[*refused, *created])
 
 
@@ -93,7 +93,7 @@ def _excess(topics: list[CreatableTopic], context: RequestContext) -> WireError 
 
 
 def _created(
-    topics: list[CreatableTopic], results: list[CreatedTopic], context: RequestContext
+    topics: list[CreatableTopic], results: list[CreatedTopic], context: RequestContext, *, validate_only: bool
 ) -> Sliced[list[CreatableTopicResult]]:
     overrides = {topic.name: topic.configs for topic in topics}
     created = []
@@ -102,7 +102,7 @@ def _created(
         if result.error_code != ErrorCode.NONE:
             created.append(_failed_topic(result.name, WireError(result.error_code, result.error_message)))
             continue
-        failure = None if request.validate_only else context.services.publisher.failure_of(result.name)
+        failure = None if validate_only else context.services.publisher.failure_of(result.name)
         if failure is not None:
             error = WireError(ErrorCode.KAFKA_STORAGE_ERROR, f"topic {result.name} was created, but {failure}")
             created.append(_failed_topic(result.name, error))

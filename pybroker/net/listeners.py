@@ -6,6 +6,7 @@ Owns the binding of configured endpoints and the words of the errors of doing so
 from __future__ import annotations
 
 import errno
+import socket
 from typing import TYPE_CHECKING, NamedTuple
 
 from pybroker.config.endpoint import Endpoint
@@ -33,6 +34,14 @@ class OpenListener(NamedTuple):
 
     def __str__(self) -> str:
         return str(self.advertised or self.bound)
+
+    @property
+    def reachable(self) -> tuple[str, int]:
+        """Host and port as they are registered: the advertised address, else the bound one, else this host's name."""
+        if self.advertised is not None:
+            return self.advertised.host, self.advertised.port
+        host = self.bound.host
+        return (socket.gethostname() if host in (ANY_HOST, "::") else host), self.bound.port
 
 
 def open_listeners(data_plane: DataPlane, listeners: Iterable[Listener], backlog: int) -> tuple[OpenListener, ...]:

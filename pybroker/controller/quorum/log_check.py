@@ -12,12 +12,24 @@ from typing import TYPE_CHECKING
 from pybroker.controller.errors import MetadataLogError
 from pybroker.controller.quorum.native import verify_log
 from pybroker.controller.quorum.voter import DIRECTORY_NAME
+from pybroker.storage.partition_directory import find_partitions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from pybroker.storage.directories import Directories
+
 _FILES_MATTER = frozenset({"records"})
+
+
+def check_before_start(directories: Directories) -> None:
+    """Raise what keeps the metadata log from being opened, before a start changes anything (ADR 0027)."""
+    check_metadata_log(
+        directories.metadata.path,
+        clean_shutdown=any(directory.was_left_cleanly for directory in directories.online),
+        partitions=[path for directory in directories.online for path in find_partitions(directory.path)],
+    )
 
 
 def check_metadata_log(parent: Path, *, clean_shutdown: bool, partitions: Sequence[Path]) -> None:
