@@ -6,7 +6,7 @@ Sections, one per file of `native/py/src`, in alphabetical order.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Self, final
 
-from typing_extensions import Buffer
+from typing_extensions import Buffer, disjoint_base
 
 from pybroker.client.record_metadata import RecordMetadata
 
@@ -596,6 +596,7 @@ class LogWalk:
 
 # --------------------------------------------------------------------------------------- measured_producer.rs
 
+@disjoint_base
 class MeasuredProducer:
     """What every use of the native producer shares."""
 
@@ -847,6 +848,7 @@ class Delivery:
         Ctrl-C ends the wait. Releases the GIL.
         """
 
+@disjoint_base
 class Producer(MeasuredProducer):
     """Sends records on an I/O thread of its own; see `pybroker.client.Producer`."""
 
@@ -875,7 +877,7 @@ class Producer(MeasuredProducer):
         value: Any,
         key: Any = None,
         *,
-        partition: int = -1,
+        partition: int = ...,
         timestamp_ms: int | None = None,
         headers: _Headers | None = None,
         on_delivery: Callable[[Exception | None, RecordMetadata], object] | None = None,

@@ -194,6 +194,12 @@ async def test_every_topic_inherits_from_the_brokers_changed_settings(broker: Br
         assert settings.retention_ms == 7
 
 
+async def turn_of_the_loop() -> None:
+    turned = asyncio.get_running_loop().create_future()
+    asyncio.get_running_loop().call_soon(turned.set_result, None)
+    await turned
+
+
 @pytest.mark.parametrize("step", ["open", "lead"])
 async def test_a_partition_that_lacks_a_descriptor_is_opened_and_led_later(
     broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, step: str
@@ -217,7 +223,7 @@ async def test_a_partition_that_lacks_a_descriptor_is_opened_and_led_later(
         await broker.agree()
         assert caplog.text.count("cannot be opened or led") == 1, "one line for all of them"
     while broker.publisher.failure_of("orders") is not None or broker.publisher.failure_of("others") is not None:
-        await asyncio.sleep(0)
+        await turn_of_the_loop()
     for name, epoch in (("orders", 3), ("others", 0)):
         opened = broker.partitions.get(name, 0)
         assert opened is not None
