@@ -108,7 +108,9 @@ def kept() -> tuple[Counter[str], dict[int, tuple[str, int]], int]:
         if str(kind).startswith("<class 'pybroker."):
             types[kind.__qualname__] += 1
         elif kind in (dict, list, set):
-            containers[id(one)] = (f"{kind.__name__} {list(one)[-2:]!r:.200}", len(one))
+            # Types alone: other libraries' objects need not have a text at any moment.
+            held = ", ".join(type(item).__qualname__ for item in list(one)[-2:])
+            containers[id(one)] = (f"{kind.__name__} of {held}", len(one))
     return types, containers, len(os.listdir("/proc/self/fd"))
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pybroker.controller.errors import MetadataLogError
+from pybroker.controller.quorum.hard_state import read_hard_state
 from pybroker.controller.quorum.native import verify_log
 from pybroker.controller.quorum.voter import DIRECTORY_NAME
 from pybroker.storage.partition_directory import find_partitions
@@ -30,6 +31,7 @@ def check_before_start(directories: Directories) -> None:
         clean_shutdown=any(directory.was_left_cleanly for directory in directories.online),
         partitions=[path for directory in directories.online for path in find_partitions(directory.path)],
     )
+    read_hard_state(directories.metadata.path / DIRECTORY_NAME)
 
 
 def check_metadata_log(parent: Path, *, clean_shutdown: bool, partitions: Sequence[Path]) -> None:

@@ -97,6 +97,11 @@ fn append(log: &Log, epoch: i32) -> Result<super::Appended, AppendError> {
     log.append(&mut build(&[1500, 1500], NOW, (-1, -1, -1), Compression::None).0, epoch, NOW)
 }
 
+/// As [`append`], and so little that no segment is full.
+fn append_small(log: &Log) -> Result<super::Appended, AppendError> {
+    log.append(&mut build(&[10], NOW, (-1, -1, -1), Compression::None).0, 0, NOW)
+}
+
 fn open(root: &Path, clean_shutdown: bool) -> Result<Log, LogError> {
     let how = OpenLog { clean_shutdown, recovery_point: 0, log_start_offset: 0, high_watermark: 0, now_ms: NOW };
     Log::open(&root.join("t-0"), config(), how).map(|(log, _)| log)
@@ -172,18 +177,18 @@ fn idle_files_are_closed_and_opened_again_on_their_next_use() {
     let root = quick_directory();
     let log = open(root.path(), true).unwrap();
     assert_eq!(log.open_files(), 0, "a new log holds no file");
-    append(&log, 0).unwrap();
+    append_small(&log).unwrap();
     log.roll(NOW).unwrap();
-    append(&log, 0).unwrap();
+    append_small(&log).unwrap();
     assert_eq!(log.open_files(), 2);
     assert_eq!((log.close_idle_files(), log.open_files()), (0, 2), "both were used");
-    append(&log, 0).unwrap();
+    append_small(&log).unwrap();
     assert_eq!((log.close_idle_files(), log.open_files()), (1, 1), "one was used since");
     let slice = log.plan_read(0, 1 << 20, i64::MAX, true).unwrap();
     log.close_idle_files();
     log.close_idle_files();
     assert_eq!(log.open_files(), 0);
     assert!(slice.file.metadata().unwrap().len() > 0, "whoever reads goes on");
-    append(&log, 0).unwrap();
+    append_small(&log).unwrap();
     assert_eq!(log.open_files(), 1);
 }
