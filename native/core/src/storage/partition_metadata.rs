@@ -16,7 +16,9 @@ const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 /// `Corrupt` when the file is not understood, `Io` when it cannot be read.
 pub fn read(directory: &Path) -> Result<Option<[u8; 16]>, LogError> {
     let path = directory.join(PARTITION_METADATA_FILE);
-    let text = match file::read(&path).and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other)) {
+    let text = match file::read(&path)
+        .and_then(|bytes| String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error)))
+    {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) if error.kind() == io::ErrorKind::InvalidData => {

@@ -95,7 +95,9 @@ pub fn prepare(log: &Path, future: &Path) -> Result<(), LogError> {
 /// `Corrupt` when the file is not understood, `Io` when it cannot be read.
 pub fn move_count(directory: &Path) -> Result<u64, LogError> {
     let path = directory.join(MOVE_COUNT_FILE);
-    let text = match file::read(&path).and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other)) {
+    let text = match file::read(&path)
+        .and_then(|bytes| String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error)))
+    {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
         Err(error) => return Err(LogError::io(&path)(error)),

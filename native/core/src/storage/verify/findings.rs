@@ -91,11 +91,7 @@ impl Findings {
         }
     }
 
-    /// A file that the system does not give. Bytes that are no text, where text is due, are damage.
     pub(super) fn unreadable(&mut self, file: &str, kind: FindingKind, error: &io::Error) {
-        if error.kind() == io::ErrorKind::InvalidData {
-            return self.damage(file, kind, error.to_string());
-        }
         self.add(file, Severity::Unreadable, kind, format!("cannot be read: {error}"));
     }
 
