@@ -200,6 +200,7 @@ impl<T> Network<T> {
         }
     }
 
+    #[allow(clippy::too_many_arguments, reason = "what a request is made of, each named where it is called")]
     fn request(
         &mut self,
         node: NodeId,

@@ -184,10 +184,9 @@ impl Indexes {
             self.times.fault(walk, format!("entry {number} is about offset {offset}, which the segment has not"));
         }
         // A clean stop, and a roll, leave the largest time as the last entry.
-        if self.times.entries.is_some() && !self.padded && !broken && self.size > 0 && self.largest >= 0 {
-            if self.times.number() == 0 {
-                self.times.fault(walk, "has no entry, and the segment has timestamps".to_owned());
-            }
+        let needs_entry = !self.padded && !broken && self.size > 0 && self.largest >= 0;
+        if self.times.entries.is_some() && needs_entry && self.times.number() == 0 {
+            self.times.fault(walk, "has no entry, and the segment has timestamps".to_owned());
         }
     }
 }
