@@ -161,5 +161,6 @@ RANGES_OF_OUR_OWN: dict[str, str] = {
     "heartbeat.interval.ms": "no time between heartbeats, or less, is none",
     "session.timeout.ms": "no time, or less, is no session; without a group Kafka's consumer does not look",
     "delivery.timeout.ms": "Kafka's producer looks at it when it is made",
+    "socket.connection.setup.timeout.max.ms": "less than no time is no limit",
     "socket.connection.setup.timeout.ms": "less than no time is no limit",
 }
