@@ -220,6 +220,7 @@ class DataPlane:
     ) -> list[
         AppendSettled
         | ControlRequest
+        | InterceptedRequest
         | UndecidedRequest
         | ConnectionClosed
         | Exhausted
@@ -242,11 +243,28 @@ class DataPlane:
         """Evaluates an undecided request again, against the table published last; topics still unknown are errors."""
     def close_connection(self, connection: int) -> None:
         """Closes a connection when its queued answers are written."""
+    def intercept(self, api_keys: list[int]) -> None:
+        """Has Python decide about the requests of these APIs, and of no others, before they are worked on: each comes
+        up as an `InterceptedRequest`."""
+    def proceed(self, connection: int) -> None:
+        """Has the intercepted request of a connection worked on."""
+    def proceed_unanswered(self, connection: int, *, close: bool) -> None:
+        """As `proceed`, but neither that request nor a later one of the connection is answered. `close` closes the
+        connection when the request would be answered."""
+    def answer_intercepted(self, connection: int, payload: bytes) -> None:
+        """Answers the intercepted request of a connection, which is not worked on; `payload` is everything after the
+        correlation id."""
+    def close_connections(self) -> None:
+        """Closes every connection at once, without the answers that are queued."""
+    def set_clock_ahead(self, by_ms: int) -> None:
+        """Sets the time of appends and fetch sessions ahead of the system's clock, by `by_ms` in all."""
     def publish(self, table: TopicTable) -> None:
         """Swaps the topics that the lanes see."""
     def publish_api_versions(self, answers: dict[int, bytes]) -> None:
         """Swaps the answers to ApiVersions, by version: everything after the correlation id. Requests of these versions
         that say nothing unusual are answered by the data plane; the others come up as they do without this."""
+    def resume_accepting(self) -> None:
+        """Lets `listen` bind listeners again after `stop_accepting`. `OSError` when threads or descriptors run out."""
     def stop_accepting(self) -> None:
         """Closes the listeners; open connections go on."""
     def shut_down(self, *, grace_ms: int) -> None:
@@ -304,6 +322,15 @@ class ControlRequest:
         """The client's port."""
     def decode(self, schema: Schema, flexible: bool) -> object:
         """Decodes the message, after the tagged fields of a flexible header. `MalformedMessage`."""
+
+@final
+class InterceptedRequest:
+    """A request of an API that `DataPlane.intercept` names. Its connection stands still until `DataPlane.proceed`,
+    `proceed_unanswered` or `answer_intercepted` is called, or the connection is closed."""
+
+    @property
+    def request(self) -> ControlRequest:
+        """The request; its number counts the connection's requests before it."""
 
 @final
 class UndecidedRequest:

@@ -14,14 +14,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pybroker.config.errors import ConfigError
 from pybroker.config.group import group_fault
-from pybroker.config.topic import TopicConfig
+from pybroker.config.topic import topic_fault
 from pybroker.controller.errors import ControllerError
 from pybroker.controller.quorum.log_check import check_before_start
 from pybroker.controller.service import Controller
@@ -32,6 +30,7 @@ from pybroker.handlers.api_versions import encoded_answers
 from pybroker.handlers.context import RequestContext, Services
 from pybroker.handlers.encoded_topics import EncodedTopics
 from pybroker.handlers.registry import registered_apis
+from pybroker.machine.clock import SYSTEM_CLOCK
 from pybroker.machine.slices import Slices
 from pybroker.metadata.errors import MetadataError
 from pybroker.metadata.features import SUPPORTED_FEATURES
@@ -64,8 +63,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pybroker.config.broker import BrokerConfig
+    from pybroker.machine.clock import Clock
     from pybroker.metadata.publishers import Publisher
-    from pybroker.net.native import SegmentRolled, UndecidedRequest
+    from pybroker.net.native import ControlRequest, SegmentRolled, UndecidedRequest
     from pybroker.replica.publisher import Placed
     from pybroker.storage.moves import Move
 
@@ -86,8 +86,17 @@ class NodeError(Exception):
 class Node:
     """One broker and controller. Used from one event loop."""
 
-    def __init__(self, config: BrokerConfig) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        *,
+        clock: Clock = SYSTEM_CLOCK,
+        intercepted: Callable[[ControlRequest, RequestContext], None] | None = None,
+    ) -> None:
+        """`intercepted` decides about the requests of the APIs that `data_plane.intercept` names."""
         self.config = config
+        self._clock = clock
+        self._intercepted = intercepted or (lambda *_: None)
         self.state = BrokerState.NOT_RUNNING
         self.listeners: tuple[OpenListener, ...] = ()
         # Each part is None exactly while it is not running.
@@ -129,6 +138,13 @@ class Node:
         self._happen(BrokerEvent.ANSWER)
         return self.listeners
 
+    @property
+    def data_plane(self) -> DataPlane:
+        """The data plane of a broker that runs; raises NodeError of one that does not."""
+        if self._data_plane is None:
+            raise NodeError("the broker is not running")
+        return self._data_plane
+
     async def stop(self) -> None:
         """Stop cleanly: what was acknowledged is on disk, and the next start needs no recovery."""
         self._happen(BrokerEvent.STOP)
@@ -161,7 +177,7 @@ class Node:
         workers = self._workers = ThreadPoolExecutor(
             config.num_recovery_threads_per_data_dir * len(directories.logs), "pybroker-storage"
         )
-        partitions = self._partitions = Partitions(directories, _now_ms, self._tell_of_failure())
+        partitions = self._partitions = Partitions(directories, self._clock.wall_ms, self._tell_of_failure())
         partitions.scan()
         for path, count in partitions.to_recover.items():
             log.info("recovering %d partitions in %s, as the last run did not stop cleanly", count, path)
@@ -181,7 +197,7 @@ class Node:
         partitions.set_aside_strays()
         moves = self._moves = self._make_moves(partitions, directories)
         await asyncio.get_running_loop().run_in_executor(workers, moves.resume)
-        retention = self._retention = Retention(partitions, publisher.settings_of, self._later, _now_ms)
+        retention = self._retention = Retention(partitions, publisher.settings_of, self._later, self._clock.wall_ms)
         open_files = OpenFiles(partitions, shares.log_files, workers)
         self._lay_pipeline(
             Dispatch(apis),
@@ -195,7 +211,7 @@ class Node:
             open_files,
             data_plane,
         )
-        self._chores = begin_chores(config, partitions, retention, open_files, workers)
+        self._chores = begin_chores(config, partitions, retention, open_files, workers, self._clock)
         descriptors.say(shares, config, len(partitions.all()))
         await self._begin_cleaning(partitions, moves, publisher, workers)
 
@@ -232,6 +248,7 @@ class Node:
             commit_timeout_ms=config.offsets_commit_timeout_ms,
             load_bytes=config.offsets_load_buffer_size,
             open_log=open_log,
+            clock=self._clock,
         )
 
     async def _start_controller(
@@ -244,7 +261,7 @@ class Node:
             cluster_id=cluster_id,
             num_partitions=config.num_partitions,
             replication_factor=config.default_replication_factor,
-            validate_topic_configs=self._topic_config_fault,
+            validate_topic_configs=lambda overrides: topic_fault(overrides, self._live.current),
             session_timeout_ms=config.broker_session_timeout_ms,
             validate_broker_configs=self._live.fault,
             list_inherited=self._live.list_inherited,
@@ -252,13 +269,6 @@ class Node:
             publishers=publishers,
             on_failure=lambda error: self._fail(f"the metadata log failed: {error}"),
         )
-
-    def _topic_config_fault(self, overrides: Mapping[str, str]) -> str | None:
-        try:
-            TopicConfig(overrides, self._live.current)
-        except ConfigError as error:
-            return str(error)
-        return None
 
     def _reconfigure(self, config: BrokerConfig) -> None:
         """Put the broker's changed settings in force: in the logs, and for every request from now on."""
@@ -342,6 +352,10 @@ class Node:
             },
         )
 
+        def new_context(it: ControlRequest) -> RequestContext:
+            # The services in force when a request comes: a change of settings replaces them.
+            return RequestContext(self._services or services, it, controller.image, it.api_version)
+
         async def decide(_request: UndecidedRequest) -> None:
             # Topics that the image has are in the table once it is published; for all others the table's word holds.
             await publisher.published(controller.image.offset)
@@ -349,8 +363,7 @@ class Node:
         self._pipeline = Pipeline(
             data_plane,
             dispatch,
-            # The services in force when a request comes: a change of settings replaces them.
-            new_context=lambda it: RequestContext(self._services or services, it, controller.image, it.api_version),
+            new_context=new_context,
             decide=decide,
             directory_failed=lambda event: self._lose_directory(event.directory, event.error),
             exhausted=lambda event: open_files.step_exhausted(event.error),
@@ -359,6 +372,7 @@ class Node:
             max_in_work=self.config.queued_max_requests,
             draining=groups.expect_step,
             drained=groups.step,
+            intercepted=lambda it: self._intercepted(it, new_context(it)),
         )
         self._pipeline.start()
 
@@ -390,8 +404,7 @@ class Node:
         partitions, workers = self._partitions, self._workers
         if partitions is None or workers is None:
             return
-        flush = partial(partitions.flush, event.topic, event.index)
-        flushing = asyncio.get_running_loop().run_in_executor(workers, flush)
+        flushing = asyncio.get_running_loop().run_in_executor(workers, partitions.flush, event.topic, event.index)
         self._flushes.add(flushing)
         flushing.add_done_callback(self._flushes.discard)
 
@@ -409,7 +422,7 @@ class Node:
                 workers.submit(work)
 
         if loop is not None:
-            loop.call_soon_threadsafe(lambda: loop.call_later(delay_ms / 1000, begin))
+            loop.call_soon_threadsafe(lambda: self._clock.call_later(delay_ms / 1000, begin))
 
     async def _begin_cleaning(
         self, partitions: Partitions, moves: LogMoves, publisher: PartitionPublisher, workers: ThreadPoolExecutor
@@ -421,9 +434,10 @@ class Node:
             publisher.settings_of,
             lambda: self._live.current,
             self._later,
-            _now_ms,
+            self._clock.wall_ms,
             self._tell_of_failure(),
             moves.is_moving,
+            self._clock.sleep,
         )
         await asyncio.get_running_loop().run_in_executor(workers, cleaner.move_back_checkpoints)
         self._chores.append(asyncio.ensure_future(cleaner.run()))
@@ -451,9 +465,8 @@ class Node:
         if self._directories is not None:
             await ended(asyncio.to_thread(self._directories.release), self._directories)
         self._pipeline = self._publisher = self._partitions = self._cleaner = self._groups = None
-        self._services = self._retention = self._moves = None
-        self._data_plane = self._controller = self._workers = self._directories = None
-        self._chores = []
+        self._services = self._retention = self._moves = self._controller = self._workers = self._directories = None
+        self._data_plane, self._chores = None, []
 
     async def _finish_requests(self) -> bool:
         if self._data_plane is None:
@@ -480,18 +493,8 @@ class Node:
     async def _close_logs(self, *, clean: bool) -> None:
         """Close partitions, then the metadata log; a disk that fails now costs a recovery at the next start."""
         partitions, threads = self._partitions, self.config.num_recovery_threads_per_data_dir
-
-        async def close_partitions() -> None:
-            if partitions is not None:
-                await asyncio.to_thread(partitions.close, threads, self._broker_epoch, clean=clean)
-
-        async def stop_controller() -> None:
-            if self._controller is not None:
-                await self._controller.stop()
-
-        for close in (close_partitions, stop_controller):
-            await ended(close(), "closing of the logs, which the next start recovers")
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
+        what = "closing of the logs, which the next start recovers"
+        if partitions is not None:
+            await ended(asyncio.to_thread(partitions.close, threads, self._broker_epoch, clean=clean), what)
+        if self._controller is not None:
+            await ended(self._controller.stop(), what)

@@ -164,3 +164,12 @@ def broker_suggestion(unknown: str) -> str | None:
 def broker_chain(broker_key: str) -> tuple[Key[Any], ...]:
     """Return a broker key with those that speak when it is absent."""
     return tuple(BrokerConfig.keys[name] for name in _CHAINS.get(broker_key, (broker_key,)))
+
+
+def topic_fault(overrides: Mapping[str, str], broker: BrokerConfig) -> str | None:
+    """Return what is wrong with a topic's settings, None where they can be in force."""
+    try:
+        TopicConfig(overrides, broker)
+    except ConfigError as error:
+        return str(error)
+    return None

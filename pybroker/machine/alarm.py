@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
 
+    from pybroker.machine.clock import Cancellable
     from pybroker.machine.machine import Timer
 
 
@@ -27,7 +28,7 @@ class Alarm:
         self,
         now: Callable[[], int],
         ring: Callable[[Sequence[Timer]], None],
-        call_later: Callable[[float, Callable[[], None]], asyncio.TimerHandle] | None = None,
+        call_later: Callable[[float, Callable[[], None]], Cancellable] | None = None,
     ) -> None:
         self._now = now
         self._ring = ring
@@ -39,7 +40,7 @@ class Alarm:
         self._heap: list[tuple[int, int, Hashable]] = []
         self._ordinal = 0
         # Invariant: set for the first look or earlier, None without timers.
-        self._handle: asyncio.TimerHandle | None = None
+        self._handle: Cancellable | None = None
         self._rings_at = 0
 
     def __contains__(self, key: Hashable) -> bool:

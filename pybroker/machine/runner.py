@@ -30,6 +30,8 @@ from pybroker.machine.reply import Reply
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Hashable, Sequence
 
+    from pybroker.machine.clock import Cancellable
+
 log = logging.getLogger("pybroker.machine")
 
 Event = TypeVar("Event")
@@ -72,7 +74,7 @@ class Runner(Generic[Event, Record]):
         now: Callable[[], int],
         max_records: int,
         timeout_ms: int | None = None,
-        call_later: Callable[[float, Callable[[], None]], asyncio.TimerHandle] | None = None,
+        call_later: Callable[[float, Callable[[], None]], Cancellable] | None = None,
     ) -> None:
         """`append` returns None when the records are committed, or what is awaited until they are (best a `Reply`); it
         is not called again before that. `now` is the clock in milliseconds. A batch is closed when it has `max_records`

@@ -29,6 +29,7 @@ from pybroker.net.native import (
     ConnectionClosed,
     ControlRequest,
     Exhausted,
+    InterceptedRequest,
     LogDirectoryFailed,
     LogLine,
     SegmentRolled,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     Event = (
         AppendSettled
         | ControlRequest
+        | InterceptedRequest
         | UndecidedRequest
         | ConnectionClosed
         | Exhausted
@@ -112,9 +114,11 @@ class Pipeline:
         draining: Callable[[], None],
         drained: Callable[[], None],
         clock: Callable[[], float] = time.perf_counter,
+        intercepted: Callable[[ControlRequest], None] | None = None,
     ) -> None:
         """`draining` is called when a wake-up has brought events, `drained` when its handlers have been called, before
-        their answers are sent. `clock` gives seconds and never goes back.
+        their answers are sent. `clock` gives seconds and never goes back. `intercepted` is handed the requests that the
+        data plane intercepts, which are none without it.
         """
         self._data_plane = data_plane
         self._dispatch = dispatch
@@ -130,6 +134,7 @@ class Pipeline:
         self._begin = draining
         self._drained = drained
         self._clock = clock
+        self._intercepted = intercepted
         self._loop: asyncio.AbstractEventLoop | None = None
         self._reading = False
         # Requests that the last wake-up had no time for. Invariant: while there are any, `_go_on` is scheduled.
@@ -281,6 +286,9 @@ class Pipeline:
         """Handle what is no control request."""
         if isinstance(event, AppendSettled):
             self._append_settled(event)
+        elif isinstance(event, InterceptedRequest):
+            if self._intercepted is not None:
+                self._intercepted(event.request)
         elif isinstance(event, UndecidedRequest):
             self._in_work += 1
             self._spawn(self._step_undecided(event))

@@ -10,12 +10,14 @@ import logging
 from typing import TYPE_CHECKING
 
 from pybroker.config.key import LONG_MAX
+from pybroker.machine.clock import SYSTEM_CLOCK
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Executor
 
     from pybroker.config.broker import BrokerConfig
+    from pybroker.machine.clock import Clock
     from pybroker.storage.open_files import OpenFiles
     from pybroker.storage.partitions import Partitions
     from pybroker.storage.retention import Retention
@@ -26,7 +28,12 @@ _LOOK_AT_FILES_MS = 10_000
 
 
 def begin_chores(
-    config: BrokerConfig, partitions: Partitions, retention: Retention, open_files: OpenFiles, workers: Executor
+    config: BrokerConfig,
+    partitions: Partitions,
+    retention: Retention,
+    open_files: OpenFiles,
+    workers: Executor,
+    clock: Clock = SYSTEM_CLOCK,
 ) -> list[asyncio.Task[None]]:
     """Begin what a broker's logs need again and again; whoever cancels the tasks ends it."""
     checkpoint_ms = min(
@@ -35,28 +42,34 @@ def begin_chores(
         config.replica_high_watermark_checkpoint_interval_ms,
     )
     chores = [
-        repeat(checkpoint_ms, workers, partitions.write_checkpoints),
+        repeat(checkpoint_ms, workers, partitions.write_checkpoints, clock=clock),
         repeat(
             config.log_retention_check_interval_ms,
             workers,
             retention.delete_old_segments,
             first_ms=config.log_initial_task_delay_ms,
+            clock=clock,
         ),
         repeat(_LOOK_AT_FILES_MS, workers, open_files.close_idle),
     ]
     if config.log_flush_scheduler_interval_ms < LONG_MAX:
-        chores.append(repeat(config.log_flush_scheduler_interval_ms, workers, partitions.flush_due))
+        chores.append(repeat(config.log_flush_scheduler_interval_ms, workers, partitions.flush_due, clock=clock))
     return [asyncio.ensure_future(chore) for chore in chores]
 
 
 async def repeat(
-    interval_ms: int, workers: Executor, work: Callable[[], object], *, first_ms: int | None = None
+    interval_ms: int,
+    workers: Executor,
+    work: Callable[[], object],
+    *,
+    first_ms: int | None = None,
+    clock: Clock = SYSTEM_CLOCK,
 ) -> None:
     """Do blocking work again and again, first after `first_ms`; a failure is logged and tried again."""
     loop = asyncio.get_running_loop()
     pause_ms = interval_ms if first_ms is None else first_ms
     while True:
-        await asyncio.sleep(pause_ms / 1000)
+        await clock.sleep(pause_ms / 1000)
         pause_ms = interval_ms
         try:
             await loop.run_in_executor(workers, work)

@@ -42,7 +42,7 @@ from pybroker.storage.native import LogCleaner, earliest_dirty_timestamp, roll_w
 from pybroker.storage.retention import remove_files
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Awaitable, Callable, Iterator
     from pathlib import Path
 
     from pybroker.config.broker import BrokerConfig
@@ -103,6 +103,7 @@ class Cleaner:
         now_ms: Callable[[], int],
         directory_failed: Callable[[Path, OSError], None],
         is_moving: Callable[[str, int], bool],
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """`directory_failed` is told, on a cleaner's thread, of a log directory that does not do what it should.
 
@@ -115,6 +116,7 @@ class Cleaner:
         self._now_ms = now_ms
         self._directory_failed = directory_failed
         self._is_moving = is_moving
+        self._sleep = sleep
         self._pace = _pace(config_of())
         self._native = LogCleaner(max_bytes_per_second=self._pace)
         self._warn_of_standstill()
@@ -142,7 +144,7 @@ class Cleaner:
                     task = asyncio.ensure_future(self._run_thread(len(running)))
                     running.add(task)
                     task.add_done_callback(running.discard)
-                await asyncio.sleep(self._backoff_s())
+                await self._sleep(self._backoff_s())
         finally:
             for task in running:
                 task.cancel()
@@ -152,7 +154,7 @@ class Cleaner:
         while number < self._config_of().log_cleaner_threads:
             cleaned = await loop.run_in_executor(self._workers, self.clean_filthiest)
             if not cleaned:
-                await asyncio.sleep(self._backoff_s())
+                await self._sleep(self._backoff_s())
 
     def _backoff_s(self) -> float:
         # Kafka takes 0 and then never rests; a millisecond is as good.

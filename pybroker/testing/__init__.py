@@ -1,26 +1,47 @@
 """Brokers for tests: the same node inside the calling process, ready when the call returns.
 
-Owns the loop thread and the data directory of such a broker. Must not change how a broker behaves: what a test meets
-here is what runs in production.
+Owns the loop thread and the data directory of such a broker, and the faults that a test asks for. Must not change how a
+broker behaves that was asked for none: what a test meets here is what runs in production.
 
-    broker  Broker
-    plugin  the pytest fixture `broker`
+    broker       Broker
+    controls     what a test asks of a broker, by Kafka's names
+    faults       which requests a fault concerns, and its count
+    interceptor  what becomes of the requests that the data plane stops
+    answers      errors of every API, narrowed versions
+    requests     a request as it came, and the log of those
+    clock        the broker's time, which can be set ahead
+    ports        addresses that stay a broker's while it is down
+    async_broker AsyncBroker
+    plugin       the pytest fixtures `broker` and `async_broker`
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pybroker.testing.async_broker import AsyncBroker as AsyncBroker
     from pybroker.testing.broker import Broker as Broker
+    from pybroker.testing.faults import Fault as Fault
+    from pybroker.testing.faults import Outcome as Outcome
+    from pybroker.testing.requests import Request as Request
+    from pybroker.testing.requests import RequestLog as RequestLog
 
-__all__ = ["Broker"]
+_MODULES = {
+    "AsyncBroker": "async_broker",
+    "Broker": "broker",
+    "Fault": "faults",
+    "Outcome": "faults",
+    "Request": "requests",
+    "RequestLog": "requests",
+}
+
+__all__ = ["AsyncBroker", "Broker", "Fault", "Outcome", "Request", "RequestLog"]
 
 
 def __getattr__(name: str) -> object:
     # pytest imports this package for its plugin in every project; the broker itself is imported by who uses it.
-    if name == "Broker":
-        from pybroker.testing.broker import Broker
-
-        return Broker
+    if name in _MODULES:
+        return getattr(import_module(f"pybroker.testing.{_MODULES[name]}"), name)
     raise AttributeError(name)

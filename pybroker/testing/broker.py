@@ -1,17 +1,22 @@
 """`Broker`: a broker in this process, with its control plane on a loop thread of its own.
 
-Owns the thread and, unless one is given, a data directory that is removed at the end. Several may run at once.
+Owns the thread, the port while the broker is down, and, unless one is given, a data directory that is removed at the
+end. Several may run at once.
 
     with Broker(num_partitions=3) as broker:
         producer = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap_servers})
+        broker.fail("Produce", "NOT_ENOUGH_REPLICAS", times=2)
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
 import shutil
 import tempfile
 import threading
+import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -20,12 +25,21 @@ import uvloop
 from pybroker.config.broker import BrokerConfig
 from pybroker.config.errors import UnknownKeyError
 from pybroker.config.settings import suggestion
+from pybroker.net.listeners import open_listeners
 from pybroker.node import Node
+from pybroker.replica.broker_state import BrokerState
+from pybroker.testing.clock import SteppedClock, milliseconds
+from pybroker.testing.controls import Controls
+from pybroker.testing.interceptor import Interceptor
+from pybroker.testing.ports import ReservedPorts
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Mapping, Sequence
+    from collections.abc import Coroutine, Iterator, Mapping, Sequence
+    from datetime import timedelta
     from types import TracebackType
     from typing import Any, Self
+
+    from pybroker.net.listeners import OpenListener
 
 T = TypeVar("T")
 
@@ -35,9 +49,12 @@ _DEFAULTS = {
     # A test's only consumer waits for no others.
     "group.initial.rebalance.delay.ms": "0",
 }
+_RECORDED_AT_MOST = 1000
+_CANCELLED_S = 30  # how long an interrupted call waits for the broker to leave nothing half done
+_CHORES_S = 60  # how long `advance` waits for what came due
 
 
-class Broker:
+class Broker(Controls):
     """One broker. Settings are given by keyword with underscores for dots, or in `properties` in Kafka's own names."""
 
     def __init__(
@@ -51,50 +68,142 @@ class Broker:
 
         `directory` is kept at the end, a temporary one not.
         """
-        self._temporary = directory is None
-        self.directory = Path(tempfile.mkdtemp(prefix="pybroker-") if directory is None else directory)
-        given = {**_DEFAULTS, "log.dirs": str(self.directory), **(properties or {})}
+        given = {**_DEFAULTS, **(properties or {})}
         for name, value in settings.items():
             given[name.replace("_", ".")] = str(value).lower() if isinstance(value, bool) else str(value)
+        self._temporary = directory is None
+        self.directory = Path(tempfile.mkdtemp(prefix="pybroker-") if directory is None else directory)
+        # Whatever becomes of this object and of the test, a temporary directory does not outlive the process.
+        self._finalizer = weakref.finalize(self, _remove, self.directory, os.getpid()) if self._temporary else None
+        self._given = {"log.dirs": str(self.directory), **given}
         try:
-            self.config = BrokerConfig(given)
+            self.config = BrokerConfig(self._given)
             _refuse_unknown(self.config.unknown)
         except ValueError:
             self._remove_directory()
             raise
+        self._clock = SteppedClock()
+        super().__init__(Interceptor(self._clock, _RECORDED_AT_MOST))
+        self._pid = os.getpid()
         self._node: Node | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
+        # The addresses from the first start to the stop that ends it.
+        self._ports = ReservedPorts()
+        self._refusing = False
         self.bootstrap_servers = ""
 
     def start(self) -> Broker:
         """Start, and return when the broker answers; raises NodeError, and RuntimeError for a broker that runs."""
+        self._check_process("start")
         if self._thread is not None:
             raise RuntimeError(f"the broker is running already, at {self.bootstrap_servers or 'no address yet'}")
+        self._make_directory()
         loop = self._loop = uvloop.new_event_loop()
         self._thread = threading.Thread(target=self._run_loop, args=(loop,), name="pybroker-control", daemon=True)
         self._thread.start()
-        node = Node(self.config)
+        node = Node(self._with_ports(), clock=self._clock, intercepted=self._interceptor.decide)
         try:
-            listeners = self._call(node.start())
+            listeners = self._call(self._start(node))
         except BaseException:
+            self._call(self._abandon(node))
             self._end_loop()
+            self._ports.release()
             self._remove_directory()
             raise
-        self._node = node
+        self._node, self._refusing = node, False
         self.bootstrap_servers = ",".join(f"{_dialled(one.bound.host)}:{one.bound.port}" for one in listeners)
         return self
 
-    def stop(self) -> None:
-        """Stop cleanly; a broker that is not running is left alone."""
+    def stop(self, *, keep: bool = False) -> None:
+        """Stop cleanly; a broker that is not running is left alone.
+
+        `keep`: the next `start` finds the data, and clients find it at the address that they know.
+        """
+        self._check_process("stop")
         node, self._node = self._node, None
-        if node is None:
-            return
-        try:
-            self._call(node.stop())
-        finally:
-            self._end_loop()
+        if node is not None:
+            try:
+                self._call(self._stop(node))
+            finally:
+                self._end_loop()
+        if not keep:
+            self._ports.release()
             self._remove_directory()
+
+    def restart(self) -> None:
+        """Stop cleanly and start again, with the data and at the address that clients know."""
+        if self._node is None:
+            raise RuntimeError("the broker is not running; start() starts it")
+        self.stop(keep=True)
+        self.start()
+
+    def reset(self) -> None:
+        """Leave nothing of what a test did: no fault, no topic, no group, the system's time; the address stays.
+
+        The broker starts anew, on an empty directory, which takes as long as any start. One whose directory was given
+        is refused: its data is not this broker's to delete.
+        """
+        if not self._temporary:
+            raise RuntimeError(f"the data in {self.directory} is the caller's; delete topics and groups instead")
+        self._running()
+        self.clear_faults()
+        self.stop(keep=True)
+        self._clock.set_back()
+        self._remove_directory()
+        self.start()
+
+    @contextlib.contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Stop the broker for the block, and start it again with its data at its address."""
+        self.stop(keep=True)
+        try:
+            yield
+        finally:
+            self.start()
+
+    @contextlib.contextmanager
+    def unreachable(self) -> Iterator[None]:
+        """Refuse connections for the block, and close those that are open; the broker itself goes on."""
+        self.refuse_connections()
+        try:
+            yield
+        finally:
+            self.accept_connections()
+
+    def refuse_connections(self) -> None:
+        """Close the listeners and every connection: clients find nobody at the address until `accept_connections`."""
+        data_plane = self._running().data_plane
+        self._refusing = True
+        data_plane.stop_accepting()
+        data_plane.close_connections()
+
+    def accept_connections(self) -> None:
+        """Listen again at the address that clients know; nothing happens to a broker that listens."""
+        node = self._running()
+        if self._refusing:
+            node.data_plane.resume_accepting()
+            open_listeners(node.data_plane, node.config.endpoints, node.config.socket_listen_backlog_size)
+            self._refusing = False
+
+    def close_connections(self) -> None:
+        """Close every connection at once; clients may connect again."""
+        self._running().data_plane.close_connections()
+
+    def advance(self, by: timedelta | float) -> None:
+        """Set the broker's clock ahead by a `timedelta`, or by seconds, and wait until what came due is done.
+
+        Sessions of groups end, retention deletes, compaction runs, ids of producers expire, and records are stamped, as
+        if that time had passed. Time-outs of single requests go by the system's clock.
+        """
+        step_ms = milliseconds(by)
+        node = self._running()
+
+        async def step() -> None:
+            node.data_plane.set_clock_ahead(self._clock.ahead_ms + step_ms)
+            await asyncio.wait_for(self._clock.advance(step_ms), _CHORES_S)
+
+        self._call(step())
 
     def __enter__(self) -> Self:
         self.start()
@@ -114,15 +223,67 @@ class Broker:
     ) -> None:
         await asyncio.to_thread(self.stop)
 
+    def _check_process(self, verb: str) -> None:
+        if os.getpid() != self._pid:
+            raise RuntimeError(
+                f"cannot {verb} this broker in process {os.getpid()}: it belongs to process {self._pid}, and its "
+                "threads do not survive a fork. Clients of the child may use its address; make another Broker there"
+            )
+
+    def _versions_changed(self) -> None:
+        if self._node is not None:
+            self.close_connections()
+
+    def _running(self) -> Node:
+        self._check_process("control")
+        if self._node is None:
+            raise RuntimeError("the broker is not running; start() starts it")
+        return self._node
+
+    def _with_ports(self) -> BrokerConfig:
+        """Return the settings with the ports that are the broker's until it ends."""
+        endpoints = self._ports.reserve(listener.endpoint for listener in self.config.endpoints)
+        return BrokerConfig({**self._given, "listeners": ",".join(str(endpoint) for endpoint in endpoints)})
+
+    async def _start(self, node: Node) -> tuple[OpenListener, ...]:
+        listeners = await node.start()
+        node.data_plane.set_clock_ahead(self._clock.ahead_ms)
+        self._interceptor.attach(node.data_plane)
+        return listeners
+
+    async def _abandon(self, node: Node) -> None:
+        """Stop a node whose start was interrupted when it had succeeded."""
+        if node.state is BrokerState.RUNNING:
+            await self._stop(node)
+
+    async def _stop(self, node: Node) -> None:
+        self._interceptor.attach(None)
+        await node.stop()
+
     @staticmethod
     def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
         asyncio.set_event_loop(loop)
         loop.run_forever()
 
     def _call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run `work` on the broker's loop; an exception that interrupts the caller cancels it and waits for its end."""
         if self._loop is None:
             raise RuntimeError("the broker is not running")
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        ended = threading.Event()
+
+        async def run() -> T:
+            try:
+                return await work
+            finally:
+                ended.set()
+
+        future = asyncio.run_coroutine_threadsafe(run(), self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            if future.cancel():
+                ended.wait(_CANCELLED_S)
+            raise
 
     def _end_loop(self) -> None:
         loop, thread = self._loop, self._thread
@@ -134,9 +295,21 @@ class Broker:
         thread.join()
         loop.close()
 
+    def _make_directory(self) -> None:
+        """Make a temporary directory again that an earlier stop has removed."""
+        if self._finalizer is not None and not self._finalizer.alive:
+            self.directory.mkdir(mode=0o700)
+            self._finalizer = weakref.finalize(self, _remove, self.directory, os.getpid())
+
     def _remove_directory(self) -> None:
-        if self._temporary:
-            shutil.rmtree(self.directory, ignore_errors=True)
+        if self._finalizer is not None:
+            self._finalizer()
+
+
+def _remove(directory: Path, pid: int) -> None:
+    """Remove a directory, in the process that made it alone: a forked child ends as well."""
+    if os.getpid() == pid:
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 def _refuse_unknown(names: Sequence[str]) -> None:

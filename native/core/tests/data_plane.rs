@@ -4,6 +4,8 @@
 mod bounds;
 #[path = "data_plane/group_flush.rs"]
 mod group_flush;
+#[path = "data_plane/interception.rs"]
+mod interception;
 #[path = "data_plane/read_committed.rs"]
 mod read_committed;
 mod support;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
-use pybroker_core::net::{DataPlane, ListenerSettings, Settings};
+use pybroker_core::net::{DataPlane, Decision, ListenerSettings, Settings};
 use pybroker_core::replica::Waiter;
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
@@ -141,6 +141,35 @@ impl PyDataPlane {
         self.inner.close_connection(connection);
     }
 
+    #[pyo3(signature = (api_keys))]
+    fn intercept(&self, api_keys: Vec<i16>) {
+        self.inner.intercept(&api_keys);
+    }
+
+    #[pyo3(signature = (connection))]
+    fn proceed(&self, connection: u64) {
+        self.inner.decide(connection, Decision::Proceed);
+    }
+
+    #[pyo3(signature = (connection, *, close))]
+    fn proceed_unanswered(&self, connection: u64, close: bool) {
+        self.inner.decide(connection, Decision::ProceedUnanswered { close });
+    }
+
+    #[pyo3(signature = (connection, payload))]
+    fn answer_intercepted(&self, connection: u64, payload: &[u8]) {
+        self.inner.decide(connection, Decision::Answer(payload.to_vec()));
+    }
+
+    fn close_connections(&self) {
+        self.inner.close_connections();
+    }
+
+    #[pyo3(signature = (by_ms))]
+    fn set_clock_ahead(&self, by_ms: i64) {
+        self.inner.set_clock_ahead(by_ms);
+    }
+
     #[pyo3(signature = (table))]
     fn publish(&self, table: &PyTopicTable) {
         self.inner.publish(Arc::clone(&table.inner));
@@ -149,6 +178,10 @@ impl PyDataPlane {
     #[pyo3(signature = (answers))]
     fn publish_api_versions(&self, answers: HashMap<i16, Vec<u8>>) {
         self.inner.publish_api_versions(answers);
+    }
+
+    fn resume_accepting(&self) -> PyResult<()> {
+        self.inner.resume_accepting().map_err(|error| PyOSError::new_err(error.to_string()))
     }
 
     fn stop_accepting(&self, py: Python<'_>) {

@@ -95,6 +95,12 @@ impl PyControlRequest {
     }
 }
 
+/// A request that Python decides about; see `_native.pyi`.
+#[pyclass(frozen, get_all, name = "InterceptedRequest", module = "pybroker._native")]
+pub struct PyInterceptedRequest {
+    request: Py<PyControlRequest>,
+}
+
 /// A Produce or Fetch that names unknown topics; see `_native.pyi`.
 #[pyclass(frozen, name = "UndecidedRequest", module = "pybroker._native")]
 pub struct PyUndecidedRequest {
@@ -172,6 +178,10 @@ pub struct PyLogLine {
 pub fn into_python(py: Python<'_>, event: Event) -> PyResult<Py<PyAny>> {
     match event {
         Event::Control(inner) => PyControlRequest { inner }.into_py_any(py),
+        Event::Intercepted(inner) => {
+            let request = Py::new(py, PyControlRequest { inner })?;
+            PyInterceptedRequest { request }.into_py_any(py)
+        }
         Event::Undecided(inner) => PyUndecidedRequest { inner }.into_py_any(py),
         Event::ConnectionClosed { connection } => PyConnectionClosed { connection }.into_py_any(py),
         Event::LogDirectoryFailed { directory, error } => PyLogDirectoryFailed { directory, error }.into_py_any(py),

@@ -34,6 +34,7 @@ from pybroker.coordinator.group.partitioning import partition_of
 from pybroker.coordinator.group.records import GroupChange
 from pybroker.coordinator.group.shard import SHARD_LIFE, ShardState, ShardStep
 from pybroker.coordinator.group.view import TopicInfo, Topics
+from pybroker.machine.clock import SYSTEM_CLOCK
 from pybroker.machine.machine import Timer
 from pybroker.machine.parts import parts
 from pybroker.machine.reply import Reply
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from pybroker.coordinator.group.modern.settings import ConsumerGroupSettings
     from pybroker.coordinator.group.records import Record
     from pybroker.coordinator.group.settings import GroupSettings
+    from pybroker.machine.clock import Clock
     from pybroker.machine.slices import Sliced
     from pybroker.metadata.image import MetadataImage, TopicImage, TopicsImage
 
@@ -77,10 +79,12 @@ class GroupCoordinator:
         commit_timeout_ms: int,
         load_bytes: int,
         open_log: Callable[[int], PartitionLog | None],
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         """`partitions` is how many the topic will have, `open_log` finds the log of one that this broker leads. Whoever
         waits longer than `commit_timeout_ms` for a commit is told that the coordinator is not available.
         """
+        self._clock = clock
         self._settings = settings
         self._node_id = node_id
         self._partitions = partitions
@@ -281,7 +285,7 @@ class GroupCoordinator:
             return
         shard.runner = runner
         shard.step(ShardStep.LOADED)
-        runner.set_timers([Timer("loaded", _now_ms(), Loaded())])
+        runner.set_timers([Timer("loaded", self._clock.steady_ms(), Loaded())])
 
     async def _make_runner(self, shard: _Shard, opened: PartitionLog | None) -> Runner[Any, Record]:
         """Return a shard's runner with all that its log holds."""
@@ -292,9 +296,10 @@ class GroupCoordinator:
         runner: Runner[Any, Record] = Runner(
             machine,
             lambda records: self._append(shard, opened, records),
-            now=_now_ms,
+            now=self._clock.steady_ms,
             max_records=MAX_RECORDS_PER_BATCH,
             timeout_ms=self._commit_timeout_ms,
+            call_later=self._clock.call_later,
         )
         if len(machine.state.all_offsets()) >= _MANY_GROUPS:
             # What was loaded stays: full collections need not look at a million offsets again and again.
@@ -331,7 +336,7 @@ class GroupCoordinator:
 
     def _append(self, shard: _Shard, opened: PartitionLog, records: Sequence[Record]) -> Reply | None:
         """Write what was decided down. With one replica it is committed when it is written, or synced."""
-        now = _now_ms()
+        now = self._clock.steady_ms()
         batches = encode_records(records, now, codec=self._codec, max_batch_bytes=opened.max_batch_bytes)
         committed = None
         if batches:
@@ -364,7 +369,7 @@ class GroupCoordinator:
                 if shard.runner is not None:
                     # As a timer's event it is tried again until it is committed.
                     key = "topics deleted", gone[0][1]
-                    shard.runner.set_timers([Timer(key, _now_ms(), TopicsDeleted(gone))])
+                    shard.runner.set_timers([Timer(key, self._clock.steady_ms(), TopicsDeleted(gone))])
 
 
 class _Shard:
@@ -425,11 +430,3 @@ def by_partition(
         yield
         sorted_out.setdefault(coordinator.partition_for(group_id), []).append(group_id)
     return [(index, part) for index, groups in sorted_out.items() for part in parts(groups, most=most)]
-
-
-_CLOCK_BEGAN = time.time() - time.monotonic()
-
-
-def _now_ms() -> int:
-    """Return the time as of the start of the broker, so that a clock that is set meanwhile ends no session."""
-    return int((_CLOCK_BEGAN + time.monotonic()) * 1000)

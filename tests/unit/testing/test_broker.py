@@ -3,10 +3,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import os
 import re
+import shutil
+import socket
+import subprocess
+import sys
 import tempfile
+import textwrap
 import threading
 from collections import Counter
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +26,7 @@ from pybroker.node import NodeError
 from pybroker.testing import Broker
 from tests.support.batches import batch_of
 from tests.support.conditions import wait_until
-from tests.support.wire import Wire, produce
+from tests.support.wire import Wire, produce, produced
 
 
 def test_a_broker_answers_when_the_call_returns_and_leaves_nothing_behind() -> None:
@@ -178,3 +185,190 @@ def test_of_two_brokers_on_one_directory_the_second_leaves_the_first_alone(tmp_p
         assert admin.list_topics() == ["orders"]
     with other, Admin(other.bootstrap_servers) as admin:
         assert admin.list_topics() == ["orders"], "one that failed to start can be started later"
+
+
+def append(broker: Broker, topic: str = "t") -> int:
+    with Wire(broker.bootstrap_servers) as wire:
+        answer = produced(wire.ask(produce(topic, batch_of(b"x"))))
+        assert answer.error_code == 0
+        return answer.base_offset
+
+
+def make_topic(broker: Broker) -> None:
+    with Admin(broker.bootstrap_servers) as admin:
+        admin.create_topics(["t"])
+
+
+def test_a_restart_keeps_address_data_and_faults(broker: Broker) -> None:
+    make_topic(broker)
+    address = broker.bootstrap_servers
+    assert append(broker) == 0
+    fault = broker.fail("Produce", "INVALID_RECORD")
+    broker.restart()
+    assert broker.bootstrap_servers == address
+    with Wire(address) as wire:
+        assert [produced(wire.ask(produce("t", batch_of(b"x")))).error_code for _ in range(2)] == [87, 0]
+    assert fault.fired == 1
+    assert append(broker) == 2
+
+
+def test_while_a_broker_is_stopped_connections_are_refused_and_its_port_is_nobody_elses(broker: Broker) -> None:
+    make_topic(broker)
+    host, port = broker.bootstrap_servers.rsplit(":", 1)
+    with broker.stopped():
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection((host, int(port)))
+        with socket.socket() as other, pytest.raises(OSError, match="in use"):
+            other.bind((host, int(port)))
+    assert append(broker) == 0
+
+
+def test_an_unreachable_broker_goes_on_and_is_found_again(broker: Broker) -> None:
+    make_topic(broker)
+    with Wire(broker.bootstrap_servers) as wire:
+        with broker.unreachable():
+            assert wire.is_closed_by_peer()
+            with pytest.raises(ConnectionRefusedError):
+                Wire(broker.bootstrap_servers)
+        broker.accept_connections()
+        assert append(broker) == 0
+
+
+def test_connections_can_be_closed_at_once(broker: Broker) -> None:
+    with Wire(broker.bootstrap_servers) as one, Wire(broker.bootstrap_servers) as other:
+        assert (one.call("ApiVersions", 2).error_code, other.call("ApiVersions", 2).error_code) == (0, 0)
+        broker.close_connections()
+        assert (one.is_closed_by_peer(), other.is_closed_by_peer()) == (True, True)
+    with Wire(broker.bootstrap_servers) as again:
+        assert again.call("ApiVersions", 2).error_code == 0
+
+
+def test_a_reset_leaves_nothing_but_the_address(broker: Broker) -> None:
+    make_topic(broker)
+    address = broker.bootstrap_servers
+    broker.fail("Metadata", "UNKNOWN_SERVER_ERROR", times=None)
+    broker.advance(timedelta(days=1))
+    broker.reset()
+    assert broker.bootstrap_servers == address
+    with Admin(address) as admin:
+        assert admin.list_topics() == []
+
+
+def test_a_directory_of_the_caller_is_not_reset(tmp_path: Path) -> None:
+    with Broker(directory=tmp_path) as broker:
+        with pytest.raises(RuntimeError, match="is the caller's; delete topics and groups instead"):
+            broker.reset()
+        make_topic(broker)
+
+
+def test_what_a_stopped_broker_cannot_do_is_refused() -> None:
+    broker = Broker()
+    for act in (broker.restart, broker.refuse_connections, broker.close_connections, lambda: broker.advance(1)):
+        with pytest.raises(RuntimeError, match=r"is not running; start\(\) starts it"):
+            act()
+    broker.stop()
+
+
+def run(program: str, directory: Path) -> subprocess.CompletedProcess[str]:
+    """Run a program whose temporary files go to `directory`."""
+    environment = {**os.environ, "TMPDIR": str(directory)}
+    command = [sys.executable, "-c", textwrap.dedent(program)]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.mark.parametrize(
+    "ends",
+    ["pass", "sys.exit(3)", "raise KeyboardInterrupt", "del broker", "os.kill(os.getpid(), signal.SIGINT)"],
+)
+def test_a_broker_that_nobody_stops_leaves_no_directory(tmp_path: Path, ends: str) -> None:
+    program = f"""
+        import os, signal, sys
+        from pybroker.testing import Broker
+
+        broker = Broker().start()
+        assert os.listdir({str(tmp_path)!r})
+        {ends}
+    """
+    ran = run(program, tmp_path)
+    assert list(tmp_path.iterdir()) == [], ran.stderr
+    assert ("Traceback" in ran.stderr) == ("raise" in ends or "kill" in ends), ran.stderr
+
+
+def test_an_interrupted_start_leaves_nothing(tmp_path: Path) -> None:
+    program = """
+        import os, signal, threading
+        from pybroker.node import Node
+        from pybroker.testing import Broker
+
+        start = Node.start
+
+        async def interrupted(node):
+            os.kill(os.getpid(), signal.SIGINT)
+            return await start(node)
+
+        Node.start = interrupted
+        before = threading.active_count()
+        try:
+            Broker().start()
+        except KeyboardInterrupt:
+            print(os.listdir(os.environ["TMPDIR"]), threading.active_count() - before)
+    """
+    ran = run(program, tmp_path)
+    assert ran.stdout == "[] 0\n", ran.stderr
+
+
+def test_pytest_that_stops_at_the_first_failure_or_at_an_interrupt_leaves_no_directory(tmp_path: Path) -> None:
+    for fails in ("assert False", "raise KeyboardInterrupt"):
+        module, temporary = tmp_path / "test_it.py", tmp_path / "temporary"
+        module.write_text(f"def test_it(broker):\n    {fails}\n")
+        temporary.mkdir()
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", str(module)]
+        ran = subprocess.run(
+            command,
+            cwd=tmp_path,
+            env={**os.environ, "TMPDIR": str(temporary)},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert ran.returncode in (1, 2), ran.stdout
+        assert [path for path in temporary.iterdir() if path.name.startswith("pybroker-")] == []
+        shutil.rmtree(temporary)
+
+
+def test_a_forked_child_may_use_the_address_and_nothing_else(tmp_path: Path) -> None:
+    """The child ends as a program does, with its exit handlers; the parent's broker and directory stay."""
+    program = """
+        import os, sys
+        from pybroker.testing import Broker
+        from tests.support.wire import Wire
+
+        with Broker() as broker:
+            child = os.fork()
+            if child == 0:
+                for act in (broker.stop, broker.start, broker.restart, broker.close_connections):
+                    try:
+                        act()
+                    except RuntimeError as error:
+                        print(str(error).replace(str(os.getpid()), "CHILD").replace(str(os.getppid()), "PARENT"))
+                with Wire(broker.bootstrap_servers) as wire:
+                    print(wire.call("ApiVersions", 2).error_code, flush=True)
+                import atexit
+                atexit._run_exitfuncs()
+                os._exit(0)
+            assert os.waitpid(child, 0)[1] == 0
+            assert broker.directory.exists()
+            with Wire(broker.bootstrap_servers) as wire:
+                assert wire.call("ApiVersions", 2).error_code == 0
+    """
+    ran = run(program, tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    lines = ran.stdout.splitlines()
+    assert lines[0] == (
+        "cannot stop this broker in process CHILD: it belongs to process PARENT, and its threads do not survive a "
+        "fork. Clients of the child may use its address; make another Broker there"
+    )
+    assert lines[-1] == "0"
+    assert len(lines) == 5
+    assert list(tmp_path.iterdir()) == []

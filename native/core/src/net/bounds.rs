@@ -66,6 +66,7 @@ impl Processor {
     pub(super) fn stopped_reading(&self, connection: &Connection) -> bool {
         let settings = &self.shared.settings;
         connection.parked.is_some()
+            || connection.intercepted
             || connection.throttled
             || connection.waits_for_memory
             || connection.blocked

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 
+use super::events::ControlRequest;
 use super::lane::{LaneApi, PendingFetch, PendingProduce};
 use super::response::{Progress, Response};
 use crate::wire::frame::RequestHead;
@@ -78,6 +79,15 @@ pub enum Closing {
     WhenAnswered,
 }
 
+/// From where on a connection's requests are not answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unanswered {
+    /// The first such request.
+    pub from: u64,
+    /// Whether the connection is closed when that request would be answered.
+    pub close: bool,
+}
+
 /// What the input buffer holds.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Framing {
@@ -98,6 +108,10 @@ pub struct Connection {
     pub accepted: Accepted,
     /// The frame that waits for the control plane; nothing further is read meanwhile.
     pub parked: Option<Parked>,
+    /// Whether the next frame waits for a decision of the control plane; nothing further is read meanwhile.
+    pub intercepted: bool,
+    /// From where on answers are dropped; `None` but after a decision of the control plane.
+    pub unanswered: Option<Unanswered>,
     /// Whether it waits for room in the queue of control requests.
     pub throttled: bool,
     /// Whether it is about to end; nothing further is read then.
@@ -159,6 +173,8 @@ impl Connection {
             number,
             accepted,
             parked: None,
+            intercepted: false,
+            unanswered: None,
             throttled: false,
             has_room: false,
             waits_for_memory: false,
@@ -197,6 +213,8 @@ impl Connection {
             && self.consumed == self.input.len()
             && self.closing.is_none()
             && self.parked.is_none()
+            && !self.intercepted
+            && self.unanswered.is_none()
             && !self.throttled
             && !self.waits_for_memory
             && self.reserved == 0
@@ -269,6 +287,23 @@ impl Connection {
                 Framing::Frame(begin..self.consumed)
             }
             _ => Framing::BadSize(size),
+        }
+    }
+
+    /// A request for the control plane.
+    pub fn control_request(&self, head: &RequestHead, at: std::ops::Range<usize>) -> ControlRequest {
+        let frame = &self.input[at];
+        ControlRequest {
+            connection: self.number,
+            request: self.next_request(),
+            api_key: head.api_key,
+            api_version: head.api_version,
+            correlation_id: head.correlation_id,
+            client_id: head.client_id(frame).map(str::to_owned),
+            listener: Arc::clone(&self.accepted.listener),
+            local: self.accepted.local,
+            peer: self.accepted.peer,
+            body: frame[head.body..].to_vec(),
         }
     }
 
@@ -410,7 +445,16 @@ impl Connection {
         }
     }
 
+    /// Queues the answer to the request before `first`.
     fn enqueue(&mut self, response: Response) {
+        if let Some(Unanswered { from, close }) = self.unanswered
+            && self.first > from
+        {
+            if close {
+                self.closing = Some(Closing::WhenWritten);
+            }
+            return;
+        }
         self.out_bytes += response.size();
         let response = match self.out.back_mut() {
             // The front may be half written: its buffer still only grows at its end.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -17,6 +17,7 @@ use super::control_room::ControlRoom;
 use super::elsewhere;
 use super::events::{Event, EventQueue};
 use super::inbox::{Inbox, Message};
+use super::interception::{Decision, InterceptedApis};
 use super::open_connections::OpenConnections;
 use super::processor::Processor;
 use super::request_memory::RequestMemory;
@@ -65,6 +66,10 @@ pub struct Shared {
     pub room: Room,
     /// When it was last said that descriptors or memory have run out, in milliseconds of [`Shared::now`].
     exhausted_said: AtomicU64,
+    /// The APIs whose requests the control plane decides about first.
+    pub intercepted: InterceptedApis,
+    /// How far the time of appends and fetch sessions is ahead of the system's clock, ms.
+    clock_offset_ms: AtomicI64,
     started: Instant,
 }
 
@@ -72,6 +77,11 @@ impl Shared {
     /// Milliseconds of a clock that never goes back, for deadlines.
     pub fn now(&self) -> u64 {
         self.started.elapsed().as_millis() as u64
+    }
+
+    /// Milliseconds since 1970, for record timestamps: the system's clock and what it was set ahead.
+    pub fn wall_ms(&self) -> i64 {
+        wall_ms().saturating_add(self.clock_offset_ms.load(Ordering::Relaxed))
     }
 
     /// Wakes the owner of a request that waits, or tells the control plane that its own append is settled.
@@ -149,8 +159,8 @@ impl FlushListener for SyncedOrNot {
     }
 }
 
-/// Milliseconds since 1970, for record timestamps.
-pub fn wall_ms() -> i64 {
+/// Milliseconds since 1970 by the system's clock.
+fn wall_ms() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
 }
 
@@ -198,6 +208,8 @@ impl DataPlane {
             response_memory: AtomicU64::new(0),
             room,
             exhausted_said: AtomicU64::new(0),
+            intercepted: InterceptedApis::default(),
+            clock_offset_ms: AtomicI64::new(0),
             started: Instant::now(),
             settings,
         });
@@ -263,6 +275,29 @@ impl DataPlane {
         self.shared.post(connection, Message::Close { connection });
     }
 
+    /// Has the control plane decide about the requests of these APIs, and of no others, before they are worked on: each
+    /// comes up as an [`Event::Intercepted`].
+    pub fn intercept(&self, api_keys: &[i16]) {
+        self.shared.intercepted.set(api_keys);
+    }
+
+    /// Says what becomes of the intercepted request of a connection.
+    pub fn decide(&self, connection: u64, decision: Decision) {
+        self.shared.post(connection, Message::Decide { connection, decision });
+    }
+
+    /// Ends every connection at once, without the answers that are queued.
+    pub fn close_connections(&self) {
+        for inbox in &self.shared.inboxes {
+            inbox.post(Message::CloseAll);
+        }
+    }
+
+    /// Sets the time of appends and fetch sessions ahead of the system's clock.
+    pub fn set_clock_ahead(&self, by_ms: i64) {
+        self.shared.clock_offset_ms.store(by_ms, Ordering::Relaxed);
+    }
+
     /// The topics as last published.
     pub fn table(&self) -> Arc<TopicTable> {
         self.shared.table.load_full()
@@ -299,6 +334,18 @@ impl DataPlane {
     /// Open connections.
     pub fn connections(&self) -> usize {
         self.shared.room.taken()
+    }
+
+    /// Lets listeners be bound again after [`DataPlane::stop_accepting`].
+    ///
+    /// # Errors
+    /// When threads or file descriptors run out.
+    pub fn resume_accepting(&self) -> io::Result<()> {
+        let mut acceptor = self.acceptor.lock();
+        if acceptor.is_none() {
+            *acceptor = Some(Acceptor::start(Arc::clone(&self.shared))?);
+        }
+        Ok(())
     }
 
     /// Closes the listeners; open connections go on.

@@ -64,6 +64,8 @@ pub struct UndecidedRequest {
 pub enum Event {
     /// A request to answer.
     Control(ControlRequest),
+    /// A request to decide about by [`super::DataPlane::decide`]; its connection stands still until then.
+    Intercepted(ControlRequest),
     /// A request to look at once.
     Undecided(UndecidedRequest),
     /// A connection that had sent control requests is gone.

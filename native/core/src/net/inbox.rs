@@ -8,6 +8,7 @@ use crossbeam_queue::SegQueue;
 use rustix::event::EventfdFlags;
 
 use super::connection::Accepted;
+use super::interception::Decision;
 use crate::replica::Waiter;
 
 /// A message to a processor.
@@ -50,6 +51,15 @@ pub enum Message {
     },
     /// Unread answers take more memory than they may: connections that hold most of it are to be closed.
     Shed,
+    /// The control plane has decided about an intercepted request.
+    Decide {
+        /// Its connection's number.
+        connection: u64,
+        /// What becomes of it.
+        decision: Decision,
+    },
+    /// Every connection is to end at once.
+    CloseAll,
     /// Answer what is in work, then close everything; what is not done by then (milliseconds) is dropped.
     Stop {
         /// How long to wait for answers to be written.

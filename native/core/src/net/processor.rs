@@ -120,10 +120,7 @@ impl Processor {
             }
             self.serve_woken();
         }
-        for number in self.shared.open.numbers(self.index) {
-            let Some(open) = self.shared.open.get(number) else { continue };
-            self.end(&mut open.lock(), End::Gone);
-        }
+        self.close_all();
     }
 
     fn timeout(&self) -> Option<Timespec> {
@@ -162,6 +159,8 @@ impl Processor {
                 Message::Resume { connection } => self.resume(connection),
                 Message::Memory { connection } => self.resume_receiving(connection),
                 Message::Shed => self.shed(),
+                Message::Decide { connection, decision } => self.decide(connection, decision),
+                Message::CloseAll => self.close_all(),
                 Message::Stop { grace_ms } => self.stop(grace_ms),
             }
         }

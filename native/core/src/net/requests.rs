@@ -1,11 +1,9 @@
 //! A request on a processor: begun from a frame, concluded in the lane or handed up, taken up again when it waited.
 
-use std::sync::Arc;
-
 use super::api_versions::API_VERSIONS;
 use super::connection::{Connection, Framing, Parked, Slot};
 use super::data_plane::processor_of;
-use super::events::{ControlRequest, Event, UndecidedRequest};
+use super::events::{Event, UndecidedRequest};
 use super::lane::{self, LaneApi, Outcome, Site};
 use super::processor::{AT_ONCE, Deadline, End, Processor};
 use super::response::Response;
@@ -37,6 +35,21 @@ impl Processor {
     fn begin(&mut self, connection: &mut Connection, at: std::ops::Range<usize>) -> Result<(), End> {
         let frame = connection.frame_mut(at.clone());
         let head = RequestHead::parse(frame).map_err(|error| End::Refused(error.to_string()))?;
+        // What waited for room has been decided about.
+        if self.shared.intercepted.contains(head.api_key) && !connection.has_room {
+            self.intercept(connection, &head, at);
+            return Ok(());
+        }
+        self.serve(connection, head, at)
+    }
+
+    /// Works on a request in the lane, or hands it up.
+    pub(super) fn serve(
+        &mut self,
+        connection: &mut Connection,
+        head: RequestHead,
+        at: std::ops::Range<usize>,
+    ) -> Result<(), End> {
         match lane::of(head.api_key) {
             Some(api) => {
                 lane::check_version(api, head.api_version).map_err(End::Refused)?;
@@ -131,21 +144,7 @@ impl Processor {
             connection.throttled = true;
             return Ok(());
         }
-        let frame = connection.frame_mut(at);
-        let (client_id, body) = (head.client_id(frame).map(str::to_owned), frame[head.body..].to_vec());
-        let accepted = &connection.accepted;
-        self.shared.events.push(Event::Control(ControlRequest {
-            connection: connection.number,
-            request: connection.next_request(),
-            api_key: head.api_key,
-            api_version: head.api_version,
-            correlation_id: head.correlation_id,
-            client_id,
-            listener: Arc::clone(&accepted.listener),
-            local: accepted.local,
-            peer: accepted.peer,
-            body,
-        }));
+        self.shared.events.push(Event::Control(connection.control_request(head, at)));
         connection.known_above = true;
         connection.open(Slot::Control(head.correlation_id));
         Ok(())

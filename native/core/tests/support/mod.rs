@@ -71,6 +71,10 @@ fn log_config() -> LogConfig {
     }
 }
 
+fn listener(port: u16) -> ListenerSettings {
+    ListenerSettings { name: "PLAINTEXT".into(), host: "127.0.0.1".into(), port, backlog: 50, congestion_control: None }
+}
+
 impl Plane {
     pub fn start() -> Self {
         Self::with(|_| {})
@@ -80,15 +84,17 @@ impl Plane {
         let mut settings = settings();
         change(&mut settings);
         let plane = DataPlane::start(settings).unwrap();
-        let listener = ListenerSettings {
-            name: "PLAINTEXT".into(),
-            host: "127.0.0.1".into(),
-            port: 0,
-            backlog: 50,
-            congestion_control: None,
-        };
-        let port = plane.listen(&listener).unwrap();
+        let port = plane.listen(&listener(0)).unwrap();
         Self { plane, port, seen: Mutex::default(), directory: tempfile::tempdir().unwrap() }
+    }
+
+    pub fn data_plane(&self) -> &DataPlane {
+        &self.plane
+    }
+
+    /// Binds the port of the start again.
+    pub fn listen_again(&self) {
+        assert_eq!(self.plane.listen(&listener(self.port)).unwrap(), self.port);
     }
 
     pub fn topic(&self, name: &str, id: u8) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::super::data_plane::{Shared, wall_ms};
+use super::super::data_plane::Shared;
 use super::super::response::{Response, Slice};
 use super::Outcome;
 use super::errors::{self, code};
@@ -114,7 +114,7 @@ pub fn handle(shared: &Shared, head: &RequestHead, frame: &[u8], decided: bool, 
 /// Finds or makes the session that a request speaks of (KIP-227).
 fn begin(shared: &Shared, head: &RequestHead, request: FetchRequest) -> Result<PendingFetch, SessionRefused> {
     let by_id = names_by_id(head.api_version);
-    let now = wall_ms();
+    let now = shared.wall_ms();
     let source = match (request.session_id, request.session_epoch) {
         (id, epoch @ (0 | -1)) => {
             if id != 0 {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::super::data_plane::{Shared, wall_ms};
+use super::super::data_plane::Shared;
 use super::super::events::Event;
 use super::super::response::Response;
 use super::Outcome;
@@ -243,7 +243,7 @@ fn append(
         // Before version 3 nothing is no mistake; there is no offset to tell (Kafka's `LogAppendInfo`).
         return None;
     }
-    match partition.append_sent(sent, request.acks == -1, wall_ms(), wake) {
+    match partition.append_sent(sent, request.acks == -1, shared.wall_ms(), wake) {
         Ok(appended) => {
             if appended.rolled {
                 let (topic, index) = (Arc::clone(partition.topic()), partition.index());

@@ -1,0 +1,115 @@
+"""`AsyncBroker`: a test broker for code that runs in an event loop, which none of its methods blocks.
+
+Owns nothing but the way to a worker thread for what waits. Faults, versions and recording are those of `Broker`: to set
+them waits for nothing.
+
+    async with AsyncBroker() as broker:
+        broker.fail("Produce", "NOT_ENOUGH_REPLICAS")
+        await broker.restart()
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING
+
+from pybroker.testing.broker import Broker
+from pybroker.testing.controls import Controls
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping
+    from datetime import timedelta
+    from pathlib import Path
+    from types import TracebackType
+    from typing import Self
+
+    from pybroker.config.broker import BrokerConfig
+    from pybroker.testing.faults import Fault
+    from pybroker.testing.requests import Request
+
+
+class AsyncBroker(Controls):
+    """One broker, which runs on a loop of its own."""
+
+    def __init__(
+        self,
+        *,
+        directory: str | Path | None = None,
+        properties: Mapping[str, str] | None = None,
+        **settings: object,
+    ) -> None:
+        """Prepare a broker as `Broker` does; raises ConfigError for a wrong setting."""
+        self.broker = Broker(directory=directory, properties=properties, **settings)
+        """The broker itself, for threads."""
+        super().__init__(self.broker._interceptor)
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Where clients find it: empty before the first start."""
+        return self.broker.bootstrap_servers
+
+    @property
+    def config(self) -> BrokerConfig:
+        """Its settings."""
+        return self.broker.config
+
+    async def start(self) -> Self:
+        """Start, and return when the broker answers; raises NodeError."""
+        await asyncio.to_thread(self.broker.start)
+        return self
+
+    async def stop(self, *, keep: bool = False) -> None:
+        """Stop as `Broker.stop` does."""
+        await asyncio.to_thread(self.broker.stop, keep=keep)
+
+    async def restart(self) -> None:
+        """Stop and start again, with the data and at the address that clients know."""
+        await asyncio.to_thread(self.broker.restart)
+
+    @contextlib.asynccontextmanager
+    async def stopped(self) -> AsyncIterator[None]:
+        """Stop the broker for the block, and start it again with its data at its address."""
+        await self.stop(keep=True)
+        try:
+            yield
+        finally:
+            await self.start()
+
+    @contextlib.asynccontextmanager
+    async def unreachable(self) -> AsyncIterator[None]:
+        """Refuse connections for the block, and close those that are open; the broker itself goes on."""
+        await asyncio.to_thread(self.broker.refuse_connections)
+        try:
+            yield
+        finally:
+            await asyncio.to_thread(self.broker.accept_connections)
+
+    async def reset(self) -> None:
+        """Leave nothing of what a test did, as `Broker.reset` does."""
+        await asyncio.to_thread(self.broker.reset)
+
+    async def advance(self, by: timedelta | float) -> None:
+        """Set the broker's clock ahead as `Broker.advance` does."""
+        await asyncio.to_thread(self.broker.advance, by)
+
+    async def wait_for(
+        self, api: str, count: int = 1, *, timeout: float = 10, where: Callable[[Request], bool] = lambda _: True
+    ) -> list[Request]:
+        """Wait for recorded requests, as `RequestLog.wait_for` does."""
+        return await asyncio.to_thread(self.requests.wait_for, api, count, timeout=timeout, where=where)
+
+    async def wait(self, fault: Fault, times: int = 1, *, timeout: float = 10) -> None:
+        """Wait until a fault has happened, as `Fault.wait` does."""
+        await asyncio.to_thread(fault.wait, times, timeout=timeout)
+
+    async def __aenter__(self) -> Self:
+        return await self.start()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    def _versions_changed(self) -> None:
+        self.broker._versions_changed()

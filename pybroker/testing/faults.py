@@ -1,0 +1,230 @@
+"""`Fault`: what is to happen to the next requests of some APIs, and how often it has happened.
+
+Owns which requests a fault concerns, and its count. Must not know how a request is answered: that is
+`pybroker.testing.interceptor`. Any thread may make, read and remove faults.
+"""
+
+from __future__ import annotations
+
+import difflib
+import enum
+import threading
+import time
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pybroker.handlers.registry import registered_apis
+from pybroker.protocol.errors import ErrorCode
+from pybroker.testing.requests import names_groups, names_topics
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from types import TracebackType
+    from typing import Self
+
+    from pybroker.handlers.registry import RegisteredApi
+    from pybroker.testing.requests import Request
+
+
+class Outcome(enum.Enum):
+    """What becomes of a request."""
+
+    PROCEED = "it is handled and answered"
+    DISCONNECT = "the connection is closed before it is handled"
+    DISCONNECT_AFTER = "it is handled, and the connection is closed in place of the answer"
+    SILENCE = "it is not handled, and the connection is not answered any more"
+    SILENCE_AFTER = "it is handled, and the connection is not answered any more"
+
+
+class Refuse(NamedTuple):
+    """The request is not handled; its answer is this error."""
+
+    code: ErrorCode
+    message: str | None
+
+
+class Decide(NamedTuple):
+    """A function of the test's decides."""
+
+    function: Callable[[Request], Any]
+
+
+class Hold(NamedTuple):
+    """The request waits until `Fault.release`."""
+
+
+class Scope(NamedTuple):
+    """Which requests a fault concerns: None is any."""
+
+    apis: tuple[RegisteredApi, ...] | None
+    topic: str | None
+    partition: int | None
+    group: str | None
+    client_id: str | None
+
+    def has(self, request: Request) -> bool:
+        """Tell whether a request is one of them."""
+        if self.apis is not None and all(api.key != request.api_key for api in self.apis):
+            return False
+        if self.client_id is not None and request.client_id != self.client_id:
+            return False
+        if self.group is not None and self.group not in request.groups:
+            return False
+        if self.topic is None:
+            return True
+        indexes = request.partitions.get(self.topic)
+        return indexes is not None and (self.partition is None or self.partition in indexes)
+
+    def concerns(self, topic: str, partition: int) -> bool:
+        """Tell whether it is this partition of a request that the fault is about."""
+        return self.topic in (None, topic) and self.partition in (None, partition)
+
+
+class Fault:
+    """One fault, in force from when it is made until it has happened `times` times or is removed.
+
+    As a context manager it is removed at the end of the block.
+    """
+
+    def __init__(
+        self,
+        scope: Scope,
+        outcome: Outcome | Refuse | Decide | Hold,
+        times: int | None,
+        delay_s: float,
+        changed: Callable[[Fault], None],
+    ) -> None:
+        """`times` None: until it is removed. `changed` is called when it has ended or is released."""
+        if times is not None and times < 1:
+            raise ValueError(f"times={times}; give how many requests it is for, or None for all until remove()")
+        if delay_s < 0:
+            raise ValueError(f"a delay of {delay_s} seconds; give 0 or more")
+        self.scope = scope
+        self.outcome = outcome
+        self.delay_s = delay_s
+        self.released = threading.Event()
+        self._left = times
+        self._fired = 0
+        self._error: BaseException | None = None
+        self._tell = changed
+        self._changed = threading.Condition()
+
+    def __repr__(self) -> str:
+        apis = "any" if self.scope.apis is None else ", ".join(api.name for api in self.scope.apis)
+        left = "any number of" if self._left is None else self._left
+        return f"<fault of {apis}: {self.outcome}, {self._fired} fired, {left} left>"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.remove()
+
+    @property
+    def fired(self) -> int:
+        """How many requests it has happened to."""
+        return self._fired
+
+    @property
+    def active(self) -> bool:
+        """Whether it may happen to another request."""
+        return self._left != 0
+
+    def take(self) -> bool:
+        """Count a request, and tell whether the fault happens to it."""
+        with self._changed:
+            if self._left == 0:
+                return False
+            if self._left is not None:
+                self._left -= 1
+            self._fired += 1
+            ended = self._left == 0
+            self._changed.notify_all()
+        if ended:
+            self._tell(self)
+        return True
+
+    def failed(self, error: BaseException) -> None:
+        """Note what the test's function raised; `wait` and `remove` raise it."""
+        with self._changed:
+            self._error = error
+            self._changed.notify_all()
+
+    def remove(self) -> None:
+        """End it; requests that it holds go on. Raises what a function given to `Broker.intercept` raised."""
+        with self._changed:
+            was_active, self._left = self._left != 0, 0
+        self.release()
+        if was_active:
+            self._tell(self)
+        self._raise()
+
+    def release(self) -> None:
+        """Let the requests that it holds go on, and those that come."""
+        self.released.set()
+        self._tell(self)
+
+    def wait(self, times: int = 1, *, timeout: float = 10) -> None:
+        """Wait until it has happened to `times` requests; raises TimeoutError after `timeout` seconds.
+
+        It blocks: in an event loop use `await asyncio.to_thread(fault.wait)`.
+        """
+        ends = time.monotonic() + timeout
+        with self._changed:
+            while self._fired < times and self._error is None:
+                if not self._changed.wait(ends - time.monotonic()) and time.monotonic() >= ends:
+                    raise TimeoutError(f"{self!r} was to happen {times} times within {timeout} s")
+        self._raise()
+
+    def _raise(self) -> None:
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+
+
+def scope_of(
+    apis: str | Iterable[str] | None,
+    *,
+    topic: str | None = None,
+    partition: int | None = None,
+    group: str | None = None,
+    client_id: str | None = None,
+) -> Scope:
+    """Return the requests that a test names; raises ValueError for names that cannot be."""
+    found = None if apis is None else tuple(api_named(name) for name in ((apis,) if isinstance(apis, str) else apis))
+    if partition is not None and topic is None:
+        raise ValueError(f"partition={partition} without a topic; give the topic as well")
+    for api in found or ():
+        if topic is not None and not names_topics(api):
+            raise ValueError(f"{api.name} requests name no topics, so topic={topic!r} would never match")
+        if group is not None and not names_groups(api):
+            raise ValueError(f"{api.name} requests name no groups, so group={group!r} would never match")
+    return Scope(found, topic, partition, group, client_id)
+
+
+def api_named(name: str) -> RegisteredApi:
+    """Return an API by Kafka's name; raises ValueError naming the nearest."""
+    by_name = {api.name.lower(): api for api in registered_apis().values()}
+    api = by_name.get(name.lower().removesuffix("request"))
+    if api is None:
+        raise ValueError(f"no API is named {name!r}{_nearest(name, [api.name for api in by_name.values()])}")
+    return api
+
+
+def code_named(code: ErrorCode | int | str) -> ErrorCode:
+    """Return an error code by Kafka's number or name; raises ValueError for one that Kafka does not have."""
+    if isinstance(code, int):
+        try:
+            return ErrorCode(code)
+        except ValueError:
+            raise ValueError(f"Kafka has no error code {code}") from None
+    found = ErrorCode.__members__.get(code.upper())
+    if found is None:
+        raise ValueError(f"Kafka has no error named {code!r}{_nearest(code.upper(), list(ErrorCode.__members__))}")
+    return found
+
+
+def _nearest(name: str, names: list[str]) -> str:
+    near = difflib.get_close_matches(name, names, 1, 0.5)
+    return f"; the nearest is {near[0]!r}" if near else ""

@@ -1,0 +1,269 @@
+"""`Interceptor`: what a test broker does with the requests that its data plane stops for it.
+
+Owns the faults in force, the narrowed versions and the recording, and tells the data plane which APIs it wants to see:
+none as long as there is none of the three, so that the broker runs as in production. Decides on the broker's loop;
+faults are set from any thread. Must not know how a broker starts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import threading
+from typing import TYPE_CHECKING, Any
+
+from pybroker.handlers.registry import registered_apis
+from pybroker.protocol.api_keys import ApiKey
+from pybroker.protocol.errors import ErrorCode, ProtocolError
+from pybroker.protocol.schema import Message
+from pybroker.testing.answers import (
+    OF_SESSIONS,
+    error_answer,
+    is_of_a_session,
+    narrowed_versions,
+    payload_of,
+    wants_no_answer,
+)
+from pybroker.testing.faults import Decide, Fault, Hold, Outcome, Refuse, api_named, code_named
+from pybroker.testing.requests import Request, RequestLog
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.registry import RegisteredApi
+    from pybroker.machine.clock import Clock
+    from pybroker.net.native import ControlRequest, DataPlane
+    from pybroker.testing.faults import Scope
+
+log = logging.getLogger("pybroker.testing")
+
+
+class Interceptor:
+    """The faults of one broker, over all its starts."""
+
+    def __init__(self, clock: Clock, recorded_at_most: int) -> None:
+        self.requests = RequestLog(recorded_at_most)
+        self._clock = clock
+        # Guards what follows; it is held for no longer than a look.
+        self._lock = threading.Lock()
+        self._faults: list[Fault] = []
+        # Requests that wait for the release of a fault.
+        self._held: dict[Fault, list[int]] = {}
+        # Versions shown and served of an API, by key; None: the API is not there.
+        self._limits: dict[int, tuple[int, int] | None] = {}
+        self._recording = False
+        # Invariant: None while the broker does not run.
+        self._data_plane: DataPlane | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def attach(self, data_plane: DataPlane | None) -> None:
+        """Decide about the requests of a data plane from now on; None: about no one's."""
+        with self._lock:
+            self._data_plane = data_plane
+            self._held.clear()
+            self._watch()
+
+    def record(self, wanted: bool) -> None:
+        """Begin or end to record requests."""
+        with self._lock:
+            self._recording = wanted
+            self._watch()
+
+    def limit(self, limits: Mapping[str, tuple[int, int] | None]) -> None:
+        """Show and serve these versions of these APIs; raises ValueError for ranges that are not served."""
+        found = {}
+        for name, limit in limits.items():
+            api = api_named(name)
+            if limit is not None and not api.min_version <= limit[0] <= limit[1] <= api.max_version:
+                served = f"{api.min_version} to {api.max_version}"
+                raise ValueError(f"{api.name} versions {limit[0]} to {limit[1]}; give a range within {served}, or None")
+            found[api.key] = limit
+        if found.get(ApiKey.API_VERSIONS, ()) is None:
+            raise ValueError("ApiVersions=None; every client asks for it first: give it a range")
+        with self._lock:
+            self._limits = found
+            self._watch()
+
+    def add(self, scope: Scope, outcome: Outcome | Refuse | Decide | Hold, times: int | None, delay_s: float) -> Fault:
+        """Put a fault in force, behind those that are."""
+        fault = Fault(scope, outcome, times, delay_s, self._changed)
+        with self._lock:
+            self._faults.append(fault)
+            self._watch()
+        return fault
+
+    def clear(self) -> None:
+        """End all faults, lift all limits, and forget what was recorded."""
+        with self._lock:
+            faults, self._limits = list(self._faults), {}
+        for fault in faults:
+            fault.remove()
+        self.requests.clear()
+        self.record(False)
+
+    def _changed(self, fault: Fault) -> None:
+        with self._lock:
+            if not fault.active and fault in self._faults:
+                self._faults.remove(fault)
+                self._watch()
+            released = self._held.pop(fault, []) if fault.released.is_set() else []
+            data_plane = self._data_plane
+        if data_plane is not None:
+            for connection in released:
+                data_plane.proceed(connection)
+
+    def _watch(self) -> None:
+        """Tell the data plane which APIs to stop. Called with the lock held."""
+        if self._data_plane is None:
+            return
+        keys: set[int] = set(self._limits)
+        if self._limits:
+            keys.add(ApiKey.API_VERSIONS)
+        every = self._recording or any(fault.scope.apis is None for fault in self._faults)
+        keys.update(registered_apis() if every else ())
+        for fault in self._faults:
+            keys.update(api.key for api in fault.scope.apis or ())
+        self._data_plane.intercept(sorted(keys))
+
+    def decide(self, event: ControlRequest, context: RequestContext) -> None:
+        """Decide about a request that the data plane has stopped. On the broker's loop."""
+        data_plane, api = self._data_plane, registered_apis().get(event.api_key)
+        if data_plane is None or api is None:
+            return
+        request = Request(event, api, context.image, self._clock.wall_ms())
+        if self._recording:
+            self.requests.add(request)
+        try:
+            if not self._within_limits(data_plane, api, request, context):
+                return
+            self._apply(data_plane, api, request)
+        except ProtocolError:
+            data_plane.proceed(request.connection)  # The broker itself refuses what cannot be decoded.
+
+    def _within_limits(
+        self, data_plane: DataPlane, api: RegisteredApi, request: Request, context: RequestContext
+    ) -> bool:
+        """Tell whether a request's version is served; if not, do what a broker of the served versions does."""
+        limits = self._limits
+        if limits and api.key == ApiKey.API_VERSIONS:
+            data_plane.answer_intercepted(request.connection, narrowed_versions(api, request, context, limits))
+            return False
+        limit = limits.get(api.key, (api.min_version, api.max_version))
+        if limit is None or not limit[0] <= request.version <= limit[1]:
+            data_plane.close_connection(request.connection)
+            return False
+        return True
+
+    def _apply(self, data_plane: DataPlane, api: RegisteredApi, request: Request) -> None:
+        delay_s, ending = 0.0, None
+        with self._lock:
+            faults = list(self._faults)
+        for fault in faults:
+            if not _may_concern(fault, request):
+                continue
+            if _needs_partitions(fault, request):
+                # The session's partitions are known to the data plane alone: the client is made to name them again.
+                answer = error_answer(api, request, ErrorCode.FETCH_SESSION_ID_NOT_FOUND, None, fault.scope.concerns)
+                data_plane.answer_intercepted(request.connection, payload_of(request, answer))
+                return
+            if fault.scope.has(request) and fault.take():
+                delay_s += fault.delay_s
+                if fault.outcome is not Outcome.PROCEED:
+                    ending = fault
+                    break
+        if delay_s:
+            asyncio.get_running_loop().call_later(delay_s, self._end, api, request, ending)
+        else:
+            self._end(api, request, ending)
+
+    def _end(self, api: RegisteredApi, request: Request, fault: Fault | None) -> None:
+        data_plane, connection = self._data_plane, request.connection
+        outcome = Outcome.PROCEED if fault is None else fault.outcome
+        if data_plane is None:
+            return
+        if isinstance(outcome, Refuse) and fault is not None:
+            self._refuse(data_plane, api, request, outcome, fault.scope.concerns)
+        elif isinstance(outcome, Decide) and fault is not None:
+            self._ask(api, request, outcome, fault)
+        elif isinstance(outcome, Hold) and fault is not None:
+            with self._lock:
+                waits = not fault.released.is_set()
+                if waits:
+                    self._held.setdefault(fault, []).append(connection)
+            if not waits:
+                data_plane.proceed(connection)
+        elif isinstance(outcome, Outcome):
+            _send(data_plane, connection, outcome)
+
+    def _refuse(
+        self,
+        data_plane: DataPlane,
+        api: RegisteredApi,
+        request: Request,
+        refusal: Refuse,
+        concerns: Callable[[str, int], bool],
+    ) -> None:
+        if wants_no_answer(request):
+            # As Kafka does: nothing else tells the client.
+            data_plane.close_connection(request.connection)
+            return
+        answer = error_answer(api, request, refusal.code, refusal.message, concerns)
+        data_plane.answer_intercepted(request.connection, payload_of(request, answer))
+
+    def _ask(self, api: RegisteredApi, request: Request, asked: Decide, fault: Fault) -> None:
+        """Have the test's function decide, at once or, where it is a coroutine function, when it has ended."""
+
+        async def ask() -> None:
+            try:
+                verdict = asked.function(request)
+                if inspect.isawaitable(verdict):
+                    verdict = await verdict
+                self._carry_out(api, request, verdict)
+            except Exception as error:  # whatever it is, the test is told
+                log.exception("the function that decides about %r failed; its connection is closed", request)
+                fault.failed(error)
+                if self._data_plane is not None:
+                    self._data_plane.close_connection(request.connection)
+
+        task = asyncio.get_running_loop().create_task(ask())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _carry_out(self, api: RegisteredApi, request: Request, verdict: Any) -> None:
+        data_plane = self._data_plane
+        if data_plane is None:
+            return
+        if isinstance(verdict, Message):
+            data_plane.answer_intercepted(request.connection, payload_of(request, verdict))
+        elif isinstance(verdict, int | str):
+            self._refuse(data_plane, api, request, Refuse(code_named(verdict), None), lambda _topic, _index: True)
+        elif verdict is None or isinstance(verdict, Outcome):
+            _send(data_plane, request.connection, verdict or Outcome.PROCEED)
+        else:
+            raise TypeError(
+                f"{verdict!r} is no decision; return None, an Outcome, an error code, or the response's message"
+            )
+
+
+def _send(data_plane: DataPlane, connection: int, outcome: Outcome) -> None:
+    if outcome is Outcome.PROCEED:
+        data_plane.proceed(connection)
+    elif outcome is Outcome.DISCONNECT:
+        data_plane.close_connection(connection)
+    elif outcome is not Outcome.SILENCE:
+        data_plane.proceed_unanswered(connection, close=outcome is Outcome.DISCONNECT_AFTER)
+
+
+def _may_concern(fault: Fault, request: Request) -> bool:
+    apis = fault.scope.apis
+    return fault.active and (apis is None or any(api.key == request.api_key for api in apis))
+
+
+def _needs_partitions(fault: Fault, request: Request) -> bool:
+    """Tell whether it cannot be said what a fault does to a Fetch that names its session alone."""
+    if not is_of_a_session(request):
+        return False
+    outcome = fault.outcome
+    return fault.scope.topic is not None or (isinstance(outcome, Refuse) and outcome.code not in OF_SESSIONS)
