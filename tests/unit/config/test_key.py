@@ -21,6 +21,7 @@ OURS = {
     "node.id": "1",
 }
 NOT_IN_KAFKA = {
+    "auto.create.topics.max.per.request",
     "congestion.control",
     "flush",
     "queued.max.response.bytes",

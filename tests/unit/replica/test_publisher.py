@@ -206,7 +206,7 @@ async def test_a_partition_that_lacks_a_descriptor_is_opened_and_led_later(
 ) -> None:
     emfile = OSError(errno.EMFILE, "orders-0: Too many open files")
     monkeypatch.setattr(publisher_module, "_AGAIN_S", 0.01)
-    caplog.set_level("INFO")
+    caplog.set_level("INFO", logger="pybroker.replica")
     with monkeypatch.context() as famine:
         if step == "open":
             famine.setattr(partitions_module, "open_logs", lambda openings, *, now_ms: [emfile for _ in openings])
@@ -222,8 +222,10 @@ async def test_a_partition_that_lacks_a_descriptor_is_opened_and_led_later(
         broker.tell(*broker.image.topics.by_id.values(), topic("others"))
         await broker.agree()
         assert caplog.text.count("cannot be opened or led") == 1, "one line for all of them"
-    while broker.publisher.failure_of("orders") is not None or broker.publisher.failure_of("others") is not None:
-        await turn_of_the_loop()
+    async with asyncio.timeout(20):
+        while "are open" not in caplog.text:
+            await turn_of_the_loop()
+    assert broker.publisher.failure_of("others") is None
     for name, epoch in (("orders", 3), ("others", 0)):
         opened = broker.partitions.get(name, 0)
         assert opened is not None

@@ -287,6 +287,7 @@ def test_a_pace_that_lets_no_pass_end_is_told_at_start_and_when_it_is_set(
 def test_a_negative_pace_is_no_limit(broker: Broker, caplog: pytest.LogCaptureFixture, pace: str) -> None:
     broker.config = BrokerConfig({"log.cleaner.io.max.bytes.per.second": pace})
     broker.topic("a", segment(0, b"xx"), segment(2, b"x"))
+    caplog.clear()
     cleaner = broker.cleaner()
     assert caplog.records == []
     assert cleaner.clean_filthiest()

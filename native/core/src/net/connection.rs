@@ -12,8 +12,9 @@ use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 
 use super::events::ControlRequest;
-use super::lane::{LaneApi, PendingFetch, PendingProduce};
+use super::lane::PendingFetch;
 use super::response::{Progress, Response};
+pub use super::slot::{Parked, Slot};
 use crate::wire::frame::RequestHead;
 
 /// Bytes read at once when nothing is known of what comes.
@@ -38,36 +39,6 @@ pub struct Accepted {
     pub local: SocketAddr,
     /// The client's address.
     pub peer: SocketAddr,
-}
-
-/// What became of a request.
-#[derive(Debug)]
-pub enum Slot {
-    /// Python answers it; the number is its correlation id.
-    Control(i32),
-    /// As [`Slot::Control`], but kept waiting for what others do: it takes none of the room for control requests.
-    Held(i32),
-    /// A fetch waits for data.
-    Fetch(Box<PendingFetch>),
-    /// A produce waits for its batches to be committed.
-    Produce(Box<PendingProduce>),
-    /// It stands in [`Connection::parked`].
-    Parked,
-    /// Its answer, not yet at the front.
-    Ready(Response),
-}
-
-/// A frame that the control plane looks at before the lane can go on.
-#[derive(Debug)]
-pub struct Parked {
-    /// The request's number.
-    pub request: u64,
-    /// Which API of the lane it is of.
-    pub api: LaneApi,
-    /// Its head.
-    pub head: RequestHead,
-    /// The frame without its size prefix.
-    pub frame: Vec<u8>,
 }
 
 /// When a connection that is about to end does so.
@@ -153,17 +124,6 @@ pub struct Connection {
     reserved: u64,
     /// Whether that request has been received and is being worked on.
     received: bool,
-}
-
-impl Slot {
-    /// Memory that it takes beyond itself.
-    fn memory(&self) -> u64 {
-        match self {
-            Slot::Fetch(fetch) => fetch.memory(),
-            Slot::Ready(response) => response.memory(),
-            Slot::Control(_) | Slot::Held(_) | Slot::Produce(_) | Slot::Parked => 0,
-        }
-    }
 }
 
 impl Connection {

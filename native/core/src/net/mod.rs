@@ -24,6 +24,7 @@ mod requests;
 mod response;
 mod room;
 mod settings;
+mod slot;
 mod timer_wheel;
 
 pub use acceptor::ListenError;
