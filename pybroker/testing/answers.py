@@ -121,11 +121,11 @@ def narrowed_versions(
     own = limits.get(api.key)
     low, high = own or (api.min_version, api.max_version)
     if not low <= request.version <= high:
-        response = ApiVersionsResponse(
+        refusal = ApiVersionsResponse(
             error_code=ErrorCode.UNSUPPORTED_VERSION,
             api_keys=[ApiVersion(api_key=api.key, min_version=low, max_version=high)],
         )
-        return encode(response, 0)
+        return encode(refusal, 0)
     response: ApiVersionsResponse = api.handle(request.message, context)
     shown = []
     for one in response.api_keys:
