@@ -1,6 +1,7 @@
 """README and guides say what is so: their code runs, and prints what they say.
 
-The Python of Spark's pages is run by tests/spark/test_guides.py.
+The Python of Spark's pages is run by tests/spark/test_guides.py. Pages whose blocks are tests themselves are run by
+tests/conformance/test_testing_guide.py.
 """
 
 from __future__ import annotations
@@ -12,7 +13,14 @@ import pytest
 from pybroker.testing import Broker
 from tests.support import guides, repository
 
-HERE = [page for page in guides.pages() if "/spark-" not in page]
+TESTS_THEMSELVES = ("README.md", "docs/guides/testing.md")
+HERE = [
+    page
+    for page in guides.pages()
+    if "/spark-" not in page
+    and page not in TESTS_THEMSELVES
+    and any(block.language == "python" for block in guides.blocks(page))
+]
 
 
 @pytest.mark.parametrize("page", HERE)

@@ -176,11 +176,11 @@ COMMON = ["--bootstrap-server", "127.0.0.1:1", "--topic", "t", "--num-records", 
         (["spark-mix", "/nothing.toml", *COMMON[:2]], "/nothing.toml: No such file"),
         (
             ["spark-producer-perf", *COMMON, "--record-size", "9", "--command-property", "acks=7"],
-            "acks=7: must be 0, 1",
+            "acks=7: must be one of 0, 1",
         ),
         (
             ["spark-consumer-perf", *COMMON[:6], "--command-property", "fetch.min.bytes=x"],
-            "fetch.min.bytes=x: must be a number",
+            "fetch.min.bytes=x: must be a whole number",
         ),
         (["spark-producer-perf", *COMMON, "--record-size", "9", "--tasks", "0"], "--tasks 0: must be at least 1"),
         (["spark-producer-perf", *COMMON, "--record-size", "9", "--json", "/no/a.json"], "--json /no/a.json: must be"),
