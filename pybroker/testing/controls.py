@@ -7,6 +7,7 @@ broker is stopped: what it sets is in force from the next request on, over resta
 from __future__ import annotations
 
 import contextlib
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from pybroker.testing.faults import Decide, Hold, Outcome, Refuse, code_named, scope_of
@@ -29,7 +30,7 @@ class Only(TypedDict, total=False):
     client_id: str | None
 
 
-class Controls:
+class Controls(ABC):
     """Faults, versions and recording of one broker.
 
     `api` is an API's name such as "Produce", several of them, or None for all. `topic`, `partition`, `group` and
@@ -139,6 +140,6 @@ class Controls:
         """End all faults, lift limits of versions, end recording, and forget what was recorded."""
         self._interceptor.clear()
 
+    @abstractmethod
     def _versions_changed(self) -> None:
         """Have clients ask for versions again."""
-        raise NotImplementedError
