@@ -10,6 +10,7 @@ import asyncio
 import itertools
 from typing import Self, TypeVar
 
+from pybroker import __version__
 from pybroker.client.errors import ConnectionLostError, UnsendableError, UnservedApiError
 from pybroker.client.field_ranges import first_misfit
 from pybroker.client.retrying import time_left_ms
@@ -109,15 +110,19 @@ class Connection:
         return version
 
     async def _learn_versions(self) -> None:
-        request = ApiVersionsRequest(client_software_name="pybroker", client_software_version="0.1.0")
-        newest = request_class(_API_VERSIONS).__message__.versions.last
+        """Ask with the newest version that both sides know: a broker that does not know ours answers with its range, in
+        version 0 (KIP-511).
+        """
+        request = ApiVersionsRequest(client_software_name="pybroker", client_software_version=__version__)
+        version = request_class(_API_VERSIONS).__message__.versions.last
         timeout_ms = time_left_ms(self._settings.request_timeout_ms)
-        raw = await self._exchange(_API_VERSIONS, min(3, newest), request, timeout_ms)
+        raw = await self._exchange(_API_VERSIONS, version, request, timeout_ms)
         if raw[:2] == ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big"):
-            raw = await self._exchange(_API_VERSIONS, 0, request, timeout_ms)
-            answer, _ = decode(ApiVersionsResponse, raw, 0)
-        else:
-            answer, _ = decode(ApiVersionsResponse, raw, min(3, newest))
+            told, _ = decode(ApiVersionsResponse, raw, 0)
+            served = next((api.max_version for api in told.api_keys if api.api_key == _API_VERSIONS), 0)
+            version = max(0, min(version - 1, served))
+            raw = await self._exchange(_API_VERSIONS, version, request, timeout_ms)
+        answer, _ = decode(ApiVersionsResponse, raw, version)
         self._served = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
         levels = {feature.name: feature.max_version_level for feature in answer.finalized_features}
         self.features = {
