@@ -72,10 +72,10 @@ def test_the_report_tells_ratios_ranges_commands_and_misses(tmp_path: Path) -> N
     }  # fmt: skip
     (tmp_path / "14-connections.json").write_text(json.dumps(document))
     text = report.write(tmp_path, None).read_text()
-    assert "| pybroker: 500 | Apache Kafka: 1000 | 0.50 | ≥ 1 | **missed** |" in text
+    assert "| pybroker: 500 | Apache Kafka: 1000 | 0.50 | ≥ 2 | **missed** |" in text
     assert "| pybroker | 500 (250–1000) |" in text
     assert "command of Apache Kafka" in text
     assert "2 cores of Threadripper, TCP congestion control bbr" in text
     assert list(report.verdicts(scenario, document)) == [
-        "connections: pybroker / Apache Kafka = 0.5, to reach ≥ 1: MISSED"
+        "connections: pybroker / Apache Kafka = 0.5, to reach ≥ 2: MISSED"
     ]

@@ -315,7 +315,10 @@ def test_an_option_that_cannot_work_is_told(
         (
             word_count.JOB,
             "--source a --checkpoint c --command-property linger.ms=soon",
-            "--bootstrap-server or --command-property: kafka.linger.ms=soon: must be a number",
+            (
+                "--bootstrap-server or --command-property: kafka.linger.ms=soon: "
+                "must be a number from 0.0 to 9223372036854775807"
+            ),
         ),
     ],
 )

@@ -212,6 +212,7 @@ def test_what_a_function_raises_reaches_the_test(broker: Broker, wire: Wire) -> 
 
 
 def test_narrowed_versions_are_advertised_and_served(broker: Broker, wire: Wire) -> None:
+    assert wire.call("ListGroups", 3).groups == [], "the broker has accepted the connection"
     broker.limit_versions(Produce=(3, 7), Fetch=None)
     assert wire.is_closed_by_peer(), "clients ask for the versions again"
     with Wire(broker.bootstrap_servers) as fresh:
