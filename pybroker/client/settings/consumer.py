@@ -35,6 +35,7 @@ class FetcherSettings(ConnectionSettings):
         one_of=("read_uncommitted", "read_committed"),
     )
     auto_offset_reset = offset_reset()
+    allow_auto_create_topics = boolean(True, "Whether a broker may create a topic that is subscribed to or assigned.")
     max_poll_records = integer(500, "The most records that one `poll` returns.", at_least=1)
     queued_responses = integer(
         4, "Received responses that wait for the program while the next is asked for.", at_least=1, ours=True
@@ -86,7 +87,6 @@ class ConsumerSettings(FetcherSettings):
         "Whether offsets are committed without being asked. Unset: on with a `group.id`, off without."
     )
     auto_commit_interval_ms = integer(5_000, "The time between such commits.", at_least=0)
-    allow_auto_create_topics = boolean(True, "Whether a broker may create a topic that is subscribed to.")
     exclude_internal_topics = boolean(True, "Whether a pattern leaves Kafka's own topics out.")
     client_rack = string("", "Where this consumer runs, for the group's assignor.")
     share_acknowledgement_mode = fixed(

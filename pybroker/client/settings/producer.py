@@ -117,6 +117,11 @@ class ProducerSettings(ConnectionSettings):
         "false", "Whether others end transactions.", only=("false",), because="there are no transactions yet"
     )
 
+    @property
+    def allow_auto_create_topics(self) -> bool:
+        """Whether a broker may create a topic that is sent to: as with Kafka's producer, always."""
+        return True
+
     def acks_number(self) -> int:
         """`acks` as Produce carries it: 0, 1 or -1."""
         return _ACKS[self.acks]

@@ -20,6 +20,7 @@ pub struct ConnectionConfig {
     pub connection_setup_timeout: Duration,
     pub connection_setup_timeout_max: Duration,
     pub metadata_max_age: Duration,
+    pub allow_auto_create_topics: bool,
     pub reconnect_backoff: Duration,
     pub reconnect_backoff_max: Duration,
     pub retry_backoff: Duration,

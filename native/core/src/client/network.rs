@@ -277,8 +277,10 @@ impl<T> Network<T> {
                 self.metadata_rest = Some(now + self.config.retry_backoff);
                 let topics: Vec<String> = self.cluster.wanted().into_iter().map(str::to_owned).collect();
                 let deadline = now + self.config.request_timeout;
-                let write =
-                    |out: &mut Vec<u8>| metadata::write_request(out, version, topics.iter().map(String::as_str));
+                let create = self.config.allow_auto_create_topics;
+                let write = |out: &mut Vec<u8>| {
+                    metadata::write_request(out, version, create, topics.iter().map(String::as_str));
+                };
                 self.request(node, METADATA, version, Purpose::Metadata, deadline, None, write);
             }
             Err(error) => self.drop_link(node, error, now, &mut Vec::new()),

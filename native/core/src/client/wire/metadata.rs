@@ -37,8 +37,14 @@ pub struct MetadataResponse {
     pub topics: Vec<TopicMetadata>,
 }
 
-/// Ask for some topics by name (none: for the brokers only). Topics that lack are created where the broker allows it.
-pub fn write_request<'a>(out: &mut Vec<u8>, version: i16, topics: impl ExactSizeIterator<Item = &'a str>) {
+/// Ask for some topics by name (none: for the brokers only). Topics that lack are created where `create` says so and the
+/// broker allows it; before version 4 the broker alone decides.
+pub fn write_request<'a>(
+    out: &mut Vec<u8>,
+    version: i16,
+    create: bool,
+    topics: impl ExactSizeIterator<Item = &'a str>,
+) {
     let mut body = FieldWriter::new(out, METADATA.flexible(version));
     body.array(topics.len());
     for topic in topics {
@@ -49,7 +55,7 @@ pub fn write_request<'a>(out: &mut Vec<u8>, version: i16, topics: impl ExactSize
         body.end();
     }
     if version >= 4 {
-        body.bool(true);
+        body.bool(create);
     }
     if (8..=10).contains(&version) {
         body.bool(false);
