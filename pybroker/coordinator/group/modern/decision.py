@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from pybroker.coordinator.group.modern.replay import replay_ahead
+from pybroker.coordinator.group.modern.records import build_target
+from pybroker.coordinator.group.modern.replay import replay_ahead, replay_targets_ahead
 from pybroker.machine.machine import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from pybroker.coordinator.group.modern.group import ConsumerGroup
+    from pybroker.coordinator.group.modern.member import Owned
     from pybroker.coordinator.group.records import GroupRecord, Record
     from pybroker.machine.machine import Answer, Parked, Timer
 
@@ -36,6 +38,12 @@ class Decision:
         for record in records:
             self.records.append(record)
             self.group = replay_ahead(self.group, record)
+
+    def write_targets(self, targets: Mapping[str, Owned]) -> None:
+        """Give members new targets."""
+        records = [build_target(self.group.id, member_id, target) for member_id, target in targets.items()]
+        self.records.extend(records)
+        self.group = replay_targets_ahead(self.group, targets, records)
 
     def outcome(self, reply: Reply | Parked) -> Outcome[Record, Reply]:
         """Return all of it."""

@@ -119,9 +119,14 @@ class ConsumerGroup(msgspec.Struct, frozen=True, dict=True):
         return sum(member.classic is not None for member in self.members.values())
 
     @cached_property
+    def subscriptions(self) -> Mapping[frozenset[str], int]:
+        """How many members name each set of topics."""
+        return Counter(member.topics for member in self.members.values())
+
+    @cached_property
     def subscribed_topics(self) -> frozenset[str]:
         """The names that members are subscribed to, by name or by pattern."""
-        names = frozenset[str]().union(*(member.topics for member in self.members.values()))
+        names = frozenset[str]().union(*self.subscriptions)
         return names.union(*(resolved.topics for resolved in self.regexes.values()))
 
     @property

@@ -44,10 +44,10 @@ from pybroker.protocol.messages.group_records.consumer_group_target_assignment_m
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import TypeVar
 
-    from pybroker.coordinator.group.modern.member import Held
+    from pybroker.coordinator.group.modern.member import Held, Owned
     from pybroker.coordinator.group.records import GroupRecord
     from pybroker.protocol.schema import Message
 
@@ -55,7 +55,14 @@ if TYPE_CHECKING:
     V = TypeVar("V")
 
 _AHEAD = "_ahead"
-_FOLLOWS_FROM_SUBSCRIPTIONS = ("static_members", "regex_subscribers", "classic_members", "subscribed_topics", "_seen")
+_FOLLOWS_FROM_SUBSCRIPTIONS = (
+    "static_members",
+    "regex_subscribers",
+    "classic_members",
+    "subscriptions",
+    "subscribed_topics",
+    "_seen",
+)
 
 _STATES = {int(state): state for state in MemberState}
 
@@ -78,6 +85,22 @@ def replay_ahead(group: ConsumerGroup, record: GroupRecord) -> ConsumerGroup:
     assert after is not None
     group.__dict__[_AHEAD] = record.key, after
     return after
+
+
+def replay_targets_ahead(
+    group: ConsumerGroup, targets: Mapping[str, Owned], records: Iterable[GroupRecord]
+) -> ConsumerGroup:
+    """As `replay_ahead`, of the records that give members these targets, one each.
+
+    They are committed together, so what stands between two of them is seen by nobody and has the targets of all: ten
+    thousand new targets cost one walk over the group's.
+    """
+    all_targets = {**group.targets, **targets}
+    for record in records:
+        after = _with_same_subscriptions(group, targets=all_targets)
+        group.__dict__[_AHEAD] = record.key, after
+        group = after
+    return group
 
 
 def _change_epoch(
@@ -174,8 +197,44 @@ def _change_regex(
 
 
 def _with_member(group: ConsumerGroup, member: Member) -> ConsumerGroup:
-    epochs = _move_epochs(group.partition_epochs, group.members.get(member.member_id), member)
-    return msgspec.structs.replace(group, members={**group.members, member.member_id: member}, partition_epochs=epochs)
+    before = group.members.get(member.member_id)
+    epochs = _move_epochs(group.partition_epochs, before, member)
+    members = {**group.members, member.member_id: member}
+    after = msgspec.structs.replace(group, members=members, partition_epochs=epochs)
+    _follow(group, after, before or Member(member.member_id), member, is_new=before is None)
+    return after
+
+
+def _follow(group: ConsumerGroup, after: ConsumerGroup, before: Member, member: Member, *, is_new: bool) -> None:
+    """Hand on what was worked out from all members, with what one that came or changed makes different.
+
+    Otherwise ten thousand members that join would each cost a walk over all.
+    """
+    known, kept = group.__dict__, after.__dict__
+    same_topics = False
+    if (counts := known.get("subscriptions")) is not None:
+        same_topics = member.topics in counts and (
+            is_new or before.topics == member.topics or counts[before.topics] > 1
+        )
+        changed = dict(counts)
+        changed[member.topics] = changed.get(member.topics, 0) + 1
+        if not is_new:
+            changed[before.topics] -= 1
+            if not changed[before.topics]:
+                del changed[before.topics]
+        kept["subscriptions"] = changed
+    if (classic := known.get("classic_members")) is not None:
+        left = not is_new and before.classic is not None
+        kept["classic_members"] = classic + (member.classic is not None) - left
+    unchanged = [
+        ("static_members", before.instance_id == member.instance_id),
+        ("regex_subscribers", before.regex == member.regex),
+        ("subscribed_topics", same_topics),
+        ("_seen", same_topics),
+    ]
+    for name, holds in unchanged:
+        if holds and name in known:
+            kept[name] = known[name]
 
 
 def _with_moved(group: ConsumerGroup, before: Member | None, after: Member) -> ConsumerGroup:

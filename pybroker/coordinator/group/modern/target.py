@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from pybroker.coordinator.group.modern.assignors import ASSIGNORS
 from pybroker.coordinator.group.modern.assignors.spec import GroupSpec, MemberSpec
-from pybroker.coordinator.group.modern.records import build_target, build_target_epoch
-from pybroker.coordinator.group.modern.subscription import is_homogeneous, preferred_assignor, subscribed_ids
+from pybroker.coordinator.group.modern.records import build_target_epoch
+from pybroker.coordinator.group.modern.subscription import is_homogeneous, preferred_assignor, present, subscribed_ids
 
 if TYPE_CHECKING:
     from pybroker.coordinator.group.modern.decision import Decision
@@ -27,27 +27,26 @@ def maybe_update_target(decision: Decision, view: GroupView, now: int) -> None:
         return
     assign = ASSIGNORS[preferred_assignor(group.members.values(), view.settings.consumer.assignors)]
     result = assign(build_spec(group, view))
-    for member_id in sorted(group.members):
-        target = result.get(member_id, {})
-        if target != group.targets.get(member_id):
-            decision.write([build_target(group.id, member_id, target)])
+    targets = {member_id: result.get(member_id, {}) for member_id in sorted(group.members)}
+    decision.write_targets({it: target for it, target in targets.items() if target != group.targets.get(it)})
     decision.write([build_target_epoch(group.id, group.epoch, now)])
 
 
 def build_spec(group: ConsumerGroup, view: GroupView) -> GroupSpec:
     """Say of a group what an assignor has to know; members go by their ids, so that every broker assigns alike."""
+    there = view.topics
     members = {
         member_id: MemberSpec(
-            subscribed_ids(member, group.regexes, view.topics),
+            subscribed_ids(member, group.regexes, there),
             group.targets.get(member_id, {}),
             member.instance_id,
         )
         for member_id, member in sorted(group.members.items())
     }
-    topics = (view.topics.get(name) for name in group.subscribed_topics)
+    topics = (there[name] for name in present(group.subscribed_topics, there))
     return GroupSpec(
         members,
-        {topic.topic_id: topic.partitions for topic in topics if topic is not None},
+        {topic.topic_id: topic.partitions for topic in topics},
         is_homogeneous(group.members.values()),
     )
 
