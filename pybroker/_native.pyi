@@ -124,6 +124,8 @@ class Schema:
 
         `UnsupportedVersion` for a version that is not declared or that cannot carry a value, `UnencodableValue` for a
         value that its field's type cannot hold; both name field, value and version."""
+    def encode_within(self, message: object, version: int, limit: int) -> bytes | None:
+        """Encodes an instance of the message class as `encode` does; `None` if it takes more than `limit` bytes."""
     def decode(self, buffer: bytes | bytearray | memoryview, version: int, offset: int = 0) -> tuple[object, int]:
         """Decodes a message that begins at `offset`: (message, bytes read). Takes memory only for bytes that are there.
 
@@ -300,6 +302,9 @@ class ControlRequest:
     def api_version(self) -> int:
         """The version."""
     @property
+    def size(self) -> int:
+        """Bytes of the message, with the tagged fields of its header."""
+    @property
     def correlation_id(self) -> int:
         """The correlation id; the data plane puts it in front of the answer."""
     @property
@@ -320,8 +325,9 @@ class ControlRequest:
     @property
     def peer_port(self) -> int:
         """The client's port."""
-    def decode(self, schema: Schema, flexible: bool) -> object:
-        """Decodes the message, after the tagged fields of a flexible header. `MalformedMessage`."""
+    def decode(self, schema: Schema, flexible: bool, max_elements: int) -> object:
+        """Decodes the message, after the tagged fields of a flexible header. `MalformedMessage`, and `TooManyElements`
+        for one with more elements of arrays and tagged fields in all. Lets other threads run in between."""
 
 @final
 class InterceptedRequest:

@@ -370,6 +370,7 @@ class Node:
             segment_rolled=self._segment_rolled,
             append_settled=lambda event: groups.append_settled(event.ticket),
             max_in_work=self.config.queued_max_requests,
+            max_elements=self.config.socket_request_max_elements,
             draining=groups.expect_step,
             drained=groups.step,
             intercepted=lambda it: self._intercepted(it, new_context(it)),

@@ -9,7 +9,9 @@ there was no task and no turn of the loop either. The data plane hands up one re
 Kafka does, which mutes a connection until its answer is sent.
 
 A wake-up works for a few milliseconds, then others on the loop have their turn. Requests that are left wait in fair
-turns over connections (`turns`): who sends expensive requests waits behind those who do not.
+turns over connections (`turns`): who sends expensive requests waits behind those who do not. What is large is decoded
+and encoded by a thread, which lets the loop run in between, and large requests are worked on one after the other, each
+from its decoding to its answer unless that waits for what others do.
 """
 
 from __future__ import annotations
@@ -17,10 +19,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-import msgspec
+from typing import TYPE_CHECKING, Any
 
 from pybroker.machine.reply import Reply
 from pybroker.net.dispatch import RefusedError
@@ -36,8 +37,9 @@ from pybroker.net.native import (
     UndecidedRequest,
 )
 from pybroker.net.turns import Turns
+from pybroker.net.work import Way, Work
 from pybroker.protocol.codec import schema_of
-from pybroker.protocol.errors import MalformedMessage
+from pybroker.protocol.errors import MalformedMessage, TooManyElements
 from pybroker.protocol.header import flexible, response_prefix
 from pybroker.protocol.messages import response_class
 
@@ -46,7 +48,6 @@ if TYPE_CHECKING:
 
     from pybroker.net.dispatch import Api, Dispatch
     from pybroker.net.native import DataPlane
-    from pybroker.protocol.native import Schema
 
     Event = (
         AppendSettled
@@ -63,37 +64,14 @@ if TYPE_CHECKING:
 log = logging.getLogger("pybroker.net")
 
 _DRAIN_AT_ONCE = 256
+_LARGE_REQUEST = 64 * 1024
+"""Bytes from which on a request is decoded outside the loop: some thousand elements, a few milliseconds."""
+_LARGE_ANSWER = 256 * 1024
+"""Bytes from which on an answer is encoded outside the loop."""
 _SLICE_SECONDS = 0.004
 """How long a wake-up works on requests before the loop's other work has its turn."""
 _EXPENSIVE_SECONDS = 0.0005
 """What a request takes at least to be remembered where nothing waits: a busy coordinator's do not."""
-
-
-class _Way(NamedTuple):
-    """How one version of an API is served."""
-
-    api: Api
-    version: int
-    request: Schema
-    is_flexible: bool
-    response: Schema
-    prefix: bytes
-    """What precedes its responses."""
-
-
-class _Work(msgspec.Struct, eq=False):
-    """A request whose handler has not answered yet: a struct, as one is made for each request of a busy coordinator."""
-
-    connection: int
-    event: ControlRequest
-    way: _Way
-    request: Any
-    context: Any
-    reply: Reply | None
-    """What the handler has returned, as long as this wake-up may bring it; None when it is listened to, or awaited."""
-    held: bool = False
-    """Whether it has outlasted its wake-up: it waits for what others do, so it takes no room. Invariant: then it is not
-    counted in `_in_work`."""
 
 
 class Pipeline:
@@ -111,19 +89,20 @@ class Pipeline:
         segment_rolled: Callable[[SegmentRolled], None],
         append_settled: Callable[[AppendSettled], None],
         max_in_work: int,
+        max_elements: int,
         draining: Callable[[], None],
         drained: Callable[[], None],
         clock: Callable[[], float] = time.perf_counter,
         intercepted: Callable[[ControlRequest], None] | None = None,
     ) -> None:
         """`draining` is called when a wake-up has brought events, `drained` when its handlers have been called, before
-        their answers are sent. `clock` gives seconds and never goes back. `intercepted` is handed the requests that the
-        data plane intercepts, which are none without it.
+        their answers are sent. `max_elements` is how many elements a request may have. `clock` gives seconds and never
+        goes back. `intercepted` is handed the requests that the data plane intercepts, which are none without it.
         """
         self._data_plane = data_plane
         self._dispatch = dispatch
         # By `ControlRequest.api`, as they are first asked for.
-        self._ways: dict[int, _Way] = {}
+        self._ways: dict[int, Way] = {}
         self._new_context = new_context
         self._decide = decide
         self._directory_failed = directory_failed
@@ -131,6 +110,11 @@ class Pipeline:
         self._segment_rolled = segment_rolled
         self._append_settled = append_settled
         self._max_in_work = max_in_work
+        self._max_elements = max_elements
+        # Codes what is large; it gives the interpreter lock away in between.
+        self._coder = ThreadPoolExecutor(1, thread_name_prefix="pybroker-codec")
+        # Held by the one large request that is worked on, so that the memory of others' is that of their frames.
+        self._large = asyncio.Lock()
         self._begin = draining
         self._drained = drained
         self._clock = clock
@@ -143,9 +127,9 @@ class Pipeline:
         # Seconds that a request took of late, by `ControlRequest.api`: what the next is expected to take.
         self._costs: dict[int, float] = {}
         # By connection. Invariant: a key is here while a handler of that connection waits, and only then.
-        self._works: dict[int, _Work] = {}
+        self._works: dict[int, Work] = {}
         # Those whose handlers have returned a `Reply` since the last wake-up ended.
-        self._fresh: list[_Work] = []
+        self._fresh: list[Work] = []
         # Answers that leave together. Invariant: empty unless `_draining`.
         self._answers: list[tuple[ControlRequest, bytes]] = []
         self._draining = False
@@ -174,6 +158,7 @@ class Pipeline:
         self._loop = None
         for task in self._tasks:
             task.cancel()
+        self._coder.shutdown(wait=False, cancel_futures=True)
 
     def _watch(self) -> None:
         if self._loop is not None and not self._reading:
@@ -277,7 +262,7 @@ class Pipeline:
             self._data_plane.hold(work.connection, work.event.request)
             self._settle(1)
 
-    def _listen(self, work: _Work) -> None:
+    def _listen(self, work: Work) -> None:
         reply, work.reply = work.reply, None
         if reply is not None:
             reply.hear(partial(self._told, work))
@@ -294,6 +279,9 @@ class Pipeline:
             self._spawn(self._step_undecided(event))
         elif isinstance(event, ConnectionClosed):
             self._turns.forget(event.connection)
+            work = self._works.get(event.connection)
+            if work is not None:
+                work.gone = True
         elif isinstance(event, LogLine):
             log.log(logging.getLevelNamesMapping().get(event.level.upper(), logging.WARNING), "%s", event.text)
         elif isinstance(event, SegmentRolled):
@@ -311,9 +299,12 @@ class Pipeline:
             if way is None:
                 self._answer_unsupported(event, context)
                 return
-            request = event.decode(way.request, way.is_flexible)
+            if event.size > _LARGE_REQUEST:
+                self._begin_large(event, way, context)
+                return
+            request = event.decode(way.request, way.is_flexible, self._max_elements)
         except (RefusedError, MalformedMessage) as error:
-            self._close(event, str(error))
+            self._close(event, self._refusal(error))
             return
         try:
             outcome = way.api.handle(request, context)
@@ -321,7 +312,7 @@ class Pipeline:
             self._respond(event, way, self._failure(way.api, request, context, error))
             return
         if type(outcome) is Reply:
-            work = self._works[connection] = _Work(connection, event, way, request, context, outcome)
+            work = self._works[connection] = Work(connection, event, way, request, context, outcome)
             self._fresh.append(work)
             if not self._draining:
                 self._listen(work)
@@ -329,30 +320,78 @@ class Pipeline:
         if isinstance(outcome, bytes) or not hasattr(outcome, "__await__"):
             self._respond(event, way, outcome)
             return
-        work = self._works[connection] = _Work(connection, event, way, request, context, None)
+        work = self._works[connection] = Work(connection, event, way, request, context, None)
         self._spawn(self._wait(work, outcome))
 
-    def _new_way(self, event: ControlRequest) -> _Way | None:
+    def _begin_large(self, event: ControlRequest, way: Way, context: Any) -> None:
+        """Leave a task behind that decodes a request in a thread and answers it. Meanwhile it takes no room."""
+        connection = event.connection
+        work = self._works[connection] = Work(connection, event, way, None, context, None, held=True)
+        self._data_plane.hold(connection, event.request)
+        self._settle(1)
+        self._spawn(self._serve_large(work))
+
+    async def _serve_large(self, work: Work) -> None:
+        way, decode = work.way, work.event.decode
+        loop = asyncio.get_running_loop()
+        async with self._large:
+            if work.gone:
+                self._end(work)
+                self._settle(1)
+                return
+            try:
+                work.request = await loop.run_in_executor(
+                    self._coder, decode, way.request, way.is_flexible, self._max_elements
+                )
+            except MalformedMessage as error:
+                self._end(work)
+                self._close(work.event, self._refusal(error))
+                return
+            try:
+                outcome = way.api.handle(work.request, work.context)
+                if type(outcome) is Reply:
+                    if outcome.in_slices:
+                        outcome = await outcome
+                elif not isinstance(outcome, bytes) and hasattr(outcome, "__await__"):
+                    outcome = await outcome
+            except Exception as error:  # noqa: BLE001  # every failure of a handler is its client's answer
+                self._told(work, None, error)
+                return
+        if type(outcome) is Reply:
+            outcome.hear(partial(self._told, work))
+        else:
+            self._told(work, outcome, None)
+
+    def _refusal(self, error: Exception) -> str:
+        """Return the words for a request that is not served."""
+        if isinstance(error, TooManyElements):
+            return f"{error}: socket.request.max.elements={self._max_elements}"
+        return str(error)
+
+    def _new_way(self, event: ControlRequest) -> Way | None:
         """Return how a version of an API is served, None where it is not; raises RefusedError for an unknown API."""
         api, served = self._dispatch.find(event)
         if not served:
             return None
         key, version = event.api_key, event.api_version
         request, response = schema_of(api.request_type), schema_of(response_class(key))
-        way = _Way(api, version, request, flexible(key, version), response, response_prefix(key, version))
+        way = Way(api, version, request, flexible(key, version), response, response_prefix(key, version))
         self._ways[event.api] = way
         return way
 
-    def _told(self, work: _Work, response: Any, error: Exception | None) -> None:
-        connection = work.connection
-        del self._works[connection]
-        if work.held:
-            self._in_work += 1
+    def _told(self, work: Work, response: Any, error: Exception | None) -> None:
+        self._end(work)
         if error is not None:
             response = self._failure(work.way.api, work.request, work.context, error)
         self._respond(work.event, work.way, response)
 
-    async def _wait(self, work: _Work, outcome: Awaitable[Any]) -> None:
+    def _end(self, work: Work) -> None:
+        """Take a request that is about to be answered out of those that are worked on."""
+        del self._works[work.connection]
+        if work.held:
+            self._in_work += 1
+
+    async def _wait(self, work: Work, outcome: Awaitable[Any]) -> None:
         try:
             response = await outcome
         except Exception as error:  # noqa: BLE001  # every failure of a handler is its client's answer
@@ -389,23 +428,45 @@ class Pipeline:
         self._data_plane.respond(event.connection, event.request, answer)
         self._settle(1)
 
-    def _respond(self, event: ControlRequest, way: _Way, response: Any) -> None:
+    def _respond(self, event: ControlRequest, way: Way, response: Any) -> None:
         """Send the response; `bytes` go as they are, None closes the connection."""
         if response is None:
             self._close(event, f"{way.api.name} could not be answered")
             return
         if not isinstance(response, bytes):
             try:
-                response = way.prefix + way.response.encode(response, way.version)
+                encoded = way.response.encode_within(response, way.version, _LARGE_ANSWER)
             except Exception:
                 log.exception("%s: the response could not be encoded", way.api.name)
                 self._close(event, f"{way.api.name} could not be answered")
                 return
+            if encoded is None:
+                self._begin_encoding(event, way, response)
+                return
+            response = way.prefix + encoded
         if self._draining:
             self._answers.append((event, response))
             return
         self._data_plane.respond(event.connection, event.request, response)
         self._settle(1)
+
+    def _begin_encoding(self, event: ControlRequest, way: Way, response: Any) -> None:
+        """Leave a task behind that encodes a large answer in a thread and sends it."""
+        connection = event.connection
+        work = self._works[connection] = Work(connection, event, way, None, None, None)
+        self._spawn(self._encode_large(work, response))
+
+    async def _encode_large(self, work: Work, response: Any) -> None:
+        way = work.way
+        try:
+            encoded = await asyncio.get_running_loop().run_in_executor(
+                self._coder, way.response.encode, response, way.version
+            )
+        except Exception:
+            log.exception("%s: the response could not be encoded", way.api.name)
+            self._told(work, None, None)
+        else:
+            self._told(work, way.prefix + encoded, None)
 
     def _close(self, event: ControlRequest, reason: str) -> None:
         log.warning("closing connection from %s:%s: %s", event.peer_host, event.peer_port, reason)

@@ -6,6 +6,7 @@ way in and out.
 
     ProtocolError
     ├── MalformedMessage       the bytes do not say what the schema demands
+    │   └── TooManyElements    they say more than is taken
     ├── UnsupportedVersion     the value, or the whole message, cannot be said in that version
     └── UnencodableValue       a field holds what its wire type cannot: wrong type, out of range, null where it may not
 """
@@ -21,6 +22,10 @@ class ProtocolError(Exception):
 
 class MalformedMessage(ProtocolError):
     """Bytes that are not the message they were said to be; the text names the place."""
+
+
+class TooManyElements(MalformedMessage):
+    """A message with more elements of arrays and tagged fields than whoever decodes it takes; says how many."""
 
 
 class UnsupportedVersion(ProtocolError):

@@ -6,6 +6,7 @@ message. Must not know what becomes of a request.
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections import deque
@@ -83,7 +84,7 @@ class Request:
     def message(self) -> Any:
         """The decoded message, such as a `ProduceRequest`; raises MalformedMessage where it is none."""
         version_is_flexible = flexible(self.api_key, self.version)
-        return self._event.decode(schema_of(self._api.request_type), version_is_flexible)
+        return self._event.decode(schema_of(self._api.request_type), version_is_flexible, sys.maxsize)
 
     @cached_property
     def partitions(self) -> Mapping[str, frozenset[int]]:

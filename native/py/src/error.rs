@@ -31,6 +31,7 @@ import_exception!(pybroker.controller.errors, MetadataLogError);
 import_exception!(pybroker.controller.errors, NotControllerError);
 import_exception!(pybroker.controller.errors, QuorumError);
 import_exception!(pybroker.protocol.errors, MalformedMessage);
+import_exception!(pybroker.protocol.errors, TooManyElements);
 import_exception!(pybroker.protocol.errors, UnencodableValue);
 import_exception!(pybroker.protocol.errors, UnsupportedVersion);
 import_exception!(pybroker.storage.errors, BatchTooLargeError);

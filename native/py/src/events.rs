@@ -51,6 +51,11 @@ impl PyControlRequest {
     }
 
     #[getter]
+    fn size(&self) -> usize {
+        self.inner.body.len()
+    }
+
+    #[getter]
     fn correlation_id(&self) -> i32 {
         self.inner.correlation_id
     }
@@ -86,12 +91,18 @@ impl PyControlRequest {
     }
 
     /// Decodes the message; in front of it, where the header is flexible, stand tagged fields that nobody knows.
-    #[pyo3(signature = (schema, flexible))]
-    fn decode<'py>(&self, py: Python<'py>, schema: &Schema, flexible: bool) -> PyResult<Bound<'py, PyAny>> {
+    #[pyo3(signature = (schema, flexible, max_elements))]
+    fn decode<'py>(
+        &self,
+        py: Python<'py>,
+        schema: &Schema,
+        flexible: bool,
+        max_elements: usize,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let body = &self.inner.body;
         let mut header = Reader::new(body, 0, flexible);
         header.header_tags().map_err(|error| MalformedMessage::new_err(format!("the header: {error}")))?;
-        Ok(schema.read(py, body, self.inner.api_version, header.position())?.0)
+        Ok(schema.read(py, body, self.inner.api_version, header.position(), max_elements)?.0)
     }
 }
 

@@ -139,10 +139,10 @@ impl RecordTable {
         let key = key.ok_or_else(|| MalformedMessage::new_err("a record without a key"))?;
         let number = leading_i16(key)?;
         let Some(kind) = self.types.iter().find(|kind| kind.number == number) else { return Ok(None) };
-        let (key, _) = kind.key.get().read(py, key, 0, 2)?;
+        let (key, _) = kind.key.get().read(py, key, 0, 2, usize::MAX)?;
         let value = match value {
             None => None,
-            Some(value) => Some(kind.value.get().read(py, value, leading_i16(value)?, 2)?.0),
+            Some(value) => Some(kind.value.get().read(py, value, leading_i16(value)?, 2, usize::MAX)?.0),
         };
         Ok(Some((key, value)))
     }

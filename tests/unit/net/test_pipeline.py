@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from pybroker.machine.reply import Reply
 from pybroker.net import pipeline
 from pybroker.net.dispatch import Dispatch
 from pybroker.protocol.codec import decode, encode
+from pybroker.protocol.errors import TooManyElements
 from pybroker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from pybroker.protocol.native import Schema
 
@@ -33,7 +35,13 @@ class Request:
     def api(self) -> int:
         return self.api_key << 16 | self.api_version
 
-    def decode(self, schema: Schema, flexible: bool) -> object:
+    @property
+    def size(self) -> int:
+        return len(self.body)
+
+    def decode(self, schema: Schema, flexible: bool, max_elements: int) -> object:
+        if len(self.body) > max_elements:
+            raise TooManyElements(f"more than {max_elements} elements")
         return schema.decode(self.body, self.api_version, 1 if flexible else 0)[0]
 
 
@@ -146,7 +154,7 @@ def _own_events(monkeypatch: pytest.MonkeyPatch) -> None:
 class Running:
     """A pipeline over a data plane of the test's."""
 
-    def __init__(self, api: Api, *, max_in_work: int = 10) -> None:
+    def __init__(self, api: Api, *, max_in_work: int = 10, max_elements: int = 1_000_000) -> None:
         self.now = 0.0
         self.data_plane = DataPlane()
         self.decided: list[Any] = []
@@ -164,6 +172,7 @@ class Running:
             segment_rolled=self.rolled.append,
             append_settled=self.settled.append,
             max_in_work=max_in_work,
+            max_elements=max_elements,
             draining=lambda: None,
             drained=self._drained,
             clock=lambda: self.now,
@@ -427,3 +436,74 @@ async def test_a_newcomer_is_served_before_a_hundred_connections_with_expensive_
     assert sorted(heavy[:100]) == list(range(100)), "each of the others has its turn before one has two"
     assert max(heavy[:200].count(connection) for connection in range(100)) == 2
     await running.pipeline.finish()
+
+
+LARGE = b"\0" * 10
+
+
+async def test_a_large_request_is_decoded_outside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline, "_LARGE_REQUEST", len(LARGE) - 1)
+    threads: list[str] = []
+    decode_here = Request.decode
+
+    def decode_noting_the_thread(request: Request, *how: Any) -> object:
+        threads.append(threading.current_thread().name)
+        return decode_here(request, *how)
+
+    monkeypatch.setattr(Request, "decode", decode_noting_the_thread)
+    running = Running(Api(answer))
+    running.pipeline.start()
+    running.data_plane.happen(Request(1, 1, body=LARGE), Request(2, 1))
+    await running.until(lambda: len(running.data_plane.answered()) == 2)
+    assert running.data_plane.answered() == [(2, 1), (1, 1)]
+    # It takes no room among the requests in work while it waits for those before it.
+    assert [one for one in running.data_plane.done if one[0] == "hold"] == [("hold", 1, 1)]
+    main = threading.current_thread().name
+    assert [name == main for name in threads] == [True, False]
+    assert running.pipeline._in_work == 0
+
+
+async def test_large_requests_are_worked_on_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline, "_LARGE_REQUEST", len(LARGE) - 1)
+    gate, begun = asyncio.Event(), list[int]()
+
+    async def wait(context: Request) -> ApiVersionsResponse:
+        begun.append(context.connection)
+        await gate.wait()
+        return ApiVersionsResponse()
+
+    running = Running(Api(wait))
+    running.pipeline.start()
+    running.data_plane.happen(*(Request(connection, 1, body=LARGE) for connection in (1, 2, 3)))
+    await running.until(lambda: bool(begun))
+    running.data_plane.happen(Closed(2))
+    await running.until(lambda: running.pipeline._works[2].gone)
+    assert begun == [1]
+    gate.set()
+    await running.until(lambda: len(running.data_plane.answered()) == 2)
+    # Nobody works for a connection that is closed.
+    assert begun == [1, 3]
+    assert running.pipeline._in_work == 0
+
+
+async def test_a_request_with_too_many_elements_closes_its_connection_and_names_the_setting(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline, "_LARGE_REQUEST", len(LARGE) - 1)
+    running = Running(Api(answer), max_elements=5)
+    running.pipeline.start()
+    running.data_plane.happen(Request(1, 1, body=LARGE[:6]), Request(2, 1, body=LARGE))
+    await running.until(lambda: len(running.data_plane.done) == 3)
+    assert [one for one in running.data_plane.done if one[0] == "close"] == [("close", 1), ("close", 2)]
+    assert caplog.text.count("socket.request.max.elements=5") == 2
+    assert running.pipeline._in_work == 0
+
+
+async def test_a_large_answer_is_encoded_outside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline, "_LARGE_ANSWER", 1)
+    running = Running(Api(answer))
+    running.pipeline.start()
+    running.data_plane.happen(Request(1, 1), Request(2, 1))
+    await running.until(lambda: len(running.data_plane.done) == 2)
+    assert sorted(running.data_plane.done) == [("respond", 1, 1, EMPTY), ("respond", 2, 1, EMPTY)]
+    assert running.pipeline._in_work == 0

@@ -7,6 +7,8 @@ mod sink;
 mod source;
 mod table;
 
+use std::cell::Cell;
+
 use pybroker_core::wire::codec::{self, DecodeError, EncodeError};
 use pybroker_core::wire::schema::{self, Kind, Preset, Struct, Versions};
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
@@ -14,7 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyType};
 
 use self::table::{FieldRow, field, range};
-use crate::error::{MalformedMessage, UnencodableValue, UnsupportedVersion};
+use crate::error::{MalformedMessage, TooManyElements, UnencodableValue, UnsupportedVersion};
 
 /// A message class, ready to be encoded and decoded in every version that it declares.
 #[pyclass(frozen, module = "pybroker._native")]
@@ -81,6 +83,20 @@ impl Schema {
         Ok(PyBytes::new(py, &out))
     }
 
+    /// Encodes an instance of the message class, unless it takes more than `limit` bytes: then `None`.
+    #[pyo3(signature = (message, version, limit))]
+    fn encode_within<'py>(
+        &self,
+        message: &Bound<'py, PyAny>,
+        version: i16,
+        limit: usize,
+    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let py = message.py();
+        let mut out = Vec::with_capacity(512);
+        let whole = self.write_within(message, version, limit, &mut out)?;
+        Ok(if whole && out.len() <= limit { Some(PyBytes::new(py, &out)) } else { None })
+    }
+
     /// Decodes a message that begins at `offset`: (message, bytes read).
     #[pyo3(signature = (buffer, version, offset = 0))]
     fn decode<'py>(
@@ -98,42 +114,60 @@ impl Schema {
             copy = pyo3::buffer::PyBuffer::<u8>::get(buffer)?.to_vec(py)?;
             &copy
         };
-        self.read(py, bytes, version, offset)
+        self.read(py, bytes, version, offset, usize::MAX)
     }
 }
 
 impl Schema {
     /// Appends an encoded instance of the message class to `out`.
     pub fn write(&self, message: &Bound<'_, PyAny>, version: i16, out: &mut Vec<u8>) -> PyResult<()> {
+        self.write_within(message, version, usize::MAX, out).map(drop)
+    }
+
+    /// Appends an encoded instance to `out`; whether all of it is there, and not cut at `limit`.
+    fn write_within(
+        &self,
+        message: &Bound<'_, PyAny>,
+        version: i16,
+        limit: usize,
+        out: &mut Vec<u8>,
+    ) -> PyResult<bool> {
         let py = message.py();
-        let host = Host { py, schema: self, astuple: self.astuple.bind(py) };
-        codec::encode(&self.table, &host, message, version, out).map_err(|error| {
-            let text = format!("{}: {error}", self.name);
-            match error.cause {
-                EncodeError::UnknownVersion(_) => UnsupportedVersion::new_err(self.unknown(version)),
-                EncodeError::NotInVersion { .. } | EncodeError::NullNotInVersion(_) => {
-                    UnsupportedVersion::new_err(text)
-                }
-                EncodeError::OutOfRange { .. } | EncodeError::TooLong { .. } => UnencodableValue::new_err(text),
-                EncodeError::Host(cause) => refused(py, cause, &text),
+        let host = Host::new(py, self);
+        let Err(error) = codec::encode_within(&self.table, &host, message, version, limit, out) else {
+            return Ok(true);
+        };
+        if let EncodeError::OverLimit(_) = error.cause {
+            return Ok(false);
+        }
+        let text = format!("{}: {error}", self.name);
+        Err(match error.cause {
+            EncodeError::UnknownVersion(_) => UnsupportedVersion::new_err(self.unknown(version)),
+            EncodeError::NotInVersion { .. } | EncodeError::NullNotInVersion(_) => UnsupportedVersion::new_err(text),
+            EncodeError::OutOfRange { .. } | EncodeError::TooLong { .. } | EncodeError::OverLimit(_) => {
+                UnencodableValue::new_err(text)
             }
+            EncodeError::Host(cause) => refused(py, cause, &text),
         })
     }
 
-    /// Decodes a message that begins at `offset`: (message, bytes read).
+    /// Decodes a message that begins at `offset`: (message, bytes read). With more than `elements` elements of arrays
+    /// and tagged fields it is refused before it is built.
     pub fn read<'py>(
         &self,
         py: Python<'py>,
         bytes: &[u8],
         version: i16,
         offset: usize,
+        elements: usize,
     ) -> PyResult<(Bound<'py, PyAny>, usize)> {
         if offset > bytes.len() {
             return Err(MalformedMessage::new_err(format!("{}: begins past the end", self.name)));
         }
-        let host = Host { py, schema: self, astuple: self.astuple.bind(py) };
-        codec::decode(&self.table, &host, bytes, offset, version).map_err(|error| match error.cause {
+        let host = Host::new(py, self);
+        codec::decode_within(&self.table, &host, bytes, offset, version, elements).map_err(|error| match error.cause {
             DecodeError::UnknownVersion(_) => UnsupportedVersion::new_err(self.unknown(version)),
+            DecodeError::TooMany(_) => TooManyElements::new_err(format!("{}: {error}", self.name)),
             DecodeError::Malformed(_) => MalformedMessage::new_err(format!("{}: {error}", self.name)),
             DecodeError::Host(cause) => cause,
         })
@@ -163,4 +197,28 @@ struct Host<'a, 'py> {
     py: Python<'py>,
     schema: &'a Schema,
     astuple: &'a Bound<'py, PyAny>,
+    /// Steps until the interpreter lock is given to whoever waits for it.
+    steps_left: Cell<usize>,
+}
+
+/// A step is an element, a struct or so many bytes of text: some hundred nanoseconds.
+const BYTES_PER_STEP: usize = 256;
+const STEPS_AT_ONCE: usize = 1_000;
+
+impl<'a, 'py> Host<'a, 'py> {
+    fn new(py: Python<'py>, schema: &'a Schema) -> Self {
+        Host { py, schema, astuple: schema.astuple.bind(py), steps_left: Cell::new(STEPS_AT_ONCE) }
+    }
+
+    /// Takes note of work. A message of a million elements takes a second, for which no other thread shall wait: a
+    /// thread that codes it lets the others run in between, which the interpreter by itself does for Python code only.
+    fn work(&self, steps: usize) {
+        match self.steps_left.get().checked_sub(steps) {
+            Some(left) => self.steps_left.set(left),
+            None => {
+                self.steps_left.set(STEPS_AT_ONCE);
+                self.py.detach(|| ());
+            }
+        }
+    }
 }

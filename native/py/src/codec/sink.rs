@@ -4,7 +4,7 @@ use pybroker_core::wire::codec::{Sink, Uuid};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyList, PyString, PyTuple};
 
-use super::{Host, PyPreset};
+use super::{BYTES_PER_STEP, Host, PyPreset};
 
 impl<'py> Sink for Host<'_, 'py> {
     type Value = Bound<'py, PyAny>;
@@ -19,6 +19,7 @@ impl<'py> Sink for Host<'_, 'py> {
     }
 
     fn int(&self, value: i64) -> PyResult<Self::Value> {
+        self.work(1);
         Ok(value.into_pyobject(self.py)?.into_any())
     }
 
@@ -27,10 +28,12 @@ impl<'py> Sink for Host<'_, 'py> {
     }
 
     fn text(&self, value: &str) -> Self::Value {
+        self.work(1 + value.len() / BYTES_PER_STEP);
         PyString::new(self.py, value).into_any()
     }
 
     fn bytes(&self, value: &[u8]) -> Self::Value {
+        self.work(1 + value.len() / BYTES_PER_STEP);
         PyBytes::new(self.py, value).into_any()
     }
 
@@ -43,6 +46,7 @@ impl<'py> Sink for Host<'_, 'py> {
     }
 
     fn structure(&self, index: usize, mut fields: Vec<Option<Self::Value>>) -> PyResult<Self::Value> {
+        self.work(1);
         for (field, value) in fields.iter_mut().enumerate() {
             if value.is_none() {
                 *value = Some(self.preset(index, field)?);

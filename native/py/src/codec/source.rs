@@ -18,6 +18,7 @@ impl<'py> Source for Host<'_, 'py> {
         if !value.get_type().is(class) {
             return Err(wanted(&class.name()?.to_string(), value));
         }
+        self.work(1);
         Ok(self.astuple.call1((value,))?.cast_into()?)
     }
 
@@ -66,6 +67,7 @@ impl<'py> Source for Host<'_, 'py> {
     }
 
     fn element(&self, list: &Self::Value, index: usize) -> PyResult<Self::Value> {
+        self.work(1);
         match list.cast::<PyList>() {
             Ok(list) => list.get_item(index),
             Err(_) => list.get_item(index),

@@ -3,6 +3,8 @@
 //! Owns nothing but the walk: the reader has the bounds, the program the order. On a request's way this is the first step
 //! in Python's time.
 
+use std::cell::Cell;
+
 use thiserror::Error;
 
 use super::{Located, Place, Sink};
@@ -18,6 +20,9 @@ pub enum DecodeError<H> {
     /// The bytes are not a message of this kind.
     #[error(transparent)]
     Malformed(#[from] Malformed),
+    /// More than the caller wants to build.
+    #[error("more than {0} elements and tagged fields in all")]
+    TooMany(usize),
     /// The host could not build a value.
     #[error("{0}")]
     Host(H),
@@ -34,10 +39,24 @@ pub fn decode<S: Sink>(
     at: usize,
     version: i16,
 ) -> Decoded<S, (S::Value, usize)> {
+    decode_within(schema, sink, bytes, at, version, usize::MAX)
+}
+
+/// As [`decode`], of messages with at most `elements` elements of arrays and tagged fields, those of all structures
+/// taken together: an array is refused before anything of it is built.
+pub fn decode_within<S: Sink>(
+    schema: &Schema,
+    sink: &S,
+    bytes: &[u8],
+    at: usize,
+    version: i16,
+    elements: usize,
+) -> Decoded<S, (S::Value, usize)> {
     let programs = schema.programs(version).ok_or(DecodeError::UnknownVersion(version))?;
     let mut reader = Reader::new(bytes, at, false);
     let start = reader.position();
-    let value = Decoder { schema, programs, sink }.structure(schema.root(), &mut reader)?;
+    let decoder = Decoder { schema, programs, sink, elements, left: Cell::new(elements) };
+    let value = decoder.structure(schema.root(), &mut reader)?;
     Ok((value, reader.position() - start))
 }
 
@@ -45,6 +64,9 @@ struct Decoder<'a, S: Sink> {
     schema: &'a Schema,
     programs: &'a [Program],
     sink: &'a S,
+    /// How many elements and tagged fields the message may have, and how many of them have not come yet.
+    elements: usize,
+    left: Cell<usize>,
 }
 
 impl<H> From<Malformed> for Located<DecodeError<H>> {
@@ -76,7 +98,9 @@ impl<S: Sink> Decoder<'_, S> {
         fields: &mut [Option<S::Value>],
         reader: &mut Reader<'_>,
     ) -> Decoded<S, ()> {
-        for _ in 0..reader.tag_count()? {
+        let count = reader.tag_count()?;
+        self.expect(count as usize)?;
+        for _ in 0..count {
             let (tag, mut inner) = reader.tagged_field()?;
             let Some((_, step)) = tagged.iter().find(|(known, _)| *known == tag) else { continue };
             let value = self.value(step, true, &mut inner).and_then(|value| match inner.left() {
@@ -109,6 +133,7 @@ impl<S: Sink> Decoder<'_, S> {
         let Some(count) = reader.nullable_array_len()? else {
             return Ok(self.null(step.nullable, at)?);
         };
+        self.expect(count)?;
         let mut elements = Vec::with_capacity(count);
         for position in 0..count {
             let element = match step.kind {
@@ -150,6 +175,13 @@ impl<S: Sink> Decoder<'_, S> {
 
     fn null(&self, nullable: bool, at: usize) -> Result<S::Value, DecodeError<S::Error>> {
         if nullable { Ok(self.sink.null()) } else { Err(Malformed::Null { at }.into()) }
+    }
+
+    /// Takes note of elements that are about to be read.
+    fn expect(&self, count: usize) -> Result<(), DecodeError<S::Error>> {
+        let left = self.left.get().checked_sub(count).ok_or(DecodeError::TooMany(self.elements))?;
+        self.left.set(left);
+        Ok(())
     }
 
     fn place(&self, index: usize, step: &Step) -> Place {

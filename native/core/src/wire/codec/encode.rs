@@ -41,6 +41,9 @@ pub enum EncodeError<H> {
         /// What the length's type can say.
         limit: usize,
     },
+    /// More bytes than the caller wants.
+    #[error("more than {0} bytes")]
+    OverLimit(usize),
     /// The host's value is not of the field's type.
     #[error("{0}")]
     Host(H),
@@ -57,8 +60,20 @@ pub fn encode<S: Source>(
     version: i16,
     out: &mut Vec<u8>,
 ) -> Encoded<S> {
+    encode_within(schema, source, message, version, usize::MAX, out)
+}
+
+/// As [`encode`], but ends with [`EncodeError::OverLimit`] soon after `out` is longer than `limit`.
+pub fn encode_within<S: Source>(
+    schema: &Schema,
+    source: &S,
+    message: &S::Value,
+    version: i16,
+    limit: usize,
+    out: &mut Vec<u8>,
+) -> Encoded<S> {
     let programs = schema.programs(version).ok_or(EncodeError::UnknownVersion(version))?;
-    Encoder { schema, programs, source, version }.structure(schema.root(), message, out)
+    Encoder { schema, programs, source, version, limit }.structure(schema.root(), message, out)
 }
 
 struct Encoder<'a, S: Source> {
@@ -66,6 +81,7 @@ struct Encoder<'a, S: Source> {
     programs: &'a [Program],
     source: &'a S,
     version: i16,
+    limit: usize,
 }
 
 impl<S: Source> Encoder<'_, S> {
@@ -158,6 +174,9 @@ impl<S: Source> Encoder<'_, S> {
                 Kind::Primitive(kind) => self.primitive(kind, step.compact, &element, out).map_err(Located::from),
                 Kind::Struct(index) => self.structure(index, &element, out),
             };
+            if out.len() > self.limit {
+                return Err(EncodeError::OverLimit(self.limit).into());
+            }
             written.map_err(|error| error.below(Place::Element(position)))?;
         }
         Ok(())

@@ -10,8 +10,8 @@ mod encode;
 
 use std::fmt;
 
-pub use decode::{DecodeError, Decoded, decode};
-pub use encode::{EncodeError, Encoded, encode};
+pub use decode::{DecodeError, Decoded, decode, decode_within};
+pub use encode::{EncodeError, Encoded, encode, encode_within};
 
 /// 16 bytes in the order of the wire.
 pub type Uuid = [u8; 16];

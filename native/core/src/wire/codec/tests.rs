@@ -312,3 +312,27 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn more_elements_than_are_wanted_are_refused_before_they_are_built() {
+    let schema = schema();
+    let bytes = encoded(&message(None, &[1, 2, 3], 9, "x"), 3).unwrap();
+    let decoded = |elements| decode_within(&schema, &Tree(&schema), &bytes, 0, 3, elements);
+    // Three numbers and a tagged field.
+    assert!(decoded(4).is_ok());
+    assert_eq!(decoded(3).unwrap_err().cause, DecodeError::TooMany(3));
+    let error = decoded(2).unwrap_err();
+    assert_eq!(error.to_string(), "numbers: more than 2 elements and tagged fields in all");
+}
+
+#[test]
+fn a_message_is_encoded_no_longer_than_is_wanted() {
+    let schema = schema();
+    let long = message(None, &[1, 2, 3], -1, "");
+    let encoded = |limit| {
+        let mut out = Vec::new();
+        encode_within(&schema, &Tree(&schema), &long, 3, limit, &mut out).map(|()| out)
+    };
+    assert_eq!(encoded(4).unwrap_err().cause, EncodeError::OverLimit(4));
+    assert!(encoded(100).is_ok());
+}
