@@ -99,7 +99,7 @@ impl<S: Sink> Decoder<'_, S> {
         reader: &mut Reader<'_>,
     ) -> Decoded<S, ()> {
         let count = reader.tag_count()?;
-        self.expect(count as usize)?;
+        self.expect(count)?;
         for _ in 0..count {
             let (tag, mut inner) = reader.tagged_field()?;
             let Some((_, step)) = tagged.iter().find(|(known, _)| *known == tag) else { continue };
