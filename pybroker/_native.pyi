@@ -451,9 +451,9 @@ class Fetcher:
     def take_arrivals(self) -> tuple[Tally, LatencyHistogram]:
         """The stamped records counted since the last call, and the time from their stamps to their arrival. Records too
         short for a stamp are the failed ones."""
-    def take(self, timeout_s: float) -> tuple[str, int, list[Record]] | None:
-        """Takes the next received batches of one partition: (topic, partition, records); `None` when nothing came in
-        time. Batches of which a consumer sees nothing come with no records. Raises `ClientError`."""
+    def take(self, timeout_s: float) -> Received | None:
+        """Takes the next received batches of one partition; `None` when nothing came in time. Batches of which a
+        consumer sees nothing come with no records. Releases the GIL. Raises `ClientError`."""
     def metrics(self) -> dict[str, float]:
         """What the fetcher has done, and how far it is behind, by the names of Kafka's metrics; bytes and ms."""
     def arrived_descriptor(self) -> int:
@@ -1067,6 +1067,25 @@ def parse_metadata_batches(buffer: bytes) -> tuple[list[tuple[int, int, int, int
     Each is (base offset, last offset, leader epoch, timestamp, is control, values). Raises `MetadataLogError` when the
     first batch is not whole, or any is corrupt.
     """
+
+# ------------------------------------------------------------------------------------------------ received.rs
+
+@final
+class Received:
+    """Received records of one partition that wait for the program; its length is how many of them do."""
+
+    @property
+    def topic(self) -> str: ...
+    @property
+    def partition(self) -> int: ...
+    @property
+    def next_offset(self) -> int | None:
+        """Offset of the next record; `None` when none is left."""
+    def __len__(self) -> int: ...
+    def take(self, most: int) -> list[Record]:
+        """Hands out up to so many records: objects are made of these alone."""
+    def put_back(self, count: int) -> None:
+        """Has the last so many that were handed out be the next again."""
 
 # -------------------------------------------------------------------------------------------------- record.rs
 

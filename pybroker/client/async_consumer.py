@@ -77,10 +77,13 @@ class AsyncConsumer(AsyncClosing):
         self._places = Places(self.native, self._notify, Deserializers(key_deserializer, value_deserializer))
         self._failure: Exception | None = None
         self._news = asyncio.Event()
+        """Set when anything has come, records as well."""
+        self._due = True
+        """Whether there is something for the loop's thread to do before records are handed out."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._commit_at = 0.0
         self._alive_at = 0.0
-        """When `poll_rest` next says that the program is alive."""
+        """When `poll_here` next says that the program is alive."""
         self._closed = False
 
     # --------------------------------------------------------------------------------------------- what to read
@@ -161,22 +164,32 @@ class AsyncConsumer(AsyncClosing):
         most = self.settings.max_poll_records if max_records is None else max_records
         return await self._until(timeout_s, lambda: self._places.take(most)) or []
 
-    def poll_rest(self, max_records: int | None = None) -> list[Record]:
-        """As `poll`, of what an earlier `poll` took and did not hand out; none while anything is due.
+    def poll_here(self, max_records: int | None = None) -> list[Record]:
+        """As `poll`, of what has arrived; none while anything is due.
 
         For a caller in another thread than the loop's that calls nothing else meanwhile.
         """
+        if not self._is_free():
+            return []
+        records = self._places.take(self.settings.max_poll_records if max_records is None else max_records)
+        if records:
+            self._say_alive()
+        return records
+
+    def _is_free(self) -> bool:
+        """Whether nothing but records waits to be taken up."""
         loop = self._loop
-        if self._closed or loop is None or self._news.is_set():
-            return []
-        if self.settings.commits_itself and loop.time() >= self._commit_at:
-            return []
-        records = self._places.take_rest(self.settings.max_poll_records if max_records is None else max_records)
-        if records and self._link is not None and loop.time() >= self._alive_at:
+        if self._closed or loop is None or self._due:
+            return False
+        return not (self.settings.commits_itself and loop.time() >= self._commit_at)
+
+    def _say_alive(self) -> None:
+        """Let the group know that the program polls, from another thread than the loop's."""
+        loop = self._loop
+        if loop is not None and self._link is not None and loop.time() >= self._alive_at:
             # Often enough for max.poll.interval.ms; each time costs the loop's thread a wake-up.
             self._alive_at = loop.time() + self.settings.max_poll_interval_ms / 10_000
             loop.call_soon_threadsafe(self._link.poll)
-        return records
 
     def __aiter__(self) -> Self:
         self._open()
@@ -196,8 +209,19 @@ class AsyncConsumer(AsyncClosing):
         raise StopAsyncIteration
 
     def next_ahead(self) -> Record | None:
-        """A record that is there already, for `Consumer`'s iteration; None when `__anext__` has to be awaited."""
-        return None if self._closed else self._places.next_ahead()
+        """A record that is there already, for `Consumer`'s iteration; None when `__anext__` has to be awaited.
+
+        For a caller as `poll_here` has it.
+        """
+        record = None if self._closed else self._places.next_ahead()
+        if record is None and self._is_free() and self._places.take_ahead(self.settings.max_poll_records):
+            self._say_alive()
+            record = self._places.next_ahead()
+        return record
+
+    def make_due(self) -> None:
+        """Something is due: the next records are handed out by `poll`, after it."""
+        self._due = True
 
     async def count(self, timeout_s: float = 1.0, *, stamped: bool = False) -> tuple[int, int]:
         """As `poll`, for load generators: all that has arrived, as (records, bytes of keys and values).
@@ -215,6 +239,7 @@ class AsyncConsumer(AsyncClosing):
             self._link.poll()
         while True:
             self._news.clear()
+            self._due = False
             await self._advance()
             if taken := take():
                 return taken
@@ -464,6 +489,7 @@ class AsyncConsumer(AsyncClosing):
         self._news.set()
 
     def _notify(self) -> None:
+        self._due = True
         self._news.set()
 
     def _topics_changed(self, failure: Exception | None) -> None:

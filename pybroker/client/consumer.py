@@ -101,8 +101,8 @@ class Consumer(Closing):
         return self._run(self._async.membership)
 
     def poll(self, timeout_s: float = 1.0, max_records: int | None = None) -> list[Record]:
-        """As `AsyncConsumer.poll`; what was received before is handed out without asking the loop's thread."""
-        if self._jobs is None and (records := self._async.poll_rest(max_records)):
+        """As `AsyncConsumer.poll`; what has arrived is handed out without asking the loop's thread."""
+        if self._jobs is None and (records := self._async.poll_here(max_records)):
             return records
         return self._call(self._async.poll(timeout_s, max_records))
 
@@ -208,6 +208,7 @@ class Consumer(Closing):
         if self._closed:
             work.close()
             raise ClosedError("the consumer is closed")
+        self._async.make_due()
         jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         outer, self._jobs = self._jobs, jobs
         future = asyncio.run_coroutine_threadsafe(work, self._loop)

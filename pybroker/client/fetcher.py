@@ -7,6 +7,7 @@ assigned by the caller. Works against any Kafka.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Mapping, Sequence
 
@@ -52,7 +53,7 @@ class _Assigned:
         self.settings = FetcherSettings.of_client(bootstrap_servers, properties)
         self.native = make_native(self.settings)
         """The engine, for load generators: `count` reads every record without making Python objects."""
-        self._rest: list[Record] = []
+        self._rest: native.Received | None = None
 
     def assign(self, partitions: Mapping[TopicPartition, int | None] | Sequence[TopicPartition]) -> None:
         """Read these partitions from now on, and no others.
@@ -60,33 +61,45 @@ class _Assigned:
         Each begins at its offset (`EARLIEST` and `LATEST` are offsets too), or where `auto.offset.reset` says.
         """
         assignment = starts_of(partitions, self.settings)
-        self._rest = []
+        self._rest = None
         self.native.assign(assignment)
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
         """Read one assigned partition from elsewhere. Raises ClientError when it is not assigned."""
-        waiting, self._rest = self._rest, []
-        if waiting and (waiting[0].topic, waiting[0].partition) != (partition.topic, partition.partition):
-            # What was taken and not handed out is read again.
-            self.native.seek(waiting[0].topic, waiting[0].partition, waiting[0].offset)
+        rest, self._rest = self._rest, None
+        if rest is not None and (rest.topic, rest.partition) != (partition.topic, partition.partition):
+            at = rest.next_offset
+            if at is not None:
+                # What was taken and not handed out is read again.
+                self.native.seek(rest.topic, rest.partition, at)
         if not self.native.seek(partition.topic, partition.partition, offset):
             raise ClientError(f"{partition} is not assigned")
 
     def positions(self) -> dict[TopicPartition, int]:
         """The next offset of each partition; below 0 (`EARLIEST`, `LATEST`) before its first record."""
         found = {TopicPartition(topic, index): offset for topic, index, offset in self.native.positions()}
-        if self._rest:
-            found[TopicPartition(self._rest[0].topic, self._rest[0].partition)] = self._rest[0].offset
+        rest = self._rest
+        if rest is not None and (at := rest.next_offset) is not None:
+            found[TopicPartition(rest.topic, rest.partition)] = at
         return found
 
     def metrics(self) -> dict[str, float]:
         """What the fetcher has done, by the names of Kafka's consumer metrics; see `AsyncConsumer.metrics`."""
         return self.native.metrics()
 
-    def _hand_out(self, records: list[Record], limit: int | None) -> list[Record]:
-        most = self.settings.max_poll_records if limit is None else limit
-        self._rest = records[most:]
-        return records[:most] if self._rest else records
+    def _hand_out(self, limit: int | None) -> list[Record]:
+        """Records of those that were taken; none when none are left."""
+        rest = self._rest
+        records = [] if rest is None else rest.take(self.settings.max_poll_records if limit is None else limit)
+        if rest is not None and not len(rest):
+            self._rest = None
+        return records
+
+    def _take(self, timeout_s: float) -> bool:
+        """Have records wait to be handed out; whether anything came in time."""
+        taken = self.native.take(timeout_s)
+        self._rest = taken if taken is not None and len(taken) else None
+        return taken is not None
 
 
 class Fetcher(_Assigned, Closing):
@@ -97,13 +110,10 @@ class Fetcher(_Assigned, Closing):
 
         None come when the timeout is over. Raises what a broker answered, or what is wrong with a received batch.
         """
-        records, deadline = self._rest, time.monotonic() + timeout_s
-        while not records:
-            taken = self.native.take(max(0.0, deadline - time.monotonic()))
-            if taken is None:
-                return []
-            records = taken[2]
-        return self._hand_out(records, max_records)
+        deadline = time.monotonic() + timeout_s
+        while self._rest is None and self._take(max(0.0, deadline - time.monotonic())):
+            pass
+        return self._hand_out(max_records)
 
     def close(self) -> None:
         """End; waits for the I/O thread."""
@@ -123,19 +133,13 @@ class AsyncFetcher(_Assigned, AsyncClosing):
         if self._arrived is None:
             self._loop, self._arrived = asyncio.get_running_loop(), asyncio.Event()
             self._loop.add_reader(self.native.arrived_descriptor(), self._arrive)
-        records = self._rest
-        try:
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
-                while not records:
-                    taken = self.native.take(0.0)
-                    if taken is not None:
-                        records = taken[2]
-                    else:
+                while self._rest is None:
+                    if not self._take(0.0):
                         await self._arrived.wait()
                         self._arrived.clear()
-        except TimeoutError:
-            return []
-        return self._hand_out(records, max_records)
+        return self._hand_out(max_records)
 
     async def close(self) -> None:
         """End; waits for the I/O thread."""

@@ -6,7 +6,6 @@ the program gets. Knows no group: who gives and takes partitions is the consumer
 
 from __future__ import annotations
 
-import itertools
 from collections import deque
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -40,8 +39,8 @@ class Places:
         """`notify` is called when a partition is to be begun again."""
         self._fetcher, self._notify, self._deserializers = fetcher, notify, deserializers
         self._places: dict[TopicPartition, _Place] = {}
-        self._rest: list[native.Record] = []
-        """Records of one partition."""
+        self._rest: native.Received | None = None
+        """Records of one partition; None when none are left."""
         self._ahead: deque[native.Record] = deque()
         """Records that iteration gives out one by one, all of them before `_rest`."""
         self._given: native.Record | None = None
@@ -149,7 +148,7 @@ class Places:
                 break
             if taken is None:
                 break
-            self._rest = taken[2]
+            self._rest = taken if len(taken) else None
             try:
                 records += self.take_rest(most - len(records))
             except DeserializationError:
@@ -161,12 +160,19 @@ class Places:
         """Up to so many records of those that were taken before. Raises DeserializationError."""
         if self._ahead:
             return self.take(most)
-        records, failure = self._deserializers.read(self._rest[:most])
-        if failure is not None and not records:
-            raise failure
-        self._rest = self._rest[len(records) :]
-        if self._rest and records:
-            self._places[_partition_of(self._rest[0])].epoch = records[-1].leader_epoch
+        rest = self._rest
+        if rest is None:
+            return []
+        given = rest.take(most)
+        records, failure = self._deserializers.read(given)
+        if failure is not None:
+            rest.put_back(len(given) - len(records))
+            if not records:
+                raise failure
+        if not len(rest):
+            self._rest = None
+        elif records:
+            self._places[TopicPartition(rest.topic, rest.partition)].epoch = records[-1].leader_epoch
         return records
 
     def take_ahead(self, most: int) -> bool:
@@ -206,7 +212,7 @@ class Places:
         if any(_partition_of(record) == partition for record in self._ahead):
             given = self._given
             return given.leader_epoch if given is not None and _partition_of(given) == partition else -1
-        if self._rest and _partition_of(self._rest[0]) == partition:
+        if self._rest_of(partition) is not None:
             return place.epoch
         epoch = self._fetcher.epoch(partition.topic, partition.partition)
         return place.epoch if epoch < 0 else epoch
@@ -233,14 +239,24 @@ class Places:
 
     def _first_taken(self, partition: TopicPartition) -> int | None:
         """The offset of a partition's first record that was taken and not handed out."""
-        taken = itertools.chain(self._ahead, self._rest[:1])
-        return next((record.offset for record in taken if _partition_of(record) == partition), None)
+        for record in self._ahead:
+            if _partition_of(record) == partition:
+                return record.offset
+        rest = self._rest_of(partition)
+        return None if rest is None else rest.next_offset
+
+    def _rest_of(self, partition: TopicPartition) -> native.Received | None:
+        """What was taken of a partition and waits behind iteration."""
+        rest = self._rest
+        if rest is None or (rest.topic, rest.partition) != (partition.topic, partition.partition):
+            return None
+        return rest
 
     def _forget_taken(self, partition: TopicPartition) -> None:
         if self._ahead:
             self._ahead = deque(record for record in self._ahead if _partition_of(record) != partition)
-        if self._rest and _partition_of(self._rest[0]) == partition:
-            self._rest = []
+        if self._rest_of(partition) is not None:
+            self._rest = None
 
 
 def _partition_of(record: native.Record) -> TopicPartition:

@@ -10,13 +10,12 @@ use parking_lot::Mutex;
 use pybroker_core::client::{self, Arrivals, FetcherConfig, OffsetReset, Start, now_us};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyString;
 
 use crate::connection::{ConnectionSettings, wait};
 use crate::delivery::Tally;
 use crate::error::client_error;
 use crate::positions::{assignment, start, told};
-use crate::record::Record;
+use crate::received::Received;
 use crate::stamp::LatencyHistogram;
 
 /// The attributes of `pybroker.client.settings.FetcherSettings` that are the fetcher's own.
@@ -34,9 +33,6 @@ struct FetcherSettings {
     queued_responses: usize,
     max_decompressed_bytes: usize,
 }
-
-/// The records of one partition, perhaps none of them for consumers' eyes.
-type Taken = (Py<PyString>, i32, Vec<Record>);
 
 /// A native fetcher.
 #[pyclass(frozen, module = "pybroker._native")]
@@ -149,20 +145,16 @@ impl Fetcher {
         (Tally::from(tally), LatencyHistogram::from(histogram))
     }
 
-    /// Takes the next received batches: (topic, partition, their records); `None` when nothing came in time.
+    /// Takes the next received batches of one partition; `None` when nothing came in time.
     #[pyo3(signature = (timeout_s))]
-    fn take(&self, py: Python<'_>, timeout_s: f64) -> PyResult<Option<Taken>> {
-        let Some(chunk) = py.detach(|| self.inner.next(wait(timeout_s))).map_err(client_error)? else {
-            return Ok(None);
-        };
-        let mut records = Vec::new();
-        let (topic, partition) = (PyString::new(py, &chunk.topic).unbind(), chunk.index);
-        let taken = chunk.for_each(&mut self.scratch.lock(), |fetched| {
-            records.push(Record::new(py, topic.clone_ref(py), partition, &fetched));
+    fn take(&self, py: Python<'_>, timeout_s: f64) -> PyResult<Option<Received>> {
+        let taken = py.detach(|| {
+            let Some(chunk) = self.inner.next(wait(timeout_s))? else { return Ok(None) };
+            let received = client::Received::read(chunk, &mut self.scratch.lock())?;
+            self.inner.consumed(received.left());
+            Ok(Some(received))
         });
-        taken.map_err(client_error)?;
-        self.inner.consumed(records.len());
-        Ok(Some((topic, partition, records)))
+        Ok(taken.map_err(client_error)?.map(|received| Received::new(py, received)))
     }
 
     /// What the fetcher has done, and how far it is behind, by the names of Kafka's metrics.

@@ -29,6 +29,7 @@ mod positions;
 mod producer;
 mod producer_settings;
 mod quorum;
+mod received;
 mod record;
 mod record_table;
 mod recovery_progress;
@@ -67,6 +68,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(files::close_idle_files, m)?)?;
     m.add_function(wrap_pyfunction!(files::close_logs, m)?)?;
     m.add_class::<fetcher::Fetcher>()?;
+    m.add_class::<received::Received>()?;
     m.add_class::<record::Record>()?;
     m.add_class::<log::Log>()?;
     m.add_class::<log_config::PyLogConfig>()?;

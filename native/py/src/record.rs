@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
 /// One record as a program sees it.
-#[pyclass(frozen, get_all, module = "pybroker._native")]
+#[pyclass(frozen, get_all, freelist = 1024, module = "pybroker._native")]
 pub struct Record {
     topic: Py<PyString>,
     partition: i32,

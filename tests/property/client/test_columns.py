@@ -112,7 +112,7 @@ def told_by_records(servers: str, properties: dict[str, object], start: int) -> 
         fetcher.assign({PARTITION: start})
         taken = fetcher.native.take(10)  # the broker gives the whole log at once
         assert taken is not None
-        return [(r.offset, r.timestamp_ms, r.key, r.value, list(r.headers) or None) for r in taken[2]]
+        return [(r.offset, r.timestamp_ms, r.key, r.value, list(r.headers) or None) for r in taken.take(len(taken))]
 
 
 def told_by_columns(servers: str, properties: dict[str, object], start: int, max_rows: int, end: int) -> list[Told]:

@@ -38,6 +38,7 @@ mod payload;
 mod pool;
 mod producer;
 mod reader;
+mod received;
 mod sender;
 mod stamp;
 #[cfg(test)]
@@ -62,5 +63,6 @@ pub use new_record::NewRecord;
 pub use partitioner::Partitioner;
 pub use payload::Payload;
 pub use producer::{Outcome, Producer, now_ms};
+pub use received::Received;
 pub use stamp::{Arrivals, Due, STAMP_BYTES, Stamp, now_us};
 pub use wait::interrupt_waits_when;

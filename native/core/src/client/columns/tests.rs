@@ -11,7 +11,8 @@ use proptest::prelude::*;
 
 use super::pieces::Pieces;
 use super::*;
-use crate::client::chunk::{Chunk, Extent};
+use crate::client::Received;
+use crate::client::chunk::{Chunk, Extent, FetchedRecord};
 use crate::client::connection::Frame;
 use crate::record::{
     BatchBuilder, Compression, EndMarker, Headers, MessageSetBuilder, NewMessage, RecordHeader, TimestampType, seal,
@@ -116,18 +117,34 @@ fn log(stored: &[Stored]) -> (Vec<u8>, Vec<(i64, i64)>) {
 }
 
 fn told_by_records(chunk: &Chunk) -> Vec<Told> {
-    let mut told = Vec::new();
+    let mut rows = Vec::new();
     chunk
-        .for_each(&mut Vec::new(), |fetched| {
-            let record = fetched.record;
-            let headers = Headers::new(&record).map(|header| header.unwrap());
-            let headers = headers.map(|(k, v)| (String::from_utf8_lossy(k).into_owned(), v.map(<[u8]>::to_vec)));
-            let headers = (record.header_count > 0).then(|| headers.collect());
-            let (key, value) = (record.key.map(<[u8]>::to_vec), record.value.map(<[u8]>::to_vec));
-            told.push((fetched.offset, fetched.timestamp_ms * 1000, key, value, headers));
-        })
+        .for_each(&mut Vec::new(), |fetched| rows.push(told(&fetched)))
         .unwrap();
-    told
+    rows
+}
+
+fn told(fetched: &FetchedRecord<'_>) -> Told {
+    let record = &fetched.record;
+    let headers = Headers::new(record).map(|header| header.unwrap());
+    let headers = headers.map(|(k, v)| (String::from_utf8_lossy(k).into_owned(), v.map(<[u8]>::to_vec)));
+    let headers = (record.header_count > 0).then(|| headers.collect());
+    let (key, value) = (record.key.map(<[u8]>::to_vec), record.value.map(<[u8]>::to_vec));
+    (fetched.offset, fetched.timestamp_ms * 1000, key, value, headers)
+}
+
+/// Handed out some at a time, with a few of them handed out twice.
+fn told_some_at_a_time(chunk: Chunk, most: usize) -> Vec<Told> {
+    let mut received = Received::read(chunk, &mut Vec::new()).unwrap();
+    let mut all = Vec::new();
+    while received.left() > 0 {
+        let first = received.next_offset();
+        let some: Vec<Told> = received.take(most).map(|fetched| told(&fetched)).collect();
+        assert_eq!(some.first().map(|row| row.0), first);
+        received.put_back(some.len() / 2);
+        all.extend_from_slice(&some[..some.len() - some.len() / 2]);
+    }
+    all
 }
 
 fn part(array: &ArrayRef, row: usize) -> Part {
@@ -194,6 +211,7 @@ proptest! {
         prop_assume!(!bytes.is_empty());
         let made = || chunk(bytes.clone(), 100 + skipped, aborted.clone(), read_committed);
         let expected = told_by_records(&made());
+        prop_assert_eq!(&told_some_at_a_time(made(), max_rows), &expected);
         let (mut pieces, mut told) = (Pieces::new(made(), Vec::new()), Vec::new());
         let next_offset = made().next_offset.max(100 + skipped);
         let pick = Pick { max_rows, max_bytes, end, ..MOST };
