@@ -305,7 +305,6 @@ class Node:
         """Tell the controller which log directories failed; it knows of those that it was told before."""
         offline = [directory.meta for directory in directories.logs if directory.offline and directory.meta is not None]
         ids = [id_bytes(meta.directory_id) for meta in offline]
-
         self._report(lambda it: it.fail_log_directories(self.config.node_id, self._broker_epoch, ids))
 
     def _report(self, tell: Callable[[Controller], Awaitable[object]]) -> None:

@@ -171,17 +171,14 @@ class AsyncConsumer(AsyncClosing):
         """
         if not self._is_free():
             return []
-        records = self._places.take(self.settings.max_poll_records if max_records is None else max_records)
-        if records:
-            self._say_alive()
-        return records
+        self._say_alive()
+        return self._places.take(self.settings.max_poll_records if max_records is None else max_records)
 
     def _is_free(self) -> bool:
         """Whether nothing but records waits to be taken up."""
-        loop = self._loop
-        if self._closed or loop is None or self._due:
+        if self._closed or self._loop is None or self._due:
             return False
-        return not (self.settings.commits_itself and loop.time() >= self._commit_at)
+        return not (self.settings.commits_itself and self._loop.time() >= self._commit_at)
 
     def _say_alive(self) -> None:
         """Let the group know that the program polls, from another thread than the loop's."""
@@ -214,8 +211,9 @@ class AsyncConsumer(AsyncClosing):
         For a caller as `poll_here` has it.
         """
         record = None if self._closed else self._places.next_ahead()
-        if record is None and self._is_free() and self._places.take_ahead(self.settings.max_poll_records):
+        if record is None and self._is_free():
             self._say_alive()
+            self._places.take_ahead(self.settings.max_poll_records)
             record = self._places.next_ahead()
         return record
 

@@ -10,8 +10,9 @@ use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use crate::control_request::PyControlRequest;
 use crate::error::listen_error;
-use crate::events::{PyControlRequest, into_python};
+use crate::events::into_python;
 use crate::topic_table::PyTopicTable;
 
 /// The limits of the data plane, complete; see `_native.pyi`.

@@ -1,110 +1,11 @@
 //! What comes up from the data plane: one frozen class an event.
 
-use pybroker_core::net::{ControlRequest, Event, Level, UndecidedRequest};
-use pybroker_core::replica::Waiter;
-use pybroker_core::wire::primitives::Reader;
+use pybroker_core::net::{Event, Level, UndecidedRequest};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::codec::Schema;
-use crate::error::MalformedMessage;
-
-/// A request that Python answers; see `_native.pyi`.
-#[pyclass(frozen, name = "ControlRequest", module = "pybroker._native")]
-pub struct PyControlRequest {
-    inner: ControlRequest,
-}
-
-impl PyControlRequest {
-    /// Whom an answer goes to.
-    pub fn asker(&self) -> Waiter {
-        Waiter { connection: self.inner.connection, request: self.inner.request }
-    }
-}
-
-#[pymethods]
-impl PyControlRequest {
-    #[getter]
-    fn connection(&self) -> u64 {
-        self.inner.connection
-    }
-
-    #[getter]
-    fn request(&self) -> u64 {
-        self.inner.request
-    }
-
-    #[getter]
-    fn api(&self) -> i32 {
-        i32::from(self.inner.api_key) << 16 | i32::from(self.inner.api_version as u16)
-    }
-
-    #[getter]
-    fn api_key(&self) -> i16 {
-        self.inner.api_key
-    }
-
-    #[getter]
-    fn api_version(&self) -> i16 {
-        self.inner.api_version
-    }
-
-    #[getter]
-    fn size(&self) -> usize {
-        self.inner.body.len()
-    }
-
-    #[getter]
-    fn correlation_id(&self) -> i32 {
-        self.inner.correlation_id
-    }
-
-    #[getter]
-    fn client_id(&self) -> Option<&str> {
-        self.inner.client_id.as_deref()
-    }
-
-    #[getter]
-    fn listener(&self) -> &str {
-        &self.inner.listener
-    }
-
-    #[getter]
-    fn local_host(&self) -> String {
-        self.inner.local.ip().to_string()
-    }
-
-    #[getter]
-    fn local_port(&self) -> u16 {
-        self.inner.local.port()
-    }
-
-    #[getter]
-    fn peer_host(&self) -> String {
-        self.inner.peer.ip().to_string()
-    }
-
-    #[getter]
-    fn peer_port(&self) -> u16 {
-        self.inner.peer.port()
-    }
-
-    /// Decodes the message; in front of it, where the header is flexible, stand tagged fields that nobody knows.
-    #[pyo3(signature = (schema, flexible, max_elements))]
-    fn decode<'py>(
-        &self,
-        py: Python<'py>,
-        schema: &Schema,
-        flexible: bool,
-        max_elements: usize,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let body = &self.inner.body;
-        let mut header = Reader::new(body, 0, flexible);
-        header.header_tags().map_err(|error| MalformedMessage::new_err(format!("the header: {error}")))?;
-        Ok(schema.read(py, body, self.inner.api_version, header.position(), max_elements)?.0)
-    }
-}
+use crate::control_request::PyControlRequest;
 
 /// A request that Python decides about; see `_native.pyi`.
 #[pyclass(frozen, get_all, name = "InterceptedRequest", module = "pybroker._native")]
@@ -188,9 +89,9 @@ pub struct PyLogLine {
 /// One event as its Python object.
 pub fn into_python(py: Python<'_>, event: Event) -> PyResult<Py<PyAny>> {
     match event {
-        Event::Control(inner) => PyControlRequest { inner }.into_py_any(py),
+        Event::Control(inner) => PyControlRequest::new(inner).into_py_any(py),
         Event::Intercepted(inner) => {
-            let request = Py::new(py, PyControlRequest { inner })?;
+            let request = Py::new(py, PyControlRequest::new(inner))?;
             PyInterceptedRequest { request }.into_py_any(py)
         }
         Event::Undecided(inner) => PyUndecidedRequest { inner }.into_py_any(py),

@@ -7,6 +7,7 @@ mod codec;
 mod columns;
 mod columns_import;
 mod connection;
+mod control_request;
 mod data_plane;
 mod delivery;
 mod draft;
@@ -57,7 +58,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<data_plane::PyDataPlaneSettings>()?;
     m.add_class::<events::PyAppendSettled>()?;
     m.add_class::<events::PyConnectionClosed>()?;
-    m.add_class::<events::PyControlRequest>()?;
+    m.add_class::<control_request::PyControlRequest>()?;
     m.add_class::<events::PyExhausted>()?;
     m.add_class::<events::PyLogDirectoryFailed>()?;
     m.add_class::<events::PyLogLine>()?;

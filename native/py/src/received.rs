@@ -2,22 +2,31 @@
 //!
 //! Owns no behaviour but the objects' making.
 
+use parking_lot::{Mutex, MutexGuard};
 use pybroker_core::client;
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
 
 use crate::record::Record;
 
 /// Records of one partition, in the order of their offsets.
-#[pyclass(module = "pybroker._native")]
+#[pyclass(frozen, module = "pybroker._native")]
 pub struct Received {
     topic: Py<PyString>,
-    inner: client::Received,
+    partition: i32,
+    inner: Mutex<client::Received>,
 }
 
 impl Received {
     pub fn new(py: Python<'_>, inner: client::Received) -> Self {
-        Self { topic: PyString::new(py, inner.topic()).unbind(), inner }
+        let (topic, partition) = (PyString::new(py, inner.topic()).unbind(), inner.index());
+        Self { topic, partition, inner: Mutex::new(inner) }
+    }
+
+    /// Objects are made while it is held, which may run other Python code: nobody waits for it.
+    fn locked(&self) -> PyResult<MutexGuard<'_, client::Received>> {
+        self.inner.try_lock().ok_or_else(|| PyRuntimeError::new_err("the records are being taken by another thread"))
     }
 }
 
@@ -30,31 +39,32 @@ impl Received {
 
     #[getter]
     fn partition(&self) -> i32 {
-        self.inner.index()
+        self.partition
     }
 
-    fn __len__(&self) -> usize {
-        self.inner.left()
+    fn __len__(&self) -> PyResult<usize> {
+        Ok(self.locked()?.left())
     }
 
     /// Offset of the next record; `None` when none is left.
     #[getter]
-    fn next_offset(&self) -> Option<i64> {
-        self.inner.next_offset()
+    fn next_offset(&self) -> PyResult<Option<i64>> {
+        Ok(self.locked()?.next_offset())
     }
 
     /// Hands out up to so many records.
     #[pyo3(signature = (most))]
-    fn take<'py>(&mut self, py: Python<'py>, most: usize) -> PyResult<Bound<'py, PyList>> {
-        let partition = self.inner.index();
-        let records = self.inner.take(most);
-        let records = records.map(|fetched| Record::new(py, self.topic.clone_ref(py), partition, &fetched));
+    fn take<'py>(&self, py: Python<'py>, most: usize) -> PyResult<Bound<'py, PyList>> {
+        let mut inner = self.locked()?;
+        let records = inner.take(most);
+        let records = records.map(|fetched| Record::new(py, self.topic.clone_ref(py), self.partition, &fetched));
         PyList::new(py, records)
     }
 
     /// Has the last so many that were handed out be the next again.
     #[pyo3(signature = (count))]
-    fn put_back(&mut self, count: usize) {
-        self.inner.put_back(count);
+    fn put_back(&self, count: usize) -> PyResult<()> {
+        self.locked()?.put_back(count);
+        Ok(())
     }
 }

@@ -3,11 +3,10 @@
 //! Owns `Schema`, the compiled declaration of one message class. Knows no message: what it is told are classes and
 //! field descriptions, by `pybroker.protocol.codec`, once per class.
 
+mod host;
 mod sink;
 mod source;
 mod table;
-
-use std::cell::Cell;
 
 use pybroker_core::wire::codec::{self, DecodeError, EncodeError};
 use pybroker_core::wire::schema::{self, Kind, Preset, Struct, Versions};
@@ -15,6 +14,7 @@ use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyType};
 
+use self::host::Host;
 use self::table::{FieldRow, field, range};
 use crate::error::{MalformedMessage, TooManyElements, UnencodableValue, UnsupportedVersion};
 
@@ -190,35 +190,4 @@ fn refused(py: Python<'_>, cause: PyErr, text: &str) -> PyErr {
     let error = UnencodableValue::new_err(text.to_owned());
     error.set_cause(py, Some(cause));
     error
-}
-
-/// Python, a schema and what it needs of `msgspec`: one call's face to the core.
-struct Host<'a, 'py> {
-    py: Python<'py>,
-    schema: &'a Schema,
-    astuple: &'a Bound<'py, PyAny>,
-    /// Steps until the interpreter lock is given to whoever waits for it.
-    steps_left: Cell<usize>,
-}
-
-/// A step is an element, a struct or so many bytes of text: some hundred nanoseconds.
-const BYTES_PER_STEP: usize = 256;
-const STEPS_AT_ONCE: usize = 1_000;
-
-impl<'a, 'py> Host<'a, 'py> {
-    fn new(py: Python<'py>, schema: &'a Schema) -> Self {
-        Host { py, schema, astuple: schema.astuple.bind(py), steps_left: Cell::new(STEPS_AT_ONCE) }
-    }
-
-    /// Takes note of work. A message of a million elements takes a second, for which no other thread shall wait: a
-    /// thread that codes it lets the others run in between, which the interpreter by itself does for Python code only.
-    fn work(&self, steps: usize) {
-        match self.steps_left.get().checked_sub(steps) {
-            Some(left) => self.steps_left.set(left),
-            None => {
-                self.steps_left.set(STEPS_AT_ONCE);
-                self.py.detach(|| ());
-            }
-        }
-    }
 }

@@ -4,7 +4,8 @@ use pybroker_core::wire::codec::{Sink, Uuid};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyList, PyString, PyTuple};
 
-use super::{BYTES_PER_STEP, Host, PyPreset};
+use super::PyPreset;
+use super::host::{BYTES_PER_STEP, Host};
 
 impl<'py> Sink for Host<'_, 'py> {
     type Value = Bound<'py, PyAny>;

@@ -6,7 +6,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
 
-use super::Host;
+use super::host::Host;
 
 impl<'py> Source for Host<'_, 'py> {
     type Value = Bound<'py, PyAny>;

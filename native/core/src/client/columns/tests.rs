@@ -118,9 +118,7 @@ fn log(stored: &[Stored]) -> (Vec<u8>, Vec<(i64, i64)>) {
 
 fn told_by_records(chunk: &Chunk) -> Vec<Told> {
     let mut rows = Vec::new();
-    chunk
-        .for_each(&mut Vec::new(), |fetched| rows.push(told(&fetched)))
-        .unwrap();
+    chunk.for_each(&mut Vec::new(), |fetched| rows.push(told(&fetched))).unwrap();
     rows
 }
 
