@@ -44,6 +44,7 @@ class AsyncProducer:
         self._on_delivery = on_delivery
         self._settlements = self.native.settlements()
         self._waiting = WaitingSends(self.native, settings.max_block_ms / 1000)
+        self._waits = self._waiting.queues
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def __aenter__(self) -> Self:
@@ -72,10 +73,10 @@ class AsyncProducer:
         cancelled while it waits sends nothing. `on_delivery` is called on the event loop, as `Producer.send` says.
         """
         loop = self._loop or self._begin()
-        future: asyncio.Future[RecordMetadata] = loop.create_future()
+        future: asyncio.Future[RecordMetadata] = asyncio.Future(loop=loop)
         callback = on_delivery or self._on_delivery
         watcher = future if callback is None else _Called(future, callback)
-        waits = topic in self._waiting
+        waits = topic in self._waits
         outgoing = self._post(topic, value, key, partition, timestamp_ms, headers, watcher, waits)
         if outgoing is not None:
             await self._waiting.wait(topic, outgoing, watcher)
@@ -110,8 +111,10 @@ class AsyncProducer:
         for futures, rows, errors in self._settlements.take() or ():
             if errors is None:
                 for future, row in zip(futures, rows, strict=True):
-                    if not future.done():
+                    try:
                         future.set_result(as_metadata(row))
+                    except asyncio.InvalidStateError:  # It was cancelled.
+                        continue
             else:
                 for future, row, error in zip(futures, rows, errors, strict=True):
                     _fail(future, error, as_metadata(row))

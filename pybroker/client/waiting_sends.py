@@ -32,19 +32,17 @@ class _Entry:
 
 
 class WaitingSends:
-    """One producer's sends that wait, by topic. `topic in sends` while any of the topic waits."""
+    """One producer's sends that wait, by topic."""
 
     def __init__(self, producer: native.Producer, max_block_s: float) -> None:
         self._producer, self._max_block_s = producer, max_block_s
-        self._queues: dict[str, deque[_Entry]] = {}
-
-    def __contains__(self, topic: str) -> bool:
-        return topic in self._queues
+        self.queues: dict[str, deque[_Entry]] = {}
+        """By topic; a topic is here while any of its sends waits."""
 
     async def wait(self, topic: str, outgoing: native.Outgoing, watcher: object) -> None:
         """Add the record when it is at the front and has room. Raises ClientError after `max.block.ms`."""
         loop = asyncio.get_running_loop()
-        queue, entry = self._queues.setdefault(topic, deque()), _Entry(loop)
+        queue, entry = self.queues.setdefault(topic, deque()), _Entry(loop)
         queue.append(entry)
         timer = loop.call_later(self._max_block_s, entry.expire)
         try:
@@ -61,10 +59,10 @@ class WaitingSends:
             if queue:
                 queue[0].wake()
             else:
-                del self._queues[topic]
+                del self.queues[topic]
 
     def wake(self) -> None:
         """There may be room, or metadata, or an end."""
-        for queue in self._queues.values():
+        for queue in self.queues.values():
             for entry, _ in zip(queue, range(_WOKEN), strict=False):
                 entry.wake()
