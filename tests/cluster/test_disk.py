@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 from collections.abc import Callable, Iterator
@@ -73,6 +74,46 @@ def test_a_full_disk_is_told_and_acknowledged_records_are_kept(
         answer = produced(wire.ask(produce(TOPIC, batch_of(b"room again"))))
         assert answer.error_code == 0
         assert answer.base_offset >= 2 * acknowledged
+
+
+def test_a_disk_without_room_for_what_is_set_aside_loses_nothing(
+    make_broker: Callable[..., BrokerProcess], small_disk: Path
+) -> None:
+    broker = make_broker(small_disk / "data", log_index_size_max_bytes="65536")
+    broker.log_path = small_disk.with_name("broker.log")
+    broker.start()
+    with Wire(broker.bootstrap_servers) as wire:
+        wire.call(
+            "CreateTopics", 7, topics=[{"name": TOPIC, "num_partitions": 1, "replication_factor": 1}], timeout_ms=10_000
+        )
+        for number in range(36):
+            batch = batch_of(b"%08d" % number * (MEBIBYTE // 16))
+            assert produced(wire.ask(produce(TOPIC, batch))).error_code == 0
+    broker.kill()
+    (segment,) = (small_disk / "data").glob(f"{TOPIC}-0/*.log")
+    with segment.open("r+b") as file:
+        file.seek(MEBIBYTE + MEBIBYTE // 2)
+        file.write(b"?")
+    before = segment.read_bytes()
+    # Its only directory fails before or after it says that it is ready.
+    with contextlib.suppress(NotStartedError):
+        broker.start()
+    assert broker.wait() != 0
+    (told,) = [line for line in broker.log.splitlines() if "cannot be opened" in line]
+    assert "No space left" in told
+    assert str(segment.parent) in told
+    assert "Traceback" not in broker.log
+    assert segment.read_bytes() == before, "what could not be set aside is where it was"
+    assert [path.name for path in segment.parent.iterdir() if ".tail-" in path.name] == []
+
+    subprocess.run(["mount", "-o", "remount,size=128m", small_disk], check=True)
+    broker.start()
+    (tail,) = segment.parent.glob("*.tail-*")
+    kept = len(before) - tail.stat().st_size
+    assert segment.read_bytes()[:kept] + tail.read_bytes() == before
+    assert f"{TOPIC}-0" in broker.log
+    with Wire(broker.bootstrap_servers) as wire:
+        assert produced(wire.ask(produce(TOPIC, batch_of(b"room again")))).error_code == 0
 
 
 def test_a_disk_that_is_full_at_the_start_is_told(make_broker: Callable[..., BrokerProcess], small_disk: Path) -> None:
