@@ -154,8 +154,10 @@ class Report:
             lines.append(f"{key[0] + '-' + str(key[1]):<32} {sums[0]:>14,} {len(mine):>9}{amiss}")
         lines += self._details()
         latency = self._latency()
-        told = ", ".join(f"{name} {value / 1000:,.1f} ms" for name, value in latency.items() if name[0] in "pm")
-        lines.append(f"latency, {latency['from']} to {latency['to']}: {told}")
+        if latency["means_nothing_of"] < self.records:
+            figures = [name for name in latency if name == "max" or name.removeprefix("p")[:1].isdigit()]
+            told = ", ".join(f"{name} {latency[name] / 1000:,.1f} ms" for name in figures)
+            lines.append(f"latency, {latency['from']} to {latency['to']}: {told}")
         if latency["means_nothing_of"]:
             lines.append(
                 f"the latency of {latency['means_nothing_of']:,} records means nothing: their time is a client's own,"
