@@ -91,6 +91,7 @@ class EncodedTopics:
             self._cluster = image.cluster
         version = form.version
         kept = self._topics.setdefault(form, {})
+        self._forget_gone(form, image.topics)
 
         def encoded(topic: TopicImage) -> bytes:
             entry = kept.get(topic.topic_id)
@@ -119,7 +120,6 @@ class EncodedTopics:
             if number % _AT_ONCE == 0:
                 yield
             found.append(encoded(topic))
-        self._forget_gone(form, image.topics)
         # While this was interrupted, a change of the brokers may have dropped what these bytes were made for.
         if image.cluster is self._cluster and form in self._topics:
             self._all[form] = image.topics, found

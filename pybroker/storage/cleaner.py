@@ -326,6 +326,8 @@ class Cleaner:
         """Drop what is remembered of logs that are gone or not compacted any more; tell the files of those that are."""
         for key in self._uncleanable.keys() - compacted:
             del self._uncleanable[key]
+        for key in self._topic_ids.keys() - compacted:
+            del self._topic_ids[key]
         for directory, partitions in self._partitions.by_directory().items():
             path = directory.path
             if directory.offline or path not in self._offsets:

@@ -104,3 +104,13 @@ def test_what_is_kept_is_bounded_and_deleted_topics_go() -> None:
     before = kept.bytes
     all_of(kept, image(many[0]), describe)
     assert 0 < kept.bytes < before / 100
+
+
+def test_topics_that_are_asked_about_one_by_one_and_deleted_go() -> None:
+    kept, describe = EncodedTopics(), Described()
+    sizes = []
+    for number in range(250):
+        only = topic(number)
+        kept.lookup(FORM, image(only), describe)(only)
+        sizes.append(kept.bytes)
+    assert max(sizes) < 100 * sizes[0]
