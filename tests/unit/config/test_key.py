@@ -26,6 +26,7 @@ NOT_IN_KAFKA = {
     "flush",
     "queued.max.response.bytes",
     "queued.max.response.bytes.per.connection",
+    "socket.request.max.elements",
     "super.users",
 }
 

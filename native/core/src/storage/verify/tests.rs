@@ -13,21 +13,27 @@ fn open(directory: &Path) -> Log {
 
 /// Three segments of batches and of transactions, closed; returns the log end offset.
 fn fill(directory: &Path) -> i64 {
+    fill_thirds(directory, 10)
+}
+
+/// Three segments of so many rounds each, and an epoch each; a round is three batches.
+fn fill_thirds(directory: &Path, rounds: i32) -> i64 {
     let log = open(directory);
     log.begin_epoch(3).unwrap();
-    for number in 0..30 {
-        if number == 10 || number == 20 {
+    for number in 0..3 * rounds {
+        let epoch = 3 + number / rounds;
+        if number > 0 && number % rounds == 0 {
             log.roll(NOW).unwrap();
-            log.begin_epoch(3 + number / 10).unwrap();
+            log.begin_epoch(epoch).unwrap();
         }
         let (mut bytes, _) = build(&[100, 150], i64::from(number) * 9, (7, 0, number * 2), Compression::None);
-        log.append(&mut bytes, 3 + number / 10, NOW).unwrap();
+        log.append(&mut bytes, epoch, NOW).unwrap();
         let (mut bytes, _) = build(&[50], i64::from(number) * 9, (21, 0, number), Compression::None);
         set_transactional(&mut bytes);
-        log.append_internal(&mut bytes, 3 + number / 10, NOW).unwrap();
+        log.append_internal(&mut bytes, epoch, NOW).unwrap();
         let marker = EndMarker { commit: number % 2 == 0, coordinator_epoch: 1 };
         let mut bytes = marker.build(21, 0, NOW).unwrap();
-        log.append_internal(&mut bytes, 3 + number / 10, NOW).unwrap();
+        log.append_internal(&mut bytes, epoch, NOW).unwrap();
     }
     let end = log.log_end_offset();
     partition_metadata::write(directory, &[7; 16]).unwrap();
@@ -75,7 +81,7 @@ fn a_whole_log_has_no_findings_whether_it_was_closed_or_not() {
 #[test]
 fn every_flipped_byte_of_the_records_and_the_snapshots_is_found() {
     let root = tempfile::tempdir().unwrap();
-    let end = fill(root.path());
+    let end = fill_thirds(root.path(), 3);
     for path in files(root.path(), ".log").into_iter().chain(files(root.path(), ".snapshot")) {
         let whole = fs::read(&path).unwrap();
         for at in 0..whole.len() {
