@@ -27,6 +27,7 @@ from pybroker.config.broker import BrokerConfig
 from pybroker.config.errors import ConfigError
 from pybroker.config.properties import parse_overrides
 from pybroker.config.topic import broker_suggestion
+from pybroker.net.allocator import fix_thresholds
 from pybroker.net.descriptors import raise_limit
 from pybroker.node import Node, NodeError
 
@@ -84,6 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
         near = broker_suggestion(name)
         log.warning("unknown configuration %s is ignored%s", name, f"; is {near} meant?" if near else "")
     raise_limit()
+    fix_thresholds()
     try:
         uvloop.run(_serve(config))
     except NodeError as error:
