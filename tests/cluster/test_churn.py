@@ -114,7 +114,6 @@ def kept() -> tuple[Counter[str], dict[int, tuple[str, int]], int]:
     return types, containers, len(os.listdir("/proc/self/fd"))
 
 
-@pytest.mark.timeout(240)
 def test_what_comes_and_goes_leaves_nothing_in_memory(broker: Broker) -> None:
     for number in range(WARM_UP):
         round_of(broker.bootstrap_servers, number)

@@ -12,7 +12,7 @@ from tests.support.conditions import wait_until
 from tests.support.group_audit import Member, check_one_owner_at_a_time, seen, wait_for_sharing
 from tests.support.processes import BrokerProcess
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.process]
 
 PARTITIONS, RECORDS = 12, 20
 PATIENCE_SECONDS = 90

@@ -137,7 +137,6 @@ def nothing_else(broker: BrokerProcess, wire: Wire, limit: int) -> None:
 LOADS = {"connections": nothing_else, "creations": many_creations, "rolls": many_rolls, "start": start_with_many}
 
 
-@pytest.mark.timeout(180)
 @pytest.mark.parametrize(
     ("limit", "load"),
     [

@@ -106,7 +106,6 @@ def decoded(api: RegisteredApi, version: int, frame: bytes) -> Any:
     return answer
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_every_request_is_answered_with_an_error_of_its_own_or_none(
     seed: int, caplog: pytest.LogCaptureFixture

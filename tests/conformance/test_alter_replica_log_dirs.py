@@ -385,7 +385,6 @@ def cleared(topic: str, node: int) -> str:
     return f"Clearing broker-level throttles on broker {node}\nClearing topic-level throttles on topic {topic}\n"
 
 
-@pytest.mark.timeout(300)
 def test_a_tool_moves_a_log_that_is_written_to(
     wire: Wire, there: Directories, topic: str, node: int, reassign: Reassign
 ) -> None:
@@ -421,7 +420,6 @@ def test_a_tool_moves_a_log_that_is_written_to(
     assert not (Path(here) / f"{topic}-0").exists()
 
 
-@pytest.mark.timeout(300)
 def test_a_tool_cancels_a_move(wire: Wire, there: Directories, topic: str, node: int, reassign: Reassign) -> None:
     for _ in range(8):
         assert produced(wire.ask(produce(topic, batch_of(b"x" * (1 << 19))))).error_code == 0
@@ -445,7 +443,6 @@ def test_a_tool_cancels_a_move(wire: Wire, there: Directories, topic: str, node:
     assert len(values(wire, topic, 0)) == 8
 
 
-@pytest.mark.timeout(300)
 def test_a_tool_is_told_of_a_directory_that_there_is_not(
     wire: Wire, there: Directories, topic: str, node: int, reassign: Reassign
 ) -> None:

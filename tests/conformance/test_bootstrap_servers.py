@@ -84,7 +84,6 @@ def test_all_clients_find_the_server_in_every_form(form: str) -> None:
 
 
 @pytest.mark.java
-@pytest.mark.timeout(300)
 def test_the_tables_are_those_of_kafkas_client() -> None:
     with java_oracle.running("AddressOracle") as oracle:
         for text, servers in TAKEN:

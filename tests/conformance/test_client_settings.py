@@ -110,7 +110,6 @@ def test_what_kafka_takes_is_taken(kind: str, configs: dict[str, str]) -> None:
 
 
 @pytest.mark.java
-@pytest.mark.timeout(300)
 def test_the_tables_are_kafkas(oracle: java_oracle.JavaOracle) -> None:
     for kind, configs in REFUSED:
         assert "fault" in oracle.ask("make", kind=kind, configs=configs), (kind, configs)
@@ -121,7 +120,6 @@ def test_the_tables_are_kafkas(oracle: java_oracle.JavaOracle) -> None:
 
 
 @pytest.mark.java
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_key_of_kafkas_is_known_with_its_default(oracle: java_oracle.JavaOracle, kind: str) -> None:
     theirs, ours = oracle.ask("keys", kind=kind), KINDS[kind].keys
@@ -141,7 +139,6 @@ def _text(default: str | None) -> str:
 
 
 @pytest.mark.java
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("kind", KINDS)
 def test_numbers_have_kafkas_ranges(oracle: java_oracle.JavaOracle, kind: str) -> None:
     """The same verdict at the ends of each range and one beyond, but for `RANGES_OF_OUR_OWN`."""

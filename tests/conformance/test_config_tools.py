@@ -20,7 +20,7 @@ from tests.support.wire import Wire, produce, produced
 PROGRAM = Path(sys.executable).with_name("pybroker")
 
 # A test starts a virtual machine for each run of Kafka's tools.
-pytestmark = [pytest.mark.java, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.java]
 
 
 def ours(command: str, *arguments: str) -> list[str]:

@@ -91,7 +91,6 @@ def test_whatever_is_not_the_metadata_partition_alone_is_unknown(
 
 
 @pytest.mark.java
-@pytest.mark.timeout(180)
 def test_kafkas_own_tool_describes_status_and_replication(server: Server, wire: Wire) -> None:
     programs.kafka_tools()
     (broker,) = wire.call("Metadata", 12, topics=[]).brokers

@@ -22,6 +22,9 @@ FENCED_LEADER_EPOCH = 74
 UNKNOWN_LEADER_EPOCH = 75
 UNKNOWN_TOPIC_ID = 100
 
+BEYOND_PATIENCE_MS = 600_000
+"""Longer than `Wire` waits for an answer: a Fetch that is answered only when its wait ends fails its test."""
+
 
 def fill(wire: Wire, topic: Topic, *batches: bytes, partition: int = 0) -> None:
     """Append batches, one request each."""
@@ -100,33 +103,27 @@ def test_a_leader_epoch_of_the_future_is_unknown(wire: Wire, topic: Topic) -> No
 
 
 def test_an_error_is_answered_at_once_however_long_the_wait(wire: Wire) -> None:
-    began = time.monotonic()
-    part = fetched(wire.ask(fetch("no-such-topic", version=12, max_wait_ms=10_000, min_bytes=1)))
+    part = fetched(wire.ask(fetch("no-such-topic", version=12, max_wait_ms=BEYOND_PATIENCE_MS, min_bytes=1)))
     assert part.error_code == UNKNOWN_TOPIC_OR_PARTITION
-    assert time.monotonic() - began < 5
 
 
 def test_data_that_is_there_is_answered_at_once(wire: Wire, topic: Topic) -> None:
     fill(wire, topic, batch_of(b"a"))
-    began = time.monotonic()
-    assert offsets(fetched(wire.ask(fetch(topic.name, max_wait_ms=10_000, min_bytes=1)))) == [0]
-    assert time.monotonic() - began < 5
+    assert offsets(fetched(wire.ask(fetch(topic.name, max_wait_ms=BEYOND_PATIENCE_MS, min_bytes=1)))) == [0]
 
 
 def test_a_waiting_fetch_is_answered_by_the_append_that_satisfies_it(server: Server, wire: Wire, topic: Topic) -> None:
-    waits = fetch(topic.name, max_wait_ms=15_000, min_bytes=1)
+    waits = fetch(topic.name, max_wait_ms=BEYOND_PATIENCE_MS, min_bytes=1)
     number = wire.send(waits)
     with Wire(server.bootstrap_servers) as other:
         fill(other, topic, batch_of(b"late"))
-        appended = time.monotonic()
     part = fetched(wire.receive(waits, number))
-    assert time.monotonic() - appended < 2, "woken by the append, not by the clock"
     assert [batch.values for batch in read_batches(part.records)] == [[b"late"]]
 
 
 def test_a_waiting_fetch_goes_on_waiting_until_min_bytes_are_there(server: Server, wire: Wire, topic: Topic) -> None:
     batch = batch_of(b"x" * 100)
-    waits = fetch(topic.name, max_wait_ms=15_000, min_bytes=3 * len(batch))
+    waits = fetch(topic.name, max_wait_ms=BEYOND_PATIENCE_MS, min_bytes=3 * len(batch))
     number = wire.send(waits)
     with Wire(server.bootstrap_servers) as other:
         fill(other, topic, batch, batch, batch)
@@ -136,7 +133,7 @@ def test_a_waiting_fetch_goes_on_waiting_until_min_bytes_are_there(server: Serve
 def test_a_fetch_that_nothing_satisfies_is_answered_after_its_wait(wire: Wire, topic: Topic) -> None:
     began = time.monotonic()
     part = fetched(wire.ask(fetch(topic.name, max_wait_ms=300, min_bytes=1)))
-    assert 0.25 < time.monotonic() - began < 5
+    assert time.monotonic() - began > 0.25
     assert part.error_code == 0
     assert not part.records
 

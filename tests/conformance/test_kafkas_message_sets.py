@@ -25,7 +25,6 @@ from tests.support.wire import Wire, fetch, fetched
 
 pytestmark = [
     pytest.mark.java,
-    pytest.mark.timeout(120),
     pytest.mark.skipif(AGAINST_KAFKA, reason="Kafka 4 has dropped the versions that carry such sets"),
 ]
 

@@ -178,7 +178,6 @@ def test_old_clients_read_it_in_every_version(broker: Broker, name: str, version
 
 
 @pytest.mark.java
-@pytest.mark.timeout(300)
 def test_kafkas_dump_tool_finds_it_valid_and_shows_what_ours_does(broker: Broker, tmp_path: Path) -> None:
     programs.kafka_tools()
     directory = Path(broker.directory)

@@ -231,7 +231,6 @@ def oracle() -> Iterator[java_oracle.JavaOracle]:
 
 
 @pytest.mark.java
-@pytest.mark.timeout(300)
 def test_the_tables_are_kafkas(oracle: java_oracle.JavaOracle) -> None:
     def faults(kind: str, table: list[Configs]) -> list[str | None]:
         return [oracle.ask(kind, configs=configs).get("fault") for configs in table]
@@ -246,7 +245,6 @@ def test_the_tables_are_kafkas(oracle: java_oracle.JavaOracle) -> None:
 
 
 @pytest.mark.java
-@pytest.mark.timeout(300)
 def test_the_tables_of_changes_are_kafkas(oracle: java_oracle.JavaOracle) -> None:
     def said(kind: str, configs: Configs) -> str | None:
         return oracle.ask(kind, configs=configs).get("fault")
@@ -257,7 +255,6 @@ def test_the_tables_of_changes_are_kafkas(oracle: java_oracle.JavaOracle) -> Non
 
 
 @pytest.mark.java
-@pytest.mark.timeout(300)
 def test_every_key_that_kafka_lets_change_is_taken_where_kafka_takes_it(oracle: java_oracle.JavaOracle) -> None:
     differing = []
     refused_here = set()

@@ -8,8 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.support.repository import ROOT
 
 GUIDE = ROOT / "docs/guides/testing.md"
@@ -17,7 +15,6 @@ README = ROOT / "README.md"
 BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
 
-@pytest.mark.timeout(300)  # fifteen brokers and their clients, in processes that start anew
 def test_the_guides_blocks_pass_and_leave_nothing(tmp_path: Path) -> None:
     temporary = tmp_path / "temporary"
     temporary.mkdir()

@@ -93,7 +93,6 @@ def oracle() -> Iterator[java_oracle.JavaOracle]:
 
 
 @pytest.mark.java
-@pytest.mark.timeout(300)
 def test_kafkas_own_producer_and_admin_are_refused_for_good(oracle: java_oracle.JavaOracle, server: Server) -> None:
     for what in ("init", "fence"):
         refused = oracle.ask(what, servers=server.bootstrap_servers, id="t")

@@ -165,7 +165,6 @@ def test_the_admin_of_kafka_python_validates_levels(server: Server) -> None:
 
 
 @pytest.mark.java
-@pytest.mark.timeout(300)
 def test_kafkas_tool_lowers_and_raises_a_feature() -> None:
     programs.kafka_tools()
 

@@ -16,7 +16,7 @@ from tests.support import programs
 from tests.support.repository import ROOT
 from tests.support.stamped import send_stamped
 
-pytestmark = [pytest.mark.java, pytest.mark.process, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.java, pytest.mark.process]
 
 COUNT = 500
 

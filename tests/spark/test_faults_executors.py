@@ -14,7 +14,7 @@ from pybroker.testing import Broker
 from tests.support.repository import ROOT
 from tests.support.stamped import audited, send_stamped
 
-pytestmark = [pytest.mark.java, pytest.mark.process, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.java, pytest.mark.process]
 
 COUNT = 5_000
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-pytestmark = [pytest.mark.java, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.java]
 
 COUNT = 1_000
 WITHIN = 120.0

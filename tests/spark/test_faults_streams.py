@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-pytestmark = [pytest.mark.java, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.java]
 
 COUNT = 3_000
 WITHIN = 60.0

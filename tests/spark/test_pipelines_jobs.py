@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from pybroker.testing import Broker
 
-pytestmark = pytest.mark.timeout(300)
-
 JOBS = [one.JOB for one in (abusive_callers, archive, hot_words, ingest, robo_adviser, word_count)]
 NOON = 1_488_369_600_000
 """2017-03-01 12:00 UTC in milliseconds."""

@@ -65,7 +65,6 @@ def oracle() -> Iterator[java_oracle.JavaOracle]:
 
 
 @pytest.mark.java
-@pytest.mark.timeout(300)
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(partition=partitions(), election_type=TYPES, usable=BROKERS)
 def test_the_change_is_kafkas(
@@ -86,7 +85,6 @@ def test_the_change_is_kafkas(
 
 
 @pytest.mark.java
-@pytest.mark.timeout(300)
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(partition=partitions(), usable=BROKERS)
 def test_who_leads_unasked_is_who_leads_in_kafka(

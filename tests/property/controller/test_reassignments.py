@@ -121,7 +121,6 @@ def oracle() -> Iterator[java_oracle.JavaOracle]:
 
 
 @pytest.mark.java
-@pytest.mark.timeout(300)
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(partition=partitions(), target=TARGETS, usable=BROKERS)
 def test_a_reassignment_is_kafkas(
@@ -132,7 +131,6 @@ def test_a_reassignment_is_kafkas(
 
 
 @pytest.mark.java
-@pytest.mark.timeout(300)
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(partition=partitions(reassigned=True), usable=BROKERS)
 def test_the_same_again_and_a_cancellation_are_kafkas(
