@@ -201,7 +201,7 @@ def find_partitions(options: argparse.Namespace, properties: dict[str, str]) -> 
         include = re.compile(options.include or "")
     except re.error as error:
         raise ToolError(f"--include {options.include}: must be a regular expression ({error})") from None
-    with Admin(options.bootstrap_server, {"client.id": properties["client.id"]}) as admin:
+    with Admin(options.bootstrap_server, properties) as admin:
         names = [options.topic]
         if options.include is not None:
             names = [name for name in admin.list_topics() if include.fullmatch(name)]

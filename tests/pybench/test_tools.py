@@ -139,7 +139,10 @@ def test_e2e_latency_sends_a_record_and_waits_for_it(servers: str, positional: b
         (["e2e-latency", "h:1", "t", "3"], "Expected 5 or 6 positional arguments, but got 3"),
         (["e2e-latency", "h:1", "t", "3", "0", "20"], "Please use 1 or all"),
         (
-            ["consumer-perf", "--bootstrap-server", "127.0.0.1:1", "--topic", "t", "--num-records", "1"],
+            [
+                *("consumer-perf", "--bootstrap-server", "127.0.0.1:1", "--topic", "t", "--num-records", "1"),
+                *("--command-property", "default.api.timeout.ms=1000", "request.timeout.ms=1000"),
+            ],
             "no broker answered",
         ),
     ],
