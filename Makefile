@@ -60,7 +60,7 @@ lint: build ## Check layout, lints, types, layers and the stub of the extension
 test: test-rust test-python ## Run every test; what is skipped is named with what to install
 
 test-rust: $(STAMPS)/tools ## Run the tests of the Rust core
-	cargo test --package pybroker-core --quiet
+	cargo test --package pybroker-core --quiet --lib --tests
 
 test-python: build ## Run the Python tests: unit, property, house, conformance, cluster, Spark
 	$(BIN)/pytest -n $(TEST_PROCESSES) --dist loadgroup --no-loadscope-reorder

@@ -10,7 +10,7 @@
 #[cfg(test)]
 extern crate self as pybroker_core;
 #[cfg(test)]
-#[path = "../tests/log_fixture/mod.rs"]
+#[path = "../tests/it/log_fixture.rs"]
 mod log_fixture;
 
 pub mod client;

@@ -14,9 +14,7 @@ use proptest::prelude::*;
 use pybroker_core::record::{BatchHeader, Compression, set_base_offset, set_partition_leader_epoch};
 use pybroker_core::storage::{AppendError, Log, OpenLog, ReadError};
 
-use log_fixture::{NOW, build, config};
-
-mod log_fixture;
+use crate::log_fixture::{NOW, build, config};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -349,7 +347,7 @@ proptest! {
     })]
     #[test]
     fn the_log_is_what_the_model_is_when_all_is_done(steps in steps(25)) {
-        let directory = log_fixture::quick_directory();
+        let directory = crate::log_fixture::quick_directory();
         let mut harness = Harness::new(&directory.path().join("t-0"));
         steps.into_iter().for_each(|step| harness.step(step));
         harness.check();

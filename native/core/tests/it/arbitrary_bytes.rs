@@ -1,17 +1,17 @@
 //! Every decoder on arbitrary and on damaged bytes: a value or an error, never a panic, never memory for a length that
 //! the bytes only claim. The same entry points as the fuzz targets', without a nightly toolchain.
 
-#[path = "../fuzz/decoders/batch.rs"]
+#[path = "../../fuzz/decoders/batch.rs"]
 mod batch;
-#[path = "../fuzz/decoders/frame.rs"]
+#[path = "../../fuzz/decoders/frame.rs"]
 mod frame;
-#[path = "../fuzz/decoders/message.rs"]
+#[path = "../../fuzz/decoders/message.rs"]
 mod message;
-#[path = "../fuzz/decoders/message_set.rs"]
+#[path = "../../fuzz/decoders/message_set.rs"]
 mod message_set;
-#[path = "../fuzz/decoders/snapshot.rs"]
+#[path = "../../fuzz/decoders/snapshot.rs"]
 mod snapshot;
-#[path = "../fuzz/decoders/txn_index.rs"]
+#[path = "../../fuzz/decoders/txn_index.rs"]
 mod txn_index;
 
 use proptest::prelude::*;

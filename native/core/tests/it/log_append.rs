@@ -9,9 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use pybroker_core::record::{BatchHeader, Batches, Compression, InvalidBatch, TimestampType};
 use pybroker_core::storage::{AppendError, Log, LogConfig, LogError, OpenLog};
 
-use log_fixture::{NOW, build, config};
-
-mod log_fixture;
+use crate::log_fixture::{NOW, build, config};
 
 const NOBODY: (i64, i16, i32) = (-1, -1, -1);
 

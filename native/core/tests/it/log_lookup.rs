@@ -8,13 +8,10 @@ use pybroker_core::record::varint::{put_varint, put_varlong};
 use pybroker_core::record::{BatchHeader, HEADER_LEN, LOG_OVERHEAD, seal};
 use pybroker_core::storage::{Log, LogConfig, OpenLog, ReadError, TimestampAndOffset};
 
-use log_fixture::NOW;
-
-#[allow(dead_code, reason = "batches with gaps are built here")]
-mod log_fixture;
+use crate::log_fixture::NOW;
 
 fn config() -> LogConfig {
-    LogConfig { segment_bytes: 1200, index_interval_bytes: 150, ..log_fixture::config() }
+    LogConfig { segment_bytes: 1200, index_interval_bytes: 150, ..crate::log_fixture::config() }
 }
 
 /// A record of the oracle.

@@ -12,14 +12,12 @@ use pybroker_core::record::{BatchHeader, Batches, Compression, EndMarker, set_tr
 use pybroker_core::storage::txn_index::{self, AbortedTxn};
 use pybroker_core::storage::{AppendError, Log, LogConfig, OpenLog};
 
-use log_fixture::{NOW, build};
-
-mod log_fixture;
+use crate::log_fixture::{NOW, build};
 
 const PRODUCERS: std::ops::Range<i64> = 1..5;
 
 fn config() -> LogConfig {
-    LogConfig { segment_bytes: 1500, ..log_fixture::config() }
+    LogConfig { segment_bytes: 1500, ..crate::log_fixture::config() }
 }
 
 #[derive(Clone, Debug)]

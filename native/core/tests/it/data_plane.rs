@@ -1,12 +1,8 @@
 //! The data plane over real sockets: frames in, answers out, in order, with bad input beside good.
 
-#[path = "data_plane/bounds.rs"]
 mod bounds;
-#[path = "data_plane/group_flush.rs"]
 mod group_flush;
-#[path = "data_plane/interception.rs"]
 mod interception;
-#[path = "data_plane/read_committed.rs"]
 mod read_committed;
 mod support;
 

@@ -9,9 +9,7 @@ use pybroker_core::storage::{
     AppendError, Log, LossCause, OpenLog, REPORT_FILE, ReadError, Recovered, is_set_aside, set_aside_files,
 };
 
-use log_fixture::{NOW, build, config};
-
-mod log_fixture;
+use crate::log_fixture::{NOW, build, config};
 
 const BATCHES: usize = 30;
 

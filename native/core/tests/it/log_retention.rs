@@ -10,9 +10,7 @@ use proptest::prelude::*;
 use pybroker_core::record::{BatchBuilder, Batches, Compression};
 use pybroker_core::storage::{Log, LogConfig, OpenLog, ReadError, RetentionLimits};
 
-use log_fixture::{NOW, build, config};
-
-mod log_fixture;
+use crate::log_fixture::{NOW, build, config};
 
 const NOBODY: (i64, i16, i32) = (-1, -1, -1);
 

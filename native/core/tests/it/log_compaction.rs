@@ -19,10 +19,7 @@ use pybroker_core::record::{
 };
 use pybroker_core::storage::{CleanLimits, CleanRange, Log, LogConfig, OpenLog, Throttle};
 
-use log_fixture::{NOW, config};
-
-#[allow(dead_code, reason = "its batches are all of one key")]
-mod log_fixture;
+use crate::log_fixture::{NOW, config};
 
 /// What a record says: key and value.
 type Said = (Option<u8>, Option<u8>);
@@ -318,7 +315,7 @@ proptest! {
     })]
     #[test]
     fn a_compacted_log_is_what_its_model_is_when_all_is_done(old in old_segments(), steps in steps(30)) {
-        let directory = log_fixture::quick_directory();
+        let directory = crate::log_fixture::quick_directory();
         let mut harness = Harness::new(&directory.path().join("t-0"), &old);
         steps.into_iter().for_each(|step| harness.step(step));
         harness.check();

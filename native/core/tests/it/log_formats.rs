@@ -11,9 +11,7 @@ use pybroker_core::record::{
 };
 use pybroker_core::storage::{AppendError, ConvertedSlice, Log, LogConfig, NotConverted, OpenLog, Recovered};
 
-use log_fixture::{NOW, build, config};
-
-mod log_fixture;
+use crate::log_fixture::{NOW, build, config};
 
 const NOBODY: (i64, i16, i32) = (-1, -1, -1);
 const SEGMENT: &str = "00000000000000000000.log";

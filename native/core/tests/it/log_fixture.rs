@@ -46,7 +46,6 @@ pub fn build(sizes: &[usize], time: i64, producer: (i64, i16, i32), compression:
 }
 
 /// A directory in memory, where the system has one: syncs are free of a disk.
-#[allow(dead_code, reason = "not every test that has the fixture makes thousands of logs")]
 pub fn quick_directory() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }

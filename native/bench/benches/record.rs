@@ -1,6 +1,6 @@
 //! What a record costs on its way: varints, the checksum, building and validating batches, the codecs.
 //!
-//! Run: `cargo bench -p pybroker-core --bench record`; one group: append its name.
+//! Run: `cargo bench -p pybroker-bench`; one group: append its name.
 
 use std::hint::black_box;
 use std::time::Duration;

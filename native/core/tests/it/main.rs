@@ -1,0 +1,13 @@
+//! Integration tests of the core, in one binary: each further one would be linked anew.
+
+mod arbitrary_bytes;
+mod data_plane;
+mod log_append;
+mod log_compaction;
+mod log_fixture;
+mod log_formats;
+mod log_lookup;
+mod log_model;
+mod log_recovery;
+mod log_retention;
+mod log_transactions;
