@@ -61,7 +61,7 @@ def kafkas(runs: Sequence[Sequence[str]], directory: Path) -> list[Dumped]:
     source, lines = directory / "DumpRunner.java", directory / "runs"
     source.write_text(_RUNNER)
     lines.write_text("".join(" ".join(run) + "\n" for run in runs))
-    command = [word for word in java.java_command(str(source)) if word]
+    command = [word for word in java.short_java_command(str(source)) if word]
     done = subprocess.run([*command, str(lines)], capture_output=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr.decode()
     answers, found = io.BytesIO(done.stdout), []

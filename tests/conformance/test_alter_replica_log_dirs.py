@@ -305,7 +305,7 @@ def reassign(there: Directories, tmp_path: Path, request: pytest.FixtureRequest)
     """Run Kafka's reassignment tool, or our command; what it prints. `plan` is for its file, `status` how it ends."""
     if request.param == "kafka":
         programs.kafka_tools()
-        program = java.java_command("reassign-partitions")
+        program = java.short_java_command("reassign-partitions")
     else:
         program = [str(PROGRAM), "reassign-partitions"]
 

@@ -113,8 +113,8 @@ def test_every_record_is_read_and_partitions_have_one_owner(
 @pytest.mark.java
 def test_kafkas_console_consumers_share_a_group(server: Server, topic: str) -> None:
     programs.kafka_tools()
-    words = [*java.java_command("console-consumer"), "--bootstrap-server", server.bootstrap_servers, "--topic", topic]
-    words += ["--group", f"group-{topic}", "--timeout-ms", "15000"]
+    words = [*java.short_java_command("console-consumer"), "--bootstrap-server", server.bootstrap_servers]
+    words += ["--topic", topic, "--group", f"group-{topic}", "--timeout-ms", "15000"]
     for option in ("print.partition=true", "print.offset=true", "print.value=false"):
         words += ["--formatter-property", option]
     words += ["--command-property", "auto.offset.reset=earliest"]

@@ -37,7 +37,7 @@ class JavaOracle:
 def running(program: str) -> Iterator[JavaOracle]:
     """Start the JVM, and end it; skips (in CI: fails) where Java or Kafka's jars are missing."""
     programs.kafka_tools()
-    *command, _tool = java.java_command(program, options=("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"))
+    *command, _tool = java.short_java_command(program)
     source = SOURCES / f"{program}.java"
     process = subprocess.Popen([*command, str(source)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     with process:

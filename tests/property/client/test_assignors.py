@@ -84,7 +84,7 @@ def question(group: Group) -> str:
 def ask_kafka(groups: list[Group]) -> list[dict[str, Any]]:
     """What Kafka's assignors answer."""
     ran = subprocess.run(
-        java.java_command(java.build_client("AssignorOracle"), log_level="off"),
+        java.short_java_command(java.build_client("AssignorOracle"), log_level="off"),
         input="\n".join(map(question, groups)),
         capture_output=True,
         text=True,
