@@ -19,8 +19,8 @@ def _room(item: pytest.Item) -> str:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """A file's tests stay together, for they share brokers; all of Spark's do, for they share a session."""
-    group = "spark" if _room(item) == "spark" else str(item.path)
+    """A file's tests stay together, for they share brokers; all that use the session of Spark do."""
+    group = "spark" if "spark" in getattr(item, "fixturenames", ()) else str(item.path)
     item.add_marker(pytest.mark.xdist_group(group))
 
 

@@ -67,6 +67,7 @@ def test_latency_is_taken_from_stamp_to_arrival(
 
 
 ENDING = 'endingOffsets={"tools-audit":{"0":9}}'
+IMPATIENT = ("--option", "kafka.default.api.timeout.ms=1000", "--option", "kafka.request.timeout.ms=1000")
 MIX = """
 title = "two topics"
 topics = [{ name = "tools-mix", partitions = 2 }, { name = "tools-plain" }]
@@ -108,7 +109,7 @@ def test_more_tasks_than_slots_are_refused_with_what_to_set(
         (["--topic", "tools-audit", "--option", ENDING], "offsets 0 to 9 cannot be read"),
         (["--topic", "tools-audit", "--json", "/nowhere/audit.json"], "--json /nowhere/audit.json: must be a file in"),
         (["--topic", "tools-audit"], "no record has a stamp"),
-        (["--bootstrap-server", "127.0.0.1:1", "--topic", "tools-audit"], "127.0.0.1:1"),
+        (["--bootstrap-server", "127.0.0.1:1", "--topic", "tools-audit", *IMPATIENT], "127.0.0.1:1"),
     ],
 )
 def test_an_audit_that_cannot_be_made_is_told_in_a_line_and_is_no_loss(
