@@ -28,7 +28,7 @@ from pybench.options import (
 )
 from pybench.progress import ProgressBar
 from pybroker.client import EARLIEST, LATEST, Admin, Consumer, Fetcher, RebalanceListener, TopicPartition
-from pybroker.client.settings import ConsumerSettings, FetcherSettings
+from pybroker.client.settings import AdminSettings, ConsumerSettings, FetcherSettings
 
 _TICK_S = 0.1
 
@@ -201,7 +201,7 @@ def find_partitions(options: argparse.Namespace, properties: dict[str, str]) -> 
         include = re.compile(options.include or "")
     except re.error as error:
         raise ToolError(f"--include {options.include}: must be a regular expression ({error})") from None
-    with Admin(options.bootstrap_server, properties) as admin:
+    with Admin(options.bootstrap_server, AdminSettings.acting(properties)) as admin:
         names = [options.topic]
         if options.include is not None:
             names = [name for name in admin.list_topics() if include.fullmatch(name)]

@@ -16,7 +16,7 @@ from pybench.options import ToolError, add_json_option, check_file, read_config_
 from pybench.progress import ProgressBar
 from pybroker.client import LATEST, Admin, BrokerError, Fetcher, NewTopic, Producer, TopicPartition
 from pybroker.client.fetcher import Record
-from pybroker.client.settings import ProducerSettings
+from pybroker.client.settings import AdminSettings, ProducerSettings
 from pybroker.protocol.errors import ErrorCode
 
 _TIMEOUT_S = 60.0
@@ -110,7 +110,7 @@ def read_positional(options: argparse.Namespace) -> None:
 
 def have_topic(options: argparse.Namespace, properties: dict[str, str]) -> list[int]:
     """The topic's partitions; it is created with one, without replicas, when it is missing."""
-    with Admin(options.bootstrap_server, properties) as admin:
+    with Admin(options.bootstrap_server, AdminSettings.acting(properties)) as admin:
         try:
             (topic,) = admin.describe_topics([options.topic])
         except BrokerError as error:

@@ -99,6 +99,12 @@ class ClientSettings(Settings):
         return sorted(key for key, value in properties.items() if value is not None and cls._is_idle(key, value))
 
     @classmethod
+    def acting(cls, properties: Mapping[str, Any]) -> dict[str, Any]:
+        """What changes something here of `properties` that were meant for another client, which tells of the rest."""
+        idle = cls.without_effect(properties)
+        return {key: value for key, value in properties.items() if key not in idle}
+
+    @classmethod
     def _is_idle(cls, key: str, value: Any) -> bool:
         declared = cls.keys.get(key)
         if declared is None or key in cls.unused:

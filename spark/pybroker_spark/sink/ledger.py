@@ -25,6 +25,7 @@ from pybroker.client import (
     TopicPartition,
 )
 from pybroker.client.errors import DeliveryError
+from pybroker.client.settings import AdminSettings, FetcherSettings
 from pybroker_spark.sink.entries import Entry, TopicMark, parse_entry, write_entry
 from pybroker_spark.sink.errors import LedgerError
 
@@ -52,11 +53,12 @@ class Ledger:
 
     def __init__(self, bootstrap_servers: str, properties: Mapping[str, str], query_id: str) -> None:
         self.topic = f"{PREFIX}{query_id}"
-        self.admin = Admin(bootstrap_servers, properties)
+        self.admin = Admin(bootstrap_servers, AdminSettings.acting(properties))
         """Also for what an attempt asks of the cluster."""
         self._partition = TopicPartition(self.topic, 0)
-        self._producer = Producer(bootstrap_servers, {**_connection(properties), "linger.ms": "0"})
-        self._fetcher = Fetcher(bootstrap_servers, {**_connection(properties), "auto.offset.reset": "earliest"})
+        self._producer = Producer(bootstrap_servers, {**_without_batching(properties), "linger.ms": "0"})
+        fetching = FetcherSettings.acting(properties)
+        self._fetcher = Fetcher(bootstrap_servers, {**fetching, "auto.offset.reset": "earliest"})
         self._made = False
 
     def append(self, entry: Entry) -> int:
@@ -137,7 +139,7 @@ def open_ledger(bootstrap_servers: str, properties: Mapping[str, str], query_id:
     return _kept[key]
 
 
-def _connection(properties: Mapping[str, str]) -> dict[str, str]:
+def _without_batching(properties: Mapping[str, str]) -> dict[str, str]:
     """What is set for the rows' producer and has no business here."""
     return {
         key: value for key, value in properties.items() if key not in ("linger.ms", "batch.size", "compression.type")

@@ -25,6 +25,7 @@ from pybroker.client import (
     TopicPartition,
 )
 from pybroker.client.errors import UnreachableError
+from pybroker.client.settings import AdminSettings
 from pybroker_spark.source.errors import DataLossError, OptionError
 from pybroker_spark.source.filters import Narrowing
 from pybroker_spark.source.offsets import AtOffsets, AtTime, AtTimes, Bound, Everywhere, Offsets, in_order, named
@@ -187,7 +188,7 @@ class Planner:
         for attempt in range(1, attempts + 1):
             try:
                 if self._admin is None:
-                    self._admin = Admin(self.options.bootstrap_servers, self.options.properties)
+                    self._admin = Admin(self.options.bootstrap_servers, AdminSettings.acting(self.options.properties))
                 return question(self._admin)
             except ClientError as error:
                 final = isinstance(error, BrokerError) and error.code in _FINAL

@@ -122,6 +122,12 @@ def test_what_has_no_effect_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     ]
 
 
+def test_what_acts_on_another_client_is_taken_from_its_settings() -> None:
+    of_a_producer = {"acks": "all", "linger.ms": "5", "client.id": "c", "request.timeout.ms": "7", "lingr.ms": "1"}
+    assert AdminSettings.acting(of_a_producer) == {"client.id": "c", "request.timeout.ms": "7"}
+    assert FetcherSettings.acting(of_a_producer) == {"client.id": "c", "request.timeout.ms": "7"}
+
+
 @pytest.mark.parametrize(
     ("properties", "words"),
     [

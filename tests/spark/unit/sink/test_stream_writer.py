@@ -13,6 +13,7 @@ from pybroker_spark.sink.attempt import Share
 from pybroker_spark.sink.entries import Begun, Done, TopicMark
 from pybroker_spark.sink.errors import SinkError, SplitError
 from pybroker_spark.sink.ledger import Ledger
+from pybroker_spark.sink.settings import forced_properties
 from pybroker_spark.sink.stream_writer import StreamWriter, WrittenShare, make
 from pybroker_spark.source.errors import OptionError
 
@@ -35,6 +36,13 @@ def ledger(broker: Broker) -> Iterator[Ledger]:
 def message(ledger: Ledger, batch: int, task: int, *, begun: bool = True) -> WrittenShare:
     query = ledger.topic.removeprefix("__spark_sink_")
     return WrittenShare(Share(query, batch, task), begun, False, 5 * begun, 0, {"out": "id"} if begun else {})
+
+
+def test_what_is_forced_upon_the_rows_producer_is_no_news_of_the_ledgers_clients(
+    broker: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    Ledger(broker.bootstrap_servers, forced_properties({"linger.ms": "5", "batch.size": "100"}), "quiet").close()
+    assert caplog.messages == []
 
 
 def test_a_commit_that_is_repeated_changes_nothing(writer: StreamWriter, ledger: Ledger) -> None:
