@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pybroker.client import Admin, NewTopic
+from pybroker.client import Admin, Consumer, NewTopic, TopicPartition
+from pybroker.testing import Broker
 from tests.support.conditions import wait_until
 from tests.support.knocks import Knocks
 from tests.support.processes import BrokerProcess
@@ -104,3 +105,32 @@ def test_queries_go_on_after_a_broker_was_away(away: tuple[Queries, BrokerProces
     assert read == 4 * COUNT
     queries.running["connector"].processAllAvailable()
     assert audited(broker.bootstrap_servers, "connector", expected).lost == 0
+
+
+def test_a_sink_goes_on_when_the_broker_has_closed_its_idle_connections(spark: SparkSession, tmp_path: Path) -> None:
+    lines = tmp_path / "lines"
+    lines.mkdir()
+    with Broker(connections_max_idle_ms=500) as broker:
+        with Admin(broker.bootstrap_servers) as admin:
+            admin.create_topics([NewTopic("idle")])
+            admin.wait_for_leaders("idle")
+        writer = spark.readStream.text(str(lines)).writeStream.format("pybroker").option("topic", "idle")
+        writer = writer.option("kafka.bootstrap.servers", broker.bootstrap_servers)
+        query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+        try:
+            for number in range(3):
+                (lines / f"{number}.txt").write_text(f"{number}\n")
+                query.processAllAvailable()
+                wait_until(lambda: connections(broker) == 0, within=WITHIN, what="idle connections are open")
+        finally:
+            query.stop()
+        with Consumer(broker.bootstrap_servers, {"auto.offset.reset": "earliest"}) as consumer:
+            consumer.assign([TopicPartition("idle", 0)])
+            values: list[bytes | None] = []
+            while len(values) < 3:
+                values += [record.value for record in consumer.poll(1.0)]
+    assert values == [b"0", b"1", b"2"]
+
+
+def connections(broker: Broker) -> int:
+    return broker._running().data_plane.connections
