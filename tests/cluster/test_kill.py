@@ -20,10 +20,10 @@ from tests.support.numbered_load import PARTITIONS, Load, read_all
 from tests.support.processes import BrokerProcess
 from tests.support.wire import Wire, produce, produced
 
-ROUNDS = int(os.environ.get("PYBROKER_KILL_ROUNDS", "10"))
+ROUNDS = int(os.environ.get("PYBROKER_KILL_ROUNDS", "20"))
 ACKNOWLEDGED_PER_ROUND = 20_000
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(300 + 30 * max(0, ROUNDS - 10))]
+pytestmark = [pytest.mark.process, pytest.mark.timeout(400 + 30 * max(0, ROUNDS - 20))]
 
 
 @pytest.mark.parametrize("idempotent", [True, False], ids=["idempotent", "plain"])
