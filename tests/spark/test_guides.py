@@ -47,8 +47,10 @@ def robo_adviser(spark: SparkSession, servers: str, directory: Path) -> dict[str
 
 
 def exactly_once(spark: SparkSession, servers: str, directory: Path) -> dict[str, Any]:
-    rate = spark.readStream.format("rate").option("rowsPerSecond", 10).load()
-    return {"rows": rate.selectExpr("cast(value as string) as value")}
+    # A source that ends: one that goes on, like `rate`, may have new rows whenever a batch is done.
+    (directory / "rows").mkdir()
+    (directory / "rows" / "first.txt").write_text("one\ntwo\n")
+    return {"rows": spark.readStream.text(str(directory / "rows"))}
 
 
 GIVEN: dict[str, Callable[[SparkSession, str, Path], dict[str, Any]]] = {

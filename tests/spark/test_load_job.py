@@ -213,7 +213,7 @@ def test_a_killed_task_is_lost_with_what_it_had_measured_and_the_others_say_what
     make_topic(broker, "load-lost", 1)
     words = [sys.executable, "-c", LOSING, "local[2]", broker.bootstrap_servers]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(words, capture_output=True, text=True, timeout=100, check=False, env=environment)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=350, check=False, env=environment)
     assert done.returncode == 0, done.stderr[-2000:]
     shown = json.loads(done.stdout.splitlines()[-1])
     survivor, lost = shown["clients"]
