@@ -28,7 +28,7 @@ def servers() -> Iterator[str]:
 
 def pybench(*words: str, status: int = 0) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(
-        [sys.executable, "-m", "pybench.main", *words], capture_output=True, text=True, timeout=100, check=False
+        [sys.executable, "-m", "pybench.main", *words], capture_output=True, text=True, timeout=350, check=False
     )
     assert done.returncode == status, done.stderr
     return done
