@@ -10,23 +10,19 @@ from typing import TypeVar
 T = TypeVar("T")
 
 TICK_SECONDS = 0.005
-SLOWEST = 4
-"""A shared machine may give a quarter of its processors for minutes. That is no fault, and waiting longer costs nothing
-where the condition comes true."""
 
 
 def wait_until(condition: Callable[[], T], *, within: float, what: str | Callable[[], str]) -> T:
-    """Return the first true value of `condition`, asked again and again for `within` seconds of an idle machine.
+    """Return the first true value of `condition`, asked again and again for `within` seconds.
 
-    A slow one has `SLOWEST` times as long. Raises AssertionError naming `what` after that; where it is a function, what
-    it says then. Meant for facts that nothing announces (a file, a counter of the kernel); where something can be
-    waited on (a pipe, a process, a socket), wait on that.
+    Raises AssertionError naming `what` after that; where it is a function, what it says then. Meant for facts that
+    nothing announces (a file, a counter of the kernel); where something can be waited on (a pipe, a process, a socket),
+    wait on that.
     """
-    longest = within * SLOWEST
-    deadline = time.monotonic() + longest
+    deadline = time.monotonic() + within
     tick = threading.Event()
     while not (value := condition()):
         if time.monotonic() >= deadline:
-            raise AssertionError(f"after {longest} s still not: {what if isinstance(what, str) else what()}")
+            raise AssertionError(f"after {within} s still not: {what if isinstance(what, str) else what()}")
         tick.wait(TICK_SECONDS)
     return value

@@ -20,8 +20,8 @@ from typing import Self
 
 PROGRAM = Path(sys.executable).with_name("pybroker")
 READY = re.compile(r"ready: \w+://([\d.]+:\d+)")
-START_SECONDS = 90
-STOP_SECONDS = 90
+START_SECONDS = 30
+STOP_SECONDS = 30
 #: Below the range from which the kernel takes ports for outgoing connections: only a listener takes one of these.
 PORTS = range(15_000, 32_000)
 

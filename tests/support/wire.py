@@ -16,7 +16,7 @@ import kafka.protocol.metadata
 import kafka.protocol.producer
 
 MODULES = (kafka.protocol.metadata, kafka.protocol.producer, kafka.protocol.consumer, kafka.protocol.admin)
-TIMEOUT_SECONDS = 60
+TIMEOUT_SECONDS = 20
 
 
 def message(name: str) -> Any:
