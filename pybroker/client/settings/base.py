@@ -100,7 +100,7 @@ class ClientSettings(Settings):
 
     @classmethod
     def acting(cls, properties: Mapping[str, Any]) -> dict[str, Any]:
-        """What changes something here of `properties` that were meant for another client, which tells of the rest."""
+        """Return those of another client's `properties` that have an effect here; that client warns of unknown ones."""
         idle = cls.without_effect(properties)
         return {key: value for key, value in properties.items() if key not in idle}
 
