@@ -65,6 +65,38 @@ def test_what_another_client_wrote_comes_as_columns(server: Server, topic_of_thr
     assert sorted(told, key=lambda row: row[:2]) == sorted(written, key=lambda row: row[:2])
 
 
+@pytest.mark.parametrize(
+    ("properties", "run"),
+    [
+        ({}, 10),
+        ({"partitioner": "murmur2_random"}, 10),
+        ({"partitioner.class": "org.apache.kafka.clients.producer.RoundRobinPartitioner"}, 1),
+    ],
+)
+def test_values_alone_go_round_the_partitions_as_single_sends_do(
+    server: Server, topic_of_three: str, properties: dict[str, Any], run: int
+) -> None:
+    """A partition gets `batch.size` bytes at a time, or every third record; over the ends of batches and calls."""
+    values = [b"%0100d" % number for number in range(95)]
+    with Producer(server.bootstrap_servers, {"batch.size": 1000, **properties}) as producer:
+        for first, end in ((0, 7), (7, 45), (45, 95)):
+            batch = pa.record_batch({"value": pa.array(values[first:end], pa.binary())})
+            assert producer.send_columns(batch, topic=topic_of_three) == end - first
+        for value in values[:30]:
+            producer.send(topic_of_three, value)
+        producer.flush()
+        producer.native.raise_failure()
+    found = read(server, [TopicPartition(topic_of_three, index) for index in range(3)], 125)
+    by_partition = [[row["value"] for row in found if row["partition"] == index] for index in range(3)]
+    first = next(index for index in range(3) if values[0] in by_partition[index][:1])
+    everything = [*values, *values[:30]]
+    runs = [everything[start : start + run] for start in range(0, len(everything), run)]
+    expected: list[list[bytes]] = [[], [], []]
+    for number, part in enumerate(runs):
+        expected[(first + number) % 3] += part
+    assert by_partition == expected
+
+
 @pytest.mark.parametrize("codec", ["none", "zstd"])
 def test_what_went_in_as_columns_another_client_reads(server: Server, topic_of_three: str, codec: str) -> None:
     keys = [None if number % 5 == 0 else b"key %d" % (number % 40) for number in range(ROWS)]

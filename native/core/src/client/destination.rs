@@ -91,6 +91,12 @@ impl Destination {
         }
     }
 
+    /// Bytes until records without key go to the next partition; `None` where each of them is given its own.
+    pub(super) fn room(&self, batch_size: usize) -> Option<usize> {
+        let filled = self.sticky_bytes.load(Ordering::Relaxed);
+        self.partitioner.is_sticky(None).then(|| batch_size.saturating_sub(filled))
+    }
+
     /// After `batch.size` bytes, records without key go to the next partition (KIP-794).
     pub(super) fn count_bytes(&self, bytes: usize, batch_size: usize) {
         if self.sticky_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes >= batch_size {

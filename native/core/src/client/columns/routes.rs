@@ -1,14 +1,16 @@
 //! Which rows go to which partition, decided and checked before the first is sent.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use super::parts::Parts;
 use super::sent::{Row, SentColumns};
 use crate::client::accumulator::Queue;
 use crate::client::destination::Destination;
 use crate::client::error::ClientError;
-use crate::client::new_record::{NewRecord, NewRecords};
+use crate::client::new_record::{NewRecord, NewRecords, RECORD_OVERHEAD};
 use crate::client::producer::{Producer, now_ms};
 use crate::client::stamp::Since;
 use crate::record::RecordHeader;
@@ -38,6 +40,42 @@ impl Target {
         let beyond =
             || self.destination.unknown_partition(asked.try_into().unwrap_or(i32::MAX), partitions).to_string();
         usize::try_from(asked).ok().filter(|index| *index < partitions).ok_or_else(beyond)
+    }
+}
+
+/// Rows that have a value and nothing else. They fill one partition after the other, so each run of them is one append.
+#[derive(Debug)]
+struct Runs<'a> {
+    values: &'a Parts,
+    queues: Arc<Vec<Arc<Queue>>>,
+    /// Partition and rows.
+    runs: Vec<(usize, Range<usize>)>,
+}
+
+/// Where the rows of one batch go.
+#[derive(Debug)]
+enum Routes<'a> {
+    Sorted(&'a SentColumns, Vec<Target>),
+    Runs(Runs<'a>),
+}
+
+/// One run of values, as records.
+struct Values<'a> {
+    values: &'a Parts,
+    rows: Range<usize>,
+    now_ms: i64,
+}
+
+impl NewRecords for Values<'_> {
+    fn count(&self) -> usize {
+        self.rows.len()
+    }
+
+    #[inline(always)]
+    fn with<R>(&mut self, number: usize, look: impl FnOnce(&NewRecord<'_>) -> R) -> R {
+        // Every row was read when its partition was chosen, and the columns do not change.
+        let value = self.values.get(self.rows.start + number).expect("a row that was read before");
+        look(&NewRecord { timestamp_ms: self.now_ms, key: None, value, headers: &[] })
     }
 }
 
@@ -73,27 +111,88 @@ impl Producer {
     /// no row was sent. Full memory or the producer's end ([`ClientError::PartlySent`]): then some rows may have been.
     pub fn send_columns(&self, batches: &[SentColumns], topic: Option<&str>) -> Result<usize, ClientError> {
         let (now_ms, mut rows) = (now_ms(), 0);
-        let mut routed = Vec::with_capacity(batches.len());
+        let mut routes = Vec::with_capacity(batches.len());
         for columns in batches {
-            routed.push((columns, self.route(columns, topic, now_ms, rows)?));
+            routes.push(match columns.only_values().zip(topic) {
+                Some((values, topic)) => self.runs(values, columns.rows(), topic, rows)?,
+                None => Routes::Sorted(columns, self.sort(columns, topic, now_ms, rows)?),
+            });
             rows += columns.rows();
         }
-        let (accumulator, mut sent) = (&self.shared.accumulator, 0);
-        let targets = routed.iter().flat_map(|(columns, targets)| targets.iter().map(|target| (*columns, target)));
-        for (columns, target) in targets {
-            let routes = target.queues.iter().zip(&target.rows).filter(|(_, rows)| !rows.is_empty());
-            for (queue, routed) in routes {
-                let mut records = RoutedRows { columns, rows: routed, now_ms, headers: Vec::new() };
-                let (added, ended) = accumulator.append_all(queue, &mut records, Since::SENT);
-                sent += added;
-                ended.map_err(|error| ClientError::PartlySent { sent, rows, source: Box::new(error) })?;
-            }
+        let mut sent = 0;
+        for routes in &routes {
+            let (added, ended) = self.append_routed(routes, now_ms);
+            sent += added;
+            ended.map_err(|error| ClientError::PartlySent { sent, rows, source: Box::new(error) })?;
         }
         Ok(sent)
     }
 
+    /// Add the rows of one batch: how many were added, and why not all.
+    fn append_routed(&self, routes: &Routes<'_>, now_ms: i64) -> (usize, Result<(), ClientError>) {
+        let (accumulator, mut sent) = (&self.shared.accumulator, 0);
+        match routes {
+            Routes::Runs(Runs { values, queues, runs }) => {
+                for (partition, rows) in runs {
+                    let mut records = Values { values, rows: rows.clone(), now_ms };
+                    let (added, ended) = accumulator.append_all(&queues[*partition], &mut records, Since::SENT);
+                    sent += added;
+                    if ended.is_err() {
+                        return (sent, ended);
+                    }
+                }
+            }
+            Routes::Sorted(columns, targets) => {
+                let each = targets.iter().flat_map(|target| target.queues.iter().zip(&target.rows));
+                for (queue, rows) in each.filter(|(_, rows)| !rows.is_empty()) {
+                    let mut records = RoutedRows { columns, rows, now_ms, headers: Vec::new() };
+                    let (added, ended) = accumulator.append_all(queue, &mut records, Since::SENT);
+                    sent += added;
+                    if ended.is_err() {
+                        return (sent, ended);
+                    }
+                }
+            }
+        }
+        (sent, Ok(()))
+    }
+
+    /// The runs of values that go to one partition each; the first value is row `before` of all.
+    fn runs<'a>(&self, values: &'a Parts, rows: usize, topic: &str, before: usize) -> Result<Routes<'a>, ClientError> {
+        let batch_size = self.shared.config.batch_size;
+        if rows == 0 {
+            return Ok(Routes::Runs(Runs { values, queues: Arc::default(), runs: Vec::new() }));
+        }
+        let destination = self.destination(topic)?;
+        let queues = destination.queues();
+        let mut runs: Vec<(usize, Range<usize>)> = Vec::new();
+        let mut first = 0;
+        while first < rows {
+            let (partition, room) = (destination.choose(None, queues.len()), destination.room(batch_size));
+            let (mut next, mut bytes) = (first, 0);
+            // A partitioner that chooses for each record by itself gets runs of one.
+            while next < rows && (next == first || room.is_some_and(|room| bytes < room)) {
+                let bad = |detail: String| ClientError::BadRow { row: before + next, detail };
+                let size = values.get(next).map_err(bad)?.map_or(0, <[u8]>::len);
+                let fits = self.shared.accumulator.check_size(topic, size + RECORD_OVERHEAD);
+                fits.map_err(|error| bad(error.to_string()))?;
+                bytes += size;
+                next += 1;
+            }
+            if room.is_some() {
+                destination.count_bytes(bytes, batch_size);
+            }
+            match runs.last_mut() {
+                Some((last, rows)) if *last == partition => rows.end = next,
+                _ => runs.push((partition, first..next)),
+            }
+            first = next;
+        }
+        Ok(Routes::Runs(Runs { values, queues, runs }))
+    }
+
     /// The rows of one batch by topic and partition; the first of them is row `before` of all.
-    fn route(
+    fn sort(
         &self,
         columns: &SentColumns,
         topic: Option<&str>,

@@ -219,6 +219,13 @@ impl SentColumns {
         self.rows
     }
 
+    /// The values, where there is no other column.
+    pub fn only_values(&self) -> Option<&Parts> {
+        let Self { rows: _, values, keys, topics, partitions, timestamps, headers } = self;
+        let alone = keys.is_none() && topics.is_none() && partitions.is_none();
+        (alone && timestamps.is_none() && headers.is_none()).then_some(values)
+    }
+
     /// One row without its headers; what is wrong with it.
     #[inline(always)]
     pub fn row(&self, row: usize) -> Result<Row<'_>, String> {
