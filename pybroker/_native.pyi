@@ -559,6 +559,7 @@ class LogOpening:
         topic: str,
         index: int,
         topic_id: bytes,
+        claimed: bool,
         config: LogConfig,
         clean_shutdown: bool,
         recovery_point: int,
@@ -568,6 +569,7 @@ class LogOpening:
     ) -> LogOpening:
         """A recovery point or a log start of -1 is not known. `progress` counts what a recovery has read.
 
+        `claimed`: `read_topic_ids` has found this topic's id in the directory, which is not looked for again.
         A log that ends before `recovery_point` or `high_watermark` has lost records: `RecoveryProgress.take_found`.
         """
 

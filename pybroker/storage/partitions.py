@@ -287,7 +287,9 @@ class Partitions:
         prepared = {}
         for key, directory in own.items():
             try:
-                prepared[key] = self._describe(key, waiting[key], directory, new=key in self._begun), directory
+                claimed = ids.get(f"{directory.path}/{key[0]}-{key[1]}") == waiting[key].topic_id
+                described = self._describe(key, waiting[key], directory, new=key in self._begun, claimed=claimed)
+                prepared[key] = described, directory
             except (OSError, ValueError) as error:
                 outcomes[key] = self._lose(key, error, directory)
         return prepared
@@ -339,7 +341,7 @@ class Partitions:
         counts.update(directory for found in self._put_off.values() for directory in found)
         return counts
 
-    def _describe(self, key: Key, opening: Opening, directory: LogDirectory, *, new: bool) -> LogOpening:
+    def _describe(self, key: Key, opening: Opening, directory: LogDirectory, *, new: bool, claimed: bool) -> LogOpening:
         offsets = self._last_runs.offsets_where_missing(key) if key in self._missing else LastOffsets()
         if not new:
             offsets = self._last_runs.offsets_of(key, directory.path)
@@ -348,6 +350,7 @@ class Partitions:
             topic=key[0],
             index=key[1],
             topic_id=opening.topic_id,
+            claimed=claimed,
             config=opening.config,
             clean_shutdown=new or self._last_runs.clean(directory.path),
             recovery_point=offsets.recovery_point,

@@ -20,6 +20,8 @@ pub struct PyLogOpening {
     topic: Arc<str>,
     index: i32,
     topic_id: TopicId,
+    /// The directory's `partition.metadata` has been read and names this topic.
+    claimed: bool,
     config: LogConfig,
     clean_shutdown: bool,
     recovery_point: i64,
@@ -31,13 +33,14 @@ pub struct PyLogOpening {
 #[pymethods]
 impl PyLogOpening {
     #[new]
-    #[pyo3(signature = (*, directory, topic, index, topic_id, config, clean_shutdown, recovery_point, log_start_offset, high_watermark, progress))]
+    #[pyo3(signature = (*, directory, topic, index, topic_id, claimed, config, clean_shutdown, recovery_point, log_start_offset, high_watermark, progress))]
     #[allow(clippy::too_many_arguments, reason = "keyword-only: one argument a field")]
     fn new(
         directory: PathBuf,
         topic: &str,
         index: i32,
         topic_id: &[u8],
+        claimed: bool,
         config: &PyLogConfig,
         clean_shutdown: bool,
         recovery_point: i64,
@@ -50,6 +53,7 @@ impl PyLogOpening {
             topic: topic.into(),
             index,
             topic_id: self::topic_id(topic_id)?,
+            claimed,
             config: config.config.clone(),
             clean_shutdown,
             recovery_point,
@@ -72,7 +76,9 @@ impl PyLogOpening {
         };
         let (log, recovered) = Log::open_telling(&path, self.config.clone(), how, &self.progress)?;
         self.progress.note(format!("{}-{}", self.topic, self.index), recovered);
-        partition_metadata::claim(&path, &self.topic_id)?;
+        if !self.claimed {
+            partition_metadata::claim(&path, &self.topic_id)?;
+        }
         let (topic, directory) = (Arc::clone(&self.topic), self.directory.clone());
         Ok(Partition::new(topic, self.index, self.topic_id, directory, log, self.high_watermark))
     }

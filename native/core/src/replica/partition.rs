@@ -375,7 +375,8 @@ impl Partition {
         self.log.plan_read_committed(offset, max_bytes, end, min_one)
     }
 
-    /// Takes the segments out of use that are older or more than they may be, as far as they are committed.
+    /// Takes the segments out of use that are older or more than they may be, as far as they are committed, and forgets what
+    /// else has grown old ([`Log::forget_old`]).
     ///
     /// # Errors
     /// See [`Log::delete_old_segments`].
@@ -386,6 +387,7 @@ impl Partition {
         now_ms: i64,
     ) -> Result<(Expired, Removed), LogError> {
         let high_watermark = self.high_watermark();
+        self.log.forget_old(now_ms);
         self.log.delete_old_segments(&RetentionLimits { high_watermark, now_ms, retention_ms, retention_bytes })
     }
 

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use super::close_all;
 use crate::record::Compression;
-use crate::storage::{Log, LogError, OpenLog};
+use crate::storage::{Log, LogError, OpenLog, producer_snapshot};
 use crate::sys::faults::{Crash, Done, FaultLayer};
 use crate::sys::file_system::FileSystem;
 
@@ -132,4 +132,47 @@ fn a_log_that_lacked_a_descriptor_is_closed_after_the_others() {
     });
     assert!(close(&logs, root.path()).iter().all(Result::is_ok));
     assert!(logs.iter().all(|log| log.recovery_point() == 2));
+}
+
+fn append_next(log: &Log, sequence: i32) {
+    log.append(&mut build(&[100, 150], 0, (7, 0, sequence), Compression::None).0, 3, NOW).unwrap();
+}
+
+#[test]
+fn old_snapshots_wait_for_housekeeping_after_a_clean_stop_and_not_without_bound() {
+    let root = quick_directory();
+    let snapshots = || producer_snapshot::offsets(&root.path().join("t-0")).unwrap();
+    for restarts in 1..=6 {
+        let log = open(root.path(), 0, true);
+        let layer = FaultLayer::over(root.path());
+        let seen = watch(&layer);
+        append_next(&log, (restarts - 1) * 2);
+        assert_eq!(0, count(&seen, |done| matches!(done, Done::Remove(_))));
+        log.close().unwrap();
+        // The newest, the one before it, and three that a start has left.
+        let ends: Vec<i64> = (1..=i64::from(restarts)).map(|n| n * 2).collect();
+        assert_eq!(ends[ends.len().saturating_sub(5)..], snapshots());
+    }
+    let log = open(root.path(), 0, true);
+    assert_eq!(vec![6, 8, 10, 12], snapshots());
+    log.forget_old(NOW);
+    assert_eq!(vec![12], snapshots());
+    append_next(&log, 12);
+    drop(log);
+    drop(open(root.path(), 0, false));
+    assert_eq!(Vec::<i64>::new(), snapshots(), "what an unclean stop has left is not trusted");
+}
+
+#[test]
+fn an_old_snapshot_that_is_the_newest_again_is_kept() {
+    let root = quick_directory();
+    for restarts in 0..3 {
+        let log = open(root.path(), 0, true);
+        append_next(&log, restarts * 2);
+        log.close().unwrap();
+    }
+    let log = open(root.path(), 0, true);
+    log.truncate_to(4, NOW).unwrap();
+    log.forget_old(NOW);
+    assert_eq!(vec![4], producer_snapshot::offsets(&root.path().join("t-0")).unwrap());
 }

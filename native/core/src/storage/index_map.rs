@@ -64,6 +64,8 @@ pub(crate) struct IndexMap<const WORDS: usize> {
     last: [AtomicU32; WORDS],
     /// As in [`Held`]; ends with the mapping that is pushed to.
     settled: AtomicBool,
+    /// The file ends with the last entry, which may not be on the device; ends as `settled` does.
+    trimmed: AtomicBool,
     /// The file as it was found, for look-ups before that: they change no file, which may be sealed meanwhile.
     found: OnceLock<MmapRaw>,
 }
@@ -92,6 +94,7 @@ impl<const WORDS: usize> IndexMap<WORDS> {
             map: OnceLock::new(),
             last: held.last.map(AtomicU32::new),
             settled: AtomicBool::new(held.settled),
+            trimmed: AtomicBool::new(held.settled),
             found: OnceLock::new(),
         }
     }
@@ -170,6 +173,30 @@ impl<const WORDS: usize> IndexMap<WORDS> {
         self.entries.store(index + 1, Ordering::Release);
     }
 
+    /// Appends an entry to a file that ends with the last one and is not mapped for pushes, in one write: a push would make
+    /// the file as long as it may become, map it, and have it cut again. False where that is not how the file is, or there is
+    /// no room.
+    pub(crate) fn append_to_trimmed(&self, entry: [u32; WORDS]) -> Result<bool, LogError> {
+        let index = self.entries.load(Ordering::Relaxed);
+        if !self.trimmed.load(Ordering::Acquire) || index >= self.capacity {
+            return Ok(false);
+        }
+        // Until the write has succeeded nobody knows how the file ends.
+        self.settled.store(false, Ordering::Release);
+        self.trimmed.store(false, Ordering::Release);
+        let path = self.path();
+        let mut bytes = Vec::with_capacity(Self::ENTRY_BYTES as usize);
+        entry.into_iter().for_each(|word| bytes.extend_from_slice(&word.to_be_bytes()));
+        file::open_or_create(&path)
+            .and_then(|file| file::write_all_at(&file, &bytes, u64::from(index) * Self::ENTRY_BYTES))
+            .map_err(LogError::io(&path))?;
+        self.last.iter().zip(entry).for_each(|(last, word)| last.store(word, Ordering::Relaxed));
+        self.reserved.store((u64::from(index) + 1) * Self::ENTRY_BYTES, Ordering::Relaxed);
+        self.entries.store(index + 1, Ordering::Release);
+        self.trimmed.store(true, Ordering::Release);
+        Ok(true)
+    }
+
     /// Begins to build the index anew, which has no entries yet, where a crash may have left a file. One that was made for
     /// pushes is taken over with its blocks: to free them and to find new ones is most of what a recovery of many small
     /// logs would wait for.
@@ -200,7 +227,7 @@ impl<const WORDS: usize> IndexMap<WORDS> {
 
     /// Cuts the file to its entries (and creates it when there was none). Further pushes need another reservation.
     pub(crate) fn trim(&self) -> Result<(), LogError> {
-        if self.settled.load(Ordering::Acquire) {
+        if self.trimmed.load(Ordering::Acquire) {
             return Ok(());
         }
         let path = self.path();
@@ -268,6 +295,7 @@ impl<const WORDS: usize> IndexMap<WORDS> {
 
     fn open_writable_map(&self, path: &Path) -> std::io::Result<MmapRaw> {
         self.settled.store(false, Ordering::Release);
+        self.trimmed.store(false, Ordering::Release);
         let file = file::open_or_create(path)?;
         let bytes = u64::from(self.capacity) * Self::ENTRY_BYTES;
         if file.metadata()?.len() != bytes {
@@ -426,6 +454,27 @@ mod tests {
         assert_eq!((map.entries().unwrap().get(0), map.entries().unwrap().get(1)), ([1, 2], [3, 4]));
         map.trim().unwrap();
         assert_eq!(std::fs::metadata(map.path()).unwrap().len(), 16);
+    }
+
+    #[test]
+    fn an_entry_is_appended_to_a_file_that_is_not_mapped() {
+        let dir = tempfile::tempdir().unwrap();
+        let map = holding(&dir, Held { entries: 1, last: [1, 2], settled: true }, 24);
+        std::fs::write(map.path(), [0, 0, 0, 1, 0, 0, 0, 2]).unwrap();
+        assert!(map.append_to_trimmed([3, 4]).unwrap());
+        assert_eq!((map.len(), map.last(), map.is_settled(), map.is_mapped()), (2, Some([3, 4]), false, false));
+        assert_eq!(std::fs::read(map.path()).unwrap(), [0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4]);
+        map.trim().unwrap();
+        assert_eq!(std::fs::metadata(map.path()).unwrap().len(), 16);
+        // Pushes go on behind it, in a file that has room; then only they know how it ends.
+        map.reserve(1).unwrap();
+        map.push([5, 6]);
+        assert_eq!([map.entries().unwrap().get(1), map.entries().unwrap().get(2)], [[3, 4], [5, 6]]);
+        assert!(!map.append_to_trimmed([7, 8]).unwrap());
+        assert_eq!(map.len(), 3);
+        // Nor is one taken for which there is no room.
+        let full = holding(&dir, Held { entries: 3, last: [5, 6], settled: true }, 24);
+        assert!(!full.append_to_trimmed([7, 8]).unwrap());
     }
 
     #[test]

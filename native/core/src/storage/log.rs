@@ -105,6 +105,8 @@ pub(crate) struct Writer {
     pub(crate) producers: ProducerStates,
     /// Offset of the newest producer snapshot on disk; -1 for none.
     pub(crate) snapshot_offset: i64,
+    /// Offsets of snapshots that a start has found and that nothing needs any more; see [`Log::forget_old`].
+    pub(crate) old_snapshots: Vec<i64>,
     /// Bytes since the last batch that has an index entry, that batch included.
     pub(crate) bytes_since_index: u64,
     /// End of the blocks asked for ahead.

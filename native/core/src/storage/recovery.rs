@@ -50,6 +50,9 @@ pub struct Recovered {
     pub warnings: Vec<String>,
 }
 
+/// Snapshots that nothing needs and that a start may leave in a log's directory, so that restarts in a row do not fill it.
+const OLD_SNAPSHOTS_LEFT: usize = 3;
+
 /// A log as it was found, ready to be shared.
 pub(crate) struct Loaded {
     pub(crate) view: View,
@@ -364,7 +367,7 @@ impl Loader<'_> {
         }
         self.producers.advance_to(end.end_offset);
         self.producers.expire(self.how.now_ms, self.config.producer_id_expiration_ms);
-        self.remove_old_snapshots(&directory);
+        let old_snapshots = self.leave_old_snapshots(&directory, scanned);
         self.settle_epochs(log_start_offset, end.end_offset)?;
         let recovery_point = if self.how.clean_shutdown && !scanned {
             end.end_offset
@@ -374,6 +377,7 @@ impl Loader<'_> {
         let writer = Writer {
             producers: self.producers,
             snapshot_offset: self.snapshot_offset,
+            old_snapshots,
             bytes_since_index: end.bytes_since_index,
             reserved: end.end_position,
             created_ms: self.how.now_ms,
@@ -430,13 +434,16 @@ impl Loader<'_> {
         Ok(())
     }
 
-    /// Keeps the snapshots that a segment starts with, and the newest.
-    fn remove_old_snapshots(&self, directory: &Path) {
+    /// Keeps the snapshots that a segment starts with, and the newest; returns the others that are left to
+    /// [`Log::forget_old`], for removing a file costs as much as opening one: none after an unclean stop.
+    fn leave_old_snapshots(&self, directory: &Path, scanned: bool) -> Vec<i64> {
         let kept =
             |at: i64| at == self.snapshot_offset || self.segments.iter().any(|segment| segment.base_offset() == at);
-        for &old in self.snapshots.iter().filter(|&&at| !kept(at)) {
-            producer_snapshot::remove(directory, old);
-        }
+        let unneeded = self.snapshots.iter().copied().filter(|&at| !kept(at));
+        let (mut old, mut gone): (Vec<i64>, Vec<i64>) = unneeded.partition(|&at| !scanned && at < self.snapshot_offset);
+        gone.extend(old.drain(..old.len().saturating_sub(OLD_SNAPSHOTS_LEFT)));
+        gone.into_iter().for_each(|at| producer_snapshot::remove(directory, at));
+        old
     }
 
     fn settle_epochs(&mut self, log_start_offset: i64, end_offset: i64) -> Result<(), LogError> {

@@ -103,10 +103,22 @@ impl Log {
         Ok(())
     }
 
-    /// Forgets producers that have been idle for longer than `producer_id_expiration_ms`.
-    pub fn expire_producers(&self, now_ms: i64) {
+    /// Forgets producers that have been idle for longer than `producer_id_expiration_ms`, and removes the snapshots that the
+    /// start has left.
+    pub fn forget_old(&self, now_ms: i64) {
         let expiration_ms = self.config.load().producer_id_expiration_ms;
-        self.writer.lock().producers.expire(now_ms, expiration_ms);
+        let mut writer = self.writer.lock();
+        if self.is_offline() || self.closed.load(std::sync::atomic::Ordering::Acquire) {
+            return;
+        }
+        writer.producers.expire(now_ms, expiration_ms);
+        let (newest, view) = (writer.snapshot_offset, self.view.load());
+        // Where the log was cut meanwhile, one of them may be the newest again.
+        let needed =
+            |at: i64| at == newest || view.segments.as_slice().iter().any(|segment| segment.base_offset() == at);
+        for old in std::mem::take(&mut writer.old_snapshots).into_iter().filter(|&at| !needed(at)) {
+            producer_snapshot::remove(&self.home.path(), old);
+        }
     }
 }
 

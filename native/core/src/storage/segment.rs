@@ -214,13 +214,13 @@ impl Segment {
 
     /// Closes the indexes: last time entry, files cut to their entries, blocks beyond the end given back.
     pub(crate) fn seal(&self) -> Result<(), LogError> {
-        self.finish_time_index()?;
+        self.time_index.finish(self.largest_timestamp())?;
         self.trim()
     }
 
     /// Seals, with the indexes on the device before their length says that they are whole.
     pub(crate) fn seal_durably(&self) -> Result<(), LogError> {
-        self.finish_time_index()?;
+        self.time_index.finish(self.largest_timestamp())?;
         self.offset_index.map.sync()?;
         self.time_index.map.sync()?;
         self.trim()
@@ -231,14 +231,6 @@ impl Segment {
         self.offset_index.map.is_settled()
             && self.time_index.map.is_settled()
             && self.largest_timestamp().timestamp <= self.time_index.last().timestamp
-    }
-
-    fn finish_time_index(&self) -> Result<(), LogError> {
-        if self.largest_timestamp().timestamp > self.time_index.last().timestamp {
-            self.time_index.map.reserve(1)?;
-            self.time_index.maybe_push(self.largest_timestamp());
-        }
-        Ok(())
     }
 
     fn trim(&self) -> Result<(), LogError> {

@@ -43,12 +43,28 @@ impl TimeIndex {
 
     /// Adds an entry when its timestamp passes that of the last one.
     pub(crate) fn maybe_push(&self, entry: TimestampOffset) {
-        if entry.timestamp <= self.last().timestamp {
-            return;
+        if entry.timestamp > self.last().timestamp
+            && let Some(words) = self.encode(entry)
+        {
+            self.map.push(words);
         }
-        if let Ok(relative) = u32::try_from(entry.offset - self.base_offset) {
-            self.map.push([(entry.timestamp as u64 >> 32) as u32, entry.timestamp as u32, relative]);
+    }
+
+    /// Adds the entry that a sealed segment ends with, when its timestamp passes that of the last one.
+    pub(crate) fn finish(&self, entry: TimestampOffset) -> Result<(), LogError> {
+        if entry.timestamp > self.last().timestamp
+            && let Some(words) = self.encode(entry)
+            && !self.map.append_to_trimmed(words)?
+        {
+            self.map.reserve(1)?;
+            self.map.push(words);
         }
+        Ok(())
+    }
+
+    fn encode(&self, entry: TimestampOffset) -> Option<[u32; 3]> {
+        let relative = u32::try_from(entry.offset - self.base_offset).ok()?;
+        Some([(entry.timestamp as u64 >> 32) as u32, entry.timestamp as u32, relative])
     }
 
     /// Number of entries whose offset is below `offset`.
