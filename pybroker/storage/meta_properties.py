@@ -6,6 +6,7 @@ Owns the form of the file. Must not decide whether a directory may be used.
 from __future__ import annotations
 
 import base64
+import functools
 import os
 import time
 from typing import TYPE_CHECKING, NamedTuple
@@ -45,6 +46,7 @@ def _random_uuid() -> bytes:
     return bytes(data)
 
 
+@functools.lru_cache
 def id_bytes(text: str) -> bytes:
     """Return the 16 bytes that an id in Kafka's form stands for; raises ValueError."""
     data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))

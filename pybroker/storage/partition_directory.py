@@ -82,8 +82,12 @@ def discard(path: Path) -> None:
 def find_partitions(path: Path) -> list[Path]:
     """Return the directories of partitions and of future replicas in a log directory; raises OSError."""
     with os.scandir(path) as entries:
-        names = [it.name for it in entries if parse_name(it.name) is not None or parse_future_name(it.name) is not None]
-    return [path / name for name in sorted(names) if (path / name).is_dir()]
+        names = sorted(it.name for it in entries if _is_of_partition(it.name) and it.is_dir())
+    return [path / name for name in names]
+
+
+def _is_of_partition(name: str) -> bool:
+    return parse_name(name) is not None or parse_future_name(name) is not None
 
 
 def set_aside(path: Path) -> None:

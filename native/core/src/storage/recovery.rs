@@ -51,7 +51,7 @@ pub struct Recovered {
 }
 
 /// Snapshots that nothing needs and that a start may leave in a log's directory, so that restarts in a row do not fill it.
-const OLD_SNAPSHOTS_LEFT: usize = 3;
+const OLD_SNAPSHOTS_LEFT: usize = 7;
 
 /// A log as it was found, ready to be shared.
 pub(crate) struct Loaded {
