@@ -48,7 +48,7 @@ class NetworkKeys(Settings):
         100 * 1024**2, "Largest request in bytes; a connection that announces a larger one is closed.", at_least=1
     )
     socket_request_max_elements = integer(
-        100_000,
+        50_000,
         "Elements of all arrays of one request, and its tagged fields, taken together; a connection that sends more is "
         "closed. Holds for requests of the control plane, so not for Produce and Fetch.",
         at_least=1,
