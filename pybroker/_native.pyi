@@ -204,7 +204,7 @@ class DataPlaneSettings:
 
 @final
 class DataPlane:
-    """Sockets, the lanes of Produce and Fetch, and the requests that wait. Its threads start with the object."""
+    """Sockets, the hot path of Produce and Fetch, and the requests that wait. Its threads start with the object."""
 
     def __new__(cls, settings: DataPlaneSettings) -> DataPlane:
         """Starts `network_threads` processors and the acceptor. `OSError` when threads or descriptors run out."""
@@ -261,7 +261,7 @@ class DataPlane:
     def set_clock_ahead(self, by_ms: int) -> None:
         """Sets the time of appends and fetch sessions ahead of the system's clock, by `by_ms` in all."""
     def publish(self, table: TopicTable) -> None:
-        """Swaps the topics that the lanes see."""
+        """Swaps the topics that the hot path sees."""
     def publish_api_versions(self, answers: dict[int, bytes]) -> None:
         """Swaps the answers to ApiVersions, by version: everything after the correlation id. Requests of these versions
         that say nothing unusual are answered by the data plane; the others come up as they do without this."""

@@ -1,6 +1,6 @@
 """One broker's part in the cluster: metadata becomes open partitions and a table in the data plane.
 
-Owns becoming leader, the topic table that the lanes of Produce and Fetch see, the broker's life, and its block of
+Owns becoming leader, the topic table that the hot path of Produce and Fetch sees, the broker's life, and its block of
 producer ids. Must not decide who leads (that is the controller's) and must not know requests.
 
     native        the gateway to Rust

@@ -19,7 +19,7 @@ from pybroker.replica.native import PartitionEntry, TopicEntry, TopicTable
 from pybroker.storage.exhaustion import is_exhaustion, limits
 from pybroker.storage.log_config import build_log_config
 from pybroker.storage.native import become_leaders
-from pybroker.storage.opening import Lane
+from pybroker.storage.opening import OpeningQueue
 from pybroker.storage.partitions import Opening
 
 if TYPE_CHECKING:
@@ -175,13 +175,13 @@ class PartitionPublisher:
                 if change.removed:
                     # A topic made anew by one of those names is not to inherit offsets.
                     await self._write_checkpoints()
-                lanes = await loop.run_in_executor(self._workers, self._plan, change.added, image)
+                queues = await loop.run_in_executor(self._workers, self._plan, change.added, image)
                 threads = self._config.num_recovery_threads_per_data_dir
-                drains = [lane.drain for lane in lanes for _ in range(min(threads, len(lane)))]
+                drains = [queue.drain for queue in queues for _ in range(min(threads, len(queue)))]
                 opening = asyncio.gather(*(loop.run_in_executor(self._workers, drain) for drain in drains))
                 while not (await asyncio.wait([opening], timeout=_TELL_EVERY_S))[0]:
-                    for lane in lanes:
-                        lane.tell()
+                    for queue in queues:
+                        queue.tell()
                 await opening
                 self._show(upsert=change.added, remove=[])
                 self._report(change.added)
@@ -253,7 +253,7 @@ class PartitionPublisher:
                 waiting.set_result(None)
         self._waiting = still_waiting
 
-    def _plan(self, topics: list[TopicImage], image: MetadataImage) -> list[Lane[_Wanted]]:
+    def _plan(self, topics: list[TopicImage], image: MetadataImage) -> list[OpeningQueue[_Wanted]]:
         """Return what is to be opened of the topics, by the directory that it lies in."""
         recovering = self._partitions.to_recover
         wanted: dict[Path | None, list[tuple[_Wanted, int]]] = {}
@@ -265,11 +265,11 @@ class PartitionPublisher:
                 wanted.setdefault(directory, []).append(
                     (_Wanted((topic.name, index), topic.topic_id, partition, settings), unread)
                 )
-        return [self._lane(path, waiting, told=path in recovering) for path, waiting in wanted.items()]
+        return [self._queue_of(path, waiting, told=path in recovering) for path, waiting in wanted.items()]
 
-    def _lane(self, path: Path | None, waiting: list[tuple[_Wanted, int]], *, told: bool) -> Lane[_Wanted]:
+    def _queue_of(self, path: Path | None, waiting: list[tuple[_Wanted, int]], *, told: bool) -> OpeningQueue[_Wanted]:
         recovered = partial(self._partitions.recovered_bytes, path) if told and path is not None else None
-        return Lane(path, waiting, self._open_all, recovered=recovered)
+        return OpeningQueue(path, waiting, self._open_all, recovered=recovered)
 
     def _open_all(self, wanted: list[_Wanted]) -> None:
         """Open and lead partitions; one that fails does not fail the others."""

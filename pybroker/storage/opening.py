@@ -25,7 +25,7 @@ _LOGS_AT_ONCE = 32
 _BYTES_AT_ONCE = 16 * _MB
 
 
-class Lane(Generic[T]):
+class OpeningQueue(Generic[T]):
     """The openings of one directory. As many threads as may work on it call `drain`."""
 
     def __init__(

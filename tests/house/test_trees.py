@@ -6,7 +6,7 @@ from tests.support import repository
 
 RUST_ONLY = {
     "record": "records never reach Python one by one; `pybroker.protocol` holds messages only",
-    "wire": "the lane of Produce and Fetch; every other message is `pybroker.protocol`'s",
+    "wire": "the hot path of Produce and Fetch; every other message is `pybroker.protocol`'s",
     "sys": "system calls",
     "quorum": "the Python side is `pybroker.controller.quorum`",
 }

@@ -1,4 +1,4 @@
-//! `DataPlane`: sockets, lanes and waiting requests, as the control plane holds them.
+//! `DataPlane`: sockets, the hot path and waiting requests, as the control plane holds them.
 
 use std::collections::HashMap;
 use std::os::fd::AsRawFd;

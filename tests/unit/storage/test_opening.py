@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pybroker.storage.opening import Lane
+from pybroker.storage.opening import OpeningQueue
 
 LARGE = 16_000_000  # enough to be recovered alone
 
@@ -20,14 +20,14 @@ def test_threads_share_a_lane_and_everything_is_opened_once() -> None:
             together.wait()  # passes only when two threads are at work
         opened.extend(numbers)
 
-    lane = Lane(Path("d"), [(number, LARGE) for number in range(50)], open_all)
-    threads = [threading.Thread(target=lane.drain) for _ in range(2)]
+    queue = OpeningQueue(Path("d"), [(number, LARGE) for number in range(50)], open_all)
+    threads = [threading.Thread(target=queue.drain) for _ in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert sorted(opened) == list(range(50))
-    assert len(lane) == 0
+    assert len(queue) == 0
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_threads_share_a_lane_and_everything_is_opened_once() -> None:
 )
 def test_many_are_opened_at_once_where_little_is_to_be_recovered(sizes: list[int], taken: list[int]) -> None:
     calls: list[int] = []
-    Lane(Path("d"), [(size, size) for size in sizes], lambda some: calls.append(len(some))).drain()
+    OpeningQueue(Path("d"), [(size, size) for size in sizes], lambda some: calls.append(len(some))).drain()
     assert calls == taken
 
 
@@ -54,7 +54,7 @@ def test_a_recovery_is_told_in_steps_of_ten_percent(caplog: pytest.LogCaptureFix
         read[0] += sum(sizes)
 
     sizes = [20_000_000] * 10 + [1_000_000] * 40 + [160_000_000]
-    Lane(Path("/logs"), [(size, size) for size in sizes], open_all, recovered=lambda: read[0]).drain()
+    OpeningQueue(Path("/logs"), [(size, size) for size in sizes], open_all, recovered=lambda: read[0]).drain()
     assert [record.getMessage() for record in caplog.records] == [
         "recovery of log directory /logs: 40 of 400 MB, 2 of 51 partitions (10 %)",
         "recovery of log directory /logs: 80 of 400 MB, 4 of 51 partitions (20 %)",
@@ -68,11 +68,11 @@ def test_a_recovery_is_told_in_steps_of_ten_percent(caplog: pytest.LogCaptureFix
 def test_a_log_that_takes_long_is_told_of_on_its_way(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "pybroker.storage")
     read = [0]
-    lane = Lane(Path("/logs"), [("t-0", 1_000_000_000)], lambda _: None, recovered=lambda: read[0])
+    queue = OpeningQueue(Path("/logs"), [("t-0", 1_000_000_000)], lambda _: None, recovered=lambda: read[0])
     for read[0] in (0, 90_000_000, 110_000_000, 150_000_000, 1_000_000_000):
-        lane.tell()
-    lane.drain()
-    lane.tell()
+        queue.tell()
+    queue.drain()
+    queue.tell()
     assert [record.getMessage().split(": ")[1] for record in caplog.records] == [
         "110 of 1000 MB, 0 of 1 partitions (11 %)",
         "1000 of 1000 MB, 0 of 1 partitions (99 %)",
@@ -82,5 +82,5 @@ def test_a_log_that_takes_long_is_told_of_on_its_way(caplog: pytest.LogCaptureFi
 
 def test_an_opening_without_recovery_is_not_told(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "pybroker.storage")
-    Lane(None, [("t", 0)] * 3, lambda _: None).drain()
+    OpeningQueue(None, [("t", 0)] * 3, lambda _: None).drain()
     assert caplog.records == []

@@ -16,8 +16,8 @@ use super::codes;
 use super::connection::Frame;
 use super::delivery::Written;
 use super::error::ClientError;
-use super::lane::Lane;
 use super::network::{Event, Network};
+use super::partition_queue::PartitionQueue;
 use super::pool::BufferPool;
 use super::producer::Shared;
 use super::wire::header::{INIT_PRODUCER_ID, PRODUCE};
@@ -38,8 +38,8 @@ enum Token {
 pub struct Sender {
     shared: Arc<Shared>,
     network: Network<Token>,
-    lanes: Vec<Lane>,
-    lane_of: FxHashMap<(Arc<str>, i32), usize>,
+    queues: Vec<PartitionQueue>,
+    queue_of: FxHashMap<(Arc<str>, i32), usize>,
     /// `None`: an identity has to be asked for before anything is sent.
     identity: Option<ProducerIdentity>,
     /// Why a producer that has to keep its identity sends nothing any more.
@@ -64,8 +64,8 @@ impl Sender {
         Self {
             shared,
             network,
-            lanes: Vec::new(),
-            lane_of: FxHashMap::default(),
+            queues: Vec::new(),
+            queue_of: FxHashMap::default(),
             identity,
             ended: None,
             identity_asked: false,
@@ -102,15 +102,15 @@ impl Sender {
             self.network.cluster.want(topic);
             self.network.cluster.stale = true;
         }
-        for queue in self.shared.accumulator.take_listed() {
-            let (topic, index) = (Arc::clone(&queue.topic), queue.index);
+        for waiting in self.shared.accumulator.take_listed() {
+            let (topic, index) = (Arc::clone(&waiting.topic), waiting.index);
             let continues = self.shared.config.continues.as_ref();
-            let lane = *self.lane_of.entry((topic, index)).or_insert_with(|| {
-                let place = continues.and_then(|from| from.sequences.get(&(queue.topic.to_string(), queue.index)));
-                self.lanes.push(Lane::new(queue, place.copied().unwrap_or(0)));
-                self.lanes.len() - 1
+            let queue = *self.queue_of.entry((topic, index)).or_insert_with(|| {
+                let place = continues.and_then(|from| from.sequences.get(&(waiting.topic.to_string(), waiting.index)));
+                self.queues.push(PartitionQueue::new(waiting, place.copied().unwrap_or(0)));
+                self.queues.len() - 1
             });
-            self.lanes[lane].listed = true;
+            self.queues[queue].listed = true;
         }
     }
 
@@ -128,9 +128,9 @@ impl Sender {
         loop {
             let by_node = self.ready_lanes(now, &mut wake_at);
             let mut sent = false;
-            for (node, lanes) in by_node {
+            for (node, queues) in by_node {
                 if self.network.ready(node, now) && self.network.in_flight(node) < self.shared.config.max_in_flight {
-                    sent |= self.send_request(node, &lanes, now);
+                    sent |= self.send_request(node, &queues, now);
                 }
             }
             self.turn = self.turn.wrapping_add(1);
@@ -144,27 +144,27 @@ impl Sender {
         let hurried = self.shared.accumulator.is_hurried();
         let (linger, ordered) = (self.shared.config.linger, self.shared.config.enable_idempotence);
         let mut by_node: FxHashMap<NodeId, Vec<usize>> = FxHashMap::default();
-        let count = self.lanes.len();
-        for lane_index in (0..count).map(|i| (i + self.turn) % count) {
-            let lane = &mut self.lanes[lane_index];
-            if let Some(hold) = lane.hold_until.filter(|hold| *hold > now) {
+        let count = self.queues.len();
+        for queue_index in (0..count).map(|i| (i + self.turn) % count) {
+            let queue = &mut self.queues[queue_index];
+            if let Some(hold) = queue.hold_until.filter(|hold| *hold > now) {
                 *wake_at = (*wake_at).min(hold);
                 continue;
             }
-            if lane.again.is_empty() {
-                let Some(front) = lane.listed.then(|| lane.queue.front()).flatten() else {
-                    lane.listed = false;
+            if queue.again.is_empty() {
+                let Some(front) = queue.listed.then(|| queue.waiting.front()).flatten() else {
+                    queue.listed = false;
                     continue;
                 };
                 if !front.full && !hurried && front.opened + linger > now {
                     *wake_at = (*wake_at).min(front.opened + linger);
                     continue;
                 }
-            } else if ordered && lane.in_flight > 0 {
+            } else if ordered && queue.in_flight > 0 {
                 continue;
             }
-            match self.network.cluster.leader(&lane.queue.topic, lane.queue.index) {
-                Some(leader) => by_node.entry(leader.node).or_default().push(lane_index),
+            match self.network.cluster.leader(&queue.waiting.topic, queue.waiting.index) {
+                Some(leader) => by_node.entry(leader.node).or_default().push(queue_index),
                 None => self.network.cluster.stale = true,
             }
         }
@@ -172,12 +172,12 @@ impl Sender {
     }
 
     /// One request with at most one batch of each partition. False when nothing could be sent.
-    fn send_request(&mut self, node: NodeId, lanes: &[usize], now: Instant) -> bool {
+    fn send_request(&mut self, node: NodeId, queues: &[usize], now: Instant) -> bool {
         let identity = self.identity.unwrap_or(ANONYMOUS);
         let mut taken: Vec<(usize, Batch)> = Vec::new();
         let mut parts: Vec<PartitionBatch> = Vec::new();
         let mut size = 0;
-        for &index in lanes {
+        for &index in queues {
             let Some(batch) = self.take_batch(index, size) else { continue };
             size += batch.size();
             self.seal(index, batch, identity, &mut taken, &mut parts);
@@ -202,8 +202,8 @@ impl Sender {
         let segments =
             produce::request(ProduceHead { version, correlation_id, client_id, acks: config.acks, timeout_ms }, &parts);
         drop(parts);
-        for (lane, _) in &taken {
-            self.lanes[*lane].in_flight += 1;
+        for (queue, _) in &taken {
+            self.queues[*queue].in_flight += 1;
         }
         self.in_flight += 1;
         let deadline = now + config.connection.request_timeout;
@@ -212,18 +212,10 @@ impl Sender {
         true
     }
 
-    /// The batch of a lane that is sent next, if it still fits in a request that holds `size` bytes.
+    /// The batch of a partition that is sent next, if it still fits in a request that holds `size` bytes.
     fn take_batch(&mut self, index: usize, size: usize) -> Option<Batch> {
         let limit = self.shared.config.max_request_size;
-        let lane = &mut self.lanes[index];
-        let next = match lane.again.first() {
-            Some(batch) => batch.size(),
-            None => lane.queue.front()?.size,
-        };
-        if size > 0 && size + next > limit {
-            return None;
-        }
-        if lane.again.is_empty() { lane.queue.pop() } else { Some(lane.again.remove(0)) }
+        self.queues[index].take_next(|next| size == 0 || size + next <= limit)
     }
 
     fn seal(
@@ -234,9 +226,9 @@ impl Sender {
         taken: &mut Vec<(usize, Batch)>,
         parts: &mut Vec<PartitionBatch>,
     ) {
-        let lane = &mut self.lanes[index];
+        let queue = &mut self.queues[index];
         if identity != ANONYMOUS && batch.sequence.is_none() {
-            batch.sequence = Some(lane.take_sequence(batch.records));
+            batch.sequence = Some(queue.take_sequence(batch.records));
         }
         batch.attempts += 1;
         let accumulator = &self.shared.accumulator;
@@ -245,11 +237,15 @@ impl Sender {
                 if let Some(builder) = emptied {
                     accumulator.keep_builder(builder, batch.reserved);
                 }
-                parts.push(PartitionBatch { topic: Arc::clone(&lane.queue.topic), index: lane.queue.index, records });
+                parts.push(PartitionBatch {
+                    topic: Arc::clone(&queue.waiting.topic),
+                    index: queue.waiting.index,
+                    records,
+                });
                 taken.push((index, batch));
             }
             Err(detail) => {
-                let (topic, partition) = (lane.queue.topic.to_string(), lane.queue.index);
+                let (topic, partition) = (queue.waiting.topic.to_string(), queue.waiting.index);
                 self.fail(batch, ClientError::Unbuildable { topic, partition, detail });
             }
         }
@@ -265,8 +261,8 @@ impl Sender {
             Event::Failed { token: Token::Produce(batches), error, .. } => {
                 self.returned(&batches);
                 self.network.cluster.stale = true;
-                for (lane, batch) in batches {
-                    self.retry(lane, batch, error.clone(), now);
+                for (queue, batch) in batches {
+                    self.retry(queue, batch, error.clone(), now);
                 }
             }
             Event::Answered { token: Token::Identity, version, frame, .. } => {
@@ -292,8 +288,8 @@ impl Sender {
 
     fn returned(&mut self, batches: &[(usize, Batch)]) {
         self.in_flight -= 1;
-        for (lane, _) in batches {
-            self.lanes[*lane].in_flight -= 1;
+        for (queue, _) in batches {
+            self.queues[*queue].in_flight -= 1;
         }
     }
 
@@ -322,14 +318,14 @@ impl Sender {
                 return;
             }
         };
-        for (lane, batch) in batches {
+        for (queue, batch) in batches {
             let Some(outcomes) = &outcomes else {
                 self.succeed(batch, Written { base_offset: -1, log_append_time_ms: -1 }, now);
                 continue;
             };
-            let queue = &self.lanes[lane].queue;
-            match outcomes.iter().find(|o| o.index == queue.index && *o.topic == *queue.topic) {
-                Some(outcome) => self.judge(lane, batch, outcome, now),
+            let waiting = &self.queues[queue].waiting;
+            match outcomes.iter().find(|o| o.index == waiting.index && *o.topic == *waiting.topic) {
+                Some(outcome) => self.judge(queue, batch, outcome, now),
                 None => {
                     let detail = "an answer without the partition that was sent".to_owned();
                     let error = ClientError::Malformed { server: self.network.server(node), api: PRODUCE.name, detail };
@@ -339,7 +335,7 @@ impl Sender {
         }
     }
 
-    fn judge(&mut self, lane: usize, batch: Batch, outcome: &PartitionOutcome, now: Instant) {
+    fn judge(&mut self, queue: usize, batch: Batch, outcome: &PartitionOutcome, now: Instant) {
         let code = outcome.error_code;
         if code == codes::NONE {
             let written = Written { base_offset: outcome.base_offset, log_append_time_ms: outcome.log_append_time_ms };
@@ -355,9 +351,9 @@ impl Sender {
         let error = ClientError::Broker { topic: outcome.topic.clone(), partition: outcome.index, code, message };
         // A gap that an earlier batch of this partition leaves, which itself is being sent again, closes by itself.
         let behind_another =
-            code == codes::OUT_OF_ORDER_SEQUENCE_NUMBER && self.lanes[lane].again.iter().any(|b| b.id < batch.id);
+            code == codes::OUT_OF_ORDER_SEQUENCE_NUMBER && self.queues[queue].again.iter().any(|b| b.id < batch.id);
         if codes::is_retriable(code) || behind_another {
-            self.retry(lane, batch, error, now)
+            self.retry(queue, batch, error, now)
         } else {
             self.fail(batch, error)
         }
@@ -374,12 +370,12 @@ impl Sender {
         self.shared.accumulator.complete(batch, Ok(written));
     }
 
-    fn retry(&mut self, lane: usize, batch: Batch, error: ClientError, now: Instant) {
+    fn retry(&mut self, queue: usize, batch: Batch, error: ClientError, now: Instant) {
         if batch.attempts > self.shared.config.retries {
             return self.fail(batch, error);
         }
         let rest = self.shared.config.connection.backoff(batch.attempts);
-        self.lanes[lane].send_again(batch, error, now + rest);
+        self.queues[queue].send_again(batch, error, now + rest);
     }
 
     fn fail(&mut self, batch: Batch, error: ClientError) {
@@ -405,26 +401,12 @@ impl Sender {
     /// Give up batches that are older than `delivery.timeout.ms`.
     fn expire(&mut self, now: Instant) {
         let limit = self.shared.config.delivery_timeout;
-        for index in 0..self.lanes.len() {
-            loop {
-                let lane = &mut self.lanes[index];
-                let batch = match lane.again.first() {
-                    Some(batch) if batch.opened + limit <= now => lane.again.remove(0),
-                    Some(_) => break,
-                    None if lane.listed && lane.queue.front().is_some_and(|f| f.opened + limit <= now) => {
-                        match lane.queue.pop() {
-                            Some(batch) => batch,
-                            None => break,
-                        }
-                    }
-                    None => break,
-                };
-                let detail = batch
-                    .last_error
-                    .as_ref()
-                    .or(self.network.last_failure.as_ref())
-                    .map_or("no leader answered".to_owned(), ToString::to_string);
-                let (topic, partition) = (lane.queue.topic.to_string(), lane.queue.index);
+        for index in 0..self.queues.len() {
+            while let Some(batch) = self.queues[index].take_expired(now, limit) {
+                let failure = batch.last_error.as_ref().or(self.network.last_failure.as_ref());
+                let detail = failure.map_or("no leader answered".to_owned(), ToString::to_string);
+                let waiting = &self.queues[index].waiting;
+                let (topic, partition) = (waiting.topic.to_string(), waiting.index);
                 let error = ClientError::DeliveryTimeout {
                     topic,
                     partition,
@@ -462,9 +444,9 @@ impl Sender {
     fn take_identity(&mut self, identity: ProducerIdentity) {
         self.identity = Some(identity);
         self.shared.tell_identity(Some(Ok(identity)));
-        for lane in &mut self.lanes {
-            lane.next_sequence = 0;
-            for batch in &mut lane.again {
+        for queue in &mut self.queues {
+            queue.next_sequence = 0;
+            for batch in &mut queue.again {
                 batch.sequence = None;
             }
         }
@@ -472,12 +454,10 @@ impl Sender {
 
     /// Fail everything that waits.
     fn fail_waiting(&mut self, error: &ClientError) {
-        for index in 0..self.lanes.len() {
-            let mut batches = std::mem::take(&mut self.lanes[index].again);
-            while let Some(batch) = self.lanes[index].queue.pop() {
-                batches.push(batch);
+        for index in 0..self.queues.len() {
+            while let Some(batch) = self.queues[index].take_next(|_| true) {
+                self.fail(batch, error.clone());
             }
-            batches.into_iter().for_each(|batch| self.fail(batch, error.clone()));
         }
     }
 

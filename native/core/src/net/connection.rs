@@ -12,7 +12,7 @@ use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 
 use super::events::ControlRequest;
-use super::lane::PendingFetch;
+use super::hot_path::PendingFetch;
 use super::response::{Progress, Response};
 pub use super::slot::{Parked, Slot};
 use crate::wire::frame::RequestHead;

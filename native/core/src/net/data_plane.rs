@@ -174,7 +174,7 @@ pub fn connection_number(count: u64, processor: usize) -> u64 {
     count << PROCESSOR_BITS | processor as u64
 }
 
-/// Sockets, lanes and waiting requests of one broker. Threads run from [`DataPlane::start`] to [`DataPlane::shut_down`].
+/// Sockets, the hot path and waiting requests of one broker. Threads run from [`DataPlane::start`] to [`DataPlane::shut_down`].
 #[derive(Debug)]
 pub struct DataPlane {
     shared: Arc<Shared>,

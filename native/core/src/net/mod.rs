@@ -1,4 +1,4 @@
-//! Sockets: accepting, framing, the lane of Produce and Fetch, answers in order, `sendfile`.
+//! Sockets: accepting, framing, the hot path of Produce and Fetch, answers in order, `sendfile`.
 //!
 //! One acceptor thread, `num.network.threads` processors (the seeds' Reactor pattern), each with its own epoll set and
 //! its own connections. What Kafka hands to I/O threads through a queue is done in place on the processor. Everything
@@ -14,9 +14,9 @@ mod control_room;
 mod data_plane;
 mod elsewhere;
 mod events;
+mod hot_path;
 mod inbox;
 mod interception;
-mod lane;
 mod open_connections;
 mod processor;
 mod request_memory;
@@ -30,6 +30,6 @@ mod timer_wheel;
 pub use acceptor::ListenError;
 pub use data_plane::DataPlane;
 pub use events::{ControlRequest, Event, EventQueue, Level, UndecidedRequest};
+pub use hot_path::{FETCH_VERSIONS, PRODUCE_VERSIONS};
 pub use interception::Decision;
-pub use lane::{FETCH_VERSIONS, PRODUCE_VERSIONS};
 pub use settings::{ListenerSettings, Settings};

@@ -1,6 +1,6 @@
 //! A processor: one thread, one epoll set, the connections that were dealt to it.
 //!
-//! The life of a request here: bytes are read, a frame is cut, its head tells whether it stays in the lane (Produce,
+//! The life of a request here: bytes are read, a frame is cut, its head tells whether it stays on the hot path (Produce,
 //! Fetch) or goes up; the answer is queued behind those before it and written at once. Nothing in this file blocks but
 //! `epoll_wait`.
 

@@ -1,10 +1,10 @@
-//! A request on a processor: begun from a frame, concluded in the lane or handed up, taken up again when it waited.
+//! A request on a processor: begun from a frame, concluded on the hot path or handed up, taken up again when it waited.
 
 use super::api_versions::API_VERSIONS;
 use super::connection::{Connection, Framing, Parked, Slot};
 use super::data_plane::processor_of;
 use super::events::{Event, UndecidedRequest};
-use super::lane::{self, LaneApi, Outcome, Site};
+use super::hot_path::{self, HotPathApi, Outcome, Site};
 use super::processor::{AT_ONCE, Deadline, End, Processor};
 use super::response::Response;
 use crate::replica::Waiter;
@@ -31,7 +31,7 @@ impl Processor {
         Ok(())
     }
 
-    /// Begins a request: in the lane, or upward.
+    /// Begins a request: on the hot path, or upward.
     fn begin(&mut self, connection: &mut Connection, at: std::ops::Range<usize>) -> Result<(), End> {
         let frame = connection.frame_mut(at.clone());
         let head = RequestHead::parse(frame).map_err(|error| End::Refused(error.to_string()))?;
@@ -43,32 +43,32 @@ impl Processor {
         self.serve(connection, head, at)
     }
 
-    /// Works on a request in the lane, or hands it up.
+    /// Works on a request on the hot path, or hands it up.
     pub(super) fn serve(
         &mut self,
         connection: &mut Connection,
         head: RequestHead,
         at: std::ops::Range<usize>,
     ) -> Result<(), End> {
-        match lane::of(head.api_key) {
+        match hot_path::of(head.api_key) {
             Some(api) => {
-                lane::check_version(api, head.api_version).map_err(End::Refused)?;
+                hot_path::check_version(api, head.api_version).map_err(End::Refused)?;
                 let waiter = Waiter { connection: connection.number, request: connection.next_request() };
                 let on = Site { shared: &self.shared, processor: self.index, woken: &mut self.woken };
-                let outcome = lane::handle(on, (api, &head), waiter, connection.frame_mut(at.clone()), false);
+                let outcome = hot_path::handle(on, (api, &head), waiter, connection.frame_mut(at.clone()), false);
                 self.conclude(connection, outcome, Some((api, head, at)))
             }
             None => self.hand_up(connection, &head, at),
         }
     }
 
-    /// Does with a connection what the lane says of its next request; `at` is its head and where the frame lies, or `None`
+    /// Does with a connection what the hot path says of its next request; `at` is its head and where the frame lies, or `None`
     /// for a request that has its slot already and is taken up again.
     fn conclude(
         &mut self,
         connection: &mut Connection,
         outcome: Outcome,
-        at: Option<(LaneApi, RequestHead, std::ops::Range<usize>)>,
+        at: Option<(HotPathApi, RequestHead, std::ops::Range<usize>)>,
     ) -> Result<(), End> {
         let request = connection.parked.as_ref().map_or(connection.next_request(), |parked| parked.request);
         match (outcome, at) {
@@ -200,7 +200,7 @@ impl Processor {
         let mut done = Ok(());
         if let Some(mut parked) = connection.parked.take_if(|parked| parked.request == waiter.request) {
             let on = Site { shared: &self.shared, processor: self.index, woken: &mut self.woken };
-            let outcome = lane::handle(on, (parked.api, &parked.head), waiter, &mut parked.frame, true);
+            let outcome = hot_path::handle(on, (parked.api, &parked.head), waiter, &mut parked.frame, true);
             connection.parked = Some(parked);
             done = self.conclude(&mut connection, outcome, None);
             connection.parked = None;

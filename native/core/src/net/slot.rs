@@ -2,7 +2,7 @@
 //!
 //! Owns the states of a request; [`super::connection`] keeps them in order. Must not know sockets.
 
-use super::lane::{LaneApi, PendingFetch, PendingProduce};
+use super::hot_path::{HotPathApi, PendingFetch, PendingProduce};
 use super::response::Response;
 use crate::wire::frame::RequestHead;
 
@@ -23,13 +23,13 @@ pub enum Slot {
     Ready(Response),
 }
 
-/// A frame that the control plane looks at before the lane can go on.
+/// A frame that the control plane looks at before the hot path can go on.
 #[derive(Debug)]
 pub struct Parked {
     /// The request's number.
     pub request: u64,
-    /// Which API of the lane it is of.
-    pub api: LaneApi,
+    /// Which API of the hot path it is of.
+    pub api: HotPathApi,
     /// Its head.
     pub head: RequestHead,
     /// The frame without its size prefix.

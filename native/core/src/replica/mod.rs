@@ -1,6 +1,6 @@
 //! Partitions as one broker sees them: the log, how far it is committed, and who waits for it to grow.
 //!
-//! Owns [`Partition`], the [`TopicTable`] snapshot that the lanes look partitions up in, incremental fetch sessions and
+//! Owns [`Partition`], the [`TopicTable`] snapshot that the hot path look partitions up in, incremental fetch sessions and
 //! the waiting lists. Knows nothing of sockets: whoever waits is named by two numbers ([`Waiter`]) and woken through a
 //! callback.
 

@@ -1,6 +1,6 @@
 //! The topics this broker knows of, as one immutable snapshot that the control plane swaps whole.
 //!
-//! A lane reads one snapshot for a whole request. A topic that is not here is not refused: the request goes up to
+//! The hot path reads one snapshot for a whole request. A topic that is not here is not refused: the request goes up to
 //! Python once, which may know it already (it was just created) and publishes a newer table.
 
 use std::sync::Arc;

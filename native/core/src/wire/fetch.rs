@@ -1,4 +1,4 @@
-//! Fetch (API key 1), versions 0 to 18, as the lane needs it.
+//! Fetch (API key 1), versions 0 to 18, as the hot path needs it.
 //!
 //! The answer is written around the record bytes: [`write_response`] leaves a note where each partition's slice of the
 //! log file goes. Version notes: 1 adds the throttle time, 2 v1 messages (KIP-32), 3 the bound on the whole answer

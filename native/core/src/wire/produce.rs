@@ -1,4 +1,4 @@
-//! Produce (API key 0), versions 0 to 13, as the lane needs it: where the record batches lie, and the answer's bytes.
+//! Produce (API key 0), versions 0 to 13, as the hot path needs it: where the record batches lie, and the answer's bytes.
 //!
 //! Nothing is copied out of the frame but topic names: batches are patched where they are. Version notes: 1 adds the
 //! throttle time, 2 the append time (KIP-32), 3 the transactional id and v2 batches (KIP-98), 5 the log start offset, 8 per-record errors (KIP-467), 9 is flexible, 10 adds the current leader (KIP-951), 13 names topics by

@@ -1,7 +1,7 @@
 //! One partition as the sender sees it: what waits, what is sent again, what is under way, and which number comes next.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::accumulator::Queue;
 use super::batch::Batch;
@@ -9,8 +9,8 @@ use super::error::ClientError;
 
 /// A partition's state in the sender.
 #[derive(Debug)]
-pub struct Lane {
-    pub queue: Arc<Queue>,
+pub struct PartitionQueue {
+    pub waiting: Arc<Queue>,
     /// Batches to send again, in the order of their ids.
     pub again: Vec<Batch>,
     pub in_flight: usize,
@@ -20,10 +20,10 @@ pub struct Lane {
     pub listed: bool,
 }
 
-impl Lane {
+impl PartitionQueue {
     /// Of a partition that nothing was sent to yet.
-    pub fn new(queue: Arc<Queue>, next_sequence: i32) -> Self {
-        Self { queue, again: Vec::new(), in_flight: 0, hold_until: None, next_sequence, listed: false }
+    pub fn new(waiting: Arc<Queue>, next_sequence: i32) -> Self {
+        Self { waiting, again: Vec::new(), in_flight: 0, hold_until: None, next_sequence, listed: false }
     }
 
     /// Have a batch sent again, after an error, not before that moment.
@@ -32,6 +32,28 @@ impl Lane {
         self.hold_until = Some(not_before);
         let place = self.again.partition_point(|other| other.id < batch.id);
         self.again.insert(place, batch);
+    }
+
+    /// The batch that is sent next, where `fits` accepts its bytes.
+    pub fn take_next(&mut self, fits: impl FnOnce(usize) -> bool) -> Option<Batch> {
+        let size = match self.again.first() {
+            Some(batch) => batch.size(),
+            None => self.waiting.front()?.size,
+        };
+        if !fits(size) {
+            return None;
+        }
+        if self.again.is_empty() { self.waiting.pop() } else { Some(self.again.remove(0)) }
+    }
+
+    /// The oldest batch, where it was opened `limit` ago or earlier.
+    pub fn take_expired(&mut self, now: Instant, limit: Duration) -> Option<Batch> {
+        let opened = match self.again.first() {
+            Some(batch) => batch.opened,
+            None if self.listed => self.waiting.front()?.opened,
+            None => return None,
+        };
+        if opened + limit <= now { self.take_next(|_| true) } else { None }
     }
 
     /// The sequence number of the first of so many records. Numbers count 0..=`i32::MAX` and start again at 0 (KIP-98).
@@ -48,7 +70,7 @@ mod tests {
 
     #[test]
     fn sequence_numbers_go_on_from_a_place_and_start_again_at_the_largest() {
-        let mut lane = Lane::new(Arc::new(Queue::new("t".into(), 0)), i32::MAX - 1);
-        assert_eq!([i32::MAX - 1, 1, 4], [3, 3, 1].map(|records| lane.take_sequence(records)));
+        let mut queue = PartitionQueue::new(Arc::new(Queue::new("t".into(), 0)), i32::MAX - 1);
+        assert_eq!([i32::MAX - 1, 1, 4], [3, 3, 1].map(|records| queue.take_sequence(records)));
     }
 }

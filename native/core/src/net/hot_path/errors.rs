@@ -1,4 +1,4 @@
-//! From meaning to Kafka's error codes: the one place of the lane where a refusal becomes a number.
+//! From meaning to Kafka's error codes: the one place of the hot path where a refusal becomes a number.
 
 use super::super::data_plane::Shared;
 use super::super::events::Event;
@@ -8,7 +8,7 @@ use crate::replica::{BrokerEndpoint, LeaderCheck, NotAppended, Partition, Partit
 use crate::storage::AppendError;
 use crate::wire::produce::ProducedPartition;
 
-/// Kafka's error codes, as far as the lane gives them.
+/// Kafka's error codes, as far as the hot path gives them.
 #[allow(missing_docs, reason = "the names are Kafka's own")]
 pub mod code {
     pub const NONE: i16 = 0;

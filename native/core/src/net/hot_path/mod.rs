@@ -1,4 +1,4 @@
-//! The lane: Produce and Fetch from the frame to the answer, without leaving the thread.
+//! The hot path: Produce and Fetch from the frame to the answer, without leaving the thread.
 //!
 //! Each API has its own file. What they share is here: which versions are served, and what can become of a request.
 
@@ -18,34 +18,34 @@ use super::response::Response;
 use crate::replica::Waiter;
 use crate::wire::frame::RequestHead;
 
-/// Produce versions that the lane answers.
+/// Produce versions that the hot path answers.
 pub const PRODUCE_VERSIONS: RangeInclusive<i16> = 0..=13;
-/// Fetch versions that the lane answers.
+/// Fetch versions that the hot path answers.
 pub const FETCH_VERSIONS: RangeInclusive<i16> = 0..=18;
 
-/// The APIs of the lane.
+/// The APIs of the hot path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LaneApi {
+pub enum HotPathApi {
     /// API key 0.
     Produce,
     /// API key 1.
     Fetch,
 }
 
-/// Whether an API key stays in the lane.
-pub fn of(api_key: i16) -> Option<LaneApi> {
+/// Whether an API key stays on the hot path.
+pub fn of(api_key: i16) -> Option<HotPathApi> {
     match api_key {
-        0 => Some(LaneApi::Produce),
-        1 => Some(LaneApi::Fetch),
+        0 => Some(HotPathApi::Produce),
+        1 => Some(HotPathApi::Fetch),
         _ => None,
     }
 }
 
 /// Refuses a version that is not served; Kafka closes the connection then, as the answer's format is unknown.
-pub fn check_version(api: LaneApi, version: i16) -> Result<(), String> {
+pub fn check_version(api: HotPathApi, version: i16) -> Result<(), String> {
     let served = match api {
-        LaneApi::Produce => PRODUCE_VERSIONS,
-        LaneApi::Fetch => FETCH_VERSIONS,
+        HotPathApi::Produce => PRODUCE_VERSIONS,
+        HotPathApi::Fetch => FETCH_VERSIONS,
     };
     if served.contains(&version) {
         return Ok(());
@@ -77,22 +77,22 @@ pub enum Outcome {
     Close(String),
 }
 
-/// Works on one frame of an API of the lane, whose `head` has been read. `decided`: the control plane has looked already,
+/// Works on one frame of an API of the hot path, whose `head` has been read. `decided`: the control plane has looked already,
 /// so that topics still unknown are answered as unknown.
 pub fn handle(
     on: Site<'_>,
-    (api, head): (LaneApi, &RequestHead),
+    (api, head): (HotPathApi, &RequestHead),
     waiter: Waiter,
     frame: &mut [u8],
     decided: bool,
 ) -> Outcome {
     match api {
-        LaneApi::Produce => {
+        HotPathApi::Produce => {
             let near = frame.len() <= SMALL_APPEND_BYTES;
             let mut wake = |waiter| super::processor::wake(on.shared, on.processor, near, on.woken, waiter);
             produce::handle(on.shared, head, frame, decided, waiter, &mut wake)
         }
-        LaneApi::Fetch => fetch::handle(on.shared, head, frame, decided, waiter),
+        HotPathApi::Fetch => fetch::handle(on.shared, head, frame, decided, waiter),
     }
 }
 
