@@ -223,7 +223,7 @@ class DataPlane:
         AppendSettled
         | ControlRequest
         | InterceptedRequest
-        | UndecidedRequest
+        | UnresolvedRequest
         | ConnectionClosed
         | Exhausted
         | LogDirectoryFailed
@@ -241,8 +241,8 @@ class DataPlane:
     def hold(self, connection: int, request: int) -> None:
         """Says that the answer to a control request waits for what others do: until then it takes none of the room that
         `queued_max_requests` bounds."""
-    def take_up(self, connection: int, request: int) -> None:
-        """Evaluates an undecided request again, against the table published last; topics still unknown are errors."""
+    def retry(self, connection: int, request: int) -> None:
+        """Evaluates an unresolved request again, against the table published last; topics still unknown are errors."""
     def close_connection(self, connection: int) -> None:
         """Closes a connection when its queued answers are written."""
     def intercept(self, api_keys: list[int]) -> None:
@@ -339,8 +339,8 @@ class InterceptedRequest:
         """The request; its number counts the connection's requests before it."""
 
 @final
-class UndecidedRequest:
-    """A Produce or Fetch that names topics which the table lacks; its connection stands still until `take_up`."""
+class UnresolvedRequest:
+    """A Produce or Fetch that names topics which the table lacks; its connection stands still until `retry`."""
 
     @property
     def connection(self) -> int:
@@ -432,13 +432,13 @@ class Fetcher:
         """Reads (topic, partition, offset) from now on, and nothing else; offset -1: after the last record, -2: from
         the first; at or above 0 an offset."""
     def add(self, partitions: list[tuple[str, int, int]]) -> None:
-        """Reads these partitions too, or from elsewhere; what was read of others stays."""
+        """Reads these partitions too, or from another position; what was read of others stays."""
     def remove(self, partitions: list[tuple[str, int]]) -> None:
         """Reads these partitions no longer; what was read of others stays."""
     def pause(self, topic: str, partition: int, paused: bool) -> bool:
         """Hands out one assigned partition no longer, or again; false when it is not assigned."""
     def seek(self, topic: str, partition: int, offset: int) -> bool:
-        """Reads one assigned partition from elsewhere; false when it is not assigned."""
+        """Reads one assigned partition from another position; false when it is not assigned."""
     def position(self, topic: str, partition: int) -> int | None:
         """Where the caller has read one partition to; below 0 until its beginning is found, `None`: not assigned."""
     def epoch(self, topic: str, partition: int) -> int:

@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from pybroker.config.broker import BrokerConfig
     from pybroker.machine.clock import Clock
     from pybroker.metadata.publishers import Publisher
-    from pybroker.net.native import ControlRequest, SegmentRolled, UndecidedRequest
+    from pybroker.net.native import ControlRequest, SegmentRolled, UnresolvedRequest
     from pybroker.replica.publisher import Placed
     from pybroker.storage.moves import Move
 
@@ -355,7 +355,7 @@ class Node:
             # The services in force when a request comes: a change of settings replaces them.
             return RequestContext(self._services or services, it, controller.image, it.api_version)
 
-        async def decide(_request: UndecidedRequest) -> None:
+        async def decide(_request: UnresolvedRequest) -> None:
             # Topics that the image has are in the table once it is published; for all others the table's word holds.
             await publisher.published(controller.image.offset)
 

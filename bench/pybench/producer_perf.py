@@ -130,7 +130,7 @@ class Run:
     steady_said: bool = False
 
     def tick(self) -> None:
-        """Take up what was acknowledged, and print the window when its time has come."""
+        """Count what was acknowledged, and print the window when its time has come."""
         tally, now = self.producer.native.take_window(), time.monotonic()
         window = self.window
         window.records += tally.records

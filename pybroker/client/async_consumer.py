@@ -175,7 +175,7 @@ class AsyncConsumer(AsyncClosing):
         return self._places.take(self.settings.max_poll_records if max_records is None else max_records)
 
     def _is_free(self) -> bool:
-        """Whether nothing but records waits to be taken up."""
+        """Whether nothing but records waits to be read."""
         if self._closed or self._loop is None or self._due:
             return False
         return not (self.settings.commits_itself and self._loop.time() >= self._commit_at)

@@ -44,7 +44,7 @@ class ColumnFetcher(Closing):
         self._reader.assign(starts_of(partitions, self.settings))
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
-        """Read one assigned partition from elsewhere. Raises ClientError when it is not assigned."""
+        """Read one assigned partition from another position. Raises ClientError when it is not assigned."""
         if not self._reader.seek(partition.topic, partition.partition, offset):
             raise ClientError(f"{partition} is not assigned")
 

@@ -65,7 +65,7 @@ class _Assigned:
         self.native.assign(assignment)
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
-        """Read one assigned partition from elsewhere. Raises ClientError when it is not assigned."""
+        """Read one assigned partition from another position. Raises ClientError when it is not assigned."""
         rest, self._rest = self._rest, None
         if rest is not None and (rest.topic, rest.partition) != (partition.topic, partition.partition):
             at = rest.next_offset

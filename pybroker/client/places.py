@@ -93,7 +93,7 @@ class Places:
                 self._fetcher.pause(partition.topic, partition.partition, True)
 
     def seek(self, partition: TopicPartition, to: OffsetAndMetadata) -> None:
-        """Go on elsewhere. Raises ClientError for a partition that is not assigned."""
+        """Go on at another position. Raises ClientError for a partition that is not assigned."""
         place = self._place(partition)
         if to.leader_epoch >= 0:
             self._stop(partition, to)

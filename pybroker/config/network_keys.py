@@ -57,7 +57,7 @@ class NetworkKeys(Settings):
     socket_listen_backlog_size = integer(50, "Connections that may wait to be accepted on a listener.", at_least=1)
     queued_max_requests = integer(
         500,
-        "Requests that may be in work or waiting outside the data plane; beyond it no more are taken up.",
+        "Requests that may be in work or waiting outside the data plane; beyond it no more are begun.",
         at_least=1,
     )
     queued_max_request_bytes = long(

@@ -16,4 +16,4 @@ class Publisher(Protocol):
     """Makes a part of the broker agree with the metadata."""
 
     def publish(self, delta: MetadataDelta, image: MetadataImage, /) -> None:
-        """Take up an image and what changed since the one before; must not block and must not fail."""
+        """Put an image in force, with what changed since the one before; must not block and must not fail."""

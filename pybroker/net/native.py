@@ -13,7 +13,7 @@ from pybroker._native import (
     LogDirectoryFailed,
     LogLine,
     SegmentRolled,
-    UndecidedRequest,
+    UnresolvedRequest,
 )
 
 __all__ = [
@@ -27,5 +27,5 @@ __all__ = [
     "LogDirectoryFailed",
     "LogLine",
     "SegmentRolled",
-    "UndecidedRequest",
+    "UnresolvedRequest",
 ]

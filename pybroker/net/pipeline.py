@@ -34,7 +34,7 @@ from pybroker.net.native import (
     LogDirectoryFailed,
     LogLine,
     SegmentRolled,
-    UndecidedRequest,
+    UnresolvedRequest,
 )
 from pybroker.net.turns import Turns
 from pybroker.net.work import Way, Work
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
         AppendSettled
         | ControlRequest
         | InterceptedRequest
-        | UndecidedRequest
+        | UnresolvedRequest
         | ConnectionClosed
         | Exhausted
         | LogDirectoryFailed
@@ -75,7 +75,7 @@ _EXPENSIVE_SECONDS = 0.0005
 
 
 class Pipeline:
-    """Takes up events and answers requests until it is stopped."""
+    """Takes events from the data plane and answers requests until it is stopped."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class Pipeline:
         dispatch: Dispatch,
         *,
         new_context: Callable[[ControlRequest], Any],
-        decide: Callable[[UndecidedRequest], Awaitable[None]],
+        decide: Callable[[UnresolvedRequest], Awaitable[None]],
         directory_failed: Callable[[LogDirectoryFailed], None],
         exhausted: Callable[[Exhausted], None],
         segment_rolled: Callable[[SegmentRolled], None],
@@ -140,18 +140,18 @@ class Pipeline:
         self._idle: asyncio.Future[None] | None = None
 
     def start(self) -> None:
-        """Begin to take up events on the running loop."""
+        """Begin to take events on the running loop."""
         self._loop = asyncio.get_running_loop()
         self._watch()
 
     async def finish(self) -> None:
-        """Wait until every request that was taken up is answered."""
+        """Wait until every request that has begun is answered."""
         if self._in_work:
             self._idle = asyncio.get_running_loop().create_future()
             await self._idle
 
     def stop(self) -> None:
-        """Take up no more events."""
+        """Take no more events."""
         if self._reading and self._loop is not None:
             self._loop.remove_reader(self._data_plane.event_fd)
         self._reading = False
@@ -274,9 +274,9 @@ class Pipeline:
         elif isinstance(event, InterceptedRequest):
             if self._intercepted is not None:
                 self._intercepted(event.request)
-        elif isinstance(event, UndecidedRequest):
+        elif isinstance(event, UnresolvedRequest):
             self._in_work += 1
-            self._spawn(self._step_undecided(event))
+            self._spawn(self._step_unresolved(event))
         elif isinstance(event, ConnectionClosed):
             self._turns.forget(event.connection)
             work = self._works.get(event.connection)
@@ -399,14 +399,14 @@ class Pipeline:
         else:
             self._told(work, response, None)
 
-    async def _step_undecided(self, event: UndecidedRequest) -> None:
+    async def _step_unresolved(self, event: UnresolvedRequest) -> None:
         try:
             await self._decide(event)
         except Exception:
             # The data plane answers by its table, which lacks the topics: an error after which clients try again.
             log.exception("a request for the topics %s could not be decided about", ", ".join(event.topics))
         finally:
-            self._data_plane.take_up(event.connection, event.request)
+            self._data_plane.retry(event.connection, event.request)
             self._settle(1)
 
     def _failure(self, api: Api, request: Any, context: Any, error: Exception) -> Any:

@@ -35,7 +35,7 @@ impl ColumnReader {
         py.detach(|| self.inner.assign(assignment(partitions)));
     }
 
-    /// Reads one assigned partition from elsewhere; false when it is not assigned.
+    /// Reads one assigned partition from another position; false when it is not assigned.
     #[pyo3(signature = (topic, partition, offset))]
     fn seek(&self, py: Python<'_>, topic: &str, partition: i32, offset: i64) -> bool {
         py.detach(|| self.inner.seek(topic, partition, start(offset)))

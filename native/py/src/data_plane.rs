@@ -133,8 +133,8 @@ impl PyDataPlane {
     }
 
     #[pyo3(signature = (connection, request))]
-    fn take_up(&self, connection: u64, request: u64) {
-        self.inner.take_up(Waiter { connection, request });
+    fn retry(&self, connection: u64, request: u64) {
+        self.inner.retry(Waiter { connection, request });
     }
 
     #[pyo3(signature = (connection))]

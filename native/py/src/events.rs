@@ -1,6 +1,6 @@
 //! What comes up from the data plane: one frozen class an event.
 
-use pybroker_core::net::{Event, Level, UndecidedRequest};
+use pybroker_core::net::{Event, Level, UnresolvedRequest};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -14,13 +14,13 @@ pub struct PyInterceptedRequest {
 }
 
 /// A Produce or Fetch that names unknown topics; see `_native.pyi`.
-#[pyclass(frozen, name = "UndecidedRequest", module = "pybroker._native")]
-pub struct PyUndecidedRequest {
-    inner: UndecidedRequest,
+#[pyclass(frozen, name = "UnresolvedRequest", module = "pybroker._native")]
+pub struct PyUnresolvedRequest {
+    inner: UnresolvedRequest,
 }
 
 #[pymethods]
-impl PyUndecidedRequest {
+impl PyUnresolvedRequest {
     #[getter]
     fn connection(&self) -> u64 {
         self.inner.connection
@@ -94,7 +94,7 @@ pub fn into_python(py: Python<'_>, event: Event) -> PyResult<Py<PyAny>> {
             let request = Py::new(py, PyControlRequest::new(inner))?;
             PyInterceptedRequest { request }.into_py_any(py)
         }
-        Event::Undecided(inner) => PyUndecidedRequest { inner }.into_py_any(py),
+        Event::Unresolved(inner) => PyUnresolvedRequest { inner }.into_py_any(py),
         Event::ConnectionClosed { connection } => PyConnectionClosed { connection }.into_py_any(py),
         Event::LogDirectoryFailed { directory, error } => PyLogDirectoryFailed { directory, error }.into_py_any(py),
         Event::Exhausted { error } => PyExhausted { error }.into_py_any(py),

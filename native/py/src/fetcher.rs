@@ -81,7 +81,7 @@ impl Fetcher {
         py.detach(|| self.inner.assign(assignment(partitions)));
     }
 
-    /// Reads these partitions too, or from elsewhere.
+    /// Reads these partitions too, or from another position.
     #[pyo3(signature = (partitions))]
     fn add(&self, py: Python<'_>, partitions: Vec<(String, i32, i64)>) {
         py.detach(|| self.inner.add(assignment(partitions)));
@@ -100,7 +100,7 @@ impl Fetcher {
         py.detach(|| self.inner.pause(topic, partition, paused))
     }
 
-    /// Reads one assigned partition from elsewhere; false when it is not assigned.
+    /// Reads one assigned partition from another position; false when it is not assigned.
     #[pyo3(signature = (topic, partition, offset))]
     fn seek(&self, py: Python<'_>, topic: &str, partition: i32, offset: i64) -> bool {
         py.detach(|| self.inner.seek(topic, partition, start(offset)))

@@ -64,7 +64,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<events::PyLogLine>()?;
     m.add_class::<events::PySegmentRolled>()?;
     m.add_class::<events::PyInterceptedRequest>()?;
-    m.add_class::<events::PyUndecidedRequest>()?;
+    m.add_class::<events::PyUnresolvedRequest>()?;
     m.add_class::<files::PyFileSystem>()?;
     m.add_function(wrap_pyfunction!(files::close_idle_files, m)?)?;
     m.add_function(wrap_pyfunction!(files::close_logs, m)?)?;

@@ -46,7 +46,7 @@ class Request:
 
 
 @dataclass
-class Undecided:
+class Unresolved:
     connection: int
     request: int
     topics: tuple[str, ...] = ("lacking",)
@@ -105,8 +105,8 @@ class DataPlane:
     def hold(self, connection: int, request: int) -> None:
         self.done.append(("hold", connection, request))
 
-    def take_up(self, connection: int, request: int) -> None:
-        self.done.append(("take up", connection, request))
+    def retry(self, connection: int, request: int) -> None:
+        self.done.append(("retry", connection, request))
 
     def close_connection(self, connection: int) -> None:
         self.done.append(("close", connection))
@@ -142,7 +142,7 @@ class Api:
 def _own_events(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, kind in (
         ("ControlRequest", Request),
-        ("UndecidedRequest", Undecided),
+        ("UnresolvedRequest", Unresolved),
         ("ConnectionClosed", Closed),
         ("AppendSettled", Settled),
         ("LogLine", Line),
@@ -287,13 +287,13 @@ async def test_a_response_that_cannot_be_encoded_closes_the_connection() -> None
     assert running.data_plane.done == [("close", 1)]
 
 
-async def test_an_undecided_request_is_taken_up_again_when_it_is_decided() -> None:
+async def test_an_unresolved_request_is_taken_up_again_when_it_is_decided() -> None:
     running = Running(Api(answer))
     running.pipeline.start()
-    running.data_plane.happen(Undecided(1, 5))
+    running.data_plane.happen(Unresolved(1, 5))
     await running.until(lambda: bool(running.data_plane.done))
-    assert running.data_plane.done == [("take up", 1, 5)]
-    assert running.decided == [Undecided(1, 5)]
+    assert running.data_plane.done == [("retry", 1, 5)]
+    assert running.decided == [Unresolved(1, 5)]
 
 
 async def test_what_was_taken_up_is_stepped_although_an_event_after_it_failed() -> None:
@@ -317,16 +317,16 @@ async def test_a_request_that_nobody_can_decide_about_is_answered_and_the_reason
     running = Running(Api(answer))
     running.deciding = RuntimeError("no image")
     running.pipeline.start()
-    running.data_plane.happen(Undecided(1, 5), Undecided(2, 1))
+    running.data_plane.happen(Unresolved(1, 5), Unresolved(2, 1))
     await running.until(lambda: len(running.data_plane.done) == 2)
     await running.pipeline.finish()
-    assert running.data_plane.done == [("take up", 1, 5), ("take up", 2, 1)]
+    assert running.data_plane.done == [("retry", 1, 5), ("retry", 2, 1)]
     words = "a request for the topics lacking could not be decided about"
     told = [record for record in caplog.records if record.getMessage() == words]
     assert len(told) == 2
     assert all(record.exc_info is not None for record in told)
     running.deciding = None
-    running.data_plane.happen(Undecided(1, 6))
+    running.data_plane.happen(Unresolved(1, 6))
     await running.until(lambda: len(running.data_plane.done) == 3)
 
 

@@ -83,7 +83,7 @@ impl Fetcher {
         self.change(|inbox| inbox.remove(partitions));
     }
 
-    /// Read one assigned partition from elsewhere; false when it is not assigned.
+    /// Read one assigned partition from another position; false when it is not assigned.
     pub fn seek(&self, topic: &str, index: i32, start: Start) -> bool {
         self.change(|inbox| inbox.seek(&(topic.into(), index), start))
     }

@@ -80,7 +80,7 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// Read these partitions too, or from elsewhere when they are read already.
+    /// Read these partitions too, or from another position when they are read already.
     pub fn add(&mut self, assignment: Vec<Assignment>) {
         for Assignment { topic, index, start } in assignment {
             let mark = self.next_mark();
@@ -110,7 +110,7 @@ impl Inbox {
         self.changed = true;
     }
 
-    /// Read one partition from elsewhere; false when it is not read at all.
+    /// Read one partition from another position; false when it is not read at all.
     pub fn seek(&mut self, key: &Key, start: Start) -> bool {
         let mark = self.next_mark();
         let Some(place) = self.places.get_mut(key) else { return false };

@@ -2,7 +2,7 @@
 //!
 //! Invariant: `slots[i]` belongs to request `first + i`. Answers leave from the front only, so a response that is ready
 //! early waits behind those before it. Everything here is touched by who has locked the connection: its own processor, but for
-//! [`super::elsewhere`].
+//! [`super::cross_thread`].
 
 use std::collections::VecDeque;
 use std::net::{SocketAddr, TcpStream};

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use super::acceptor::{Acceptor, ListenError};
 use super::api_versions::ApiVersionsTable;
 use super::control_room::ControlRoom;
-use super::elsewhere;
+use super::cross_thread;
 use super::events::{Event, EventQueue};
 use super::inbox::{Inbox, Message};
 use super::interception::{Decision, InterceptedApis};
@@ -238,7 +238,7 @@ impl DataPlane {
 
     /// Answers a control request: `payload` is everything after the correlation id. On this thread, where that is cheap.
     pub fn respond(&self, to: Waiter, payload: Vec<u8>) {
-        if !elsewhere::try_answer(&self.shared, to, &payload) {
+        if !cross_thread::try_answer(&self.shared, to, &payload) {
             self.shared.post(to.connection, Message::Answer { to, payload });
         }
     }
@@ -265,9 +265,9 @@ impl DataPlane {
         self.shared.post(waiter.connection, Message::Hold(waiter));
     }
 
-    /// Lets an undecided request be evaluated again.
-    pub fn take_up(&self, waiter: Waiter) {
-        self.shared.post(waiter.connection, Message::TakeUp(waiter));
+    /// Lets an unresolved request be evaluated again.
+    pub fn retry(&self, waiter: Waiter) {
+        self.shared.post(waiter.connection, Message::Retry(waiter));
     }
 
     /// Closes a connection, when its queued answers are written.

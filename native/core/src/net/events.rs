@@ -44,9 +44,9 @@ pub struct ControlRequest {
     pub body: Vec<u8>,
 }
 
-/// A Produce or Fetch that names topics which the table lacks. Its connection stands still until it is taken up.
+/// A Produce or Fetch that names topics which the table lacks. Its connection stands still until it is retried.
 #[derive(Debug)]
-pub struct UndecidedRequest {
+pub struct UnresolvedRequest {
     /// The connection's number.
     pub connection: u64,
     /// The request's number on it.
@@ -67,7 +67,7 @@ pub enum Event {
     /// A request to decide about by [`super::DataPlane::decide`]; its connection stands still until then.
     Intercepted(ControlRequest),
     /// A request to look at once.
-    Undecided(UndecidedRequest),
+    Unresolved(UnresolvedRequest),
     /// A connection that had sent control requests is gone.
     ConnectionClosed {
         /// Its number.

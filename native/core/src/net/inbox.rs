@@ -27,8 +27,8 @@ pub enum Message {
     Hold(Waiter),
     /// A waiting fetch was satisfied.
     Wake(Waiter),
-    /// An undecided request is to be evaluated again.
-    TakeUp(Waiter),
+    /// An unresolved request is to be evaluated again.
+    Retry(Waiter),
     /// The control plane wants a connection closed.
     Close {
         /// Its number.

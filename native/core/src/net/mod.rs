@@ -11,8 +11,8 @@ mod api_versions;
 mod bounds;
 mod connection;
 mod control_room;
+mod cross_thread;
 mod data_plane;
-mod elsewhere;
 mod events;
 mod hot_path;
 mod inbox;
@@ -29,7 +29,7 @@ mod timer_wheel;
 
 pub use acceptor::ListenError;
 pub use data_plane::DataPlane;
-pub use events::{ControlRequest, Event, EventQueue, Level, UndecidedRequest};
+pub use events::{ControlRequest, Event, EventQueue, Level, UnresolvedRequest};
 pub use hot_path::{FETCH_VERSIONS, PRODUCE_VERSIONS};
 pub use interception::Decision;
 pub use settings::{ListenerSettings, Settings};

@@ -1,7 +1,7 @@
 //! The open connections, by number: each owned by one processor, found by all.
 //!
 //! The owner reads, begins requests and watches the socket. Another processor may lock a connection for one purpose: to
-//! answer the fetch that its append has satisfied ([`super::elsewhere`]). Nobody waits for a lock while it holds another.
+//! answer the fetch that its append has satisfied ([`super::cross_thread`]). Nobody waits for a lock while it holds another.
 
 use std::sync::Arc;
 

@@ -153,7 +153,7 @@ impl Processor {
                 Message::Answer { to, payload } => self.answer(to, &payload),
                 Message::Hold(waiter) => self.hold(waiter),
                 Message::Wake(waiter) => self.woken.push_back(waiter),
-                Message::TakeUp(waiter) => self.take_up(waiter),
+                Message::Retry(waiter) => self.retry(waiter),
                 Message::Close { connection } => self.close_when_written(connection),
                 Message::Settle { connection } => self.settle_written(connection),
                 Message::Resume { connection } => self.resume(connection),
@@ -383,10 +383,10 @@ impl Processor {
 }
 
 /// Wakes a fetch: on this thread at the end of the event, on another through its inbox. The first that a small append
-/// satisfies elsewhere (`near`) stays on this thread as well.
+/// satisfies on other threads (`near`) stays on this thread as well.
 pub fn wake(shared: &Shared, own: usize, near: bool, woken: &mut VecDeque<Waiter>, waiter: Waiter) {
-    let elsewhere = |waiter: &Waiter| processor_of(waiter.connection) != own;
-    if !elsewhere(&waiter) || (near && !woken.iter().any(elsewhere)) {
+    let on_another_thread = |waiter: &Waiter| processor_of(waiter.connection) != own;
+    if !on_another_thread(&waiter) || (near && !woken.iter().any(on_another_thread)) {
         woken.push_back(waiter);
     } else {
         shared.wake(waiter);

@@ -1,9 +1,9 @@
-//! A request on a processor: begun from a frame, concluded on the hot path or handed up, taken up again when it waited.
+//! A request on a processor: begun from a frame, concluded on the hot path or handed up, evaluated again when it waited.
 
 use super::api_versions::API_VERSIONS;
 use super::connection::{Connection, Framing, Parked, Slot};
 use super::data_plane::processor_of;
-use super::events::{Event, UndecidedRequest};
+use super::events::{Event, UnresolvedRequest};
 use super::hot_path::{self, HotPathApi, Outcome, Site};
 use super::processor::{AT_ONCE, Deadline, End, Processor};
 use super::response::Response;
@@ -63,7 +63,7 @@ impl Processor {
     }
 
     /// Does with a connection what the hot path says of its next request; `at` is its head and where the frame lies, or `None`
-    /// for a request that has its slot already and is taken up again.
+    /// for a request that has its slot already and is evaluated again.
     fn conclude(
         &mut self,
         connection: &mut Connection,
@@ -88,15 +88,15 @@ impl Processor {
                 let max_wait_ms = produce.max_wait_ms();
                 self.let_wait(connection, Slot::Produce(produce), max_wait_ms, (request, at.is_some()));
             }
-            (Outcome::Undecided { topics, topic_ids, api_key }, Some((api, head, at))) => {
+            (Outcome::Unresolved { topics, topic_ids, api_key }, Some((api, head, at))) => {
                 connection.parked = Some(Parked { request, api, head, frame: connection.frame_mut(at).to_vec() });
                 connection.open(Slot::Parked);
                 connection.known_above = true;
-                let event = UndecidedRequest { connection: connection.number, request, api_key, topics, topic_ids };
-                self.shared.events.push(Event::Undecided(event));
+                let event = UnresolvedRequest { connection: connection.number, request, api_key, topics, topic_ids };
+                self.shared.events.push(Event::Unresolved(event));
             }
-            (Outcome::Undecided { .. }, None) => {
-                return Err(End::Refused("a request that stays undecided after it was taken up".into()));
+            (Outcome::Unresolved { .. }, None) => {
+                return Err(End::Refused("a request that stays unresolved after its retry".into()));
             }
             (Outcome::Close(why), _) => return Err(End::Refused(why)),
         }
@@ -157,7 +157,7 @@ impl Processor {
             if processor_of(waiter.connection) == self.index {
                 self.serve_waiting(waiter);
             } else {
-                self.serve_elsewhere(waiter);
+                self.serve_cross_thread(waiter);
             }
         }
     }
@@ -194,7 +194,7 @@ impl Processor {
         self.settle(&mut connection, done);
     }
 
-    pub(super) fn take_up(&mut self, waiter: Waiter) {
+    pub(super) fn retry(&mut self, waiter: Waiter) {
         let Some(open) = self.shared.open.get(waiter.connection) else { return };
         let mut connection = open.lock();
         let mut done = Ok(());

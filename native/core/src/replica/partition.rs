@@ -153,7 +153,7 @@ impl Partition {
         **self.leadership.load()
     }
 
-    /// Takes up leadership at `leader_epoch`. With one replica in sync everything in the log is committed.
+    /// Begins to lead at `leader_epoch`. With one replica in sync everything in the log is committed.
     ///
     /// # Errors
     /// When the log's leader epoch file cannot be written; the role is then as it was.

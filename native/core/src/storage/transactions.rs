@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn an_aborted_one_is_noted_with_the_first_offset_that_stays_undecided() {
+    fn an_aborted_one_is_noted_with_the_first_offset_that_stays_unstable() {
         let mut transactions = Transactions::default();
         transactions.begin(1, 10);
         transactions.begin(2, 12);

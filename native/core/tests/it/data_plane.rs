@@ -11,7 +11,7 @@ use std::net::Shutdown;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pybroker_core::net::{Event, UndecidedRequest};
+use pybroker_core::net::{Event, UnresolvedRequest};
 use pybroker_core::record::Messages;
 use pybroker_core::replica::TopicTable;
 use support::{
@@ -19,9 +19,9 @@ use support::{
     produce_request, read_frame, values,
 };
 
-fn undecided(plane: &Plane) -> UndecidedRequest {
-    match plane.event(|event| matches!(event, Event::Undecided(_))) {
-        Event::Undecided(request) => request,
+fn unresolved(plane: &Plane) -> UnresolvedRequest {
+    match plane.event(|event| matches!(event, Event::Unresolved(_))) {
+        Event::Unresolved(request) => request,
         other => panic!("{other:?}"),
     }
 }
@@ -199,15 +199,15 @@ fn an_unknown_topic_goes_up_once_and_is_taken_up_again() {
     let plane = Plane::start();
     let mut socket = plane.connect();
     socket.write_all(&produce_request(1, "late", 0, 1, &batch(&["x"]))).unwrap();
-    let request = undecided(&plane);
+    let request = unresolved(&plane);
     assert_eq!(request.topics, ["late"]);
     plane.topic("late", 2);
-    plane.take_up(request.connection, request.request);
+    plane.retry(request.connection, request.request);
     assert_eq!(Produced::read(&mut socket, 1).error, 0);
 
     socket.write_all(&produce_request(2, "never", 0, 1, &batch(&["x"]))).unwrap();
-    let request = undecided(&plane);
-    plane.take_up(request.connection, request.request);
+    let request = unresolved(&plane);
+    plane.retry(request.connection, request.request);
     assert_eq!(Produced::read(&mut socket, 2).error, 3);
 }
 
@@ -317,8 +317,8 @@ fn an_empty_table_is_published_and_forgets_its_topics() {
     plane.publish(Arc::new(TopicTable::default()));
     let mut socket = plane.connect();
     socket.write_all(&fetch_request(1, "t", 0, 0, 1, 0)).unwrap();
-    let request = undecided(&plane);
-    plane.take_up(request.connection, request.request);
+    let request = unresolved(&plane);
+    plane.retry(request.connection, request.request);
     assert_eq!(Fetched::read(&mut socket, 1).error, 3);
 }
 

@@ -208,8 +208,8 @@ impl Harness {
     fn check(&self) {
         let log = self.log();
         let transactions = self.transactions();
-        let undecided = |txn: &&ModelTxn| txn.end.is_none_or(|(marker, _)| marker >= self.settled);
-        let unstable = transactions.iter().filter(undecided).map(|txn| txn.first_offset.max(self.log_start)).min();
+        let unstable_yet = |txn: &&ModelTxn| txn.end.is_none_or(|(marker, _)| marker >= self.settled);
+        let unstable = transactions.iter().filter(unstable_yet).map(|txn| txn.first_offset.max(self.log_start)).min();
         assert_eq!(log.first_unstable_offset(), unstable);
         let stable = unstable.unwrap_or(i64::MAX).min(self.settled).min(log.log_end_offset());
         let aborted: HashSet<(i64, i64)> = transactions

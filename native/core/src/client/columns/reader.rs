@@ -40,7 +40,7 @@ impl ColumnReader {
         self.fetcher.assign(assignment);
     }
 
-    /// Read one assigned partition from elsewhere; false when it is not assigned.
+    /// Read one assigned partition from another position; false when it is not assigned.
     pub fn seek(&self, topic: &str, index: i32, start: Start) -> bool {
         let mut held = self.held.lock();
         if held.rest.as_ref().is_some_and(|rest| rest.partition() == (topic, index)) {

@@ -38,7 +38,7 @@ pub mod code {
 }
 
 /// The outcome for topics that the table lacks, or `None` when there is none.
-pub fn undecided<'a>(api_key: i16, unknown: impl Iterator<Item = &'a SessionTopic>) -> Option<Outcome> {
+pub fn unresolved<'a>(api_key: i16, unknown: impl Iterator<Item = &'a SessionTopic>) -> Option<Outcome> {
     let (mut topics, mut topic_ids) = (Vec::new(), Vec::new());
     for topic in unknown {
         match topic {
@@ -47,7 +47,7 @@ pub fn undecided<'a>(api_key: i16, unknown: impl Iterator<Item = &'a SessionTopi
         }
     }
     let any = !topics.is_empty() || !topic_ids.is_empty();
-    any.then_some(Outcome::Undecided { api_key, topics, topic_ids })
+    any.then_some(Outcome::Unresolved { api_key, topics, topic_ids })
 }
 
 /// Where the leaders are that an answer names, each once.

@@ -87,7 +87,7 @@ pub fn handle(shared: &Shared, head: &RequestHead, frame: &[u8], decided: bool, 
     if !decided {
         let table = shared.table.load();
         let unknown = request.partitions.iter().map(|p| &p.topic).filter(|topic| table.find(topic).is_none());
-        if let Some(outcome) = errors::undecided(1, unknown) {
+        if let Some(outcome) = errors::unresolved(1, unknown) {
             return outcome;
         }
     }
@@ -382,10 +382,10 @@ fn tell(session: &mut FetchSession, read: &Read) -> bool {
 }
 
 /// An error code, and the leader to tell with it.
-type Elsewhere = (i16, Option<(i32, i32)>);
+type NotServed = (i16, Option<(i32, i32)>);
 
 /// The replica that a partition is read from, or why there is none.
-fn locate<'a>(table: &'a TopicTable, partition: &SessionPartition) -> Result<&'a Partition, Elsewhere> {
+fn locate<'a>(table: &'a TopicTable, partition: &SessionPartition) -> Result<&'a Partition, NotServed> {
     let topic = table.find(&partition.topic).ok_or(match partition.topic {
         SessionTopic::Id(_) => (code::UNKNOWN_TOPIC_ID, None),
         SessionTopic::Name(_) => (code::UNKNOWN_TOPIC_OR_PARTITION, None),

@@ -12,8 +12,8 @@ use std::ops::RangeInclusive;
 pub use fetch::PendingFetch;
 pub use produce::PendingProduce;
 
+use super::cross_thread::SMALL_APPEND_BYTES;
 use super::data_plane::Shared;
-use super::elsewhere::SMALL_APPEND_BYTES;
 use super::response::Response;
 use crate::replica::Waiter;
 use crate::wire::frame::RequestHead;
@@ -65,7 +65,7 @@ pub enum Outcome {
     /// It waits for what it appended to be committed.
     WaitForCommit(Box<PendingProduce>),
     /// It names topics that the table lacks: Python looks at it once.
-    Undecided {
+    Unresolved {
         /// The API key.
         api_key: i16,
         /// Topics by name.

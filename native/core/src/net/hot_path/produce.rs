@@ -138,7 +138,7 @@ fn wait(
 
 fn unknown(table: &TopicTable, request: &ProduceRequest) -> Option<Outcome> {
     let unknown = request.topics.iter().map(|topic| &topic.topic).filter(|topic| table.find(topic).is_none());
-    errors::undecided(0, unknown)
+    errors::unresolved(0, unknown)
 }
 
 /// First Produce version whose clients know KAFKA_STORAGE_ERROR (KIP-112).

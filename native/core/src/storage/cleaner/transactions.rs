@@ -49,7 +49,7 @@ pub(crate) enum Marker {
 }
 
 impl CleanedTransactions {
-    /// Takes up transactions that were aborted; the same one may come twice.
+    /// Adds transactions that were aborted; the same one may come twice.
     pub(crate) fn add_aborted(&mut self, aborted: Vec<AbortedTxn>) {
         self.ahead.extend(aborted.into_iter().map(|aborted| Reverse(ByFirstOffset(aborted))));
     }

@@ -182,8 +182,8 @@ impl Plane {
         self.plane.publish_api_versions(answers);
     }
 
-    pub fn take_up(&self, connection: u64, request: u64) {
-        self.plane.take_up(Waiter { connection, request });
+    pub fn retry(&self, connection: u64, request: u64) {
+        self.plane.retry(Waiter { connection, request });
     }
 
     pub fn flush_counts(&self) -> FlushCounts {

@@ -22,13 +22,13 @@ const SMALL_ANSWER_BYTES: usize = 16 << 10;
 
 impl Processor {
     /// Answers the fetch of another processor's connection, or has its owner do it.
-    pub(super) fn serve_elsewhere(&mut self, waiter: Waiter) {
-        if !self.try_serve_elsewhere(waiter) {
+    pub(super) fn serve_cross_thread(&mut self, waiter: Waiter) {
+        if !self.try_serve_cross_thread(waiter) {
             self.shared.wake(waiter);
         }
     }
 
-    fn try_serve_elsewhere(&mut self, waiter: Waiter) -> bool {
+    fn try_serve_cross_thread(&mut self, waiter: Waiter) -> bool {
         let Some(open) = self.shared.open.get(waiter.connection) else { return true };
         let Some(mut connection) = open.try_lock() else { return false };
         if !connection.only_waits() {
