@@ -1142,7 +1142,7 @@ class RecordTable:
         """Reads the whole batches at the front of a buffer: (records as (key, value or None), the offset after them,
         the bytes that they take, records skipped because their type is not in the table). Control batches hold none.
 
-        Records of a batch unfold to at most `max_bytes`. `MalformedMessage` for what is no record of the table.
+        Records of a batch decompress to at most `max_bytes`. `MalformedMessage` for what is no record of the table.
         """
 
 # ---------------------------------------------------------------------------------------- recovery_progress.rs

@@ -25,7 +25,7 @@ MAX_ROWS = 10_000
 _MAX_ROWS_AT_MOST = 1_000_000
 """Keeps the topic's column below 2 GiB for the longest name."""
 _MAX_BYTES = 64 << 20
-"""Encoded records of one take, unless one alone is larger: a compressed chunk may unfold to gigabytes."""
+"""Encoded records of one take, unless one alone is larger: a compressed chunk may decompress to gigabytes."""
 
 
 class ColumnFetcher(Closing):

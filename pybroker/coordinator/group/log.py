@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from pybroker.coordinator.group.records import Record
 
-MAX_UNFOLDED_BYTES = 1 << 30
-"""No batch of ours unfolds to more; it bounds what a damaged one may take."""
+MAX_DECOMPRESSED_BYTES = 1 << 30
+"""No batch of ours decompresses to more; it bounds what a damaged one may take."""
 
 
 class PartitionLog(Protocol):
@@ -77,7 +77,7 @@ def encode_records(records: Sequence[Record], now_ms: int, *, codec: int, max_ba
 
 def decode_records(batches: bytes) -> Chunk:
     """Read the whole batches at the front of a buffer; raises `MalformedMessage`."""
-    return Chunk(*_table().decode(batches, max_bytes=MAX_UNFOLDED_BYTES))
+    return Chunk(*_table().decode(batches, max_bytes=MAX_DECOMPRESSED_BYTES))
 
 
 @cache

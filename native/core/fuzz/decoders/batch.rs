@@ -1,11 +1,11 @@
-//! Record batches: parsing, unfolding, iterating, validating. Whatever the bytes, each ends in a value or an error.
+//! Record batches: parsing, decompressing, iterating, validating. Whatever the bytes, each ends in a value or an error.
 
 use pybroker_core::record::{
     BatchHeader, Batches, Compression, HEADER_LEN, Headers, Records, TimestampType, ValidateRules, decompress,
     records_section, seal, validate_batch,
 };
 
-/// Nothing unfolds to more than this.
+/// Nothing decompresses to more than this.
 const MOST: usize = 1 << 18;
 
 const RULES: ValidateRules = ValidateRules {

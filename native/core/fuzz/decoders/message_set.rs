@@ -1,14 +1,14 @@
-//! Sets of v0 and v1 messages: parsing, unfolding, and the ways to v2 and back. Whatever the bytes, each ends in a value or
+//! Sets of v0 and v1 messages: parsing, decompressing, and the ways to v2 and back. Whatever the bytes, each ends in a value or
 //! an error.
 
 use std::ops::ControlFlow;
 
 use pybroker_core::record::{
-    BatchHeader, Inner, Message, Messages, SentRecords, TimestampType, ValidateRules, crc32, down_convert,
-    first_offset, unfold, up_convert, visit_records,
+    BatchHeader, Inner, Message, Messages, SentRecords, TimestampType, ValidateRules, crc32, decompress_set,
+    down_convert, first_offset, up_convert, visit_records,
 };
 
-/// Nothing unfolds to more than this.
+/// Nothing decompresses to more than this.
 const MOST: usize = 1 << 18;
 
 const RULES: ValidateRules = ValidateRules {
@@ -56,7 +56,7 @@ fn set(bytes: &[u8]) {
 
 fn inner(wrapper: &Message<'_>) {
     let mut scratch = Vec::new();
-    let Ok(set) = unfold(wrapper, MOST, &mut scratch) else { return };
+    let Ok(set) = decompress_set(wrapper, MOST, &mut scratch) else { return };
     assert!(set.len() <= MOST);
     if let Ok(inner) = Inner::new(wrapper, set) {
         assert!(inner.count() > 0);

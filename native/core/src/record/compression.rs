@@ -88,10 +88,10 @@ pub fn compress(codec: Compression, level: Option<i32>, source: &[u8], out: &mut
     Ok(())
 }
 
-/// Appends `source`, unfolded, to `out`, at most `max` bytes of it.
+/// Appends `source`, decompressed, to `out`, at most `max` bytes of it.
 ///
 /// # Errors
-/// Bytes that do not unfold, or unfold to more than `max`.
+/// Bytes that do not decompress, or decompress to more than `max`.
 pub fn decompress(codec: Compression, source: &[u8], max: usize, out: &mut Vec<u8>) -> Result<(), RecordError> {
     match codec {
         Compression::None if source.len() > max => Err(RecordError::TooLarge { codec, limit: max }),

@@ -7,7 +7,7 @@ use super::{BatchBuilder, BatchHeader, Compression, RecordError, Records, record
 
 const ABORT: i16 = 0;
 const COMMIT: i16 = 1;
-/// Bytes a control record may unfold to: Kafka never compresses one.
+/// Bytes a control record may decompress to: Kafka never compresses one.
 const MOST_BYTES: usize = 64 << 10;
 
 /// The marker that ends a transaction of the batch's producer.

@@ -13,7 +13,7 @@ use super::{BatchHeader, Compression, RecordError};
 /// of a large one gets on.
 ///
 /// # Errors
-/// [`RecordError::Codec`] for zstd, which the older formats do not have (KIP-110); what does not unfold, or is malformed.
+/// [`RecordError::Codec`] for zstd, which the older formats do not have (KIP-110); what does not decompress, or is malformed.
 pub fn down_convert(
     header: &BatchHeader,
     batch: &[u8],

@@ -51,7 +51,7 @@ pub enum RecordError {
     /// A codec number that does not exist.
     #[error("compression codec {0}; known are 0 (none) to 4 (zstd)")]
     Codec(i8),
-    /// Compressed bytes that do not unfold.
+    /// Compressed bytes that do not decompress.
     #[error("{codec:?}: {reason}")]
     Compressed {
         /// The codec.
@@ -59,8 +59,8 @@ pub enum RecordError {
         /// The codec's words.
         reason: String,
     },
-    /// Compressed bytes that unfold to more than is allowed.
-    #[error("{codec:?}: unfolds to more than {limit} bytes")]
+    /// Compressed bytes that decompress to more than is allowed.
+    #[error("{codec:?}: decompresses to more than {limit} bytes")]
     TooLarge {
         /// The codec.
         codec: Compression,
@@ -83,9 +83,9 @@ pub enum InvalidBatch {
         /// The setting.
         limit: usize,
     },
-    /// MESSAGE_TOO_LARGE: compressed records unfold to more than is allowed; a producer that splits the batch succeeds.
-    #[error("the records unfold to more than {limit} bytes")]
-    UnfoldsTooLarge {
+    /// MESSAGE_TOO_LARGE: compressed records decompress to more than is allowed; a producer that splits the batch succeeds.
+    #[error("the records decompress to more than {limit} bytes")]
+    DecompressedTooLarge {
         /// The bound.
         limit: usize,
     },
@@ -122,7 +122,7 @@ impl InvalidBatch {
             }
             Self::Corrupt(_)
             | Self::TooLarge { .. }
-            | Self::UnfoldsTooLarge { .. }
+            | Self::DecompressedTooLarge { .. }
             | Self::UnsupportedCompression(_)
             | Self::UnsupportedFormat(_) => Vec::new(),
         }

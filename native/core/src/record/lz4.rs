@@ -68,7 +68,7 @@ fn frame(
     Ok(())
 }
 
-/// Appends what a frame in a v0 or v1 message unfolds to, at most `max` bytes, whatever its descriptor's checksum is: the
+/// Appends what a frame in a v0 or v1 message decompresses to, at most `max` bytes, whatever its descriptor's checksum is: the
 /// message has one of its own.
 pub(super) fn decompress_old(source: &[u8], max: usize, out: &mut Vec<u8>) -> Result<(), RecordError> {
     let flags = *source.get(4).ok_or_else(|| failed("the frame's header is cut"))?;

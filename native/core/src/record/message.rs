@@ -1,7 +1,7 @@
 //! One message of formats v0 and v1: what brokers before 0.11 stored and clients before it send.
 //!
 //! `offset: i64, size: i32, crc: u32, magic: i8, attributes: i8, [timestamp: i64 in v1,] key, value`, key and value with a
-//! 32-bit length, -1 for null. The CRC-32 covers what follows it. A compressed message is a wrapper: its value unfolds
+//! 32-bit length, -1 for null. The CRC-32 covers what follows it. A compressed message is a wrapper: its value decompresses
 //! to a set of messages, and its offset is the last one's (Kafka's `LegacyRecord` and `AbstractLegacyRecordBatch`).
 
 use super::batch::{BatchHeader, COMPRESSION_MASK, LOG_OVERHEAD, TIMESTAMP_TYPE_MASK};

@@ -8,11 +8,15 @@ use super::lz4;
 use super::message::{CRC_COVERS, Message, Messages};
 use super::{Compression, RecordError, TimestampType, compress, crc32, decompress};
 
-/// Unfolds a wrapper's set into `scratch`, at most `max` bytes, and returns it.
+/// Decompresses a wrapper's set into `scratch`, at most `max` bytes, and returns it.
 ///
 /// # Errors
-/// A codec that these formats do not have, no value, or bytes that do not unfold.
-pub fn unfold<'a>(wrapper: &Message<'_>, max: usize, scratch: &'a mut Vec<u8>) -> Result<&'a [u8], RecordError> {
+/// A codec that these formats do not have, no value, or bytes that do not decompress.
+pub fn decompress_set<'a>(
+    wrapper: &Message<'_>,
+    max: usize,
+    scratch: &'a mut Vec<u8>,
+) -> Result<&'a [u8], RecordError> {
     let bad = |reason| RecordError::Message { offset: wrapper.offset, reason };
     let value = wrapper.value.ok_or_else(|| bad("it is compressed and has no value"))?;
     scratch.clear();
@@ -38,7 +42,7 @@ pub struct Inner<'a> {
 }
 
 impl<'a> Inner<'a> {
-    /// The messages of `set`, which is what `wrapper` unfolds to.
+    /// The messages of `set`, which is what `wrapper` decompresses to.
     ///
     /// # Errors
     /// An empty set, one of another format, one that is malformed, or a wrapper whose offset is below its last message's.

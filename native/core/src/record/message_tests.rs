@@ -169,7 +169,7 @@ fn what_no_old_producer_sends_is_refused_by_meaning() {
     let large = ValidateRules { max_message_bytes: 30, ..RULES };
     assert!(matches!(convert(&plain, large), Err(InvalidBatch::TooLarge { limit: 30, .. })));
     let tight = ValidateRules { max_decompressed_bytes: 30, ..RULES };
-    assert_eq!(convert(&wrapped, tight), Err(InvalidBatch::UnfoldsTooLarge { limit: 30 }));
+    assert_eq!(convert(&wrapped, tight), Err(InvalidBatch::DecompressedTooLarge { limit: 30 }));
     let blamed = |set: &[u8], rules| {
         let refused = convert(set, rules).unwrap_err();
         let records: Vec<i32> = refused.record_errors().iter().map(|(index, _)| *index).collect();
@@ -204,7 +204,7 @@ fn a_wrapper_whose_offset_was_left_at_zero_counts_from_zero() {
     set[0..8].fill(0);
     let wrapper = Message::parse(&set).unwrap();
     let mut scratch = Vec::new();
-    let inner = Inner::new(&wrapper, unfold(&wrapper, MOST, &mut scratch).unwrap()).unwrap();
+    let inner = Inner::new(&wrapper, decompress_set(&wrapper, MOST, &mut scratch).unwrap()).unwrap();
     assert_eq!(inner.map(|message| message.offset).collect::<Vec<_>>(), [0, 1, 2]);
 }
 

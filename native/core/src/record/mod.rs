@@ -40,7 +40,7 @@ pub use crc::{Crc32c, crc32, crc32c};
 pub use down_convert::down_convert;
 pub use error::{InvalidBatch, RecordError};
 pub use message::{Message, Messages};
-pub use message_set::{Inner, MessageSetBuilder, NewMessage, unfold};
+pub use message_set::{Inner, MessageSetBuilder, NewMessage, decompress_set};
 pub use recompress::recompress;
 pub use records::{Headers, Progress, Record, Records, records_section};
 pub use sent::SentRecords;

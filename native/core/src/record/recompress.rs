@@ -2,7 +2,7 @@
 
 use super::{BatchHeader, Compression, HEADER_LEN, RecordError, compress, seal};
 
-/// Appends the batch of `header` to `out` with its unfolded `section` in `codec`; the new header comes back. Records,
+/// Appends the batch of `header` to `out` with its decompressed `section` in `codec`; the new header comes back. Records,
 /// offsets, producer and timestamps stay as they are.
 ///
 /// # Errors

@@ -171,10 +171,10 @@ impl<'a> Iterator for Headers<'a> {
     }
 }
 
-/// The record section of a whole `batch`, unfolded into `scratch` when it is compressed, to at most `max` bytes.
+/// The record section of a whole `batch`, decompressed into `scratch` when it is compressed, to at most `max` bytes.
 ///
 /// # Errors
-/// An old message, which has no such section; an unknown codec, bytes that do not unfold, or more than `max` of them.
+/// An old message, which has no such section; an unknown codec, bytes that do not decompress, or more than `max` of them.
 pub fn records_section<'a>(
     header: &BatchHeader,
     batch: &'a [u8],

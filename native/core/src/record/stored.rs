@@ -6,7 +6,7 @@
 use std::ops::ControlFlow;
 
 use super::message::Message;
-use super::message_set::{Inner, unfold};
+use super::message_set::{Inner, decompress_set};
 use super::{BatchHeader, Compression, Headers, RecordError, Records, TimestampType, records_section};
 
 /// A record with its offset and time.
@@ -31,11 +31,11 @@ impl<'a> From<Message<'a>> for StoredRecord<'a> {
     }
 }
 
-/// Visits the records of a whole `batch` until `visit` breaks. Compressed ones unfold into `scratch`, to at most `max`
+/// Visits the records of a whole `batch` until `visit` breaks. Compressed ones decompress into `scratch`, to at most `max`
 /// bytes. Checksums are not looked at.
 ///
 /// # Errors
-/// What does not unfold, or is malformed.
+/// What does not decompress, or is malformed.
 pub fn visit_records(
     header: &BatchHeader,
     batch: &[u8],
@@ -49,7 +49,7 @@ pub fn visit_records(
             let _ = visit(message.into());
             return Ok(());
         }
-        let mut inner = Inner::new(&message, unfold(&message, max, scratch)?)?;
+        let mut inner = Inner::new(&message, decompress_set(&message, max, scratch)?)?;
         let _ = inner.try_for_each(|message| visit(message.into()));
         return Ok(());
     }
@@ -77,11 +77,11 @@ pub fn visit_records(
 /// The offset of a stored batch's first record: what a compressed message of v0 or v1 has inside only.
 ///
 /// # Errors
-/// A message that does not unfold, or is malformed.
+/// A message that does not decompress, or is malformed.
 pub fn first_offset(header: &BatchHeader, batch: &[u8], scratch: &mut Vec<u8>, max: usize) -> Result<i64, RecordError> {
     if header.magic >= 2 || header.compression()? == Compression::None {
         return Ok(header.base_offset);
     }
     let message = Message::parse(batch)?;
-    Ok(Inner::new(&message, unfold(&message, max, scratch)?)?.first_offset())
+    Ok(Inner::new(&message, decompress_set(&message, max, scratch)?)?.first_offset())
 }

@@ -86,10 +86,10 @@ fn what_a_client_may_not_send_is_refused_by_meaning() {
     let mut stamped = batch.clone();
     BatchHeader::parse(&stamped).unwrap().set_log_append_time(&mut stamped, 1000);
     assert!(matches!(validate_batch(&stamped, &RULES, &mut scratch), Err(InvalidBatch::InvalidTimestamp { .. })));
-    let unfolding = build(&[(1000, None, Some(vec![0; 5000]), Vec::new())], Compression::Zstd);
+    let decompressing = build(&[(1000, None, Some(vec![0; 5000]), Vec::new())], Compression::Zstd);
     let tight = ValidateRules { max_decompressed_bytes: 4096, ..RULES };
-    let refused = validate_batch(&unfolding, &tight, &mut scratch);
-    assert_eq!(refused, Err(InvalidBatch::UnfoldsTooLarge { limit: 4096 }));
+    let refused = validate_batch(&decompressing, &tight, &mut scratch);
+    assert_eq!(refused, Err(InvalidBatch::DecompressedTooLarge { limit: 4096 }));
     let mut codec = batch.clone();
     codec[22] |= 7;
     seal(&mut codec);

@@ -4,11 +4,11 @@
 
 use super::blame::{Fault, MOST_NAMED, refuse};
 use super::message::{Message, Messages};
-use super::message_set::{Inner, unfold};
+use super::message_set::{Inner, decompress_set};
 use super::{BatchBuilder, BatchHeader, Compression, InvalidBatch, RecordError, TimestampType, ValidateRules};
 
 /// Appends the messages of `set` to `out` as one batch in `codec`, where that is given, else in their own. A wrapper
-/// unfolds into `scratch`.
+/// decompresses into `scratch`.
 ///
 /// # Errors
 /// The first thing found wrong with the set, or all that is wrong with its records; see [`InvalidBatch`].
@@ -29,8 +29,8 @@ pub fn up_convert(
         if own == Compression::None {
             records.add(&message, &message)?;
         } else if message.bytes.len() == set.len() {
-            let unfolded = unfold(&message, rules.max_decompressed_bytes, scratch).map_err(unreadable)?;
-            for inner in Inner::new(&message, unfolded).map_err(invalid)? {
+            let decompressed = decompress_set(&message, rules.max_decompressed_bytes, scratch).map_err(unreadable)?;
+            for inner in Inner::new(&message, decompressed).map_err(invalid)? {
                 inner.check_crc().map_err(unreadable)?;
                 records.add(&inner, &message)?;
             }
@@ -46,7 +46,7 @@ pub fn up_convert(
     Ok(header)
 }
 
-/// What can be told of a message without unfolding it.
+/// What can be told of a message without decompressing it.
 fn check_message<'a>(
     message: Result<Message<'a>, RecordError>,
     rules: &ValidateRules,
@@ -69,7 +69,7 @@ fn wrong(reason: String) -> InvalidBatch {
     InvalidBatch::InvalidRecord { records: Vec::new(), reason }
 }
 
-/// What is wrong with a set that was unfolded.
+/// What is wrong with a set that was decompressed.
 fn invalid(error: RecordError) -> InvalidBatch {
     match error {
         RecordError::Message { .. } => wrong(error.to_string()),
@@ -80,7 +80,7 @@ fn invalid(error: RecordError) -> InvalidBatch {
 fn unreadable(error: RecordError) -> InvalidBatch {
     match error {
         RecordError::Codec(code) => InvalidBatch::UnsupportedCompression(code),
-        RecordError::TooLarge { limit, .. } => InvalidBatch::UnfoldsTooLarge { limit },
+        RecordError::TooLarge { limit, .. } => InvalidBatch::DecompressedTooLarge { limit },
         other => InvalidBatch::Corrupt(other.to_string()),
     }
 }
@@ -112,7 +112,7 @@ impl Collected<'_> {
         let Some(builder) = self.builder.as_mut().filter(|_| self.faults.is_empty()) else { return Ok(()) };
         let limit = self.rules.max_decompressed_bytes;
         let taken = builder.try_append(message.timestamp, message.key, message.value, &[]);
-        taken.map(drop).ok_or(InvalidBatch::UnfoldsTooLarge { limit })
+        taken.map(drop).ok_or(InvalidBatch::DecompressedTooLarge { limit })
     }
 
     fn finish(self, out: &mut Vec<u8>) -> Result<(), InvalidBatch> {

@@ -24,7 +24,7 @@ pub struct ValidateRules {
     pub now_ms: i64,
     /// Whether every record has to have a key (compacted topics).
     pub require_keys: bool,
-    /// The most that a compressed batch may unfold to.
+    /// The most that a compressed batch may decompress to.
     pub max_decompressed_bytes: usize,
 }
 
@@ -58,7 +58,7 @@ pub fn validate_batch(batch: &[u8], rules: &ValidateRules, scratch: &mut Vec<u8>
 }
 
 /// Checks one whole batch whose header has been read: size, checksum, attributes, offsets, counts, the structure of every
-/// record, keys and timestamps. Compressed records are unfolded into `scratch`.
+/// record, keys and timestamps. Compressed records are decompressed into `scratch`.
 ///
 /// The header that comes back has the largest timestamp of the records, whatever the batch says; the caller writes it
 /// into the batch where the two differ ([`BatchHeader::set_max_timestamp`]), as Kafka does.
@@ -83,7 +83,7 @@ pub fn validate_headed(
     let max = rules.max_decompressed_bytes;
     let section = records_section(&header, batch, scratch, max).map_err(|error| match error {
         RecordError::Codec(code) => InvalidBatch::UnsupportedCompression(code),
-        RecordError::TooLarge { limit, .. } => InvalidBatch::UnfoldsTooLarge { limit },
+        RecordError::TooLarge { limit, .. } => InvalidBatch::DecompressedTooLarge { limit },
         other => InvalidBatch::Corrupt(other.to_string()),
     })?;
     match walk(&header, section, rules) {

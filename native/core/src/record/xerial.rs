@@ -26,7 +26,7 @@ pub fn compress(source: &[u8], out: &mut Vec<u8>) -> Result<(), snap::Error> {
     Ok(())
 }
 
-/// Appends what `source` unfolds to, framed or bare, to `out`; at most `max` bytes.
+/// Appends what `source` decompresses to, framed or bare, to `out`; at most `max` bytes.
 pub fn decompress(source: &[u8], max: usize, out: &mut Vec<u8>) -> Result<(), RecordError> {
     let before = out.len();
     let done = if source.starts_with(&MAGIC) { framed(source, max, out) } else { block(source, max, out) };
@@ -66,7 +66,7 @@ fn block(packed: &[u8], max: usize, out: &mut Vec<u8>) -> Result<(), RecordError
     }
     // A stated length that no such block can reach is refused before memory is taken for it.
     if length > packed.len().saturating_mul(MOST_FROM_A_BYTE) {
-        let reason = format!("{} bytes state that they unfold to {length}", packed.len());
+        let reason = format!("{} bytes state that they decompress to {length}", packed.len());
         return Err(RecordError::Compressed { codec, reason });
     }
     let at = out.len();
@@ -78,7 +78,7 @@ fn block(packed: &[u8], max: usize, out: &mut Vec<u8>) -> Result<(), RecordError
 mod tests {
     use super::*;
 
-    fn unfold(source: &[u8], max: usize) -> Result<Vec<u8>, RecordError> {
+    fn unpacked(source: &[u8], max: usize) -> Result<Vec<u8>, RecordError> {
         let mut out = b"before".to_vec();
         let done = decompress(source, max, &mut out);
         assert!(
@@ -96,24 +96,24 @@ mod tests {
         assert_eq!(framed[..16], *b"\x82SNAPPY\0\0\0\0\x01\0\0\0\x01");
         let first = u32::from_be_bytes([framed[16], framed[17], framed[18], framed[19]]) as usize;
         assert_eq!(snap::raw::decompress_len(&framed[20..20 + first]), Ok(32 << 10));
-        assert_eq!(unfold(&framed, source.len()), Ok(source.clone()));
+        assert_eq!(unpacked(&framed, source.len()), Ok(source.clone()));
         let bare = snap::raw::Encoder::new().compress_vec(&source).unwrap();
-        assert_eq!(unfold(&bare, source.len()), Ok(source.clone()));
-        assert_eq!(unfold(&[&framed[..], &framed[..]].concat(), 1 << 20), Ok(source.repeat(2)));
-        assert!(matches!(unfold(&framed, source.len() - 1), Err(RecordError::TooLarge { .. })));
-        assert!(matches!(unfold(&framed[..framed.len() - 1], 1 << 20), Err(RecordError::Compressed { .. })));
+        assert_eq!(unpacked(&bare, source.len()), Ok(source.clone()));
+        assert_eq!(unpacked(&[&framed[..], &framed[..]].concat(), 1 << 20), Ok(source.repeat(2)));
+        assert!(matches!(unpacked(&framed, source.len() - 1), Err(RecordError::TooLarge { .. })));
+        assert!(matches!(unpacked(&framed[..framed.len() - 1], 1 << 20), Err(RecordError::Compressed { .. })));
     }
 
     #[test]
     fn a_stated_length_that_cannot_be_takes_no_memory() {
         let claims_a_gib = [0x80, 0x80, 0x80, 0x80, 0x04, 0, b'x'];
-        assert!(matches!(unfold(&claims_a_gib, usize::MAX), Err(RecordError::Compressed { .. })));
+        assert!(matches!(unpacked(&claims_a_gib, usize::MAX), Err(RecordError::Compressed { .. })));
     }
 
     #[test]
     fn the_densest_block_is_not_taken_for_a_false_claim() {
         let source = vec![0; 1 << 20];
         let dense = snap::raw::Encoder::new().compress_vec(&source).unwrap();
-        assert_eq!(unfold(&dense, source.len()), Ok(source));
+        assert_eq!(unpacked(&dense, source.len()), Ok(source));
     }
 }

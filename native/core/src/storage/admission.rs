@@ -29,7 +29,7 @@ impl Admitted<'_> {
 }
 
 thread_local! {
-    /// Where compressed batches unfold while they are checked.
+    /// Where compressed batches decompress while they are checked.
     static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 /// A scratch buffer that grew beyond this is not kept.
@@ -52,7 +52,7 @@ pub(crate) fn admit<'a>(sent: SentRecords<'a>, config: &LogConfig, now_ms: i64) 
             Some(_) => convert(sent.bytes, &rules, codec, scratch),
             None => keep(sent, &rules, codec, scratch),
         };
-        // Also after a batch that was refused: what unfolds to the limit is the likeliest to be.
+        // Also after a batch that was refused: what decompresses to the limit is the likeliest to be.
         if scratch.capacity() > SCRATCH_KEPT {
             *scratch = Vec::new();
         }
@@ -125,7 +125,7 @@ fn stamp(header: &mut BatchHeader, stated: i64, batch: &mut [u8], rules: &Valida
     }
 }
 
-/// Appends a batch in the topic's codec to `made`. It has been unfolded into the scratch already, if it was compressed.
+/// Appends a batch in the topic's codec to `made`. It has been decompressed into the scratch already, if it was compressed.
 fn recompressed(
     header: &BatchHeader,
     batch: &[u8],

@@ -43,7 +43,7 @@ pub struct LogConfig {
     pub flush_group: bool,
     /// `producer.id.expiration.ms`: idle time after which a producer's sequence numbers are forgotten.
     pub producer_id_expiration_ms: i64,
-    /// Bound on what one compressed batch may unfold to while it is validated.
+    /// Bound on what one compressed batch may decompress to while it is validated.
     pub max_decompressed_bytes: usize,
     /// `file.delete.delay.ms`: kept for the owner, who decides when a renamed directory is removed.
     pub file_delete_delay_ms: i64,

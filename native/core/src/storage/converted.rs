@@ -21,7 +21,7 @@ const FILLER_AT_LEAST: usize = 61;
 pub struct ConvertedSlice {
     slice: FileSlice,
     magic: i8,
-    max_unfolded: usize,
+    max_decompressed: usize,
     /// Where in the file the next piece begins; the slice's end when nothing more is to be converted.
     next: u64,
     /// Bytes promised and not yet sent.
@@ -45,14 +45,14 @@ pub enum NotConverted {
 }
 
 impl ConvertedSlice {
-    /// Converts the first piece of `slice` to format `magic`, 0 or 1. Batches unfold to at most `max_unfolded` bytes.
+    /// Converts the first piece of `slice` to format `magic`, 0 or 1. Batches decompress to at most `max_decompressed` bytes.
     ///
     /// # Errors
     /// Where not even the first batch can be given.
-    pub fn begin(slice: FileSlice, magic: i8, max_unfolded: usize) -> Result<Self, NotConverted> {
+    pub fn begin(slice: FileSlice, magic: i8, max_decompressed: usize) -> Result<Self, NotConverted> {
         let next = slice.position;
         let mut converted =
-            Self { slice, magic, max_unfolded, next, left: 0, len: 0, piece: Vec::new(), sent: 0, filling: false };
+            Self { slice, magic, max_decompressed, next, left: 0, len: 0, piece: Vec::new(), sent: 0, filling: false };
         while converted.piece.is_empty() && converted.next < converted.end() {
             let refused = converted.convert_piece().map_err(NotConverted::Io)?;
             match refused {
@@ -117,7 +117,8 @@ impl ConvertedSlice {
                 self.next = self.end();
                 return Ok(None);
             };
-            let made = down_convert(&batch.header, batch.bytes, to, (&mut scratch, self.max_unfolded), &mut self.piece);
+            let made =
+                down_convert(&batch.header, batch.bytes, to, (&mut scratch, self.max_decompressed), &mut self.piece);
             if let Err(error) = made {
                 self.next = self.end();
                 return Ok(Some(error));

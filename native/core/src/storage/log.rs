@@ -226,7 +226,7 @@ impl Log {
         self.config.load().max_message_bytes
     }
 
-    /// The most that a batch may unfold to.
+    /// The most that a batch may decompress to.
     pub fn max_decompressed_bytes(&self) -> usize {
         self.config.load().max_decompressed_bytes
     }

@@ -1,7 +1,7 @@
-//! The messages of a walked file in formats 0 and 1, as a dump shows them: a message, or those that a wrapper unfolds to.
+//! The messages of a walked file in formats 0 and 1, as a dump shows them: a message, or those that a wrapper decompresses to.
 
 use super::log_walk::WalkedBatch;
-use crate::record::{Compression, Inner, Message, RecordError, unfold};
+use crate::record::{Compression, Inner, Message, RecordError, decompress_set};
 
 /// A message as a dump shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +64,7 @@ pub fn read_messages(bytes: &[u8], max: usize, mut each: impl FnMut(WalkedMessag
         return Ok(());
     }
     let mut scratch = Vec::new();
-    let set = unfold(&message, max, &mut scratch)?;
+    let set = decompress_set(&message, max, &mut scratch)?;
     for inner in Inner::new(&message, set)? {
         each(WalkedMessage::of(&inner));
     }

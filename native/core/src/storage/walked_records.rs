@@ -26,7 +26,7 @@ pub struct WalkedRecord<'a> {
 
 const STRUCTURE: &str = "Found invalid record structure";
 
-/// Reads the records of a batch of format 2 and tells each; its bytes unfold to at most `max` bytes.
+/// Reads the records of a batch of format 2 and tells each; its bytes decompress to at most `max` bytes.
 ///
 /// # Errors
 /// Kafka's words for the first thing that cannot be read.

@@ -132,7 +132,7 @@ fn log_refused(shared: &Shared, partition: &Partition, error: AppendError, answe
 pub fn invalid_batch(invalid: &InvalidBatch) -> i16 {
     match invalid {
         InvalidBatch::Corrupt(_) => code::CORRUPT_MESSAGE,
-        InvalidBatch::TooLarge { .. } | InvalidBatch::UnfoldsTooLarge { .. } => code::MESSAGE_TOO_LARGE,
+        InvalidBatch::TooLarge { .. } | InvalidBatch::DecompressedTooLarge { .. } => code::MESSAGE_TOO_LARGE,
         InvalidBatch::UnsupportedCompression(_) => code::UNSUPPORTED_COMPRESSION_TYPE,
         InvalidBatch::InvalidTimestamp { .. } => code::INVALID_TIMESTAMP,
         InvalidBatch::UnsupportedFormat(_) | InvalidBatch::InvalidRecord { .. } => code::INVALID_RECORD,

@@ -52,13 +52,13 @@ struct Read {
     place: usize,
     fetched: FetchedPartition,
     slice: Option<FileSlice>,
-    /// The most that a batch of it may unfold to, where it has to be converted.
-    max_unfolded: usize,
+    /// The most that a batch of it may decompress to, where it has to be converted.
+    max_decompressed: usize,
 }
 
 impl Read {
     fn nothing(place: usize, fetched: FetchedPartition) -> Self {
-        Self { place, fetched, slice: None, max_unfolded: 0 }
+        Self { place, fetched, slice: None, max_decompressed: 0 }
     }
 }
 
@@ -278,7 +278,7 @@ impl PendingFetch {
             Ok((slice, aborted)) if slice.len > 0 => {
                 fetched.records = slice.len;
                 fetched.aborted = aborted.iter().map(|txn| (txn.producer_id, txn.first_offset)).collect();
-                Read { place, fetched, slice: Some(slice), max_unfolded: replica.log().max_decompressed_bytes() }
+                Read { place, fetched, slice: Some(slice), max_decompressed: replica.log().max_decompressed_bytes() }
             }
             Ok(_) => Read::nothing(place, fetched),
             Err(error) => {
@@ -304,13 +304,13 @@ impl PendingFetch {
 
     /// What is answered for a read: its slice as it lies in the log, or in the format that the client knows.
     fn slice(&self, read: Read) -> (FetchedPartition, Option<Slice>) {
-        let Read { mut fetched, slice, max_unfolded, .. } = read;
+        let Read { mut fetched, slice, max_decompressed, .. } = read;
         let (slice, magic) = match (slice, newest_format(self.version)) {
             (Some(slice), Some(magic)) => (slice, magic),
             (slice, _) => return (fetched, slice.map(Slice::File)),
         };
         fetched.records = 0;
-        match ConvertedSlice::begin(slice, magic, max_unfolded) {
+        match ConvertedSlice::begin(slice, magic, max_decompressed) {
             Ok(converted) => {
                 fetched.records = converted.len();
                 let any = !converted.is_empty();

@@ -35,7 +35,7 @@ pub(crate) struct Rules {
     pub(crate) delete_retention_ms: i64,
     /// Where the cleanable part ends: the batch before it stays, so that the offsets up to there stay known.
     pub(crate) upper: i64,
-    pub(crate) max_unfolded: usize,
+    pub(crate) max_decompressed: usize,
     /// Whether the segment is too young for its tombstones of formats v0 and v1 to go.
     pub(crate) old_tombstones_stay: bool,
     /// By how many bytes batches may be larger than the messages that they are made of, before the segment has no room for
@@ -82,7 +82,7 @@ pub(crate) struct Outcome {
 /// Memory that is used again from batch to batch.
 #[derive(Default)]
 struct Scratch {
-    unfolded: Vec<u8>,
+    decompressed: Vec<u8>,
     converted: Vec<u8>,
     gathered: Vec<u8>,
     hashes: Vec<KeyHash>,
@@ -208,11 +208,11 @@ impl<'a> Filter<'a> {
         scratch: &mut Scratch,
         out: &mut Vec<u8>,
     ) -> Result<Option<BatchHeader>, RecordError> {
-        let Scratch { unfolded, gathered, hashes, selection, .. } = scratch;
+        let Scratch { decompressed, gathered, hashes, selection, .. } = scratch;
         selection.clear();
         let mut section = &[][..];
         if !verdict.discard {
-            section = records_section(header, batch, unfolded, self.rules.max_unfolded)?;
+            section = records_section(header, batch, decompressed, self.rules.max_decompressed)?;
             self.select(header, section, hashes, selection)?;
         }
         self.counts.records_kept += selection.count as u64;
@@ -240,12 +240,12 @@ impl<'a> Filter<'a> {
         scratch: &mut Scratch,
         out: &mut Vec<u8>,
     ) -> Result<Option<BatchHeader>, RecordError> {
-        let Scratch { unfolded, converted, gathered, selection, .. } = scratch;
+        let Scratch { decompressed, converted, gathered, selection, .. } = scratch;
         selection.clear();
         converted.clear();
         let read_before = self.counts.records_read;
         let by = (self.map, &self.rules, &mut self.counts);
-        let batch = old_messages::select(by, (header, message), unfolded, converted, selection)?;
+        let batch = old_messages::select(by, (header, message), decompressed, converted, selection)?;
         let all_stays = self.counts.records_read - read_before == selection.count as u64;
         self.counts.records_kept += selection.count as u64;
         if selection.count == 0 {

@@ -41,7 +41,7 @@ pub(crate) fn fill_map(
                 transactions.on_batch(&header)
             };
             if !skipped && header.last_offset() >= first_dirty {
-                keys.collect(map, &header, batch, first_dirty, pass.max_unfolded).map_err(corrupt)?;
+                keys.collect(map, &header, batch, first_dirty, pass.max_decompressed).map_err(corrupt)?;
                 if !keys.put_into(map) {
                     return Ok(true);
                 }
@@ -58,7 +58,7 @@ pub(crate) fn fill_map(
 #[derive(Default)]
 struct Keys {
     found: Vec<(KeyHash, i64)>,
-    unfolded: Vec<u8>,
+    decompressed: Vec<u8>,
 }
 
 impl Keys {
@@ -68,18 +68,18 @@ impl Keys {
         header: &BatchHeader,
         batch: &[u8],
         from: i64,
-        max_unfolded: usize,
+        max_decompressed: usize,
     ) -> Result<(), crate::record::RecordError> {
         self.found.clear();
         if header.magic < 2 {
-            return visit_records(header, batch, &mut self.unfolded, max_unfolded, |record| {
+            return visit_records(header, batch, &mut self.decompressed, max_decompressed, |record| {
                 if let Some(key) = record.key.filter(|_| record.offset >= from) {
                     self.found.push((map.hash(key), record.offset));
                 }
                 ControlFlow::Continue(())
             });
         }
-        let section = records_section(header, batch, &mut self.unfolded, max_unfolded)?;
+        let section = records_section(header, batch, &mut self.decompressed, max_decompressed)?;
         for record in Records::new(section, header.record_count) {
             let record = record?;
             let offset = header.base_offset + i64::from(record.offset_delta);

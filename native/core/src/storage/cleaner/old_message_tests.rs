@@ -298,7 +298,7 @@ fn filtered(bytes: &[u8], room_to_grow: u64) -> Result<Vec<u8>, RecordError> {
         now_ms: NOW,
         delete_retention_ms: DELETE_RETENTION,
         upper: 100,
-        max_unfolded: 1 << 20,
+        max_decompressed: 1 << 20,
         old_tombstones_stay: true,
         room_to_grow,
     };

@@ -22,17 +22,17 @@ use crate::storage::segment::Segment;
 /// header of that batch comes back, where nothing stays one that has the last offset alone.
 ///
 /// # Errors
-/// What does not unfold, is malformed, or has offsets that no batch can have.
+/// What does not decompress, is malformed, or has offsets that no batch can have.
 pub(super) fn select(
     (map, rules, counts): (&OffsetMap, &Rules, &mut Counts),
     (header, bytes): (&BatchHeader, &[u8]),
-    unfolded: &mut Vec<u8>,
+    decompressed: &mut Vec<u8>,
     section: &mut Vec<u8>,
     selection: &mut Selection,
 ) -> Result<BatchHeader, RecordError> {
     let mut batch = BatchHeader { magic: 2, ..*header };
     let mut misplaced = None;
-    visit_records(header, bytes, unfolded, rules.max_unfolded, |record| {
+    visit_records(header, bytes, decompressed, rules.max_decompressed, |record| {
         counts.records_read += 1;
         counts.without_key += u64::from(record.key.is_none() && record.offset <= map.latest());
         if !stays(map, rules, &record) {

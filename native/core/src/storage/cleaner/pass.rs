@@ -97,7 +97,7 @@ pub(crate) struct Pass<'a> {
     pub(crate) index_interval: u64,
     pub(crate) index_bytes: u32,
     pub(crate) write_bytes: usize,
-    pub(crate) max_unfolded: usize,
+    pub(crate) max_decompressed: usize,
     /// Old tombstones stay in segments that were changed later; `None`: in all.
     pub(crate) tombstone_horizon: Option<SystemTime>,
     pub(crate) stats: Cleaned,
@@ -166,7 +166,7 @@ impl Log {
             index_interval: u64::from(config.index_interval_bytes),
             index_bytes: config.segment_index_bytes,
             write_bytes: limits.buffer_bytes,
-            max_unfolded: config.max_decompressed_bytes,
+            max_decompressed: config.max_decompressed_bytes,
             tombstone_horizon: None,
             stats: Cleaned { end_offset: range.first_dirty, ..Cleaned::default() },
         };
@@ -213,7 +213,7 @@ fn run(
         now_ms,
         delete_retention_ms: config.delete_retention_ms,
         upper,
-        max_unfolded: pass.max_unfolded,
+        max_decompressed: pass.max_decompressed,
         old_tombstones_stay: true,
         room_to_grow: 0,
     };
