@@ -1,6 +1,6 @@
 """Loads of groups: a member that joins, and a rebalance of many members; `python -m pybench.group_loads` prints JSON.
 
-A rebalance is driven by the protocol alone: its members are links (`pybroker.client.links`) without a fetcher, all on
+A rebalance is driven by the protocol alone: its members are links (`pybroker.client.drivers`) without a fetcher, all on
 one event loop, and heartbeats come four times a second whatever the broker asks for, so that what is measured is the
 work and not the waiting.
 """
@@ -17,9 +17,9 @@ from typing import Any
 from pybroker.client import AsyncConsumer, Producer, TopicPartition
 from pybroker.client.assignors import CooperativeStickyAssignor
 from pybroker.client.cluster import Cluster
-from pybroker.client.links.classic import ClassicLink
-from pybroker.client.links.link import Link
-from pybroker.client.links.modern import ModernLink
+from pybroker.client.drivers.classic import ClassicDriver
+from pybroker.client.drivers.driver import Link
+from pybroker.client.drivers.modern import ModernDriver
 from pybroker.client.membership.modern import ModernMember
 from pybroker.client.settings import ConsumerSettings
 from pybroker.client.topic_watch import TopicWatch
@@ -78,14 +78,14 @@ class _Member:
         self._topics.want([topic])
         self.link: Link
         if protocol == "consumer":
-            modern = ModernLink(self._cluster, settings, self._topics, self._take_turns)
+            modern = ModernDriver(self._cluster, settings, self._topics, self._take_turns)
             modern.member = _EagerMember(
                 group_id=group, member_id=modern.member.member_id, instance_id=None, max_poll_interval_s=300
             )
             self.link = modern
         else:
             assignors = [CooperativeStickyAssignor()]
-            self.link = ClassicLink(self._cluster, settings, self._topics, self._take_turns, assignors)
+            self.link = ClassicDriver(self._cluster, settings, self._topics, self._take_turns, assignors)
         self.held: frozenset[TopicPartition] = frozenset()
 
     def join(self) -> None:

@@ -1,8 +1,8 @@
 """Consumers over asyncio: records of subscribed or assigned partitions, group membership, offsets.
 
-Owns what the program has and where it stands; records come from the native fetcher, membership is a link's, commits are
-`pybroker.client.commits`'. Whatever changes the program's partitions happens inside `poll`. One caller at a time.
-`pybroker.client.consumer` is the same for blocking code.
+Owns the subscription state; the native fetcher delivers records, a driver keeps the membership, and
+`pybroker.client.commits` commits offsets. The program's partitions change inside `poll` only.
+One caller at a time. `pybroker.client.consumer` is the same for blocking code.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from pybroker.client.closing import AsyncClosing
 from pybroker.client.cluster import Cluster
 from pybroker.client.commits import Callback, Commits
 from pybroker.client.deserializers import Deserializer, Deserializers
+from pybroker.client.drivers.classic import ClassicDriver
+from pybroker.client.drivers.driver import Identity, MembershipDriver
+from pybroker.client.drivers.modern import ModernDriver
 from pybroker.client.errors import ClientError, ClosedError, LogTruncationError, NoOffsetError, SettingError
 from pybroker.client.fetcher import Record, make_native
 from pybroker.client.groups import OffsetAndMetadata, Offsets
-from pybroker.client.links.classic import ClassicLink
-from pybroker.client.links.link import Identity, Link
-from pybroker.client.links.modern import ModernLink
 from pybroker.client.listener import RebalanceListener
-from pybroker.client.membership.turn import Turn
-from pybroker.client.places import Places
+from pybroker.client.membership.rebalance_step import RebalanceStep
 from pybroker.client.settings import ConsumerSettings
+from pybroker.client.subscription_state import SubscriptionState
 from pybroker.client.topic_watch import TopicWatch
 from pybroker.client.topics import EARLIEST, LATEST, ListedOffset, TopicDescription, TopicPartition
 from pybroker.client.truncation import check_positions
@@ -71,10 +71,12 @@ class AsyncConsumer(AsyncClosing):
         self._admin = AsyncAdmin.over(self._cluster)
         self._topics = TopicWatch(self._cluster, self.settings, self._topics_changed)
         self._commits = Commits(self._cluster, self.settings, self._notify)
-        self._link: Link | None = None
+        self._driver: MembershipDriver | None = None
         self._invoke = invoke
         self._listener = RebalanceListener()
-        self._places = Places(self.native, self._notify, Deserializers(key_deserializer, value_deserializer))
+        self._subscriptions = SubscriptionState(
+            self.native, self._notify, Deserializers(key_deserializer, value_deserializer)
+        )
         self._failure: Exception | None = None
         self._news = asyncio.Event()
         """Set when anything has come, records as well."""
@@ -105,36 +107,38 @@ class AsyncConsumer(AsyncClosing):
             raise SettingError("subscribing joins a group: set group.id")
         if bool(topics) == (pattern is not None) or isinstance(topics, str):
             raise ClientError("subscribe takes either a list of topics or a pattern")
-        if self._places and self._link is None:
+        if self._subscriptions and self._driver is None:
             raise ClientError("partitions are assigned by hand: unsubscribe first")
         self._listener = listener or RebalanceListener()
         regex = pattern if isinstance(pattern, str) and self.settings.group_protocol == "consumer" else None
         compiled = re.compile(rf"(?:{pattern})\Z") if isinstance(pattern, str) and regex is None else pattern
         self._topics.want(topics, compiled if isinstance(compiled, re.Pattern) else None, regex)
         self._topics.begin()
-        if self._link is None:
-            self._link = self._commits.link = self._make_link()
+        if self._driver is None:
+            self._driver = self._commits.driver = self._make_driver()
         self._resubscribe("the subscription has changed")
 
-    def _make_link(self) -> Link:
+    def _make_driver(self) -> MembershipDriver:
         if self.settings.group_protocol == "consumer":
-            return ModernLink(self._cluster, self.settings, self._topics, self._notify)
-        return ClassicLink(self._cluster, self.settings, self._topics, self._notify, self._assignors)
+            return ModernDriver(self._cluster, self.settings, self._topics, self._notify)
+        return ClassicDriver(self._cluster, self.settings, self._topics, self._notify, self._assignors)
 
     def _resubscribe(self, reason: str) -> None:
-        assert self._link is not None
+        assert self._driver is not None
         subscribed = self._topics.subscribed()
-        keeps = frozenset(p for p in self._places.all() if p.topic in subscribed or self._topics.regex is not None)
+        keeps = frozenset(
+            p for p in self._subscriptions.all() if p.topic in subscribed or self._topics.regex is not None
+        )
         if subscribed or self._topics.regex is not None:
-            self._link.subscribe(keeps, reason)
+            self._driver.subscribe(keeps, reason)
 
     def assign(self, partitions: Collection[TopicPartition]) -> None:
         """Read these partitions, without a group's leave; each begins at its committed offset, or by the reset."""
         self._open()
-        if self._link is not None:
+        if self._driver is not None:
             raise ClientError("topics are subscribed to: unsubscribe first")
-        self._places.drop(self._places.all().difference(partitions))
-        self._places.add(partitions)
+        self._subscriptions.drop(self._subscriptions.all().difference(partitions))
+        self._subscriptions.add(partitions)
         self._topics.want(assigned=partitions)
 
     async def unsubscribe(self) -> None:
@@ -143,15 +147,15 @@ class AsyncConsumer(AsyncClosing):
 
     def assignment(self) -> frozenset[TopicPartition]:
         """What is being read."""
-        return self._places.all()
+        return self._subscriptions.all()
 
     def subscription(self) -> frozenset[str]:
         """The topics subscribed to, as far as they are known."""
-        return frozenset() if self._link is None else self._topics.subscribed()
+        return frozenset() if self._driver is None else self._topics.subscribed()
 
     def membership(self) -> Identity:
         """Member id, generation (or epoch) and instance id; `("", -1, None)` outside of a group."""
-        return ("", -1, None) if self._link is None else self._link.identity()
+        return ("", -1, None) if self._driver is None else self._driver.identity()
 
     # ----------------------------------------------------------------------------------------------------- reading
 
@@ -162,7 +166,7 @@ class AsyncConsumer(AsyncClosing):
         a deserializer cannot read: the position stays there, so that it is met again until `seek`.
         """
         most = self.settings.max_poll_records if max_records is None else max_records
-        return await self._until(timeout_s, lambda: self._places.take(most)) or []
+        return await self._until(timeout_s, lambda: self._subscriptions.take(most)) or []
 
     def poll_here(self, max_records: int | None = None) -> list[Record]:
         """As `poll`, of what has arrived; none while anything is due.
@@ -172,7 +176,7 @@ class AsyncConsumer(AsyncClosing):
         if not self._is_free():
             return []
         self._say_alive()
-        return self._places.take(self.settings.max_poll_records if max_records is None else max_records)
+        return self._subscriptions.take(self.settings.max_poll_records if max_records is None else max_records)
 
     def _is_free(self) -> bool:
         """Whether nothing but records waits to be read."""
@@ -183,10 +187,10 @@ class AsyncConsumer(AsyncClosing):
     def _say_alive(self) -> None:
         """Let the group know that the program polls, from another thread than the loop's."""
         loop = self._loop
-        if loop is not None and self._link is not None and loop.time() >= self._alive_at:
+        if loop is not None and self._driver is not None and loop.time() >= self._alive_at:
             # Often enough for max.poll.interval.ms; each time costs the loop's thread a wake-up.
             self._alive_at = loop.time() + self.settings.max_poll_interval_ms / 10_000
-            loop.call_soon_threadsafe(self._link.poll)
+            loop.call_soon_threadsafe(self._driver.poll)
 
     def __aiter__(self) -> Self:
         self._open()
@@ -198,11 +202,11 @@ class AsyncConsumer(AsyncClosing):
         Raises what `poll` raises, and ClientError where nothing is subscribed to or assigned.
         """
         while not self._closed:
-            if (record := self._places.next_ahead()) is not None:
+            if (record := self._subscriptions.next_ahead()) is not None:
                 return record
-            if self._link is None and not self._places:
+            if self._driver is None and not self._subscriptions:
                 raise ClientError("nothing to iterate over: subscribe to topics, or assign partitions")
-            await self._until(ITERATION_S, lambda: self._places.take_ahead(self.settings.max_poll_records))
+            await self._until(ITERATION_S, lambda: self._subscriptions.take_ahead(self.settings.max_poll_records))
         raise StopAsyncIteration
 
     def next_ahead(self) -> Record | None:
@@ -210,11 +214,11 @@ class AsyncConsumer(AsyncClosing):
 
         For a caller as `poll_here` has it.
         """
-        record = None if self._closed else self._places.next_ahead()
+        record = None if self._closed else self._subscriptions.next_ahead()
         if record is None and self._is_free():
             self._say_alive()
-            self._places.take_ahead(self.settings.max_poll_records)
-            record = self._places.next_ahead()
+            self._subscriptions.take_ahead(self.settings.max_poll_records)
+            record = self._subscriptions.next_ahead()
         return record
 
     def make_due(self) -> None:
@@ -226,15 +230,15 @@ class AsyncConsumer(AsyncClosing):
 
         With `stamped`, `native.take_arrivals` tells the latencies.
         """
-        return await self._until(timeout_s, lambda: self._places.count(stamped)) or (0, 0)
+        return await self._until(timeout_s, lambda: self._subscriptions.count(stamped)) or (0, 0)
 
     async def _until(self, timeout_s: float, take: Callable[[], Any]) -> Any:
         """Do what is due until something can be taken; None when the timeout is over."""
         self._begin()
         clock = asyncio.get_running_loop().time
         deadline = clock() + timeout_s
-        if self._link is not None:
-            self._link.poll()
+        if self._driver is not None:
+            self._driver.poll()
         while True:
             self._news.clear()
             self._due = False
@@ -257,7 +261,7 @@ class AsyncConsumer(AsyncClosing):
         (`bytes-consumed-rate`, per second) over the last `metrics.num.samples` times `metrics.sample.window.ms`;
         and what is the case now (`records-lag-max`, `assigned-partitions`).
         """
-        return {**self.native.metrics(), "assigned-partitions": float(len(self._places.all()))}
+        return {**self.native.metrics(), "assigned-partitions": float(len(self._subscriptions.all()))}
 
     # ------------------------------------------------------------------------------------------------- what is due
 
@@ -265,35 +269,35 @@ class AsyncConsumer(AsyncClosing):
         for callback, offsets, error in self._commits.take_done():
             await self._invoke(callback, offsets, error)
         self._raise_failure()
-        while self._link is not None and (turn := self._link.turn()) is not None:
-            await self._take_turn(self._link, turn)
-        await self._find_places()
+        while self._driver is not None and (step := self._driver.rebalance_step()) is not None:
+            await self._rebalance(self._driver, step)
+        await self._find_positions()
         if self.settings.commits_itself and self._clock() >= self._commit_at:
             self._commit_at = self._clock() + self.settings.auto_commit_interval_ms / 1000
-            self._commits.commit_later(self._places.positions(), None)
+            self._commits.commit_later(self._subscriptions.positions(), None)
 
     def _raise_failure(self) -> None:
         failure, self._failure = self._failure, None
-        if self._link is not None and self._link.failure is not None:
-            failure, self._link.failure = self._link.failure, None
+        if self._driver is not None and self._driver.failure is not None:
+            failure, self._driver.failure = self._driver.failure, None
         if failure is not None:
             raise failure
 
-    async def _take_turn(self, link: Link, turn: Turn) -> None:
+    async def _rebalance(self, driver: MembershipDriver, step: RebalanceStep) -> None:
         try:
-            if turn.lost:
-                self._places.drop(turn.lost)
-                await self._tell(self._listener.on_lost, turn.lost)
-            if turn.revoked:
+            if step.lost:
+                self._subscriptions.drop(step.lost)
+                await self._tell(self._listener.on_lost, step.lost)
+            if step.revoked:
                 if self.settings.commits_itself:
                     await self._commit_quietly()
-                await self._tell(self._listener.on_revoked, turn.revoked)
-                self._places.drop(turn.revoked)
-            if turn.assigned is not None:
-                self._places.add(turn.assigned)
-                await self._tell(self._listener.on_assigned, turn.assigned)
+                await self._tell(self._listener.on_revoked, step.revoked)
+                self._subscriptions.drop(step.revoked)
+            if step.assigned is not None:
+                self._subscriptions.add(step.assigned)
+                await self._tell(self._listener.on_assigned, step.assigned)
         finally:
-            link.turn_done(turn)
+            driver.step_done(step)
 
     async def _tell(self, what: Callable[..., object], partitions: Collection[TopicPartition]) -> None:
         await self._invoke(what, sorted(partitions, key=lambda p: (p.topic, p.partition)))
@@ -301,14 +305,14 @@ class AsyncConsumer(AsyncClosing):
     async def _commit_quietly(self) -> None:
         """Commit before partitions go; what fails is read again by whoever gets them."""
         with contextlib.suppress(ClientError):
-            await self._commits.commit(self._places.positions(), self.settings.request_timeout_ms / 1000)
+            await self._commits.commit(self._subscriptions.positions(), self.settings.request_timeout_ms / 1000)
 
-    async def _find_places(self) -> None:
+    async def _find_positions(self) -> None:
         """Find where the partitions begin that are new: their committed offsets, else what the reset says."""
-        new = self._places.unbegun()
+        new = self._subscriptions.unbegun()
         if not new:
             return
-        offsets, unknown = self._places.unchecked(), set[TopicPartition]()
+        offsets, unknown = self._subscriptions.unchecked(), set[TopicPartition]()
         asked = [partition for partition in new if partition not in offsets]
         if self.settings.group_id is not None and asked:
             committed, unknown = await self._commits.committed(asked, as_member=True)
@@ -316,7 +320,7 @@ class AsyncConsumer(AsyncClosing):
         verdict = await check_positions(self._cluster, offsets, resets=self.settings.auto_offset_reset != "none")
         resets = [p for p in asked if p not in offsets and p not in unknown] + verdict.reset
         starts = {p: OffsetAndMetadata(offset) for p, offset in (await self._reset(resets)).items()}
-        self._places.begin(verdict.begin | starts)
+        self._subscriptions.begin(verdict.begin | starts)
         if unknown or verdict.later:
             asyncio.get_running_loop().call_later(self.settings.retry_backoff_ms / 1000, self._notify)
         if verdict.truncated:
@@ -341,8 +345,8 @@ class AsyncConsumer(AsyncClosing):
         async with asyncio.timeout(self.settings.default_api_timeout_ms / 1000):
             while True:
                 self._news.clear()
-                await self._find_places()
-                if (at := self._places.position(partition)) is not None:
+                await self._find_positions()
+                if (at := self._subscriptions.position(partition)) is not None:
                     return at
                 await self._news.wait()
 
@@ -351,31 +355,31 @@ class AsyncConsumer(AsyncClosing):
 
         One with a leader epoch is looked up before anything is read: `poll` may raise LogTruncationError.
         """
-        self._places.seek(partition, OffsetAndMetadata(offset) if isinstance(offset, int) else offset)
+        self._subscriptions.seek(partition, OffsetAndMetadata(offset) if isinstance(offset, int) else offset)
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
         """Go on at the first offset, of all partitions where none is named."""
-        for partition in partitions or self._places.all():
+        for partition in partitions or self._subscriptions.all():
             self.seek(partition, EARLIEST)
 
     def seek_to_end(self, *partitions: TopicPartition) -> None:
         """Go on after the last record, of all partitions where none is named."""
-        for partition in partitions or self._places.all():
+        for partition in partitions or self._subscriptions.all():
             self.seek(partition, LATEST)
 
     def pause(self, *partitions: TopicPartition) -> None:
         """Hand out nothing of these until `resume`; they stay assigned."""
         for partition in partitions:
-            self._places.pause(partition, True)
+            self._subscriptions.pause(partition, True)
 
     def resume(self, *partitions: TopicPartition) -> None:
         """Hand these out again."""
         for partition in partitions:
-            self._places.pause(partition, False)
+            self._subscriptions.pause(partition, False)
 
     def paused(self) -> frozenset[TopicPartition]:
         """What is paused."""
-        return self._places.paused()
+        return self._subscriptions.paused()
 
     # ----------------------------------------------------------------------------------------------------- offsets
 
@@ -398,7 +402,7 @@ class AsyncConsumer(AsyncClosing):
 
     def _offsets(self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None) -> Offsets:
         if offsets is None:
-            return self._places.positions()
+            return self._subscriptions.positions()
         return {p: OffsetAndMetadata(o) if isinstance(o, int) else o for p, o in offsets.items()}
 
     async def committed(self, *partitions: TopicPartition) -> dict[TopicPartition, OffsetAndMetadata | None]:
@@ -451,20 +455,22 @@ class AsyncConsumer(AsyncClosing):
             await self._cluster.close()
 
     async def _give_up(self, *, commits: bool, reason: str) -> None:
-        if commits and self._places:
+        if commits and self._subscriptions:
             await self._commit_quietly()
-        link, self._link = self._link, None
+        driver, self._driver = self._driver, None
         try:
-            if link is not None and self._places:
-                lost = link.identity()[1] == -1
-                await self._tell(self._listener.on_lost if lost else self._listener.on_revoked, self._places.all())
+            if driver is not None and self._subscriptions:
+                lost = driver.identity()[1] == -1
+                await self._tell(
+                    self._listener.on_lost if lost else self._listener.on_revoked, self._subscriptions.all()
+                )
         finally:
-            self._places.drop(self._places.all())
+            self._subscriptions.drop(self._subscriptions.all())
             self._topics.want()
-            if link is not None:
-                await link.stop()
-                await link.leave(reason)
-            self._commits.link = None
+            if driver is not None:
+                await driver.stop()
+                await driver.leave(reason)
+            self._commits.driver = None
 
     def _begin(self) -> None:
         """On the first call inside a loop: watch the fetcher."""
@@ -493,8 +499,8 @@ class AsyncConsumer(AsyncClosing):
     def _topics_changed(self, failure: Exception | None) -> None:
         """The topic watch saw something new, or was refused."""
         self._failure = failure or self._failure
-        if self._link is not None and failure is None:
+        if self._driver is not None and failure is None:
             if self._topics.follows_pattern():
                 self._resubscribe("topics that match the pattern have changed")
-            self._link.topics_changed()
+            self._driver.topics_changed()
         self._notify()

@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pybroker.client import group_offsets
 from pybroker.client.cluster import ASK_AGAIN, SEARCH_AGAIN, Cluster
 from pybroker.client.connection import Connection
+from pybroker.client.drivers.driver import Identity, MembershipDriver
 from pybroker.client.errors import BrokerError, ClientError, CommitFailedError, ConnectionLostError, UnreachableError
 from pybroker.client.groups import OffsetAndMetadata, Offsets
-from pybroker.client.links.link import Identity, Link
 from pybroker.client.retry_budget import is_retriable
 from pybroker.client.retrying import retry
 from pybroker.client.settings import ConsumerSettings
@@ -46,7 +46,7 @@ class Commits:
     """Commits and reads the offsets of one group."""
 
     def __init__(self, cluster: Cluster, settings: ConsumerSettings, notify: Callable[[], None]) -> None:
-        self.link: Link | None = None
+        self.driver: MembershipDriver | None = None
         """Commits as its member, where there is one."""
         self._cluster, self._settings, self._notify = cluster, settings, notify
         self._order = asyncio.Lock()
@@ -107,8 +107,8 @@ class Commits:
     ) -> tuple[Offsets, set[TopicPartition]]:
         """Read offsets: (those there are, those that cannot be told yet). Raises BrokerError."""
         member = ("", -1)
-        if as_member and self.link is not None and self._settings.group_protocol == "consumer":
-            member = self.link.identity()[:2]
+        if as_member and self.driver is not None and self._settings.group_protocol == "consumer":
+            member = self.driver.identity()[:2]
 
         async def ask(connection: Connection) -> tuple[tuple[Offsets, group_offsets.Outcome, int, str], int]:
             offsets, errors, code = await group_offsets.fetch_offsets(
@@ -128,7 +128,7 @@ class Commits:
         return offsets, unstable
 
     async def _once(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        identity = _NOBODY if self.link is None else self.link.identity()
+        identity = _NOBODY if self.driver is None else self.driver.identity()
         group = self.group
         try:
             connection = await self._cluster.coordinator(group)
@@ -141,8 +141,8 @@ class Commits:
                 self._cluster.forget_coordinator(group)
             if code:
                 kind = CommitFailedError if code in _NOT_A_MEMBER else BrokerError
-                if self.link is not None:
-                    self.link.commit_refused(code, identity)
+                if self.driver is not None:
+                    self.driver.commit_refused(code, identity)
                 raise kind.of(connection.server, f"offset of {partition} for group {group!r}", code, None)
 
     async def _in_background(self, offsets: Offsets, callback: Callback | None) -> None:

@@ -18,10 +18,10 @@ from pybroker.client.async_consumer import AsyncConsumer
 from pybroker.client.closing import Closing
 from pybroker.client.commits import Callback
 from pybroker.client.deserializers import Deserializer
+from pybroker.client.drivers.driver import Identity
 from pybroker.client.errors import ClosedError
 from pybroker.client.fetcher import Record
 from pybroker.client.groups import OffsetAndMetadata
-from pybroker.client.links.link import Identity
 from pybroker.client.listener import RebalanceListener
 from pybroker.client.topics import ListedOffset, TopicDescription, TopicPartition
 

@@ -1,6 +1,6 @@
 """What a consumer makes of the keys and values of its records, by functions of the program's.
 
-Knows no partition's state: `pybroker.client.places` keeps the position at a record that cannot be read.
+Knows no partition's state: `pybroker.client.subscription_state` keeps the position at a record that cannot be read.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """A member of a group of the classic protocol: join, sync, heartbeat, and the generations between.
 
 Owns the states of a member and what leads from one to the next. Knows no assignor, and no request's fields. The states
-are those of Kafka's `AbstractCoordinator`, with the two turns of the program named.
+are those of Kafka's `AbstractCoordinator`, with the two rebalance steps of the program named.
 """
 
 from __future__ import annotations
 
 from enum import Enum, auto
 
-from pybroker.client.membership.turn import Remedy, Turn
+from pybroker.client.membership.rebalance_step import RebalanceStep, Remedy
 from pybroker.client.topics import TopicPartition
 from pybroker.machine.transitions import Transitions
 from pybroker.protocol.errors import ErrorCode
@@ -84,7 +84,7 @@ class ClassicMember:
         self.assignor: str | None = None
         """The protocol that the group chose last."""
         self.owned: Partitions = NOTHING
-        """What the program has. Changes only by turns."""
+        """What the program has. Changes only by rebalance steps."""
         self.reason = ""
         """Why it joins, for the coordinator's log (KIP-800)."""
         self._session_timeout_s = session_timeout_s
@@ -125,28 +125,28 @@ class ClassicMember:
         elif self.state in _IN_GROUP:
             self._rejoin, self.reason = True, reason
 
-    def turn(self) -> Turn | None:
+    def rebalance_step(self) -> RebalanceStep | None:
         """What the program has to do now."""
         if self.state is ClassicState.PREPARING:
             if self._lost:
-                return Turn(lost=self.owned)
+                return RebalanceStep(lost=self.owned)
             kept = self.owned & (self.owned if self._keeps is None else self._keeps) if self._cooperative else NOTHING
-            return Turn(revoked=self.owned - kept)
+            return RebalanceStep(revoked=self.owned - kept)
         if self.state is ClassicState.ASSIGNING:
-            return Turn(revoked=self.owned - self._assigned, assigned=self._assigned - self.owned)
+            return RebalanceStep(revoked=self.owned - self._assigned, assigned=self._assigned - self.owned)
         return None
 
-    def step_turn_done(self, turn: Turn) -> None:
+    def complete_step(self, step: RebalanceStep) -> None:
         """The program has done it."""
-        self.owned = (self.owned - turn.lost - turn.revoked) | (turn.assigned or NOTHING)
-        if self.state is not ClassicState.ASSIGNING and turn.assigned is not None:
+        self.owned = (self.owned - step.lost - step.revoked) | (step.assigned or NOTHING)
+        if self.state is not ClassicState.ASSIGNING and step.assigned is not None:
             self._lost = bool(self.owned)  # it lost its membership while the program took what it was assigned
         elif self.state is ClassicState.PREPARING:
             self._lost, self._keeps = False, None
             self._move(ClassicTrigger.PREPARED)
         elif self.state is ClassicState.ASSIGNING:
             self._move(ClassicTrigger.TOOK_PARTITIONS)
-            if turn.revoked:
+            if step.revoked:
                 self.step_rejoin("need to revoke partitions and re-join")
             elif self._rejoin:
                 self.step_rejoin(self.reason)

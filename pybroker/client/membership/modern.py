@@ -1,7 +1,7 @@
 """A member of a group of the protocol of KIP-848: heartbeats carry wishes there and assignments back.
 
-Owns the states of a member, those of Kafka's client, and what a heartbeat says. Topics are ids here; the link resolves
-them, since only it can ask for metadata.
+Owns the states of a member, those of Kafka's client, and what a heartbeat says. Topics are ids here; the driver
+resolves them, since only it can ask for metadata.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from pybroker.client.membership.turn import Remedy, Turn
+from pybroker.client.membership.rebalance_step import RebalanceStep, Remedy
 from pybroker.client.topics import TopicPartition
 from pybroker.machine.transitions import Transitions
 from pybroker.protocol.errors import ErrorCode
@@ -101,7 +101,7 @@ class ModernMember:
         self.group_id, self.member_id, self.instance_id = group_id, member_id, instance_id
         self.epoch = JOIN_EPOCH
         self.owned: frozenset[TopicPartition] = NOTHING
-        """What the program has. Changes only by turns."""
+        """What the program has. Changes only by rebalance steps."""
         self.target: ById = {}
         """What the group wants it to have."""
         self._held: ById = {}
@@ -131,22 +131,22 @@ class ModernMember:
             self._move(ModernTrigger.WANTS_IN)
         self._due_at = now
 
-    def turn(self, names: Mapping[bytes, str]) -> Turn | None:
+    def rebalance_step(self, names: Mapping[bytes, str]) -> RebalanceStep | None:
         """What the program has to do now; topics whose names are not known yet wait."""
         if self.state is ModernState.FENCED:
-            return Turn(lost=self.owned)
+            return RebalanceStep(lost=self.owned)
         if self.state is ModernState.RECONCILING:
             wanted = _named(self.target, names)
             if wanted != self.owned or self._held != _resolvable(self.target, names):
-                return Turn(revoked=self.owned - wanted, assigned=wanted - self.owned)
+                return RebalanceStep(revoked=self.owned - wanted, assigned=wanted - self.owned)
         return None
 
-    def step_turn_done(self, turn: Turn, names: Mapping[bytes, str], now: float) -> None:
+    def complete_step(self, step: RebalanceStep, names: Mapping[bytes, str], now: float) -> None:
         """The program has done it."""
-        self.owned = (self.owned - turn.lost - turn.revoked) | (turn.assigned or NOTHING)
+        self.owned = (self.owned - step.lost - step.revoked) | (step.assigned or NOTHING)
         if self.state is ModernState.FENCED:
             self._move(ModernTrigger.GAVE_UP)
-        elif self.state is ModernState.RECONCILING and turn.assigned is not None:
+        elif self.state is ModernState.RECONCILING and step.assigned is not None:
             ids = {name: topic_id for topic_id, name in names.items()}
             self._held = _by_id(self.owned, ids)
             self._move(ModernTrigger.RECONCILED)

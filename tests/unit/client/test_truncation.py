@@ -56,9 +56,9 @@ def test_a_record_and_a_position_tell_their_leader_epoch(broker: ScriptedBroker)
     with reader(broker) as consumer:
         first = consumer.poll(PATIENCE, max_records=2)
         assert [record.leader_epoch for record in first] == [0, 0]
-        assert consumer._async._places.positions() == {T: OffsetAndMetadata(2, leader_epoch=0)}
+        assert consumer._async._subscriptions.positions() == {T: OffsetAndMetadata(2, leader_epoch=0)}
         assert read(consumer, 4) == "cdef"
-        assert consumer._async._places.positions() == {T: OffsetAndMetadata(6, leader_epoch=1)}
+        assert consumer._async._subscriptions.positions() == {T: OffsetAndMetadata(6, leader_epoch=1)}
 
 
 def test_under_a_new_leader_with_all_of_it_reading_goes_on(broker: ScriptedBroker) -> None:

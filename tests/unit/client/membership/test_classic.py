@@ -13,7 +13,7 @@ from pybroker.client.membership.classic import (
     ClassicState,
     ClassicTrigger,
 )
-from pybroker.client.membership.turn import Remedy, Turn
+from pybroker.client.membership.rebalance_step import RebalanceStep, Remedy
 from pybroker.client.topics import TopicPartition
 from pybroker.machine.transitions import TransitionError, Transitions
 from pybroker.protocol.errors import ErrorCode
@@ -26,21 +26,21 @@ def member(*, cooperative: bool = False) -> ClassicMember:
     return ClassicMember(session_timeout_s=45, heartbeat_interval_s=3, max_poll_interval_s=300, cooperative=cooperative)
 
 
-def take_turn(one: ClassicMember) -> Turn:
-    turn = one.turn()
-    assert turn is not None
-    one.step_turn_done(turn)
-    return turn
+def take_step(one: ClassicMember) -> RebalanceStep:
+    step = one.rebalance_step()
+    assert step is not None
+    one.complete_step(step)
+    return step
 
 
 def joined(*partitions: TopicPartition, cooperative: bool = False) -> ClassicMember:
     """A stable member of generation 1 with these partitions."""
     one = member(cooperative=cooperative)
     one.step_subscribed(NONE, "", 0)
-    take_turn(one)
+    take_step(one)
     one.step_joined(ErrorCode.NONE, "m", 1, "range", 0)
     one.step_synced(ErrorCode.NONE, 1, frozenset(partitions), 0)
-    take_turn(one)
+    take_step(one)
     assert (one.state, one.owned) == (ClassicState.STABLE, frozenset(partitions))
     return one
 
@@ -59,44 +59,44 @@ def test_what_the_table_does_not_list_raises() -> None:
 def test_a_new_member_is_given_an_id_and_joins_with_it() -> None:
     one = member()
     one.step_subscribed(NONE, "", 0)
-    assert take_turn(one) == Turn()
+    assert take_step(one) == RebalanceStep()
     assert one.step_joined(ErrorCode.MEMBER_ID_REQUIRED, "m", NO_GENERATION, None, 0) is Remedy.NONE
     assert (one.state, one.member_id, one.heartbeat_at()) == (ClassicState.JOINING, "m", float("inf"))
     assert one.step_joined(ErrorCode.NONE, "m", 1, "range", 10) is Remedy.NONE
     assert (one.state, one.heartbeat_at()) == (ClassicState.SYNCING, 13)
     assert one.step_synced(ErrorCode.NONE, 1, frozenset({A}), 11) is Remedy.NONE
-    assert take_turn(one) == Turn(assigned=frozenset({A}))
+    assert take_step(one) == RebalanceStep(assigned=frozenset({A}))
     assert (one.state, one.owned) == (ClassicState.STABLE, {A})
 
 
 def test_an_eager_member_gives_everything_back_before_it_joins_again() -> None:
     one = joined(A, B)
     one.step_heartbeat(ErrorCode.REBALANCE_IN_PROGRESS, 1, 5)
-    assert take_turn(one) == Turn(revoked=frozenset({A, B}))
+    assert take_step(one) == RebalanceStep(revoked=frozenset({A, B}))
     assert (one.state, one.owned) == (ClassicState.JOINING, NONE)
 
 
 def test_a_cooperative_member_keeps_what_it_is_assigned_again_and_joins_once_more_for_the_rest() -> None:
     one = joined(A, B, cooperative=True)
     one.step_heartbeat(ErrorCode.REBALANCE_IN_PROGRESS, 1, 5)
-    assert take_turn(one) == Turn()
+    assert take_step(one) == RebalanceStep()
     one.step_joined(ErrorCode.NONE, "m", 2, "cooperative-sticky", 6)
     one.step_synced(ErrorCode.NONE, 2, frozenset({A}), 6)
-    assert take_turn(one) == Turn(revoked=frozenset({B}), assigned=NONE)
+    assert take_step(one) == RebalanceStep(revoked=frozenset({B}), assigned=NONE)
     assert (one.state, one.owned) == (ClassicState.PREPARING, {A})
 
 
 def test_a_cooperative_member_gives_back_at_once_what_it_no_longer_wants() -> None:
     one = joined(A, B, cooperative=True)
     one.step_subscribed(frozenset({A}), "", 5)
-    assert take_turn(one) == Turn(revoked=frozenset({B}))
+    assert take_step(one) == RebalanceStep(revoked=frozenset({B}))
 
 
 @pytest.mark.parametrize("code", [ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION])
 def test_an_expelled_member_has_lost_its_partitions_and_joins_anew(code: ErrorCode) -> None:
     one = joined(A)
     assert one.step_heartbeat(code, 1, 5) is Remedy.NONE
-    assert take_turn(one) == Turn(lost=frozenset({A}))
+    assert take_step(one) == RebalanceStep(lost=frozenset({A}))
     assert (one.state, one.generation) == (ClassicState.JOINING, NO_GENERATION)
     assert one.member_id == ("m" if code == ErrorCode.ILLEGAL_GENERATION else "")
 
@@ -104,20 +104,20 @@ def test_an_expelled_member_has_lost_its_partitions_and_joins_anew(code: ErrorCo
 def test_expelled_while_it_takes_partitions_it_gives_them_up() -> None:
     one = joined()
     one.step_heartbeat(ErrorCode.REBALANCE_IN_PROGRESS, 1, 5)
-    take_turn(one)
+    take_step(one)
     one.step_joined(ErrorCode.NONE, "m", 2, "range", 6)
     one.step_synced(ErrorCode.NONE, 2, frozenset({A}), 6)
-    turn = one.turn()
-    assert turn is not None
+    step = one.rebalance_step()
+    assert step is not None
     one.step_heartbeat(ErrorCode.UNKNOWN_MEMBER_ID, 2, 7)
-    one.step_turn_done(turn)
-    assert take_turn(one) == Turn(lost=frozenset({A}))
+    one.complete_step(step)
+    assert take_step(one) == RebalanceStep(lost=frozenset({A}))
 
 
 def test_a_rebalance_that_goes_on_without_the_sync_is_joined_again() -> None:
     one = joined()
     one.step_heartbeat(ErrorCode.REBALANCE_IN_PROGRESS, 1, 5)
-    take_turn(one)
+    take_step(one)
     one.step_joined(ErrorCode.NONE, "m", 2, "range", 6)
     assert one.step_synced(ErrorCode.REBALANCE_IN_PROGRESS, 2, NONE, 7) is Remedy.NONE
     assert one.state is ClassicState.JOINING
@@ -143,9 +143,9 @@ def test_a_coordinator_that_moves_costs_no_membership(code: ErrorCode, remedy: R
 def test_a_refusal_that_no_retry_mends_ends_the_membership(code: ErrorCode) -> None:
     one = joined(A)
     assert one.step_heartbeat(code, 1, 5) is Remedy.FAIL
-    assert (one.state, one.heartbeat_at(), one.turn()) == (ClassicState.FAILED, float("inf"), None)
+    assert (one.state, one.heartbeat_at(), one.rebalance_step()) == (ClassicState.FAILED, float("inf"), None)
     one.step_subscribed(NONE, "", 9)
-    assert take_turn(one) == Turn(lost=frozenset({A}))
+    assert take_step(one) == RebalanceStep(lost=frozenset({A}))
 
 
 def test_an_answer_to_an_older_generation_changes_nothing() -> None:
@@ -165,11 +165,11 @@ def test_a_commit_refused_by_a_rebalance_makes_the_member_join_it() -> None:
 def test_a_change_during_a_rebalance_is_followed_by_another() -> None:
     one = joined()
     one.step_heartbeat(ErrorCode.REBALANCE_IN_PROGRESS, 1, 5)
-    take_turn(one)
+    take_step(one)
     one.step_joined(ErrorCode.NONE, "m", 2, "range", 6)
     one.step_rejoin("cached metadata has changed")
     one.step_synced(ErrorCode.NONE, 2, frozenset({A}), 7)
-    take_turn(one)
+    take_step(one)
     assert (one.state, one.reason) == (ClassicState.PREPARING, "cached metadata has changed")
 
 
@@ -181,7 +181,7 @@ def test_a_program_that_does_not_poll_is_out_after_the_interval() -> None:
     one.step_left()
     assert (one.state, one.stalls_at()) == (ClassicState.OUTSIDE, float("inf"))
     one.step_subscribed(NONE, "", 500)
-    assert take_turn(one) == Turn(lost=frozenset({A}))
+    assert take_step(one) == RebalanceStep(lost=frozenset({A}))
 
 
 def test_a_silent_coordinator_is_looked_for_after_the_session() -> None:

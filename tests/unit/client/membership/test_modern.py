@@ -13,7 +13,7 @@ from pybroker.client.membership.modern import (
     ModernTrigger,
     Wishes,
 )
-from pybroker.client.membership.turn import Remedy, Turn
+from pybroker.client.membership.rebalance_step import RebalanceStep, Remedy
 from pybroker.client.topics import TopicPartition
 from pybroker.machine.transitions import TransitionError, Transitions
 from pybroker.protocol.errors import ErrorCode
@@ -52,11 +52,11 @@ def beat(one: ModernMember, reply: ConsumerGroupHeartbeatResponse, now: float = 
     return request
 
 
-def take_turn(one: ModernMember) -> Turn:
-    turn = one.turn(NAMES)
-    assert turn is not None
-    one.step_turn_done(turn, NAMES, 0)
-    return turn
+def take_step(one: ModernMember) -> RebalanceStep:
+    step = one.rebalance_step(NAMES)
+    assert step is not None
+    one.complete_step(step, NAMES, 0)
+    return step
 
 
 def stable(*partitions: int) -> ModernMember:
@@ -64,7 +64,7 @@ def stable(*partitions: int) -> ModernMember:
     one = member()
     beat(one, answer(1, *partitions))
     if partitions:
-        take_turn(one)
+        take_step(one)
         beat(one, answer(1, None))
     assert one.state is ModernState.STABLE
     return one
@@ -86,7 +86,7 @@ def test_joining_tells_everything_and_later_heartbeats_only_what_changed() -> No
     first = beat(one, answer(1, 0))
     assert (first.member_epoch, first.subscribed_topic_names, first.topic_partitions) == (0, ["t"], [])
     assert first.rebalance_timeout_ms == 300_000
-    assert take_turn(one) == Turn(assigned=frozenset({A}))
+    assert take_step(one) == RebalanceStep(assigned=frozenset({A}))
     second = beat(one, answer(1, None))
     assert (second.member_epoch, second.subscribed_topic_names) == (1, None)
     assert second.topic_partitions == [TopicPartitions(topic_id=TOPIC, partitions=[0])]
@@ -97,13 +97,13 @@ def test_joining_tells_everything_and_later_heartbeats_only_what_changed() -> No
 def test_an_empty_assignment_needs_no_turn() -> None:
     one = member()
     beat(one, answer(1))
-    assert (one.state, one.turn(NAMES)) == (ModernState.STABLE, None)
+    assert (one.state, one.rebalance_step(NAMES)) == (ModernState.STABLE, None)
 
 
 def test_a_smaller_target_is_given_back_and_acknowledged_at_once() -> None:
     one = stable(0, 1)
     beat(one, answer(2, 1), now=10)
-    assert take_turn(one) == Turn(revoked=frozenset({A}), assigned=frozenset())
+    assert take_step(one) == RebalanceStep(revoked=frozenset({A}), assigned=frozenset())
     assert (one.state, one.heartbeat_at()) == (ModernState.ACKNOWLEDGING, 0)
     assert beat(one, answer(3, None)).topic_partitions == [TopicPartitions(topic_id=TOPIC, partitions=[1])]
     assert one.state is ModernState.STABLE
@@ -112,20 +112,20 @@ def test_a_smaller_target_is_given_back_and_acknowledged_at_once() -> None:
 def test_a_topic_without_a_name_waits_for_it() -> None:
     one = member()
     beat(one, answer(1, 0, topic=OTHER))
-    assert (one.state, one.turn(NAMES)) == (ModernState.RECONCILING, None)
-    assert one.turn({OTHER: "u"}) == Turn(assigned=frozenset({TopicPartition("u", 0)}))
+    assert (one.state, one.rebalance_step(NAMES)) == (ModernState.RECONCILING, None)
+    assert one.rebalance_step({OTHER: "u"}) == RebalanceStep(assigned=frozenset({TopicPartition("u", 0)}))
 
 
 def test_a_target_that_comes_while_one_is_taken_follows_it() -> None:
     one = member()
     beat(one, answer(1, 0))
-    turn = one.turn(NAMES)
-    assert turn is not None
+    step = one.rebalance_step(NAMES)
+    assert step is not None
     beat(one, answer(2, 0, 1))
-    one.step_turn_done(turn, NAMES, 0)
+    one.complete_step(step, NAMES, 0)
     assert one.state is ModernState.ACKNOWLEDGING
     beat(one, answer(2, None))
-    assert take_turn(one) == Turn(assigned=frozenset({B}))
+    assert take_step(one) == RebalanceStep(assigned=frozenset({B}))
 
 
 @pytest.mark.parametrize("code", [ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID])
@@ -133,7 +133,7 @@ def test_a_fenced_member_gives_up_what_it_had_and_joins_again(code: ErrorCode) -
     one = stable(0)
     beat(one, answer(0, None, code=code))
     assert (one.state, one.heartbeat_at()) == (ModernState.FENCED, float("inf"))
-    assert take_turn(one) == Turn(lost=frozenset({A}))
+    assert take_step(one) == RebalanceStep(lost=frozenset({A}))
     request = one.build_heartbeat()
     assert (one.state, request.member_epoch, request.subscribed_topic_names) == (ModernState.JOINING, 0, ["t"])
 
@@ -177,7 +177,7 @@ def test_a_program_that_does_not_poll_is_out_and_joins_again_when_it_does() -> N
     one.step_stalled()
     assert (one.state, one.stalls_at()) == (ModernState.STALE, float("inf"))
     one.step_poll(400)
-    assert take_turn(one) == Turn(lost=frozenset({A}))
+    assert take_step(one) == RebalanceStep(lost=frozenset({A}))
     assert (one.state, one.build_heartbeat().member_epoch) == (ModernState.JOINING, 0)
 
 

@@ -20,7 +20,7 @@ _BYTES = Deserializers()
 
 
 @dataclass(slots=True)
-class _Place:
+class _PartitionPosition:
     paused: bool = False
     begun: bool = False
     """Whether the fetcher knows where to begin."""
@@ -30,7 +30,7 @@ class _Place:
     """Leader epoch of the record before the position, where the fetcher cannot say."""
 
 
-class Places:
+class SubscriptionState:
     """One consumer's partitions over one fetcher."""
 
     def __init__(
@@ -38,7 +38,7 @@ class Places:
     ) -> None:
         """`notify` is called when a partition is to be begun again."""
         self._fetcher, self._notify, self._deserializers = fetcher, notify, deserializers
-        self._places: dict[TopicPartition, _Place] = {}
+        self._positions: dict[TopicPartition, _PartitionPosition] = {}
         self._rest: native.Received | None = None
         """Records of one partition; None when none are left."""
         self._ahead: deque[native.Record] = deque()
@@ -49,73 +49,73 @@ class Places:
         """Met behind records that are handed out first."""
 
     def __contains__(self, partition: object) -> bool:
-        return partition in self._places
+        return partition in self._positions
 
     def __bool__(self) -> bool:
-        return bool(self._places)
+        return bool(self._positions)
 
     def all(self) -> frozenset[TopicPartition]:
         """Every partition."""
-        return frozenset(self._places)
+        return frozenset(self._positions)
 
     def paused(self) -> frozenset[TopicPartition]:
         """Those that are not handed out."""
-        return frozenset(partition for partition, place in self._places.items() if place.paused)
+        return frozenset(partition for partition, state in self._positions.items() if state.paused)
 
     def unbegun(self) -> list[TopicPartition]:
         """Those that nothing is read of until `begin`."""
-        return [partition for partition, place in self._places.items() if not place.begun]
+        return [partition for partition, state in self._positions.items() if not state.begun]
 
     def unchecked(self) -> Offsets:
         """Where those of them stand that have a position; it may be in the log no longer."""
-        return {p: place.start for p, place in self._places.items() if not place.begun and place.start is not None}
+        return {p: state.start for p, state in self._positions.items() if not state.begun and state.start is not None}
 
     def add(self, partitions: Collection[TopicPartition]) -> None:
-        """Have these too; nothing is read of them before `begin`."""
+        """Add partitions; none of them is read before `begin`."""
         for partition in partitions:
-            self._places.setdefault(partition, _Place())
+            self._positions.setdefault(partition, _PartitionPosition())
 
     def drop(self, partitions: Collection[TopicPartition]) -> None:
-        """Have these no longer."""
+        """Remove partitions, with what was fetched of them and not handed out."""
         self._fetcher.remove([(p.topic, p.partition) for p in partitions])
         for partition in partitions:
-            self._places.pop(partition, None)
+            self._positions.pop(partition, None)
             self._forget_taken(partition)
 
     def begin(self, starts: Offsets) -> None:
         """Read from these offsets on (or `EARLIEST`, `LATEST`); partitions that are gone meanwhile are passed over."""
-        starts = {partition: start for partition, start in starts.items() if partition in self._places}
+        starts = {partition: start for partition, start in starts.items() if partition in self._positions}
         self._fetcher.add([(p.topic, p.partition, start.offset) for p, start in starts.items()])
         for partition, start in starts.items():
-            place = self._places[partition]
-            place.begun, place.start, place.epoch = True, None, start.leader_epoch
-            if place.paused:
+            state = self._positions[partition]
+            state.begun, state.start, state.epoch = True, None, start.leader_epoch
+            if state.paused:
                 self._fetcher.pause(partition.topic, partition.partition, True)
 
     def seek(self, partition: TopicPartition, to: OffsetAndMetadata) -> None:
         """Go on at another position. Raises ClientError for a partition that is not assigned."""
-        place = self._place(partition)
+        state = self._assigned(partition)
         if to.leader_epoch >= 0:
             self._stop(partition, to)
-        elif place.begun:
+        elif state.begun:
             self._return_rest(partition)
             self._fetcher.seek(partition.topic, partition.partition, to.offset)
-            place.epoch = -1
+            state.epoch = -1
         else:
             self.begin({partition: to})
 
     def pause(self, partition: TopicPartition, paused: bool) -> None:
         """Hand out nothing of a partition, or go on. Raises ClientError for one that is not assigned."""
-        place = self._place(partition)
-        place.paused = paused
-        if place.begun:
+        state = self._assigned(partition)
+        state.paused = paused
+        if state.begun:
             if paused:
                 self._return_rest(partition)
             self._fetcher.pause(partition.topic, partition.partition, paused)
 
     def position(self, partition: TopicPartition) -> int | None:
         """The offset of the next record that is handed out; None until it is known. Raises ClientError, as `seek`."""
-        if not self._place(partition).begun:
+        if not self._assigned(partition).begun:
             return None
         if (taken := self._first_taken(partition)) is not None:
             return taken
@@ -124,7 +124,7 @@ class Places:
 
     def positions(self) -> Offsets:
         """All positions that are known, as they are committed."""
-        found = [(partition, self.position(partition)) for partition in self._places]
+        found = [(partition, self.position(partition)) for partition in self._positions]
         return {p: OffsetAndMetadata(at, leader_epoch=self._epoch(p)) for p, at in found if at is not None}
 
     def take(self, most: int) -> list[native.Record]:
@@ -172,7 +172,7 @@ class Places:
         if not len(rest):
             self._rest = None
         elif records:
-            self._places[TopicPartition(rest.topic, rest.partition)].epoch = records[-1].leader_epoch
+            self._positions[TopicPartition(rest.topic, rest.partition)].epoch = records[-1].leader_epoch
         return records
 
     def take_ahead(self, most: int) -> bool:
@@ -201,26 +201,26 @@ class Places:
                 return (records, size) if records else None
             records, size = records + counted[0], size + counted[1]
 
-    def _place(self, partition: TopicPartition) -> _Place:
-        if partition not in self._places:
+    def _assigned(self, partition: TopicPartition) -> _PartitionPosition:
+        if partition not in self._positions:
             raise ClientError(f"{partition} is not assigned")
-        return self._places[partition]
+        return self._positions[partition]
 
     def _epoch(self, partition: TopicPartition) -> int:
         """Leader epoch of the record before the position; -1 where it is not known."""
-        place = self._places[partition]
+        state = self._positions[partition]
         if any(_partition_of(record) == partition for record in self._ahead):
             given = self._given
             return given.leader_epoch if given is not None and _partition_of(given) == partition else -1
         if self._rest_of(partition) is not None:
-            return place.epoch
+            return state.epoch
         epoch = self._fetcher.epoch(partition.topic, partition.partition)
-        return place.epoch if epoch < 0 else epoch
+        return state.epoch if epoch < 0 else epoch
 
     def _look_up(self, new_leader: NewLeaderError) -> None:
         """Have the position looked up before more is read; all that was read before has been taken."""
         partition = TopicPartition(*new_leader.partition)
-        at = self.position(partition) if partition in self._places else None
+        at = self.position(partition) if partition in self._positions else None
         if at is not None:
             self._stop(partition, OffsetAndMetadata(at, leader_epoch=self._epoch(partition)))
             self._notify()
@@ -228,8 +228,8 @@ class Places:
     def _stop(self, partition: TopicPartition, at: OffsetAndMetadata) -> None:
         self._fetcher.remove([(partition.topic, partition.partition)])
         self._forget_taken(partition)
-        place = self._places[partition]
-        place.begun, place.start = False, at
+        state = self._positions[partition]
+        state.begun, state.start = False, at
 
     def _return_rest(self, partition: TopicPartition) -> None:
         """What was taken of a partition and not handed out is read again."""

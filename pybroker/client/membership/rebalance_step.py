@@ -1,4 +1,4 @@
-"""What a change of the group asks of the program, to be done inside `poll`; and what an error asks of the link.
+"""What a rebalance asks of the program, inside `poll`; and what an error asks of the membership driver.
 
 Owns these two vocabularies, which both protocols share.
 """
@@ -12,13 +12,13 @@ from pybroker.client.topics import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class RebalanceStep:
     """Partitions to give up and to take, in this order: lost, revoked, assigned."""
 
     lost: frozenset[TopicPartition] = frozenset()
     """Already another member's, perhaps: nothing may be committed for them."""
     revoked: frozenset[TopicPartition] = frozenset()
-    """Still ours until the turn is done."""
+    """Still ours until the step is done."""
     assigned: frozenset[TopicPartition] | None = None
     """New ones; None where the group has not assigned anything yet."""
 

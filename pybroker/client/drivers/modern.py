@@ -1,4 +1,4 @@
-"""The link of the protocol of KIP-848: one task sends ConsumerGroupHeartbeat when the machine has something to say.
+"""The driver of the protocol of KIP-848: one task sends ConsumerGroupHeartbeat when the machine has something to say.
 
 Owns the request's way, and the names of topics that an assignment gives by id.
 """
@@ -12,10 +12,10 @@ from collections.abc import Awaitable, Callable
 
 from pybroker.client.cluster import Cluster
 from pybroker.client.connection import Connection
+from pybroker.client.drivers.driver import Identity, MembershipDriver
 from pybroker.client.errors import BrokerError, ClientError, ConnectionLostError
-from pybroker.client.links.link import Identity, Link
 from pybroker.client.membership.modern import JOIN_EPOCH, ModernMember, ModernState, Wishes
-from pybroker.client.membership.turn import Remedy, Turn
+from pybroker.client.membership.rebalance_step import RebalanceStep, Remedy
 from pybroker.client.settings import ConsumerSettings
 from pybroker.client.topic_watch import TopicWatch
 from pybroker.client.topics import TopicPartition
@@ -26,7 +26,7 @@ from pybroker.protocol.messages.consumer_group_heartbeat import (
 from pybroker.protocol.schema import ZERO_UUID
 
 
-class ModernLink(Link):
+class ModernDriver(MembershipDriver):
     """A member of a group of KIP-848."""
 
     member: ModernMember
@@ -62,13 +62,13 @@ class ModernLink(Link):
         if self.member.state is not was:
             self.wake()
 
-    def turn(self) -> Turn | None:
+    def rebalance_step(self) -> RebalanceStep | None:
         """As the machine says."""
-        return self.member.turn(self._names)
+        return self.member.rebalance_step(self._names)
 
-    def turn_done(self, turn: Turn) -> None:
+    def step_done(self, step: RebalanceStep) -> None:
         """As the machine says."""
-        self.member.step_turn_done(turn, self._names, asyncio.get_running_loop().time())
+        self.member.complete_step(step, self._names, asyncio.get_running_loop().time())
         self.wake()
 
     def owned(self) -> frozenset[TopicPartition]:

@@ -1,4 +1,4 @@
-"""The link of the classic protocol: JoinGroup, SyncGroup, Heartbeat and LeaveGroup, and the leader's assignment.
+"""The driver of the classic protocol: JoinGroup, SyncGroup, Heartbeat and LeaveGroup, and the leader's assignment.
 
 Owns the requests and what members tell each other in them. Two tasks: one takes the member through rebalances, the
 other keeps it alive.
@@ -13,11 +13,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from pybroker.client.assignors import Assignor, GroupMember
 from pybroker.client.cluster import Cluster
 from pybroker.client.connection import Connection
+from pybroker.client.drivers.driver import Identity, MembershipDriver
 from pybroker.client.errors import ClientError, SettingError
 from pybroker.client.group_offsets import by_topic
-from pybroker.client.links.link import Identity, Link
 from pybroker.client.membership.classic import ClassicMember, ClassicState
-from pybroker.client.membership.turn import Remedy, Turn
+from pybroker.client.membership.rebalance_step import RebalanceStep, Remedy
 from pybroker.client.settings import ConsumerSettings
 from pybroker.client.topic_watch import TopicWatch
 from pybroker.client.topics import TopicPartition
@@ -34,7 +34,7 @@ _NEWEST = 3
 """Version of the consumer protocol that is written."""
 
 
-class ClassicLink(Link):
+class ClassicDriver(MembershipDriver):
     """A member of a classic group."""
 
     member: ClassicMember
@@ -73,13 +73,13 @@ class ClassicLink(Link):
             self.subscribe(self.member.owned, "need to rejoin after the poll timeout had expired")
         self.member.step_poll(asyncio.get_running_loop().time())
 
-    def turn(self) -> Turn | None:
+    def rebalance_step(self) -> RebalanceStep | None:
         """As the machine says."""
-        return self.member.turn()
+        return self.member.rebalance_step()
 
-    def turn_done(self, turn: Turn) -> None:
+    def step_done(self, step: RebalanceStep) -> None:
         """As the machine says."""
-        self.member.step_turn_done(turn)
+        self.member.complete_step(step)
         self.wake()
 
     def owned(self) -> frozenset[TopicPartition]:
@@ -136,7 +136,7 @@ class ClassicLink(Link):
                 await self._moved.wait()
 
     def wake(self) -> None:
-        """As every link, and the rebalance's task."""
+        """As every driver, and the rebalance's task."""
         super().wake()
         self._moved.set()
 

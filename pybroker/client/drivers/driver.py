@@ -1,4 +1,4 @@
-"""What both links share: the tasks, the coordinator that goes away and comes back, the failure that ends it.
+"""What both membership drivers share: tasks, the coordinator that goes away and comes back, the failure.
 
 Owns the face that the consumer sees. Knows neither protocol.
 """
@@ -14,7 +14,7 @@ from typing import Protocol
 from pybroker.client.cluster import Cluster
 from pybroker.client.connection import Connection
 from pybroker.client.errors import BrokerError, ClientError, ConnectionLostError, UnreachableError
-from pybroker.client.membership.turn import Remedy, Turn
+from pybroker.client.membership.rebalance_step import RebalanceStep, Remedy
 from pybroker.client.retry_budget import Backoff
 from pybroker.client.retrying import draw_jitter
 from pybroker.client.settings import ConsumerSettings
@@ -35,11 +35,11 @@ class Machine(Protocol):
         """A commit by the member of that generation or epoch was refused."""
 
 
-class Link(ABC):
+class MembershipDriver(ABC):
     """A member's tie to its group."""
 
     member: Machine
-    """The machine that the link drives."""
+    """The machine that the driver drives."""
 
     def __init__(
         self, cluster: Cluster, settings: ConsumerSettings, topics: TopicWatch, notify: Callable[[], None]
@@ -67,11 +67,11 @@ class Link(ABC):
         """The program is alive."""
 
     @abstractmethod
-    def turn(self) -> Turn | None:
+    def rebalance_step(self) -> RebalanceStep | None:
         """What the program has to do now."""
 
     @abstractmethod
-    def turn_done(self, turn: Turn) -> None:
+    def step_done(self, step: RebalanceStep) -> None:
         """The program has done it."""
 
     @abstractmethod
@@ -99,10 +99,10 @@ class Link(ABC):
 
     @abstractmethod
     def loops(self) -> list[Awaitable[None]]:
-        """What runs while the link is up."""
+        """What runs while the driver is up."""
 
     def start(self) -> None:
-        """Begin; a link that was stopped begins anew."""
+        """Begin; a driver that was stopped begins anew."""
         if not self._tasks:
             self._tasks = [asyncio.ensure_future(self._guard(loop)) for loop in self.loops()]
 
