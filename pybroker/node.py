@@ -177,7 +177,7 @@ class Node:
         workers = self._workers = ThreadPoolExecutor(
             config.num_recovery_threads_per_data_dir * len(directories.logs), "pybroker-storage"
         )
-        partitions = self._partitions = Partitions(directories, self._clock.wall_ms, self._tell_of_failure())
+        partitions = self._partitions = Partitions(directories, self._clock.wall_ms, self._failure_reporter())
         partitions.scan()
         for path, count in partitions.to_recover.items():
             log.info("recovering %d partitions in %s, as the last run did not stop cleanly", count, path)
@@ -229,7 +229,7 @@ class Node:
             directories,
             threads=config.num_replica_alter_log_dirs_threads or len(directories.logs),
             max_bytes_per_second=config.replica_alter_log_dirs_io_max_bytes_per_second,
-            directory_failed=self._tell_of_failure(),
+            directory_failed=self._failure_reporter(),
             moved=moved,
         )
 
@@ -376,14 +376,14 @@ class Node:
         )
         self._pipeline.start()
 
-    def _tell_of_failure(self) -> Callable[[Path, OSError], None]:
+    def _failure_reporter(self) -> Callable[[Path, OSError], None]:
         """Return what worker threads tell the loop of a failed directory with."""
         loop = asyncio.get_running_loop()
 
-        def tell(path: Path, error: OSError) -> None:
+        def report(path: Path, error: OSError) -> None:
             loop.call_soon_threadsafe(self._lose_directory, str(path), str(error))
 
-        return tell
+        return report
 
     def _lose_directory(self, path: str, error: str) -> None:
         """Take a directory out of use; without the last one, or that of the metadata, the broker cannot go on."""
@@ -435,7 +435,7 @@ class Node:
             lambda: self._live.current,
             self._later,
             self._clock.wall_ms,
-            self._tell_of_failure(),
+            self._failure_reporter(),
             moves.is_moving,
             self._clock.sleep,
         )

@@ -23,7 +23,7 @@ from pybench.options import (
     check_file,
     read_command_properties,
     read_config_file,
-    tell_unknown,
+    warn_of_unknown,
     write_json,
 )
 from pybench.progress import ProgressBar
@@ -84,27 +84,28 @@ class Progress:
     rebalance_s: float = 0.0
     records: int = 0
     size: int = 0
-    told_at: float = 0.0
-    told_records: int = 0
-    told_size: int = 0
+    reported_at: float = 0.0
+    reported_records: int = 0
+    reported_size: int = 0
     rows: int = 0
 
     def row(self, options: argparse.Namespace) -> str:
         """The next detailed row."""
         now = time.monotonic()
-        elapsed_ms = max(1, round((now - self.told_at) * 1000))
+        elapsed_ms = max(1, round((now - self.reported_at) * 1000))
         # The time to the first record counts once, in the first row, as in Kafka's tool.
         rebalance_ms = round(self.rebalance_s * 1000) if self.rows == 0 else 0
         line = formats.consumer_interval(
             formats.java_date(options.date_format, datetime.now()),
             self.size,
             self.records,
-            self.size - self.told_size,
-            self.records - self.told_records,
+            self.size - self.reported_size,
+            self.records - self.reported_records,
             elapsed_ms,
             rebalance_ms,
         )
-        self.told_at, self.told_records, self.told_size, self.rows = now, self.records, self.size, self.rows + 1
+        self.reported_at, self.reported_records, self.reported_size = now, self.records, self.size
+        self.rows += 1
         return line
 
 
@@ -113,11 +114,11 @@ def main(options: argparse.Namespace) -> int:
     check_file("--json", options.json)
     wanted, word = read_wanted(options)
     properties = read_properties(options)
-    tell_unknown(FetcherSettings if options.group is None else ConsumerSettings, properties)
+    warn_of_unknown(FetcherSettings if options.group is None else ConsumerSettings, properties)
     if not options.hide_header:
         print(formats.CONSUMER_DETAILED_HEADER if options.show_detailed_stats else formats.CONSUMER_HEADER)
     begun = time.monotonic()
-    progress = Progress(datetime.now(), begun, told_at=begun)
+    progress = Progress(datetime.now(), begun, reported_at=begun)
     with ProgressBar("records read", wanted) as bar, open_reader(options, properties, progress) as count:
         in_time = read(count, progress, options, wanted, bar)
         end, ended = datetime.now(), time.monotonic()
@@ -226,7 +227,7 @@ def read(count: Count, progress: Progress, options: argparse.Namespace, wanted: 
         if now - last_tick > _TICK_S:
             bar.update(progress.records)
             last_tick = now
-        if options.show_detailed_stats and now - progress.told_at >= interval_s:
+        if options.show_detailed_stats and now - progress.reported_at >= interval_s:
             bar.say(progress.row(options))
     bar.update(progress.records)
     return True

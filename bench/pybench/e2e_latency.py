@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from pybench.options import ToolError, add_json_option, check_file, read_config_file, tell_unknown, write_json
+from pybench.options import ToolError, add_json_option, check_file, read_config_file, warn_of_unknown, write_json
 from pybench.progress import ProgressBar
 from pybroker.client import LATEST, Admin, BrokerError, Fetcher, NewTopic, Producer, TopicPartition
 from pybroker.client.fetcher import Record
@@ -66,7 +66,7 @@ def main(options: argparse.Namespace) -> int:
     check_file("--json", options.json)
     read_positional(options)
     properties = read_config_file(options.command_config)
-    tell_unknown(ProducerSettings, properties)
+    warn_of_unknown(ProducerSettings, properties)
     partitions = have_topic(options, properties)
     producer_properties = {**properties, "linger.ms": "0", "acks": options.producer_acks}
     latencies_ns = []

@@ -18,7 +18,7 @@ from pybroker.client import AsyncConsumer, Producer, TopicPartition
 from pybroker.client.assignors import CooperativeStickyAssignor
 from pybroker.client.cluster import Cluster
 from pybroker.client.drivers.classic import ClassicDriver
-from pybroker.client.drivers.driver import Link
+from pybroker.client.drivers.driver import MembershipDriver
 from pybroker.client.drivers.modern import ModernDriver
 from pybroker.client.membership.modern import ModernMember
 from pybroker.client.settings import ConsumerSettings
@@ -76,28 +76,28 @@ class _Member:
         self._cluster = Cluster(settings)
         self._topics = TopicWatch(self._cluster, settings, lambda _failure: None)
         self._topics.want([topic])
-        self.link: Link
+        self.driver: MembershipDriver
         if protocol == "consumer":
-            modern = ModernDriver(self._cluster, settings, self._topics, self._take_turns)
+            modern = ModernDriver(self._cluster, settings, self._topics, self._do_steps)
             modern.member = _EagerMember(
                 group_id=group, member_id=modern.member.member_id, instance_id=None, max_poll_interval_s=300
             )
-            self.link = modern
+            self.driver = modern
         else:
             assignors = [CooperativeStickyAssignor()]
-            self.link = ClassicDriver(self._cluster, settings, self._topics, self._take_turns, assignors)
+            self.driver = ClassicDriver(self._cluster, settings, self._topics, self._do_steps, assignors)
         self.held: frozenset[TopicPartition] = frozenset()
 
     def join(self) -> None:
-        self.link.subscribe(frozenset(), "")
+        self.driver.subscribe(frozenset(), "")
 
-    def _take_turns(self) -> None:
-        if (turn := self.link.turn()) is not None:
-            self.link.turn_done(turn)
-        self.held = self.link.owned()
+    def _do_steps(self) -> None:
+        if (step := self.driver.rebalance_step()) is not None:
+            self.driver.step_done(step)
+        self.held = self.driver.owned()
 
     async def end(self) -> None:
-        await self.link.stop()
+        await self.driver.stop()
         await self._topics.stop()
         await self._cluster.close()
 
@@ -127,7 +127,7 @@ async def _until_even(members: Sequence[_Member], partitions: int) -> None:
         sizes = [len(member.held) for member in members]
         if sum(sizes) == partitions and min(sizes) >= least and max(sizes) <= least + 1:
             return
-        failures = [member.link.failure for member in members if member.link.failure is not None]
+        failures = [member.driver.failure for member in members if member.driver.failure is not None]
         if failures or time.perf_counter() > deadline:
             raise SystemExit(f"{len(members)} members have {sum(sizes)} of {partitions} partitions: {failures[:1]}")
         await asyncio.sleep(0.002)

@@ -66,7 +66,7 @@ def read_config_file(path: str | None) -> dict[str, str]:
         raise ToolError(f"{path}: {error.strerror}") from None
 
 
-def tell_unknown(settings: type[ConnectionSettings], properties: dict[str, Any]) -> None:
+def warn_of_unknown(settings: type[ConnectionSettings], properties: dict[str, Any]) -> None:
     """Say on standard error which keys have no effect."""
     for key in settings.without_effect(properties):
         print(f"{key} has no effect on this client", file=sys.stderr)

@@ -22,7 +22,7 @@ from pybench.options import (
     check_file,
     read_command_properties,
     read_config_file,
-    tell_unknown,
+    warn_of_unknown,
     write_json,
 )
 from pybench.progress import ProgressBar
@@ -154,7 +154,7 @@ def main(options: argparse.Namespace) -> int:
     """Run; 0, or 1 when records were lost or nothing could be sent."""
     check_file("--json", options.json)
     properties = read_properties(options)
-    tell_unknown(ProducerSettings, properties)
+    warn_of_unknown(ProducerSettings, properties)
     servers = properties.pop("bootstrap.servers")
     with ProgressBar("records sent", options.num_records) as bar, Producer(servers, properties) as producer:
         run = Run(options, producer, bar)

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from pybench import consumer_perf, formats, spark_options
-from pybench.options import ToolError, check_settings, tell_unknown
+from pybench.options import ToolError, check_settings, warn_of_unknown
 from pybench.progress import ProgressBar
 from pybench.spark_follow import Follower, client_lines
 from pybench.spark_output import write_files
@@ -41,10 +41,10 @@ def main(options: argparse.Namespace) -> int:
     properties = consumer_perf.read_properties(options)
     settings = FetcherSettings if options.group is None else ConsumerSettings
     check_settings(settings, properties)
-    tell_unknown(settings, properties)
+    warn_of_unknown(settings, properties)
     load = spark_options.import_load()
     held = find_held(options, properties)
-    with spark_options.told_errors(), spark_options.open_session(options) as spark:
+    with spark_options.reported_errors(), spark_options.open_session(options) as spark:
         tasks = spark_options.choose_tasks(options, spark, None if options.tasks else len(held))
         plan = build_plan(options, properties, held, tasks, wanted)
         with ProgressBar("records read", wanted) as bar:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from pybench import spark_options
 from pybench.e2e_latency import have_topic
-from pybench.options import ToolError, add_json_option, check_settings, read_config_file, tell_unknown
+from pybench.options import ToolError, add_json_option, check_settings, read_config_file, warn_of_unknown
 from pybench.progress import ProgressBar
 from pybench.spark_follow import Follower, client_lines
 from pybench.spark_output import write_files
@@ -53,12 +53,12 @@ def main(options: argparse.Namespace) -> int:
     properties = read_config_file(options.command_config)
     check_settings(ProducerSettings, properties)
     check_settings(FetcherSettings, properties)
-    tell_unknown(ProducerSettings, properties)
+    warn_of_unknown(ProducerSettings, properties)
     load = spark_options.import_load()
     partitions = have_topic(options, properties)
     if options.consumers > len(partitions):
         raise ToolError(f"--consumers {options.consumers}: the topic {options.topic} has {len(partitions)} partitions")
-    with spark_options.told_errors(), spark_options.open_session(options) as spark:
+    with spark_options.reported_errors(), spark_options.open_session(options) as spark:
         tasks = spark_options.choose_tasks(options, spark, options.producers + options.consumers)
         plan = build_plan(options, properties, partitions, tasks)
         with ProgressBar("records read", options.num_records) as bar:
@@ -124,10 +124,10 @@ def report(result: Result, options: argparse.Namespace, properties: dict[str, st
         for line in client_lines(result, role):
             print(line)
     print_latencies(result)
-    tell_clocks(result)
+    report_clocks(result)
     wanted = {"topic": options.topic, "record_size": options.record_size, "throughput": options.throughput}
     write_files(result, options, {**wanted, "acks": options.producer_acks, "properties": properties})
-    return tell_missing(result, result.total("producer").records)
+    return report_missing(result, result.total("producer").records)
 
 
 def print_latencies(result: Result) -> None:
@@ -139,7 +139,7 @@ def print_latencies(result: Result) -> None:
         print(f"Percentiles: 50th = {p50}, 99th = {p99}, 99.9th = {p999}")
 
 
-def tell_clocks(result: Result) -> None:
+def report_clocks(result: Result) -> None:
     """Say when the clocks of tasks are so far apart that latencies across them mean little."""
     differences = result.clock_differences_s.values()
     apart = max(differences) - min(differences) if differences else 0.0
@@ -147,7 +147,7 @@ def tell_clocks(result: Result) -> None:
         print(f"WARNING: the clocks of the tasks' machines are {apart * 1000:.0f} ms apart", file=sys.stderr)
 
 
-def tell_missing(result: Result, expected: int) -> int:
+def report_missing(result: Result, expected: int) -> int:
     """Say what was acknowledged and not read, or ended early; the exit status."""
     written, read = result.total("producer"), result.total("consumer")
     missing = expected - read.records

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pybench import spark_options
 from pybench.options import add_json_option, check_settings, read_command_properties, read_config_file
 from pybench.progress import ProgressBar
-from pybench.spark_e2e_latency import print_latencies, tell_clocks, tell_missing
+from pybench.spark_e2e_latency import print_latencies, report_clocks, report_missing
 from pybench.spark_follow import Follower, client_lines, consumer_line, producer_line
 from pybench.spark_output import write_files
 from pybroker.client import LATEST, Admin, BrokerError, NewTopic, TopicPartition
@@ -46,7 +46,7 @@ def main(options: argparse.Namespace) -> int:
     load = spark_options.import_load()
     mix = importlib.import_module("pybroker_spark.load.mix")
     spark_options.check(options)
-    with spark_options.told_errors():
+    with spark_options.reported_errors():
         scenario: Scenario = mix.read_scenario(options.scenario)
         properties = {**read_config_file(options.command_config), **read_command_properties(options.command_property)}
         check_settings(ProducerSettings, properties)
@@ -129,6 +129,6 @@ def report(result: Result, scenario: Scenario, options: argparse.Namespace, prop
     if scenario.consumers:
         print(consumer_line(result.total("consumer")))
         print_latencies(result)
-        tell_clocks(result)
+        report_clocks(result)
     write_files(result, options, {"title": scenario.title, "scenario": str(options.scenario), "properties": properties})
-    return tell_missing(result, count_expected(result, scenario))
+    return report_missing(result, count_expected(result, scenario))

@@ -97,7 +97,7 @@ def open_session(options: argparse.Namespace) -> Iterator[SparkSession]:
 
 
 @contextlib.contextmanager
-def told_errors() -> Iterator[None]:
+def reported_errors() -> Iterator[None]:
     """What a load cannot be run for, as the tools tell errors."""
     load = import_load()
     try:

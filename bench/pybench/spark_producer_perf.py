@@ -11,7 +11,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from pybench import producer_perf, spark_options
-from pybench.options import ToolError, check_settings, tell_unknown
+from pybench.options import ToolError, check_settings, warn_of_unknown
 from pybench.progress import ProgressBar
 from pybench.spark_follow import Follower, client_lines, producer_line
 from pybench.spark_output import write_files
@@ -46,11 +46,11 @@ def main(options: argparse.Namespace) -> int:
     spark_options.check(options)
     if options.client == "pybroker":
         check_settings(ProducerSettings, properties)
-        tell_unknown(ProducerSettings, properties)
+        warn_of_unknown(ProducerSettings, properties)
     servers = properties.pop("bootstrap.servers")
     load = spark_options.import_load()
     partitions = find_partitions(options, servers)
-    with spark_options.told_errors(), spark_options.open_session(options) as spark:
+    with spark_options.reported_errors(), spark_options.open_session(options) as spark:
         tasks = spark_options.choose_tasks(options, spark, options.num_records)
         plan = build_plan(options, servers, properties, partitions, tasks)
         with ProgressBar("records sent", options.num_records) as bar:

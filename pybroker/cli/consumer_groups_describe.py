@@ -42,7 +42,7 @@ def describe(admin: Admin, arguments: argparse.Namespace, group_ids: Sequence[st
             _print_offsets(group, _rows(admin, group), verbose=arguments.verbose)
 
 
-def _tells(group: GroupDescription, rows: int) -> bool:
+def _has_rows(group: GroupDescription, rows: int) -> bool:
     """Say what is special about a group's state; whether there is something to print besides."""
     if group.state == "Dead":
         print(f"\nError: Consumer group '{group.group_id}' does not exist.")
@@ -115,7 +115,7 @@ def _row(
 
 
 def _print_offsets(group: GroupDescription, rows: list[_Row], *, verbose: bool) -> None:
-    if not _tells(group, len(rows)):
+    if not _has_rows(group, len(rows)):
         return
     titles = ("GROUP", "TOPIC", "PARTITION", "LEADER-EPOCH", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG")
     lines = [(*titles, "CONSUMER-ID", "HOST", "CLIENT-ID"), *(tuple(_text(value) for value in row) for row in rows)]
@@ -132,7 +132,7 @@ def _print_offsets(group: GroupDescription, rows: list[_Row], *, verbose: bool) 
 
 
 def _print_members(group: GroupDescription, *, verbose: bool) -> None:
-    _tells(group, len(group.members))  # the titles are printed whatever it says, as by Kafka's tool
+    _has_rows(group, len(group.members))  # the titles are printed whatever it says, as by Kafka's tool
     upgrades = {member.upgraded for member in group.members}
     migrates = {True, False} <= upgrades
     has_instances = any(member.instance_id for member in group.members)
@@ -177,7 +177,7 @@ def _assignment(partitions: Iterable[TopicPartition]) -> str:
 
 
 def _print_state(group: GroupDescription, *, verbose: bool) -> None:
-    if not _tells(group, 1):
+    if not _has_rows(group, 1):
         return
     node = group.coordinator
     coordinator = f"{node.host}:{node.port}  ({node.node_id})"

@@ -287,19 +287,19 @@ class AsyncConsumer(AsyncClosing):
         try:
             if step.lost:
                 self._subscriptions.drop(step.lost)
-                await self._tell(self._listener.on_lost, step.lost)
+                await self._call_listener(self._listener.on_lost, step.lost)
             if step.revoked:
                 if self.settings.commits_itself:
                     await self._commit_quietly()
-                await self._tell(self._listener.on_revoked, step.revoked)
+                await self._call_listener(self._listener.on_revoked, step.revoked)
                 self._subscriptions.drop(step.revoked)
             if step.assigned is not None:
                 self._subscriptions.add(step.assigned)
-                await self._tell(self._listener.on_assigned, step.assigned)
+                await self._call_listener(self._listener.on_assigned, step.assigned)
         finally:
             driver.step_done(step)
 
-    async def _tell(self, what: Callable[..., object], partitions: Collection[TopicPartition]) -> None:
+    async def _call_listener(self, what: Callable[..., object], partitions: Collection[TopicPartition]) -> None:
         await self._invoke(what, sorted(partitions, key=lambda p: (p.topic, p.partition)))
 
     async def _commit_quietly(self) -> None:
@@ -461,7 +461,7 @@ class AsyncConsumer(AsyncClosing):
         try:
             if driver is not None and self._subscriptions:
                 lost = driver.identity()[1] == -1
-                await self._tell(
+                await self._call_listener(
                     self._listener.on_lost if lost else self._listener.on_revoked, self._subscriptions.all()
                 )
         finally:

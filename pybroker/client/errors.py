@@ -90,14 +90,14 @@ class LogTruncationError(ClientError):
     """What a consumer has read, or another one of its group has, is in the log no longer (KIP-320)."""
 
     def __init__(self, truncated: Mapping[TopicPartition, tuple[OffsetAndMetadata, OffsetAndMetadata | None]]) -> None:
-        super().__init__("; ".join(_told(partition, *found) for partition, found in truncated.items()))
+        super().__init__("; ".join(_describe(partition, *found) for partition, found in truncated.items()))
         self.positions = {partition: at for partition, (at, _) in truncated.items()}
         """Where the consumer stood."""
         self.divergent = {partition: parts for partition, (_, parts) in truncated.items()}
         """The first offset from which on the log differs from what was read; None where that is not known."""
 
 
-def _told(partition: TopicPartition, at: OffsetAndMetadata, parts: OffsetAndMetadata | None) -> str:
+def _describe(partition: TopicPartition, at: OffsetAndMetadata, parts: OffsetAndMetadata | None) -> str:
     name = f"{partition.topic}-{partition.partition}"
     where = f"from offset {parts.offset} (leader epoch {parts.leader_epoch}) on" if parts else "at an unknown offset"
     return (

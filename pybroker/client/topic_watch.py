@@ -144,7 +144,7 @@ class TopicWatch:
                 budget = None
             else:
                 budget = budget or self._budget()
-                wait_s = self._tell(budget, trouble)
+                wait_s = self._report_trouble(budget, trouble)
                 budget = None if budget.is_over else budget
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(wait_s):
@@ -154,7 +154,7 @@ class TopicWatch:
         began, longest_ms = asyncio.get_running_loop().time(), self._settings.default_api_timeout_ms
         return RetryBudget(Backoff.of(self._settings), longest_ms, "default.api.timeout.ms", began)
 
-    def _tell(self, budget: RetryBudget, trouble: ClientError) -> float:
+    def _report_trouble(self, budget: RetryBudget, trouble: ClientError) -> float:
         """Log what keeps the consumer from reading, or have its next call raise it; when to look again, seconds."""
         now = asyncio.get_running_loop().time()
         pause_s = budget.step_failed(now, draw_jitter())

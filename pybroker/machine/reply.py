@@ -1,4 +1,4 @@
-"""A reply that comes later: told once by whoever decides, heard by whoever asked.
+"""A reply that comes later: set once, and handed to a callback.
 
 Owns the meeting of both, in either order. It is what a handler returns whose answer may come before the wake-up is over
 that brought the request: a future would cost a turn of the loop, a task several. It can be awaited as well.
@@ -18,53 +18,53 @@ if TYPE_CHECKING:
 class Reply(msgspec.Struct, eq=False):
     """One reply, made by `Reply()`: a struct, as one is made for each request. Used from one thread."""
 
-    told: bool = False
-    """Whether `value` and `error` are what was told; a reply that is listened to is handed on and not kept."""
+    is_set: bool = False
+    """Whether `value` and `error` are set; a reply with a callback is handed on and not kept."""
     value: Any = None
     error: Exception | None = None
     in_slices: bool = False
     """Whether it waits for work of this process alone, and not for what others do."""
-    _hear: Callable[[Any, Exception | None], None] | None = None
+    _callback: Callable[[Any, Exception | None], None] | None = None
     _through: Callable[[Any], Any] | None = None
 
     def __call__(self, value: Any, error: Exception | None) -> None:
-        """Tell the reply, or why there is none; called once."""
+        """Set the reply, or the exception; called once."""
         if self._through is not None and error is None:
             try:
                 value = self._through(value)
-            except Exception as fault:  # noqa: BLE001 - whoever asked is told
+            except Exception as fault:  # noqa: BLE001 - it becomes the reply
                 error = fault
-        hear = self._hear
-        if hear is not None:
-            hear(value, error)
+        callback = self._callback
+        if callback is not None:
+            callback(value, error)
         else:
-            self.told, self.value, self.error = True, value, error
+            self.is_set, self.value, self.error = True, value, error
 
     def through(self, change: Callable[[Any], Any]) -> Reply:
-        """Let the reply be heard as `change` makes it; called at most once, before it is told or heard."""
-        if self.told:
+        """Have `change` make the reply that the callback gets; called at most once, before there is a callback."""
+        if self.is_set:
             self.value = change(self.value) if self.error is None else None
         else:
             self._through = change
         return self
 
-    def hear(self, hear: Callable[[Any, Exception | None], None]) -> None:
-        """Have `hear` called with the reply and None, or None and an exception: now, if it is told already."""
-        if self.told:
-            hear(self.value, self.error)
+    def on_complete(self, callback: Callable[[Any, Exception | None], None]) -> None:
+        """Call `callback` with the reply and None, or None and an exception: now, if it is set already."""
+        if self.is_set:
+            callback(self.value, self.error)
         else:
-            self._hear = hear
+            self._callback = callback
 
     def __await__(self) -> Generator[Any, None, Any]:
-        told: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
-        def hear(value: Any, error: Exception | None) -> None:
-            if told.done():
+        def complete(value: Any, error: Exception | None) -> None:
+            if future.done():
                 return
             if error is not None:
-                told.set_exception(error)
+                future.set_exception(error)
             else:
-                told.set_result(value)
+                future.set_result(value)
 
-        self.hear(hear)
-        return told.__await__()
+        self.on_complete(complete)
+        return future.__await__()

@@ -206,7 +206,7 @@ class Runner(Generic[Event, Record]):
         if self._timeout_ms is not None:
             work.alarm = loop.call_later(self._timeout_ms / 1000, self._time_out, work)
         if type(committed) is Reply:
-            committed.hear(self._finish)
+            committed.on_complete(self._finish)
         else:
             work.task = loop.create_task(self._wait(committed))
 

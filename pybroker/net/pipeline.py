@@ -235,10 +235,10 @@ class Pipeline:
         fresh, self._fresh = self._fresh, []
         for work in fresh:
             reply = work.reply
-            if reply is None or not reply.told:
+            if reply is None or not reply.is_set:
                 self._fresh.append(work)
             else:
-                self._told(work, reply.value, reply.error)
+                self._complete(work, reply.value, reply.error)
 
     def _send_answers(self) -> None:
         answers, self._answers = self._answers, []
@@ -265,7 +265,7 @@ class Pipeline:
     def _listen(self, work: Work) -> None:
         reply, work.reply = work.reply, None
         if reply is not None:
-            reply.hear(partial(self._told, work))
+            reply.on_complete(partial(self._complete, work))
 
     def _step_other(self, event: Event) -> None:
         """Handle what is no control request."""
@@ -355,12 +355,12 @@ class Pipeline:
                 elif not isinstance(outcome, bytes) and hasattr(outcome, "__await__"):
                     outcome = await outcome
             except Exception as error:  # noqa: BLE001  # every failure of a handler is its client's answer
-                self._told(work, None, error)
+                self._complete(work, None, error)
                 return
         if type(outcome) is Reply:
-            outcome.hear(partial(self._told, work))
+            outcome.on_complete(partial(self._complete, work))
         else:
-            self._told(work, outcome, None)
+            self._complete(work, outcome, None)
 
     def _refusal(self, error: Exception) -> str:
         """Return the words for a request that is not served."""
@@ -379,7 +379,7 @@ class Pipeline:
         self._ways[event.api] = way
         return way
 
-    def _told(self, work: Work, response: Any, error: Exception | None) -> None:
+    def _complete(self, work: Work, response: Any, error: Exception | None) -> None:
         self._end(work)
         if error is not None:
             response = self._failure(work.way.api, work.request, work.context, error)
@@ -395,9 +395,9 @@ class Pipeline:
         try:
             response = await outcome
         except Exception as error:  # noqa: BLE001  # every failure of a handler is its client's answer
-            self._told(work, None, error)
+            self._complete(work, None, error)
         else:
-            self._told(work, response, None)
+            self._complete(work, response, None)
 
     async def _step_unresolved(self, event: UnresolvedRequest) -> None:
         try:
@@ -464,9 +464,9 @@ class Pipeline:
             )
         except Exception:
             log.exception("%s: the response could not be encoded", way.api.name)
-            self._told(work, None, None)
+            self._complete(work, None, None)
         else:
-            self._told(work, way.prefix + encoded, None)
+            self._complete(work, way.prefix + encoded, None)
 
     def _close(self, event: ControlRequest, reason: str) -> None:
         log.warning("closing connection from %s:%s: %s", event.peer_host, event.peer_port, reason)

@@ -22,7 +22,7 @@ class DirectoryReports:
     def __init__(self) -> None:
         self._waiting: deque[Report] = deque()
         self._registered = False
-        self._telling: asyncio.Task[None] | None = None
+        self._reporting: asyncio.Task[None] | None = None
 
     def registered(self) -> None:
         """Begin to tell: the controller knows this broker now."""
@@ -37,16 +37,16 @@ class DirectoryReports:
     async def stop(self) -> None:
         """Tell nothing more; wait for the report that is under way."""
         self._waiting.clear()
-        if self._telling is not None:
-            await self._telling
+        if self._reporting is not None:
+            await self._reporting
 
     def _begin(self) -> None:
-        if self._registered and self._telling is None and self._waiting:
-            self._telling = asyncio.ensure_future(self._tell())
+        if self._registered and self._reporting is None and self._waiting:
+            self._reporting = asyncio.ensure_future(self._report())
 
-    async def _tell(self) -> None:
+    async def _report(self) -> None:
         try:
             while self._waiting:
                 await self._waiting.popleft()()
         finally:
-            self._telling = None
+            self._reporting = None

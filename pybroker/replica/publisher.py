@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("pybroker.replica")
 
-_TELL_EVERY_S = 1.0  # how often a recovery says how far it is
+_REPORT_EVERY_S = 1.0  # how often a recovery says how far it is
 _AGAIN_S = 1.0  # partitions that lacked a descriptor or memory are opened again so much later
 
 Placed = tuple[bytes, int]
@@ -83,8 +83,8 @@ class PartitionPublisher:
         self._reconfigured = False
         # Invariant: of every topic in `_published` the settings that its logs were given.
         self._settings: dict[str, TopicConfig] = {}
-        self._tell = published
-        self._tell_placed = placed
+        self._on_published = published
+        self._on_placed = placed
         self._table = TopicTable(brokers=[])
         # Invariant: `_table` and the open partitions show exactly this image.
         self._published = EMPTY_IMAGE
@@ -179,15 +179,15 @@ class PartitionPublisher:
                 threads = self._config.num_recovery_threads_per_data_dir
                 drains = [queue.drain for queue in queues for _ in range(min(threads, len(queue)))]
                 opening = asyncio.gather(*(loop.run_in_executor(self._workers, drain) for drain in drains))
-                while not (await asyncio.wait([opening], timeout=_TELL_EVERY_S))[0]:
+                while not (await asyncio.wait([opening], timeout=_REPORT_EVERY_S))[0]:
                     for queue in queues:
-                        queue.tell()
+                        queue.report()
                 await opening
                 self._show(upsert=change.added, remove=[])
                 self._report(change.added)
                 self._published = image
-                if self._tell is not None:
-                    self._tell(image)
+                if self._on_published is not None:
+                    self._on_published(image)
                 self._wake(image.offset)
                 self._try_again_later()
         except Exception as error:
@@ -233,7 +233,7 @@ class PartitionPublisher:
 
     def _report(self, topics: Iterable[TopicImage]) -> None:
         """Tell in which directories partitions lie, as far as the image does not know (KIP-858)."""
-        if self._tell_placed is None:
+        if self._on_placed is None:
             return
         placed = {}
         for topic in topics:
@@ -242,7 +242,7 @@ class PartitionPublisher:
                 if directory is not None and directory != directory_of(partition, self._config.node_id):
                     placed[topic.topic_id, index] = directory
         if placed:
-            self._tell_placed(placed)
+            self._on_placed(placed)
 
     def _wake(self, offset: int) -> None:
         still_waiting = []
@@ -265,10 +265,12 @@ class PartitionPublisher:
                 wanted.setdefault(directory, []).append(
                     (_Wanted((topic.name, index), topic.topic_id, partition, settings), unread)
                 )
-        return [self._queue_of(path, waiting, told=path in recovering) for path, waiting in wanted.items()]
+        return [self._queue_of(path, waiting, is_reported=path in recovering) for path, waiting in wanted.items()]
 
-    def _queue_of(self, path: Path | None, waiting: list[tuple[_Wanted, int]], *, told: bool) -> OpeningQueue[_Wanted]:
-        recovered = partial(self._partitions.recovered_bytes, path) if told and path is not None else None
+    def _queue_of(
+        self, path: Path | None, waiting: list[tuple[_Wanted, int]], *, is_reported: bool
+    ) -> OpeningQueue[_Wanted]:
+        recovered = partial(self._partitions.recovered_bytes, path) if is_reported and path is not None else None
         return OpeningQueue(path, waiting, self._open_all, recovered=recovered)
 
     def _open_all(self, wanted: list[_Wanted]) -> None:

@@ -370,7 +370,7 @@ class Cleaner:
             files = cleaned.files
             self._later(settings.file_delete_delay_ms, lambda: remove_files(files))
         self._remember(chosen, cleaned)
-        _tell(chosen, cleaned)
+        _log_cleaned(chosen, cleaned)
         # It would be chosen again at once.
         return cleaned.end_offset > chosen.first_dirty
 
@@ -416,7 +416,7 @@ def _pace(config: BrokerConfig) -> float:
     return math.inf if pace < 0 else pace
 
 
-def _tell(chosen: LogToClean, cleaned: CleanedLog) -> None:
+def _log_cleaned(chosen: LogToClean, cleaned: CleanedLog) -> None:
     topic, index = chosen.key
     log.info(
         "compacted %s-%d, dirty from offset %d to %d: %d keys, %d records of %d bytes became %d of %d, %d segments "

@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 log = logging.getLogger("pybroker.storage")
 
-_TELL_EVERY_PERCENT = 10
+_REPORT_EVERY_PERCENT = 10
 _MB = 1_000_000
 _LOGS_AT_ONCE = 32
 _BYTES_AT_ONCE = 16 * _MB
@@ -49,7 +49,7 @@ class OpeningQueue(Generic[T]):
         self._lock = threading.Lock()
         self._total = len(self._waiting)
         self._done = 0
-        self._told_percent = 0
+        self._reported_percent = 0
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -60,7 +60,7 @@ class OpeningQueue(Generic[T]):
             self._open_all(some)
             with self._lock:
                 self._done += len(some)
-            self.tell()
+            self.report()
 
     def _next(self) -> list[T]:
         """Take some openings: few where there is much to recover, so that the last thread is not long alone."""
@@ -73,7 +73,7 @@ class OpeningQueue(Generic[T]):
                 size += bytes_here
         return some
 
-    def tell(self) -> None:
+    def report(self) -> None:
         """Say how far the recovery is, if that is news. Called by and by, as one log may take long."""
         if self._recovered is None:
             return
@@ -81,9 +81,11 @@ class OpeningQueue(Generic[T]):
             read = min(self._recovered() - self._begun, self._to_recover)
             all_done = self._done == self._total
             percent = 100 if all_done else min(99, self._share(read))
-            if percent == self._told_percent or (not all_done and percent < self._told_percent + _TELL_EVERY_PERCENT):
+            if percent == self._reported_percent or (
+                not all_done and percent < self._reported_percent + _REPORT_EVERY_PERCENT
+            ):
                 return
-            self._told_percent = percent
+            self._reported_percent = percent
             log.info(
                 "recovery of log directory %s: %d of %d MB, %d of %d partitions (%d %%)",
                 self._directory,

@@ -105,7 +105,7 @@ class Fault:
         self._left = times
         self._fired = 0
         self._error: BaseException | None = None
-        self._tell = changed
+        self._on_change = changed
         self._changed = threading.Condition()
 
     def __repr__(self) -> str:
@@ -142,7 +142,7 @@ class Fault:
             ended = self._left == 0
             self._changed.notify_all()
         if ended:
-            self._tell(self)
+            self._on_change(self)
         return True
 
     def failed(self, error: BaseException) -> None:
@@ -157,13 +157,13 @@ class Fault:
             was_active, self._left = self._left != 0, 0
         self.release()
         if was_active:
-            self._tell(self)
+            self._on_change(self)
         self._raise()
 
     def release(self) -> None:
         """Let the requests that it holds go on, and those that come."""
         self.released.set()
-        self._tell(self)
+        self._on_change(self)
 
     def wait(self, times: int = 1, *, timeout: float = 10) -> None:
         """Wait until it has happened to `times` requests; raises TimeoutError after `timeout` seconds.

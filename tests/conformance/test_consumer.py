@@ -407,7 +407,7 @@ async def test_the_asyncio_face_keeps_its_membership_while_nobody_polls(
 
 async def until_heartbeats(consumer: AsyncConsumer, count: int) -> None:
     """Wait until the link has sent so many heartbeats, without polling."""
-    link: Any = consumer._link
+    link: Any = consumer._driver
     never: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     seen, due = 0, link.member.heartbeat_at()
     while seen < count:

@@ -115,7 +115,7 @@ def test_members_are_told_of_the_groups_heartbeat_interval(server: Server, wire:
     assert told(-1).error_code == 0
 
 
-def told_of(group: str, lines: list[str]) -> list[str]:
+def described_of(group: str, lines: list[str]) -> list[str]:
     """The heading of one group and what stands below it; the tools tell groups in no order, and of any tests before."""
     heading = "Dynamic configs for group "
     begin = lines.index(f"{heading}{group} are:")
@@ -129,9 +129,9 @@ def test_groups_are_configured_as_by_kafkas_tool(server: Server, group: str) -> 
     changes = ("--alter", "--entity-type", "groups", "--entity-name", group, "--add-config", f"{SESSION}=50000")
     assert ours("configs", *at, *changes) == kafkas("configs", *at, *changes)
     asked = ("--describe", "--entity-type", "groups")
-    described = told_of(group, ours("configs", *at, *asked))
+    described = described_of(group, ours("configs", *at, *asked))
     assert len(described) > 1
-    assert described == told_of(group, kafkas("configs", *at, *asked))
+    assert described == described_of(group, kafkas("configs", *at, *asked))
     nobody = f"The group 'nobody-{group}' doesn't exist and doesn't have dynamic config."
     assert ours("configs", *at, "--describe", "--group", f"nobody-{group}") == [nobody]
     back = ("--alter", "--group", group, "--delete-config", SESSION)

@@ -87,7 +87,7 @@ class Consumer:
         self.names: list[str] | None = ["a"]
         self.regex: str | None = None
         self.owned: Partitions = set()
-        self.told: Partitions | None = None
+        self.is_set: Partitions | None = None
         self.says_all = True
         # What it had and the epoch that it was in, before it had what it has.
         self.was: tuple[int, Partitions] = (0, set())
@@ -100,7 +100,7 @@ class Consumer:
     @property
     def is_at_rest(self) -> bool:
         """Whether it has done all that it was told to."""
-        return self.epoch > 0 and self.told == self.owned and not self.says_all
+        return self.epoch > 0 and self.is_set == self.owned and not self.says_all
 
     def is_fenced(self, group: ConsumerGroup) -> bool:
         """Tell whether the coordinator has given up on it, and what it has may be another's."""
@@ -117,9 +117,9 @@ class Consumer:
 
     def step(self, *, slow: bool = False, loses_answer: bool = False) -> None:
         """Do what there is to do, and heartbeat."""
-        if self.epoch and self.told is not None and self.told != self.owned and not slow:
+        if self.epoch and self.is_set is not None and self.is_set != self.owned and not slow:
             self.was = self.epoch, self.owned
-            self.owned = set(self.told)
+            self.owned = set(self.is_set)
             self.says_all = True
             self.world.changes += 1
         try:
@@ -135,7 +135,7 @@ class Consumer:
         assert reply.member_epoch >= self.epoch
         self.epoch = reply.member_epoch
         if reply.assignment is not None:
-            self.told = {
+            self.is_set = {
                 (self.world.topics.name_by_id[topic.topic_id], partition)
                 for topic in reply.assignment.topic_partitions
                 for partition in topic.partitions
@@ -174,7 +174,7 @@ class Consumer:
         self._begin_anew()
 
     def _begin_anew(self) -> None:
-        self.owned, self.told, self.epoch, self.says_all = set(), None, 0, True
+        self.owned, self.is_set, self.epoch, self.says_all = set(), None, 0, True
 
     def _request(self, epoch: int) -> ConsumerHeartbeat:
         by_topic: dict[bytes, list[int]] = {}

@@ -32,8 +32,8 @@ def test_orders_reach_those_that_they_are_for() -> None:
     with Listener("127.0.0.1", "127.0.0.1") as listener:
         links = [Link.connect(listener.address, {"type": "hello", "task": task}) for task in range(2)]
         assert {listener.received.get(timeout=WAIT_S).task for _ in links} == {0, 1}
-        listener.tell({"type": "start"}, {1})
-        listener.tell({"type": "stop"})
+        listener.send({"type": "start"}, {1})
+        listener.send({"type": "stop"})
         assert links[1].receive() == {"type": "start"}
         assert [link.receive() for link in links] == [{"type": "stop"}] * 2
     assert [link.receive() for link in links] == [None, None], "tasks learn that their driver has gone"

@@ -26,7 +26,7 @@ def say(what: str, partitions: Iterable[int]) -> None:
         print(f"{what} {time.monotonic_ns()} {listed}", flush=True)
 
 
-def tell_records(records: Iterable[tuple[int, int]]) -> None:
+def print_records(records: Iterable[tuple[int, int]]) -> None:
     """One line a record."""
     print("".join(f"r {partition} {offset}\n" for partition, offset in records), end="", flush=True)
 
@@ -48,7 +48,7 @@ def pybroker_classic(servers: str, topic: str, group: str, **more: Any) -> None:
         while not _ending:
             records = consumer.poll(0.1)
             if records:
-                tell_records((r.partition, r.offset) for r in records)
+                print_records((r.partition, r.offset) for r in records)
                 try:
                     consumer.commit()
                 except CommitFailedError:
@@ -86,7 +86,7 @@ def confluent(servers: str, topic: str, group: str, protocol: str = "classic") -
     while not _ending:
         records = [r for r in consumer.consume(100, 0.1) if r.error() is None]
         if records:
-            tell_records((r.partition(), r.offset()) for r in records)
+            print_records((r.partition(), r.offset()) for r in records)
             try:
                 consumer.commit(asynchronous=False)
             except confluent_kafka.KafkaException:
@@ -127,7 +127,7 @@ def kafka_python(servers: str, topic: str, group: str) -> None:
         records = [record for batch in consumer.poll(patience_ms).values() for record in batch]
         patience_ms = 100
         if records:
-            tell_records((r.partition, r.offset) for r in records)
+            print_records((r.partition, r.offset) for r in records)
             try:
                 consumer.commit()
             except KafkaError:
@@ -160,7 +160,7 @@ async def _aiokafka(servers: str, topic: str, group: str) -> None:
         batches = await consumer.getmany(timeout_ms=100)
         records = [record for batch in batches.values() for record in batch]
         if records:
-            tell_records((r.partition, r.offset) for r in records)
+            print_records((r.partition, r.offset) for r in records)
             try:
                 await consumer.commit()
             except KafkaError:

@@ -74,7 +74,7 @@ impl PyLogOpening {
             high_watermark: self.high_watermark,
             now_ms,
         };
-        let (log, recovered) = Log::open_telling(&path, self.config.clone(), how, &self.progress)?;
+        let (log, recovered) = Log::open_with_progress(&path, self.config.clone(), how, &self.progress)?;
         self.progress.note(format!("{}-{}", self.topic, self.index), recovered);
         if !self.claimed {
             partition_metadata::claim(&path, &self.topic_id)?;

@@ -65,7 +65,7 @@ impl Watched {
         batch.watchers.push(entry);
         drop(batches);
         if late && ticket.delivery.is_decided() {
-            self.inner.tell_again(ticket.batch);
+            self.inner.report_again(ticket.batch);
         }
     }
 

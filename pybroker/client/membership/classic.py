@@ -98,7 +98,7 @@ class ClassicMember:
         """Something changed while a rebalance was under way: another one follows it."""
         self._assigned: Partitions = NOTHING
         self._polled_at = float("-inf")
-        self._heard_at = float("-inf")
+        self._answered_at = float("-inf")
         self._heartbeat_at = float("inf")
 
     # ------------------------------------------------------------------------------------------------- the program
@@ -180,7 +180,7 @@ class ClassicMember:
 
     def is_unheard(self, now: float) -> bool:
         """Whether the coordinator was silent for a whole session: it is looked for again."""
-        return self.heartbeat_at() != float("inf") and now - self._heard_at > self._session_timeout_s
+        return self.heartbeat_at() != float("inf") and now - self._answered_at > self._session_timeout_s
 
     # ----------------------------------------------------------------------------------------------------- answers
 
@@ -193,7 +193,7 @@ class ClassicMember:
         if generation != self.generation or self.state not in _IN_GROUP:
             return Remedy.NONE
         if code in (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS):
-            self._heard_at = now
+            self._answered_at = now
             if code == ErrorCode.REBALANCE_IN_PROGRESS and self.state is ClassicState.STABLE:
                 self.step_rejoin("group is already rebalancing")
             return Remedy.NONE
@@ -205,7 +205,7 @@ class ClassicMember:
             return Remedy.NONE
         if code == ErrorCode.NONE:
             self.member_id, self.generation, self.assignor = member_id, generation, assignor
-            self._heard_at, self._heartbeat_at = now, now + self._heartbeat_interval_s
+            self._answered_at, self._heartbeat_at = now, now + self._heartbeat_interval_s
             self._rejoin = False
             self._move(ClassicTrigger.JOINED)
             return Remedy.NONE
@@ -221,7 +221,7 @@ class ClassicMember:
         if self.state is not ClassicState.SYNCING or generation != self.generation:
             return Remedy.NONE
         if code == ErrorCode.NONE:
-            self._heard_at, self._assigned = now, assigned
+            self._answered_at, self._assigned = now, assigned
             self._move(ClassicTrigger.SYNCED)
             return Remedy.NONE
         if code not in _EXPELLED and code != ErrorCode.FENCED_INSTANCE_ID:

@@ -107,9 +107,9 @@ class ModernMember:
         self._held: ById = {}
         """What it has, by topic id, as it is acknowledged."""
         self._wishes = Wishes()
-        self._told: Wishes | None = None
+        self._sent: Wishes | None = None
         """The wishes that the coordinator knows; None before it knows any."""
-        self._told_held: ById | None = None
+        self._sent_held: ById | None = None
         self._max_poll_interval_s = max_poll_interval_s
         self._interval_s = 0.0
         self._due_at = float("inf")
@@ -159,7 +159,7 @@ class ModernMember:
         self._reset()
 
     def step_stalled(self) -> None:
-        """The program was silent for too long, and the coordinator was told so."""
+        """The program was silent for too long, and the coordinator was sent so."""
         self._move(ModernTrigger.STALLED)
         self._reset()
 
@@ -181,23 +181,23 @@ class ModernMember:
     # --------------------------------------------------------------------------------------------------- heartbeats
 
     def build_heartbeat(self) -> ConsumerGroupHeartbeatRequest:
-        """Everything when joining, else what has changed since the coordinator was told."""
+        """Everything when joining, else what has changed since the coordinator was sent."""
         joins = self.epoch == JOIN_EPOCH
-        wishes, told = self._wishes, None if joins else self._told
+        wishes, sent = self._wishes, None if joins else self._sent
         request = ConsumerGroupHeartbeatRequest(
             group_id=self.group_id, member_id=self.member_id, member_epoch=self.epoch, instance_id=self.instance_id
         )
-        if told is None:
+        if sent is None:
             request.rebalance_timeout_ms = round(self._max_poll_interval_s * 1000)
             request.rack_id = wishes.rack
             request.server_assignor = wishes.assignor
-        if told is None or (wishes.topics, wishes.regex) != (told.topics, told.regex):
+        if sent is None or (wishes.topics, wishes.regex) != (sent.topics, sent.regex):
             request.subscribed_topic_names = list(wishes.topics)
             # An empty expression takes an earlier one back.
-            request.subscribed_topic_regex = wishes.regex or ("" if told is not None and told.regex else None)
+            request.subscribed_topic_regex = wishes.regex or ("" if sent is not None and sent.regex else None)
         if joins:
             request.topic_partitions = []
-        elif self._held != self._told_held:
+        elif self._held != self._sent_held:
             request.topic_partitions = [
                 TopicPartitions(topic_id=topic_id, partitions=sorted(held)) for topic_id, held in self._held.items()
             ]
@@ -212,8 +212,8 @@ class ModernMember:
 
     def step_heartbeat_sent(self, request: ConsumerGroupHeartbeatRequest, now: float) -> None:
         """What it says is known from now on, unless it fails."""
-        self._told = self._wishes
-        self._told_held = {} if request.member_epoch == JOIN_EPOCH else self._held
+        self._sent = self._wishes
+        self._sent_held = {} if request.member_epoch == JOIN_EPOCH else self._held
         self._due_at = now + self._interval_s if self._interval_s else float("inf")
         if self.state is ModernState.ACKNOWLEDGING:
             self._move(ModernTrigger.ACKNOWLEDGED)
@@ -221,8 +221,8 @@ class ModernMember:
                 self._move(ModernTrigger.GOT_TARGET)
 
     def step_heartbeat_lost(self, now: float) -> None:
-        """No answer came: everything is told again."""
-        self._told = self._told_held = None
+        """No answer came: everything is sent again."""
+        self._sent = self._sent_held = None
         self._due_at = now
 
     def step_heartbeat(self, epoch: int, answer: ConsumerGroupHeartbeatResponse, now: float) -> Remedy:
@@ -237,8 +237,8 @@ class ModernMember:
         self._interval_s = answer.heartbeat_interval_ms / 1000
         self._due_at = min(self._due_at, now + self._interval_s)
         if answer.assignment is not None:
-            told = answer.assignment.topic_partitions
-            self.target = {t.topic_id: frozenset(t.partitions) for t in told if t.partitions}
+            sent = answer.assignment.topic_partitions
+            self.target = {t.topic_id: frozenset(t.partitions) for t in sent if t.partitions}
             if self.target != self._held:
                 self._move(ModernTrigger.GOT_TARGET)
             elif self.state in (ModernState.JOINING, ModernState.RECONCILING):
@@ -265,7 +265,7 @@ class ModernMember:
 
     def _reset(self) -> None:
         self.epoch, self.target, self._held = JOIN_EPOCH, {}, {}
-        self._told = self._told_held = None
+        self._sent = self._sent_held = None
 
     def _move(self, trigger: ModernTrigger) -> None:
         self.state = _TABLE.following(self.state, trigger)

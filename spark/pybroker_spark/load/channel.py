@@ -69,7 +69,7 @@ class Listener:
         for link in links:
             link.close()
 
-    def tell(self, message: Message, tasks: set[int] | None = None) -> None:
+    def send(self, message: Message, tasks: set[int] | None = None) -> None:
         """Send a message to these tasks, or to all that are connected."""
         with self._lock:
             links = [link for task, link in self._links.items() if tasks is None or task in tasks]

@@ -71,7 +71,7 @@ class ConfluentProducer(PacedProducer):
         messages: list[dict[str, Any]] = [
             {"value": self._values[number % _DIFFERENT_VALUES]} for number in range(first, first + portion.count)
         ]
-        messages[-1]["callback"] = self._told(portion.count, due_s, clock)
+        messages[-1]["callback"] = self._callback(portion.count, due_s, clock)
         while messages:
             self._producer.produce_batch(self._plan.topic, messages, partition)
             self._producer.poll(0)
@@ -79,7 +79,7 @@ class ConfluentProducer(PacedProducer):
             if messages:
                 self._producer.poll(_FULL_WAIT_S)
 
-    def _told(self, count: int, due_s: float, clock: Clock) -> Callable[[Any, Any], None]:
+    def _callback(self, count: int, due_s: float, clock: Clock) -> Callable[[Any, Any], None]:
         phase, size = 0 if self.steady_s is None else 1, count * self._plan.record_size
 
         def told(error: Any, _message: Any) -> None:

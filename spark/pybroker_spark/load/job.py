@@ -108,7 +108,7 @@ class Conductor:
         self._plan, self._listener = plan, listener
         self._started_at = 0.0
         self._reason = ""
-        self._until_told = self._consumers_stopped = False
+        self._until_sent = self._consumers_stopped = False
         self._open: set[int] = set()
         """Tasks whose connection is open."""
 
@@ -146,18 +146,18 @@ class Conductor:
                 self.stop(f"client {unable[0].client} cannot begin: {unable[0].reason}")
             elif board.all_are(READY):
                 self._started_at = time.time() + _MARGIN_S
-                self._listener.tell({"type": "start", "at": self._started_at})
+                self._listener.send({"type": "start", "at": self._started_at})
                 board.start()
             return
         producers = [c for c in board.clients if c.role == "producer"]
-        if producers and not self._until_told and all(c.state in ENDED for c in producers):
-            self._until_told = True
+        if producers and not self._until_sent and all(c.state in ENDED for c in producers):
+            self._until_sent = True
             # Where the ends cannot be learned, consumers end when nothing has come for their time.
             with contextlib.suppress(ClientError):
-                self._tell_until()
+                self._send_until()
         self._maybe_stop_members()
 
-    def _tell_until(self) -> None:
+    def _send_until(self) -> None:
         """Nothing is written any more: consumers read to the end of the logs."""
         consumers = [client for client in self._plan.clients if isinstance(client, ConsumerPlan)]
         offsets: list[tuple[str, int, int]] = []
@@ -170,7 +170,7 @@ class Conductor:
                 where = [TopicPartition(topic.name, p.index) for topic in described for p in topic.partitions]
                 found = admin.list_offsets(dict.fromkeys(where, LATEST))
             offsets += [(each.topic, each.partition, listed.offset) for each, listed in found.items()]
-        self._listener.tell({"type": "until", "offsets": offsets})
+        self._listener.send({"type": "until", "offsets": offsets})
 
     def _maybe_stop_members(self) -> None:
         """Members of a group share what is to be read: they are through when all of it was read by any of them."""
@@ -178,12 +178,12 @@ class Conductor:
         if wanted is None or self._consumers_stopped or self.board.records("consumer") < wanted:
             return
         self._consumers_stopped = True
-        self._listener.tell({"type": "stop", "reason": "", "role": "consumer"})
+        self._listener.send({"type": "stop", "reason": "", "role": "consumer"})
 
     def stop(self, reason: str) -> None:
         """Tell every task to end its measurement."""
         self._reason = self._reason or reason
-        self._listener.tell({"type": "stop", "reason": reason})
+        self._listener.send({"type": "stop", "reason": reason})
 
     def finish(self, timeout_s: float, failure: str) -> None:
         """Spark's job has ended: take in what is still on its way. Raises LoadError when the load never began."""

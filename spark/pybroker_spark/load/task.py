@@ -56,10 +56,10 @@ class _Running:
         self.orders = Orders()
         self.failure = ""
         self.thread: threading.Thread | None = None
-        self.told_s = 0.0
+        self.reported_s = 0.0
         """Until when its intervals were told."""
-        self.steady_told = False
-        self.is_told_ended = False
+        self.steady_reported = False
+        self.end_reported = False
 
     def prepare(self) -> None:
         """Make and connect it; a failure is kept."""
@@ -112,18 +112,18 @@ class _Task:
         for running in self._running:
             running.prepare()
             if running.failure:
-                self._tell_ended(running, 0.0)
+                self._report_end(running, 0.0)
             else:
                 self._link.send({"type": "ready", "client": running.number, "clock": time.time()})
         self._started.wait()
-        live = [running for running in self._running if not running.is_told_ended]
+        live = [running for running in self._running if not running.end_reported]
         if self._clock is not None:
             for running in live:
                 running.start(self._clock)
             self._report(live, self._clock)
         for running in live:
-            if not running.is_told_ended:
-                self._tell_ended(running, 0.0)
+            if not running.end_reported:
+                self._report_end(running, 0.0)
             if running.client is not None:
                 running.client.close()
 
@@ -159,11 +159,11 @@ class _Task:
             whole = now >= next_s
             for running in left:
                 if running in over:
-                    self._tell_interval(running, self._end_of(running))
-                    self._tell_ended(running, self._end_of(running))
+                    self._report_interval(running, self._end_of(running))
+                    self._report_end(running, self._end_of(running))
                 elif whole:
-                    self._tell_interval(running, now)
-                    self._tell_progress(running, now)
+                    self._report_interval(running, now)
+                    self._report_progress(running, now)
             if whole:
                 next_s = now + self._plan.interval_s
             left = [running for running in left if running not in over]
@@ -173,11 +173,11 @@ class _Task:
     def _end_of(self, running: _Running) -> float:
         return running.client.end_s if running.client is not None else 0.0
 
-    def _tell_interval(self, running: _Running, end_s: float) -> None:
+    def _report_interval(self, running: _Running, end_s: float) -> None:
         client = running.client
         assert client is not None
-        if client.steady_s is not None and not running.steady_told:
-            running.steady_told = True
+        if client.steady_s is not None and not running.steady_reported:
+            running.steady_reported = True
             self._link.send({"type": "steady", "client": running.number, "at_s": client.steady_s})
         for number, phase in enumerate(PHASES):
             sample = client.sample(number)
@@ -189,8 +189,8 @@ class _Task:
                 role=running.plan.role,
                 topic=running.plan.topic,
                 phase=phase,
-                begin_s=running.told_s,
-                end_s=max(end_s, running.told_s),
+                begin_s=running.reported_s,
+                end_s=max(end_s, running.reported_s),
                 records=sample.records,
                 bytes=sample.bytes,
                 failed=sample.failed,
@@ -199,13 +199,13 @@ class _Task:
                 histogram=sample.histogram.encode() if sample.histogram is not None else b"",
             )
             self._link.send({"type": "interval", "interval": interval.to_message()})
-        running.told_s = max(end_s, running.told_s)
+        running.reported_s = max(end_s, running.reported_s)
 
-    def _tell_progress(self, running: _Running, end_s: float) -> None:
+    def _report_progress(self, running: _Running, end_s: float) -> None:
         self._link.send({"type": "progress", **self._numbers(running, end_s)})
 
-    def _tell_ended(self, running: _Running, end_s: float) -> None:
-        running.is_told_ended = True
+    def _report_end(self, running: _Running, end_s: float) -> None:
+        running.end_reported = True
         state, reason = running.state()
         client = running.client
         failure = client.first_failure() if client is not None else ""

@@ -117,10 +117,10 @@ class History:
 
     size: int
     days: dict[datetime.date, tuple[float, float]] = field(default_factory=dict)
-    told_date: datetime.date | None = None
-    """The day of which `told_high` and `told_low` have been told, as far as they have."""
-    told_high: float | None = None
-    told_low: float | None = None
+    reported_date: datetime.date | None = None
+    """The day of which `reported_high` and `reported_low` have been reported, as far as they have."""
+    reported_high: float | None = None
+    reported_low: float | None = None
 
     def take(self, quotes: Iterable[tuple[datetime.date, float, float]]) -> Iterator[Signal]:
         """Add quotes of (day, high, low), in the order of their days, and yield what they show of the newest day.
@@ -138,16 +138,18 @@ class History:
     def _signals(self) -> Iterator[Signal]:
         """What is new about the newest day: told when it arises, and again when its price goes further."""
         newest = max(self.days)
-        if self.told_date != newest:
-            self.told_date, self.told_high, self.told_low = newest, None, None
+        if self.reported_date != newest:
+            self.reported_date, self.reported_high, self.reported_low = newest, None, None
         if len(self.days) < self.size:
             return
         high, low = self.days[newest]
-        if high == max(one[0] for one in self.days.values()) and (self.told_high is None or high > self.told_high):
-            self.told_high = high
+        if high == max(one[0] for one in self.days.values()) and (
+            self.reported_high is None or high > self.reported_high
+        ):
+            self.reported_high = high
             yield Signal(newest, "high", high)
-        if low == min(one[1] for one in self.days.values()) and (self.told_low is None or low < self.told_low):
-            self.told_low = low
+        if low == min(one[1] for one in self.days.values()) and (self.reported_low is None or low < self.reported_low):
+            self.reported_low = low
             yield Signal(newest, "low", low)
 
 
@@ -177,16 +179,16 @@ def _restored(days: int, state: GroupState) -> History:
         return History(days)
     (text,) = state.get
     kept = json.loads(text)
-    told_date, *told = kept["told"]
-    told_date = None if told_date is None else datetime.date.fromisoformat(told_date)
+    reported_date, *reported = kept["reported"]
+    reported_date = None if reported_date is None else datetime.date.fromisoformat(reported_date)
     known = {datetime.date.fromisoformat(day): (high, low) for day, high, low in kept["days"]}
-    return History(days, known, told_date, *told)
+    return History(days, known, reported_date, *reported)
 
 
 def _kept(history: History) -> str:
     days = [(day.isoformat(), float(high), float(low)) for day, (high, low) in sorted(history.days.items())]
-    told_date = None if history.told_date is None else history.told_date.isoformat()
-    return json.dumps({"days": days, "told": [told_date, history.told_high, history.told_low]})
+    reported_date = None if history.reported_date is None else history.reported_date.isoformat()
+    return json.dumps({"days": days, "reported": [reported_date, history.reported_high, history.reported_low]})
 
 
 def records(signals: DataFrame, topic: str) -> DataFrame:

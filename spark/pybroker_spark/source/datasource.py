@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 
 from pybroker.client.settings import FetcherSettings, ProducerSettings
 from pybroker_spark.source.errors import OptionError
-from pybroker_spark.source.options import parse_read, parse_write, tell_without_effect
+from pybroker_spark.source.options import parse_read, parse_write, warn_of_unused
 from pybroker_spark.source.reader import BatchReader
 from pybroker_spark.source.schema import read_columns, read_schema, written_columns
 from pybroker_spark.source.stream_reader import RefusedReader, StreamReader
@@ -40,7 +40,7 @@ class PybrokerDataSource(DataSource):
         """For `spark.read`. Raises OptionError."""
         options = parse_read(self.options)
         options.check_batch()
-        tell_without_effect(FetcherSettings, options.properties)
+        warn_of_unused(FetcherSettings, options.properties)
         return BatchReader(options, read_columns(options, schema))
 
     def streamReader(self, schema: StructType) -> StreamReader | RefusedReader:
@@ -51,7 +51,7 @@ class PybrokerDataSource(DataSource):
             reader = StreamReader(options, read_columns(options, schema))
         except OptionError as error:
             return RefusedReader(error)
-        tell_without_effect(FetcherSettings, options.properties)
+        warn_of_unused(FetcherSettings, options.properties)
         return reader
 
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
@@ -59,7 +59,7 @@ class PybrokerDataSource(DataSource):
         if overwrite:
             raise OptionError("mode=overwrite: records of a topic are not replaced; must be append")
         options = parse_write(self.options)
-        tell_without_effect(ProducerSettings, options.properties)
+        warn_of_unused(ProducerSettings, options.properties)
         return BatchWriter(options, written_columns(schema, options.topic))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:  # noqa: ARG002 (Spark's arguments)

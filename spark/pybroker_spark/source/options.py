@@ -314,7 +314,7 @@ def _check_settings(settings: type[ConnectionSettings], servers: str, properties
         raise OptionError(f"{_KAFKA}{error}") from None
 
 
-def tell_without_effect(settings: type[ConnectionSettings], properties: Mapping[str, str]) -> None:
+def warn_of_unused(settings: type[ConnectionSettings], properties: Mapping[str, str]) -> None:
     """Log each `kafka.*` option that the client does not have, as Kafka's clients do."""
     for key in settings.without_effect(properties):
         if key != "group.id":

@@ -13,14 +13,14 @@ from pybroker.machine.reply import Reply
 def heard(reply: Reply) -> list[tuple[Any, Exception | None]]:
     """What is heard of a reply from now on."""
     said: list[tuple[Any, Exception | None]] = []
-    reply.hear(lambda value, error: said.append((value, error)))
+    reply.on_complete(lambda value, error: said.append((value, error)))
     return said
 
 
-@pytest.mark.parametrize("told_first", [True, False])
-def test_a_reply_is_heard_once(told_first: bool) -> None:
+@pytest.mark.parametrize("set_first", [True, False])
+def test_a_reply_is_heard_once(set_first: bool) -> None:
     reply = Reply()
-    if told_first:
+    if set_first:
         reply(7, None)
         said = heard(reply)
     else:
@@ -29,14 +29,14 @@ def test_a_reply_is_heard_once(told_first: bool) -> None:
     assert said == [(7, None)]
 
 
-@pytest.mark.parametrize("told_first", [True, False])
-def test_a_reply_is_heard_as_it_was_changed(told_first: bool) -> None:
+@pytest.mark.parametrize("set_first", [True, False])
+def test_a_reply_is_heard_as_it_was_changed(set_first: bool) -> None:
     reply = Reply()
-    if told_first:
+    if set_first:
         reply(7, None)
     reply.through(lambda value: value + 1)
     said = heard(reply)
-    if not told_first:
+    if not set_first:
         reply(7, None)
     assert said == [(8, None)]
 

@@ -30,7 +30,7 @@ def work(clock: Clock, done: list[str], name: str, steps: int, step_s: float = S
 async def test_short_work_is_done_at_once() -> None:
     clock, done = Clock(), list[str]()
     reply = Slices(clock).run(work(clock, done, "a", 3))
-    assert (reply.told, reply.value, reply.in_slices) == (True, "a", True)
+    assert (reply.is_set, reply.value, reply.in_slices) == (True, "a", True)
 
 
 async def test_long_work_takes_turns_with_other_work() -> None:
@@ -50,7 +50,7 @@ async def test_a_request_that_needs_a_moment_is_not_behind_long_work() -> None:
     clock, done = Clock(), list[str]()
     slices = Slices(clock)
     slices.run(work(clock, done, "a", 100))
-    assert slices.run(work(clock, done, "b", 2, FIRST_SLICE_S / 4)).told
+    assert slices.run(work(clock, done, "b", 2, FIRST_SLICE_S / 4)).is_set
 
 
 async def test_work_that_fails_tells_why_and_others_go_on() -> None:

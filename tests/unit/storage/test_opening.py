@@ -70,9 +70,9 @@ def test_a_log_that_takes_long_is_told_of_on_its_way(caplog: pytest.LogCaptureFi
     read = [0]
     queue = OpeningQueue(Path("/logs"), [("t-0", 1_000_000_000)], lambda _: None, recovered=lambda: read[0])
     for read[0] in (0, 90_000_000, 110_000_000, 150_000_000, 1_000_000_000):
-        queue.tell()
+        queue.report()
     queue.drain()
-    queue.tell()
+    queue.report()
     assert [record.getMessage().split(": ")[1] for record in caplog.records] == [
         "110 of 1000 MB, 0 of 1 partitions (11 %)",
         "1000 of 1000 MB, 0 of 1 partitions (99 %)",

@@ -416,7 +416,7 @@ impl Accumulator {
     }
 
     /// Tell of a batch that was decided before anyone watched it.
-    pub fn tell_again(&self, id: u64) {
+    pub fn report_again(&self, id: u64) {
         self.decided_ids.lock().push(id);
         self.signal.raise();
     }

@@ -55,13 +55,13 @@ pub struct Shared {
 
 impl Shared {
     /// Tell whoever waits for a topic that metadata came, or that none will.
-    pub fn tell_topics(&self) {
+    pub fn notify_topics(&self) {
         self.directory_changed.notify_all();
         self.accumulator.signal.raise();
     }
 
     /// Tell whoever waits what the broker said to InitProducerId; `None` while it is being asked.
-    pub fn tell_identity(&self, identity: Option<Result<ProducerIdentity, ClientError>>) {
+    pub fn set_identity(&self, identity: Option<Result<ProducerIdentity, ClientError>>) {
         *self.identity.lock() = identity;
         self.identity_changed.notify_all();
     }
@@ -339,8 +339,8 @@ impl Producer {
     }
 
     /// Have `take_decided` tell this batch too, and wake who waits for it.
-    pub fn tell_again(&self, batch: u64) {
-        self.shared.accumulator.tell_again(batch);
+    pub fn report_again(&self, batch: u64) {
+        self.shared.accumulator.report_again(batch);
     }
 
     /// Make the descriptor readable.

@@ -277,7 +277,7 @@ impl Sender {
                             message: Some("InitProducerId".to_owned()),
                         };
                         self.fail_waiting(&error);
-                        self.shared.tell_identity(Some(Err(error)));
+                        self.shared.set_identity(Some(Err(error)));
                     }
                     _ => {}
                 }
@@ -301,7 +301,7 @@ impl Sender {
             }
         }
         drop(directory);
-        self.shared.tell_topics();
+        self.shared.notify_topics();
     }
 
     /// Decide the fate of a request's batches from its answer (none with acks=0: written is all there is to know).
@@ -384,7 +384,7 @@ impl Sender {
             Some(_) => drop(self.ended.get_or_insert_with(|| error.clone())),
             None if batch.sequence.is_some() => {
                 self.identity = None;
-                self.shared.tell_identity(None);
+                self.shared.set_identity(None);
             }
             None => {}
         }
@@ -435,7 +435,7 @@ impl Sender {
             }
             Err(error) => {
                 self.fail_waiting(&error);
-                self.shared.tell_identity(Some(Err(error)));
+                self.shared.set_identity(Some(Err(error)));
             }
         }
         false
@@ -443,7 +443,7 @@ impl Sender {
 
     fn take_identity(&mut self, identity: ProducerIdentity) {
         self.identity = Some(identity);
-        self.shared.tell_identity(Some(Ok(identity)));
+        self.shared.set_identity(Some(Ok(identity)));
         for queue in &mut self.queues {
             queue.next_sequence = 0;
             for batch in &mut queue.again {
@@ -475,6 +475,6 @@ impl Sender {
         let late = self.shared.directory.lock().leftovers();
         late.into_iter().for_each(|batch| self.fail(batch, error.clone()));
         self.shared.accumulator.finish();
-        self.shared.tell_topics();
+        self.shared.notify_topics();
     }
 }

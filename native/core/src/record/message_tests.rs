@@ -83,7 +83,7 @@ fn read(mut stored: &[u8]) -> Vec<Owned> {
 }
 
 /// What is left of records in a format: v0 has no timestamps.
-fn as_told(magic: i8, records: &[Owned]) -> Vec<Owned> {
+fn as_read(magic: i8, records: &[Owned]) -> Vec<Owned> {
     let told = |(offset, timestamp, key, value): &Owned| {
         (*offset, if magic == 0 { -1 } else { *timestamp }, key.clone(), value.clone())
     };
@@ -231,7 +231,7 @@ proptest! {
     #[test]
     fn sets_come_back_in_every_codec(records in records(), magic in 0_i8..2, codec in 0..OLD_CODECS.len()) {
         let set = set_of(magic, OLD_CODECS[codec], &records);
-        prop_assert_eq!(read(&set), as_told(magic, &records));
+        prop_assert_eq!(read(&set), as_read(magic, &records));
     }
 
     #[test]
@@ -248,7 +248,7 @@ proptest! {
         let header = BatchHeader::parse(batch).unwrap();
         prop_assert_eq!(header.compression(), Ok(target.unwrap_or(OLD_CODECS[codec])));
         prop_assert_eq!(header.max_timestamp, if magic == 0 { -1 } else { records.iter().map(|r| r.1).max().unwrap() });
-        let told = as_told(magic, &counted(1 << 33, &records));
+        let told = as_read(magic, &counted(1 << 33, &records));
         prop_assert_eq!(&read(batch), &told);
         let mut again = Vec::new();
         down_convert(&header, batch, (magic, 0), (&mut scratch, MOST), &mut again).unwrap();
@@ -261,7 +261,7 @@ proptest! {
         let header = BatchHeader::parse(&batch).unwrap();
         let mut out = Vec::new();
         down_convert(&header, &batch, (magic, 0), (&mut Vec::new(), MOST), &mut out).unwrap();
-        prop_assert_eq!(read(&out), as_told(magic, &counted(records[0].0, &records)));
+        prop_assert_eq!(read(&out), as_read(magic, &counted(records[0].0, &records)));
         prop_assert!(Messages::new(&out).all(|message| message.unwrap().compression() == Ok(OLD_CODECS[codec])));
     }
 
@@ -274,7 +274,7 @@ proptest! {
             down_convert(&header, message, (0, 0), (&mut Vec::new(), MOST), &mut out).unwrap();
             rest = after;
         }
-        prop_assert_eq!(read(&out), as_told(0, &records));
+        prop_assert_eq!(read(&out), as_read(0, &records));
     }
 
     #[test]

@@ -35,9 +35,9 @@ pub struct SessionPartition {
     /// The epoch of the last record the client has, -1 for none (KIP-595).
     pub last_fetched_epoch: i32,
     /// The high watermark last told; -1 before the first answer.
-    pub told_high_watermark: i64,
+    pub sent_high_watermark: i64,
     /// The log start offset last told; -1 before the first answer.
-    pub told_log_start: i64,
+    pub sent_log_start: i64,
 }
 
 /// Why a session cannot be used. Each is one error code of the Fetch response.
@@ -99,9 +99,9 @@ impl FetchSession {
             match self.places.get(&key) {
                 Some(&place) => {
                     let known = &mut self.partitions[place];
-                    let told = (known.told_high_watermark, known.told_log_start);
+                    let told = (known.sent_high_watermark, known.sent_log_start);
                     *known = partition;
-                    (known.told_high_watermark, known.told_log_start) = told;
+                    (known.sent_high_watermark, known.sent_log_start) = told;
                 }
                 None => {
                     self.places.insert(key, self.partitions.len());
@@ -240,8 +240,8 @@ mod tests {
             max_bytes: 1,
             leader_epoch: -1,
             last_fetched_epoch: -1,
-            told_high_watermark: -1,
-            told_log_start: -1,
+            sent_high_watermark: -1,
+            sent_log_start: -1,
         }
     }
 
@@ -270,9 +270,9 @@ mod tests {
         let cache = FetchSessionCache::new(1, 1000);
         let session = cache.begin(false, vec![partition("a", 0, 0), partition("a", 1, 0)], 0).unwrap();
         let mut session = session.lock();
-        session.partitions_mut()[0].told_high_watermark = 9;
+        session.partitions_mut()[0].sent_high_watermark = 9;
         session.update(vec![partition("a", 0, 5)], &[(SessionTopic::Name("a".into()), 1)]);
         let left = session.partitions_mut();
-        assert_eq!((left.len(), left[0].fetch_offset, left[0].told_high_watermark), (1, 5, 9));
+        assert_eq!((left.len(), left[0].fetch_offset, left[0].sent_high_watermark), (1, 5, 9));
     }
 }

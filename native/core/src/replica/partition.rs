@@ -267,11 +267,11 @@ impl Partition {
         if !appended.duplicate && self.has_committed(appended.last_offset + 1) {
             self.waiting.arrived(appended.bytes, wake);
         }
-        self.tell_stable(wake);
+        self.notify_stable(wake);
     }
 
     /// Wakes the `read_committed` fetches that the last stable offset satisfies.
-    fn tell_stable(&self, wake: &mut dyn FnMut(Waiter)) {
+    fn notify_stable(&self, wake: &mut dyn FnMut(Waiter)) {
         let between = |from, to| self.log.bytes_between(from, to);
         self.waiting.stable_at(self.last_stable_offset(), between, wake);
     }
@@ -323,7 +323,7 @@ impl Partition {
         let reached = self.high_watermark();
         if reached > before {
             self.waiting.arrived(self.log.bytes_between(before, reached) as usize, wake);
-            self.tell_stable(wake);
+            self.notify_stable(wake);
         }
         self.acknowledgements.reached(reached.min(self.log.recovery_point()), wake);
         if self.closed.load(Ordering::Acquire) {

@@ -143,14 +143,14 @@ impl Log {
     /// # Errors
     /// `Io` with the path that failed.
     pub fn open(dir: &Path, config: LogConfig, how: OpenLog) -> Result<(Self, Recovered), LogError> {
-        Self::open_telling(dir, config, how, &RecoveryProgress::default())
+        Self::open_with_progress(dir, config, how, &RecoveryProgress::default())
     }
 
     /// [`Self::open`] that tells how far its recovery is.
     ///
     /// # Errors
     /// As [`Self::open`].
-    pub fn open_telling(
+    pub fn open_with_progress(
         dir: &Path,
         config: LogConfig,
         how: OpenLog,

@@ -53,11 +53,11 @@ impl SegmentProgress<'_> {
     pub(crate) fn add(&mut self, bytes: usize) {
         self.read += bytes as u64;
         if self.read - self.told >= STEP {
-            self.tell(self.read);
+            self.report(self.read);
         }
     }
 
-    fn tell(&mut self, upto: u64) {
+    fn report(&mut self, upto: u64) {
         self.progress.bytes.fetch_add(upto.saturating_sub(self.told), Ordering::Relaxed);
         self.told = upto;
     }
@@ -65,7 +65,7 @@ impl SegmentProgress<'_> {
 
 impl Drop for SegmentProgress<'_> {
     fn drop(&mut self) {
-        self.tell(self.size);
+        self.report(self.size);
     }
 }
 

@@ -101,8 +101,8 @@ fn read_partitions(reader: &mut Reader<'_>, version: i16) -> Result<Vec<SessionP
                 max_bytes,
                 leader_epoch,
                 last_fetched_epoch,
-                told_high_watermark: -1,
-                told_log_start: -1,
+                sent_high_watermark: -1,
+                sent_log_start: -1,
             });
         }
         reader.tags()?;

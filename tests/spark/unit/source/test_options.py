@@ -10,7 +10,7 @@ from pybroker.client import EARLIEST, LATEST, TopicPartition
 from pybroker.client.settings import FetcherSettings
 from pybroker_spark.source.errors import OptionError
 from pybroker_spark.source.offsets import AtOffsets, AtTime, AtTimes, Everywhere
-from pybroker_spark.source.options import parse_read, parse_write, tell_without_effect
+from pybroker_spark.source.options import parse_read, parse_write, warn_of_unused
 
 LEAST = {"kafka.bootstrap.servers": "h:1", "subscribe": "orders"}
 P0 = TopicPartition("orders", 0)
@@ -219,7 +219,7 @@ def test_a_setting_that_the_producer_refuses_is_refused_before_a_task_runs(name:
 
 
 def test_a_setting_that_the_client_does_not_have_is_told(caplog: pytest.LogCaptureFixture) -> None:
-    tell_without_effect(FetcherSettings, {"group.id": "g", "fetch.min.byts": "7", "fetch.min.bytes": "8"})
+    warn_of_unused(FetcherSettings, {"group.id": "g", "fetch.min.byts": "7", "fetch.min.bytes": "8"})
     assert [record.getMessage() for record in caplog.records] == [
         "option kafka.fetch.min.byts=7 has no effect on this client"
     ]

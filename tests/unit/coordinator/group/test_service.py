@@ -148,7 +148,7 @@ async def test_commits_of_one_wake_up_are_one_append_and_are_answered_within_the
     await stand.groups.loaded()
     told: list[Any] = []
     for number in range(100):
-        stand.groups.submit("g", commit(offset=number)).hear(lambda reply, error: told.append((reply, error)))
+        stand.groups.submit("g", commit(offset=number)).on_complete(lambda reply, error: told.append((reply, error)))
     stand.groups.step()
     assert len(told) == 100
     assert [error for _, error in told if error is not None] == []
@@ -167,9 +167,9 @@ async def test_an_event_waits_for_the_step_that_is_expected_and_otherwise_for_th
     turned = asyncio.get_running_loop().create_future()
     asyncio.get_running_loop().call_soon(turned.set_result, None)
     await turned
-    assert not reply.told
+    assert not reply.is_set
     stand.groups.step()
-    assert reply.told
+    assert reply.is_set
     assert offsets(await stand.groups.submit("g", fetch())) == [7]
     await stand.groups.close()
 
@@ -185,10 +185,10 @@ async def test_a_commit_that_has_to_be_synced_is_answered_when_that_is_told() ->
     def hear(reply: Any, error: Exception | None) -> None:
         told.append((reply, error))
 
-    stand.groups.submit("g", commit(offset=1)).hear(hear)
+    stand.groups.submit("g", commit(offset=1)).on_complete(hear)
     stand.groups.step()
-    stand.groups.submit("g", commit(offset=2)).hear(hear)
-    stand.groups.submit("g", commit(offset=3)).hear(hear)
+    stand.groups.submit("g", commit(offset=2)).on_complete(hear)
+    stand.groups.submit("g", commit(offset=3)).on_complete(hear)
     stand.groups.step()
     assert told == []
     assert len(log.batches) == 1, "one append at a time: what comes meanwhile is the next one"

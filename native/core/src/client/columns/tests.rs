@@ -39,7 +39,7 @@ enum Stored {
 }
 
 /// A row in any form.
-type Told = (i64, i64, Part, Part, Option<Vec<(String, Part)>>);
+type Seen = (i64, i64, Part, Part, Option<Vec<(String, Part)>>);
 
 fn chunk(bytes: Vec<u8>, position: i64, aborted: Vec<(i64, i64)>, read_committed: bool) -> Chunk {
     let Extent { len, next_offset, leader_epoch } = Extent::measure(&bytes).unwrap();
@@ -116,13 +116,13 @@ fn log(stored: &[Stored]) -> (Vec<u8>, Vec<(i64, i64)>) {
     (bytes, aborted)
 }
 
-fn told_by_records(chunk: &Chunk) -> Vec<Told> {
+fn read_as_records(chunk: &Chunk) -> Vec<Seen> {
     let mut rows = Vec::new();
-    chunk.for_each(&mut Vec::new(), |fetched| rows.push(told(&fetched))).unwrap();
+    chunk.for_each(&mut Vec::new(), |fetched| rows.push(seen(&fetched))).unwrap();
     rows
 }
 
-fn told(fetched: &FetchedRecord<'_>) -> Told {
+fn seen(fetched: &FetchedRecord<'_>) -> Seen {
     let record = &fetched.record;
     let headers = Headers::new(record).map(|header| header.unwrap());
     let headers = headers.map(|(k, v)| (String::from_utf8_lossy(k).into_owned(), v.map(<[u8]>::to_vec)));
@@ -132,12 +132,12 @@ fn told(fetched: &FetchedRecord<'_>) -> Told {
 }
 
 /// Handed out some at a time, with a few of them handed out twice.
-fn told_some_at_a_time(chunk: Chunk, most: usize) -> Vec<Told> {
+fn read_in_pieces(chunk: Chunk, most: usize) -> Vec<Seen> {
     let mut received = Received::read(chunk, &mut Vec::new()).unwrap();
     let mut all = Vec::new();
     while received.left() > 0 {
         let first = received.next_offset();
-        let some: Vec<Told> = received.take(most).map(|fetched| told(&fetched)).collect();
+        let some: Vec<Seen> = received.take(most).map(|fetched| seen(&fetched)).collect();
         assert_eq!(some.first().map(|row| row.0), first);
         received.put_back(some.len() / 2);
         all.extend_from_slice(&some[..some.len() - some.len() / 2]);
@@ -149,7 +149,7 @@ fn part(array: &ArrayRef, row: usize) -> Part {
     array.is_valid(row).then(|| array.as_binary::<i32>().value(row).to_vec())
 }
 
-fn told_by_columns(columns: &RecordColumns) -> Vec<Told> {
+fn read_as_columns(columns: &RecordColumns) -> Vec<Seen> {
     columns.array.to_data().validate_full().unwrap();
     let column = |column: Column| Arc::clone(columns.array.column_by_name(column.name()).unwrap());
     let (keys, values, headers) = (column(Column::Key), column(Column::Value), column(Column::Headers));
@@ -208,8 +208,8 @@ proptest! {
         let (bytes, aborted) = log(&stored);
         prop_assume!(!bytes.is_empty());
         let made = || chunk(bytes.clone(), 100 + skipped, aborted.clone(), read_committed);
-        let expected = told_by_records(&made());
-        prop_assert_eq!(&told_some_at_a_time(made(), max_rows), &expected);
+        let expected = read_as_records(&made());
+        prop_assert_eq!(&read_in_pieces(made(), max_rows), &expected);
         let (mut pieces, mut told) = (Pieces::new(made(), Vec::new()), Vec::new());
         let next_offset = made().next_offset.max(100 + skipped);
         let pick = Pick { max_rows, max_bytes, end, ..MOST };
@@ -221,13 +221,13 @@ proptest! {
                 prop_assert!(piece.array.is_empty() && piece.next_offset == before);
                 break;
             }
-            told.extend(told_by_columns(&piece));
+            told.extend(read_as_columns(&piece));
             prop_assert!(told.last().is_none_or(|(offset, ..)| *offset < piece.next_offset));
         }
-        let below: Vec<Told> = expected.iter().filter(|(at, ..)| end.is_none_or(|end| *at < end)).cloned().collect();
+        let below: Vec<Seen> = expected.iter().filter(|(at, ..)| end.is_none_or(|end| *at < end)).cloned().collect();
         prop_assert_eq!(&below, &told);
         while !pieces.is_done() {
-            told.extend(told_by_columns(&pieces.take(Pick { max_rows, ..MOST }).unwrap()));
+            told.extend(read_as_columns(&pieces.take(Pick { max_rows, ..MOST }).unwrap()));
         }
         prop_assert_eq!(expected, told);
         prop_assert_eq!(next_offset, pieces.position());

@@ -324,14 +324,14 @@ impl PendingFetch {
         (fetched, None)
     }
 
-    /// Writes the answer; a session leaves out what it has told before, and notes what it tells now.
+    /// Writes the answer; a session leaves out what it has sent before, and notes what it sends now.
     fn answer(&self, table: &TopicTable, plan: Plan) -> Response {
         let mut reads = plan.reads;
         let mut session_id = 0;
         if let Source::Session { session, full } = &self.source {
             let mut session = session.lock();
             session_id = session.id();
-            reads.retain(|read| tell(&mut session, read) || *full);
+            reads.retain(|read| note_sent(&mut session, read) || *full);
         }
         // Kafka's schema groups partitions by topic; reading may have begun in the middle.
         reads.sort_by_key(|read| read.place);
@@ -365,7 +365,7 @@ impl Source {
 }
 
 /// Whether a read is news to its session; notes what it tells.
-fn tell(session: &mut FetchSession, read: &Read) -> bool {
+fn note_sent(session: &mut FetchSession, read: &Read) -> bool {
     let fetched = &read.fetched;
     if fetched.records > 0 {
         session.begin_after(read.place);
@@ -374,10 +374,10 @@ fn tell(session: &mut FetchSession, read: &Read) -> bool {
     let news = fetched.records > 0
         || fetched.error != code::NONE
         || fetched.diverging.is_some()
-        || fetched.high_watermark != known.told_high_watermark
-        || fetched.log_start_offset != known.told_log_start;
-    known.told_high_watermark = fetched.high_watermark;
-    known.told_log_start = fetched.log_start_offset;
+        || fetched.high_watermark != known.sent_high_watermark
+        || fetched.log_start_offset != known.sent_log_start;
+    known.sent_high_watermark = fetched.high_watermark;
+    known.sent_log_start = fetched.log_start_offset;
     news
 }
 

@@ -87,7 +87,7 @@ impl Filled {
 
     /// Batches of a producer, of nobody, and of transactions that are committed, aborted and left open.
     pub(super) fn fill(&self, rounds: i32) {
-        self.append_telling(rounds, || 0, &mut Vec::new());
+        self.append_counting(rounds, || 0, &mut Vec::new());
     }
 
     fn note(&self, change: impl Fn() -> usize, told: &mut Vec<(usize, usize)>) {
@@ -96,7 +96,7 @@ impl Filled {
     }
 
     /// Tells after each batch how many there are, by the change that began it.
-    pub(super) fn append_telling(&self, rounds: i32, change: impl Fn() -> usize, told: &mut Vec<(usize, usize)>) {
+    pub(super) fn append_counting(&self, rounds: i32, change: impl Fn() -> usize, told: &mut Vec<(usize, usize)>) {
         for _ in 0..rounds {
             let round = self.rounds.replace(self.rounds.get() + 1);
             if round % 20 == 0 {

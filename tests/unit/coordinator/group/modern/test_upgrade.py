@@ -113,7 +113,7 @@ def test_a_classic_member_that_does_not_join_again_is_fenced(world: World) -> No
         world.pass_time(10_000)
         new.step()
     assert set(world.group.members) == {"new"}
-    assert new.told == {("a", partition) for partition in range(4)}
+    assert new.is_set == {("a", partition) for partition in range(4)}
 
 
 def test_the_last_member_of_the_consumer_protocol_leaves_a_classic_group_behind(world: World) -> None:
