@@ -17,7 +17,7 @@ pub struct WaitingProduce {
     waiter: Waiter,
     /// Partitions that have not committed its batches yet.
     missing: AtomicUsize,
-    /// Set once, by whoever completes it.
+    /// Set once, by the thread that completes it.
     claimed: AtomicBool,
 }
 

@@ -1,5 +1,5 @@
-//! Incremental fetch sessions (KIP-227): the broker remembers which partitions a client reads and what it last told it,
-//! so that requests name only changes and answers only news.
+//! Incremental fetch sessions (KIP-227): the broker remembers which partitions a client reads and what it last sent
+//! about them, so that requests name only changes and answers only news.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -8,35 +8,17 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
-use super::TopicId;
+use crate::wire::TopicRef;
+use crate::wire::fetch::FetchPartition;
 
-/// How a topic is named within a session: by name (Fetch up to 12) or by id (from 13 on).
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum SessionTopic {
-    /// By name.
-    Name(Arc<str>),
-    /// By id.
-    Id(TopicId),
-}
-
-/// One partition of a fetch, and, in a session, what the client was last told about it.
+/// One partition of a session: what the client asks for, and what it was last sent.
 #[derive(Clone, Debug)]
 pub struct SessionPartition {
-    /// The topic as the client names it.
-    pub topic: SessionTopic,
-    /// The partition index.
-    pub index: i32,
-    /// The offset to read from.
-    pub fetch_offset: i64,
-    /// The most bytes to answer for this partition.
-    pub max_bytes: i32,
-    /// The leader epoch the client believes in, -1 for none.
-    pub leader_epoch: i32,
-    /// The epoch of the last record the client has, -1 for none (KIP-595).
-    pub last_fetched_epoch: i32,
-    /// The high watermark last told; -1 before the first answer.
+    /// What the client asks for.
+    pub asked: FetchPartition,
+    /// The high watermark last sent; -1 before the first answer.
     pub sent_high_watermark: i64,
-    /// The log start offset last told; -1 before the first answer.
+    /// The log start offset last sent; -1 before the first answer.
     pub sent_log_start: i64,
 }
 
@@ -61,7 +43,7 @@ pub struct FetchSession {
     last_used_ms: i64,
     partitions: Vec<SessionPartition>,
     /// Position of every (topic, index) in `partitions`.
-    places: FxHashMap<(SessionTopic, i32), usize>,
+    places: FxHashMap<(TopicRef, i32), usize>,
     /// Where the next answer begins to read, so that no partition starves behind a busy one.
     first: usize,
 }
@@ -77,7 +59,7 @@ impl FetchSession {
         &self.partitions
     }
 
-    /// The same, to note what the client is told.
+    /// The same, to note what is sent to the client.
     pub fn partitions_mut(&mut self) -> &mut [SessionPartition] {
         &mut self.partitions
     }
@@ -93,19 +75,14 @@ impl FetchSession {
     }
 
     /// Takes what a request says of its partitions: new ones are added, known ones moved, `forgotten` dropped.
-    pub fn update(&mut self, named: Vec<SessionPartition>, forgotten: &[(SessionTopic, i32)]) {
-        for partition in named {
-            let key = (partition.topic.clone(), partition.index);
+    pub fn update(&mut self, named: Vec<FetchPartition>, forgotten: &[(TopicRef, i32)]) {
+        for asked in named {
+            let key = (asked.topic.clone(), asked.index);
             match self.places.get(&key) {
-                Some(&place) => {
-                    let known = &mut self.partitions[place];
-                    let told = (known.sent_high_watermark, known.sent_log_start);
-                    *known = partition;
-                    (known.sent_high_watermark, known.sent_log_start) = told;
-                }
+                Some(&place) => self.partitions[place].asked = asked,
                 None => {
                     self.places.insert(key, self.partitions.len());
-                    self.partitions.push(partition);
+                    self.partitions.push(SessionPartition { asked, sent_high_watermark: -1, sent_log_start: -1 });
                 }
             }
         }
@@ -114,14 +91,14 @@ impl FetchSession {
         }
     }
 
-    fn forget(&mut self, forgotten: &[(SessionTopic, i32)]) {
+    fn forget(&mut self, forgotten: &[(TopicRef, i32)]) {
         for key in forgotten {
             self.places.remove(key);
         }
         let places = &mut self.places;
-        self.partitions.retain(|p| places.contains_key(&(p.topic.clone(), p.index)));
+        self.partitions.retain(|p| places.contains_key(&(p.asked.topic.clone(), p.asked.index)));
         for (place, partition) in self.partitions.iter().enumerate() {
-            places.insert((partition.topic.clone(), partition.index), place);
+            places.insert((partition.asked.topic.clone(), partition.asked.index), place);
         }
         self.first = 0;
     }
@@ -149,12 +126,7 @@ impl FetchSessionCache {
     }
 
     /// Begins a session, or answers `None` when every slot is taken by a session in use.
-    pub fn begin(
-        &self,
-        by_id: bool,
-        partitions: Vec<SessionPartition>,
-        now_ms: i64,
-    ) -> Option<Arc<Mutex<FetchSession>>> {
+    pub fn begin(&self, by_id: bool, partitions: Vec<FetchPartition>, now_ms: i64) -> Option<Arc<Mutex<FetchSession>>> {
         let mut inner = self.inner.lock();
         if inner.by_id.len() >= self.slots && !self.evict_one(&mut inner, now_ms) {
             return None;
@@ -232,16 +204,14 @@ impl FetchSessionCache {
 mod tests {
     use super::*;
 
-    fn partition(name: &str, index: i32, fetch_offset: i64) -> SessionPartition {
-        SessionPartition {
-            topic: SessionTopic::Name(name.into()),
+    fn partition(name: &str, index: i32, fetch_offset: i64) -> FetchPartition {
+        FetchPartition {
+            topic: TopicRef::Name(name.into()),
             index,
             fetch_offset,
             max_bytes: 1,
             leader_epoch: -1,
             last_fetched_epoch: -1,
-            sent_high_watermark: -1,
-            sent_log_start: -1,
         }
     }
 
@@ -266,13 +236,13 @@ mod tests {
     }
 
     #[test]
-    fn a_session_keeps_what_it_told_when_a_partition_moves_and_drops_the_forgotten() {
+    fn a_session_keeps_what_it_sent_when_a_partition_moves_and_drops_the_forgotten() {
         let cache = FetchSessionCache::new(1, 1000);
         let session = cache.begin(false, vec![partition("a", 0, 0), partition("a", 1, 0)], 0).unwrap();
         let mut session = session.lock();
         session.partitions_mut()[0].sent_high_watermark = 9;
-        session.update(vec![partition("a", 0, 5)], &[(SessionTopic::Name("a".into()), 1)]);
+        session.update(vec![partition("a", 0, 5)], &[(TopicRef::Name("a".into()), 1)]);
         let left = session.partitions_mut();
-        assert_eq!((left.len(), left[0].fetch_offset, left[0].sent_high_watermark), (1, 5, 9));
+        assert_eq!((left.len(), left[0].asked.fetch_offset, left[0].sent_high_watermark), (1, 5, 9));
     }
 }

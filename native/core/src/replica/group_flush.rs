@@ -1,9 +1,9 @@
 //! Group commit (`flush=group`): one thread a log directory syncs what was appended, and acknowledges what it covers.
 //!
-//! Whoever appends asks for a sync and goes on; nobody but the directory's own thread waits for the disk. While one sync
-//! runs, appends gather; the next one covers them all. A sync that failed is not tried again: its log is offline, its
-//! directory is reported, and those who waited are told. One that only lacked a descriptor is tried again until it finds
-//! one. Threads begin with the first request for their directory.
+//! A thread that appends asks for a sync and goes on; nobody but the directory's own thread waits for the disk. While
+//! one sync runs, appends gather; the next one covers them all. A sync that failed is not tried again: its log is
+//! offline, its directory is reported, and the requests that waited are woken. One that only lacked a descriptor is
+//! tried again until it finds one. Threads begin with the first request for their directory.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::storage::LogError;
 /// How long a sync waits that has found no descriptor.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Who is told what became of a sync.
+/// Is called with what became of a sync.
 pub trait FlushListener: Send + Sync {
     /// A request that waited is satisfied, or will never be.
     fn wake(&self, waiter: Waiter);
@@ -118,7 +118,7 @@ impl GroupFlush {
     /// Syncs on the caller's thread, and commits what that covers.
     ///
     /// # Errors
-    /// As [`Partition::sync`]; the listener has been told.
+    /// As [`Partition::sync`]; the listener has been called with the error.
     pub fn sync(&self, partition: &Partition) -> Result<(), LogError> {
         sync(partition, &self.syncs, &*self.listener)
     }
@@ -129,7 +129,7 @@ impl GroupFlush {
         FlushCounts { syncs, requests }
     }
 
-    /// Does what is asked for and ends the threads; later requests are done by whoever makes them.
+    /// Does what is asked for and ends the threads; a later request begins its directory's thread again.
     pub fn stop(&self) {
         for (_, queue) in self.queues.write().drain() {
             queue.waiting.lock().stopped = true;

@@ -1,8 +1,8 @@
 //! Partitions as one broker sees them: the log, how far it is committed, and who waits for it to grow.
 //!
-//! Owns [`Partition`], the [`TopicTable`] snapshot that the hot path look partitions up in, incremental fetch sessions and
-//! the waiting lists. Knows nothing of sockets: whoever waits is named by two numbers ([`Waiter`]) and woken through a
-//! callback.
+//! Owns [`Partition`], the [`TopicTable`] snapshot that the hot path looks partitions up in, incremental fetch sessions and
+//! the waiting lists. Knows nothing of sockets: a request that waits is named by two numbers ([`Waiter`]) and woken
+//! through a callback.
 
 mod acknowledgement;
 mod fetch_session;
@@ -14,10 +14,10 @@ mod waiting;
 mod waiting_readers;
 
 pub use acknowledgement::{AcknowledgementList, WaitingProduce};
-pub use fetch_session::{FetchSession, FetchSessionCache, SessionPartition, SessionRefused, SessionTopic};
+pub use fetch_session::{FetchSession, FetchSessionCache, SessionPartition, SessionRefused};
 pub use group_flush::{FlushCounts, FlushListener, GroupFlush};
 pub use high_watermark::high_watermark;
 pub use partition::{LeaderCheck, Leadership, NotAppended, Partition};
-pub use topic_table::{BrokerEndpoint, PartitionSlot, Topic, TopicId, TopicTable, ZERO_TOPIC_ID};
+pub use topic_table::{PartitionSlot, Topic, TopicTable};
 pub use waiting::{Waiter, WaitingFetch, WaitingList};
 pub use waiting_readers::WaitingReaders;

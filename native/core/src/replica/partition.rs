@@ -9,12 +9,13 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use arc_swap::ArcSwap;
 
-use super::{AcknowledgementList, TopicId, Waiter, WaitingFetch, WaitingProduce, WaitingReaders, high_watermark};
+use super::{AcknowledgementList, Waiter, WaitingFetch, WaitingProduce, WaitingReaders, high_watermark};
 use crate::record::SentRecords;
 use crate::storage::{
     AppendError, Appended, CommittedSlice, Expired, FileSlice, Log, LogError, LogMove, MoveError, MovedLog, ReadError,
     Removed, RetentionLimits, Throttle,
 };
+use crate::wire::TopicId;
 
 /// What a partition is to this broker, as the control plane last said. Swapped whole.
 #[derive(Clone, Copy, Debug)]
@@ -196,7 +197,7 @@ impl Partition {
         self.append_sent(sent, all, now_ms, wake)
     }
 
-    /// Appends a producer's records, advances the high watermark, and wakes whoever that satisfies through `wake`.
+    /// Appends a producer's records, advances the high watermark, and wakes by `wake` the requests that this satisfies.
     ///
     /// Batches that need not be converted are patched in place (offsets, leader epoch, append time). `all` asks for
     /// `min.insync.replicas`.
@@ -304,7 +305,7 @@ impl Partition {
         !self.sync_wanted.swap(true, Ordering::AcqRel)
     }
 
-    /// Syncs the log and commits what that covers; whoever waited for it is woken, also when it fails for good.
+    /// Syncs the log and commits what that covers; requests that waited for it are woken, also when it fails for good.
     ///
     /// # Errors
     /// As [`Log::flush`]; the log is then offline, unless the error is [`LogError::Exhausted`]: then those who wait go on
@@ -327,7 +328,7 @@ impl Partition {
         }
         self.acknowledgements.reached(reached.min(self.log.recovery_point()), wake);
         if self.closed.load(Ordering::Acquire) {
-            // A closed log is not synced any more: who came after the others were told is told here.
+            // A closed log is not synced any more: a request that came after the others were woken is woken here.
             self.acknowledgements.wake_all(wake);
         }
         Ok(())
@@ -394,7 +395,7 @@ impl Partition {
     /// Moves the log to the log directory that `future`, made by [`crate::storage::prepare_move`], lies in.
     ///
     /// # Errors
-    /// See [`Log::move_to`]; [`Partition::directory`] tells where the log is then.
+    /// See [`Log::move_to`]; [`Partition::directory`] says where the log is then.
     pub fn move_to(
         &self,
         future: &Path,
@@ -423,14 +424,14 @@ impl Partition {
         self.waiting.len()
     }
 
-    /// Refuses appends from now on and wakes everybody who waits, who will be told that the leader is elsewhere.
+    /// Refuses appends from now on and wakes all that wait: they get the answer that the leader is elsewhere.
     pub fn retire(&self, wake: &mut dyn FnMut(Waiter)) {
         self.closed.store(true, Ordering::Release);
         self.waiting.wake_all(wake);
         self.acknowledgements.wake_all(wake);
     }
 
-    /// The log directory failed: takes the log offline and wakes everybody who waits, who will be told.
+    /// The log directory failed: takes the log offline and wakes all that wait: they get an error.
     pub fn fail(&self, wake: &mut dyn FnMut(Waiter)) {
         self.log.take_offline();
         self.waiting.wake_all(wake);

@@ -7,26 +7,8 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::{Partition, SessionTopic};
-
-/// A topic's id (KIP-516): 16 bytes; all zero means "none".
-pub type TopicId = [u8; 16];
-
-/// The topic id that stands for "no id".
-pub const ZERO_TOPIC_ID: TopicId = [0; 16];
-
-/// Where clients reach a broker (KIP-951: sent with errors that say "not here").
-#[derive(Clone, Debug)]
-pub struct BrokerEndpoint {
-    /// The broker's id.
-    pub id: i32,
-    /// The advertised host.
-    pub host: String,
-    /// The advertised port.
-    pub port: u16,
-    /// The broker's rack, if it has one.
-    pub rack: Option<String>,
-}
+use super::Partition;
+use crate::wire::{BrokerEndpoint, TopicId, TopicRef};
 
 /// One partition of the table: whether it lives here, and who leads it.
 #[derive(Clone, Debug)]
@@ -103,10 +85,10 @@ impl TopicTable {
     }
 
     /// The topic as a client names it.
-    pub fn find(&self, topic: &SessionTopic) -> Option<&Topic> {
+    pub fn find(&self, topic: &TopicRef) -> Option<&Topic> {
         match topic {
-            SessionTopic::Name(name) => self.by_name(name).map(|topic| &**topic),
-            SessionTopic::Id(id) => self.by_id(id).map(|topic| &**topic),
+            TopicRef::Name(name) => self.by_name(name).map(|topic| &**topic),
+            TopicRef::Id(id) => self.by_id(id).map(|topic| &**topic),
         }
     }
 

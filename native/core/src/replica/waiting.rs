@@ -29,7 +29,7 @@ pub struct WaitingFetch {
     waiter: Waiter,
     /// Bytes still missing. Only sinks; at or below zero the fetch is satisfied.
     missing: AtomicI64,
-    /// Set once, by whoever completes the fetch.
+    /// Set once, by the thread that completes the fetch.
     claimed: AtomicBool,
 }
 

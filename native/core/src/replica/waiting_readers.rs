@@ -2,7 +2,7 @@
 //! the last stable offset.
 //!
 //! The high watermark rises with nearly every append, whose size is what arrived. The last stable offset stands still while
-//! a transaction is open and then jumps: what arrived are the bytes that it has passed since anybody was told.
+//! a transaction is open and then jumps: what arrived are the bytes that it has passed since it was last noted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -14,7 +14,7 @@ use super::{Waiter, WaitingFetch, WaitingList};
 pub struct WaitingReaders {
     uncommitted: WaitingList,
     committed: WaitingList,
-    /// The last stable offset up to which `committed` was told. Only rises, so that each byte is told of once.
+    /// The last stable offset when it was last noted. Only rises, so that each byte is counted once.
     stable: AtomicI64,
 }
 
@@ -43,9 +43,9 @@ impl WaitingReaders {
 
     /// The last stable offset stands at `stable`; `bytes_between` measures what lies between two offsets.
     pub fn stable_at(&self, stable: i64, bytes_between: impl FnOnce(i64, i64) -> u64, wake: &mut dyn FnMut(Waiter)) {
-        let told = self.stable.fetch_max(stable, Ordering::SeqCst);
-        if told < stable && !self.committed.is_empty() {
-            self.committed.arrived(bytes_between(told, stable) as usize, wake);
+        let before = self.stable.fetch_max(stable, Ordering::SeqCst);
+        if before < stable && !self.committed.is_empty() {
+            self.committed.arrived(bytes_between(before, stable) as usize, wake);
         }
     }
 

@@ -8,12 +8,29 @@
 //! `FetchRequest` and `FetchResponse` schemas.
 
 use super::primitives::{Malformed, Reader, Writer};
-use crate::replica::{BrokerEndpoint, SessionPartition, SessionTopic};
+use super::{BrokerEndpoint, TopicRef};
 
 /// First flexible version.
 const FLEXIBLE: i16 = 12;
 /// First version that names topics by id.
 const BY_ID: i16 = 13;
+
+/// One partition of a request.
+#[derive(Clone, Debug)]
+pub struct FetchPartition {
+    /// The topic as the client names it.
+    pub topic: TopicRef,
+    /// The partition index.
+    pub index: i32,
+    /// The offset to read from.
+    pub fetch_offset: i64,
+    /// The most bytes to answer for this partition.
+    pub max_bytes: i32,
+    /// The leader epoch the client believes in, -1 for none.
+    pub leader_epoch: i32,
+    /// The epoch of the last record the client has, -1 for none (KIP-595).
+    pub last_fetched_epoch: i32,
+}
 
 /// A Fetch request.
 #[derive(Debug)]
@@ -31,9 +48,9 @@ pub struct FetchRequest {
     /// The session's epoch: -1 ends it, 0 begins one.
     pub session_epoch: i32,
     /// The partitions in their order.
-    pub partitions: Vec<SessionPartition>,
+    pub partitions: Vec<FetchPartition>,
     /// Partitions that leave the session.
-    pub forgotten: Vec<(SessionTopic, i32)>,
+    pub forgotten: Vec<(TopicRef, i32)>,
 }
 
 /// The newest message format that a version can carry, where that is not v2 (Kafka's `FetchRequest`).
@@ -76,11 +93,11 @@ impl FetchRequest {
     }
 }
 
-fn read_topic(reader: &mut Reader<'_>, version: i16) -> Result<SessionTopic, Malformed> {
-    Ok(if version >= BY_ID { SessionTopic::Id(reader.uuid()?) } else { SessionTopic::Name(reader.string()?.into()) })
+fn read_topic(reader: &mut Reader<'_>, version: i16) -> Result<TopicRef, Malformed> {
+    Ok(if version >= BY_ID { TopicRef::Id(reader.uuid()?) } else { TopicRef::Name(reader.string()?.into()) })
 }
 
-fn read_partitions(reader: &mut Reader<'_>, version: i16) -> Result<Vec<SessionPartition>, Malformed> {
+fn read_partitions(reader: &mut Reader<'_>, version: i16) -> Result<Vec<FetchPartition>, Malformed> {
     let mut partitions = Vec::new();
     for _ in 0..reader.array_len()? {
         let topic = read_topic(reader, version)?;
@@ -94,15 +111,13 @@ fn read_partitions(reader: &mut Reader<'_>, version: i16) -> Result<Vec<SessionP
             }
             let max_bytes = reader.i32()?;
             reader.tags()?;
-            partitions.push(SessionPartition {
+            partitions.push(FetchPartition {
                 topic: topic.clone(),
                 index,
                 fetch_offset,
                 max_bytes,
                 leader_epoch,
                 last_fetched_epoch,
-                sent_high_watermark: -1,
-                sent_log_start: -1,
             });
         }
         reader.tags()?;
@@ -110,7 +125,7 @@ fn read_partitions(reader: &mut Reader<'_>, version: i16) -> Result<Vec<SessionP
     Ok(partitions)
 }
 
-fn read_forgotten(reader: &mut Reader<'_>, version: i16) -> Result<Vec<(SessionTopic, i32)>, Malformed> {
+fn read_forgotten(reader: &mut Reader<'_>, version: i16) -> Result<Vec<(TopicRef, i32)>, Malformed> {
     let mut forgotten = Vec::new();
     for _ in 0..reader.array_len()? {
         let topic = read_topic(reader, version)?;
@@ -126,7 +141,7 @@ fn read_forgotten(reader: &mut Reader<'_>, version: i16) -> Result<Vec<(SessionT
 #[derive(Clone, Debug)]
 pub struct FetchedPartition {
     /// The topic as the client names it.
-    pub topic: SessionTopic,
+    pub topic: TopicRef,
     /// The partition index.
     pub index: i32,
     /// Kafka's error code.
@@ -143,7 +158,7 @@ pub struct FetchedPartition {
     pub records: usize,
     /// Where the client's log leaves the leader's: epoch and end offset (KIP-595).
     pub diverging: Option<(i32, i64)>,
-    /// The leader and its epoch, told with errors that say "not here".
+    /// The leader and its epoch, returned with errors that say "not here".
     pub current_leader: Option<(i32, i32)>,
 }
 
@@ -154,7 +169,7 @@ pub struct FetchedHead {
     pub error: i16,
     /// The session, 0 for none.
     pub session_id: i32,
-    /// Whether the client asked for committed data only: it is told the list of aborted transactions then.
+    /// Whether the client asked for committed data only: it gets the list of aborted transactions then.
     pub read_committed: bool,
 }
 
@@ -193,7 +208,7 @@ pub fn write_response(
     super::write_endpoints(&mut writer, version >= 16, endpoints);
 }
 
-/// The aborted transactions among the records, for whoever reads what is committed.
+/// The aborted transactions among the records, for a client that reads committed data only.
 fn write_aborted(writer: &mut Writer<'_>, head: FetchedHead, partition: &FetchedPartition) {
     if !head.read_committed {
         return writer.array_null();

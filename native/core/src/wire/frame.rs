@@ -1,8 +1,8 @@
 //! The head of a request: what every frame begins with, whatever API it is of.
 //!
 //! `api_key: i16, api_version: i16, correlation_id: i32, client_id: nullable string`, the same in header versions 1 and
-//! 2; version 2 follows it with tagged fields, which are left to whoever reads the message. Source: Kafka's
-//! `RequestHeader` schema.
+//! 2; version 2 follows it with tagged fields, which are left to the code that reads the message. Source:
+//! Kafka's `RequestHeader` schema.
 
 /// The fixed part: key, version, correlation id, length of the client id.
 const FIXED: usize = 10;

@@ -9,17 +9,17 @@ pub mod frame;
 pub mod primitives;
 pub mod produce;
 pub mod schema;
+mod topics;
 pub mod tree;
 
 use primitives::Writer;
-
-use crate::replica::{BrokerEndpoint, SessionTopic};
+pub use topics::{BrokerEndpoint, TopicId, TopicRef, ZERO_TOPIC_ID};
 
 /// A topic as this version names it.
-fn write_topic(writer: &mut Writer<'_>, topic: &SessionTopic) {
+fn write_topic(writer: &mut Writer<'_>, topic: &TopicRef) {
     match topic {
-        SessionTopic::Name(name) => writer.string(name),
-        SessionTopic::Id(id) => writer.uuid(id),
+        TopicRef::Name(name) => writer.string(name),
+        TopicRef::Id(id) => writer.uuid(id),
     }
 }
 

@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use super::primitives::{Malformed, Reader, Writer};
-use crate::replica::{BrokerEndpoint, SessionTopic};
+use super::{BrokerEndpoint, TopicRef};
 
 /// First flexible version.
 const FLEXIBLE: i16 = 9;
@@ -34,7 +34,7 @@ pub struct ProduceRequest {
 #[derive(Debug)]
 pub struct ProduceTopic {
     /// By name or by id.
-    pub topic: SessionTopic,
+    pub topic: TopicRef,
     /// Partition index, and where in the frame its batches lie (`None`: null).
     pub partitions: Vec<(i32, Option<Range<usize>>)>,
 }
@@ -54,11 +54,8 @@ impl ProduceRequest {
         let count = reader.array_len()?;
         let mut topics = Vec::with_capacity(count.min(EXPECTED));
         for _ in 0..count {
-            let topic = if version >= BY_ID {
-                SessionTopic::Id(reader.uuid()?)
-            } else {
-                SessionTopic::Name(reader.string()?.into())
-            };
+            let topic =
+                if version >= BY_ID { TopicRef::Id(reader.uuid()?) } else { TopicRef::Name(reader.string()?.into()) };
             let count = reader.array_len()?;
             let mut partitions = Vec::with_capacity(count.min(EXPECTED));
             for _ in 0..count {
@@ -91,7 +88,7 @@ pub struct ProducedPartition {
     pub record_errors: Vec<(i32, Option<String>)>,
     /// What was wrong with all of it.
     pub error_message: Option<String>,
-    /// The leader and its epoch, told with errors that say "not here".
+    /// The leader and its epoch, returned with errors that say "not here".
     pub current_leader: Option<(i32, i32)>,
 }
 
@@ -99,7 +96,7 @@ pub struct ProducedPartition {
 pub fn write_response(
     out: &mut Vec<u8>,
     version: i16,
-    topics: &[(SessionTopic, Vec<ProducedPartition>)],
+    topics: &[(TopicRef, Vec<ProducedPartition>)],
     endpoints: &[&BrokerEndpoint],
 ) {
     let mut writer = Writer::new(out, version >= FLEXIBLE);

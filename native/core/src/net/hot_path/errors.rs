@@ -4,9 +4,10 @@ use super::super::data_plane::Shared;
 use super::super::events::Event;
 use super::Outcome;
 use crate::record::InvalidBatch;
-use crate::replica::{BrokerEndpoint, LeaderCheck, NotAppended, Partition, PartitionSlot, SessionTopic, TopicTable};
+use crate::replica::{LeaderCheck, NotAppended, Partition, PartitionSlot, TopicTable};
 use crate::storage::AppendError;
 use crate::wire::produce::ProducedPartition;
+use crate::wire::{BrokerEndpoint, TopicRef};
 
 /// Kafka's error codes, as far as the hot path gives them.
 #[allow(missing_docs, reason = "the names are Kafka's own")]
@@ -38,12 +39,12 @@ pub mod code {
 }
 
 /// The outcome for topics that the table lacks, or `None` when there is none.
-pub fn unresolved<'a>(api_key: i16, unknown: impl Iterator<Item = &'a SessionTopic>) -> Option<Outcome> {
+pub fn unresolved<'a>(api_key: i16, unknown: impl Iterator<Item = &'a TopicRef>) -> Option<Outcome> {
     let (mut topics, mut topic_ids) = (Vec::new(), Vec::new());
     for topic in unknown {
         match topic {
-            SessionTopic::Name(name) => topics.push(name.to_string()),
-            SessionTopic::Id(id) => topic_ids.push(*id),
+            TopicRef::Name(name) => topics.push(name.to_string()),
+            TopicRef::Id(id) => topic_ids.push(*id),
         }
     }
     let any = !topics.is_empty() || !topic_ids.is_empty();

@@ -9,12 +9,12 @@ use super::super::response::{Response, Slice};
 use super::Outcome;
 use super::errors::{self, code};
 use crate::record::Compression;
-use crate::replica::{
-    FetchSession, LeaderCheck, Partition, SessionPartition, SessionRefused, SessionTopic, TopicTable, Waiter,
-    WaitingFetch,
-};
+use crate::replica::{FetchSession, LeaderCheck, Partition, SessionRefused, TopicTable, Waiter, WaitingFetch};
 use crate::storage::{ConvertedSlice, FileSlice, NotConverted, ReadError};
-use crate::wire::fetch::{FetchRequest, FetchedHead, FetchedPartition, names_by_id, newest_format, write_response};
+use crate::wire::TopicRef;
+use crate::wire::fetch::{
+    FetchPartition, FetchRequest, FetchedHead, FetchedPartition, names_by_id, newest_format, write_response,
+};
 use crate::wire::frame::RequestHead;
 
 /// First Fetch version whose clients know zstd (KIP-110).
@@ -26,7 +26,7 @@ const STORAGE_ERROR_VERSION: i16 = 6;
 #[derive(Debug)]
 enum Source {
     /// The partitions of the request alone.
-    Request(Vec<SessionPartition>),
+    Request(Vec<FetchPartition>),
     /// The partitions of a session; `full` answers name every one of them.
     Session { session: Arc<Mutex<FetchSession>>, full: bool },
 }
@@ -214,8 +214,8 @@ impl PendingFetch {
         self.waiting = Some(waiting);
     }
 
-    /// Looks every partition up, without telling a session anything. A session is read from where its last answer
-    /// left off, so that a busy partition does not starve the others.
+    /// Looks every partition up, without a change to a session. A session is read from where its last answer left off,
+    /// so that a busy partition does not starve the others.
     fn plan(&self, shared: &Shared, table: &TopicTable) -> Plan {
         let mut plan = Plan { reads: Vec::new(), bytes: 0, failed: false };
         self.source.each(|place, partition| {
@@ -232,7 +232,7 @@ impl PendingFetch {
         &self,
         (shared, table): (&Shared, &TopicTable),
         place: usize,
-        partition: &SessionPartition,
+        partition: &FetchPartition,
         taken: i64,
     ) -> Read {
         let mut fetched = FetchedPartition {
@@ -351,20 +351,20 @@ impl PendingFetch {
 
 impl Source {
     /// Visits the partitions in the order in which they are to be read, each with its place.
-    fn each(&self, mut visit: impl FnMut(usize, &SessionPartition)) {
+    fn each(&self, mut visit: impl FnMut(usize, &FetchPartition)) {
         match self {
             Source::Request(partitions) => partitions.iter().enumerate().for_each(|(place, p)| visit(place, p)),
             Source::Session { session, .. } => {
                 let session = session.lock();
                 let (first, partitions) = (session.first(), session.partitions());
                 let rotated = (first..partitions.len()).chain(0..first);
-                rotated.for_each(|place| visit(place, &partitions[place]));
+                rotated.for_each(|place| visit(place, &partitions[place].asked));
             }
         }
     }
 }
 
-/// Whether a read is news to its session; notes what it tells.
+/// Whether a read is news to its session; notes the offsets that it reports.
 fn note_sent(session: &mut FetchSession, read: &Read) -> bool {
     let fetched = &read.fetched;
     if fetched.records > 0 {
@@ -381,14 +381,14 @@ fn note_sent(session: &mut FetchSession, read: &Read) -> bool {
     news
 }
 
-/// An error code, and the leader to tell with it.
+/// An error code, and the leader to return with it.
 type NotServed = (i16, Option<(i32, i32)>);
 
 /// The replica that a partition is read from, or why there is none.
-fn locate<'a>(table: &'a TopicTable, partition: &SessionPartition) -> Result<&'a Partition, NotServed> {
+fn locate<'a>(table: &'a TopicTable, partition: &FetchPartition) -> Result<&'a Partition, NotServed> {
     let topic = table.find(&partition.topic).ok_or(match partition.topic {
-        SessionTopic::Id(_) => (code::UNKNOWN_TOPIC_ID, None),
-        SessionTopic::Name(_) => (code::UNKNOWN_TOPIC_OR_PARTITION, None),
+        TopicRef::Id(_) => (code::UNKNOWN_TOPIC_ID, None),
+        TopicRef::Name(_) => (code::UNKNOWN_TOPIC_OR_PARTITION, None),
     })?;
     let slot = topic.slot(partition.index).ok_or((code::UNKNOWN_TOPIC_OR_PARTITION, None))?;
     let leader = Some((slot.leader, slot.leader_epoch));
@@ -402,7 +402,7 @@ fn locate<'a>(table: &'a TopicTable, partition: &SessionPartition) -> Result<&'a
 }
 
 /// Where the client's log leaves this one, if it does (KIP-595): it has records of an epoch that ended earlier here.
-fn diverging(replica: &Partition, partition: &SessionPartition) -> Option<(i32, i64)> {
+fn diverging(replica: &Partition, partition: &FetchPartition) -> Option<(i32, i64)> {
     if partition.last_fetched_epoch < 0 {
         return None;
     }

@@ -8,7 +8,8 @@ use super::super::response::Response;
 use super::Outcome;
 use super::errors::{self, code};
 use crate::record::{Compression, InvalidBatch, SentRecords};
-use crate::replica::{Partition, SessionTopic, Topic, TopicTable, Waiter, WaitingProduce};
+use crate::replica::{Partition, Topic, TopicTable, Waiter, WaitingProduce};
+use crate::wire::TopicRef;
 use crate::wire::frame::RequestHead;
 use crate::wire::produce::{ProduceRequest, ProducedPartition, write_response};
 
@@ -33,7 +34,7 @@ pub struct PendingProduce {
     version: i16,
     correlation_id: i32,
     timeout_ms: u64,
-    answered: Vec<(SessionTopic, Vec<ProducedPartition>)>,
+    answered: Vec<(TopicRef, Vec<ProducedPartition>)>,
     uncommitted: Vec<Uncommitted>,
     waiting: Arc<WaitingProduce>,
 }
@@ -104,7 +105,7 @@ pub fn handle(
     let mut partitions = answered.iter().flat_map(|(_, partitions)| partitions);
     if request.acks == 0 {
         return match partitions.find(|partition| partition.error != code::NONE) {
-            // The producer wants no answer: a closed connection is the only way to tell it (as Kafka does).
+            // The producer wants no answer: a closed connection is the only way to report it (as Kafka does).
             Some(failed) => Outcome::Close(format!("Produce with acks=0 failed with error {}", failed.error)),
             None => Outcome::Silent,
         };
@@ -123,7 +124,7 @@ pub fn handle(
 /// Lets a Produce wait until its partitions have committed.
 fn wait(
     (version, correlation_id, timeout_ms): (i16, i32, u64),
-    answered: Vec<(SessionTopic, Vec<ProducedPartition>)>,
+    answered: Vec<(TopicRef, Vec<ProducedPartition>)>,
     uncommitted: Vec<Uncommitted>,
     waiter: Waiter,
     wake: &mut dyn FnMut(Waiter),
@@ -151,7 +152,7 @@ type Pending = (Arc<Partition>, i64);
 fn produce(
     shared: &Shared,
     (request, version): (&ProduceRequest, i16),
-    name: &SessionTopic,
+    name: &TopicRef,
     topic: Option<&Topic>,
     index: i32,
     records: Option<&mut [u8]>,
@@ -175,7 +176,7 @@ fn produce(
     let slot = match topic.map(|topic| topic.slot(index)) {
         Some(Some(slot)) => slot,
         unknown => {
-            let by_id = unknown.is_none() && matches!(name, SessionTopic::Id(_));
+            let by_id = unknown.is_none() && matches!(name, TopicRef::Id(_));
             answer.error = if by_id { code::UNKNOWN_TOPIC_ID } else { code::UNKNOWN_TOPIC_OR_PARTITION };
             return (answer, None);
         }
@@ -194,7 +195,7 @@ fn produce(
     (answer, pending.map(|end_offset| (Arc::clone(partition), end_offset)))
 }
 
-/// An older client is told something else than a failed directory, so that it asks for metadata again, as Kafka has it.
+/// An older client gets another error than that of a failed directory, so that it asks for metadata again, as in Kafka.
 fn known_to(version: i16, error: i16) -> i16 {
     let unknown = error == code::KAFKA_STORAGE_ERROR && version < STORAGE_ERROR_VERSION;
     if unknown { code::NOT_LEADER_OR_FOLLOWER } else { error }
@@ -216,8 +217,8 @@ fn check_shape(sent: &SentRecords<'_>, version: i16) -> Result<(), (i16, String)
 
 /// Finds the batches in what was sent, and checks that the request's version allows them.
 fn find(records: &mut [u8], version: i16) -> Result<SentRecords<'_>, (i16, String)> {
-    let told = |invalid: InvalidBatch| (errors::invalid_batch(&invalid), invalid.to_string());
-    let sent = SentRecords::find(records).map_err(told)?;
+    let refused = |invalid: InvalidBatch| (errors::invalid_batch(&invalid), invalid.to_string());
+    let sent = SentRecords::find(records).map_err(refused)?;
     check_shape(&sent, version)?;
     Ok(sent)
 }
@@ -240,7 +241,7 @@ fn append(
         }
     };
     if sent.is_empty() {
-        // Before version 3 nothing is no mistake; there is no offset to tell (Kafka's `LogAppendInfo`).
+        // Before version 3 nothing is no mistake; there is no offset to return (Kafka's `LogAppendInfo`).
         return None;
     }
     match partition.append_sent(sent, request.acks == -1, shared.wall_ms(), wake) {
