@@ -821,7 +821,7 @@ class Partition:
     def retire(self, data_plane: DataPlane) -> None:
         """Refuses appends and reads from now on; waiting fetches are answered. Before `close` or `delete`."""
     def fail(self, data_plane: DataPlane) -> None:
-        """The log directory failed: takes the log offline; whoever waits for it is answered."""
+        """The log directory failed: takes the log offline; all that waits for it is answered."""
     def delete(self) -> None:
         """Renames the directory to `<topic>-<index>.<32 hex>-delete` and removes it."""
 
@@ -855,7 +855,7 @@ class PartitionLog:
     def has_settled(self, end_offset: int) -> bool:
         """Whether everything below is committed, and on the device where the log's settings want it to be by now."""
     def settle(self, end_offset: int, ticket: int) -> None:
-        """Has everything below synced in the background; an `AppendSettled` with the ticket tells that it was tried."""
+        """Has everything below synced in the background; an `AppendSettled` with the ticket says that it was tried."""
     def read(self, offset: int, max_bytes: int) -> bytes:
         """Batches from the one that holds `offset`, the last perhaps cut, the first not. `ValueError` outside of it."""
 
@@ -942,7 +942,7 @@ class Producer(MeasuredProducer):
         hold: bool,
     ) -> Outgoing | None:
         """As `send`, but without waiting: adds the record, and `None`; where it would have to wait, or with `hold`, a
-        record for `post_again`. The settlements tell `watcher`."""
+        record for `post_again`. The settlements hand out `watcher` with the outcome."""
     def post_again(self, outgoing: Outgoing, watcher: object) -> bool:
         """Adds a record that had to wait; false where it still has to, until the settlements' descriptor is
         readable."""
@@ -1009,7 +1009,7 @@ class Quorum:
     ) -> Quorum:
         """A follower as the disk has it. `hard_state` is (term, vote), `terms` are (first index, term) ascending.
 
-        Entries up to `replayed` are known to be committed and are not told again; `tail` are those after it, up to
+        Entries up to `replayed` are known to be committed and are not returned again; `tail` are those after it, up to
         `last`. Raises `QuorumError` when these do not fit together.
         """
     @property
@@ -1279,7 +1279,7 @@ class TopicTable:
     """An immutable snapshot of the topics, looked up by name and by id."""
 
     def __new__(cls, *, brokers: list[tuple[int, str, int, str | None]]) -> TopicTable:
-        """A table without topics; `brokers` are (id, host, port, rack), told to clients that ask the wrong one."""
+        """A table without topics; `brokers` are (id, host, port, rack), sent to clients that ask the wrong one."""
     def replace(self, *, upsert: list[TopicEntry], remove: list[str]) -> TopicTable:
         """A new table; topics that are not named are shared with this one."""
     def __len__(self) -> int:

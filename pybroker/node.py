@@ -298,23 +298,23 @@ class Node:
         self._reports.registered()
 
     def _report_placed(self, placed: Mapping[Placed, bytes]) -> None:
-        """Tell the controller where partitions lie."""
+        """Report to the controller where partitions lie."""
         self._report(lambda it: it.assign_replicas(self.config.node_id, self._broker_epoch, placed))
 
     def _report_failed(self, directories: Directories) -> None:
-        """Tell the controller which log directories failed; it knows of those that it was told before."""
+        """Report to the controller which log directories failed; it knows those that were reported before."""
         offline = [directory.meta for directory in directories.logs if directory.offline and directory.meta is not None]
         ids = [id_bytes(meta.directory_id) for meta in offline]
         self._report(lambda it: it.fail_log_directories(self.config.node_id, self._broker_epoch, ids))
 
-    def _report(self, tell: Callable[[Controller], Awaitable[object]]) -> None:
+    def _report(self, send: Callable[[Controller], Awaitable[object]]) -> None:
         async def report() -> None:
             try:
                 if self._controller is not None:
-                    await tell(self._controller)
+                    await send(self._controller)
             except ControllerError as error:
                 # The broker ends with its controller, and says at its next registration which directories work.
-                log.warning("the controller could not be told of the log directories: %s", error)
+                log.warning("the log directories could not be reported to the controller: %s", error)
 
         self._reports.add(report)
 
@@ -377,7 +377,7 @@ class Node:
         self._pipeline.start()
 
     def _failure_reporter(self) -> Callable[[Path, OSError], None]:
-        """Return what worker threads tell the loop of a failed directory with."""
+        """Return the function with which worker threads report a failed directory to the loop."""
         loop = asyncio.get_running_loop()
 
         def report(path: Path, error: OSError) -> None:
@@ -409,7 +409,7 @@ class Node:
         flushing.add_done_callback(self._flushes.discard)
 
     def _fail(self, text: str) -> None:
-        """Note that the broker cannot go on, and why; whoever waits for `failed` stops it."""
+        """Note that the broker cannot go on, and why; the caller that waits for `failed` stops it."""
         if self._failure is not None and not self._failure.done():
             self._failure.set_result(NodeError(text))
 

@@ -1,4 +1,4 @@
-/* A log-linear histogram of nanoseconds: 128 steps in each power of two, so every value is told to within 0.8 %. */
+/* A log-linear histogram of nanoseconds: 128 steps in each power of two, so every value is exact to within 0.8 %. */
 #ifndef HISTOGRAM_H
 #define HISTOGRAM_H
 

@@ -1,6 +1,6 @@
 /* What the parts of brokerload share: the settings of one run, clocks, and the output.
  *
- * brokerload runs one round of one kind of load and prints one line of JSON; whoever calls it chooses rounds, turns and
+ * brokerload runs one round of one kind of load and prints one line of JSON; its caller chooses rounds, turns and
  * brokers, and reads the broker's own cost. */
 #ifndef LOAD_H
 #define LOAD_H

@@ -2,7 +2,7 @@
  *
  * The quiet requests have a fixed rate (open loop): each is due at a time that depends on no answer, and its wait counts
  * from then. A thread of its own sends the storm's request and reads every answer, so that neither waits for the other.
- * Requests are whole frames in files, made by whoever calls. */
+ * Requests are whole frames in files, made by the caller. */
 #include "load.h"
 #include "histogram.h"
 

@@ -1,8 +1,8 @@
 /* The limit of a broker: a server that receives Produce requests, writes them to a file and acknowledges them.
  *
  * It knows no topic, validates nothing, keeps no index and reads nothing back. It speaks as much of the protocol as
- * librdkafka needs to send it batches: ApiVersions 0, Metadata 1 (every topic has one partition, led here), Produce 3-7.
- * One thread a connection; the file of a connection has no name and goes with it. */
+ * librdkafka needs to send it batches: ApiVersions 0, Metadata 1 (every topic has one partition, whose leader is this
+ * server), Produce 3-7. One thread a connection; the file of a connection has no name and goes with it. */
 #include "load.h"
 
 #include <arpa/inet.h>

@@ -16,9 +16,9 @@ public final class ReplicaMover {
         TopicPartitionReplica replica = new TopicPartitionReplica(words[1], Integer.parseInt(words[2]), broker);
         try (Admin admin = Admin.create(Map.of("bootstrap.servers", words[0]))) {
             admin.alterReplicaLogDirs(Map.of(replica, words[4])).all().get();
-            ReplicaLogDirInfo told = admin.describeReplicaLogDirs(java.util.Set.of(replica)).all().get().get(replica);
-            String future = told.getFutureReplicaLogDir();
-            System.out.println(future == null ? told.getCurrentReplicaLogDir() : future);
+            ReplicaLogDirInfo where = admin.describeReplicaLogDirs(java.util.Set.of(replica)).all().get().get(replica);
+            String future = where.getFutureReplicaLogDir();
+            System.out.println(future == null ? where.getCurrentReplicaLogDir() : future);
         }
     }
 }

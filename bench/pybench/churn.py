@@ -26,7 +26,7 @@ _SETTLED_S = 60.0
 
 
 class Churn:
-    """Workers that go round until they are told to end."""
+    """Workers that go round until they are asked to end."""
 
     def __init__(self, server: str) -> None:
         self._server = server

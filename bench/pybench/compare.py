@@ -48,7 +48,7 @@ VARIANTS: dict[str, dict[str, str]] = {
     # Without BBR's pacing it pays to let the system size the send buffer: fewer context switches, half the CPU.
     "pybroker-reno": {"congestion.control": "reno", "socket.send.buffer.bytes": "-1"},
 }
-"""The brokers of scenarios, and what they are told beside `_SETTINGS`."""
+"""The brokers of scenarios, and their settings beside `_SETTINGS`."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -91,7 +91,7 @@ def main(options: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="pybench-compare-") as folder:
         work = Path(folder)
         if not options.quick:
-            tell("first touch of memory: writing and deleting 2 GiB")
+            log("first touch of memory: writing and deleting 2 GiB")
             plain_write(work, _WARM_BYTES // 1024, 1024)
         wanted = {c.broker for s in scenarios for c in s.contestants if c.load not in OWN_BROKER} - {"none"}
         with running(wanted, work, kafka_in_both_roles=options.kafka_in_both_roles) as nodes:
@@ -100,14 +100,14 @@ def main(options: argparse.Namespace) -> int:
                 begun = time.monotonic()
                 # A row may need more: a JVM that compiles what it reads with, say.
                 warm_up = max(options.warm_up, int(scenario.properties.get("warm_up", 0)))
-                seen = run_scenario(scenario, nodes, work, rounds=rounds, warm_up=warm_up, records=records, tell=tell)
+                seen = run_scenario(scenario, nodes, work, rounds=rounds, warm_up=warm_up, records=records, log=log)
                 document = describe(scenario, records, (warm_up, rounds), options, seen)
                 (options.results / f"{scenario.id}.json").write_text(json.dumps(document, indent=1) + "\n")
-                tell(f"{scenario.id} took {time.monotonic() - begun:.0f} s")
+                log(f"{scenario.id} took {time.monotonic() - begun:.0f} s")
                 for line in report.verdicts(scenario, document):
-                    tell("  " + line)
+                    log("  " + line)
     path = report.write(options.results, options.report)
-    tell(f"report: {path}")
+    log(f"report: {path}")
     return 0
 
 
@@ -127,7 +127,7 @@ def running(wanted: set[str], work: Path, *, kafka_in_both_roles: bool) -> Itera
     with contextlib.ExitStack() as stack:
         nodes: dict[str, Node] = {}
         for name in sorted(wanted):
-            tell(f"starting {name}")
+            log(f"starting {name}")
             if name == SINK:
                 nodes[name] = stack.enter_context(Sink(work / name))
                 continue
@@ -169,12 +169,12 @@ def describe(
 
 
 def processor() -> str:
-    """Return the processor's name as Linux tells it: figures of one machine say nothing of another's."""
+    """Return the processor's name as Linux gives it: figures of one machine say nothing of another's."""
     with Path("/proc/cpuinfo").open(encoding="utf-8") as lines:
         names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
         return next(names, platform.machine())
 
 
-def tell(line: str) -> None:
+def log(line: str) -> None:
     """Progress goes to standard error."""
     print(f"{datetime.now():%H:%M:%S} {line}", file=sys.stderr, flush=True)

@@ -77,7 +77,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 @dataclass
 class Progress:
-    """What was read so far, and what the last detailed row told."""
+    """What was read so far, and what the last detailed row reported."""
 
     start: datetime
     begun: float

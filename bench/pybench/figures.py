@@ -73,7 +73,7 @@ FIGURES: dict[str, Figure] = {
     "rebalance_s": Figure("rebalance", "s", _raw("rebalance_s")),
     "loaded_s": Figure("start to loaded", "s", _raw("loaded_s")),
     "start_s": Figure("start to first answer", "s", _raw("start_s")),
-    "led_s": Figure("start to all partitions led", "s", _raw("led_s")),
+    "led_s": Figure("start to leaders of all partitions", "s", _raw("led_s")),
     "stop_s": Figure("stop", "s", _raw("stop_s")),
     "cold_ms": Figure("first after a start", "ms", _raw("cold_ms"), 0),
     "warm_ms": Figure("later ones", "ms", _raw("warm_ms"), 0),

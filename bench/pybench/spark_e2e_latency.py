@@ -2,7 +2,7 @@
 
 Producers stamp each record with the time at which the schedule says it is due; consumers that wait for them take the
 latency from the stamp, so that nobody's being late is left out (no coordinated omission). Kafka's options and lines;
-the clocks of the machines have to agree, and how far they do is told.
+the clocks of the machines have to agree, and a difference of more than 50 ms is printed.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ class Follower:
         window = self._window
         if row.begin_s - window.start >= self._interval_s and window.records:
             # Every client's rows of the time before have come: each sends its next one as much later as this one's.
-            self.tell(row.begin_s)
+            self.print_window(row.begin_s)
             window = self._window
         window.records += row.records
         window.size += row.bytes
@@ -56,7 +56,7 @@ class Follower:
         window.latency_max_us = max(window.latency_max_us, row.latency_max_us)
         self._records += row.records
 
-    def tell(self, now_s: float) -> None:
+    def print_window(self, now_s: float) -> None:
         """Print the window, and begin another."""
         if self._role == "producer":
             self._bar.say(self._window.line(now_s))

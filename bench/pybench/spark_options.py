@@ -98,7 +98,7 @@ def open_session(options: argparse.Namespace) -> Iterator[SparkSession]:
 
 @contextlib.contextmanager
 def reported_errors() -> Iterator[None]:
-    """What a load cannot be run for, as the tools tell errors."""
+    """What a load cannot be run for, as the tools report errors."""
     load = import_load()
     try:
         yield
@@ -120,5 +120,5 @@ def interval_s(options: argparse.Namespace) -> float:
 
 
 def new_run() -> int:
-    """A number for this run, so that its producers are told from those of other runs."""
+    """A number for this run, so that its producers are distinct from those of other runs."""
     return int(time.time())

@@ -62,7 +62,7 @@ def build_document(result: Result, options: argparse.Namespace, settings: dict[s
 
 
 def _versions(result: Result) -> dict[str, str]:
-    """Of what took part beside Spark. A broker tells no version but the levels of its cluster's features."""
+    """Of what took part beside Spark. A broker reports no version but the levels of its cluster's features."""
     found = {"pybroker": pybroker.__version__, "python": platform.python_version()}
     limits = {"default.api.timeout.ms": _PATIENCE_MS, "request.timeout.ms": _PATIENCE_MS}
     with contextlib.suppress(ClientError), Admin(result.plan.clients[0].bootstrap_servers, limits) as admin:

@@ -60,7 +60,7 @@ class TopicState:
     error_code: int
     leaders: tuple[int, ...]
 
-    def is_led(self, partitions: int) -> bool:
+    def has_all_leaders(self, partitions: int) -> bool:
         """Whether all its partitions are there and have leaders."""
         return self.error_code == 0 and len(self.leaders) == partitions and min(self.leaders) >= 0
 
@@ -124,18 +124,18 @@ def await_leaders(server: str, topic: str, partitions: int) -> None:
 def has_leaders(connection: Connection, topic: str, partitions: int) -> bool:
     """Whether every partition of the topic has a leader."""
     (state,) = topic_states(connection, [topic])
-    return state.is_led(partitions)
+    return state.has_all_leaders(partitions)
 
 
 def await_end(server: str, topic: str, partition: int) -> int:
-    """Ask ListOffsets for a partition's end over new connections, until its leader tells it. Raises StartError."""
+    """Ask ListOffsets for a partition's end over new connections, until its leader returns it. Raises StartError."""
     found: list[int] = []
 
-    def tells(connection: Connection) -> bool:
+    def has_end(connection: Connection) -> bool:
         found.append(_end_offset(connection, topic, partition))
         return found[-1] >= 0
 
-    _until(server, tells)
+    _until(server, has_end)
     return found[-1]
 
 

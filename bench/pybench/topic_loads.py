@@ -51,7 +51,7 @@ def measure_metadata(broker: str, topics: int, work: Path) -> tuple[str, dict[st
     with make(folder) as node, Connection(node.bootstrap_servers) as connection:
         create_topics(connection, names, 1)
         deadline = time.monotonic() + _PATIENCE_S
-        while sum(state.is_led(1) for state in topic_states(connection, None)) < topics:
+        while sum(state.has_all_leaders(1) for state in topic_states(connection, None)) < topics:
             if time.monotonic() > deadline:
                 raise SystemExit(f"a topic has no leader after {_PATIENCE_S:.0f} s")
         took, size = [], 0

@@ -66,7 +66,7 @@ def run_scenario(
     rounds: int,
     warm_up: int,
     records: int,
-    tell: Callable[[str], None],
+    log: Callable[[str], None],
 ) -> dict[str, Any]:
     """Run every round; returns by contestant the command and the counted rounds."""
     if all(c.load.startswith(TOGETHER) for c in scenario.contestants):
@@ -84,7 +84,7 @@ def run_scenario(
                 entry = seen.setdefault(contestant.name, {"command": command, "rounds": []})
                 if number >= 0:
                     entry["rounds"].append(measured)
-                tell(f"{scenario.id} round {number + 1}/{rounds} {contestant.name}: {measured['seconds']:.2f} s")
+                log(f"{scenario.id} round {number + 1}/{rounds} {contestant.name}: {measured['seconds']:.2f} s")
             if scenario.plain_write:
                 directory = work if len(nodes) == 0 else next(iter(nodes.values())).log_directory
                 outcome = plain_write(directory, records, scenario.size)

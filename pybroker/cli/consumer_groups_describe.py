@@ -96,8 +96,8 @@ def _ends(admin: Admin, partitions: Iterable[TopicPartition]) -> dict[TopicParti
     """Log end offsets, of partitions that have a leader."""
     wanted = set(partitions)
     topics = admin.describe_topics(sorted({p.topic for p in wanted})) if wanted else []
-    led = {TopicPartition(t.name, p.index) for t in topics for p in t.partitions if p.leader >= 0} & wanted
-    return {p: listed.offset for p, listed in admin.list_offsets(dict.fromkeys(led, LATEST)).items()}
+    with_leader = {TopicPartition(t.name, p.index) for t in topics for p in t.partitions if p.leader >= 0} & wanted
+    return {p: listed.offset for p, listed in admin.list_offsets(dict.fromkeys(with_leader, LATEST)).items()}
 
 
 def _row(

@@ -53,8 +53,8 @@ def run(arguments: argparse.Namespace) -> int:
     # Kafka's tool prints them in an order that is another with every run.
     for partition in sorted(outcomes, key=lambda one: (one.topic, one.partition)):
         outcome = outcomes[partition]
-        told = f"error: {java_text(outcome)}" if isinstance(outcome, BrokerError) else f"low_watermark: {outcome}"
-        print(f"partition: {partition.topic}-{partition.partition}\t{told}")
+        result = f"error: {java_text(outcome)}" if isinstance(outcome, BrokerError) else f"low_watermark: {outcome}"
+        print(f"partition: {partition.topic}-{partition.partition}\t{result}")
     return 0
 
 

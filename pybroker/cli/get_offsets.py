@@ -137,7 +137,7 @@ def _partitions(admin: Admin, is_wanted: IsWanted, arguments: argparse.Namespace
 
 
 def _offsets(admin: Admin, partitions: list[TopicPartition], time: int) -> dict[TopicPartition, ListedOffset]:
-    """Ask about all partitions together; where one is refused, one by one, so that the others are told."""
+    """Ask about all partitions together; where one is refused, one by one, so that the others are returned."""
     try:
         return admin.list_offsets(dict.fromkeys(partitions, time))
     except BrokerError:

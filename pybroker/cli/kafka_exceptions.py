@@ -104,7 +104,7 @@ def java_text(error: ClientError) -> str:
 
 def java_words(error: BrokerError) -> str:
     """The words that came with an error code, or else the sentence of Kafka's clients for it."""
-    return error.told or java_message(error.code)
+    return error.broker_message or java_message(error.code)
 
 
 def java_class(code: ErrorCode) -> str:

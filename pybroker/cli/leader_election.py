@@ -76,8 +76,8 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"Successfully completed leader election ({arguments.election_type}) for partitions {_names(elected)}")
     if idle:
         print(f"Valid replica already elected for partitions {_names(idle)}")
-    for told in failed:
-        print(f"Error completing leader election ({arguments.election_type}) for partition: {told}")
+    for failure in failed:
+        print(f"Error completing leader election ({arguments.election_type}) for partition: {failure}")
     if failed:
         raise CommandError(f"{len(failed)} replica(s) could not be elected")
     return 0

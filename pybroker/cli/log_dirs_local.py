@@ -85,7 +85,7 @@ def show_damage(arguments: argparse.Namespace) -> int:
     except OSError as error:
         raise CommandError(f"{error.filename or error} cannot be read: {error.strerror}", NOT_LOOKED) from None
     if arguments.json:
-        told = [
+        entries = [
             {
                 "log": str(log),
                 "reports": [report._asdict() for report in reports],
@@ -93,7 +93,7 @@ def show_damage(arguments: argparse.Namespace) -> int:
             }
             for log, reports, files in logs
         ]
-        print(json.dumps({"version": _VERSION, "logs": told}, separators=(",", ":")))
+        print(json.dumps({"version": _VERSION, "logs": entries}, separators=(",", ":")))
         return WHOLE
     for log, reports, files in logs:
         for report in reports:
@@ -127,8 +127,8 @@ def _as_json(found: Verification) -> str:
         {"path": str(it.path), "severity": it.severity, "kind": it.kind, "text": it.text} for it in found.findings
     ]
     counts = {"logs": found.logs, "segments": found.segments, "batches": found.batches, "bytes": found.bytes}
-    told = {"version": _VERSION, "whole": not found.damaged, "complete": found.complete, **counts, "findings": findings}
-    return json.dumps(told, separators=(",", ":"))
+    body = {"version": _VERSION, "whole": not found.damaged, "complete": found.complete, **counts, "findings": findings}
+    return json.dumps(body, separators=(",", ":"))
 
 
 def _summary(found: Verification, seconds: float) -> str:

@@ -70,7 +70,7 @@ def _without_command(arguments: list[str]) -> int:
         prog="pybroker",
         usage="pybroker COMMAND [options]",
         description="Kafka without the JVM.",
-        epilog="commands:\n" + "\n".join(lines) + "\n\n`pybroker COMMAND --help` tells the options of a command.",
+        epilog="commands:\n" + "\n".join(lines) + "\n\n`pybroker COMMAND --help` lists the options of a command.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="store_true", help="print the version and end")

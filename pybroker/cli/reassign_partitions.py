@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     action = parser.add_mutually_exclusive_group(required=True)
     for name, what in (
         ("execute", "begin what the file asks for"),
-        ("verify", "tell how far it is, and when it is done take every throttle away"),
+        ("verify", "show how far it is, and when it is done take every throttle away"),
         ("cancel", "end what is on its way of what the file asks for, and take every throttle away"),
         ("list", "list the reassignments in progress"),
     ):
@@ -139,7 +139,7 @@ def listed(reassignments: Mapping[TopicPartition, Reassignment]) -> str:
 def _execute(admin: Admin, plan: Plan, throttle: int | None) -> None:
     if admin.list_partition_reassignments():
         raise CommandError(
-            "Cannot execute because there is an existing partition assignment: wait until --list tells of none, or end "
+            "Cannot execute because there is an existing partition assignment: wait until --list shows none, or end "
             "it with --cancel"
         )
     there = {broker.node_id for broker in admin.describe_cluster().brokers}
@@ -310,13 +310,13 @@ def _clear_throttles(admin: Admin, plan: Plan, there: Iterable[int]) -> None:
 
 def _refuse(refusals: Mapping[TopicPartition, BrokerError | None], what: str) -> None:
     """Raise CommandError where a partition was refused, with the words for each."""
-    told = [
+    lines = [
         f"{name_of(partition)}: {java_words(refusal)}"
         for partition, refusal in sorted(refusals.items(), key=lambda item: _order(item[0]))
         if refusal is not None
     ]
-    if told:
-        raise CommandError("\n".join([what, *told]))
+    if lines:
+        raise CommandError("\n".join([what, *lines]))
 
 
 def _sorted(replicas: Iterable[Replica]) -> list[Replica]:

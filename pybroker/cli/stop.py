@@ -1,4 +1,4 @@
-"""`pybroker stop`: tells the broker of a data directory to stop, and waits until it has.
+"""`pybroker stop`: signals the broker of a data directory to stop, and waits until it has.
 
 Owns options and waiting. The broker is found by the lock that it holds on its directory, never by a name; the process
 that is signalled is the one that holds the lock.

@@ -3,9 +3,9 @@
 Owns option names and output formats, which are those of Kafka 4.3's tool. Must not know the protocol: it asks by Admin,
 and works against any Kafka.
 
-What fails is told on standard output in the words of Kafka's tool, and on standard error with the exception's name.
+What fails is printed on standard output in the words of Kafka's tool, and on standard error with the exception's name.
 
-Eligible leader replicas are N/A where the broker does not tell them, and as in Kafka's tool with `--topic-id`.
+Eligible leader replicas are N/A where the broker does not return them, and as in Kafka's tool with `--topic-id`.
 
 Not done: reassignments in `--describe`.
 """

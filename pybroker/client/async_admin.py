@@ -118,8 +118,8 @@ class AsyncAdmin(ConfigCalls, GroupCalls, LogDirCalls, ReassignmentCalls, AsyncC
     ) -> list[TopicDescription]:
         """Partitions, leaders and replicas of topics, in the order asked for. Raises BrokerError (unknown topic).
 
-        With `partitions_per_answer` a broker of 3.7 or later is asked for so many at a time, and which replicas are
-        eligible to lead is told as well (KIP-966).
+        With `partitions_per_answer` a broker of 3.7 or later is asked for so many at a time, and also returns which
+        replicas are eligible to lead (KIP-966).
         """
         if partitions_per_answer is not None and names:
             described = await self._describe_in_pages(names, partitions_per_answer)

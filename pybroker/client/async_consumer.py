@@ -1,8 +1,7 @@
 """Consumers over asyncio: records of subscribed or assigned partitions, group membership, offsets.
 
-Owns the subscription state; the native fetcher delivers records, a driver keeps the membership, and
-`pybroker.client.commits` commits offsets. The program's partitions change inside `poll` only.
-One caller at a time. `pybroker.client.consumer` is the same for blocking code.
+Owns the subscription state; the native fetcher delivers records, a driver keeps the membership. Partitions change
+inside `poll` only. One caller at a time. `pybroker.client.consumer` is the same for blocking code.
 """
 
 from __future__ import annotations
@@ -74,9 +73,7 @@ class AsyncConsumer(AsyncClosing):
         self._driver: MembershipDriver | None = None
         self._invoke = invoke
         self._listener = RebalanceListener()
-        self._subscriptions = SubscriptionState(
-            self.native, self._notify, Deserializers(key_deserializer, value_deserializer)
-        )
+        self._state = SubscriptionState(self.native, self._notify, Deserializers(key_deserializer, value_deserializer))
         self._failure: Exception | None = None
         self._news = asyncio.Event()
         """Set when anything has come, records as well."""
@@ -107,7 +104,7 @@ class AsyncConsumer(AsyncClosing):
             raise SettingError("subscribing joins a group: set group.id")
         if bool(topics) == (pattern is not None) or isinstance(topics, str):
             raise ClientError("subscribe takes either a list of topics or a pattern")
-        if self._subscriptions and self._driver is None:
+        if self._state and self._driver is None:
             raise ClientError("partitions are assigned by hand: unsubscribe first")
         self._listener = listener or RebalanceListener()
         regex = pattern if isinstance(pattern, str) and self.settings.group_protocol == "consumer" else None
@@ -126,9 +123,7 @@ class AsyncConsumer(AsyncClosing):
     def _resubscribe(self, reason: str) -> None:
         assert self._driver is not None
         subscribed = self._topics.subscribed()
-        keeps = frozenset(
-            p for p in self._subscriptions.all() if p.topic in subscribed or self._topics.regex is not None
-        )
+        keeps = frozenset(p for p in self._state.all() if p.topic in subscribed or self._topics.regex is not None)
         if subscribed or self._topics.regex is not None:
             self._driver.subscribe(keeps, reason)
 
@@ -137,8 +132,8 @@ class AsyncConsumer(AsyncClosing):
         self._open()
         if self._driver is not None:
             raise ClientError("topics are subscribed to: unsubscribe first")
-        self._subscriptions.drop(self._subscriptions.all().difference(partitions))
-        self._subscriptions.add(partitions)
+        self._state.drop(self._state.all().difference(partitions))
+        self._state.add(partitions)
         self._topics.want(assigned=partitions)
 
     async def unsubscribe(self) -> None:
@@ -147,7 +142,7 @@ class AsyncConsumer(AsyncClosing):
 
     def assignment(self) -> frozenset[TopicPartition]:
         """What is being read."""
-        return self._subscriptions.all()
+        return self._state.all()
 
     def subscription(self) -> frozenset[str]:
         """The topics subscribed to, as far as they are known."""
@@ -166,7 +161,7 @@ class AsyncConsumer(AsyncClosing):
         a deserializer cannot read: the position stays there, so that it is met again until `seek`.
         """
         most = self.settings.max_poll_records if max_records is None else max_records
-        return await self._until(timeout_s, lambda: self._subscriptions.take(most)) or []
+        return await self._until(timeout_s, lambda: self._state.take(most)) or []
 
     def poll_here(self, max_records: int | None = None) -> list[Record]:
         """As `poll`, of what has arrived; none while anything is due.
@@ -176,7 +171,7 @@ class AsyncConsumer(AsyncClosing):
         if not self._is_free():
             return []
         self._say_alive()
-        return self._subscriptions.take(self.settings.max_poll_records if max_records is None else max_records)
+        return self._state.take(self.settings.max_poll_records if max_records is None else max_records)
 
     def _is_free(self) -> bool:
         """Whether nothing but records waits to be read."""
@@ -202,11 +197,11 @@ class AsyncConsumer(AsyncClosing):
         Raises what `poll` raises, and ClientError where nothing is subscribed to or assigned.
         """
         while not self._closed:
-            if (record := self._subscriptions.next_ahead()) is not None:
+            if (record := self._state.next_ahead()) is not None:
                 return record
-            if self._driver is None and not self._subscriptions:
+            if self._driver is None and not self._state:
                 raise ClientError("nothing to iterate over: subscribe to topics, or assign partitions")
-            await self._until(ITERATION_S, lambda: self._subscriptions.take_ahead(self.settings.max_poll_records))
+            await self._until(ITERATION_S, lambda: self._state.take_ahead(self.settings.max_poll_records))
         raise StopAsyncIteration
 
     def next_ahead(self) -> Record | None:
@@ -214,11 +209,11 @@ class AsyncConsumer(AsyncClosing):
 
         For a caller as `poll_here` has it.
         """
-        record = None if self._closed else self._subscriptions.next_ahead()
+        record = None if self._closed else self._state.next_ahead()
         if record is None and self._is_free():
             self._say_alive()
-            self._subscriptions.take_ahead(self.settings.max_poll_records)
-            record = self._subscriptions.next_ahead()
+            self._state.take_ahead(self.settings.max_poll_records)
+            record = self._state.next_ahead()
         return record
 
     def make_due(self) -> None:
@@ -228,9 +223,9 @@ class AsyncConsumer(AsyncClosing):
     async def count(self, timeout_s: float = 1.0, *, stamped: bool = False) -> tuple[int, int]:
         """As `poll`, for load generators: all that has arrived, as (records, bytes of keys and values).
 
-        With `stamped`, `native.take_arrivals` tells the latencies.
+        With `stamped`, `native.take_arrivals` returns the latencies.
         """
-        return await self._until(timeout_s, lambda: self._subscriptions.count(stamped)) or (0, 0)
+        return await self._until(timeout_s, lambda: self._state.count(stamped)) or (0, 0)
 
     async def _until(self, timeout_s: float, take: Callable[[], Any]) -> Any:
         """Do what is due until something can be taken; None when the timeout is over."""
@@ -261,7 +256,7 @@ class AsyncConsumer(AsyncClosing):
         (`bytes-consumed-rate`, per second) over the last `metrics.num.samples` times `metrics.sample.window.ms`;
         and what is the case now (`records-lag-max`, `assigned-partitions`).
         """
-        return {**self.native.metrics(), "assigned-partitions": float(len(self._subscriptions.all()))}
+        return {**self.native.metrics(), "assigned-partitions": float(len(self._state.all()))}
 
     # ------------------------------------------------------------------------------------------------- what is due
 
@@ -274,7 +269,7 @@ class AsyncConsumer(AsyncClosing):
         await self._find_positions()
         if self.settings.commits_itself and self._clock() >= self._commit_at:
             self._commit_at = self._clock() + self.settings.auto_commit_interval_ms / 1000
-            self._commits.commit_later(self._subscriptions.positions(), None)
+            self._commits.commit_later(self._state.positions(), None)
 
     def _raise_failure(self) -> None:
         failure, self._failure = self._failure, None
@@ -286,15 +281,15 @@ class AsyncConsumer(AsyncClosing):
     async def _rebalance(self, driver: MembershipDriver, step: RebalanceStep) -> None:
         try:
             if step.lost:
-                self._subscriptions.drop(step.lost)
+                self._state.drop(step.lost)
                 await self._call_listener(self._listener.on_lost, step.lost)
             if step.revoked:
                 if self.settings.commits_itself:
                     await self._commit_quietly()
                 await self._call_listener(self._listener.on_revoked, step.revoked)
-                self._subscriptions.drop(step.revoked)
+                self._state.drop(step.revoked)
             if step.assigned is not None:
-                self._subscriptions.add(step.assigned)
+                self._state.add(step.assigned)
                 await self._call_listener(self._listener.on_assigned, step.assigned)
         finally:
             driver.step_done(step)
@@ -303,16 +298,16 @@ class AsyncConsumer(AsyncClosing):
         await self._invoke(what, sorted(partitions, key=lambda p: (p.topic, p.partition)))
 
     async def _commit_quietly(self) -> None:
-        """Commit before partitions go; what fails is read again by whoever gets them."""
+        """Commit before partitions go; what fails is read again by the members that get them."""
         with contextlib.suppress(ClientError):
-            await self._commits.commit(self._subscriptions.positions(), self.settings.request_timeout_ms / 1000)
+            await self._commits.commit(self._state.positions(), self.settings.request_timeout_ms / 1000)
 
     async def _find_positions(self) -> None:
         """Find where the partitions begin that are new: their committed offsets, else what the reset says."""
-        new = self._subscriptions.unbegun()
+        new = self._state.unbegun()
         if not new:
             return
-        offsets, unknown = self._subscriptions.unchecked(), set[TopicPartition]()
+        offsets, unknown = self._state.unchecked(), set[TopicPartition]()
         asked = [partition for partition in new if partition not in offsets]
         if self.settings.group_id is not None and asked:
             committed, unknown = await self._commits.committed(asked, as_member=True)
@@ -320,7 +315,7 @@ class AsyncConsumer(AsyncClosing):
         verdict = await check_positions(self._cluster, offsets, resets=self.settings.auto_offset_reset != "none")
         resets = [p for p in asked if p not in offsets and p not in unknown] + verdict.reset
         starts = {p: OffsetAndMetadata(offset) for p, offset in (await self._reset(resets)).items()}
-        self._subscriptions.begin(verdict.begin | starts)
+        self._state.begin(verdict.begin | starts)
         if unknown or verdict.later:
             asyncio.get_running_loop().call_later(self.settings.retry_backoff_ms / 1000, self._notify)
         if verdict.truncated:
@@ -346,7 +341,7 @@ class AsyncConsumer(AsyncClosing):
             while True:
                 self._news.clear()
                 await self._find_positions()
-                if (at := self._subscriptions.position(partition)) is not None:
+                if (at := self._state.position(partition)) is not None:
                     return at
                 await self._news.wait()
 
@@ -355,31 +350,31 @@ class AsyncConsumer(AsyncClosing):
 
         One with a leader epoch is looked up before anything is read: `poll` may raise LogTruncationError.
         """
-        self._subscriptions.seek(partition, OffsetAndMetadata(offset) if isinstance(offset, int) else offset)
+        self._state.seek(partition, OffsetAndMetadata(offset) if isinstance(offset, int) else offset)
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
         """Go on at the first offset, of all partitions where none is named."""
-        for partition in partitions or self._subscriptions.all():
+        for partition in partitions or self._state.all():
             self.seek(partition, EARLIEST)
 
     def seek_to_end(self, *partitions: TopicPartition) -> None:
         """Go on after the last record, of all partitions where none is named."""
-        for partition in partitions or self._subscriptions.all():
+        for partition in partitions or self._state.all():
             self.seek(partition, LATEST)
 
     def pause(self, *partitions: TopicPartition) -> None:
         """Hand out nothing of these until `resume`; they stay assigned."""
         for partition in partitions:
-            self._subscriptions.pause(partition, True)
+            self._state.pause(partition, True)
 
     def resume(self, *partitions: TopicPartition) -> None:
         """Hand these out again."""
         for partition in partitions:
-            self._subscriptions.pause(partition, False)
+            self._state.pause(partition, False)
 
     def paused(self) -> frozenset[TopicPartition]:
         """What is paused."""
-        return self._subscriptions.paused()
+        return self._state.paused()
 
     # ----------------------------------------------------------------------------------------------------- offsets
 
@@ -402,7 +397,7 @@ class AsyncConsumer(AsyncClosing):
 
     def _offsets(self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None) -> Offsets:
         if offsets is None:
-            return self._subscriptions.positions()
+            return self._state.positions()
         return {p: OffsetAndMetadata(o) if isinstance(o, int) else o for p, o in offsets.items()}
 
     async def committed(self, *partitions: TopicPartition) -> dict[TopicPartition, OffsetAndMetadata | None]:
@@ -455,17 +450,16 @@ class AsyncConsumer(AsyncClosing):
             await self._cluster.close()
 
     async def _give_up(self, *, commits: bool, reason: str) -> None:
-        if commits and self._subscriptions:
+        if commits and self._state:
             await self._commit_quietly()
         driver, self._driver = self._driver, None
         try:
-            if driver is not None and self._subscriptions:
+            if driver is not None and self._state:
                 lost = driver.identity()[1] == -1
-                await self._call_listener(
-                    self._listener.on_lost if lost else self._listener.on_revoked, self._subscriptions.all()
-                )
+                call = self._listener.on_lost if lost else self._listener.on_revoked
+                await self._call_listener(call, self._state.all())
         finally:
-            self._subscriptions.drop(self._subscriptions.all())
+            self._state.drop(self._state.all())
             self._topics.want()
             if driver is not None:
                 await driver.stop()

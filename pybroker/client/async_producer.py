@@ -1,7 +1,7 @@
 """The producer over asyncio: records enter their batches on the event loop, and their fates come back in batches.
 
 A send takes no thread and waits only while its topic's metadata is missing or `buffer.memory` is full. What was decided
-wakes the loop once, by a descriptor, and is told to all futures at that wake-up.
+wakes the loop once, by a descriptor, and all its futures are completed at that wake-up.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class AsyncProducer:
         headers: Headers | None = None,
         on_delivery: OnDelivery | None = None,
     ) -> asyncio.Future[RecordMetadata]:
-        """Put a record in its batch; the future that is returned tells where it was written.
+        """Put a record in its batch; the future that is returned completes with where it was written.
 
         Records of a partition are written in the order in which these calls began to run, also those that had to wait:
         for the topic's metadata (before its first record) or for memory, at most `max.block.ms`. A send that is
@@ -107,7 +107,7 @@ class AsyncProducer:
         return self._loop
 
     def _settle(self) -> None:
-        """Tell the fates that are known by now, and let waiting sends try again."""
+        """Complete the futures of the fates that are known by now, and let waiting sends try again."""
         for futures, rows, errors in self._settlements.take() or ():
             if errors is None:
                 for future, row in zip(futures, rows, strict=True):
@@ -130,7 +130,7 @@ class _Called:
         self._future, self._callback = future, callback
 
     def done(self) -> bool:
-        """False: it is told in any case."""
+        """False: the callback is called in any case."""
         return False
 
     def set_result(self, metadata: RecordMetadata) -> None:

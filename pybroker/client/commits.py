@@ -105,7 +105,7 @@ class Commits:
     async def committed(
         self, partitions: Sequence[TopicPartition], *, as_member: bool = False
     ) -> tuple[Offsets, set[TopicPartition]]:
-        """Read offsets: (those there are, those that cannot be told yet). Raises BrokerError."""
+        """Read offsets: (those there are, those that are not known yet). Raises BrokerError."""
         member = ("", -1)
         if as_member and self.driver is not None and self._settings.group_protocol == "consumer":
             member = self.driver.identity()[:2]

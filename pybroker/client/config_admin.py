@@ -50,8 +50,8 @@ class ConfigCalls:
         request = describe.DescribeConfigsRequest(resources=[resource], include_synonyms=synonyms)
         async with self._config_node(name, resource_type) as connection:
             answer = await connection.ask(request, describe.DescribeConfigsResponse)
-            told = ((f"configuration of {r.resource_name!r}", r.error_code, r.error_message) for r in answer.results)
-            raise_refused(connection.server, told)
+            results = ((f"configuration of {r.resource_name!r}", r.error_code, r.error_message) for r in answer.results)
+            raise_refused(connection.server, results)
         return {entry.name: _entry(entry) for result in answer.results for entry in result.configs}
 
     @retried
@@ -71,8 +71,10 @@ class ConfigCalls:
         request = alter.IncrementalAlterConfigsRequest(resources=[resource], validate_only=validate_only)
         async with self._config_node(name, resource_type) as connection:
             answer = await connection.ask(request, alter.IncrementalAlterConfigsResponse)
-            told = ((f"configuration of {r.resource_name!r}", r.error_code, r.error_message) for r in answer.responses)
-            raise_refused(connection.server, told)
+            results = (
+                (f"configuration of {r.resource_name!r}", r.error_code, r.error_message) for r in answer.responses
+            )
+            raise_refused(connection.server, results)
 
     @retried
     async def list_config_resources(self, resource_type: int) -> list[str]:
@@ -97,8 +99,8 @@ class ConfigCalls:
         )
         async with self.cluster.controller() as connection:
             answer = await connection.ask(request, create.CreatePartitionsResponse)
-            told = ((f"topic {r.name!r}", r.error_code, r.error_message) for r in answer.results)
-            raise_refused(connection.server, told)
+            results = ((f"topic {r.name!r}", r.error_code, r.error_message) for r in answer.results)
+            raise_refused(connection.server, results)
 
     @retried
     async def elect_leaders(
@@ -106,8 +108,8 @@ class ConfigCalls:
     ) -> dict[TopicPartition, BrokerError | None]:
         """Give partitions (None: all) their preferred leader, or with `unclean` any leader where they have none.
 
-        Returns of each partition why its leader stays, None where it was elected; of all partitions those that are led
-        as wanted are left out. Raises BrokerError where nothing was looked at.
+        Returns of each partition why its leader stays, None where it was elected; of all partitions those whose
+        leader is the wanted one already are left out. Raises BrokerError where nothing was looked at.
         """
         grouped = by_topic(partitions or ())
         topics = [election.TopicPartitions(topic=name, partitions=indexes) for name, indexes in grouped.items()]

@@ -118,8 +118,8 @@ class Connection:
         timeout_ms = time_left_ms(self._settings.request_timeout_ms)
         raw = await self._exchange(_API_VERSIONS, version, request, timeout_ms)
         if raw[:2] == ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big"):
-            told, _ = decode(ApiVersionsResponse, raw, 0)
-            served = next((api.max_version for api in told.api_keys if api.api_key == _API_VERSIONS), 0)
+            refusal, _ = decode(ApiVersionsResponse, raw, 0)
+            served = next((api.max_version for api in refusal.api_keys if api.api_key == _API_VERSIONS), 0)
             version = max(0, min(version - 1, served))
             raw = await self._exchange(_API_VERSIONS, version, request, timeout_ms)
         answer, _ = decode(ApiVersionsResponse, raw, version)

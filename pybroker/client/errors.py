@@ -58,7 +58,7 @@ class BrokerError(ClientError):
         self.code = _known(code) or ErrorCode.UNKNOWN_SERVER_ERROR
         self.meaning = text
         """The broker's own words, without server and what was asked for; the whole text where they are not known."""
-        self.told: str | None = None
+        self.broker_message: str | None = None
         """The words that came with the error code, where any came."""
         self.final = False
         """Another try gets the same answer, although Kafka calls the code retriable."""
@@ -70,7 +70,7 @@ class BrokerError(ClientError):
         name = known.name if known is not None else "an error code not known to this client"
         meaning = message or (known.message if known is not None else "no text")
         error = cls(f"{what}: {server} answered {name} ({code}): {meaning}", code)
-        error.meaning, error.told = meaning, message or None
+        error.meaning, error.broker_message = meaning, message or None
         return error
 
 

@@ -1,4 +1,4 @@
-"""Which value of a request its field cannot hold, in words for whoever gave the value.
+"""Which value of a request its field cannot hold, in words for the caller that gave the value.
 
 Looked at only after the codec has refused a request. Knows no message by name.
 """

@@ -51,9 +51,10 @@ class GroupCalls:
 
     @retried
     async def describe_groups(self, group_ids: Sequence[str]) -> dict[str, GroupDescription]:
-        """Groups and their members, in either protocol. A group that does not exist is told as dead, without members.
+        """Groups and their members, in either protocol.
 
-        Raises BrokerError for the first that was refused.
+        A group that does not exist is returned as dead, without members. Raises BrokerError for the first that
+        was refused.
         """
         return {group_id: await self._describe_group(group_id) for group_id in dict.fromkeys(group_ids)}
 

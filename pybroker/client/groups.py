@@ -1,4 +1,4 @@
-"""What clients say of groups: members, offsets, and what a coordinator tells of them. Plain values, no behaviour."""
+"""What clients say of groups: members, offsets, and what a coordinator returns of them. Plain values, no behaviour."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class GroupDescription:
     group_epoch: int | None = None
     target_epoch: int | None = None
     error: str | None = None
-    """Why an unknown group is told as dead, for people."""
+    """Why an unknown group is reported as dead, for people."""
 
 
 Offsets = dict[TopicPartition, OffsetAndMetadata]

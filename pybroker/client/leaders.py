@@ -21,7 +21,7 @@ class Leaders:
 
     by_node: dict[int, list[TopicPartition]] = field(default_factory=dict)
     epochs: dict[TopicPartition, int] = field(default_factory=dict)
-    """Leader epochs of the partitions that are led."""
+    """Leader epochs of the partitions that have a leader."""
     refused: dict[TopicPartition, BrokerError] = field(default_factory=dict)
     """Why nobody can be asked about the others."""
 

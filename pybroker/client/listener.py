@@ -1,4 +1,4 @@
-"""What a program is told when its partitions change. Called inside `poll`, `unsubscribe` and `close`, never between."""
+"""Callbacks for a program whose partitions change. Called inside `poll`, `unsubscribe` and `close`, never between."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class LogDirCalls:
     async def alter_replica_log_dirs(self, paths: Mapping[Replica, str]) -> dict[Replica, BrokerError | None]:
         """Have replicas moved to other log directories of their brokers, by absolute path; None where a move is begun.
 
-        `describe_log_dirs` tells how far it is; the directory where a replica lies ends a move that is under way.
+        `describe_log_dirs` returns how far it is; the directory where a replica lies ends a move that is under way.
         """
         await self.cluster.metadata(())
         outcomes: dict[Replica, BrokerError | None] = {}

@@ -61,7 +61,7 @@ class Continuation:
     """Where another producer stopped: what it takes to go on in its place.
 
     The broker takes each sequence number of a producer once: of several that go on from the same place, one gets
-    through, and the others fail (or are told that their batch is there already, when it has as many records). The
+    through, and the others fail (or get the answer that their batch is there already, when it has as many records). The
     identity is kept, so the first batch that fails ends such a producer: everything that waits fails with it.
     """
 
@@ -165,10 +165,10 @@ class Producer(native.Producer):
         string), `topic` (string, before the argument), `partition` (int32 or int64; null: as `send` without one),
         `timestamp` (timestamp[us]; null: now) and `headers` (list<struct<key: string, value: binary>>) may be there.
 
-        Rows of a partition keep their order. Returns how many were sent; `flush`, then `native.raise_failure()`, tell
+        Rows of a partition keep their order. Returns how many were sent; `flush`, then `native.raise_failure()`, report
         their fate. Waits as `send` does. Raises SettingError for a column that is missing, not known or of another
         type, and RecordError for a row that cannot be sent, by its number: then no row was sent. Where memory stays
-        full (BufferFullError) or the producer is closed meanwhile (ClosedError), the error tells how many were sent.
+        full (BufferFullError) or the producer is closed meanwhile (ClosedError), the error says how many were sent.
         Serializers and delivery callbacks are for single records; a producer whose partitioner is a function has to
         be given the partitions.
         """

@@ -26,7 +26,7 @@ class ReassignmentCalls:
     ) -> dict[TopicPartition, BrokerError | None]:
         """Give partitions other replicas, the preferred leader first; None cancels what is on its way.
 
-        Returns why it was refused of each partition, None where it was taken; `list_partition_reassignments` tells when
+        Returns why it was refused of each partition, None where it was taken; `list_partition_reassignments` shows when
         it is done. Raises BrokerError where nothing was looked at.
         """
         request = alter.AlterPartitionReassignmentsRequest(

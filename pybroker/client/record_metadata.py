@@ -1,4 +1,4 @@
-"""Where a record was written, as producers tell it."""
+"""Where a record was written, as producers report it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class RecordMetadata(NamedTuple):
-    """Where a record was written; offset -1 where the broker does not tell (acks=0), or where it was not written."""
+    """Where a record was written; offset -1 where the broker returns none (acks=0), or where it was not written."""
 
     topic: str
     partition: int

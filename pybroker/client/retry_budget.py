@@ -79,7 +79,7 @@ class RetryBudget:
 
 
 def is_retriable(failure: ClientError) -> bool:
-    """Tell whether Kafka's clients try again after a failure: no answer came, or one of a retriable code."""
+    """Return whether Kafka's clients try again after a failure: no answer came, or one of a retriable code."""
     if isinstance(failure, BrokerError):
         return failure.code.retriable and not failure.final
     return isinstance(failure, (ConnectionLostError, UnreachableError))

@@ -1,6 +1,6 @@
 """`bootstrap.servers`: which servers a text names, read as Kafka's Java client reads it (ClientUtils, Utils.getHost).
 
-Owns the form of the list. Must not look up a name: whether a host is there, connecting tells.
+Owns the form of the list. Must not look up a name: only connecting shows whether a host is there.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _parse(server: str, text: str) -> str:
 
 
 def _is_host(text: str) -> bool:
-    """Tell whether a text may be a host: with colons it is an address of IPv6, or one that lacks the port."""
+    """Return whether a text may be a host: with colons it is an address of IPv6, or one that lacks the port."""
     if ":" not in text:
         return True
     try:

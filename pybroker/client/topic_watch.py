@@ -2,8 +2,8 @@
 
 Owns the wishes (names or a pattern, or assigned partitions) and the metadata that answers them, asked for again every
 metadata.max.age.ms, and after each back-off while no broker answers or a topic is missing. That is logged at WARN after
-a second, and an error of the consumer's next call after default.api.timeout.ms. Tells the consumer when something is
-different.
+a second, and an error of the consumer's next call after default.api.timeout.ms. Notifies the consumer when something
+is different.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class CreatedTopic:
 
 @dataclass(frozen=True, slots=True)
 class PartitionDescription:
-    """One partition as metadata tells it; leader -1 means none."""
+    """One partition as metadata describes it; leader -1 means none."""
 
     index: int
     leader: int
@@ -39,14 +39,14 @@ class PartitionDescription:
     isr: tuple[int, ...]
     offline_replicas: tuple[int, ...]
     eligible_leaders: tuple[int, ...] | None = None
-    """Replicas out of sync that may still lead without loss (KIP-966); None where it was not asked or told."""
+    """Replicas out of sync that may still lead without loss (KIP-966); None where it was not asked for or returned."""
     last_known_eligible_leaders: tuple[int, ...] | None = None
     """The last members of the ISR before it emptied; None as above."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicDescription:
-    """One topic as metadata tells it, partitions by index."""
+    """One topic as metadata describes it, partitions by index."""
 
     name: str
     topic_id: bytes

@@ -3,7 +3,7 @@
 A new leader may lack what the old one had given out. The epoch in which a position's last record was written ends, in
 the leader's log, at or after the position, or else what lies between was cut. Owns the question (OffsetForLeaderEpoch)
 and what follows from the answer, as Kafka's consumer has it: with an `auto.offset.reset` reading goes on where the logs
-part, without one the program is told. Knows neither records nor groups.
+part, without one the program gets LogTruncationError. Knows neither records nor groups.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Verdict:
     reset: list[TopicPartition] = field(default_factory=list)
     """The log knows nothing of the epoch: `auto.offset.reset` says where."""
     later: set[TopicPartition] = field(default_factory=set)
-    """Cannot be told yet."""
+    """Not known yet."""
     truncated: dict[TopicPartition, tuple[OffsetAndMetadata, OffsetAndMetadata | None]] = field(default_factory=dict)
     """By partition, the position and where the logs part (None: not known), where no reset may be."""
 

@@ -1,4 +1,4 @@
-"""BrokerConfig: everything that one node was told, checked and complete.
+"""BrokerConfig: everything that one node was configured with, checked and complete.
 
 Owns the rules between keys (which one speaks when another is absent). Must not know files other than the properties
 file it is read from.

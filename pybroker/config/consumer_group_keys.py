@@ -19,7 +19,7 @@ class ConsumerGroupKeys(Settings):
         60_000, "Longest session timeout in ms that may be configured.", at_least=1
     )
     group_consumer_heartbeat_interval_ms = integer(
-        5000, "Time in ms that members are told to leave between heartbeats.", at_least=1
+        5000, "Time in ms between heartbeats that members are asked to keep.", at_least=1
     )
     group_consumer_min_heartbeat_interval_ms = integer(
         5000, "Shortest heartbeat interval in ms that may be configured.", at_least=1

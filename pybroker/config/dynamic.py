@@ -62,7 +62,7 @@ class DynamicConfig(NamedTuple):
 def build_dynamic(static: BrokerConfig, default: Mapping[str, str], own: Mapping[str, str]) -> DynamicConfig:
     """Return the settings with the cluster's default changes over the given ones, and the broker's own over both.
 
-    A stored change that this version does not understand keeps no broker from starting: it is left out and told.
+    A stored change that this version does not understand keeps no broker from starting: it is left out and reported.
     """
     ignored: list[str] = []
     kept: list[dict[str, str]] = []

@@ -29,7 +29,7 @@ class Endpoint(NamedTuple):
 
 
 class Listener(NamedTuple):
-    """Where to listen, what to tell clients (None: what they dialled), and how the connections are treated."""
+    """Where to listen, what to advertise to clients (None: what they dialled), and how the connections are treated."""
 
     endpoint: Endpoint
     advertised: Endpoint | None

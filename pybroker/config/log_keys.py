@@ -164,7 +164,7 @@ class LogKeys(Settings):
     )
     log_dir_failure_timeout_ms = long(
         30000,
-        "A broker that cannot tell the controller of a failed directory within this many ms stops.",
+        "A broker that cannot report a failed directory to the controller within this many ms stops.",
         at_least=1,
         acts=False,
     )

@@ -17,7 +17,7 @@ class NetworkKeys(Settings):
     )
     advertised_listeners = listing(
         (),
-        "What clients are told to connect to, in the form of listeners. Without it a client is told the address that "
+        "What clients get as the address to connect to, in the form of listeners. Without it a client gets the address "
         "it dialled, so that a broker behind any name or port answers with one that works.",
     )
     listener_security_protocol_map = string(

@@ -102,5 +102,5 @@ class NodeKeys(Settings):
         True, "Whether leadership returns to preferred replicas by itself.", acts=False
     )
     leader_imbalance_check_interval_seconds = long(
-        300, "Seconds between looks for partitions not led by their preferred replica.", at_least=1, acts=False
+        300, "Seconds between looks for partitions whose leader is not their preferred replica.", at_least=1, acts=False
     )

@@ -1,7 +1,7 @@
 """A frozen set of values, made from text by the keys that its class declares.
 
 Owns the rule that every value is checked before any is used, and the memory of which values were given (DescribeConfigs
-tells a given value from a default). Must not know any particular key.
+distinguishes a given value from a default). Must not know any particular key.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Settings:
             values[key.attribute] = self.default_of(key) if text is None else key.value_of(text)
 
     def overlaid(self, texts: Mapping[str, str]) -> Self:
-        """Return a copy in which these texts are in force; what was given stays told. Raises ConfigError."""
+        """Return a copy in which these texts are in force; `given` stays as it was. Raises ConfigError."""
         copy = object.__new__(type(self))
         copy.__dict__.update(self.__dict__)
         for name, text in texts.items():

@@ -5,7 +5,7 @@ to the voter, and what is committed goes to the loader. Every method returns aft
 image that holds them is published. Must not know requests: handlers translate.
 
 A write that fails ends the controller: what of it reached the disk is known only after a restart. Callers get
-`NotControllerError` from then on, and `on_failure` is told why.
+`NotControllerError` from then on, and `on_failure` is called with the reason.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class Controller:
         """Open `directory`/__cluster_metadata-0, replay it, and lead the quorum of one.
 
         `num_partitions` and `replication_factor` stand for -1 in a new topic. `validate_topic_configs` returns what is
-        wrong with a topic's own configurations, None when nothing is; `ClusterSettings` tells of the other rules.
+        wrong with a topic's own configurations, None when nothing is; `ClusterSettings` describes the other rules.
         Returns elected, replayed and published. Raises `OSError`, `ControllerError` and `MetadataError`.
         """
         settings = ClusterSettings(
@@ -282,7 +282,7 @@ class Controller:
         return cast("HeartbeatResult", await self._submit(event))
 
     async def fail_log_directories(self, broker_id: int, broker_epoch: int, directories: Sequence[bytes]) -> Result:
-        """Note that a broker has lost log directories: what lies there is led by others, or by nobody."""
+        """Note that a broker has lost log directories: what lies there gets another leader, or none."""
         return cast("Result", await self._submit(LogDirectoriesFailed(broker_id, broker_epoch, directories)))
 
     async def assign_replicas(

@@ -18,7 +18,7 @@ Behaviour
     - A success is answered when the replicas are committed, and this broker knows them.
 
 Version notes
-    - From version 1 on the request may forbid another number of replicas, told as INVALID_REPLICATION_FACTOR.
+    - From version 1 on the request may forbid another number of replicas, answered with INVALID_REPLICATION_FACTOR.
 
 Not done
     - Rights.
@@ -90,8 +90,8 @@ async def alter_partition_reassignments(
 def _responses(reassigned: list[ReassignedTopic]) -> Sliced[list[ReassignableTopicResponse]]:
     responses = []
     for topic in reassigned:
-        told = yield from each(_response, topic.partitions)
-        responses.append(ReassignableTopicResponse(name=topic.name, partitions=told))
+        partitions = yield from each(_response, topic.partitions)
+        responses.append(ReassignableTopicResponse(name=topic.name, partitions=partitions))
     return responses
 
 

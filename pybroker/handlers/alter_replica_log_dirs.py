@@ -8,7 +8,7 @@ Versions
 
 Behaviour
     - The answer comes when the move is begun, and is kept over a crash by the directory of the future replica,
-      `<topic>-<partition>.<32 hex>-future`; DescribeLogDirs tells how far it is. The log is copied byte for byte
+      `<topic>-<partition>.<32 hex>-future`; DescribeLogDirs reports how far it is. The log is copied byte for byte
       while it is written and read, then the future replica takes its place at once, and the old directory is removed.
     - To the directory where the replica lies, or is on its way to, nothing moves; to any other one, a move that is
       under way is ended first, so that the present directory cancels it. Of a partition named twice, the later

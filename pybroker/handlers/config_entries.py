@@ -123,13 +123,13 @@ def _broker_synonyms(config: BrokerConfig, chain: tuple[Key[Any], ...], first: s
         (config.given, SOURCE_STATIC_BROKER),
         ({key.name: key.text_of(key.default) for key in chain if key.default is not None}, SOURCE_DEFAULT),
     )
-    told = (
+    synonyms = (
         Synonym(key.name, _shown(key, texts[key.name]), source)
         for texts, source in places
         for key in chain
         if key.name in texts
     )
-    return dropwhile(lambda synonym: first not in (None, synonym.name), told)
+    return dropwhile(lambda synonym: first not in (None, synonym.name), synonyms)
 
 
 def _shown(key: Key[Any], text: str | None) -> str | None:

@@ -8,12 +8,12 @@ Versions
 
 Behaviour
     - A group that is named twice is answered once.
-    - Every member is told with what it has, what it is still to give back included, and with its target.
+    - Every member is described with what it has, what it is still to give back included, and with its target.
     - Errors of a group: GROUP_ID_NOT_FOUND, also for one of the classic protocol, INVALID_GROUP_ID, NOT_COORDINATOR,
       COORDINATOR_LOAD_IN_PROGRESS; UNSUPPORTED_VERSION while the feature `group.version` is not finalized at 1.
 
 Version notes
-    - Version 1 tells which protocol a member speaks.
+    - Version 1 says which protocol a member speaks.
 
 Not done
     - Rights: authorized operations name all of them. Throttling: throttle_time_ms is always 0.

@@ -17,7 +17,7 @@ Behaviour
     - validate_only does everything but the creation.
 
 Version notes
-    - Partition count, replication factor and configuration are told back from version 5 on, the id from 7 on.
+    - Partition count, replication factor and configuration are returned from version 5 on, the id from 7 on.
 
 Not done
     - Rights, controller mutation quotas (KIP-599), create.topic.policy.class.name.
@@ -80,7 +80,7 @@ async def create_topics(request: CreateTopicsRequest, context: RequestContext) -
 
 
 def _excess(topics: list[CreatableTopic], context: RequestContext) -> WireError | None:
-    """Tell of a request for more partitions than one may ask for, before anything else of it is looked at."""
+    """Return the error of a request for too many partitions, before anything else of it is looked at."""
     default = context.services.config.num_partitions
     wanted = sum(
         len(topic.assignments) or (default if topic.num_partitions == -1 else max(topic.num_partitions, 0))

@@ -10,7 +10,7 @@ Behaviour
     - The records below the offset are out of reach when the answer comes; segments that lie wholly below it are taken
       out of use, and their files removed after file.delete.delay.ms. An offset below the log start changes nothing.
     - -1 stands for the high watermark. Beyond it, and below -1: OFFSET_OUT_OF_RANGE.
-    - The answer is the log start. It is on the disk before it is told, so a crash does not bring the records back.
+    - The answer is the log start. It is on the disk before it is returned, so a crash does not bring the records back.
     - A topic that is compacted and not deleted from: POLICY_VIOLATION. Kafka's own topics: INVALID_TOPIC_EXCEPTION.
     - UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR per partition.
 

@@ -8,7 +8,7 @@ Versions
 
 Behaviour
     - A group that is named twice is answered once.
-    - Metadata and the protocol are told while the group is stable; members always.
+    - Metadata and the protocol are returned while the group is stable; members always.
     - Errors of a group: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS.
 
 Version notes

@@ -8,7 +8,8 @@ Versions
 
 Behaviour
     - Partition 0 of __cluster_metadata, asked for alone: this node leads as the only voter, without observers, and its
-      log end and high watermark are told with the present time as the time of its last fetch, as Kafka's leader does.
+      log end and high watermark are returned with the present time as the time of its last fetch, as Kafka's leader
+      does.
     - Any other topic or partition, or more than one: UNKNOWN_TOPIC_OR_PARTITION for each.
     - The voter's directory id is zero, as in Kafka with voters from controller.quorum.voters (kraft.version 0).
 
@@ -16,7 +17,7 @@ Version notes
     - Times: version 1 and later. Words of errors, directory ids and nodes: version 2 and later.
 
 Not done
-    - Listeners of controllers: there are none, so the node is told with the listener of the request.
+    - Listeners of controllers: there are none, so the node is returned with the listener of the request.
     - Rights.
 """
 

@@ -9,8 +9,8 @@ Versions
 Behaviour
     - Topics come in the order of their names, each once; no topics is all topics (KIP-966).
     - A response has at most response_partition_limit partitions, at least 1 and no more than
-      max.request.partition.size.limit. Where it ends before the last, next_cursor tells the topic and partition to go
-      on with; a request with that cursor begins there.
+      max.request.partition.size.limit. Where it ends before the last, next_cursor names the topic and partition to
+      go on with; a request with that cursor begins there.
     - A topic of the cursor that is gone is passed over where all topics are asked for. A cursor whose topic is not
       among those asked for, or whose partition is negative, is INVALID_REQUEST for each topic of the request.
     - An unknown topic is UNKNOWN_TOPIC_OR_PARTITION, or INVALID_TOPIC_EXCEPTION where no topic can have the name.

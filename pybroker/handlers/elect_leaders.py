@@ -7,14 +7,14 @@ Versions
     0-2
 
 Behaviour
-    - No list of partitions is every partition, and then those that need no election are not told. An empty list is
+    - No list of partitions is every partition, and then those that need no election are left out. An empty list is
       answered without a look at anything.
     - Preferred: the first replica, where it does not lead. If it is out of sync or cannot serve, the partition keeps
       its leader, or gets another one in sync where it has none; where that changes nothing,
       PREFERRED_LEADER_NOT_AVAILABLE.
     - Unclean: only where nobody leads. A replica in sync if there is one, else the first that can serve, which is alone
       in sync from then on; what only the others had is lost. If nobody can serve, ELIGIBLE_LEADERS_NOT_AVAILABLE.
-    - A partition that is led as wanted is ELECTION_NOT_NEEDED, an unknown one UNKNOWN_TOPIC_OR_PARTITION.
+    - A partition that has its leader as wanted is ELECTION_NOT_NEEDED, an unknown one UNKNOWN_TOPIC_OR_PARTITION.
     - A kind of election that there is not is INVALID_REQUEST, elections in more than 10000 partitions at once are
       POLICY_VIOLATION, at the top and for each partition named.
     - A success is answered when the leaders are committed, and this broker leads what it was elected for.
@@ -90,8 +90,8 @@ async def elect_leaders(request: ElectLeadersRequest, context: RequestContext) -
 def _results(elected: list[ElectedTopic]) -> Sliced[list[ReplicaElectionResult]]:
     results = []
     for topic in elected:
-        told = yield from each(_result, topic.partitions)
-        results.append(ReplicaElectionResult(topic=topic.name, partition_result=told))
+        partitions = yield from each(_result, topic.partitions)
+        results.append(ReplicaElectionResult(topic=topic.name, partition_result=partitions))
     return results
 
 

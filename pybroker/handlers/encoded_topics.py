@@ -36,7 +36,7 @@ class Form(NamedTuple):
 
     version: int
     operations: int
-    """The authorized operations that each topic tells."""
+    """The authorized operations that each topic is described with."""
     reachable: tuple[int, ...] = ()
     """Brokers that the client can reach, where the description depends on them."""
 

@@ -29,7 +29,7 @@ NO_TRANSACTIONS = "This broker has no transactions: use an idempotent producer, 
 
 
 class WireError(NamedTuple):
-    """What a client is told: the code, and words where the response has room for them."""
+    """What a client receives: the code, and words where the response has room for them."""
 
     code: ErrorCode
     message: str | None
@@ -69,7 +69,7 @@ _CODES: dict[type[Exception], ErrorCode] = {
 
 
 def wire_error(error: Exception) -> WireError:
-    """Return what to tell the client of `error`; one that nobody foresaw is logged and becomes UNKNOWN_SERVER_ERROR."""
+    """Return the client's error for `error`; one that nobody foresaw is logged and becomes UNKNOWN_SERVER_ERROR."""
     if isinstance(error, ApiError):
         return WireError(error.code, error.message)
     if isinstance(error, GroupError):

@@ -73,7 +73,7 @@ def _failed(request: FindCoordinatorRequest, version: int, error: WireError) -> 
 def find_coordinator(
     request: FindCoordinatorRequest, context: RequestContext
 ) -> Reply | Awaitable[FindCoordinatorResponse]:
-    """Tell the leaders of the groups' partitions, after creating the topic where it lacks."""
+    """Return the leaders of the groups' partitions, after creating the topic where it lacks."""
     if request.key_type not in (_GROUP, _TRANSACTION, _SHARE) or (request.key_type == _SHARE and context.version < 6):
         raise ApiError(ErrorCode.INVALID_REQUEST, f"Unknown coordinator type {request.key_type}")
     keys = _keys(request, context.version)

@@ -7,7 +7,7 @@ Versions
     0-4
 
 Behaviour
-    - While the group rebalances the answer is REBALANCE_IN_PROGRESS, which tells the member to join again; its session
+    - While the group rebalances the answer is REBALANCE_IN_PROGRESS, which asks the member to join again; its session
       begins anew all the same.
     - Errors: INVALID_GROUP_ID, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, NOT_COORDINATOR.
 

@@ -16,8 +16,8 @@ Behaviour
       values and unknown keys are INVALID_REQUEST.
     - Keys of Kafka's parts that are not here (ssl.*, sasl.*, remote.*, share and streams groups) are taken where Kafka
       takes them, for one broker or one of its listeners (listener.name.NAME.); nothing reads them, and no listener is
-      served that would. Secrets are told to nobody and not logged.
-    - A group, which need not exist: its members are told of the change with their next heartbeat. Unknown keys and
+      served that would. Secrets are returned to nobody and not logged.
+    - A group, which need not exist: its members receive the change with their next heartbeat. Unknown keys and
       values that the broker's bounds do not allow (group.consumer.min.* and max.*) are INVALID_CONFIG.
     - A resource or a key named twice, a null value, another broker's id: INVALID_REQUEST.
     - validate_only does everything but the change.

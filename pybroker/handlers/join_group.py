@@ -20,7 +20,7 @@ Behaviour
 Version notes
     - Version 0 has no rebalance timeout: it is the session timeout.
     - From version 4 on a new dynamic member is given an id, with MEMBER_ID_REQUIRED, and joins with that (KIP-394).
-    - From version 9 on a leader whose group keeps its assignment is told to skip it (KIP-814).
+    - From version 9 on the response asks a leader whose group keeps its assignment to skip it (KIP-814).
 
 Not done
     - Rights. Throttling: throttle_time_ms is always 0.

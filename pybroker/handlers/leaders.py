@@ -1,7 +1,7 @@
 """The partition that a request is about, if this broker leads it.
 
-Owns the order in which a client is told why not: unknown, in a directory that failed, led elsewhere, an older or a
-newer leader epoch. Used by the APIs that read one partition of a log.
+Owns the order of the errors that a client receives otherwise: unknown, in a directory that failed, another broker
+leads, an older or a newer leader epoch. Used by the APIs that read one partition of a log.
 """
 
 from __future__ import annotations

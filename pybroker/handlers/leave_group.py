@@ -70,7 +70,7 @@ def leave_group(request: LeaveGroupRequest, context: RequestContext) -> Reply | 
 
 
 async def _leave_in_parts(request: LeaveGroupRequest, context: RequestContext) -> LeaveGroupResponse:
-    """Let so many members leave that one decision about all would hold up others: each is told its own fate."""
+    """Let so many members leave that one decision about all would hold up others: each gets its own result."""
     members: list[MemberResponse] = []
     for part in parts(request.members):
         asked = msgspec.structs.replace(request, members=part)

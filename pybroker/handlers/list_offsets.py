@@ -137,7 +137,7 @@ def _check_time(timestamp: int, version: int) -> None:
 
 
 def _look_up(partition: Partition, timestamp: int, end: int) -> _Found:
-    """Return what the partition has for a time; nothing at or above `end` is told."""
+    """Return what the partition has for a time; nothing at or above `end` is returned."""
     if timestamp == LATEST:
         return _Found(-1, end, partition.leader_epoch)
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
@@ -157,7 +157,7 @@ def _old_style(partition: Partition, offset: int, asked: ListOffsetsPartition) -
 
 
 def _earliest(partition: Partition) -> _Found:
-    # The epoch is told where it is known without a search: an empty log, or one that has seen one epoch only.
+    # The epoch is returned where it is known without a search: an empty log, or one that has seen one epoch only.
     start = partition.log_start_offset
     epoch, epoch_end = partition.end_offset_for_epoch(0)
     if epoch == -1 or epoch_end <= start:

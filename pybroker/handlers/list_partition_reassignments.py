@@ -8,8 +8,8 @@ Versions
 
 Behaviour
     - Null topics are all; an empty list is answered with nothing.
-    - Partitions that are not being reassigned are not told, nor those that are not there, nor topics without any.
-    - The controller answers; where it cannot, NOT_CONTROLLER is told at the top and the partitions that were named
+    - Partitions that are not being reassigned are left out, as are those that are not there and topics without any.
+    - The controller answers; where it cannot, NOT_CONTROLLER is set at the top and the partitions that were named
       are there without replicas.
 
 Version notes

@@ -15,7 +15,7 @@ Behaviour
       about again. __consumer_offsets is made by the offsets.topic settings, others by the defaults.
     - A partition without a leader is LEADER_NOT_AVAILABLE; its other fields are filled in.
     - A replica is offline whose broker is fenced or unknown, or whose log directory has failed (version 5 and later).
-    - When no address is advertised, a client is told the address that it dialled.
+    - When no address is advertised, a client receives the address that it dialled.
 
 Version notes
     - Versions 0-3 cannot forbid creation: asking is allowing.

@@ -93,7 +93,7 @@ def offset_commit(
 async def _commit_in_parts(
     request: OffsetCommitRequest, refused: list[OffsetCommitResponseTopic], context: RequestContext
 ) -> OffsetCommitResponse:
-    """Commit so many offsets that one decision about all would hold up others: each partition is told its own fate."""
+    """Commit so many offsets that one decision about all would hold up others: each partition gets its own result."""
     topics: list[OffsetCommitResponseTopic] = []
     for part in parts_of_lists(request.topics, "partitions"):
         event = CommitOffsets(msgspec.structs.replace(request, topics=part), context.version)

@@ -9,7 +9,7 @@ Versions
 Behaviour
     - A partition without a committed offset, and every partition of an unknown group, is offset -1 without an error.
     - No list of topics is all topics of the group.
-    - A member of a group of KIP-848 that tells its epoch is checked: UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH.
+    - A member of a group of KIP-848 that sends its epoch is checked: UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH.
     - Errors of a group: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS.
 
 Version notes
@@ -87,7 +87,7 @@ def _failed(request: OffsetFetchRequest, version: int, error: WireError) -> Offs
 def offset_fetch(
     request: OffsetFetchRequest, context: RequestContext
 ) -> OffsetFetchResponse | Reply | Awaitable[OffsetFetchResponse]:
-    """Tell the committed offsets of one group, or of several."""
+    """Return the committed offsets of one group, or of several."""
     if context.version >= _MANY:
         return _fetch_many(request.groups, context)
     topics = None

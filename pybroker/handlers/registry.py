@@ -51,7 +51,7 @@ class RegisteredApi(NamedTuple):
     in_data_plane: bool
 
     def failed(self, request: Any, context: RequestContext, error: Exception) -> Any:
-        """Return the response that tells the client of an exception."""
+        """Return the response that reports an exception to the client."""
         from pybroker.handlers.errors import wire_error  # errors know more packages than a registration needs
 
         return self.answer_failure(request, context.version, wire_error(error))
@@ -101,7 +101,7 @@ def handles(
 
 
 def answered_in_data_plane(request_type: type[Message]) -> None:
-    """Register an API whose requests never come up here, so that clients are told of it."""
+    """Register an API whose requests never come up here, so that ApiVersions lists it."""
 
     def unreachable(*_: Any) -> Any:
         raise AssertionError(f"{request_type.__name__} is answered in the data plane")

@@ -14,7 +14,7 @@ Behaviour
       REBALANCE_IN_PROGRESS, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS.
 
 Version notes
-    - From version 5 on protocol type and name are told and have to be the group's (KIP-559).
+    - From version 5 on protocol type and name are sent and have to be the group's (KIP-559).
 
 Not done
     - Rights. Throttling: throttle_time_ms is always 0.
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pybroker.handlers.errors import WireError
     from pybroker.machine.reply import Reply
 
-_TELLS_PROTOCOL = 5
+_HAS_PROTOCOL = 5
 
 
 def _failed(_request: SyncGroupRequest, _version: int, error: WireError) -> SyncGroupResponse:
@@ -44,7 +44,7 @@ def _failed(_request: SyncGroupRequest, _version: int, error: WireError) -> Sync
 @handles(SyncGroupRequest, failed=_failed)
 def sync_group(request: SyncGroupRequest, context: RequestContext) -> Reply:
     """Give a member its assignment."""
-    if context.version >= _TELLS_PROTOCOL and (request.protocol_type is None or request.protocol_name is None):
+    if context.version >= _HAS_PROTOCOL and (request.protocol_type is None or request.protocol_name is None):
         raise InconsistentGroupProtocolError
     if not request.group_id:
         raise InvalidGroupIdError

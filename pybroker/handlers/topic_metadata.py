@@ -1,6 +1,6 @@
 """Brokers, topics and partitions of the image in the shapes that Metadata and DescribeCluster answer with.
 
-Owns which address of a broker a client is told: the one registered for the listener it came by or, for this broker
+Owns which address of a broker a client receives: the one registered for the listener it came by or, for this broker
 when nothing is advertised, the one it dialled. Must not create anything.
 """
 

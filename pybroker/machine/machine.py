@@ -20,14 +20,14 @@ class Timer(NamedTuple):
 
     key: Hashable
     deadline_ms: int | None
-    """When, on the clock that `handle` is told; None cancels the timer."""
+    """When, on the clock of the `now` of `handle`; None cancels the timer."""
     event: Any = None
     if_absent: bool = False
     """Whether a timer that is set already under the same key stays as it is."""
 
 
 class Parked(NamedTuple):
-    """In place of a reply: it is told later, by the `Answer` of this or another outcome under the same key."""
+    """In place of a reply: the reply comes later, by the `Answer` of this or another outcome under the same key."""
 
     key: Hashable
 
@@ -48,11 +48,11 @@ class Outcome(msgspec.Struct, Generic[Record, Reply], frozen=True, gc=False):
     records: tuple[Record, ...]
     """Committed all together or not at all."""
     reply: Reply | Parked
-    """Told to whoever submitted the event, after the commit."""
+    """Passed to the callback of the event, after the commit."""
     timers: tuple[Timer, ...] = ()
     """Set after the commit."""
     answers: tuple[Answer, ...] = ()
-    """Told after the commit, to those whose events were parked."""
+    """Passed after the commit, to the callbacks of the events that were parked."""
 
 
 class Machine(Protocol[Event, Record]):

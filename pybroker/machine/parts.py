@@ -1,7 +1,7 @@
 """Large requests in parts: each part is one decision of a machine, and the loop serves others in between.
 
 Owns how much of a request is decided at a time. A part is committed before the next one is decided, so it sees what
-those before it have changed; the items of such requests succeed or fail by themselves, so nobody is told of the parts.
+those before it have changed; the items of such requests succeed or fail by themselves, so no client sees the parts.
 """
 
 from __future__ import annotations

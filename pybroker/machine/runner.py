@@ -8,11 +8,11 @@ before it; appended as one batch; and answered together when the batch is commit
 next batch. The draft is kept only after the commit: when an append fails it is dropped, and with it everything that was
 not committed.
 
-An `append` that commits at once costs no task and no future, nor does one that tells its commit by a `Reply`: `queue`
-and `step` are the way of requests that come in thousands, `submit` of those who would rather await.
+An `append` that commits at once costs no task and no future, nor does one that returns a `Reply` for its commit:
+`queue` and `step` are the way of requests that come in thousands, `submit` of those who would rather await.
 
-An append may wait for a disk, or for replicas. Whoever asked is told when that takes too long; what was appended stays
-and is committed later, or not.
+An append may wait for a disk, or for replicas. When that takes too long, the caller receives an error; what was
+appended stays and is committed later, or not.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ log = logging.getLogger("pybroker.machine")
 
 Event = TypeVar("Event")
 Record = TypeVar("Record")
-Told = Callable[[Any, Exception | None], None]
-"""Who is told the reply, or why there is none."""
+OnReply = Callable[[Any, Exception | None], None]
+"""Called with the reply, or with the exception why there is none."""
 _ALL = 1 << 31
 RETRY_MS = 500
 """A timer whose event could not be committed rings again so much later: nobody else would ask again."""
 
 
-_Decided = list[tuple[Any, Told | Timer, Outcome[Record, Any]]]
-"""With each event who is told, or the timer that brought it, and what was decided."""
+_Decided = list[tuple[Any, OnReply | Timer, Outcome[Record, Any]]]
+"""With each event its callback, or the timer that brought it, and what was decided."""
 
 
 class ClosedError(Exception):
@@ -78,7 +78,7 @@ class Runner(Generic[Event, Record]):
     ) -> None:
         """`append` returns None when the records are committed, or what is awaited until they are (best a `Reply`); it
         is not called again before that. `now` is the clock in milliseconds. A batch is closed when it has `max_records`
-        or more. Whoever has asked is told `UncommittedError` when a commit takes longer than `timeout_ms`.
+        or more. The callback receives `UncommittedError` when a commit takes longer than `timeout_ms`.
         """
         # Invariant: shows exactly the committed records, but while a batch is in work.
         self._machine = machine
@@ -88,14 +88,14 @@ class Runner(Generic[Event, Record]):
         self._timeout_ms = timeout_ms
         # Most events of the next batch: fewer after one that had records which the log does not take.
         self._at_most = _ALL
-        # With each event who is told, or the timer that brought it.
-        self._waiting: deque[tuple[Event, Told | Timer]] = deque()
+        # With each event its callback, or the timer that brought it.
+        self._waiting: deque[tuple[Event, OnReply | Timer]] = deque()
         # Whether a step is due in a later turn of the loop.
         self._due = False
         self._stepping = False
         # What was decided and is appended. Invariant: not None exactly while an append is awaited.
         self._work: _Work[Event, Record] | None = None
-        self._parked: dict[Hashable, Told] = {}
+        self._parked: dict[Hashable, OnReply] = {}
         self._alarm = Alarm(now, self._ring, call_later)
         self._closed = False
 
@@ -110,7 +110,7 @@ class Runner(Generic[Event, Record]):
         return len(self._parked)
 
     def has_timer(self, key: Hashable) -> bool:
-        """Tell whether a timer is set and has not fired."""
+        """Return whether a timer is set and has not fired."""
         return key in self._alarm
 
     def submit(self, event: Event) -> asyncio.Future[Any]:
@@ -122,20 +122,20 @@ class Runner(Generic[Event, Record]):
         self.post(event, _Asked(reply))
         return reply
 
-    def post(self, event: Event, told: Told) -> None:
-        """Hand in an event; `told` is called once, with the reply and None, or with None and an exception."""
-        self.queue(event, told)
+    def post(self, event: Event, on_reply: OnReply) -> None:
+        """Hand in an event; `on_reply` is called once, with the reply and None, or with None and an exception."""
+        self.queue(event, on_reply)
         if self._waiting and not self._due and self._work is None and not self._stepping:
             # The next turn of the loop: all that this turn submits is one batch.
             self._due = True
             asyncio.get_running_loop().call_soon(self.step)
 
-    def queue(self, event: Event, told: Told) -> None:
-        """Hand in an event as `post` does, and leave it to whoever hands it in to call `step`."""
+    def queue(self, event: Event, on_reply: OnReply) -> None:
+        """Hand in an event as `post` does, and leave it to the caller to call `step`."""
         if self._closed:
-            told(None, ClosedError("no more events are taken"))
+            on_reply(None, ClosedError("no more events are taken"))
         else:
-            self._waiting.append((event, told))
+            self._waiting.append((event, on_reply))
 
     def step(self) -> None:
         """Handle what waits now, unless an append is under way; otherwise the next turn of the loop does it."""
@@ -164,8 +164,8 @@ class Runner(Generic[Event, Record]):
             self.step()
         self._alarm.clear()
         parked, self._parked = self._parked, {}
-        for told in parked.values():
-            told(None, ClosedError("no more events are taken"))
+        for on_reply in parked.values():
+            on_reply(None, ClosedError("no more events are taken"))
         # The alarm knows the runner, as those do who append: until a collection found them, they would keep files open.
         self._alarm = Alarm(self._now, lambda _timers: None)
         self._append = _append_nothing
@@ -178,17 +178,17 @@ class Runner(Generic[Event, Record]):
         at_most, self._at_most = self._at_most, _ALL
         handle, apply = draft.handle, draft.apply
         while waiting and len(records) < self._max_records and len(decided) < at_most:
-            event, told = waiting.popleft()
-            if type(told) is _Asked and told.gone():
-                continue  # Whoever asked has gone, and nothing was decided yet.
+            event, on_reply = waiting.popleft()
+            if type(on_reply) is _Asked and on_reply.gone():
+                continue  # The caller has gone, and nothing was decided yet.
             try:
                 outcome = handle(event, now)
             except Exception as error:  # noqa: BLE001 - the answer to this event alone: `handle` changes nothing
-                _fail(told, error)
+                _fail(on_reply, error)
                 continue
             for record in outcome.records:
                 apply(record)
-            decided.append((event, told, outcome))
+            decided.append((event, on_reply, outcome))
             records += outcome.records
         try:
             committed = self._append(records) if records else None
@@ -235,39 +235,39 @@ class Runner(Generic[Event, Record]):
             asyncio.get_running_loop().call_soon(self.step)
 
     def _time_out(self, work: _Work[Event, Record]) -> None:
-        """Tell whoever asked in vain, in the batch and behind it, and again when as much time has passed."""
+        """Pass the error to all that wait, in the batch and behind it, and again when as much time has passed."""
         error = UncommittedError(f"not committed within {self._timeout_ms} ms")
-        unheard = [told for _, told in self._waiting if not isinstance(told, Timer)]
-        self._waiting = deque((event, told) for event, told in self._waiting if isinstance(told, Timer))
-        for index, (event, told, outcome) in enumerate(work.decided):
-            if not isinstance(told, Timer) and told is not _unheard:
-                work.decided[index] = (event, _unheard, outcome)
-                unheard.append(told)
+        unanswered = [on_reply for _, on_reply in self._waiting if not isinstance(on_reply, Timer)]
+        self._waiting = deque((event, on_reply) for event, on_reply in self._waiting if isinstance(on_reply, Timer))
+        for index, (event, on_reply, outcome) in enumerate(work.decided):
+            if not isinstance(on_reply, Timer) and on_reply is not _ignore_reply:
+                work.decided[index] = (event, _ignore_reply, outcome)
+                unanswered.append(on_reply)
         work.alarm = asyncio.get_running_loop().call_later((self._timeout_ms or 0) / 1000, self._time_out, work)
-        for told in unheard:
-            told(None, error)
+        for on_reply in unanswered:
+            on_reply(None, error)
 
     def _settle(self, draft: Machine[Event, Record], decided: _Decided[Record]) -> None:
         self._machine = draft.keep()
-        for _, told, outcome in decided:
+        for _, on_reply, outcome in decided:
             for timer in outcome.timers:
                 self._alarm.set(timer)
-            if type(told) is not Timer:
+            if type(on_reply) is not Timer:
                 reply = outcome.reply
                 if type(reply) is Parked:
-                    self._park(reply.key, told)  # type: ignore[arg-type]
+                    self._park(reply.key, on_reply)  # type: ignore[arg-type]
                 else:
-                    told(reply, None)  # type: ignore[operator]
+                    on_reply(reply, None)  # type: ignore[operator]
             for key, answer in outcome.answers:
                 waiting = self._parked.pop(key, None)
                 if waiting is not None:
                     waiting(answer, None)
 
-    def _park(self, key: Hashable, told: Told) -> None:
+    def _park(self, key: Hashable, on_reply: OnReply) -> None:
         before = self._parked.pop(key, None)
         if before is not None:
             before(None, SupersededError("another event waits in its place"))
-        self._parked[key] = told
+        self._parked[key] = on_reply
 
     def _give_up(
         self,
@@ -278,15 +278,15 @@ class Runner(Generic[Event, Record]):
         draft.drop()
         if isinstance(error, UnwritableError) and len(decided) > 1:
             # Only the event that decided on such records fails: all are handled again, fewer at a time.
-            self._waiting.extendleft((event, told) for event, told, _ in reversed(decided))
+            self._waiting.extendleft((event, on_reply) for event, on_reply, _ in reversed(decided))
             self._at_most = len(decided) // 2
             return
-        for _, told, _ in decided:
-            if not isinstance(told, Timer):
-                told(None, error)
-            elif told.key not in self._alarm and not self._closed:
+        for _, on_reply, _ in decided:
+            if not isinstance(on_reply, Timer):
+                on_reply(None, error)
+            elif on_reply.key not in self._alarm and not self._closed:
                 log.warning("an event that a timer brought is tried again, as it could not be committed: %s", error)
-                self._alarm.set(told._replace(deadline_ms=self._now() + RETRY_MS))
+                self._alarm.set(on_reply._replace(deadline_ms=self._now() + RETRY_MS))
 
     def _ring(self, due: Sequence[Timer]) -> None:
         self._waiting.extend((timer.event, timer) for timer in due)
@@ -309,7 +309,7 @@ class _Work(Generic[Event, Record]):
 
 
 class _Asked:
-    """Tells a future."""
+    """Completes a future."""
 
     __slots__ = ("_reply",)
 
@@ -328,15 +328,15 @@ class _Asked:
             self._reply.set_result(reply)
 
 
-def _unheard(_reply: Any, _error: Exception | None) -> None:
-    """Stand for somebody who was told already that the commit takes too long."""
+def _ignore_reply(_reply: Any, _error: Exception | None) -> None:
+    """Stand for a callback that has already received the error that the commit takes too long."""
 
 
-def _fail(told: Told | Timer, error: Exception) -> None:
-    if isinstance(told, Timer):
+def _fail(on_reply: OnReply | Timer, error: Exception) -> None:
+    if isinstance(on_reply, Timer):
         log.error("an event that a timer brought failed", exc_info=error)
     else:
-        told(None, error)
+        on_reply(None, error)
 
 
 def _append_nothing(_records: Sequence[Any]) -> None:

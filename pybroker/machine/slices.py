@@ -34,11 +34,11 @@ class Slices:
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self._clock = clock
-        # Each with who is told. Invariant: a turn is due exactly while it is not empty.
+        # Each with its reply. Invariant: a turn is due exactly while it is not empty.
         self._waiting: deque[tuple[Sliced[Any], Reply]] = deque()
 
     def run(self, work: Sliced[Any]) -> Reply:
-        """Do work; the reply is its result, told before this returns if one slice is enough.
+        """Do work; the reply is its result, set before this returns if one slice is enough.
 
         The first slice is done at once; it is short while other work waits.
         """
@@ -60,7 +60,7 @@ class Slices:
                 asyncio.get_running_loop().call_soon(self._turn)
 
     def _step(self, work: Sliced[Any], reply: Reply, slice_s: float) -> bool:
-        """Do a slice; tell whether the work is done, and its reply told."""
+        """Do a slice; return whether the work is done and its reply set."""
         clock = self._clock
         end = clock() + slice_s
         try:
@@ -70,7 +70,7 @@ class Slices:
                     return False
         except StopIteration as done:
             reply(done.value, None)
-        except Exception as error:  # noqa: BLE001 - whoever asked is told
+        except Exception as error:  # noqa: BLE001 - it becomes the reply
             reply(None, error)
         return True
 

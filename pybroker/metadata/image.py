@@ -1,8 +1,8 @@
 """The metadata image: brokers, topics, configurations, features and producer ids at one offset of the metadata log.
 
 Owns the shapes alone. Every class is frozen, every mapping is never written after it is in an image, and what did not
-change is the same object in the next image: `is not` tells a changed topic, or changed configurations, from others.
-Must not know records; `delta` makes one image from another.
+change is the same object in the next image: `is not` distinguishes a changed topic, or changed configurations, from
+others. Must not know records; `delta` makes one image from another.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class BrokerRegistration(msgspec.Struct, frozen=True):
     incarnation_id: bytes
     """Made anew at each start of the broker's process, 16 bytes."""
     epoch: int
-    """Told to the broker at its registration; a request with another epoch comes from an older incarnation."""
+    """Given to the broker at its registration; a request with another epoch comes from an older incarnation."""
     listeners: Mapping[str, tuple[str, int]]
     """Advertised (host, port) by listener name."""
     security_protocols: Mapping[str, int]

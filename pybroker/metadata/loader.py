@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Loader:
-    """Turns batches of committed records into images and tells the publishers."""
+    """Turns batches of committed records into images and calls the publishers."""
 
     def __init__(self, publishers: Iterable[Publisher] = ()) -> None:
         self._publishers = list(publishers)
@@ -45,7 +45,7 @@ class Loader:
         return self.image if self._pending is None else self._pending.build()
 
     def publish(self) -> MetadataImage:
-        """Make the loaded records visible, tell the publishers if there are any, and return the newest image."""
+        """Make the loaded records visible, call the publishers if there are any, and return the newest image."""
         delta = self._pending
         if delta is not None:
             self._pending = None

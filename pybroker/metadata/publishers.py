@@ -1,4 +1,4 @@
-"""Who is told of a new image.
+"""Who is notified of a new image.
 
 Owns the shape of a publisher. The loader calls publishers in the order of their registration, on the loop thread.
 """

@@ -1,7 +1,7 @@
 """Which log directory each replica lies in, and which replicas are offline for it (KIP-858).
 
-Owns the ids with a meaning of their own and the question whether a directory works. A broker tells at its registration
-which directories work, and later which have failed; a replica in another one is offline.
+Owns the ids with a meaning of their own and the question whether a directory works. A broker reports at its
+registration which directories work, and later which have failed; a replica in another one is offline.
 """
 
 from __future__ import annotations
@@ -16,17 +16,20 @@ if TYPE_CHECKING:
     from pybroker.metadata.image import ClusterImage, PartitionImage
 
 UNASSIGNED_DIRECTORY = ZERO_UUID
-"""Kafka's `DirectoryId.UNASSIGNED`: the broker has not told where it put the replica."""
+"""Kafka's `DirectoryId.UNASSIGNED`: the broker has not reported where it put the replica."""
 LOST_DIRECTORY = (1).to_bytes(16)
 """Kafka's `DirectoryId.LOST`: wherever it was put, it cannot be served."""
 MIGRATING_DIRECTORY = (2).to_bytes(16)
-"""Kafka's `DirectoryId.MIGRATING`: from before directories were told."""
+"""Kafka's `DirectoryId.MIGRATING`: from before brokers reported directories."""
 
 _NEVER_OFFLINE = frozenset({UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY})
 
 
 def is_online(directory: bytes, log_dirs: Collection[bytes]) -> bool:
-    """Tell whether a directory works, given those that its broker says do; a broker that names none is not doubted."""
+    """Return whether a directory works, given those that work as its broker says.
+
+    A broker that names none is not doubted.
+    """
     if directory in _NEVER_OFFLINE or directory in log_dirs:
         return True
     return not log_dirs and directory != LOST_DIRECTORY

@@ -67,11 +67,11 @@ class TopicsDelta:
         before = partitions.get(record.partition_id)
         if before is None:
             raise RecordError(f"{record}: there is no such partition")
-        led_anew = record.leader != _LEADER_UNCHANGED
+        names_leader = record.leader != _LEADER_UNCHANGED
         recovery = record.leader_recovery_state
         partitions[record.partition_id] = PartitionImage(
-            leader=record.leader if led_anew else before.leader,
-            leader_epoch=before.leader_epoch + led_anew,
+            leader=record.leader if names_leader else before.leader,
+            leader_epoch=before.leader_epoch + names_leader,
             partition_epoch=before.partition_epoch + 1,
             replicas=_or(record.replicas, before.replicas),
             isr=_or(record.isr, before.isr),

@@ -4,8 +4,8 @@ Owns draining of events, decoding, version checks, dispatch, order per connectio
 handler: `node.py` gives it a dispatch table. Sockets, frames, Produce and Fetch are Rust's.
 
     native               the gateway to Rust
-    data_plane_settings  the broker's settings as the data plane is told them
+    data_plane_settings  the broker's settings as the data plane gets them
     listeners            opening listeners and saying where they are
-    dispatch             the table of APIs and what it must tell
+    dispatch             the table of APIs and what it must know
     pipeline             event fd -> drain -> decode -> handle -> encode -> respond
 """

@@ -1,4 +1,4 @@
-"""What the data plane is told of the broker's settings: a complete struct, as it knows no default.
+"""What the data plane gets of the broker's settings: a complete struct, as it knows no default.
 
 Owns the choice of keys. Must not know what the data plane does with them.
 """

@@ -38,7 +38,7 @@ class Api(Protocol):
         """Return the response, ready-made bytes for it, or an awaitable of either."""
 
     def failed(self, request: Any, context: Any, error: Exception) -> Any:
-        """Return the response that tells the client of an exception."""
+        """Return the response that reports an exception to the client."""
 
     def unsupported(self, context: Any) -> bytes | None:
         """Return the answer to a version outside the range, None to close the connection."""

@@ -26,7 +26,7 @@ class ListenError(Exception):
 
 
 class OpenListener(NamedTuple):
-    """A listener with the port it got. `advertised` None: clients are told the address that they dialled."""
+    """A listener with the port it got. `advertised` None: clients receive the address that they dialled."""
 
     name: str
     bound: Endpoint

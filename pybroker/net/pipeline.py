@@ -4,8 +4,8 @@ Owns draining, whose request is next, the bound on requests in work (`queued.max
 request that cannot be decoded or whose handler fails. Must not know what any request means. Runs on the loop's thread.
 
 A handler that answers at once is answered in place, without a task. One that returns a `Reply` has it answered by
-whoever decides, perhaps before the wake-up is over (`drained` lets them): then its answer leaves with the others, and
-there was no task and no turn of the loop either. The data plane hands up one request of a connection at a time, as
+the code that decides, perhaps before the wake-up is over (`drained` lets it): then its answer leaves with the others,
+and there was no task and no turn of the loop either. The data plane hands up one request of a connection at a time, as
 Kafka does, which mutes a connection until its answer is sent.
 
 A wake-up works for a few milliseconds, then others on the loop have their turn. Requests that are left wait in fair
@@ -136,7 +136,7 @@ class Pipeline:
         # Invariant: requests drained and not yet answered, those that wait for their turn included.
         self._in_work = 0
         self._tasks: set[asyncio.Task[None]] = set()
-        # Told when nothing is in work; None while nobody waits for that.
+        # Completed when nothing is in work; None while nobody waits for that.
         self._idle: asyncio.Future[None] | None = None
 
     def start(self) -> None:
@@ -480,7 +480,7 @@ class Pipeline:
             self._watch()
         if not self._in_work and self._idle is not None:
             idle, self._idle = self._idle, None
-            if not idle.done():  # Whoever waited may have given up.
+            if not idle.done():  # The waiter may have given up.
                 idle.set_result(None)
 
     def _spawn(self, work: Any) -> None:

@@ -25,7 +25,7 @@ class MalformedMessage(ProtocolError):
 
 
 class TooManyElements(MalformedMessage):
-    """A message with more elements of arrays and tagged fields than whoever decodes it takes; says how many."""
+    """A message with more elements of arrays and tagged fields than its decoder takes; says how many."""
 
 
 class UnsupportedVersion(ProtocolError):

@@ -42,7 +42,10 @@ class ResponseHeader(Message, kind="header", versions="0-1", flexible="1+"):
 
 @cache
 def flexible(api_key: int, version: int) -> bool:
-    """Tell whether requests of this version have tagged fields in header and body; `KeyError` for an undeclared API."""
+    """Return whether requests of this version have tagged fields in header and body.
+
+    Raises KeyError for an undeclared API.
+    """
     return request_class(api_key).__message__.is_flexible(version)
 
 

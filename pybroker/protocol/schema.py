@@ -192,7 +192,7 @@ class MessageSpec(msgspec.Struct, frozen=True, gc=False):
     flexible: VersionRange
 
     def is_flexible(self, version: int) -> bool:
-        """Tell whether `version` uses compact lengths and tagged fields."""
+        """Return whether `version` uses compact lengths and tagged fields."""
         return self.flexible.first <= version <= self.flexible.last
 
 

@@ -24,12 +24,12 @@ class BrokerState(IntEnum):
 class BrokerEvent(Enum):
     """What happens to a broker."""
 
-    START = "it is told to start"
+    START = "it is asked to start"
     LISTEN = "its directories are locked and its listeners open"
     ANSWER = "its logs are open and it takes requests"
     FAIL = "it cannot start"
-    STOP = "it is told to stop, or cannot go on"
-    LEAVE = "nothing is led here any more that another broker could lead"
+    STOP = "it is asked to stop, or cannot go on"
+    LEAVE = "it leads nothing any more that another broker could lead"
     END = "everything is closed"
 
 

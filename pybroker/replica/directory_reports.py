@@ -1,4 +1,4 @@
-"""What the controller is told of this broker's log directories: where partitions lie, and which directories failed.
+"""Reports to the controller on this broker's log directories: where partitions lie, and which directories failed.
 
 Owns the order of the reports: one at a time, as they came up, none before the broker is registered. Must not decide
 what follows from them. A report deals with its own failures.
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class DirectoryReports:
-    """Reports that wait to be told. Used from the event loop."""
+    """Reports that wait to be sent. Used from the event loop."""
 
     def __init__(self) -> None:
         self._waiting: deque[Report] = deque()
@@ -25,17 +25,17 @@ class DirectoryReports:
         self._reporting: asyncio.Task[None] | None = None
 
     def registered(self) -> None:
-        """Begin to tell: the controller knows this broker now."""
+        """Begin to send reports: the controller knows this broker now."""
         self._registered = True
         self._begin()
 
     def add(self, report: Report) -> None:
-        """Tell this after what was added before."""
+        """Send this report after those that were added before."""
         self._waiting.append(report)
         self._begin()
 
     async def stop(self) -> None:
-        """Tell nothing more; wait for the report that is under way."""
+        """Send nothing more; wait for the report that is under way."""
         self._waiting.clear()
         if self._reporting is not None:
             await self._reporting

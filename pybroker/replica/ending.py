@@ -1,4 +1,4 @@
-"""How a part of a broker comes to its end: what goes wrong is told, and keeps no other part from ending.
+"""How a part of a broker comes to its end: what goes wrong is logged, and keeps no other part from ending.
 
 Must not know the parts, nor their order.
 """
@@ -15,7 +15,7 @@ log = logging.getLogger("pybroker.replica")
 
 
 async def ended(ending: Awaitable[object], part: object) -> bool:
-    """Wait until a part has ended; a failure is told and does not keep others from ending. Whether there was none."""
+    """Wait until a part has ended; a failure is logged and does not keep others from ending. Whether there was none."""
     name = part if isinstance(part, str) else type(part).__name__
     try:
         await ending

@@ -1,7 +1,7 @@
 """The broker's settings while it runs: the changes that the metadata holds for it, over what it was started with.
 
 Owns when a change is put in force: with the image that has it, before that image's topics. Must not know what a setting
-does; whoever must act is told by `on_change`.
+does; `on_change` notifies the parts that must act.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From metadata to partitions: what a new image changes here is opened, led, closed or deleted, and then published.
+"""From metadata to partitions: what a new image changes here is opened, made leader, closed or deleted; then published.
 
 Owns the order of those steps and the topic table that the data plane sees. Must not decide anything about the cluster.
 The loader hands over images on the loop thread; the work on disks is done by worker threads, one image after the other,
@@ -71,9 +71,10 @@ class PartitionPublisher:
         published: Callable[[MetadataImage], None] | None = None,
         placed: Callable[[Mapping[Placed, bytes]], None] | None = None,
     ) -> None:
-        """`published` is told of each image that is in force here, before those who wait for it.
+        """`published` is called with each image that is in force here, before those who wait for it are woken.
 
-        `placed` is told where partitions lie that the image does not know of: the directory's id by topic id and index.
+        `placed` is called with the places of partitions that the image does not know of: the directory's id by topic id
+        and index.
         """
         self._config = config
         self._partitions = partitions
@@ -148,12 +149,12 @@ class PartitionPublisher:
         images = [self._published.topics.by_name[topic] for topic in topics if topic in self._published.topics.by_name]
         self._show(upsert=images, remove=[])
         self._report(images)
-        # Last: whoever is woken by it and asks again finds the table changed.
+        # Last: a client that is woken by it and asks again finds the table changed.
         for partition in lost:
             partition.fail(self._data_plane)
 
     def moved(self, topic: str) -> None:
-        """Tell in which directory a topic's partitions lie now that one of them was moved."""
+        """Report in which directory a topic's partitions lie now that one of them was moved."""
         image = self._published.topics.by_name.get(topic)
         if image is not None:
             self._report([image])
@@ -218,7 +219,9 @@ class PartitionPublisher:
             return
         exhausted = [error for error in self._failures.values() if is_exhaustion(error)]
         if exhausted and not self._is_short:
-            log.error("%d partitions cannot be opened or led: %s; %s", len(exhausted), exhausted[0], limits())
+            log.error(
+                "%d partitions cannot be opened, or have no leader: %s; %s", len(exhausted), exhausted[0], limits()
+            )
             log.error("they are tried again every %g s", _AGAIN_S)
         elif self._is_short and not exhausted:
             log.info("the partitions that lacked descriptors or memory are open")
@@ -232,7 +235,7 @@ class PartitionPublisher:
         self._begin()
 
     def _report(self, topics: Iterable[TopicImage]) -> None:
-        """Tell in which directories partitions lie, as far as the image does not know (KIP-858)."""
+        """Report in which directories partitions lie, as far as the image does not know (KIP-858)."""
         if self._on_placed is None:
             return
         placed = {}

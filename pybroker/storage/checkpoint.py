@@ -50,7 +50,7 @@ def read_checkpoint(path: Path) -> dict[tuple[str, int], int]:
 
 
 def _is_number(text: str) -> bool:
-    """Tell whether the text is a whole number that an offset can be."""
+    """Return whether the text is a whole number that an offset can be."""
     return text.isascii() and text.isdigit() and int(text) <= _LARGEST_OFFSET
 
 

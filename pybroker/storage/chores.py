@@ -35,7 +35,7 @@ def begin_chores(
     workers: Executor,
     clock: Clock = SYSTEM_CLOCK,
 ) -> list[asyncio.Task[None]]:
-    """Begin what a broker's logs need again and again; whoever cancels the tasks ends it."""
+    """Begin what a broker's logs need again and again, until the tasks are cancelled."""
     checkpoint_ms = min(
         config.log_flush_offset_checkpoint_interval_ms,
         config.log_flush_start_offset_checkpoint_interval_ms,

@@ -37,7 +37,7 @@ def settle_found(
 
     `ids` has, by path, the topic id that each of them is for: None makes it anybody's. A crash while a log takes its
     place in another directory leaves two of it: the one that was moved more often is the log, and the other one is
-    removed. Raises OSError, and ValueError where nobody can tell whose a directory is.
+    removed. Raises OSError, and ValueError where it cannot be known whose a directory is.
     """
     own = [directory for directory in found if belongs(ids[f"{directory.path}/{name}"], topic_id)]
     moves = {directory: move_count(str(directory.path / name)) for directory in own} if len(own) > 1 else {}
@@ -52,7 +52,7 @@ def settle_found(
 
 
 def is_elsewhere(directories: Directories, own: LogDirectory, assigned: bytes | None) -> bool:
-    """Tell whether the cluster knows the partition in a directory that is not at work."""
+    """Return whether the cluster knows the partition in a directory that is not at work."""
     if assigned in NOWHERE or len(directories.online) == len(directories.logs):
         return False
     return assigned not in {id_of(directory) for directory in directories.online} and assigned != id_of(own)

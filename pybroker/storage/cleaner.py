@@ -60,8 +60,8 @@ Key = tuple[str, int]
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 # Kafka's bound on the memory of one thread, whose map it indexes by an int.
 _LARGEST_MAP = 2**31 - 1
-# Kafka takes any pace, and one of 0 as it is: a pass begins and never ends. So it is taken here, and told. With a
-# negative one Kafka's throttle never waits.
+# Kafka takes any pace, and one of 0 as it is: a pass begins and never ends. So it is taken here, and a warning
+# is logged. With a negative one Kafka's throttle never waits.
 _STANDSTILL = 1024.0
 
 
@@ -105,7 +105,7 @@ class Cleaner:
         is_moving: Callable[[str, int], bool],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """`directory_failed` is told, on a cleaner's thread, of a log directory that does not do what it should.
+        """`directory_failed` is called, on a cleaner's thread, with a log directory that does not do what it should.
 
         A log that `is_moving` to another directory is left alone.
         """
@@ -323,7 +323,7 @@ class Cleaner:
         return offsets
 
     def _forget_others(self, compacted: set[Key]) -> None:
-        """Drop what is remembered of logs that are gone or not compacted any more; tell the files of those that are."""
+        """Drop what is remembered of logs that are gone or not compacted any more, in the checkpoint files too."""
         for key in self._uncleanable.keys() - compacted:
             del self._uncleanable[key]
         for key in self._topic_ids.keys() - compacted:

@@ -1,7 +1,7 @@
 """What the process or the system has run out of: descriptors, memory, mappings. The disk is not to blame.
 
 Owns which errors of the system mean that, and the words that name the limit behind them. Must not know what was being
-done: whoever was refused tries again, or says so.
+done: the caller that was refused tries again, or says so.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _MAPPINGS = Path("/proc/sys/vm/max_map_count")
 
 
 def is_exhaustion(error: object) -> bool:
-    """Tell whether an operation failed for want of a descriptor or of memory: the same one may succeed later."""
+    """Return whether an operation failed for want of a descriptor or of memory: the same one may succeed later."""
     return isinstance(error, OSError) and error.errno in _EXHAUSTED
 
 

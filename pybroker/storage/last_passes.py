@@ -1,4 +1,4 @@
-"""The file of a log directory that tells what compaction did last to each of its compacted logs.
+"""The file of a log directory that records what compaction did last to each of its compacted logs.
 
     0                      the version
     1                      how many lines follow

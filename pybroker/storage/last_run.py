@@ -45,7 +45,7 @@ class LastRun(NamedTuple):
     unlisted_start: int  # the same for a log start
 
     def lists(self, key: Key) -> bool:
-        """Tell whether the log was here when the checkpoints were written: each log has a recovery point."""
+        """Return whether the log was here when the checkpoints were written: each log has a recovery point."""
         return key in self.recovery_points
 
     def offsets_of(self, key: Key) -> LastOffsets:
@@ -68,7 +68,7 @@ class LastRuns:
         self._runs[directory.path] = _read_last_run(directory)
 
     def clean(self, path: Path) -> bool:
-        """Tell whether the last run has left a directory cleanly."""
+        """Return whether the last run has left a directory cleanly."""
         return self._runs[path].clean
 
     def listed_offsets(self, key: Key, path: Path) -> LastOffsets:

@@ -93,7 +93,7 @@ class LogDirectory:
         return (self.path / CLEAN_SHUTDOWN_NAME).exists()
 
     def take_clean_shutdown(self) -> bool:
-        """Tell whether the last stop was clean, and forget it: from here on only a new clean stop counts."""
+        """Return whether the last stop was clean, and forget it: from here on only a new clean stop counts."""
         path = self.path / CLEAN_SHUTDOWN_NAME
         clean = path.exists()
         if clean:
@@ -107,7 +107,7 @@ class LogDirectory:
         (self.path / FILE_NAME).stat()
 
     def has_failed(self, error: OSError) -> bool:
-        """Tell whether an error that came up in here means that the directory as a whole cannot be relied on.
+        """Return whether an error that came up in here means that the directory as a whole cannot be relied on.
 
         The want of a descriptor or of memory says nothing about a disk.
         """
@@ -153,7 +153,7 @@ def holder_of(path: Path) -> int | None:
 
 
 def is_locked_here(path: Path) -> bool:
-    """Tell whether this process holds the directory's lock."""
+    """Return whether this process holds the directory's lock."""
     return os.path.realpath(path) in _locked_here
 
 

@@ -92,9 +92,9 @@ class LogMoves:
         directory_failed: Callable[[Path, OSError], None],
         moved: Callable[[Move], None],
     ) -> None:
-        """`moved` is told, on a worker's thread, of each log that lies in another directory now; it may raise OSError.
+        """`moved` is called, on a worker's thread, with each move that is done; it may raise OSError.
 
-        `directory_failed` is told of a directory that does not do what it should, in the same way.
+        `directory_failed` is called with a directory that does not do what it should, in the same way.
         """
         self._partitions = partitions
         self._directories = directories
@@ -105,7 +105,7 @@ class LogMoves:
         self._warn_of_standstill()
         self._workers = ThreadPoolExecutor(threads, "pybroker-mover")
         self._stopping = threading.Event()
-        # Held by whoever asks for a move or ends one: requests are dealt with one after the other.
+        # Held while a move is asked for or ended: requests are dealt with one after the other.
         self._asking = threading.Lock()
         # Guards `_moves`. Invariant: exactly the moves that have not ended, those that wait for a thread among them.
         self._lock = threading.Lock()
@@ -117,7 +117,7 @@ class LogMoves:
             return list(self._moves.values())
 
     def is_moving(self, topic: str, index: int) -> bool:
-        """Tell whether a log is on its way."""
+        """Return whether a log is on its way."""
         return (topic, index) in self._moves
 
     def set_pace(self, max_bytes_per_second: float) -> None:

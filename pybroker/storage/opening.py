@@ -1,6 +1,6 @@
 """Opening many logs: each log directory by several threads of its own, with word of how far it is.
 
-Owns how openings are shared among threads, and the lines that tell of a recovery. Must not know what an opening does.
+Owns how openings are shared among threads, and the lines that report a recovery. Must not know what an opening does.
 Logs are opened some at a time: threads that take turns at the interpreter for each log are no faster than one.
 """
 
@@ -38,7 +38,7 @@ class OpeningQueue(Generic[T]):
     ) -> None:
         """`waiting` are the openings, each with the bytes that it has to recover; `open_all` opens some of them.
 
-        `recovered` tells how many of all those bytes were read and checked; None: there is nothing to tell.
+        `recovered` returns how many of all those bytes were read and checked; None: there is nothing to report.
         """
         self._directory = directory
         self._waiting = deque(waiting)

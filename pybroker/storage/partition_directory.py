@@ -1,6 +1,6 @@
 """A partition's directory, seen from outside: its name, whose it is, how it gets out of the way.
 
-Owns the names by which a directory is told from others. Must not open a log.
+Owns the names that distinguish a directory from others. Must not open a log.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ def parse_future_name(name: str) -> tuple[str, int] | None:
 
 
 def is_deleted(name: str) -> bool:
-    """Tell whether the directory was being deleted when the last run ended."""
+    """Return whether the directory was being deleted when the last run ended."""
     return _DELETED.match(name) is not None
 
 
 def belongs(there: bytes | Exception | None, topic_id: bytes) -> bool:
-    """Tell whether a directory is this topic's, by what `read_topic_ids` gave for it: without an id it is anybody's.
+    """Return whether a directory is this topic's, by what `read_topic_ids` gave for it: without an id it is anybody's.
 
     Raises OSError, and ValueError when the file with the id is damaged: then nobody knows whose the directory is.
     """

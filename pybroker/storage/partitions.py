@@ -74,7 +74,7 @@ class Partitions:
         now_ms: Callable[[], int],
         on_failure: Callable[[Path, OSError], object] | None = None,
     ) -> None:
-        """`on_failure` is told, on whichever thread notices, of each directory that fails; it calls `fail` in time."""
+        """`on_failure` is called with each directory that fails, by the thread that notices; it calls `fail` later."""
         self._directories = directories
         self._now_ms = now_ms
         self._on_failure = on_failure
@@ -180,7 +180,7 @@ class Partitions:
         return lying
 
     def is_lost(self, topic: str, index: int) -> bool:
-        """Tell whether the partition lies here and cannot be served."""
+        """Return whether the partition lies here and cannot be served."""
         return (topic, index) in self._lost
 
     def directory_id(self, topic: str, index: int) -> bytes | None:

@@ -45,12 +45,12 @@ def payload_of(request: Request, response: Message) -> bytes:
 
 
 def wants_no_answer(request: Request) -> bool:
-    """Tell whether the client waits for no answer, so that only a closed connection tells it of an error."""
+    """Return whether the client waits for no answer, so that only a closed connection shows it an error."""
     return request.api == "Produce" and request.message.acks == 0
 
 
 def is_of_a_session(request: Request) -> bool:
-    """Tell whether a request is a Fetch that leaves out the partitions which its session knows (KIP-227)."""
+    """Return whether a request is a Fetch that leaves out the partitions which its session knows (KIP-227)."""
     return request.api == "Fetch" and request.message.session_id != 0 and request.message.session_epoch > 0
 
 

@@ -62,7 +62,7 @@ class Scope(NamedTuple):
     client_id: str | None
 
     def has(self, request: Request) -> bool:
-        """Tell whether a request is one of them."""
+        """Return whether a request is one of them."""
         if self.apis is not None and all(api.key != request.api_key for api in self.apis):
             return False
         if self.client_id is not None and request.client_id != self.client_id:
@@ -75,7 +75,7 @@ class Scope(NamedTuple):
         return indexes is not None and (self.partition is None or self.partition in indexes)
 
     def concerns(self, topic: str, partition: int) -> bool:
-        """Tell whether it is this partition of a request that the fault is about."""
+        """Return whether it is this partition of a request that the fault is about."""
         return self.topic in (None, topic) and self.partition in (None, partition)
 
 
@@ -132,7 +132,7 @@ class Fault:
         return self._left != 0
 
     def take(self) -> bool:
-        """Count a request, and tell whether the fault happens to it."""
+        """Count a request, and return whether the fault happens to it."""
         with self._changed:
             if self._left == 0:
                 return False

@@ -1,7 +1,7 @@
 """`Interceptor`: what a test broker does with the requests that its data plane stops for it.
 
-Owns the faults in force, the narrowed versions and the recording, and tells the data plane which APIs it wants to see:
-none as long as there is none of the three, so that the broker runs as in production. Decides on the broker's loop;
+Owns the faults in force, the narrowed versions and the recording, and gives the data plane the APIs that it wants to
+see: none as long as there is none of the three, so that the broker runs as in production. Decides on the broker's loop;
 faults are set from any thread. Must not know how a broker starts.
 """
 
@@ -115,7 +115,7 @@ class Interceptor:
                 data_plane.proceed(connection)
 
     def _watch(self) -> None:
-        """Tell the data plane which APIs to stop. Called with the lock held."""
+        """Set which APIs the data plane stops. Called with the lock held."""
         if self._data_plane is None:
             return
         keys: set[int] = set(self._limits)
@@ -145,7 +145,7 @@ class Interceptor:
     def _within_limits(
         self, data_plane: DataPlane, api: RegisteredApi, request: Request, context: RequestContext
     ) -> bool:
-        """Tell whether a request's version is served; if not, do what a broker of the served versions does."""
+        """Return whether a request's version is served; if not, do what a broker of the served versions does."""
         limits = self._limits
         if limits and api.key == ApiKey.API_VERSIONS:
             data_plane.answer_intercepted(request.connection, narrowed_versions(api, request, context, limits))
@@ -206,7 +206,7 @@ class Interceptor:
         concerns: Callable[[str, int], bool],
     ) -> None:
         if wants_no_answer(request):
-            # As Kafka does: nothing else tells the client.
+            # As Kafka does: nothing else shows the client that there was an error.
             data_plane.close_connection(request.connection)
             return
         answer = error_answer(api, request, refusal.code, refusal.message, concerns)
@@ -221,7 +221,7 @@ class Interceptor:
                 if inspect.isawaitable(verdict):
                     verdict = await verdict
                 self._carry_out(api, request, verdict)
-            except Exception as error:  # whatever it is, the test is told
+            except Exception as error:  # whatever it is, the test gets it
                 log.exception("the function that decides about %r failed; its connection is closed", request)
                 fault.failed(error)
                 if self._data_plane is not None:
@@ -262,7 +262,7 @@ def _may_concern(fault: Fault, request: Request) -> bool:
 
 
 def _needs_partitions(fault: Fault, request: Request) -> bool:
-    """Tell whether it cannot be said what a fault does to a Fetch that names its session alone."""
+    """Return whether it cannot be said what a fault does to a Fetch that names its session alone."""
     if not is_of_a_session(request):
         return False
     outcome = fault.outcome

@@ -151,13 +151,13 @@ def _index(partition: Any) -> int:
 
 
 def names_topics(api: RegisteredApi) -> bool:
-    """Tell whether requests of an API may name topics."""
+    """Return whether requests of an API may name topics."""
     fields = api.request_type.__struct_fields__
     return not {*_TOPIC_FIELDS, "resources"}.isdisjoint(fields)
 
 
 def names_groups(api: RegisteredApi) -> bool:
-    """Tell whether requests of an API may name groups."""
+    """Return whether requests of an API may name groups."""
     return api.name == "FindCoordinator" or not {*_GROUP_FIELDS}.isdisjoint(api.request_type.__struct_fields__)
 
 

@@ -102,7 +102,7 @@ def check_master(master: str) -> None:
 
 
 def check_java() -> None:
-    """Find out what Spark tells in a trace: that there is no Java to start it with. Raises SessionError."""
+    """Find out what Spark reports in a trace: that there is no Java to start it with. Raises SessionError."""
     home = os.environ.get("JAVA_HOME")
     if not _is_submitted() and shutil.which("java", path=f"{home}/bin" if home else None) is None:
         raise SessionError(
@@ -148,7 +148,7 @@ def _is_submitted() -> bool:
 
 
 def _submitted() -> dict[str, str]:
-    """What spark-submit was told, where this program is run by it."""
+    """The settings that spark-submit was given, where this program is run by it."""
     if not _is_submitted():
         return {}
     from pyspark import SparkConf, SparkContext

@@ -27,7 +27,7 @@ class Cause(NamedTuple):
     """Its class."""
     condition: str
     """Spark's error condition, or nothing."""
-    told: Mapping[str, str]
+    parameters: Mapping[str, str]
     """The parameters of the condition."""
     message: str
 
@@ -59,16 +59,16 @@ def causes(error: Exception) -> Iterator[Cause]:
     java: Any = error.java_exception if isinstance(error, Py4JJavaError) else getattr(error, "_origin", None)
     while java is not None:
         kind = java.getClass().getName()
-        told: dict[str, str] = {}
+        parameters: dict[str, str] = {}
         condition = ""
         if is_instance_of(SparkContext._gateway, java, "org.apache.spark.SparkThrowable"):
             condition = java.getCondition() or ""
-            told = dict(java.getMessageParameters())
-        yield Cause(kind, condition, told, java.getMessage() or kind)
+            parameters = dict(java.getMessageParameters())
+        yield Cause(kind, condition, parameters, java.getMessage() or kind)
         java = java.getCause()
 
 
 def sentence(error: Exception) -> str:
     """One of `SPARK_ERRORS` as its innermost cause says it."""
-    told = list(causes(error))
-    return told[-1].sentence if told else python_error(str(error)) or str(error).partition("\n")[0]
+    chain = list(causes(error))
+    return chain[-1].sentence if chain else python_error(str(error)) or str(error).partition("\n")[0]

@@ -1,6 +1,6 @@
 """Members of a group of KIP-848 in processes of their own: killed, paused, added, and the broker restarted under them.
 
-Every record is read at least once, no partition has two members, and whoever is alive ends with a share.
+Every record is read at least once, no partition has two members, and each living member ends with a share.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class Scene:
             member.end()
 
     def everything_is_read(self) -> bool:
-        """Tell whether somebody has read each record, and nobody anything else."""
+        """Return whether some member has read each record, and no member anything else."""
         read = set().union(*(member.read() for member in [*self.members, *self.gone]))
         return read == {(number % PARTITIONS, number // PARTITIONS) for number in range(self.sent)}
 

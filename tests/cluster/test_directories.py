@@ -83,10 +83,10 @@ def answers(wire: Wire, index: int, code: int) -> bool:
     return bool(produced(wire.ask(produce(TOPIC, batch_of(b"x"), partition=index))).error_code == code)
 
 
-Led = tuple[int, int, list[int], list[int]]
+Leadership = tuple[int, int, list[int], list[int]]
 
 
-def leaders(wire: Wire) -> dict[int, Led]:
+def leaders(wire: Wire) -> dict[int, Leadership]:
     """What Metadata says of each partition: error, leader, in-sync and offline replicas."""
     (topic,) = wire.call("Metadata", 12, topics=[{"name": TOPIC}], allow_auto_topic_creation=False).topics
     return {
@@ -95,13 +95,13 @@ def leaders(wire: Wire) -> dict[int, Led]:
     }
 
 
-LED: Led = (0, 1, [1], [])
-NOT_LED: Led = (LEADER_NOT_AVAILABLE, -1, [1], [1])
+WITH_LEADER: Leadership = (0, 1, [1], [])
+WITHOUT_LEADER: Leadership = (LEADER_NOT_AVAILABLE, -1, [1], [1])
 
 
-def expect_led(wire: Wire, lost: set[int]) -> None:
+def expect_leaderless(wire: Wire, lost: set[int]) -> None:
     """Wait until exactly the `lost` partitions have no leader and their replica is offline."""
-    expected = {index: NOT_LED if index in lost else LED for index in range(4)}
+    expected = {index: WITHOUT_LEADER if index in lost else WITH_LEADER for index in range(4)}
     wait_until(lambda: leaders(wire) == expected, within=20, what=f"the partitions {lost} have no leader")
 
 
@@ -118,11 +118,11 @@ def expect_no_election(wire: Wire, lost: set[int]) -> None:
         part.partition_index: (part.error_code, part.leader_id, part.isr_nodes, part.offline_replicas)
         for part in described.topics[0].partitions
     }
-    assert shown == {index: (0, *NOT_LED[1:]) if index in lost else LED for index in range(4)}
+    assert shown == {index: (0, *WITHOUT_LEADER[1:]) if index in lost else WITH_LEADER for index in range(4)}
 
 
 def offline(wire: Wire, path: Path) -> bool:
-    """Whether the broker tells that a directory failed."""
+    """Whether the broker reports that a directory failed."""
     return bool(directories(wire)[str(path)].error_code == STORAGE_ERROR)
 
 
@@ -131,9 +131,9 @@ def test_a_directory_on_a_full_disk_goes_offline_alone(spread: Callable[..., Bro
     broker = spread(other)
     with Wire(broker.bootstrap_servers) as wire:
         create(wire)
-        told = directories(wire)
-        assert told[str(other)].total_bytes == 24 * MEBIBYTE
-        here, there = partitions_in(told[str(broker.directory)]), partitions_in(told[str(other)])
+        described = directories(wire)
+        assert described[str(other)].total_bytes == 24 * MEBIBYTE
+        here, there = partitions_in(described[str(broker.directory)]), partitions_in(described[str(other)])
         assert (len(here), len(there)) == (2, 2)
         filled = min(there)
         for _ in range(64):
@@ -145,7 +145,7 @@ def test_a_directory_on_a_full_disk_goes_offline_alone(spread: Callable[..., Bro
         for index in there:
             wait_until(partial(answers, wire, index, STORAGE_ERROR), within=20, what=f"partition {index} is lost")
             assert fetched(wire.ask(fetch(TOPIC, 0, partitions=(index,)))).error_code == STORAGE_ERROR
-        expect_led(wire, there)
+        expect_leaderless(wire, there)
         asked = {"partition_index": min(there), "timestamp": -1}
         answer = wire.call("ListOffsets", 7, topics=[{"name": TOPIC, "partitions": [asked]}])
         assert answer.topics[0].partitions[0].error_code == STORAGE_ERROR
@@ -157,7 +157,7 @@ def test_a_directory_on_a_full_disk_goes_offline_alone(spread: Callable[..., Bro
     broker.start()
     with Wire(broker.bootstrap_servers) as wire:
         assert [result.error_code for result in directories(wire).values()] == [0, 0]
-        expect_led(wire, set())
+        expect_leaderless(wire, set())
         for index in range(4):
             check(wire, index)
 
@@ -175,14 +175,14 @@ def test_a_directory_that_vanishes_goes_offline_and_comes_back_with_the_next_sta
         for index in range(4):
             code = STORAGE_ERROR if index in there else 0
             wait_until(partial(answers, wire, index, code), within=20, what=f"partition {index} answers {code}")
-        expect_led(wire, there)
+        expect_leaderless(wire, there)
         expect_no_election(wire, there)
     broker.kill()
     other.write_text("a file where a directory is due")
     broker.start()
     with Wire(broker.bootstrap_servers) as wire:
         assert offline(wire, other)
-        expect_led(wire, there)
+        expect_leaderless(wire, there)
         expect_no_election(wire, there)
         for index in range(4):
             part = fetched(wire.ask(fetch(TOPIC, 0, partitions=(index,))))
@@ -192,7 +192,7 @@ def test_a_directory_that_vanishes_goes_offline_and_comes_back_with_the_next_sta
     hidden.rename(other)
     broker.start()
     with Wire(broker.bootstrap_servers) as wire:
-        expect_led(wire, set())
+        expect_leaderless(wire, set())
         expect_no_election(wire, set())
         for index in range(4):
             check(wire, index)

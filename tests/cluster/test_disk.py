@@ -33,7 +33,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         yield where
 
 
-def test_a_full_disk_is_told_and_acknowledged_records_are_kept(
+def test_a_full_disk_is_reported_and_acknowledged_records_are_kept(
     make_broker: Callable[..., BrokerProcess], small_disk: Path
 ) -> None:
     broker = make_broker(small_disk / "data", log_segment_bytes=str(4 * MEBIBYTE), log_index_size_max_bytes="65536")
@@ -57,9 +57,9 @@ def test_a_full_disk_is_told_and_acknowledged_records_are_kept(
             acknowledged = number + 1
     assert 16 < acknowledged < 64
     assert broker.wait() != 0, "a broker whose only disk failed ends"
-    told = [line for line in broker.log.splitlines() if "No space left" in line]
-    assert told
-    assert str(broker.directory) in told[0]
+    logged = [line for line in broker.log.splitlines() if "No space left" in line]
+    assert logged
+    assert str(broker.directory) in logged[0]
     assert "Traceback" not in broker.log
     assert "panicked" not in broker.log
 
@@ -99,9 +99,9 @@ def test_a_disk_without_room_for_what_is_set_aside_loses_nothing(
     with contextlib.suppress(NotStartedError):
         broker.start()
     assert broker.wait() != 0
-    (told,) = [line for line in broker.log.splitlines() if "cannot be opened" in line]
-    assert "No space left" in told
-    assert str(segment.parent) in told
+    (logged,) = [line for line in broker.log.splitlines() if "cannot be opened" in line]
+    assert "No space left" in logged
+    assert str(segment.parent) in logged
     assert "Traceback" not in broker.log
     assert segment.read_bytes() == before, "what could not be set aside is where it was"
     assert [path.name for path in segment.parent.iterdir() if ".tail-" in path.name] == []
@@ -116,7 +116,9 @@ def test_a_disk_without_room_for_what_is_set_aside_loses_nothing(
         assert produced(wire.ask(produce(TOPIC, batch_of(b"room again")))).error_code == 0
 
 
-def test_a_disk_that_is_full_at_the_start_is_told(make_broker: Callable[..., BrokerProcess], small_disk: Path) -> None:
+def test_a_disk_that_is_full_at_the_start_is_reported(
+    make_broker: Callable[..., BrokerProcess], small_disk: Path
+) -> None:
     ballast = os.open(small_disk / "ballast", os.O_WRONLY | os.O_CREAT)
     try:
         room = os.fstatvfs(ballast)

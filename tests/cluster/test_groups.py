@@ -131,7 +131,7 @@ def test_every_acknowledged_offset_survives_the_compaction_of_its_topic_and_kill
         broker.kill()
 
 
-def test_an_offsets_topic_that_cannot_be_created_is_told_to_the_client_and_once_to_the_log(tmp_path: Path) -> None:
+def test_an_offsets_topic_that_cannot_be_created_is_reported_to_the_client_and_once_in_the_log(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path / "data", {"offsets.topic.segment.bytes": "1000"}).start() as broker:
         with Wire(broker.bootstrap_servers) as wire:
             for _ in range(3):

@@ -75,7 +75,7 @@ class Maker:
         if one.name in ("num_partitions", "count"):
             return choose((-2, -1, 0, 1, 2, 3))
         if one.name.endswith("_ms"):
-            return choose((-1, 0, 1, 50))  # Whoever waits for others is answered soon.
+            return choose((-1, 0, 1, 50))  # A request that has to wait is answered soon.
         if kind in NUMBERS:
             return choose(NUMBERS[kind])
         made = {

@@ -36,7 +36,7 @@ class Gate:
         os.mkfifo(path)
 
     def is_occupied(self) -> bool:
-        """Tell whether somebody stands at it; whoever is seen once stays."""
+        """Return whether a reader stands at it; a reader that was seen once stays."""
         if self._pipe is None:
             try:
                 self._pipe = os.open(self._path, os.O_WRONLY | os.O_NONBLOCK)

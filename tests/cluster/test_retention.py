@@ -89,7 +89,7 @@ def bases(broker: BrokerProcess, suffix: str) -> list[int]:
     return sorted(int(path.name[:20]) for path in directory.iterdir() if path.name.endswith(suffix))
 
 
-def test_a_log_start_that_was_told_survives_a_kill(make_broker: Callable[..., BrokerProcess]) -> None:
+def test_a_log_start_that_was_returned_survives_a_kill(make_broker: Callable[..., BrokerProcess]) -> None:
     broker = make_broker().start()
     with Wire(broker.bootstrap_servers) as wire:
         create(wire, segment_ms=str(DAY_MS), retention_ms="-1")

@@ -1,4 +1,4 @@
-"""The age at which segments roll, told by the records' timestamps: nobody waits here."""
+"""The age at which segments roll, measured by the records' timestamps: nobody waits here."""
 
 from __future__ import annotations
 

@@ -23,9 +23,9 @@ public class DumpRunner {
         Method tool = Class.forName("org.apache.kafka.tools.DumpLogSegments").getMethod("main", String[].class);
         PrintStream out = System.out, err = System.err;
         for (String line : Files.readAllLines(Path.of(arguments[0]))) {
-            ByteArrayOutputStream shown = new ByteArrayOutputStream(), told = new ByteArrayOutputStream();
+            ByteArrayOutputStream shown = new ByteArrayOutputStream(), errors = new ByteArrayOutputStream();
             System.setOut(new PrintStream(shown, true, StandardCharsets.UTF_8));
-            System.setErr(new PrintStream(told, true, StandardCharsets.UTF_8));
+            System.setErr(new PrintStream(errors, true, StandardCharsets.UTF_8));
             int status = 0;
             try {
                 tool.invoke(null, (Object) line.split(" "));
@@ -35,7 +35,7 @@ public class DumpRunner {
             }
             System.out.flush();
             System.err.flush();
-            for (ByteArrayOutputStream bytes : new ByteArrayOutputStream[] {shown, told}) {
+            for (ByteArrayOutputStream bytes : new ByteArrayOutputStream[] {shown, errors}) {
                 out.println(bytes.size());
                 out.write(bytes.toByteArray());
             }
@@ -49,7 +49,7 @@ public class DumpRunner {
 
 @dataclass(frozen=True, slots=True)
 class Dumped:
-    """What a run of a dump tool showed, told and ended with."""
+    """What a run of a dump tool wrote to standard output and to standard error, and its exit status."""
 
     out: str
     err: str

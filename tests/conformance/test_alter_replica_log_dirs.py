@@ -1,4 +1,4 @@
-"""AlterReplicaLogDirs: replicas go to another log directory of their broker, whoever asks for it."""
+"""AlterReplicaLogDirs: replicas go to another log directory of their broker, for every client that asks."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_a_replica_moves_with_every_record_and_goes_on_there(
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_what_cannot_be_moved_is_told_for_each_partition(
+def test_what_cannot_be_moved_is_reported_for_each_partition(
     wire: Wire, there: Directories, topic: str, version: int
 ) -> None:
     here = place(wire, topic, 0)
@@ -278,8 +278,8 @@ def test_our_command_prints_what_kafkas_tool_prints(wire: Wire, there: Directori
             [PROGRAM, "log-dirs", *at, "--describe", *asked], capture_output=True, text=True, check=True
         )
         assert ours.stdout == kafkas.stdout
-    told = json.loads(ours.stdout.splitlines()[-1])
-    shown = [part["partition"] for found in told["brokers"][0]["logDirs"] for part in found["partitions"]]
+    described = json.loads(ours.stdout.splitlines()[-1])
+    shown = [part["partition"] for found in described["brokers"][0]["logDirs"] for part in found["partitions"]]
     assert sorted(shown) == [f"{topic}-0", f"{topic}-1"]
     lost = ("--describe", "--broker-list", "4711")
     kafkas = java.run_java_tool("log-dirs", *at, *lost)
@@ -372,11 +372,11 @@ def begun(topic: str, node: int, here: str, target: str, throttle: str = "") -> 
     )
 
 
-def status(topic: str, told: str) -> str:
-    """What the tool prints of a partition that has its replicas, before it tells of the throttles."""
+def status(topic: str, move: str) -> str:
+    """What the tool prints of a partition that has its replicas, before the lines about the throttles."""
     return (
         f"Status of partition reassignment:\nReassignment of partition {topic}-0 is completed.\n"
-        f"{told.format(topic=topic)}\n"
+        f"{move.format(topic=topic)}\n"
     )
 
 
@@ -394,25 +394,25 @@ def test_a_tool_moves_a_log_that_is_written_to(
     target = there.other(here)
     plan = {"topic": topic, "partition": 0, "replicas": [node], "log_dirs": [target]}
     with written_to(there, topic) as written:
-        told = reassign("--execute", "--replica-alter-log-dirs-throttle", "1024", plan=plan)
+        printed = reassign("--execute", "--replica-alter-log-dirs-throttle", "1024", plan=plan)
         slowed = "The replica-alter-dir throttle limit was set to 1024 B/s\n"
-        assert told == begun(topic, node, here, target, slowed)
+        assert printed == begun(topic, node, here, target, slowed)
         assert throttles(wire, node, topic) == {THROTTLE: "1024"}
-        told = reassign("--verify", plan=plan)
-        assert told == status(topic, f"Reassignment of replica {topic}-0-{node} is still in progress.")
+        printed = reassign("--verify", plan=plan)
+        assert printed == status(topic, f"Reassignment of replica {topic}-0-{node} is still in progress.")
         assert throttles(wire, node, topic) == {THROTTLE: "1024"}, "it is needed still"
         assert reassign("--list") == "No partition reassignments found.\n"
         before = len(written)
         hurried = "The replica-alter-dir throttle limit was set to 1000000000 B/s\n"
-        told = reassign("--execute", "--replica-alter-log-dirs-throttle", "1000000000", plan=plan)
-        assert told == begun(topic, node, here, target, hurried)
+        printed = reassign("--execute", "--replica-alter-log-dirs-throttle", "1000000000", plan=plan)
+        assert printed == begun(topic, node, here, target, hurried)
         wait_until(lambda: lies_in(wire, topic, 0, target), within=60, what="the replica lies in the other directory")
         after = len(written)
         wait_until(lambda: len(written) > after, within=20, what="the log is written to where it lies now")
     assert before < after
-    told = reassign("--verify", plan=plan)
+    printed = reassign("--verify", plan=plan)
     completed = status(topic, f"Reassignment of replica {topic}-0-{node} completed successfully.")
-    assert told == completed + cleared(topic, node)
+    assert printed == completed + cleared(topic, node)
     assert throttles(wire, node, topic) == {}
     assert reassign("--verify", "--preserve-throttles", plan=plan) == completed
     assert values(wire, topic, 0)[8:] == written
@@ -426,32 +426,32 @@ def test_a_tool_cancels_a_move(wire: Wire, there: Directories, topic: str, node:
     here = place(wire, topic, 0)
     target = there.other(here)
     plan = {"topic": topic, "partition": 0, "replicas": [node], "log_dirs": [target]}
-    told = reassign("--execute", "--replica-alter-log-dirs-throttle", "1024", plan=plan)
+    printed = reassign("--execute", "--replica-alter-log-dirs-throttle", "1024", plan=plan)
     slowed = "The replica-alter-dir throttle limit was set to 1024 B/s\n"
-    assert told == begun(topic, node, here, target, slowed)
+    assert printed == begun(topic, node, here, target, slowed)
     inactive = "None of the specified partition reassignments are active.\n"
-    told = reassign("--cancel", "--preserve-throttles", plan=plan)
+    printed = reassign("--cancel", "--preserve-throttles", plan=plan)
     back = f"Successfully started moving log directory to {here} for replica {topic}-0 with broker {node} \n"
-    assert told == inactive + back
+    assert printed == inactive + back
     wait_until(lambda: lies_in(wire, topic, 0, here), within=20, what="the move is cancelled")
     assert throttles(wire, node, topic) == {THROTTLE: "1024"}
-    told = reassign("--cancel", plan=plan)
-    assert told == f"{inactive}None of the specified partition moves are active.{cleared(topic, node)}"
+    printed = reassign("--cancel", plan=plan)
+    assert printed == f"{inactive}None of the specified partition moves are active.{cleared(topic, node)}"
     assert throttles(wire, node, topic) == {}
     stays = f"Partition {topic}-0 on broker {node} is not being moved from log dir {here} to {target}."
     assert reassign("--verify", "--preserve-throttles", plan=plan) == status(topic, stays)
     assert len(values(wire, topic, 0)) == 8
 
 
-def test_a_tool_is_told_of_a_directory_that_there_is_not(
+def test_a_tool_reports_a_directory_that_there_is_not(
     wire: Wire, there: Directories, topic: str, node: int, reassign: Reassign
 ) -> None:
     here = place(wire, topic, 0)
     lost = {"topic": topic, "partition": 0, "replicas": [node], "log_dirs": ["/no/such/directory"]}
-    told = reassign("--execute", plan=lost, status=1)
-    assert f"Successfully started partition reassignment for {topic}-0\n" in told
-    assert f"Failed to alter dir for {topic}-0-{node}" in told
-    assert "LogDirNotFoundException" in told
+    printed = reassign("--execute", plan=lost, status=1)
+    assert f"Successfully started partition reassignment for {topic}-0\n" in printed
+    assert f"Failed to alter dir for {topic}-0-{node}" in printed
+    assert "LogDirNotFoundException" in printed
     assert lies_in(wire, topic, 0, here)
 
 
@@ -460,8 +460,8 @@ def test_replication_is_throttled_and_no_longer_by_kafkas_tool(
     wire: Wire, there: Directories, topic: str, node: int, reassign: Reassign
 ) -> None:
     plan = {"topic": topic, "partition": 0, "replicas": [node]}
-    told = reassign("--execute", "--throttle", "2048", plan=plan)
-    assert "The inter-broker throttle limit was set to 2048 B/s\n" in told
+    printed = reassign("--execute", "--throttle", "2048", plan=plan)
+    assert "The inter-broker throttle limit was set to 2048 B/s\n" in printed
     # To the tool the broker's replica, which stays its replica, is one that others may be copied from.
     replicas = {"leader.replication.throttled.replicas": f"0:{node}", "follower.replication.throttled.replicas": ""}
     assert throttles(wire, node, topic) == {**dict.fromkeys(REPLICATION_RATES, "2048"), **replicas}

@@ -68,8 +68,8 @@ def test_what_names_no_server_is_refused_with_what_would(text: str) -> None:
     ("text", "instead"), [("h:1,nonsense", "nonsense"), ("h:1,,g:1", "an empty entry"), ("h:1,h:0", "h:0")]
 )
 def test_the_server_among_others_that_is_none_is_named(text: str, instead: str) -> None:
-    told = f"bootstrap.servers={text}: expected host:port, with a port from 1 to 65535, instead of {instead}"
-    with pytest.raises(SettingError, match=f"^{re.escape(told)}$"):
+    message = f"bootstrap.servers={text}: expected host:port, with a port from 1 to 65535, instead of {instead}"
+    with pytest.raises(SettingError, match=f"^{re.escape(message)}$"):
         parse_servers(text)
 
 

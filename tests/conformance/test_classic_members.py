@@ -66,11 +66,11 @@ def test_a_second_member_makes_the_first_join_again(join: Callable[..., Member])
     second.begin_join()
     wait_until(lambda: first.beat() == REBALANCE_IN_PROGRESS, within=5, what="the rebalance begins")
     first.begin_join()
-    told = {member.id: member.end_join() for member in (first, second)}
-    assert {answer.generation_id for answer in told.values()} == {2}
-    assert {answer.leader for answer in told.values()} == {first.id}
-    assert {one.member_id for one in told[first.id].members} == {first.id, second.id}
-    assert told[second.id].members == []
+    answers = {member.id: member.end_join() for member in (first, second)}
+    assert {answer.generation_id for answer in answers.values()} == {2}
+    assert {answer.leader for answer in answers.values()} == {first.id}
+    assert {one.member_id for one in answers[first.id].members} == {first.id, second.id}
+    assert answers[second.id].members == []
     asked = second.sync_request()
     correlation = second.wire.send(asked)
     assert bytes(first.sync(5, **{first.id: b"a", second.id: b"b"}).assignment) == b"a"
@@ -125,7 +125,7 @@ def test_the_empty_group_id_is_invalid(server: Server, wire: Wire, group: str) -
     assert wire.call("OffsetDelete", 0, group_id="", topics=[]).error_code == INVALID_GROUP_ID
 
 
-def test_stale_generations_and_unknown_members_are_told_apart(join: Callable[..., Member], topic: Topic) -> None:
+def test_stale_generations_and_unknown_members_are_distinguished(join: Callable[..., Member], topic: Topic) -> None:
     member = join()
     member.join()
     member.sync_alone()

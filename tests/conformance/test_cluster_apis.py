@@ -39,7 +39,7 @@ def configs_of(wire: Wire, kind: int, name: str, *, version: int = 4, keys: list
 
 
 @pytest.mark.parametrize("version", range(1, 5))
-def test_a_topics_configuration_tells_value_and_source(wire: Wire, create: Callable[..., Topic], version: int) -> None:
+def test_a_topics_configuration_shows_value_and_source(wire: Wire, create: Callable[..., Topic], version: int) -> None:
     topic = create(**{"retention.ms": "12345"})
     found = configs_of(wire, TOPIC, topic.name, version=version)
     entries = {entry.name: entry for entry in found.configs}
@@ -52,18 +52,18 @@ def test_a_topics_configuration_tells_value_and_source(wire: Wire, create: Calla
         assert entries["retention.ms"].documentation
 
 
-def test_only_the_keys_asked_for_are_told(wire: Wire, topic: Topic) -> None:
+def test_only_the_keys_asked_for_are_returned(wire: Wire, topic: Topic) -> None:
     found = configs_of(wire, TOPIC, topic.name, keys=["retention.ms", "no.such.key"])
     assert [entry.name for entry in found.configs] == ["retention.ms"]
 
 
-def test_an_unknown_topic_and_an_unknown_broker_are_told(wire: Wire) -> None:
+def test_an_unknown_topic_and_an_unknown_broker_get_an_error(wire: Wire) -> None:
     assert configs_of(wire, TOPIC, "no-such-topic").error_code == UNKNOWN_TOPIC_OR_PARTITION
     assert configs_of(wire, BROKER, "77").error_code == INVALID_REQUEST
     assert configs_of(wire, BROKER, "seven").error_code == INVALID_REQUEST
 
 
-def test_the_brokers_configuration_is_told(wire: Wire) -> None:
+def test_the_brokers_configuration_is_described(wire: Wire) -> None:
     node = wire.call("Metadata", 12, topics=[]).brokers[0].node_id
     entries = {entry.name: entry for entry in configs_of(wire, BROKER, str(node)).configs}
     assert entries["num.network.threads"].value

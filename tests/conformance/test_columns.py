@@ -58,11 +58,11 @@ def test_what_another_client_wrote_comes_as_columns(server: Server, topic_of_thr
         producer.poll(0)
     assert producer.flush(30) == 0
     found = read(server, [TopicPartition(topic_of_three, index) for index in range(3)], ROWS)
-    told = [
+    rows = [
         (r["partition"], r["offset"], round(r["timestamp"].timestamp() * 1000), r["key"], r["value"], r["headers"])
         for r in found
     ]
-    assert sorted(told, key=lambda row: row[:2]) == sorted(written, key=lambda row: row[:2])
+    assert sorted(rows, key=lambda row: row[:2]) == sorted(written, key=lambda row: row[:2])
 
 
 @pytest.mark.parametrize(

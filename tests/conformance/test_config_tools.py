@@ -39,15 +39,15 @@ def kafkas(tool: str, *arguments: str) -> list[str]:
 
 
 def both_fail(tool: str, *arguments: str) -> tuple[list[str], str]:
-    """What our command prints and tells where it fails as Kafka's tool does, in the same words."""
+    """Standard output and standard error of our command, where it fails as Kafka's tool does, in the same words."""
     programs.kafka_tools()
     theirs = java.run_java_tool(tool, *arguments)
     ran = subprocess.run([PROGRAM, tool, *arguments], capture_output=True, text=True, check=False)
-    told = ran.stderr.removeprefix(f"pybroker {tool}: ").strip()
+    message = ran.stderr.removeprefix(f"pybroker {tool}: ").strip()
     assert (ran.returncode, theirs.returncode) == (1, 1), ran.stderr
     assert ran.stdout.splitlines() == theirs.stdout.splitlines()
-    assert told == theirs.stderr.splitlines()[0]
-    return ran.stdout.splitlines(), told
+    assert message == theirs.stderr.splitlines()[0]
+    return ran.stdout.splitlines(), message
 
 
 def test_settings_are_changed_and_shown_as_by_kafkas_tool(server: Server, create: Callable[..., Topic]) -> None:
@@ -109,10 +109,10 @@ def test_topics_are_refused_as_by_kafkas_tool(server: Server, topic: Topic) -> N
         theirs = java.run_java_tool("topics", *at, *asked)
         ran = subprocess.run([PROGRAM, "topics", *at, *asked], capture_output=True, text=True, check=False)
         assert (ran.returncode, ran.stdout) == (theirs.returncode, ""), asked
-        told, logged = ran.stderr.removeprefix("pybroker topics: ").strip(), theirs.stderr.splitlines()[0]
-        assert logged.endswith(told), "what the tool finds itself has no name here"
+        message, logged = ran.stderr.removeprefix("pybroker topics: ").strip(), theirs.stderr.splitlines()[0]
+        assert logged.endswith(message), "what the tool finds itself has no name here"
         if "kafka.common.errors" in logged:
-            assert logged.endswith(f" ERROR {told}")
+            assert logged.endswith(f" ERROR {message}")
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_topics_are_refused_as_by_kafkas_tool(server: Server, topic: Topic) -> N
         ["--topic-id", "A" * 22, "--topic", "nothing"],
     ],
 )
-def test_ids_that_are_no_topics_are_told_as_by_kafkas_tool(server: Server, asked: list[str]) -> None:
+def test_ids_that_are_no_topics_are_reported_as_by_kafkas_tool(server: Server, asked: list[str]) -> None:
     programs.kafka_tools()
     whole = ("topics", "--bootstrap-server", server.bootstrap_servers, "--describe", *asked)
     theirs = java.run_java_tool(*whole)
@@ -159,8 +159,8 @@ def test_a_topic_without_settings_is_refused_as_by_kafkas_tool(server: Server) -
     theirs = java.run_java_tool("configs", *asked)
     ran = subprocess.run([PROGRAM, "configs", *asked], capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stdout) == (theirs.returncode, theirs.stdout) == (1, "")
-    told = ran.stderr.removeprefix("pybroker configs: Error while executing config command: ").strip()
-    assert theirs.stderr.splitlines()[1] == f"java.util.concurrent.ExecutionException: {told}"
+    message = ran.stderr.removeprefix("pybroker configs: Error while executing config command: ").strip()
+    assert theirs.stderr.splitlines()[1] == f"java.util.concurrent.ExecutionException: {message}"
 
 
 def test_topics_are_described_in_parts_as_by_kafkas_tool(server: Server, create: Callable[..., Topic]) -> None:
@@ -183,7 +183,7 @@ def test_leaders_are_elected_as_by_kafkas_tool(server: Server, create: Callable[
     assert ours("leader-election", *one) == kafkas("leader-election", *one)
     file = tmp_path / "partitions.json"
     file.write_text(json.dumps({"partitions": [{"topic": topic, "partition": index} for index in (0, 7)]}))
-    printed, told = both_fail("leader-election", *asked, "--path-to-json-file", str(file))
+    printed, message = both_fail("leader-election", *asked, "--path-to-json-file", str(file))
     assert printed == [
         f"Valid replica already elected for partitions {topic}-0",
         (
@@ -191,5 +191,5 @@ def test_leaders_are_elected_as_by_kafkas_tool(server: Server, create: Callable[
             f"org.apache.kafka.common.errors.UnknownTopicOrPartitionException: No such partition as {topic}-7"
         ),
     ]
-    assert told == "1 replica(s) could not be elected"
+    assert message == "1 replica(s) could not be elected"
     both_fail("leader-election", *asked)

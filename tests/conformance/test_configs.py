@@ -192,7 +192,7 @@ def test_a_resource_or_a_key_named_twice_is_refused(wire: Wire, topic: Topic) ->
         ("a/b", INVALID_TOPIC, "a/b"),
     ],
 )
-def test_a_topic_that_is_not_there_is_told(wire: Wire, name: str, code: int, words: str) -> None:
+def test_a_topic_that_is_not_there_is_reported(wire: Wire, name: str, code: int, words: str) -> None:
     (outcome,) = alter(wire, resource(TOPIC, name, ("flush.ms", SET, "3")))
     assert outcome.error_code == code
     assert words in outcome.error_message
@@ -221,7 +221,7 @@ def test_a_topics_settings_are_in_force_at_once(wire: Wire, topic: Topic) -> Non
     assert part.log_append_time_ms > 0
 
 
-def test_sources_and_synonyms_tell_where_a_value_comes_from(
+def test_sources_and_synonyms_show_where_a_value_comes_from(
     wire: Wire, create: Callable[..., Topic], broker: str
 ) -> None:
     topic = create(**{"max.message.bytes": "1000"}).name
@@ -294,19 +294,21 @@ def test_what_cannot_be_changed_of_a_broker_is_refused(
     assert words in outcome.error_message
 
 
-def test_a_key_of_a_part_that_is_not_there_is_taken_and_told(wire: Wire, broker: str) -> None:
+def test_a_key_of_a_part_that_is_not_there_is_taken_and_described(wire: Wire, broker: str) -> None:
     secret, prefixed = "listener.name.plaintext.ssl.key.password", "listener.name.plaintext.ssl.keystore.location"
     changes = {"sasl.kerberos.service.name": "kafka", "ssl.client.auth": "required", secret: "hunter2", prefixed: "/x"}
     (outcome,) = alter(wire, resource(BROKER, broker, *((name, SET, value) for name, value in changes.items())))
     assert (outcome.error_code, outcome.error_message) == (0, None)
 
-    def told() -> dict[str, tuple[Any, bool]]:
+    def described() -> dict[str, tuple[Any, bool]]:
         entries = describe(wire, BROKER, broker).items()
         return {name: (one.config_source, one.is_sensitive) for name, one in entries if name in changes}
 
-    wait_until(lambda: told().get("ssl.client.auth") == (DYNAMIC_BROKER, False), within=10, what="they are in force")
-    assert {source for source, _ in told().values()} == {DYNAMIC_BROKER}
-    assert {name for name, (_, is_sensitive) in told().items() if is_sensitive} <= {secret}
+    wait_until(
+        lambda: described().get("ssl.client.auth") == (DYNAMIC_BROKER, False), within=10, what="they are in force"
+    )
+    assert {source for source, _ in described().values()} == {DYNAMIC_BROKER}
+    assert {name for name, (_, is_sensitive) in described().items() if is_sensitive} <= {secret}
     entries = describe(wire, BROKER, broker)
     assert "hunter2" not in str(entries)
     (outcome,) = alter(wire, resource(BROKER, "", ("sasl.kerberos.service.name", SET, "kafka")))

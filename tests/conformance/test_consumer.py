@@ -1,4 +1,4 @@
-"""Our consumer against a broker: groups in both protocols, positions, commits, what a program is told of changes."""
+"""Our consumer against a broker: groups in both protocols, positions, commits, calls of a rebalance listener."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Make = Callable[..., Consumer]
 
 
 class Diary(RebalanceListener):
-    """What a program was told, in order."""
+    """The calls that a program's listener got, in order."""
 
     def __init__(self) -> None:
         self.entries: list[tuple[str, list[int]]] = []
@@ -111,12 +111,12 @@ def test_a_group_reads_on_from_what_it_committed(server: Server, fill: Any, sett
     with Consumer(server.bootstrap_servers, settings) as second:
         second.subscribe([topic])
         assert [(r.partition, r.offset) for r in read(second, 10)] == [(0, n) for n in range(40, 50)]
-        told = second.committed(TopicPartition(topic, 0), TopicPartition(topic, 1))
-        assert told[TopicPartition(topic, 0)] == OffsetAndMetadata(40, "ten left")
+        committed = second.committed(TopicPartition(topic, 0), TopicPartition(topic, 1))
+        assert committed[TopicPartition(topic, 0)] == OffsetAndMetadata(40, "ten left")
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_commit_tells_the_leader_epoch_of_what_was_read(
+def test_a_commit_carries_the_leader_epoch_of_what_was_read(
     server: Server, fill: Any, settings: Any, protocol: str
 ) -> None:
     topic = fill(1, 3)
@@ -220,18 +220,18 @@ def test_auto_commit_keeps_what_was_handed_out_before(server: Server, fill: Any,
         assert admin.list_group_offsets(settings["group.id"])[partition].offset == 20, "closing commits what was read"
 
 
-def test_a_commit_without_waiting_tells_its_callback_in_a_later_poll(server: Server, fill: Any, settings: Any) -> None:
+def test_a_commit_without_waiting_calls_its_callback_in_a_later_poll(server: Server, fill: Any, settings: Any) -> None:
     topic = fill(1, 5)
     partition = TopicPartition(topic, 0)
-    told: list[Any] = []
+    calls: list[Any] = []
     with Consumer(server.bootstrap_servers, settings) as consumer:
         consumer.assign([partition])
         at = OffsetAndMetadata(5, leader_epoch=read(consumer, 5)[-1].leader_epoch)
-        consumer.commit_later(callback=lambda offsets, error: told.append((offsets, error)))
-        consumer.commit_later({partition: OffsetAndMetadata(3, "x" * 10_000)}, lambda _o, error: told.append(error))
-        poll_until(lambda: len(told) == 2, consumer)
-        assert told[0] == ({partition: at}, None)
-        assert "OFFSET_METADATA_TOO_LARGE" in str(told[1])
+        consumer.commit_later(callback=lambda offsets, error: calls.append((offsets, error)))
+        consumer.commit_later({partition: OffsetAndMetadata(3, "x" * 10_000)}, lambda _o, error: calls.append(error))
+        poll_until(lambda: len(calls) == 2, consumer)
+        assert calls[0] == ({partition: at}, None)
+        assert "OFFSET_METADATA_TOO_LARGE" in str(calls[1])
         assert consumer.committed(partition)[partition] == at
 
 
@@ -324,11 +324,11 @@ def test_a_static_member_comes_back_without_a_rebalance(
             static.subscribe([topic])
             other.subscribe([topic], listener=diary)
             poll_until(lambda: len(static.assignment()) == len(other.assignment()) == 2, static, other)
-            held, told = static.assignment(), len(diary.entries)
+            held, entries = static.assignment(), len(diary.entries)
         with Consumer(server.bootstrap_servers, settings | {"group.instance.id": "static"}) as again:
             again.subscribe([topic])
             poll_until(lambda: again.assignment() == held, again, other)
-            assert len(diary.entries) == told
+            assert len(diary.entries) == entries
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

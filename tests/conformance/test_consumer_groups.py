@@ -70,7 +70,7 @@ def filled(server: Server, create: Callable[..., Topic]) -> Topic:
 
 
 class Member:
-    """A librdkafka consumer, polled by whoever waits for it."""
+    """A librdkafka consumer, polled by the test that waits for it."""
 
     def __init__(self, server: Server, group_id: str, subscription: list[str], **settings: Any) -> None:
         self.values: list[str] = []

@@ -75,7 +75,7 @@ def check_shares(*members: Consumer, shares: list[int]) -> None:
     wait_until(arrived, within=60, what=lambda: f"{shares}, but {[member.assignment() for member in members]}")
 
 
-def test_a_group_is_assigned_by_what_its_members_told_the_guides_assignor(join: Make) -> None:
+def test_a_group_is_assigned_by_the_guides_assignor_from_what_its_members_sent(join: Make) -> None:
     weighted = guides_assignor()
     check_shares(join(weighted, "range"), join(weighted(weight=3), "range"), shares=[2, 6])
 
@@ -96,16 +96,16 @@ def test_a_member_that_does_not_know_it_brings_the_group_back_to_what_all_know(j
     check_shares(newcomer, light, heavy, shares=[len(c.assignment()) for c in (newcomer, light, heavy)])
 
 
-def test_what_an_assignor_does_wrong_is_told_to_its_program(join: Make) -> None:
+def test_what_an_assignor_does_wrong_is_raised_in_its_program(join: Make) -> None:
     member = join(ToAStranger)
 
-    def told() -> str | None:
+    def raised() -> str | None:
         try:
             member.poll(0.05)
         except ClientError as error:
             return str(error)
         return None
 
-    fault = wait_until(told, within=60, what="the fault")
+    fault = wait_until(raised, within=60, what="the fault")
     assert fault is not None
     assert "the assignor 'to-a-stranger' assigns to nobody, who is no member" in fault

@@ -1,4 +1,4 @@
-"""DeleteRecords: a log gets a later start, and whoever reads below it is told."""
+"""DeleteRecords: a log gets a later start, and a read below it gets OFFSET_OUT_OF_RANGE."""
 
 from __future__ import annotations
 

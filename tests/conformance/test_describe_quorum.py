@@ -81,8 +81,8 @@ def test_whatever_is_not_the_metadata_partition_alone_is_unknown(
 ) -> None:
     answer = ask(wire, version, *topics)
     assert answer.error_code == 0
-    told = [(topic.topic_name, [part.partition_index for part in topic.partitions]) for topic in answer.topics]
-    assert told == topics
+    returned = [(topic.topic_name, [part.partition_index for part in topic.partitions]) for topic in answer.topics]
+    assert returned == topics
     for topic in answer.topics:
         for partition in topic.partitions:
             assert (partition.error_code, partition.current_voters) == (UNKNOWN_TOPIC_OR_PARTITION, [])
@@ -109,6 +109,6 @@ def test_kafkas_own_tool_describes_status_and_replication(server: Server, wire: 
     assert lines["ClusterId"] == wire.call("Metadata", 12, topics=[]).cluster_id
     assert int(lines["HighWatermark"]) > 0
     head, row = run("--replication").strip().splitlines()
-    told = dict(zip(head.split("\t"), row.split("\t"), strict=False))
-    found = {name.strip(): value.strip() for name, value in told.items()}
+    columns = dict(zip(head.split("\t"), row.split("\t"), strict=False))
+    found = {name.strip(): value.strip() for name, value in columns.items()}
     assert (found["NodeId"], found["Lag"], found["Status"]) == (str(broker.node_id), "0", "Leader")

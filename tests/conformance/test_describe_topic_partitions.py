@@ -54,7 +54,7 @@ def three(create: Callable[..., Topic], topic_name: str) -> list[str]:
     return [create(f"{topic_name}-{letter}", partitions=count).name for letter, count in SIZES.items()]
 
 
-def test_a_topic_is_told_with_its_partitions_and_nobody_eligible(wire: Wire, create: Callable[..., Topic]) -> None:
+def test_a_topic_is_described_with_its_partitions_and_nobody_eligible(wire: Wire, create: Callable[..., Topic]) -> None:
     topic = create(partitions=2)
     broker = wire.call("Metadata", 12, topics=[]).brokers[0].node_id
     answer = describe(wire, topic.name)
@@ -146,7 +146,7 @@ def test_a_cursor_beside_the_request_is_refused(wire: Wire, three: list[str]) ->
     assert (nothing.topics, nothing.next_cursor) == ([], None)
 
 
-def test_a_topic_that_is_not_there_is_told_among_the_others(wire: Wire, topic: Topic) -> None:
+def test_a_topic_that_is_not_there_is_listed_among_the_others(wire: Wire, topic: Topic) -> None:
     answer = describe(wire, topic.name, "x/y", "..", "x" * 250, "zz-no-such-topic")
     assert [(found.name, found.error_code) for found in answer.topics] == [
         ("..", INVALID_TOPIC),

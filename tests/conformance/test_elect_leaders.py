@@ -1,4 +1,4 @@
-"""ElectLeaders: on one broker nobody else can lead, and each partition is told so."""
+"""ElectLeaders: on one broker nobody else can lead, and the answer says so for each partition."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ELECTION_NOT_NEEDED = 84
 NOT_NEEDED = "Leader election not needed for topic partition."
 PREFERRED, UNCLEAN = 0, 1
 
-Told = list[tuple[str, list[tuple[int, int, str | None]]]]
+Results = list[tuple[str, list[tuple[int, int, str | None]]]]
 
 
 def elect(wire: Wire, asked: list[tuple[str, list[int]]] | None, *, version: int = 2, kind: int = PREFERRED) -> Any:
@@ -29,7 +29,7 @@ def elect(wire: Wire, asked: list[tuple[str, list[int]]] | None, *, version: int
     return wire.call("ElectLeaders", version, topic_partitions=topics, timeout_ms=10_000, **chosen)
 
 
-def told(answer: Any) -> Told:
+def results_of(answer: Any) -> Results:
     return [
         (topic.topic, [(one.partition_id, one.error_code, one.error_message) for one in topic.partition_result])
         for topic in answer.replica_election_results
@@ -39,13 +39,13 @@ def told(answer: Any) -> Told:
 @pytest.mark.parametrize(
     ("version", "kind"), [(0, PREFERRED), (1, PREFERRED), (1, UNCLEAN), (2, PREFERRED), (2, UNCLEAN)]
 )
-def test_what_is_led_needs_no_election_and_what_is_not_there_has_none(
+def test_what_has_a_leader_needs_no_election_and_what_is_not_there_has_none(
     wire: Wire, create: Callable[..., Topic], version: int, kind: int
 ) -> None:
     name = create(partitions=2).name
     asked = [(name, [1, 0, 9]), ("no-such-topic", [0, 3]), (name, [1]), (name, [])]
     answer = elect(wire, asked, version=version, kind=kind)
-    assert told(answer) == [
+    assert results_of(answer) == [
         (
             name,
             [
@@ -70,16 +70,16 @@ def test_what_is_led_needs_no_election_and_what_is_not_there_has_none(
 
 
 @pytest.mark.parametrize("version", range(3))
-def test_of_all_partitions_those_that_are_led_are_not_told(wire: Wire, topic: Topic, version: int) -> None:
+def test_of_all_partitions_those_that_have_a_leader_are_not_listed(wire: Wire, topic: Topic, version: int) -> None:
     answer = elect(wire, None, version=version)
-    mine = [one for one in told(answer) if one[0] == topic.name]
+    mine = [one for one in results_of(answer) if one[0] == topic.name]
     assert mine == [(topic.name, [])]
 
 
-def test_nothing_asked_is_nothing_told(wire: Wire, topic: Topic) -> None:
+def test_nothing_asked_is_nothing_returned(wire: Wire, topic: Topic) -> None:
     for kind in (PREFERRED, UNCLEAN, 7):
         answer = elect(wire, [], kind=kind)
-        assert (answer.error_code, told(answer)) == (0, [])
+        assert (answer.error_code, results_of(answer)) == (0, [])
 
 
 @pytest.mark.parametrize("kind", [2, -1])
@@ -88,12 +88,12 @@ def test_a_kind_of_election_that_there_is_not_is_refused(wire: Wire, topic: Topi
     words = f"Unknown election type {kind}"
     answer = elect(wire, [(topic.name, [0, 7]), ("no-such-topic", [1])], version=version, kind=kind)
     assert answer.error_code == INVALID_REQUEST
-    assert told(answer) == [
+    assert results_of(answer) == [
         (topic.name, [(0, INVALID_REQUEST, words), (7, INVALID_REQUEST, words)]),
         ("no-such-topic", [(1, INVALID_REQUEST, words)]),
     ]
     answer = elect(wire, None, version=version, kind=kind)
-    assert (answer.error_code, told(answer)) == (INVALID_REQUEST, [])
+    assert (answer.error_code, results_of(answer)) == (INVALID_REQUEST, [])
 
 
 @pytest.mark.parametrize("kind", confluent_kafka.ElectionType)

@@ -1,4 +1,4 @@
-"""Settings of single groups: changed, described, listed, bounded by the broker's, and told to members."""
+"""Settings of single groups: changed, described, listed, bounded by the broker's, and sent to members."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SESSION, HEARTBEAT, INTERVAL = (
 
 @pytest.fixture
 def group() -> str:
-    """A group that nobody has heard of: it need not exist."""
+    """A group that no client has used: it need not exist."""
     return f"configured-{uuid.uuid4().hex[:8]}"
 
 
@@ -50,8 +50,8 @@ def settled(wire: Wire, group: str, configs: dict[str, str]) -> None:
 
 
 def outcome(wire: Wire, *changes: tuple[str, int, str | None], name: str) -> tuple[int, str | None]:
-    (told,) = alter(wire, resource(GROUP, name, *changes))
-    return told.error_code, told.error_message
+    (result,) = alter(wire, resource(GROUP, name, *changes))
+    return result.error_code, result.error_message
 
 
 def test_a_groups_settings_are_changed_and_described(wire: Wire, group: str) -> None:
@@ -102,21 +102,24 @@ def test_there_is_no_default_of_all_groups(wire: Wire) -> None:
     assert (result.error_code, result.error_message) == (INVALID_REQUEST, "Group name must not be empty")
 
 
-def test_members_are_told_of_the_groups_heartbeat_interval(server: Server, wire: Wire, group: str) -> None:
+def test_members_receive_the_groups_heartbeat_interval(server: Server, wire: Wire, group: str) -> None:
     wire.call("FindCoordinator", 4, key_type=0, coordinator_keys=[group])
 
-    def told(epoch: int) -> Any:
+    def beat(epoch: int) -> Any:
         return heartbeat(server, group_id=group, member_epoch=epoch)
 
-    wait_until(lambda: told(0).error_code == 0, within=20, what="the member has joined")
-    assert told(0).heartbeat_interval_ms == 5000
+    wait_until(lambda: beat(0).error_code == 0, within=20, what="the member has joined")
+    assert beat(0).heartbeat_interval_ms == 5000
     assert outcome(wire, (HEARTBEAT, SET, "8000"), name=group) == (0, None)
-    wait_until(lambda: told(0).heartbeat_interval_ms == 8000, within=10, what="the member is told")
-    assert told(-1).error_code == 0
+    wait_until(lambda: beat(0).heartbeat_interval_ms == 8000, within=10, what="the member receives the new interval")
+    assert beat(-1).error_code == 0
 
 
 def described_of(group: str, lines: list[str]) -> list[str]:
-    """The heading of one group and what stands below it; the tools tell groups in no order, and of any tests before."""
+    """The heading of one group and what stands below it.
+
+    The tools list groups in no order, and those of earlier tests too.
+    """
     heading = "Dynamic configs for group "
     begin = lines.index(f"{heading}{group} are:")
     below = itertools.takewhile(lambda line: not line.startswith(heading), lines[begin + 1 :])

@@ -36,7 +36,7 @@ SNAPPY_BLOCK, LZ4_BLOCK = 32 << 10, 64 << 10
 LZ4_STORED = 1 << 31
 
 
-class Told(NamedTuple):
+class Record(NamedTuple):
     """A record; without a time where its format has none."""
 
     offset: int
@@ -45,15 +45,15 @@ class Told(NamedTuple):
     value: bytes | None
 
 
-class ToldBatch(NamedTuple):
+class RecordBatch(NamedTuple):
     """A batch or wrapper, or a message that stands alone."""
 
     magic: int
     codec: str
-    records: list[Told]
+    records: list[Record]
 
 
-def records(seed: str, first: int = 0) -> list[Told]:
+def records(seed: str, first: int = 0) -> list[Record]:
     """Some 250 KiB of records, here and there without key or value, some of them noise that no codec makes smaller."""
     dice = random.Random(seed)
     made = []
@@ -61,30 +61,30 @@ def records(seed: str, first: int = 0) -> list[Told]:
         key = None if dice.random() < 0.1 else b"key-%d" % dice.randrange(50)
         size = dice.choice([0, 1, 100, 1000, 5000])
         value = dice.choice([None, dice.randbytes(size), b"value-%d " % offset * (size // 8)])
-        made.append(Told(offset, NOW - dice.randrange(10_000), key, value))
-    noise = Told(first + 120, NOW, b"noise", dice.randbytes(2 * LZ4_BLOCK))
+        made.append(Record(offset, NOW - dice.randrange(10_000), key, value))
+    noise = Record(first + 120, NOW, b"noise", dice.randbytes(2 * LZ4_BLOCK))
     return [*made, noise]
 
 
-def timed(magic: int, told: list[Told]) -> list[Told]:
+def timed(magic: int, content: list[Record]) -> list[Record]:
     """What is left of records in a format: v0 has no times."""
-    return told if magic else [one._replace(timestamp=-1) for one in told]
+    return content if magic else [one._replace(timestamp=-1) for one in content]
 
 
-def written(oracle: JavaOracle, magic: int, codec: str, told: list[Told]) -> bytes:
+def written(oracle: JavaOracle, magic: int, codec: str, content: list[Record]) -> bytes:
     """A set of Kafka's making; within a wrapper of v1 offsets count from 0, and its own is the last one's."""
-    fields = [[one.offset, one.timestamp, *map(_text, (one.key, one.value))] for one in told]
+    fields = [[one.offset, one.timestamp, *map(_text, (one.key, one.value))] for one in content]
     return base64.b64decode(oracle.ask("write", magic=magic, codec=codec, records=fields)["bytes"])
 
 
-def read(oracle: JavaOracle, encoded: bytes) -> list[ToldBatch]:
+def read(oracle: JavaOracle, encoded: bytes) -> list[RecordBatch]:
     """What Kafka finds in whole batches and messages; it checks their checksums."""
     batches = oracle.ask("read", bytes=base64.b64encode(encoded).decode())["batches"]
     return [
-        ToldBatch(
+        RecordBatch(
             batch["magic"],
             batch["codec"],
-            [Told(offset, timestamp, *map(_bytes, parts)) for offset, timestamp, *parts in batch["records"]],
+            [Record(offset, timestamp, *map(_bytes, parts)) for offset, timestamp, *parts in batch["records"]],
         )
         for batch in batches
     ]
@@ -132,9 +132,9 @@ def oracle() -> Iterator[JavaOracle]:
         yield running
 
 
-def read_all(oracle: JavaOracle, wire: Wire, topic: str, version: int, end: int) -> list[ToldBatch]:
+def read_all(oracle: JavaOracle, wire: Wire, topic: str, version: int, end: int) -> list[RecordBatch]:
     """Fetch from the first offset on until the record before `end` has come."""
-    found: list[ToldBatch] = []
+    found: list[RecordBatch] = []
     while (position := found[-1].records[-1].offset + 1 if found else 0) < end:
         if version < 4:
             error, encoded = old_fetch(wire, version, topic, position)
@@ -147,17 +147,17 @@ def read_all(oracle: JavaOracle, wire: Wire, topic: str, version: int, end: int)
     return found
 
 
-def joined(batches: list[ToldBatch]) -> list[Told]:
+def joined(batches: list[RecordBatch]) -> list[Record]:
     return [one for batch in batches for one in batch.records]
 
 
 @pytest.mark.parametrize("magic", [0, 1])
 def test_the_sets_have_several_blocks_and_the_frames_of_v0_the_wrong_checksum(oracle: JavaOracle, magic: int) -> None:
-    told = records("blocks")
-    stream = packed(written(oracle, magic, "snappy", told))
+    content = records("blocks")
+    stream = packed(written(oracle, magic, "snappy", content))
     assert stream[:16] == b"\x82SNAPPY\0\0\0\0\x01\0\0\0\x01"
     assert snappy_blocks(stream) > 4
-    frame = packed(written(oracle, magic, "lz4", told))
+    frame = packed(written(oracle, magic, "lz4", content))
     assert frame[:7].hex() == "04224d186040" + ("82" if magic else "1a")
     assert set(lz4_blocks(frame)) == {False, True}
 
@@ -168,22 +168,22 @@ def test_what_kafka_wrote_is_produced_and_kafka_reads_what_is_fetched(
     oracle: JavaOracle, wire: Wire, topic: Topic, version: int, codec: str
 ) -> None:
     magic = int(version == 2)
-    told = timed(magic, records(f"{version}-{codec}"))
-    error, offset, *_ = old_produce(wire, version, topic.name, written(oracle, magic, codec, told))
+    content = timed(magic, records(f"{version}-{codec}"))
+    error, offset, *_ = old_produce(wire, version, topic.name, written(oracle, magic, codec, content))
     assert (error, offset) == (0, 0)
-    assert read_all(oracle, wire, topic.name, CURRENT, len(told)) == [(2, codec, told)]
+    assert read_all(oracle, wire, topic.name, CURRENT, len(content)) == [(2, codec, content)]
     for old_version in range(4):
         given = int(old_version >= 2)
-        batches = read_all(oracle, wire, topic.name, old_version, len(told))
+        batches = read_all(oracle, wire, topic.name, old_version, len(content))
         assert {(batch.magic, batch.codec) for batch in batches} == {(given, codec)}
-        assert joined(batches) == timed(given, told)
+        assert joined(batches) == timed(given, content)
 
 
 class Stored(NamedTuple):
     """A broker that was started on logs that Kafka wrote, and by topic what is in them."""
 
     broker: Broker
-    written: dict[str, list[Told]]
+    written: dict[str, list[Record]]
 
 
 @pytest.fixture(scope="module")
@@ -193,15 +193,15 @@ def stored(tmp_path_factory: pytest.TempPathFactory, oracle: JavaOracle) -> Iter
     with Broker(directory=directory) as empty, Wire(empty.bootstrap_servers) as wire:
         topics = [{"name": name, "num_partitions": 1, "replication_factor": 1, "configs": []} for name in names]
         assert {one.error_code for one in wire.call("CreateTopics", 7, topics=topics, timeout_ms=20_000).topics} == {0}
-        wait_until(lambda: all(leads_all(wire, name, 1) for name in names), within=20, what="the topics are led")
-    held: dict[str, list[Told]] = {}
+        wait_until(lambda: all(leads_all(wire, name, 1) for name in names), within=20, what="the topics have leaders")
+    held: dict[str, list[Record]] = {}
     for name, (magic, codec) in names.items():
         sets = [timed(magic, records(f"{name}-{first}", first)) for first in (0, 200)]
         held[name] = [*sets[0], *sets[1]]
         (home,) = directory.glob(f"{name}-0")
         for path in home.glob("0*"):
             path.unlink()
-        segment = b"".join(written(oracle, magic, codec, told) for told in sets)
+        segment = b"".join(written(oracle, magic, codec, content) for content in sets)
         (home / f"{0:020}.log").write_bytes(segment)
     (directory / ".kafka_cleanshutdown").unlink()
     with Broker(directory=directory) as broker:
@@ -213,12 +213,12 @@ def stored(tmp_path_factory: pytest.TempPathFactory, oracle: JavaOracle) -> Iter
 def test_what_kafka_stored_is_read_in_every_version(
     oracle: JavaOracle, stored: Stored, magic: int, codec: str, version: int
 ) -> None:
-    told = stored.written[f"v{magic}-{codec}"]
+    content = stored.written[f"v{magic}-{codec}"]
     given = min(magic, int(version >= 2))
     with Wire(stored.broker.bootstrap_servers) as wire:
-        batches = read_all(oracle, wire, f"v{magic}-{codec}", version, told[-1].offset + 1)
+        batches = read_all(oracle, wire, f"v{magic}-{codec}", version, content[-1].offset + 1)
     assert {(batch.magic, batch.codec) for batch in batches} == {(given, codec)}
-    assert joined(batches) == timed(given, told)
+    assert joined(batches) == timed(given, content)
 
 
 @pytest.mark.parametrize("magic", [0, 1])
@@ -227,8 +227,8 @@ def test_frames_begin_as_kafkas_do(
     oracle: JavaOracle, wire: Wire, create: Callable[..., Topic], magic: int, codec: str
 ) -> None:
     """Kafka's reader overlooks a wrong checksum in v0; an old broker or client does not."""
-    topic, told = create(), timed(magic, records("frames"))
-    theirs = written(oracle, magic, codec, told)
+    topic, content = create(), timed(magic, records("frames"))
+    theirs = written(oracle, magic, codec, content)
     assert old_produce(wire, 2 if magic else 1, topic.name, theirs)[0] == 0
     error, ours = old_fetch(wire, 3 if magic else 1, topic.name)
     header = 7 if codec == "lz4" else 16

@@ -83,7 +83,7 @@ def test_a_log_without_tiers_is_all_local(wire: Wire, filled: Topic) -> None:
     assert list_offset(wire, filled.name, LATEST_TIERED).offset == -1
 
 
-def test_unknown_partitions_and_epochs_are_told(wire: Wire, filled: Topic) -> None:
+def test_unknown_partitions_and_epochs_get_an_error(wire: Wire, filled: Topic) -> None:
     assert list_offset(wire, "no-such-topic", LATEST).error_code == UNKNOWN_TOPIC_OR_PARTITION
     assert list_offset(wire, filled.name, LATEST, partition=9).error_code == UNKNOWN_TOPIC_OR_PARTITION
     assert list_offset(wire, filled.name, LATEST, leader_epoch=9).error_code == UNKNOWN_LEADER_EPOCH

@@ -1,4 +1,4 @@
-"""DescribeLogDirs: what lies in a broker's directories, as Kafka tells it."""
+"""DescribeLogDirs: what lies in a broker's directories, as Kafka describes it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def sizes(result: Any, topic: Topic) -> dict[int, int]:
 
 
 @pytest.mark.parametrize("version", range(FIRST_VERSION, 6))
-def test_directories_are_told_with_the_sizes_of_the_partitions_asked_about(
+def test_directories_are_described_with_the_sizes_of_the_partitions_asked_about(
     wire: Wire, server: Server, create: Callable[..., Topic], version: int
 ) -> None:
     topic = create(partitions=2)
@@ -38,7 +38,7 @@ def test_directories_are_told_with_the_sizes_of_the_partitions_asked_about(
     assert [(part.offset_lag, part.is_future_key) for part in parts] == [(0, False)] * 2
 
 
-def test_only_what_is_asked_about_is_told(wire: Wire, create: Callable[..., Topic]) -> None:
+def test_only_what_is_asked_about_is_returned(wire: Wire, create: Callable[..., Topic]) -> None:
     topic = create(partitions=3)
     asked = [{"topic": topic.name, "partitions": [2, 7]}, {"topic": "no-such-topic", "partitions": [0]}]
     (result,) = wire.call("DescribeLogDirs", 4, topics=asked).results

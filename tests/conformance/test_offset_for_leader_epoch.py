@@ -39,7 +39,7 @@ def test_an_epoch_that_never_was_has_no_end(wire: Wire, filled: Topic, epoch: in
     assert (found.error_code, found.leader_epoch, found.end_offset) == (0, -1, -1)
 
 
-def test_a_client_that_knows_a_later_leader_is_told_so(wire: Wire, filled: Topic) -> None:
+def test_a_client_that_knows_a_later_leader_gets_an_error(wire: Wire, filled: Topic) -> None:
     assert end_of(wire, filled.name, 0, known=9).error_code == UNKNOWN_LEADER_EPOCH
     assert end_of(wire, filled.name, 0, known=0).error_code == 0
 

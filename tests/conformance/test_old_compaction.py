@@ -20,7 +20,7 @@ from pybroker.storage.errors import CorruptCheckpointError
 from pybroker.testing import Broker
 from tests.conformance.conftest import leads_all
 from tests.conformance.dump_tool import kafkas, ours
-from tests.conformance.test_old_formats import Told, old_fetch
+from tests.conformance.test_old_formats import ReadRecord, old_fetch
 from tests.conformance.test_old_formats import read as read_as_peers
 from tests.support import programs
 from tests.support.batches import GZIP, LOG_APPEND_TIME, LZ4, SNAPPY, read_batches
@@ -70,7 +70,7 @@ def sets(kind: Kind) -> list[list[OldMessage]]:
     return [*written, [OldMessage(END, b"end", b"last", NOW)]]
 
 
-def left_state(kind: Kind) -> list[Told]:
+def left_state(kind: Kind) -> list[ReadRecord]:
     """The last message of each key in the order of offsets; none of v0 has a time."""
     last = {one.key: one for some in sets(kind) for one in some if one.key is not None}
     time_of = {one.offset: place for place, some in enumerate(sets(kind)) for one in some}
@@ -102,7 +102,7 @@ def create_topics(servers: str) -> None:
     with Wire(servers) as wire:
         answer = wire.call("CreateTopics", 7, topics=topics, timeout_ms=20_000)
         assert {topic.error_code for topic in answer.topics} == {0}
-        wait_until(lambda: all(leads_all(wire, name, 1) for name in KINDS), within=20, what="the topics are led")
+        wait_until(lambda: all(leads_all(wire, name, 1) for name in KINDS), within=20, what="the topics have leaders")
 
 
 def write_logs(directory: Path) -> None:
@@ -137,9 +137,9 @@ def segments_of(directory: Path, name: str) -> str:
     return ",".join(str(path) for path in sorted((directory / f"{name}-0").glob("*.log")))
 
 
-def read_all(fetch_at: Callable[[int], bytes]) -> list[Told]:
+def read_all(fetch_at: Callable[[int], bytes]) -> list[ReadRecord]:
     """Fetch from the first offset to behind the last, as kafka-python and aiokafka read it."""
-    found: list[Told] = []
+    found: list[ReadRecord] = []
     while not found or found[-1][0] < END:
         position = found[-1][0] + 1 if found else 0
         more = [one for one in read_as_peers(fetch_at(position)) if one[0] >= position]
@@ -185,7 +185,7 @@ def test_kafkas_dump_tool_finds_it_valid_and_shows_what_ours_does(broker: Broker
     for kind, run, theirs in zip(KINDS.values(), runs, kafkas(runs, tmp_path), strict=True):
         mine = ours(run)
         assert (mine.status, mine.out) == (theirs.status, theirs.out) == (0, theirs.out), theirs.err
-        # What compaction has left out is told file by file, in the order of a hash table there.
+        # Kafka's tool reports file by file what compaction has left out, in the order of a hash table.
         assert sorted(mine.err.splitlines()) == sorted(theirs.err.splitlines())
         lines = theirs.out.splitlines()
         *batches, last = [line for line in lines if line.startswith(("baseOffset:", "offset:"))]

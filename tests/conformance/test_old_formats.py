@@ -35,7 +35,7 @@ PLAIN = 0
 OLD_CODECS = {"none": PLAIN, "gzip": GZIP, "snappy": SNAPPY, "lz4": LZ4}
 LATEST, EARLIEST = -1, -2
 
-Told = tuple[int, int | None, bytes | None, bytes | None]
+ReadRecord = tuple[int, int | None, bytes | None, bytes | None]
 RECORDS = [
     (NOW - 3000, b"key", b"value" * 30),
     (NOW - 5000, None, b""),
@@ -63,8 +63,8 @@ def ask(wire: Wire, made: Any) -> Any:
 def old_produce(wire: Wire, version: int, topic: str, records: bytes) -> tuple[int, ...]:
     """Error code, offset and, from version 2 on, append time."""
     kind = getattr(aio_produce, f"ProduceRequest_v{version}")
-    ((_, ((_, *told),)),) = ask(wire, kind(-1, 10_000, [(topic, [(0, records)])])).topics
-    return tuple(told)
+    ((_, ((_, *results),)),) = ask(wire, kind(-1, 10_000, [(topic, [(0, records)])])).topics
+    return tuple(results)
 
 
 def old_fetch(wire: Wire, version: int, topic: str, offset: int = 0, max_bytes: int = 1 << 20) -> tuple[int, bytes]:
@@ -76,19 +76,19 @@ def old_fetch(wire: Wire, version: int, topic: str, offset: int = 0, max_bytes: 
     return error, bytes(records or b"")
 
 
-def read(records: bytes) -> list[Told]:
+def read(records: bytes) -> list[ReadRecord]:
     """What kafka-python and aiokafka read, which is the same; checksums hold. aiokafka has no lz4 in v0.
 
-    A time of -1 is none: in a wrapper of v1 one of the two tells it so.
+    A time of -1 is none: one of the two gives -1 in a wrapper of v1.
     """
-    found: list[Told] = []
+    found: list[ReadRecord] = []
     batches = MemoryRecords(records)
     while (batch := batches.next_batch()) is not None:
         assert batch.validate_crc()
         found += [(one.offset, _time(one), one.key, one.value) for one in batch]
     if records[16:18] == bytes((0, LZ4)):
         return found
-    again: list[Told] = []
+    again: list[ReadRecord] = []
     theirs = AiokafkaRecords(records)
     while (other := theirs.next_batch()) is not None:
         assert other.validate_crc()
@@ -101,7 +101,9 @@ def _time(one: Any) -> int | None:
     return None if one.timestamp == -1 else one.timestamp
 
 
-def told(magic: int, first: int = 0, records: list[tuple[int, bytes | None, bytes | None]] = RECORDS) -> list[Told]:
+def expected(
+    magic: int, first: int = 0, records: list[tuple[int, bytes | None, bytes | None]] = RECORDS
+) -> list[ReadRecord]:
     """What a client of a format is to read."""
     return [
         (first + place, timestamp if magic else None, key, value)
@@ -124,7 +126,7 @@ def test_a_set_of_an_old_producer_is_stored_as_a_batch_in_its_codec(
         (first, 4, OLD_CODECS[codec]) for first in (0, 4)
     ]
     assert all(batch.crc_holds for batch in batches)
-    assert read(records) == told(magic) + told(magic, 4)
+    assert read(records) == expected(magic) + expected(magic, 4)
 
 
 @pytest.mark.parametrize("version", range(4))
@@ -139,7 +141,7 @@ def test_an_old_consumer_gets_messages_of_its_format_in_the_codec_of_the_batch(
     assert error == 0
     assert [records[16], records[17]] == [magic, OLD_CODECS[codec]]
     *old, new = read(records)
-    assert old == told(magic)
+    assert old == expected(magic)
     assert (new[0], new[3]) == (4, b"new")
 
 
@@ -186,7 +188,9 @@ def test_broken_and_forbidden_messages_are_refused(wire: Wire, create: Callable[
     assert old_produce(wire, 0, keyed.name, message_set(0, LZ4, [(0, b"k", b"v")]))[0] == 0
 
 
-def test_log_append_time_is_told_in_version_2_and_to_old_consumers(wire: Wire, create: Callable[..., Topic]) -> None:
+def test_log_append_time_is_returned_in_version_2_and_to_old_consumers(
+    wire: Wire, create: Callable[..., Topic]
+) -> None:
     topic = create(**{"message.timestamp.type": "LogAppendTime"})
     error, offset, append_time = old_produce(wire, 2, topic.name, message_set(1, GZIP))
     assert (error, offset) == (0, 0)
@@ -195,7 +199,7 @@ def test_log_append_time_is_told_in_version_2_and_to_old_consumers(wire: Wire, c
     assert {time for _, time, *_ in read(fetched(wire.ask(fetch(topic.name))).records)} == {append_time}
 
 
-def test_the_offsets_that_version_0_of_list_offsets_tells(wire: Wire, topic: Topic) -> None:
+def test_the_offsets_that_version_0_of_list_offsets_returns(wire: Wire, topic: Topic) -> None:
     batch = Batch(tuple(Record(b"v", timestamp_delta=1000 * place) for place in range(6)), base_timestamp=NOW - 10_000)
     assert produced(wire.ask(produce(topic.name, batch.encode()))).error_code == 0
 

@@ -28,10 +28,10 @@ GONE = 4711
 """A broker that there is not."""
 
 Asked = list[tuple[str, list[tuple[int, list[int] | None]]]]
-Told = list[tuple[str, list[tuple[int, int, str | None]]]]
+Results = list[tuple[str, list[tuple[int, int, str | None]]]]
 
 
-def reassign(wire: Wire, asked: Asked, *, version: int = 1, allow: bool = True) -> Told:
+def reassign(wire: Wire, asked: Asked, *, version: int = 1, allow: bool = True) -> Results:
     """What became of each partition; version 0 cannot forbid another number of replicas."""
     topics = [
         {"name": name, "partitions": [{"partition_index": index, "replicas": some} for index, some in partitions]}
@@ -49,7 +49,7 @@ def reassign(wire: Wire, asked: Asked, *, version: int = 1, allow: bool = True) 
 
 
 def in_progress(wire: Wire, asked: list[tuple[str, list[int]]] | None) -> list[Any]:
-    """What is told of these partitions, None for all."""
+    """What ListPartitionReassignments returns of these partitions, None for all."""
     topics = None if asked is None else [{"name": name, "partition_indexes": indices} for name, indices in asked]
     answer = wire.call("ListPartitionReassignments", 0, timeout_ms=10_000, topics=topics)
     assert (answer.throttle_time_ms, answer.error_code, answer.error_message) == (0, 0, None)
@@ -145,7 +145,7 @@ def test_where_nothing_is_in_progress_nothing_is_cancelled(wire: Wire, topic: To
     ]
 
 
-def test_nothing_asked_is_nothing_told(wire: Wire, topic: Topic) -> None:
+def test_nothing_asked_is_nothing_returned(wire: Wire, topic: Topic) -> None:
     nothing = wire.call("AlterPartitionReassignments", 1, timeout_ms=0, topics=[])
     assert (nothing.error_code, nothing.error_message, list(nothing.responses)) == (0, "", [])
     assert in_progress(wire, []) == []

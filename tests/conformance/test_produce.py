@@ -182,7 +182,7 @@ def test_a_batch_over_max_message_bytes_is_too_large(wire: Wire, create: Callabl
     assert produced(wire.ask(produce(topic.name, fits))).error_code == 0
 
 
-def test_log_append_time_overwrites_and_is_told(wire: Wire, create: Callable[..., Topic]) -> None:
+def test_log_append_time_overwrites_and_is_returned(wire: Wire, create: Callable[..., Topic]) -> None:
     topic = create(**{"message.timestamp.type": "LogAppendTime"})
     answer = produced(wire.ask(produce(topic.name, Batch(base_timestamp=1000).encode())))
     (stored,) = log_of(wire, topic)
@@ -326,7 +326,7 @@ def test_a_new_producer_starts_at_zero_when_the_broker_knows_it(wire: Wire, topi
     assert sequenced(wire, topic, (number, epoch), 1, b"x").error_code == INVALID_PRODUCER_EPOCH
 
 
-def test_a_batch_older_than_the_last_five_is_told_from_a_new_one(wire: Wire, topic: Topic) -> None:
+def test_a_batch_older_than_the_last_five_is_distinguished_from_a_new_one(wire: Wire, topic: Topic) -> None:
     who = producer_id(wire)
     for sequence in range(7):
         assert sequenced(wire, topic, who, sequence, b"a").error_code == 0

@@ -37,7 +37,7 @@ def server() -> Iterator[Server]:
 
 
 def segments(server: Server, topic: str, suffix: str = ".log") -> list[int]:
-    """Base offsets of a topic's segments, as their files tell."""
+    """Base offsets of a topic's segments, as their files are named."""
     directory: Path = server.log_directory / f"{topic}-0"
     return sorted(int(path.name[:20]) for path in directory.iterdir() if path.name.endswith(suffix))
 

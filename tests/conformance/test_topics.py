@@ -109,7 +109,7 @@ def test_a_wrong_item_is_refused_and_the_right_one_beside_it_is_made(wire: Wire,
     assert answers[topic_name].error_code == 0
 
 
-def test_a_topic_that_is_there_already_is_told(wire: Wire, topic: Topic) -> None:
+def test_a_topic_that_is_there_already_is_reported(wire: Wire, topic: Topic) -> None:
     answer = create_topics(wire, item(topic.name))[topic.name]
     assert answer.error_code == TOPIC_ALREADY_EXISTS
     assert topic.name in answer.error_message
@@ -193,7 +193,7 @@ def test_an_unknown_topic_is_not_made_unless_it_is_allowed(wire: Wire, topic_nam
     wait_until(lambda: exists(wire, topic_name), within=10, what="the topic was made")
 
 
-def test_a_name_that_cannot_be_is_told_by_metadata(wire: Wire) -> None:
+def test_a_name_that_cannot_be_is_refused_by_metadata(wire: Wire) -> None:
     assert describe(wire, "a/b", create=True).error_code == INVALID_TOPIC
 
 
@@ -206,7 +206,7 @@ def test_every_version_deletes(wire: Wire, topic: Topic, version: int) -> None:
     assert part.error_code == UNKNOWN_TOPIC_OR_PARTITION
 
 
-def test_a_topic_is_deleted_by_its_id_and_unknown_ones_are_told(wire: Wire, topic: Topic) -> None:
+def test_a_topic_is_deleted_by_its_id_and_unknown_ones_are_reported(wire: Wire, topic: Topic) -> None:
     answers = delete_topics(wire, 6, names=("no-such-topic",), ids=(topic.id, uuid.uuid4()))
     codes = {(answer.name or "nameless"): answer.error_code for answer in answers}
     assert codes == {"no-such-topic": UNKNOWN_TOPIC_OR_PARTITION, topic.name: 0, "nameless": UNKNOWN_TOPIC_ID}

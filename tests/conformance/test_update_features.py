@@ -1,4 +1,4 @@
-"""UpdateFeatures: which levels may follow which, and what is told where one may not."""
+"""UpdateFeatures: which levels may follow which, and which error is returned where one may not."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def ask(wire: Wire, *updates: Update, version: int = 2, validate_only: bool = Tr
 
 
 def levels(wire: Wire) -> dict[str, int]:
-    """The finalized levels as ApiVersions tells them."""
+    """The finalized levels as ApiVersions returns them."""
     answer = api_versions(wire)
     return {one.name: one.max_version_level for one in answer.finalized_features}
 
@@ -57,8 +57,8 @@ def test_what_is_as_it_was_is_no_fault(wire: Wire, version: int) -> None:
     answer = ask(wire, (GROUPS, 1, UPGRADE), (METADATA, before[METADATA], UPGRADE), version=version)
     assert (answer.throttle_time_ms, answer.error_code, answer.error_message) == (0, 0, None)
     if version < 2:
-        told = [(one.feature, one.error_code, one.error_message) for one in answer.results]
-        assert told == [(GROUPS, 0, "NONE"), (METADATA, 0, "NONE")]
+        results = [(one.feature, one.error_code, one.error_message) for one in answer.results]
+        assert results == [(GROUPS, 0, "NONE"), (METADATA, 0, "NONE")]
     assert levels(wire) == before
 
 
@@ -138,7 +138,7 @@ def test_one_fault_refuses_all(wire: Wire) -> None:
     assert levels(wire) == before
 
 
-def test_a_removed_feature_is_not_told_and_what_it_stands_for_is_refused_until_it_is_back() -> None:
+def test_a_removed_feature_is_not_returned_and_what_it_stands_for_is_refused_until_it_is_back() -> None:
     with serving() as server, Wire(server.bootstrap_servers) as wire:
         before = api_versions(wire)
         assert ask(wire, (GROUPS, 0, SAFE), validate_only=False).error_code == 0

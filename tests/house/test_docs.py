@@ -61,7 +61,7 @@ def test_the_architecture_names_every_package_and_every_rust_room() -> None:
 
 def test_every_function_that_the_architecture_refers_to_exists() -> None:
     references = REFERENCE.findall(repository.text(ARCHITECTURE))
-    assert references, "the life of a produce and of a fetch is told with `file:function` at each step"
+    assert references, "the life of a produce and of a fetch is described with `file:function` at each step"
     broken = [f"{path}:{name}" for path, name in references if not defines(path, name)]
     assert broken == []
 

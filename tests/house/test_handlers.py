@@ -36,7 +36,7 @@ def test_a_handlers_docstring_is_its_data_sheet(module: str) -> None:
 
 
 @pytest.mark.parametrize("api", registry.registered_apis().values(), ids=lambda api: api.name)
-def test_a_data_sheet_tells_the_key_and_versions_that_are_registered(api: registry.RegisteredApi) -> None:
+def test_a_data_sheet_has_the_key_and_versions_that_are_registered(api: registry.RegisteredApi) -> None:
     sheet = repository.docstring(f"pybroker/handlers/{module_of(api)}.py") or ""
     key = re.search(r"^Key\n +(\d+)", sheet, re.M)
     versions = re.search(r"^Versions\n +(\d+)-(\d+)", sheet, re.M)

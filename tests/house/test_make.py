@@ -14,7 +14,7 @@ from tests.support.repository import ROOT
 TARGET = re.compile(r"^([a-z][a-z-]*):(?!=)", re.M)
 
 
-#: The tests may themselves run below `make`, which tells its children so.
+#: The tests may themselves run below `make`, which sets variables for its children.
 OUTSIDE_MAKE = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
 
 
@@ -54,17 +54,17 @@ def refusal(tmp_path: Path, setting: str) -> str:
         check=False,
     )
     assert ran.returncode != 0
-    told = [line for line in ran.stderr.splitlines() if not line.startswith("make")]
-    assert len(told) == 1
-    return told[0]
+    lines = [line for line in ran.stderr.splitlines() if not line.startswith("make")]
+    assert len(lines) == 1
+    return lines[0]
 
 
-def test_an_old_cargo_is_told_in_one_line(tmp_path: Path) -> None:
-    told = refusal(tmp_path, "CARGO_AT_LEAST=99.0")
-    assert re.fullmatch(r"cargo 99\.0 or newer is needed, and [\d.]+ was found: install .*", told)
+def test_an_old_cargo_is_reported_in_one_line(tmp_path: Path) -> None:
+    line = refusal(tmp_path, "CARGO_AT_LEAST=99.0")
+    assert re.fullmatch(r"cargo 99\.0 or newer is needed, and [\d.]+ was found: install .*", line)
 
 
-def test_a_missing_python_is_told_in_one_line(tmp_path: Path) -> None:
+def test_a_missing_python_is_reported_in_one_line(tmp_path: Path) -> None:
     assert refusal(tmp_path, "PYTHON=false").startswith("Python 3.11 or newer is needed, and 'false' is not: install")
 
 

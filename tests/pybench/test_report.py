@@ -57,7 +57,7 @@ def test_costs_are_pooled_and_rates_are_medians() -> None:
     assert (cost.low, cost.high) == (0.01, 0.06)
 
 
-def test_the_report_tells_ratios_ranges_commands_and_misses(tmp_path: Path) -> None:
+def test_the_report_has_ratios_ranges_commands_and_misses(tmp_path: Path) -> None:
     scenario = next(s for s in read_scenarios() if s.id == "14-connections")
     cost = {"broker_user_s": 0.1, "broker_system_s": 0.1, "broker_rss_bytes": 1, "p99_ms": 1.5}
     contestants = {

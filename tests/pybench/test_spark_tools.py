@@ -204,7 +204,7 @@ def test_what_cannot_be_is_refused_before_spark_starts(
 
 
 @pytest.mark.parametrize("missing", ["pyspark", "pybroker_spark.load"])
-def test_what_is_not_installed_is_told(
+def test_what_is_not_installed_is_reported(
     missing: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, missing, None)

@@ -31,8 +31,8 @@ def test_a_frame_says_what_it_was_made_of(name: str, version: int, fields: Field
     header_version = 2 if flexible(api.key, version) else 1
     _, offset = decode(RequestHeader, whole[4:], header_version)
     request, _ = decode(api.request_type, whole[4:], version, offset)
-    told = {field: getattr(request, field) for field in fields}
-    assert all(len(told[field]) == len(value) for field, value in fields.items() if isinstance(value, list))
+    sent = {field: getattr(request, field) for field in fields}
+    assert all(len(sent[field]) == len(value) for field, value in fields.items() if isinstance(value, list))
 
 
 @pytest.fixture(scope="module")

@@ -147,7 +147,7 @@ def test_e2e_latency_sends_a_record_and_waits_for_it(servers: str, positional: b
         ),
     ],
 )
-def test_what_cannot_work_is_told_in_one_line(words: list[str], said: str) -> None:
+def test_what_cannot_work_is_reported_in_one_line(words: list[str], said: str) -> None:
     done = pybench(*words, status=1)
     assert said in done.stderr
     assert "Traceback" not in done.stderr

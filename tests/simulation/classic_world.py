@@ -54,22 +54,22 @@ class Coordinator:
         # What was acknowledged: partition to offset.
         self.acknowledged: dict[int, int] = {}
 
-    def take(self, event: Any, told: Callable[[Any], None] | None, timer: Timer | None = None) -> None:
+    def take(self, event: Any, on_reply: Callable[[Any], None] | None, timer: Timer | None = None) -> None:
         """Handle an event as the runner does, with an append that now and then fails."""
         world = self.world
         try:
             outcome = self.machine.handle(event, world.now)
         except GroupError as error:
-            if told is not None:
-                told(error.code)
+            if on_reply is not None:
+                on_reply(error.code)
             return
         draft = self.machine.draft()
         for record in outcome.records:
             draft.apply(record)
         if outcome.records and world.mishaps and world.dice.random() < 0.01:
             draft.drop()
-            if told is not None:
-                told(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            if on_reply is not None:
+                on_reply(ErrorCode.COORDINATOR_NOT_AVAILABLE)
             elif timer is not None:
                 self.set(timer._replace(deadline_ms=world.now + RETRY_MS))
             self.check()
@@ -79,10 +79,10 @@ class Coordinator:
         for timer in outcome.timers:
             self.set(timer)
         if type(outcome.reply) is Parked:
-            if told is not None:
-                self.parked[outcome.reply.key] = told
-        elif told is not None:
-            told(outcome.reply)
+            if on_reply is not None:
+                self.parked[outcome.reply.key] = on_reply
+        elif on_reply is not None:
+            on_reply(outcome.reply)
         for key, reply in outcome.answers:
             waiting = self.parked.pop(key, None)
             if waiting is not None:
@@ -113,8 +113,8 @@ class Coordinator:
         # A generation that did not come to rest was never written, so the next coordinator counts it again.
         self.generation = group.generation if isinstance(group, ClassicGroup) else 0
         self.take(events.Loaded(), None)
-        for told in parked.values():
-            told(NotCoordinatorError.code)
+        for on_reply in parked.values():
+            on_reply(NotCoordinatorError.code)
 
     def check(self) -> None:
         """Look at what has to hold after every event."""
@@ -163,7 +163,7 @@ class World:
         """Let mishaps happen for a while, then let everybody come to rest."""
         for member in self.members:
             # Of this life: a mishap may come first, and a member that starts again in a new life joins there. Were this
-            # join one of that life too, the member would hear two shares, and commit of one under the other's id.
+            # join one of that life too, the member would receive two shares, and commit of one under the other's id.
             self.later(self.dice.randint(0, 3_000), member.join_if(member.life))
         quiet_from = self.dice.randint(5_000, 20_000)
         moves = [self.dice.randint(0, quiet_from)] if self.dice.random() < 0.3 else []
@@ -220,23 +220,23 @@ class Member:
         self.life = 0
         self.position = 0
 
-    def send(self, event: Any, hear: Callable[[Any], None]) -> None:
+    def send(self, event: Any, on_reply: Callable[[Any], None]) -> None:
         world, life = self.world, self.life
 
-        def told(reply: Any) -> None:
-            world.later(world.dice.randint(1, 40), heard_with(reply))
+        def replied(reply: Any) -> None:
+            world.later(world.dice.randint(1, 40), arrival_of(reply))
 
-        def heard_with(reply: Any) -> Callable[[], None]:
-            def heard() -> None:
+        def arrival_of(reply: Any) -> Callable[[], None]:
+            def arrive() -> None:
                 if self.life == life and self.alive:
                     if world.now < self.stalled_until:
-                        world.at(self.stalled_until, heard)
+                        world.at(self.stalled_until, arrive)
                     else:
-                        hear(reply)
+                        on_reply(reply)
 
-            return heard
+            return arrive
 
-        world.later(world.dice.randint(1, 40), lambda: world.coordinator.take(event, told))
+        world.later(world.dice.randint(1, 40), lambda: world.coordinator.take(event, replied))
 
     def join(self) -> None:
         self.stable = False

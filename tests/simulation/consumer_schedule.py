@@ -52,7 +52,7 @@ class Schedule:
         elif choice < 0.72:
             random.choice(clients).commit()
         elif choice < 0.76:
-            clients.pop(random.randrange(len(clients)))  # It crashes: nothing more is heard of it.
+            clients.pop(random.randrange(len(clients)))  # It crashes: nothing more comes from it.
         elif choice < 0.80:
             client = random.choice(clients)
             client.leave()

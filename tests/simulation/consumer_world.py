@@ -93,8 +93,8 @@ class World:
         by_name = {**self.topics.by_name, name: TopicInfo(topic_id, count)}
         self.topics = Topics(by_name, {info.topic_id: name for name, info in by_name.items()}, version)
 
-    def submit(self, event: Any, told: Callable[[Any], None] | None = None) -> Any:
-        """Have an event decided on and its records committed; a parked reply is told later, and None returned."""
+    def submit(self, event: Any, on_reply: Callable[[Any], None] | None = None) -> Any:
+        """Have an event decided on and its records committed; a parked reply comes later, and None is returned."""
         outcome = self.machine.handle(event, self.now)
         if outcome.records:
             self._append(outcome.records)
@@ -102,8 +102,8 @@ class World:
             self._set(timer)
         reply = outcome.reply
         if isinstance(reply, Parked):
-            assert told is not None
-            self.parked[reply.key] = told
+            assert on_reply is not None
+            self.parked[reply.key] = on_reply
             reply = None
         for key, answer in outcome.answers:
             waiting = self.parked.pop(key, None)
@@ -172,8 +172,8 @@ class World:
             self.fenced.update(gone)
         parked, self.parked, self.timers = self.parked, {}, {}
         self.submit(events.Loaded())
-        for told in parked.values():
-            told(Refusal(ErrorCode.NOT_COORDINATOR))
+        for on_reply in parked.values():
+            on_reply(Refusal(ErrorCode.NOT_COORDINATOR))
 
     def reloaded(self) -> GroupMachine:
         """Return a fresh machine that has read the log, through its bytes."""
@@ -186,7 +186,7 @@ class World:
         return fresh
 
     def replayed(self) -> GroupMachine:
-        """Return a fresh machine that was told the log's records."""
+        """Return a fresh machine that was given the log's records."""
         fresh = GroupMachine(self._settings, lambda: self.topics)
         fresh.load((record.key, record.value) for record in self.records)
         return fresh

@@ -1,7 +1,7 @@
 """The clients of a simulated group, which behave as Kafka's do.
 
 A member of KIP-848 gives back what it is not to have before it takes more and says what it has; one of the classic
-protocol joins when it is told to, and the leader among them assigns. Both commit what they have read. Answers to them
+protocol joins when it is asked to, and the leader among them assigns. Both commit what they have read. Answers to them
 are lost, and their schedule has them stall, crash, leave, come back and change their minds.
 """
 
@@ -99,11 +99,11 @@ class Consumer:
 
     @property
     def is_at_rest(self) -> bool:
-        """Whether it has done all that it was told to."""
+        """Whether it has done all that it was asked to."""
         return self.epoch > 0 and self.is_set == self.owned and not self.says_all
 
     def is_fenced(self, group: ConsumerGroup) -> bool:
-        """Tell whether the coordinator has given up on it, and what it has may be another's."""
+        """Return whether the coordinator has given up on it, and what it has may be another's."""
         member = group.members.get(self.member_id)
         return member is None or self.epoch not in (member.epoch, member.previous_epoch)
 
@@ -162,7 +162,7 @@ class Consumer:
             raise AssertionError("an epoch that cannot be is taken")
 
     def wants(self, name: str) -> bool:
-        """Tell whether it is subscribed to a topic."""
+        """Return whether it is subscribed to a topic."""
         return name in (self.names or ()) or (self.regex is not None and re.fullmatch(self.regex, name) is not None)
 
     def leave(self) -> None:
@@ -229,15 +229,15 @@ class ClassicConsumer:
 
     @property
     def is_at_rest(self) -> bool:
-        """Whether it has done all that it was told to."""
+        """Whether it has done all that it was asked to."""
         return not (self.waits or self.needs_join or self.joined) and self.joined_for == self._interest()
 
     def wants(self, name: str) -> bool:
-        """Tell whether it is subscribed to a topic."""
+        """Return whether it is subscribed to a topic."""
         return name in self.names
 
     def is_fenced(self, group: ConsumerGroup) -> bool:
-        """Tell whether the coordinator has given up on it, and what it has may be another's."""
+        """Return whether the coordinator has given up on it, and what it has may be another's."""
         return self.member_id not in group.members or self.member_id in self.world.fenced
 
     def change_mind(self) -> None:
@@ -344,14 +344,14 @@ class ClassicConsumer:
             return
         self.joined = None
         assignment = decode_framed(ConsumerProtocolAssignment, reply.assignment) if reply.assignment else None
-        told = {
+        assigned = {
             (topic.topic, partition)
             for topic in (assignment.assigned_partitions if assignment else [])
             for partition in topic.partitions
         }
         self.world.fenced.discard(self.member_id)
-        revoked = self.owned - told
-        self.owned = told
+        revoked = self.owned - assigned
+        self.owned = assigned
         self.world.changes += 1
         self.needs_join = bool(revoked) and self.cooperative
 

@@ -1,4 +1,4 @@
-"""Which seeds a simulation plays, and how its faults are told.
+"""Which seeds a simulation plays, and how its faults are reported.
 
 Owns the way from the environment to blocks of seeds, one a test, and from a world that ended badly to the line that
 plays it again.

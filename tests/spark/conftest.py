@@ -78,7 +78,7 @@ def broker() -> Iterator[Broker]:
 
 @pytest.fixture(scope="session")
 def make_topic(broker: Broker) -> Callable[..., str]:
-    """Makes a topic with so many partitions and tells its name."""
+    """Makes a topic with so many partitions and returns its name."""
 
     def make(partitions: int = 1, name: str | None = None) -> str:
         name = name or f"topic-{next(_numbers)}"

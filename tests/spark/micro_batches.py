@@ -1,4 +1,4 @@
-"""Micro-batches as a test says them: every list of rows is one, and what came of each is told apart."""
+"""Micro-batches as a test says them: every list of rows is one, and what came of each is kept apart."""
 
 from __future__ import annotations
 

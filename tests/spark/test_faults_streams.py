@@ -135,7 +135,7 @@ def test_partitions_added_while_streaming_are_copied_once(copy: Copy) -> None:
     expected += send_stamped(copy.servers, copy.source, [2], COUNT)
     query.processAllAvailable()
     query.stop()
-    assert copy.run() == ""  # what metadata told too late is there now
+    assert copy.run() == ""  # what metadata named too late is there now
     copy.audit(expected)
 
 
@@ -153,17 +153,17 @@ def test_a_broker_that_is_killed_and_comes_back_while_streaming(streams: SparkSe
         copy.audit(expected)
 
 
-def test_a_target_that_is_deleted_while_streaming_is_told_by_topic_partition_and_offset(
+def test_a_target_that_is_deleted_while_streaming_is_named_by_topic_partition_and_offset(
     streams: SparkSession, tmp_path: Path
 ) -> None:
     with Broker(auto_create_topics_enable=False) as broker:
         # One task: another that begins after the deletion can name the topic alone.
         copy = Copy(streams, broker.bootstrap_servers, tmp_path, partitions=1)
         copy.send(1)
-        told = copy.run("delete target")
+        reason = copy.run("delete target")
         assert copy.happened.exists()
-        assert copy.target in told
-        assert f"{copy.target}-0 from offset 0" in told
+        assert copy.target in reason
+        assert f"{copy.target}-0 from offset 0" in reason
 
 
 def test_settings_that_break_the_promise_are_refused_before_anything_is_written(copy: Copy) -> None:

@@ -1,4 +1,4 @@
-"""Claims about `pybroker_spark.load.board`: what the driver knows of tasks by what they have told, and no more."""
+"""Claims about `pybroker_spark.load.board`: what the driver knows of tasks by what they have reported, and no more."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def running() -> Board:
     return board
 
 
-def told(client: int, records: int, end_s: float) -> dict[str, object]:
+def progress(client: int, records: int, end_s: float) -> dict[str, object]:
     outcomes = [["t", 0, records, 0]] if client < 2 else []
     return {"client": client, "records": records, "end_s": end_s, "outcomes": outcomes}
 
 
 def ended(client: int, state: str, records: int, end_s: float) -> dict[str, object]:
     rest = {"state": state, "reason": "", "timed_out": False, "rebalance_s": 0.0}
-    return {"type": "ended", **told(client, records, end_s), **rest}
+    return {"type": "ended", **progress(client, records, end_s), **rest}
 
 
 @pytest.mark.parametrize(("state", "after"), list(itertools.product(TRANSITIONS, TRANSITIONS)))
@@ -60,7 +60,7 @@ def test_a_client_goes_only_where_the_table_leads(state: str, after: str) -> Non
 def test_a_lost_task_keeps_what_it_had_measured() -> None:
     board = running()
     board.step(1, {"type": "interval", "interval": interval(1, [5, 7], 0.0).to_message()})
-    board.step(1, {"type": "progress", **told(1, 2, 1.0)})
+    board.step(1, {"type": "progress", **progress(1, 2, 1.0)})
     assert [standing.client for standing in board.lose(1, "killed")] == [1]
     board.step(0, {"type": "interval", "interval": interval(0, [9], 0.0).to_message()})
     board.step(0, ended(0, "stopped", 1, 1.5))

@@ -1,4 +1,4 @@
-"""Claims about `pybroker_spark.load.channel`: tasks are heard in order and to their end, and strangers are not."""
+"""Claims about `pybroker_spark.load.channel`: messages of tasks arrive in order and to their end, strangers' do not."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_orders_reach_those_that_they_are_for() -> None:
 
 
 @pytest.mark.parametrize("first", [b"", b"no json\n", b"[]\n", b'{"task":0}\n', b'{"token":"x","task":0}\n'])
-def test_whoever_does_not_know_the_word_is_not_heard(first: bytes) -> None:
+def test_a_connection_without_the_word_is_closed_and_its_messages_are_dropped(first: bytes) -> None:
     with Listener("127.0.0.1", "127.0.0.1") as listener:
         with socket.create_connection((listener.address.host, listener.address.port), timeout=WAIT_S) as stranger:
             stranger.sendall(first)

@@ -134,7 +134,7 @@ def test_a_client_that_cannot_begin_ends_the_load_with_its_reason(spark: SparkSe
         load(spark, producer(broker, topic), unable)
 
 
-def test_a_client_that_fails_is_told_and_the_others_go_on(spark: SparkSession, broker: Broker) -> None:
+def test_a_client_that_fails_is_reported_and_the_others_go_on(spark: SparkSession, broker: Broker) -> None:
     topic = make_topic(broker, "load-fails")
     large = producer(broker, topic, record_size=2000, properties={"max.request.size": "1000"})
     result = load(spark, producer(broker, topic), large)
@@ -145,7 +145,7 @@ def test_a_client_that_fails_is_told_and_the_others_go_on(spark: SparkSession, b
     assert not result.is_whole()
 
 
-def test_too_few_slots_are_told_at_once_with_what_to_set(spark: SparkSession, broker: Broker) -> None:
+def test_too_few_slots_are_an_error_at_once_with_what_to_set(spark: SparkSession, broker: Broker) -> None:
     jobs = spark.sparkContext.statusTracker()
     before = set(jobs.getJobIdsForGroup())
     with pytest.raises(TooFewSlotsError, match=r"needs 3 slots at once.* has 2: set --tasks 2, or .*local\[3\]"):

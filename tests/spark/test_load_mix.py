@@ -1,4 +1,4 @@
-"""Claims about `pybroker_spark.load.mix`: what a scenario means, and that what is wrong in one is told exactly."""
+"""Claims about `pybroker_spark.load.mix`: what a scenario means, and that what is wrong in one is named exactly."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_more_tasks_than_clients_are_not_asked_for(tmp_path: Path) -> None:
         (("[[steps]]", "steps = 3\n[[nothing]]"), "no TOML|steps|nothing"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_place(change: tuple[str, str], said: str, tmp_path: Path) -> None:
+def test_what_is_wrong_is_named_with_its_place(change: tuple[str, str], said: str, tmp_path: Path) -> None:
     text = WHOLE.replace(*change, 1) if change[0] != "[[topics]]" else WHOLE.replace(*change)
     assert text != WHOLE
     with pytest.raises(ScenarioError, match=said) as refusal:

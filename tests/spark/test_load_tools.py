@@ -102,7 +102,7 @@ def test_more_tasks_than_slots_are_refused_with_what_to_set(
 
 
 @pytest.mark.parametrize(
-    ("further", "told"),
+    ("further", "expected"),
     [
         (["--topic", "nowhere"], "topic 'nowhere'"),
         (["--topic", "tools-audit", "--option", "startingOffset=3"], "did you mean startingOffsets?"),
@@ -112,8 +112,8 @@ def test_more_tasks_than_slots_are_refused_with_what_to_set(
         (["--bootstrap-server", "127.0.0.1:1", "--topic", "tools-audit", *IMPATIENT], "127.0.0.1:1"),
     ],
 )
-def test_an_audit_that_cannot_be_made_is_told_in_a_line_and_is_no_loss(
-    spark: SparkSession, broker: Broker, capsys: pytest.CaptureFixture[str], further: list[str], told: str
+def test_an_audit_that_cannot_be_made_is_reported_in_a_line_and_is_no_loss(
+    spark: SparkSession, broker: Broker, capsys: pytest.CaptureFixture[str], further: list[str], expected: str
 ) -> None:
     with Admin(broker.bootstrap_servers) as admin:
         there = "tools-audit" in admin.list_topics()
@@ -125,4 +125,4 @@ def test_an_audit_that_cannot_be_made_is_told_in_a_line_and_is_no_loss(
     (line,) = captured.err.splitlines()
     assert "every record is there once" not in captured.out
     assert line.startswith("audit: ")
-    assert told in line
+    assert expected in line

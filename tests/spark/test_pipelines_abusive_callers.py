@@ -50,13 +50,13 @@ def found(spark: SparkSession, rows: Iterable[dict[str, Any]], **options: Any) -
     )
 
 
-def told(batches: Iterable[list[Row]]) -> list[list[tuple[str, int]]]:
-    """Address and requests of what each micro-batch told."""
+def reported(batches: Iterable[list[Row]]) -> list[list[tuple[str, int]]]:
+    """Address and requests of what each micro-batch reported."""
     return [sorted((row["address"], row["requests"]) for row in batch) for batch in batches]
 
 
 def news(batches: list[list[Row]]) -> list[list[Row]]:
-    """The micro-batches that told something."""
+    """The micro-batches that reported something."""
     return [batch for batch in batches if batch]
 
 
@@ -97,14 +97,14 @@ def test_an_address_is_blocked_from_its_last_request(spark: SparkSession) -> Non
     }
 
 
-def test_an_offender_is_told_when_the_limit_is_passed_and_again_when_the_count_grows(stream: MicroBatches) -> None:
+def test_an_offender_is_reported_when_the_limit_is_passed_and_again_when_the_count_grows(stream: MicroBatches) -> None:
     batches = stream.run(
         spread("a", 60, 0, 20),
         [request("a", 21), request("b", 21)],
         [request("b", 22)],
         [request("a", 23), request("a", 24)],
     )
-    assert told(news(batches)) == [[("a", 61)], [("a", 63)]]
+    assert reported(news(batches)) == [[("a", 61)], [("a", 63)]]
 
 
 def test_a_late_request_counts_in_its_own_minute_until_the_watermark_has_passed_it(stream: MicroBatches) -> None:
@@ -117,26 +117,26 @@ def test_a_late_request_counts_in_its_own_minute_until_the_watermark_has_passed_
         [request("z", 122)],  # and left out is what comes one micro-batch after that
         late,
     )
-    assert told(news(batches)) == [[("a", 61)]]
+    assert reported(news(batches)) == [[("a", 61)]]
 
 
-def test_final_tells_each_offender_once_when_its_minute_is_over(spark: SparkSession, tmp_path: Path) -> None:
+def test_final_reports_each_offender_once_when_its_minute_is_over(spark: SparkSession, tmp_path: Path) -> None:
     stream = MicroBatches(spark, tmp_path, REQUESTS, abusive_callers.offenders, mode="append")
     batches = stream.run(
         spread("a", 61, 0, 20),
         spread("a", 10, 30, 40) + spread("b", 60, 0, 50),
         [request("z", 200)],
     )
-    assert told(news(batches)) == [[("a", 71)]]
+    assert reported(news(batches)) == [[("a", 71)]]
 
 
-def test_counts_go_on_after_a_restart_and_a_batch_that_comes_again_tells_the_same(stream: MicroBatches) -> None:
+def test_counts_go_on_after_a_restart_and_a_batch_that_comes_again_reports_the_same(stream: MicroBatches) -> None:
     assert news(stream.run(spread("a", 60, 0, 20))) == []
     first = stream.run([request("a", 21)])
-    assert told(news(first)) == [[("a", 61)]]
+    assert reported(news(first)) == [[("a", 61)]]
     stream.forget(len(first))
     assert news(stream.run()) == news(first)
-    assert told(news(stream.run([request("a", 22)]))) == [[("a", 62)]]
+    assert reported(news(stream.run([request("a", 22)]))) == [[("a", 62)]]
 
 
 def test_requests_are_values_or_fields_of_them(spark: SparkSession) -> None:

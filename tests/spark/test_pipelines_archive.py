@@ -57,9 +57,9 @@ def test_json_becomes_a_struct_and_what_is_none_a_dead_letter_that_names_its_rec
     ]
     first, second = archive.letters(read).orderBy("value").collect()
     assert (bytes(first["key"]), bytes(first["value"]), bytes(second["value"])) == (b"k", b'{"id": "x"}', b"\xff")
-    told = {one["key"]: bytes(one["value"]) for one in first["headers"]}
-    assert told.pop("__connect.errors.task.id").isdigit()
-    assert told == {
+    headers = {one["key"]: bytes(one["value"]) for one in first["headers"]}
+    assert headers.pop("__connect.errors.task.id").isdigit()
+    assert headers == {
         "trace": b"7",
         "__connect.errors.connector.name": b"archive",
         "__connect.errors.topic": b"orders",

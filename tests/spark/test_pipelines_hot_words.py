@@ -68,7 +68,7 @@ def test_blank_searches_do_not_count(spark: SparkSession) -> None:
     assert sorted(row["word"] for row in searches.collect()) == ["Kafka", "kafka", "kafka"]
 
 
-def test_a_window_is_told_once_when_it_is_over_with_what_came_late_but_in_time(
+def test_a_window_is_emitted_once_when_it_is_over_with_what_came_late_but_in_time(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     stream = MicroBatches(spark, tmp_path, SEARCHES, hot_words.hot_words)
@@ -81,8 +81,8 @@ def test_a_window_is_told_once_when_it_is_over_with_what_came_late_but_in_time(
         [search("kafka", 50)],
         [search("end", 800)],
     )
-    told = [(row["window_start"].replace(tzinfo=UTC), ranking(row)) for batch in batches for row in batch]
-    assert told == [
+    emitted = [(row["window_start"].replace(tzinfo=UTC), ranking(row)) for batch in batches for row in batch]
+    assert emitted == [
         (NOON, [(1, "spark", 3), (2, "kafka", 2)]),
         (NOON + timedelta(minutes=5), [(1, "hdfs", 2), (2, "flume", 1)]),
     ]

@@ -27,7 +27,7 @@ def read(spark: SparkSession, path: Path, schema: str | None, form: str, **optio
     return ingest.read_lines(file_rows.lines(spark.read.text(str(path))), parsed, form, **options)
 
 
-def told(row: Row) -> dict[str, str]:
+def headers_of(row: Row) -> dict[str, str]:
     """The headers of a dead letter without the prefix that all have."""
     assert all(one["key"].startswith("__connect.errors.") for one in row["headers"])
     return {one["key"].removeprefix("__connect.errors."): bytes(one["value"]).decode() for one in row["headers"]}
@@ -53,7 +53,7 @@ def test_lines_of_csv_become_objects_and_bad_ones_dead_letters_with_exact_header
         (b"5", {"id": 5, "name": "a, b", "price": 4.0}),
     ]
     assert all(row["headers"] is None for row in found if row["topic"] == "orders")
-    dead = {bytes(row["value"]): told(row) for row in found if row["topic"] == "dead"}
+    dead = {bytes(row["value"]): headers_of(row) for row in found if row["topic"] == "dead"}
     faults = {
         b"2,ink": ("3", "the line has not the 3 columns of the schema"),
         b"4,\xff,3": ("6", "the value is not UTF-8"),
@@ -75,7 +75,7 @@ def test_lines_of_csv_become_objects_and_bad_ones_dead_letters_with_exact_header
 
 
 @pytest.mark.java
-def test_lines_of_json_stay_as_they_are_and_each_fault_is_told(spark: SparkSession, tmp_path: Path) -> None:
+def test_lines_of_json_stay_as_they_are_and_each_fault_is_named(spark: SparkSession, tmp_path: Path) -> None:
     lines = {
         '{"id": 1, "name": "pen", "more": [1, 2]}': None,
         '{"id": null}': None,
@@ -135,7 +135,7 @@ def test_without_a_dead_letter_topic_the_first_bad_row_ends_the_job(spark: Spark
 
 
 @pytest.mark.java
-def test_a_record_over_the_limit_is_cut_and_tells_its_length(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_record_over_the_limit_is_cut_and_says_its_length(spark: SparkSession, tmp_path: Path) -> None:
     limit = 100_000
     fits = limit - ingest.RECORD_OVERHEAD
     (tmp_path / "a.txt").write_text("x" * fits + "\n" + "y" * (fits + 1))
@@ -143,7 +143,7 @@ def test_a_record_over_the_limit_is_cut_and_tells_its_length(spark: SparkSession
     good, dead = rows.collect()
     assert (good["topic"], len(good["value"])) == ("t", fits)
     assert (dead["topic"], bytes(dead["value"])) == ("d", b"y" * dead_letters.KEPT_BYTES)
-    headers = told(dead)
+    headers = headers_of(dead)
     assert headers["stage"] == "KAFKA_PRODUCE"
     assert headers["exception.class.name"] == "org.apache.kafka.common.errors.RecordTooLargeException"
     assert headers["exception.message"] == "the record has 100001 bytes, more than max.request.size=100000"

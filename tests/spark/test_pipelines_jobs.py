@@ -1,4 +1,4 @@
-"""Claims about the jobs as programs: options, a broker, files, exit status and what they tell."""
+"""Claims about the jobs as programs: options, a broker, files, exit status and what they print."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def topics(broker: Broker) -> Topics:
 
 
 def ended(capsys: pytest.CaptureFixture[str], one: job.Job, *arguments: object) -> tuple[int, str]:
-    """Exit status of a job, and the line that it told."""
+    """Exit status of a job, and the line that it printed."""
     capsys.readouterr()
     status = job.main(one, [str(argument) for argument in arguments])
     out, err = capsys.readouterr()
@@ -93,10 +93,10 @@ def test_files_become_records_and_dead_letters_and_are_counted(
     records = {record.key: json.loads(record.value or b"") for record in topics.read("ingest-1")}
     assert records == {b"1": {"id": 1, "name": "pen"}, b"3": {"id": 3, "name": "paper"}}
     (letter,) = topics.read("ingest-1-dead")
-    told = dict(letter.headers)
+    headers = dict(letter.headers)
     assert letter.value == b"x,ink"
-    assert told["__connect.errors.file.line"] == b"3"
-    assert told["__connect.errors.exception.message"] == b"column 'id' is 'x', and the schema says INT"
+    assert headers["__connect.errors.file.line"] == b"3"
+    assert headers["__connect.errors.exception.message"] == b"column 'id' is 'x', and the schema says INT"
 
 
 @pytest.mark.java
@@ -152,8 +152,8 @@ def test_abusive_callers_go_to_their_topic_once_for_each_restart_that_has_news(
     topics.send("access-log", *((b"10.0.0.1", NOON + one) for one in range(61)), (b"10.0.0.2", NOON), (b" ", NOON))
     options = ("--bootstrap-server", topics.servers, "--checkpoint", tmp_path / "checkpoint", "--available-now")
     status, line = ended(capsys, abusive_callers.JOB, *options)
-    told = "62 requests read, 0 late groups of them left out, 1 records without an address or a time"
-    assert (status, line) == (0, told)
+    expected = "62 requests read, 0 late groups of them left out, 1 records without an address or a time"
+    assert (status, line) == (0, expected)
     status, line = ended(capsys, abusive_callers.JOB, *options)
     assert (status, line.partition(",")[0]) == (0, "0 requests read")
     (record,) = topics.read("abusive-callers")
@@ -199,7 +199,7 @@ def test_a_job_runs_by_spark_submit(topics: Topics, tmp_path: Path) -> None:
     assert counts == {b"hello": b"4", b"world": b"1", b"kafka": b"2", b"spark": b"2", b"hadoop": b"1"}
 
 
-def test_a_topic_that_is_not_there_is_told_before_spark_starts(
+def test_a_topic_that_is_not_there_is_reported_before_spark_starts(
     topics: Topics, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     topics.create("there")
@@ -215,7 +215,7 @@ def test_a_topic_that_is_not_there_is_told_before_spark_starts(
     assert "target" not in topics.names()
 
 
-def test_a_checkpoint_that_cannot_be_is_told_before_spark_starts(
+def test_a_checkpoint_that_cannot_be_is_refused_before_spark_starts(
     topics: Topics, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "file"
@@ -227,7 +227,7 @@ def test_a_checkpoint_that_cannot_be_is_told_before_spark_starts(
         assert line == f"--checkpoint: '{place}' cannot be a directory, because '{file}' is a file: give another"
 
 
-def test_a_broker_that_does_not_answer_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_broker_that_does_not_answer_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     server = f"127.0.0.1:{free_port()}"
     limits = ("default.api.timeout.ms=500", "request.timeout.ms=500")
     options = ("--bootstrap-server", server, *(word for limit in limits for word in ("--command-property", limit)))
@@ -237,7 +237,7 @@ def test_a_broker_that_does_not_answer_is_told(tmp_path: Path, capsys: pytest.Ca
 
 
 @pytest.mark.java
-def test_files_that_are_not_there_or_cannot_be_read_are_told(
+def test_files_that_are_not_there_or_cannot_be_read_are_named(
     spark: SparkSession, topics: Topics, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     topics.create("ingest-3")
@@ -264,7 +264,7 @@ def test_files_that_are_not_there_or_cannot_be_read_are_told(
 
 
 @pytest.mark.parametrize(
-    ("one", "options", "told"),
+    ("one", "options", "expected"),
     [
         (ingest.JOB, ["--format", "xml"], "argument --format: invalid choice: 'xml' (choose from"),
         (hot_words.JOB, ["--window", "5 moons"], "'5 moons' is no length of time: give a number and one of"),
@@ -274,17 +274,17 @@ def test_files_that_are_not_there_or_cannot_be_read_are_told(
         (ingest.JOB, ["--command-property", "x"], "'x' is no setting: give it as key=value"),
     ],
 )
-def test_an_option_that_cannot_work_is_told(
-    one: job.Job, options: list[str], told: str, capsys: pytest.CaptureFixture[str]
+def test_an_option_that_cannot_work_is_refused(
+    one: job.Job, options: list[str], expected: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as raised:
         job.main(one, options)
     assert raised.value.code == 2
-    assert told in capsys.readouterr().err
+    assert expected in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("one", "options", "told"),
+    ("one", "options", "expected"),
     [
         (
             ingest.JOB,
@@ -320,13 +320,13 @@ def test_an_option_that_cannot_work_is_told(
         ),
     ],
 )
-def test_options_that_do_not_go_together_are_told(
-    one: job.Job, options: str, told: str, capsys: pytest.CaptureFixture[str]
+def test_options_that_do_not_go_together_are_refused(
+    one: job.Job, options: str, expected: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert ended(capsys, one, "--bootstrap-server", "127.0.0.1:1", *options.split()) == (2, told)
+    assert ended(capsys, one, "--bootstrap-server", "127.0.0.1:1", *options.split()) == (2, expected)
 
 
-def test_a_micro_batch_that_is_told_twice_counts_once() -> None:
+def test_a_micro_batch_that_is_reported_twice_counts_once() -> None:
     def progress(batch: int, rows: int) -> Any:
         return SimpleNamespace(
             batchId=batch,
@@ -343,7 +343,7 @@ def test_a_micro_batch_that_is_told_twice_counts_once() -> None:
 
 
 @pytest.mark.parametrize("one", JOBS, ids=lambda one: one.name)
-def test_every_job_tells_its_options(one: job.Job, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_job_prints_its_options(one: job.Job, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as raised:
         job.main(one, ["--help"])
     assert raised.value.code == 0

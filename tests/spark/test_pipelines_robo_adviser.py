@@ -106,7 +106,7 @@ def test_reaching_the_highest_price_again_is_a_high() -> None:
     assert signalled(History(2), (1, 10, 5), (2, 10, 6)) == [Signal(day(2), "high", 10)]
 
 
-def test_a_quote_of_the_same_day_tells_only_what_goes_further() -> None:
+def test_a_quote_of_the_same_day_signals_only_what_goes_further() -> None:
     history = History(2)
     assert signalled(history, (1, 10, 5), (2, 11, 6)) == [Signal(day(2), "high", 11)]
     assert signalled(history, (2, 11, 6), (2, 10, 6)) == []
@@ -125,7 +125,7 @@ PRICES = st.lists(st.tuples(st.integers(1, 6), st.integers(0, 3)), min_size=1, m
 
 
 @given(prices=PRICES, size=st.integers(1, 5))
-def test_a_history_tells_what_a_look_at_all_days_tells(prices: list[tuple[int, int]], size: int) -> None:
+def test_a_history_signals_what_a_look_at_all_days_finds(prices: list[tuple[int, int]], size: int) -> None:
     quotes = [(number, low + spread, low) for number, (low, spread) in enumerate(prices)]
     expected = []
     for number in range(size - 1, len(quotes)):
@@ -138,7 +138,9 @@ def test_a_history_tells_what_a_look_at_all_days_tells(prices: list[tuple[int, i
 
 
 @pytest.mark.java
-def test_a_stream_of_days_tells_what_the_batch_tells_also_after_a_restart(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_stream_of_days_signals_what_the_batch_signals_also_after_a_restart(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     def rule(values: DataFrame) -> DataFrame:
         return robo_adviser.signal_stream(robo_adviser.quotes(values).where("error IS NULL"), days=3)
 
@@ -172,9 +174,9 @@ def test_signals_and_dead_letters_are_records_for_their_topics(spark: SparkSessi
         "days": 3,
     }
     assert (letter["topic"], bytes(letter["value"])) == ("dead", b"no quote")
-    told = {one["key"]: bytes(one["value"]) for one in letter["headers"]}
-    assert told.pop("__connect.errors.task.id").isdigit()
-    assert told == {
+    headers = {one["key"]: bytes(one["value"]) for one in letter["headers"]}
+    assert headers.pop("__connect.errors.task.id").isdigit()
+    assert headers == {
         "__connect.errors.connector.name": b"robo-adviser",
         "__connect.errors.topic": b"quotes",
         "__connect.errors.partition": b"0",

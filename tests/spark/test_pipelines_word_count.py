@@ -37,7 +37,7 @@ def test_another_separator_and_one_case(spark: SparkSession) -> None:
     assert counted(spark, values[0], separator=",") == {"Kafka": 1, "kafka": 1, "KAFKA": 1}
 
 
-def test_a_stream_tells_the_counts_that_have_changed(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_stream_emits_the_counts_that_have_changed(spark: SparkSession, tmp_path: Path) -> None:
     def rule(lines: Any) -> Any:
         return word_count.records(word_count.word_counts(word_count.words(lines)))
 

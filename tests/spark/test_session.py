@@ -40,7 +40,7 @@ def test_a_standalone_master_is_taken_when_one_of_its_addresses_answers() -> Non
 
 
 @pytest.mark.parametrize(
-    ("master", "told"),
+    ("master", "reason"),
     [
         ("loca", "master 'loca' is none: must be local, local[N]"),
         ("local[two]", "master 'local[two]' is none"),
@@ -49,13 +49,15 @@ def test_a_standalone_master_is_taken_when_one_of_its_addresses_answers() -> Non
         ("spark://127.0.0.1:1", "no master of Spark's answers (127.0.0.1:1: [Errno 111] Connection refused)"),
     ],
 )
-def test_a_master_that_cannot_be_is_told_before_spark_starts(master: str, told: str) -> None:
+def test_a_master_that_cannot_be_is_refused_before_spark_starts(master: str, reason: str) -> None:
     with pytest.raises(pybroker_spark.MasterError) as refused:
         pybroker_spark.session(master=master)
-    assert told in str(refused.value)
+    assert reason in str(refused.value)
 
 
-def test_a_machine_without_java_is_told_before_spark_starts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_machine_without_java_is_reported_before_spark_starts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     for name in ("JAVA_HOME", "PYSPARK_GATEWAY_PORT"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))

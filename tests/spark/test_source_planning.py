@@ -162,7 +162,7 @@ def test_a_batch_from_deleted_records_is_a_loss(broker: Broker, admin: Admin, to
     assert batch(broker, **given, failOnDataLoss="false") == [(topic, 0, 2, 5), (topic, 1, 0, 3)]
 
 
-def test_a_stream_begins_at_the_latest_unless_told(broker: Broker, topic: str) -> None:
+def test_a_stream_begins_at_the_latest_unless_an_option_says_else(broker: Broker, topic: str) -> None:
     fill(broker, topic, [5, 3])
     assert stream(broker, subscribe=topic).initialOffset() == {topic: {"0": 5, "1": 3}}
     assert stream(broker, subscribe=topic, startingOffsets="earliest").initialOffset() == {topic: {"0": 0, "1": 0}}
@@ -277,10 +277,10 @@ def test_a_topic_made_anew_is_a_loss_by_its_smaller_end(broker: Broker, admin: A
     admin.delete_topics([topic])
     make(admin, 2, topic)
     fill(broker, topic, [2, 3])
-    told = re.escape(f"topic '{topic}' partition 0: was read to offset 5, and now ends at 2; was the topic deleted")
-    with pytest.raises(DataLossError, match=told):
+    reason = re.escape(f"topic '{topic}' partition 0: was read to offset 5, and now ends at 2; was the topic deleted")
+    with pytest.raises(DataLossError, match=reason):
         stream(broker, subscribe=topic).latestOffset(start, ReadAllAvailable())
-    with pytest.raises(DataLossError, match=told):
+    with pytest.raises(DataLossError, match=reason):
         stream(broker, subscribe=topic).partitions(start, {topic: {"0": 2, "1": 3}})
 
 
@@ -291,8 +291,10 @@ def test_a_running_stream_knows_a_topic_made_anew_by_its_id(broker: Broker, admi
     admin.delete_topics([topic])
     make(admin, 2, topic)
     fill(broker, topic, [4, 4])
-    told = f"topic '{topic}' partition 0 at offset 2, topic '{topic}' partition 1 at offset 3: the topic was made anew"
-    with pytest.raises(DataLossError, match=told):
+    reason = (
+        f"topic '{topic}' partition 0 at offset 2, topic '{topic}' partition 1 at offset 3: the topic was made anew"
+    )
+    with pytest.raises(DataLossError, match=reason):
         reader.latestOffset(start, ReadAllAvailable())
 
 

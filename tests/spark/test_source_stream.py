@@ -122,7 +122,7 @@ def test_a_stream_from_deleted_records_fails_or_goes_on(
     assert run(spark, broker, tmp_path, topic, failOnDataLoss="false") == [[(0, 4), (0, 5), (0, 6)]]
 
 
-def test_a_refusal_of_a_stream_is_all_that_is_told(
+def test_a_refusal_of_a_stream_is_all_that_is_said(
     spark: SparkSession, broker: Broker, make_topic: MakeTopic, tmp_path: Path
 ) -> None:
     with pytest.raises(Exception, match="OptionError: endingOffsets: a stream has no end") as refused:

@@ -56,13 +56,13 @@ def main(servers: str, source: str, target: str, folder: str) -> None:
         "refused": lambda: read(source, startingOffset="3").count(),
         "load": load,
     }
-    told = {}
+    answers = {}
     for name, part in parts.items():
         try:
-            told[name] = part()
+            answers[name] = part()
         except Exception as error:  # noqa: BLE001 (what is raised is the answer)
-            told[name] = f"{type(error).__name__}: {sentence(error)}"
-    print(json.dumps(told))
+            answers[name] = f"{type(error).__name__}: {sentence(error)}"
+    print(json.dumps(answers))
     spark.stop()
 
 

@@ -20,7 +20,7 @@ from tests.support.repository import ROOT
 
 END_SECONDS = 30
 _MOMENT_NS = 1_000_000
-"""A revocation is written before the coordinator is told, so intervals may touch but for scheduling's noise."""
+"""A revocation is written before the coordinator is notified, so intervals may touch but for scheduling's noise."""
 
 
 @dataclass
@@ -155,7 +155,7 @@ def wait_for_sharing(members: Sequence[Member], partitions: int, within: float =
         return held == list(range(partitions)) and all(m.holds() for m in members)
 
     def situation() -> str:
-        told = [f"{sorted(m.holds())} is held by a member that said last:\n{m.last_words()}" for m in members]
-        return f"{len(members)} members share {partitions} partitions:\n" + "\n".join(told)
+        lines = [f"{sorted(m.holds())} is held by a member that said last:\n{m.last_words()}" for m in members]
+        return f"{len(members)} members share {partitions} partitions:\n" + "\n".join(lines)
 
     wait_until(is_shared, within=within, what=situation)

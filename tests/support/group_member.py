@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, KafkaException
 
 
 def run(bootstrap_servers: str, group: str, topic: str, protocol: str) -> None:
-    """Read until told to stop."""
+    """Read until SIGTERM."""
     settings = {
         "bootstrap.servers": bootstrap_servers,
         "group.id": group,
@@ -38,7 +38,7 @@ def run(bootstrap_servers: str, group: str, topic: str, protocol: str) -> None:
         try:
             consumer.commit(asynchronous=False)
         except KafkaException:
-            # Fenced, or the broker is away: whoever has the partitions next reads these records again.
+            # Fenced, or the broker is away: the next owner of the partitions reads these records again.
             continue
     consumer.close()
 

@@ -52,7 +52,7 @@ def pybroker_classic(servers: str, topic: str, group: str, **more: Any) -> None:
                 try:
                     consumer.commit()
                 except CommitFailedError:
-                    continue  # whoever has the partitions now reads the records again
+                    continue  # the new owner of the partitions reads the records again
 
 
 def pybroker_cooperative(servers: str, topic: str, group: str) -> None:
@@ -79,10 +79,10 @@ def confluent(servers: str, topic: str, group: str, protocol: str = "classic") -
     settings |= {k: str(v) for k, v in _classic_times().items()} if protocol == "classic" else {}
     consumer = confluent_kafka.Consumer(settings)
 
-    def told(what: str) -> Callable[[Any, Any], None]:
+    def printer(what: str) -> Callable[[Any, Any], None]:
         return lambda _consumer, partitions: say(what, (p.partition for p in partitions))
 
-    consumer.subscribe([topic], on_assign=told("+"), on_revoke=told("-"), on_lost=told("-"))
+    consumer.subscribe([topic], on_assign=printer("+"), on_revoke=printer("-"), on_lost=printer("-"))
     while not _ending:
         records = [r for r in consumer.consume(100, 0.1) if r.error() is None]
         if records:
@@ -165,7 +165,7 @@ async def _aiokafka(servers: str, topic: str, group: str) -> None:
                 await consumer.commit()
             except KafkaError:
                 continue
-    say("-", (p.partition for p in consumer.assignment()))  # stop() tells the listener nothing
+    say("-", (p.partition for p in consumer.assignment()))  # stop() does not call the listener
     await consumer.stop()
 
 

@@ -13,7 +13,7 @@ PADDING = b"." * 80
 
 
 class Load:
-    """A producer that sends numbered records from a thread of its own until it is told to stop.
+    """A producer that sends numbered records from a thread of its own until it is stopped.
 
     `acknowledged` maps partition and offset to the number that was acknowledged there.
     """

@@ -1,6 +1,6 @@
-"""A broker that answers as a test tells it: for what a client does when things go wrong.
+"""A broker that answers as a test scripts it: for what a client does when things go wrong.
 
-Serves ApiVersions, Metadata (one topic, one partition, led by itself), InitProducerId, Produce, ListOffsets, Fetch and
+Serves ApiVersions, Metadata (one topic, one partition, which it leads), InitProducerId, Produce, ListOffsets, Fetch and
 OffsetForLeaderEpoch. It can lead anew, with a shorter log (`lead_anew`).
 Each Produce is answered by the next line of the script: an error code, or `DROP` to close the connection instead;
 sequences of idempotent producers are checked as a broker does. `faults` are such lines for other APIs.
@@ -63,7 +63,7 @@ class ScriptedBroker:
     """By API key, how many requests came."""
     identities: int = 0
     aborted: Sequence[tuple[int, int]] = ()
-    """`(producer id, first offset)` of the aborted transactions that every Fetch is told of."""
+    """`(producer id, first offset)` of the aborted transactions that every Fetch response lists."""
     epoch: int = 0
     """In which it leads."""
     looked_up: list[int] = field(default_factory=list)

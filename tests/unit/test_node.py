@@ -52,7 +52,7 @@ async def test_the_identity_outlives_a_restart(tmp_path: Path) -> None:
     assert len(identities) == 1
 
 
-async def test_a_port_in_use_is_told_and_a_new_directory_is_not_left(tmp_path: Path) -> None:
+async def test_a_port_in_use_is_reported_and_a_new_directory_is_not_left(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         node = Node(config(tmp_path / "data", listeners=f"PLAINTEXT://127.0.0.1:{port}"))
@@ -62,13 +62,13 @@ async def test_a_port_in_use_is_told_and_a_new_directory_is_not_left(tmp_path: P
     assert not (tmp_path / "data").exists()
 
 
-async def test_an_address_that_the_machine_lacks_is_told(tmp_path: Path) -> None:
+async def test_an_address_that_the_machine_lacks_is_reported(tmp_path: Path) -> None:
     node = Node(config(tmp_path / "data", listeners="PLAINTEXT://192.0.2.1:0"))
     with pytest.raises(NodeError, match="this machine has no such address"):
         await node.start()
 
 
-async def test_congestion_control_that_the_kernel_lacks_is_told(tmp_path: Path) -> None:
+async def test_congestion_control_that_the_kernel_lacks_is_reported(tmp_path: Path) -> None:
     node = Node(config(tmp_path / "data", congestion_control="nonsense"))
     with pytest.raises(NodeError, match=r"congestion\.control=nonsense is not offered by this kernel"):
         await node.start()

@@ -11,7 +11,7 @@ from pybench.peers.kafka import Kafka
 
 
 def main() -> None:
-    """Run one node until interrupted or told to end."""
+    """Run one node until interrupted or asked to end."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--directory", type=Path, help="data and log; default: a fresh one, removed at the end")
     parser.add_argument("--override", action="append", default=[], metavar="KEY=VALUE", help="a broker setting")

@@ -13,7 +13,7 @@ use pyo3::types::{PyCapsule, PyString};
 use crate::connection::wait;
 use crate::error::client_error;
 use crate::fetcher::Fetcher;
-use crate::positions::{assignment, start, told};
+use crate::positions::{assignment, start, as_rows};
 
 /// A fetcher's records as columns.
 #[pyclass(frozen, module = "pybroker._native")]
@@ -43,7 +43,7 @@ impl ColumnReader {
 
     /// Where the caller has read to: (topic, partition, offset or -1 or -2).
     fn positions(&self, py: Python<'_>) -> Vec<(String, i32, i64)> {
-        told(py.detach(|| self.inner.positions()))
+        as_rows(py.detach(|| self.inner.positions()))
     }
 
     /// The next records of one partition; `None` when nothing came in time.
@@ -111,7 +111,7 @@ impl RecordColumns {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
-        // A schema may be wished for; whoever wishes has to see what came.
+        // The caller may wish for a schema; it has to check which one came.
         let _ = requested_schema;
         let array = FFI_ArrowArray::new(&self.inner.array.to_data());
         Ok((self.__arrow_c_schema__(py)?, PyCapsule::new_with_value(py, array, c"arrow_array")?))

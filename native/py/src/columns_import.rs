@@ -64,7 +64,7 @@ fn import_batch((schema, array): &Capsules<'_>) -> PyResult<StructArray> {
     }
     // SAFETY: it is valid and not released. Taking it leaves a released one behind, as the interface wants of a consumer.
     let array = unsafe { FFI_ArrowArray::from_raw(array) };
-    // SAFETY: whoever exports an array warrants that buffers and lengths agree with the schema; what can be checked is
+    // SAFETY: the exporter of an array warrants that buffers and lengths agree with the schema; what can be checked is
     // checked below.
     let data = unsafe { from_ffi(array, schema) }.map_err(|e| unreadable(&e))?;
     let DataType::Struct(_) = data.data_type() else {

@@ -40,7 +40,7 @@ import_exception!(pybroker.storage.errors, MoveEndedError);
 import_exception!(pybroker.storage.errors, NotEnoughReplicasError);
 import_exception!(pybroker.storage.errors, NotLeaderError);
 
-/// `OSError(errno, text)`, so that callers tell causes apart by errno and never by text.
+/// `OSError(errno, text)`, so that callers distinguish causes by errno and never by text.
 pub fn os_error(error: &io::Error, text: String) -> PyErr {
     PyOSError::new_err((error.raw_os_error(), text))
 }

@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use crate::connection::{ConnectionSettings, wait};
 use crate::delivery::Tally;
 use crate::error::client_error;
-use crate::positions::{assignment, start, told};
+use crate::positions::{assignment, start, as_rows};
 use crate::received::Received;
 use crate::stamp::LatencyHistogram;
 
@@ -121,7 +121,7 @@ impl Fetcher {
 
     /// Where the caller has read to: (topic, partition, offset or -1 or -2).
     fn positions(&self) -> Vec<(String, i32, i64)> {
-        told(self.inner.positions())
+        as_rows(self.inner.positions())
     }
 
     /// Takes the next received batches and reads every record, its stamp too: (records, bytes of keys and values).

@@ -13,7 +13,7 @@ use pyo3::types::PyBytes;
 
 use crate::error::{log_error, os_error};
 
-/// What a compressed batch may decompress to: whoever looks at a file is shown what is in it.
+/// What a compressed batch may decompress to: a user that looks at a file is shown what is in it.
 const MOST_BYTES: usize = 1 << 30;
 
 /// Where the part of a message of format 0 or 1 begins that its checksum covers.

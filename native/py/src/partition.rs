@@ -161,7 +161,8 @@ type Role<'py> = (PyRef<'py, PyPartition>, i32, usize, usize);
 pub fn become_leaders(py: Python<'_>, roles: Vec<Role<'_>>) -> Vec<Option<Py<PyBaseException>>> {
     let roles: Vec<_> =
         roles.iter().map(|(it, epoch, in_sync, needed)| (&it.inner, *epoch, *in_sync, *needed)).collect();
-    let led = |(it, epoch, in_sync, needed): (&Arc<Partition>, _, _, _)| it.become_leader(epoch, in_sync, needed).err();
-    let failures: Vec<_> = py.detach(|| roles.into_iter().map(led).collect());
+    let lead =
+        |(it, epoch, in_sync, needed): (&Arc<Partition>, _, _, _)| it.become_leader(epoch, in_sync, needed).err();
+    let failures: Vec<_> = py.detach(|| roles.into_iter().map(lead).collect());
     failures.into_iter().map(|failure| Some(log_error(failure?).into_value(py))).collect()
 }

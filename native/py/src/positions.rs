@@ -12,12 +12,12 @@ pub fn assignment(partitions: Vec<(String, i32, i64)>) -> Vec<Assignment> {
 }
 
 /// Positions as Python knows them.
-pub fn told(positions: Vec<Assignment>) -> Vec<(String, i32, i64)> {
-    let told = positions.into_iter().map(|a| {
+pub fn as_rows(positions: Vec<Assignment>) -> Vec<(String, i32, i64)> {
+    let rows = positions.into_iter().map(|a| {
         let (Start::Offset(offset) | Start::Time(offset)) = a.start;
         (a.topic.to_string(), a.index, offset)
     });
-    told.collect()
+    rows.collect()
 }
 
 /// An offset, or -1 or -2.

@@ -26,7 +26,7 @@ pub struct ProducerSettings {
 }
 
 impl ProducerSettings {
-    /// All that the engine is told; `settings` holds what every connection has.
+    /// All settings that the engine gets; `settings` holds what every connection has.
     pub fn config(self, settings: &Bound<'_, PyAny>, acks: i16, enable_idempotence: bool) -> PyResult<ProducerConfig> {
         Ok(ProducerConfig {
             connection: settings.extract::<ConnectionSettings>()?.config(),

@@ -1,4 +1,4 @@
-//! Whom to tell what became of a record: callbacks and futures, kept by batch until the batch is decided.
+//! Who gets the outcome of a record: callbacks and futures, kept by batch until the batch is decided.
 //!
 //! Owns no behaviour of theirs: it hands them out beside the outcomes, many at a time, and Python calls them.
 
@@ -85,7 +85,7 @@ impl WatchedBatch {
         let topic = self.topic.bind(py);
         let rows = self.watchers.iter().map(|w| row(topic.clone(), self.partition, (w.index, w.timestamp_ms), written));
         let rows = PyList::new(py, rows)?;
-        // Each record gets an exception of its own: whoever raises it adds a traceback.
+        // Each record gets an exception of its own: the code that raises it adds a traceback.
         let errors = match outcome {
             Ok(_) => None,
             Err(error) => {

@@ -164,7 +164,7 @@ def _read(cls: type[Message], raw: bytes, version: int, half: str) -> Message:
 
 
 def _group_value(message: Message, version: int) -> Json:
-    """Show a value of `__consumer_offsets`; what consumers told each other is opened too."""
+    """Show a value of `__consumer_offsets`; what consumers sent each other is opened too."""
     written = json_of(message, version)
     if written.get("protocolType") == "consumer" and "members" in written:
         members = cast("list[Json]", written["members"])

@@ -1,4 +1,4 @@
-"""What a dump finds wrong, told on standard error when all files are through, as Kafka's tool does."""
+"""What a dump finds wrong, printed on standard error when all files are through, as Kafka's tool does."""
 
 from __future__ import annotations
 

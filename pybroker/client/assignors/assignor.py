@@ -1,4 +1,4 @@
-"""What an assignor is: its face, and what it is told of each member.
+"""What an assignor is: its face, and what it gets of each member.
 
 Owns the two types that every assignor is written against. Knows no algorithm.
 """
@@ -40,7 +40,7 @@ class Assignor(Protocol):
         """Whether members keep what they have while the group rebalances (KIP-429)."""
 
     def user_data(self) -> bytes | None:
-        """What this member tells the leader's assignor when it joins."""
+        """What this member sends the leader's assignor when it joins."""
 
     def assign(self, partitions: Mapping[str, int], members: Mapping[str, GroupMember]) -> Assignment:
         """Who gets what: `partitions` says how many each subscribed topic has; topics that do not exist are missing."""
@@ -50,7 +50,7 @@ class Assignor(Protocol):
 
 
 class StatelessAssignor:
-    """The part that assignors without memory share: they tell nothing and remember nothing."""
+    """The part that assignors without memory share: they send nothing and remember nothing."""
 
     cooperative = False
 

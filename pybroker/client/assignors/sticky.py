@@ -1,6 +1,6 @@
 """Sticky: as even as can be, and of all such assignments one that moves few partitions.
 
-Owns what the members of such a group tell each other, Kafka's `StickyAssignorUserData`: what each has, by which
+Owns what the members of such a group send each other, Kafka's `StickyAssignorUserData`: what each has, by which
 generation. The assignment itself is `equal_wishes`' or `unequal_wishes`' matter. Racks are not looked at (KIP-881).
 """
 

@@ -1,6 +1,6 @@
 """The driver of the classic protocol: JoinGroup, SyncGroup, Heartbeat and LeaveGroup, and the leader's assignment.
 
-Owns the requests and what members tell each other in them. Two tasks: one takes the member through rebalances, the
+Owns the requests and what members send each other in them. Two tasks: one takes the member through rebalances, the
 other keeps it alive.
 """
 
@@ -99,7 +99,7 @@ class ClassicDriver(MembershipDriver):
             self.wake()
 
     async def leave(self, reason: str, /) -> None:
-        """Tell the coordinator, unless the member is static: its place is kept until the session ends."""
+        """Send LeaveGroup to the coordinator, unless the member is static: its place is kept until the session ends."""
         member_id, _, instance_id = self.identity()
         waits = self.member.state in (ClassicState.JOINING, ClassicState.SYNCING)
         self.member.step_left()
@@ -147,7 +147,7 @@ class ClassicDriver(MembershipDriver):
             if member.has_stalled(now):
                 await self.leave_as_silent()
             elif member.heartbeat_at() <= now:
-                if member.is_unheard(now):
+                if member.is_unanswered(now):
                     self.cluster.forget_coordinator(self.group)
                 await self.attempt(self._heartbeat)
             else:
@@ -231,9 +231,9 @@ class ClassicDriver(MembershipDriver):
         assignor = self._assignor(self._joined.protocol_name)
         assigned = assignor.assign({topic: n for topic, n in self._counts.items() if n > 0}, members)
         if strangers := assigned.keys() - members.keys():
-            told = ", ".join(sorted(strangers))
+            names = ", ".join(sorted(strangers))
             raise SettingError(
-                f"group {self.group!r}: the assignor {assignor.name!r} assigns to {told}, who is no member"
+                f"group {self.group!r}: the assignor {assignor.name!r} assigns to {names}, who is no member"
             )
         return [
             sync_group.SyncGroupRequestAssignment(member_id=member_id, assignment=_assignment(partitions))

@@ -85,7 +85,7 @@ class MembershipDriver(ABC):
 
     @abstractmethod
     async def leave(self, reason: str, /) -> None:
-        """Leave the group, as far as the coordinator can be told."""
+        """Leave the group, as far as the coordinator can be reached."""
 
     @abstractmethod
     def topics_changed(self) -> None:
@@ -107,7 +107,7 @@ class MembershipDriver(ABC):
             self._tasks = [asyncio.ensure_future(self._guard(loop)) for loop in self.loops()]
 
     async def stop(self) -> None:
-        """End the tasks; the coordinator is told nothing."""
+        """End the tasks; nothing is sent to the coordinator."""
         tasks, self._tasks = self._tasks, []
         for task in tasks:
             task.cancel()
@@ -156,7 +156,7 @@ class MembershipDriver(ABC):
         return True
 
     def fail(self, failure: Exception) -> None:
-        """Tell the program with its next poll."""
+        """Report the failure to the program with its next poll."""
         self.failure = failure
         self.wake()
 

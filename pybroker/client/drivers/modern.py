@@ -44,7 +44,7 @@ class ModernDriver(MembershipDriver):
         self._names: dict[bytes, str] = {}
 
     def subscribe(self, _keeps: frozenset[TopicPartition], _reason: str, /) -> None:
-        """Join, or tell the new wishes; what is to be given up comes back as an assignment."""
+        """Join, or send the new wishes; what is to be given up comes back as an assignment."""
         wishes = Wishes(
             topics=tuple(sorted(self.topics.subscribed())),
             regex=self.topics.regex,
@@ -84,7 +84,7 @@ class ModernDriver(MembershipDriver):
         """The broker watches the topics itself."""
 
     async def leave(self, _reason: str, /) -> None:
-        """Tell the coordinator."""
+        """Send the coordinator the heartbeat that leaves the group."""
         member = self.member
         in_group = member.epoch != JOIN_EPOCH or member.state is ModernState.JOINING
         request = member.build_leave()

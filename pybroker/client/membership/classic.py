@@ -169,7 +169,7 @@ class ClassicMember:
         return self._polled_at + self._max_poll_interval_s if self.state in _IN_GROUP else float("inf")
 
     def heartbeat_at(self) -> float:
-        """When the next heartbeat is due; never, while a JoinGroup tells the same."""
+        """When the next heartbeat is due; never, while a JoinGroup says the same."""
         beats = self.generation != NO_GENERATION and self.state in (
             ClassicState.PREPARING,
             ClassicState.SYNCING,
@@ -178,7 +178,7 @@ class ClassicMember:
         )
         return self._heartbeat_at if beats else float("inf")
 
-    def is_unheard(self, now: float) -> bool:
+    def is_unanswered(self, now: float) -> bool:
         """Whether the coordinator was silent for a whole session: it is looked for again."""
         return self.heartbeat_at() != float("inf") and now - self._answered_at > self._session_timeout_s
 

@@ -35,12 +35,12 @@ class ModernState(Enum):
     RECONCILING = auto()
     """The program gives up and takes partitions, towards the target."""
     ACKNOWLEDGING = auto()
-    """The next heartbeat tells what the program has now."""
+    """The next heartbeat reports what the program has now."""
     STABLE = auto()
     FENCED = auto()
     """The program gives up what it had, then joins again."""
     STALE = auto()
-    """Left because the program was silent for too long; joins again when it is heard of."""
+    """Left because the program was silent for too long; joins again when the program polls or subscribes."""
     FATAL = auto()
 
 
@@ -85,7 +85,7 @@ _EXPELLED = {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH}
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What a member tells of itself, and again when it changes."""
+    """What a member reports of itself, and again when it changes."""
 
     topics: tuple[str, ...] = ()
     regex: str | None = None
@@ -246,7 +246,7 @@ class ModernMember:
         return Remedy.NONE
 
     def step_commit_refused(self, code: int, epoch: int) -> None:
-        """An OffsetCommit of `epoch` was refused as a member's: the next heartbeat tells where the member stands."""
+        """An OffsetCommit of `epoch` was refused as a member's: the next heartbeat shows where the member stands."""
         if code in (*_EXPELLED, ErrorCode.STALE_MEMBER_EPOCH) and epoch == self.epoch:
             self._due_at = float("-inf")
 

@@ -33,4 +33,4 @@ class Remedy(Enum):
     SEARCH = auto()
     """Look for the coordinator again, after retry.backoff.ms."""
     FAIL = auto()
-    """Give up and tell the program."""
+    """Give up and report the failure to the program."""

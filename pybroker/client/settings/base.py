@@ -31,7 +31,7 @@ class ClientSettings(Settings):
     kinds: ClassVar[list[type[ClientSettings]]] = []
     """Every class of settings of a client."""
     objects: ClassVar[frozenset[str]] = frozenset()
-    """Keys whose values may be Python objects; whoever uses them judges them."""
+    """Keys whose values may be Python objects; the code that uses them checks them."""
     unused: ClassVar[frozenset[str]] = frozenset()
     """Keys that are declared for several kinds of client, and that this kind has no use for."""
 

@@ -80,7 +80,7 @@ class ConsumerSettings(FetcherSettings):
     partition_assignment_strategy = string(
         "range,cooperative-sticky", "With `classic`: the assignors that this member knows, the best first."
     )
-    session_timeout_ms = integer(45_000, "A member that is not heard of for so long has left.", at_least=1)
+    session_timeout_ms = integer(45_000, "A member that sends no heartbeat for so long has left.", at_least=1)
     heartbeat_interval_ms = integer(3_000, "The time between signs of life; less than the session.", at_least=1)
     max_poll_interval_ms = integer(300_000, "A member that does not poll for so long leaves.", at_least=1)
     enable_auto_commit = optional_boolean(

@@ -1,7 +1,7 @@
 """Registering, fencing and forgetting brokers (KIP-631).
 
 Owns incarnations and what their coming and going means for partitions. A heartbeat sets the timer that ends the
-broker's session; being heard from is no record, so a new leader of the quorum gives every broker a time of grace.
+broker's session; its arrival is no record, so a new leader of the quorum gives every broker a time of grace.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def session_key(broker_id: int) -> str:
 
 
 def grace_key(broker_id: int) -> str:
-    """Return the key of the timer within which a broker has to make itself heard by a new leader of the quorum."""
+    """Return the key of the timer within which a broker has to contact a new leader of the quorum."""
     return f"grace of broker {broker_id}"
 
 
@@ -57,7 +57,7 @@ def build_graces(image: MetadataImage, settings: ClusterSettings, now: int) -> l
 def register_broker(
     image: MetadataImage, event: RegisterBroker, settings: ClusterSettings, now: int
 ) -> Outcome[Message, RegisteredBroker]:
-    """Decide about a broker that registers; only a broker that is no longer heard from is replaced by another."""
+    """Decide about a broker that registers; another one takes the place of a broker only when its session is over."""
     before = image.cluster.brokers.get(event.broker_id)
     same = before is not None and before.incarnation_id == event.incarnation_id
     if before is not None and not same and event.session_is_alive:

@@ -55,7 +55,7 @@ def elect_as_asked(
         able = (replica for replica in partition.replicas if usable(replica, directory_of(partition, replica)))
         leader = next(able, NO_LEADER)
         if leader != NO_LEADER:
-            # What only the others had is lost; whoever leads next knows it until it has recovered (KIP-704).
+            # What only the others had is lost; the new leader knows it until it has recovered (KIP-704).
             change.isr = [leader]
             if partition.leader_recovery_state != _RECOVERING:
                 change.leader_recovery_state = _RECOVERING
@@ -100,7 +100,7 @@ def after_returning(image: MetadataImage, usable: Usable) -> Iterator[PartitionC
 
 
 def leads_anything(image: MetadataImage, broker: int) -> bool:
-    """Tell whether the broker leads a partition."""
+    """Return whether the broker leads a partition."""
     return any(
         partition.leader == broker for topic in image.topics.by_id.values() for partition in topic.partitions.values()
     )

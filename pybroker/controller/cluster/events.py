@@ -133,7 +133,7 @@ class ElectLeaders(NamedTuple):
 
     election_type: ElectionType
     partitions: Sequence[tuple[str, Sequence[int]]] | None
-    """Partitions by topic; None is every partition, of which those that need no election are not told."""
+    """Partitions by topic; None is every partition, and the reply leaves out those that need no election."""
 
 
 class ElectedPartition(NamedTuple):
@@ -174,7 +174,7 @@ class ReassignedTopic(NamedTuple):
 
 
 class ListReassignments(NamedTuple):
-    """Tell what is being reassigned. Answered by an `OngoingTopic` for each topic with such partitions."""
+    """List what is being reassigned. Answered by an `OngoingTopic` for each topic with such partitions."""
 
     partitions: Sequence[tuple[str, Sequence[int]]] | None
     """Partitions by topic, of which those that are not there are passed over; None is every partition."""
@@ -211,7 +211,7 @@ class RegisterBroker(NamedTuple):
     fenced: bool = True
     """A broker inside the controller's own process registers unfenced: it is alive when it asks."""
     session_is_alive: bool = False
-    """Whether an earlier incarnation is still heard from."""
+    """Whether the session of an earlier incarnation is still alive."""
 
 
 class RegisteredBroker(NamedTuple):
@@ -247,7 +247,7 @@ class HeartbeatResult(NamedTuple):
 
 
 class LogDirectoriesFailed(NamedTuple):
-    """A broker has lost log directories: what a heartbeat tells as offline (KIP-858). Answered by a `Result`."""
+    """A broker has lost log directories: a heartbeat reports them as offline (KIP-858). Answered by a `Result`."""
 
     broker_id: int
     broker_epoch: int
@@ -255,7 +255,7 @@ class LogDirectoriesFailed(NamedTuple):
 
 
 class AssignReplicas(NamedTuple):
-    """A broker tells where it has put replicas (AssignReplicasToDirs of KIP-858). Answered by a `Result`."""
+    """A broker reports where it has put replicas (AssignReplicasToDirs of KIP-858). Answered by a `Result`."""
 
     broker_id: int
     broker_epoch: int
@@ -264,7 +264,7 @@ class AssignReplicas(NamedTuple):
 
 
 class SessionExpired(NamedTuple):
-    """A broker was not heard from for the session timeout. Answered by None."""
+    """No heartbeat of a broker came within the session timeout. Answered by None."""
 
     broker_id: int
     broker_epoch: int

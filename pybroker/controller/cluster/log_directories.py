@@ -40,7 +40,7 @@ def fail_log_directories(image: MetadataImage, event: LogDirectoriesFailed) -> O
 
 
 def assign_replicas(image: MetadataImage, event: AssignReplicas) -> Outcome[Message, Result]:
-    """Decide about replicas whose directories a broker tells; those that are gone meanwhile are passed over."""
+    """Decide about replicas whose directories a broker reports; those that are gone meanwhile are passed over."""
     broker = _incarnation(image, event.broker_id, event.broker_epoch)
     if isinstance(broker, Result):
         return Outcome((), broker)

@@ -99,7 +99,7 @@ class ClusterMachine:
         self._delta.apply(record)
 
     def handle(self, event: Event, now: int) -> Outcome[Message, Any]:
-        """Decide about an event at `now` in milliseconds; the event's docstring tells what the reply is."""
+        """Decide about an event at `now` in milliseconds; the event's docstring says what the reply is."""
         image, settings = self.image, self._settings
         match event:
             case CreateTopics():

@@ -161,6 +161,6 @@ def partition_record(
 def new_directory(broker: BrokerRegistration) -> bytes:
     """Return the id of the directory that a broker's new replica lies in.
 
-    A broker with several directories chooses by itself and tells later (KIP-858).
+    A broker with several directories chooses by itself and reports it later (KIP-858).
     """
     return broker.log_dirs[0] if len(broker.log_dirs) == 1 else UNASSIGNED_DIRECTORY

@@ -26,7 +26,7 @@ class PlacementError(Exception):
 
 
 def is_usable(broker: BrokerRegistration) -> bool:
-    """Tell whether a broker may lead and be in an ISR."""
+    """Return whether a broker may lead and be in an ISR."""
     return not broker.fenced and not broker.in_controlled_shutdown
 
 

@@ -43,7 +43,7 @@ class Assignment(NamedTuple):
 
 
 def is_reassigned(partition: PartitionImage) -> bool:
-    """Tell whether a reassignment is in progress."""
+    """Return whether a reassignment is in progress."""
     return bool(partition.adding_replicas or partition.removing_replicas)
 
 
@@ -82,7 +82,7 @@ def build_change(
 ) -> PartitionChangeRecord | None:
     """Return the change that makes a partition so; None where it is.
 
-    `new_directory` tells the log directory's id of a broker that has no replica yet.
+    `new_directory` returns the log directory's id of a broker that has no replica yet.
     """
     directories = [
         directory_of(partition, replica) if replica in partition.replicas else new_directory(replica)

@@ -1,6 +1,6 @@
 """Elections that somebody asks for (KIP-460).
 
-Owns which partitions are meant, and what each is told. Who is elected is the arithmetic of `elections`.
+Owns which partitions are meant, and the answer for each. Who is elected is the arithmetic of `elections`.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class _Elections:
     def _elect(self, name: str, topic_id: bytes, index: int, partition: PartitionImage | None) -> ElectedPartition:
         if partition is None:
             return ElectedPartition(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {name}-{index}")
-        if self._is_led(partition):
+        if self._has_wanted_leader(partition):
             return ElectedPartition(index, _NOT_NEEDED, _NOT_NEEDED.message)
         record = elect_as_asked(topic_id, index, partition, self._type, self._usable)
         if record is None:
@@ -81,7 +81,7 @@ class _Elections:
         self.records.append(record)
         return ElectedPartition(index)
 
-    def _is_led(self, partition: PartitionImage) -> bool:
+    def _has_wanted_leader(self, partition: PartitionImage) -> bool:
         if self._type is ElectionType.PREFERRED:
             return partition.leader == partition.replicas[0]
         return partition.leader != NO_LEADER

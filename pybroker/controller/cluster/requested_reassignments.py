@@ -1,6 +1,6 @@
 """Reassignments that somebody asks for, cancels or asks about (KIP-455, KIP-860).
 
-Owns which partitions are meant, what is refused, and what each is told. Which replicas a partition gets is the
+Owns which partitions are meant, what is refused, and the answer for each. Which replicas a partition gets is the
 arithmetic of `reassignments`.
 """
 
@@ -53,7 +53,7 @@ def alter_reassignments(image: MetadataImage, event: AlterReassignments) -> Outc
 
 
 def list_reassignments(image: MetadataImage, event: ListReassignments) -> Outcome[Message, list[OngoingTopic]]:
-    """Tell what is in progress."""
+    """Return what is in progress."""
     topics = image.topics.by_name
     asked: Iterable[tuple[str, Iterable[int]]] = (
         ((name, topic.partitions) for name, topic in topics.items()) if event.partitions is None else event.partitions

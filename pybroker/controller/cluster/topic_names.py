@@ -29,7 +29,7 @@ def name_fault(name: str) -> str | None:
 
 
 def may_collide(name: str) -> bool:
-    """Tell whether another name can collide with this one."""
+    """Return whether another name can collide with this one."""
     return "." in name or "_" in name
 
 

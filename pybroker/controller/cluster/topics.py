@@ -120,7 +120,7 @@ def _check_name(name: str, image: MetadataImage, taken: Mapping[str, str]) -> No
 
 
 def _size(topic: NewTopic, settings: ClusterSettings) -> int:
-    """Return how many partitions a topic would have; what is wrong with the number is told when it is planned."""
+    """Return how many partitions a topic would have; what is wrong with the number is reported when it is planned."""
     return len(topic.assignments) or (settings.num_partitions if topic.num_partitions == -1 else topic.num_partitions)
 
 

@@ -45,7 +45,7 @@ class PartitionLog(Protocol):
         """Append batches without waiting for a disk: (first offset, last offset)."""
 
     def has_settled(self, end_offset: int) -> bool:
-        """Tell whether all below is committed, and on the device where the log's settings want that."""
+        """Return whether all below is committed, and on the device where the log's settings want that."""
 
     def settle(self, end_offset: int, ticket: int) -> None:
         """Have all below settled; `GroupCoordinator.append_settled` is called with the ticket when it was tried."""

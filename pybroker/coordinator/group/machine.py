@@ -87,7 +87,7 @@ class GroupMachine:
         self.state = GroupState(settings, topics, of_groups)
 
     def handle(self, event: Any, now: int) -> Outcome[Record, Any]:
-        """Decide about an event at `now` in milliseconds; the event's docstring tells what the reply is."""
+        """Decide about an event at `now` in milliseconds; the event's docstring says what the reply is."""
         return DECISIONS[type(event)](self.state, event, now)
 
     def apply(self, record: Record) -> None:

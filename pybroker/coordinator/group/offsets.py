@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from pybroker.coordinator.group.view import Group, GroupView
     from pybroker.protocol.messages.offset_fetch import OffsetFetchRequestTopics
 
-TELLS_OF_UNKNOWN_GROUP = 9
-"""From this version on a member of a group that is gone is told so (KIP-848)."""
+_HAS_GROUP_ID_NOT_FOUND = 9
+"""From this version on a member of a group that is gone receives GROUP_ID_NOT_FOUND (KIP-848)."""
 NO_OFFSET = -1
 _HAVE_SESSIONS = (ClassicState.STABLE, ClassicState.PREPARING_REBALANCE)
 
@@ -99,7 +99,7 @@ def _check_commit(
     if group is None:
         if generation < 0:
             return None, ()  # The commit makes the group: a simple one, without members.
-        if event.version >= TELLS_OF_UNKNOWN_GROUP:
+        if event.version >= _HAS_GROUP_ID_NOT_FOUND:
             raise GroupIdNotFoundError(f"Group {request.group_id} not found.")
         raise IllegalGenerationError
     check = group.check_commit(request.member_id, request.group_instance_id, generation, event.version)
@@ -109,7 +109,7 @@ def _check_commit(
 
 
 def fetch(view: GroupView, event: FetchOffsets, _now: int) -> Outcome[Record, OffsetFetchResponseGroup]:
-    """Tell what is committed; of a group that is unknown, nothing. Raises a `GroupError`."""
+    """Return what is committed; of a group that is unknown, nothing. Raises a `GroupError`."""
     asked = event.group
     offsets: Mapping[tuple[str, int], OffsetCommitValue] = {}
     group = view.group(asked.group_id)
@@ -126,7 +126,7 @@ def fetch(view: GroupView, event: FetchOffsets, _now: int) -> Outcome[Record, Of
 def _asked_topic(
     topic: OffsetFetchRequestTopics, offsets: Mapping[tuple[str, int], OffsetCommitValue]
 ) -> OffsetFetchResponseTopics:
-    """Tell of one topic. An offset of another topic, which had this one's name before, is no offset of it."""
+    """Answer for one topic. An offset of another topic, which had this one's name before, is no offset of it."""
     partitions = []
     for index in topic.partition_indexes:
         value = offsets.get((topic.name, index))

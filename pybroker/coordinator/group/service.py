@@ -5,7 +5,7 @@ unloading at resignation. Follows the metadata image, after its partitions are o
 envelopes, nor what a partition is: logs are handed in.
 
 What was appended may be yet to be synced (`flush=group`, `log.flush.interval.messages`): a thread of the data plane
-does that, an event tells of it, and the loop goes on meanwhile.
+does that, an event reports it, and the loop goes on meanwhile.
 
 Loading streams the log through the machine's `apply` in chunks, between which the loop goes on; meanwhile events are
 refused with COORDINATOR_LOAD_IN_PROGRESS.
@@ -81,8 +81,8 @@ class GroupCoordinator:
         open_log: Callable[[int], PartitionLog | None],
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        """`partitions` is how many the topic will have, `open_log` finds the log of one that this broker leads. Whoever
-        waits longer than `commit_timeout_ms` for a commit is told that the coordinator is not available.
+        """`partitions` is how many the topic will have, `open_log` finds the log of one that this broker leads. A
+        client that waits longer than `commit_timeout_ms` for a commit receives COORDINATOR_NOT_AVAILABLE.
         """
         self._clock = clock
         self._settings = settings
@@ -103,12 +103,12 @@ class GroupCoordinator:
         self._topics_version = -1
         # Those with events that wait for `step`.
         self._touched: list[_Shard] = []
-        # Whether `step` will be called, by the loop or by whoever said so.
+        # Whether `step` will be called, by the loop or by the caller of `expect_step`.
         self._step_due = False
         # Appends that are being settled, by their ticket.
         self._settling: dict[int, _Settling] = {}
         self._tickets = count()
-        # Why the topic could not be created when it was last tried, as far as it was told.
+        # The last reason that was logged why the topic could not be created.
         self._refusal: str | None = None
         self._closings: set[asyncio.Task[None]] = set()
         self._closed = False
@@ -125,16 +125,16 @@ class GroupCoordinator:
         if image.topics.by_id.keys() - before.topics.by_id.keys():
             self._topics_version = image.offset
         topic = image.topics.by_name.get(OFFSETS_TOPIC)
-        led = {}
+        leader_epochs = {}
         if topic is not None:
             self._partitions = len(topic.partitions)
             for index, partition in topic.partitions.items():
                 if partition.leader == self._node_id:
-                    led[index] = partition.leader_epoch
+                    leader_epochs[index] = partition.leader_epoch
         for index, shard in list(self._shards.items()):
-            if led.get(index) != shard.epoch:
+            if leader_epochs.get(index) != shard.epoch:
                 self._resign(index)
-        for index, epoch in led.items():
+        for index, epoch in leader_epochs.items():
             if index not in self._shards:
                 self._elect(index, epoch)
         self._forget_deleted(before.topics, image.topics)
@@ -216,7 +216,7 @@ class GroupCoordinator:
                     shard.runner.step()
 
     async def close(self) -> None:
-        """Resign from everything: who waits for a reply is told to look for another coordinator."""
+        """Resign from everything: a client that waits for a reply gets an error, and looks for another coordinator."""
         self._closed = True
         for index in list(self._shards):
             self._resign(index)
@@ -225,7 +225,7 @@ class GroupCoordinator:
             await asyncio.wait(self._closings, timeout=self._commit_timeout_ms / 1000)
 
     def append_settled(self, ticket: int) -> None:
-        """Take note that an append was synced, or could not be: its replies are told."""
+        """Take note that an append was synced, or could not be: its replies are completed."""
         settling = self._settling.pop(ticket)
         if settling.log.has_settled(settling.end_offset):
             settling.committed(None, None)
@@ -277,7 +277,7 @@ class GroupCoordinator:
                     await asyncio.sleep(_AGAIN_S)
         except Exception as error:
             shard.lacked_log = opened is None
-            # Whatever it is: who is told that groups are being loaded would wait for them for ever.
+            # Whatever it is: clients that receive COORDINATOR_LOAD_IN_PROGRESS would wait for the groups for ever.
             shard.step(ShardStep.FAIL)
             expected = isinstance(error, OSError | ValueError | ProtocolError | NotLeaderError)
             words = "the groups of %s-%d cannot be loaded: %s"
@@ -308,7 +308,7 @@ class GroupCoordinator:
 
     async def _replay(self, index: int, opened: PartitionLog, machine: GroupMachine) -> None:
         loop = asyncio.get_running_loop()
-        began = told = time.monotonic()
+        began = reported = time.monotonic()
         offset, end, replayed = opened.log_start_offset, opened.high_watermark, 0
         while offset < end:
             batches = await loop.run_in_executor(None, opened.read, offset, self._load_bytes)
@@ -321,8 +321,8 @@ class GroupCoordinator:
                 log.warning(
                     "%s-%d has %d records of unknown types below %d", OFFSETS_TOPIC, index, chunk.skipped, offset
                 )
-            if time.monotonic() - told >= _PROGRESS_S:
-                told = time.monotonic()
+            if time.monotonic() - reported >= _PROGRESS_S:
+                reported = time.monotonic()
                 log.info("loading %s-%d: at offset %d of %d", OFFSETS_TOPIC, index, offset, end)
         log.log(
             logging.INFO if replayed else logging.DEBUG,

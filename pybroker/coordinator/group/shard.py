@@ -21,7 +21,7 @@ class ShardStep(Enum):
 
     LOADED = "the log is replayed to its end"
     FAIL = "the log cannot be read"
-    RESIGN = "the partition is led elsewhere, or anew"
+    RESIGN = "the partition has another leader, or a new leader epoch"
 
 
 _S, _E = ShardState, ShardStep

@@ -78,7 +78,7 @@ class Group(Protocol):
         """Raise why the group may not be deleted."""
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Tell whether a member reads the topic by subscription; where that is not known, whether one may."""
+        """Return whether a member reads the topic by subscription; where that is not known, whether one may."""
 
     def retention_begins(self, committed_ms: int) -> int | None:
         """Return when the retention of an offset committed at that time begins; None while offsets are kept."""

@@ -19,5 +19,5 @@ class ConsumerProtocolAssignment(Message, kind="data", versions="0-3", flexible=
 
     assigned_partitions: Annotated[list[TopicPartition], versions("0+"), about("The partitions.")] = []
     user_data: Annotated[
-        bytes | None, octets, versions("0+"), nullable("0+"), about("What the leader's assignor tells the member's.")
+        bytes | None, octets, versions("0+"), nullable("0+"), about("What the leader's assignor sends the member's.")
     ] = None

@@ -1,4 +1,4 @@
-"""ConsumerProtocolSubscription: what a member of a classic group tells its assignor, in JoinGroup's metadata."""
+"""ConsumerProtocolSubscription: what a member of a classic group sends its assignor, in JoinGroup's metadata."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ConsumerProtocolSubscription(Message, kind="data", versions="0-3", flexibl
 
     topics: Annotated[list[str], string, versions("0+"), about("Topics it wants.")] = []
     user_data: Annotated[
-        bytes | None, octets, versions("0+"), nullable("0+"), about("What its assignor tells the leader's.")
+        bytes | None, octets, versions("0+"), nullable("0+"), about("What its assignor sends the leader's.")
     ] = None
     owned_partitions: Annotated[
         list[TopicPartition], versions("1+"), ignorable, about("Partitions it owns (KIP-429).")

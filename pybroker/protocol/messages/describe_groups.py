@@ -37,7 +37,7 @@ class DescribedGroupMember(Struct):
     ] = None
     client_id: Annotated[str, string, versions("0+"), about("The client's name for itself.")] = ""
     client_host: Annotated[str, string, versions("0+"), about("Where it connects from.")] = ""
-    member_metadata: Annotated[bytes, octets, versions("0+"), about("What the member tells the chosen assignor.")] = b""
+    member_metadata: Annotated[bytes, octets, versions("0+"), about("What the member sent the chosen assignor.")] = b""
     member_assignment: Annotated[bytes, octets, versions("0+"), about("What the member has.")] = b""
 
 

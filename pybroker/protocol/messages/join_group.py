@@ -24,7 +24,7 @@ class JoinGroupRequestProtocol(Struct):
     """A protocol that the member can use."""
 
     name: Annotated[str, string, versions("0+"), map_key, about("The protocol's name: an assignor.")] = ""
-    metadata: Annotated[bytes, octets, versions("0+"), about("What the member tells that assignor.")] = b""
+    metadata: Annotated[bytes, octets, versions("0+"), about("What the member sends that assignor.")] = b""
 
 
 class JoinGroupRequest(Message, api_key=11, kind="request", versions="0-9", flexible="6+"):
@@ -63,7 +63,7 @@ class JoinGroupResponseMember(Struct):
     group_instance_id: Annotated[
         str | None, string, versions("5+"), nullable("5+"), ignorable, about("Set by a static member (KIP-345).")
     ] = None
-    metadata: Annotated[bytes, octets, versions("0+"), about("What the member tells the chosen assignor.")] = b""
+    metadata: Annotated[bytes, octets, versions("0+"), about("What the member sent the chosen assignor.")] = b""
 
 
 class JoinGroupResponse(Message, api_key=11, kind="response", versions="0-9", flexible="6+"):

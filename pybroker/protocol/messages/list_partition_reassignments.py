@@ -22,7 +22,7 @@ class ListPartitionReassignmentsRequest(Message, api_key=46, kind="request", ver
         list[ListPartitionReassignmentsTopics] | None,
         versions("0+"),
         nullable("0+"),
-        about("Of which partitions to tell; null for every partition."),
+        about("Which partitions to list; null for every partition."),
     ] = None
 
 

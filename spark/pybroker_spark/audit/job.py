@@ -157,7 +157,7 @@ def _in_session(options: argparse.Namespace, expected: Sequence[Expected]) -> Re
     running = SparkSession.getActiveSession()
     spark = running or pybroker_spark.session("pybroker audit", master=options.master)
     if running is None:
-        spark.sparkContext.setLogLevel("OFF")  # what failed is told in a line; Spark's own lines are about each try
+        spark.sparkContext.setLogLevel("OFF")  # what failed is printed in a line; Spark's own lines are about each try
     try:
         pybroker_spark.register(spark)
         return audit_topics(spark, options.bootstrap_server, options.topic, expected, dict(options.option))

@@ -1,6 +1,6 @@
 """Latencies of whole arrays in the slots of an HDR histogram with three digits, counted exactly and merged exactly.
 
-A latency is told by the lowest value of its slot: values below 2048 us have a slot each, and above that the slots are
+A latency is given as the lowest value of its slot: values below 2048 us have a slot each, and above that the slots are
 as wide as keeps 11 bits. These are the slots of `pybroker.client.LatencyHistogram`, which reads the percentiles.
 """
 

@@ -37,7 +37,7 @@ class Finding:
     given_up: int
     """Missing, and no more than its producer says that it gave up."""
     unacknowledged: int
-    """In the log beyond what its producer says that it sent: it was lost before it could tell."""
+    """In the log beyond what its producer says that it sent: it was lost before it could report."""
     lost_ranges: tuple[tuple[int, int], ...]
     """The first ranges of sequences that are missing."""
 
@@ -156,8 +156,8 @@ class Report:
         latency = self._latency()
         if latency["means_nothing_of"] < self.records:
             figures = [name for name in latency if name == "max" or name.removeprefix("p")[:1].isdigit()]
-            told = ", ".join(f"{name} {latency[name] / 1000:,.1f} ms" for name in figures)
-            lines.append(f"latency, {latency['from']} to {latency['to']}: {told}")
+            shown = ", ".join(f"{name} {latency[name] / 1000:,.1f} ms" for name in figures)
+            lines.append(f"latency, {latency['from']} to {latency['to']}: {shown}")
         if latency["means_nothing_of"]:
             lines.append(
                 f"the latency of {latency['means_nothing_of']:,} records means nothing: their time is a client's own,"

@@ -1,7 +1,7 @@
 """What the driver knows of a running load: where each client stands, and what it has measured so far.
 
 A pure machine: messages of tasks come in as events, nothing goes out, no clock is read. What a lost task had reported
-stays. Stands between the channel and whoever shows or sums up a load.
+stays. Stands between the channel and what shows or sums up a load.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ WAITING, READY, RUNNING = "waiting", "ready", "running"
 DONE, STOPPED, FAILED, LOST = "done", "stopped", "failed", "lost"
 ENDED = frozenset({DONE, STOPPED, FAILED, LOST})
 
-#: By state, the states that may follow. `stopped`: it was told to end before it was through.
+#: By state, the states that may follow. `stopped`: it got the order to end before it was through.
 TRANSITIONS: dict[str, frozenset[str]] = {
     WAITING: frozenset({READY, FAILED, LOST}),
     READY: frozenset({RUNNING, STOPPED, FAILED, LOST}),
@@ -104,7 +104,7 @@ class Board:
             raise ValueError(f"task {task} sent a message of the unknown type {kind!r}")
 
     def start(self) -> None:
-        """All have been told when to begin."""
+        """The moment to begin has been sent to all."""
         for standing in self.clients:
             if standing.state == READY:
                 standing.become(RUNNING)

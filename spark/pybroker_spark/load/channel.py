@@ -22,7 +22,7 @@ Message = dict[str, Any]
 
 _CONNECT_TIMEOUT_S = 10.0
 _LONGEST_LINE = 16 * 1024 * 1024
-"""More than any message has; whoever sends more is not heard any further."""
+"""More than any message has; nothing further is read from a connection that sends more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ class Link:
         return link
 
     def send(self, message: Message) -> None:
-        """Send one message; nothing when the other end has gone, which whoever receives sees."""
+        """Send one message; nothing when the other end has gone, which `receive` reports."""
         line = json.dumps(message, separators=(",", ":")).encode() + b"\n"
         with self._lock, contextlib.suppress(OSError):
             self._connection.sendall(line)
@@ -138,7 +138,7 @@ class Link:
         return None
 
     def close(self) -> None:
-        """End; whoever waits in `receive` is woken."""
+        """End; a thread that waits in `receive` is woken."""
         with contextlib.suppress(OSError):
             self._connection.shutdown(socket.SHUT_RDWR)
         self._connection.close()

@@ -22,7 +22,7 @@ class Sample:
     histogram: LatencyHistogram | None = None
 
     def is_empty(self) -> bool:
-        """Whether there is nothing to tell."""
+        """Whether there is nothing to report."""
         return not self.records and not self.failed
 
 
@@ -44,7 +44,7 @@ class Clock:
 
 @dataclass(slots=True)
 class Orders:
-    """What the driver tells a running client."""
+    """What the driver orders a running client to do."""
 
     stopped: threading.Event = field(default_factory=threading.Event)
     reason: str = ""

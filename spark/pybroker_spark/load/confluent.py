@@ -56,7 +56,7 @@ class ConfluentProducer(PacedProducer):
         self._producer.list_topics(self._plan.topic, timeout=60)
 
     def _nap(self, seconds: float) -> None:
-        """As long as nothing is due, acknowledgements are told."""
+        """As long as nothing is due, call the callbacks of acknowledgements."""
         self._producer.poll(seconds)
 
     def _drain(self, orders: Orders) -> None:  # noqa: ARG002 (librdkafka gives every record up in the end)
@@ -82,7 +82,7 @@ class ConfluentProducer(PacedProducer):
     def _callback(self, count: int, due_s: float, clock: Clock) -> Callable[[Any, Any], None]:
         phase, size = 0 if self.steady_s is None else 1, count * self._plan.record_size
 
-        def told(error: Any, _message: Any) -> None:
+        def delivered(error: Any, _message: Any) -> None:
             latency_us = max(0, round((clock.elapsed() - due_s) * 1e6))
             with self._lock:
                 sample = self._phases[phase]
@@ -99,7 +99,7 @@ class ConfluentProducer(PacedProducer):
                 assert sample.histogram is not None
                 sample.histogram.record(latency_us, count)
 
-        return told
+        return delivered
 
     def sample(self, phase: int) -> Sample:
         """What is new in a phase."""
@@ -111,7 +111,7 @@ class ConfluentProducer(PacedProducer):
         return new
 
     def outcomes(self) -> list[tuple[str, int, int, int]]:
-        """Librdkafka tells no sums by partition: all of them as those of partition -1."""
+        """Librdkafka reports no sums by partition: all of them as those of partition -1."""
         return [(self._plan.topic, -1, self._acknowledged, self._failed)]
 
     def first_failure(self) -> str:

@@ -101,7 +101,7 @@ class NativeConsumer:
     def _positions(self) -> dict[tuple[str, int], int]:
         assert self._fetcher is not None
         at = {(topic, partition): offset for topic, partition, offset in self._fetcher.native.positions()}
-        # Before the first record of a partition its position is where it was told to begin.
+        # Before the first record of a partition its position is where its plan has it begin.
         return {where: at[where] if at.get(where, -1) >= 0 else begin for where, begin in self._plan.assigned.items()}
 
     def lose_partitions(self, elapsed_s: float) -> None:

@@ -1,12 +1,12 @@
 """Runs a load as one Spark job in barrier mode, and follows it.
 
 The driver starts a stage with one long task a slot; Spark runs all of them at once or none. Each task reports over the
-channel, and is told over it when to start: all connect first, then the driver names a moment a little ahead by wall
+channel, and receives over it when to start: all connect first, then the driver names a moment a little ahead by wall
 clock. (Spark's own barrier would cost a second: its members ask for each other once a second.) Rows of tasks are what
 RDDs carry, not Arrow: nothing but the reports leaves a task, and no query has to be planned.
 
-A client that fails reports it and the others go on. A task that is lost ends Spark's job; the others are told at once,
-end their measurement and report it before Spark kills them.
+A client that fails reports it and the others go on. A task that is lost ends Spark's job; the others get a message at
+once, end their measurement and report it before Spark kills them.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class _Job:
         try:
             rows = self._context.parallelize(range(tasks), tasks).barrier()
             rows.mapPartitions(functools.partial(_spark_task, self._plan, self._address)).collect()
-        except Exception as error:  # noqa: BLE001 (told by `failure`, in the thread that waits)
+        except Exception as error:  # noqa: BLE001 (returned by `failure`, in the thread that waits)
             self._error = error
 
     def failure(self) -> str:
@@ -93,7 +93,7 @@ class _Job:
         java = getattr(self._error, "java_exception", None)
         name = java.getClass().getSimpleName() if java is not None else ""
         if name == _SLOTS_CHECK_FAILED:
-            raise TooFewSlotsError(slots.told(slots.master_of(self._context), self._plan.tasks))
+            raise TooFewSlotsError(slots.explain(slots.master_of(self._context), self._plan.tasks))
         text = (java.getMessage() if java is not None else str(self._error)) or name or type(self._error).__name__
         first = text.strip().splitlines()[0]
         cause = python_error(text)
@@ -101,7 +101,7 @@ class _Job:
 
 
 class Conductor:
-    """Decides what tasks are told, by what the board shows."""
+    """Decides what is sent to tasks, by what the board shows."""
 
     def __init__(self, plan: LoadPlan, listener: Listener) -> None:
         self.board = Board(plan)
@@ -181,7 +181,7 @@ class Conductor:
         self._listener.send({"type": "stop", "reason": "", "role": "consumer"})
 
     def stop(self, reason: str) -> None:
-        """Tell every task to end its measurement."""
+        """Order every task to end its measurement."""
         self._reason = self._reason or reason
         self._listener.send({"type": "stop", "reason": reason})
 

@@ -15,7 +15,7 @@ ENGINES = (PYBROKER, CONFLUENT)
 STAMP_BYTES = 24
 """Producer u64, sequence u64, time in microseconds since the epoch i64: what a stamped value begins with."""
 PRODUCERS_OF_A_RUN = 10_000
-"""Producer numbers of a run are its own: two runs into one topic are told apart by an audit."""
+"""Producer numbers of a run are its own: an audit distinguishes two runs into one topic."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +82,7 @@ class LoadPlan:
     """All clients of a run."""
 
     run: int
-    """Told apart from other runs: seconds since the epoch."""
+    """Distinguishes it from other runs: seconds since the epoch."""
     clients: tuple[ClientPlan, ...]
     tasks: int
     interval_s: float = 1.0

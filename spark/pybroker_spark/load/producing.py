@@ -13,7 +13,7 @@ from pybroker_spark.load.schedule import Portion
 
 _FLUSH_S = 0.1
 _PATIENCE_S = 5.0
-"""For the last acknowledgements of a load that is told to stop."""
+"""For the last acknowledgements of a load that gets the order to stop."""
 
 
 class NativeProducer(PacedProducer):

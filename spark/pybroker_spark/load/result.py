@@ -59,7 +59,7 @@ class Acknowledged:
     acknowledged: int
     failed: int
     complete: bool
-    """Whether the producer ended by itself; a lost one may have had more acknowledged than it could tell."""
+    """Whether the producer ended by itself; a lost one may have had more acknowledged than it could report."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ def require_slots(context: SparkContext, tasks: int) -> None:
     deadline = time.monotonic() + (0.0 if is_one_process(master_of(context)) else _REGISTRATION_S)
     while (slots := count_slots(context)) < tasks:
         if time.monotonic() >= deadline:
-            raise TooFewSlotsError(told(master_of(context), tasks, slots))
+            raise TooFewSlotsError(explain(master_of(context), tasks, slots))
         time.sleep(0.1)
 
 
@@ -72,7 +72,7 @@ def is_one_process(master: str) -> bool:
     return master == "local" or master.startswith("local[")
 
 
-def told(master: str, tasks: int, slots: int | None = None) -> str:
+def explain(master: str, tasks: int, slots: int | None = None) -> str:
     """What is wrong, and what would be right."""
     has = "has fewer" if slots is None else f"has {slots}"
     if is_one_process(master):

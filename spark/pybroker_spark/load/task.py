@@ -57,7 +57,7 @@ class _Running:
         self.failure = ""
         self.thread: threading.Thread | None = None
         self.reported_s = 0.0
-        """Until when its intervals were told."""
+        """Until when its intervals were reported."""
         self.steady_reported = False
         self.end_reported = False
 
@@ -66,7 +66,7 @@ class _Running:
         try:
             self.client = self.make()
             self.client.prepare()
-        except Exception as error:  # noqa: BLE001 (whatever it is, the driver is told and the others go on)
+        except Exception as error:  # noqa: BLE001 (whatever it is, it is reported to the driver and the others go on)
             self.failure = f"{type(error).__name__}: {error}"
 
     def start(self, clock: Clock) -> None:
@@ -151,7 +151,7 @@ class _Task:
             self._started.set()
 
     def _report(self, live: list[_Running], clock: Clock) -> None:
-        """Tell progress often and intervals when their time has come, until every client has ended."""
+        """Report progress often and intervals when their time has come, until every client has ended."""
         left, next_s = list(live), self._plan.interval_s
         while left:
             over = [running for running in left if running.is_over()]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 NAME: Final = "abusive-callers"
-DESCRIPTION = "Tell which addresses make more requests in a minute than they may."
+DESCRIPTION = "Report which addresses make more requests in a minute than they may."
 
 LIMIT: Final = 60
 WINDOW: Final = "1 minute"
@@ -107,7 +107,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(spark: SparkSession, arguments: argparse.Namespace) -> str:
-    """Connect the rule with its topics, and return what is to be told at the end."""
+    """Connect the rule with its topics, and return what is to be printed at the end."""
     found = requests(
         topics.read_stream(spark, arguments, "value", "timestamp"),
         address_field=arguments.address_field,

@@ -72,11 +72,11 @@ def _refused(error: Column) -> Column:
 
 
 def letters(read: DataFrame) -> DataFrame:
-    """Records with an error as dead letters, with the headers that they had before those that tell the error."""
-    told = dead_letters.of_record(NAME, sf.col("error"))
+    """Records with an error as dead letters, with the headers that they had before those that name the error."""
+    headers = dead_letters.of_record(NAME, sf.col("error"))
     if "headers" in read.columns:
-        told = sf.concat(sf.coalesce(sf.col("headers"), sf.array().cast(dead_letters.HEADERS_TYPE)), told)
-    return read.where(sf.col("error").isNotNull()).select("key", "value", told.alias("headers"))
+        headers = sf.concat(sf.coalesce(sf.col("headers"), sf.array().cast(dead_letters.HEADERS_TYPE)), headers)
+    return read.where(sf.col("error").isNotNull()).select("key", "value", headers.alias("headers"))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -111,7 +111,7 @@ def folders(text: str) -> tuple[str, ...]:
 
 
 def check(arguments: argparse.Namespace) -> None:
-    """What can be told before Spark starts."""
+    """What can be found out before Spark starts."""
     if (arguments.values == "json") != (arguments.schema is not None):
         raise UsageError(
             "--values json needs --schema, as 'id INT, name STRING'"
@@ -121,7 +121,7 @@ def check(arguments: argparse.Namespace) -> None:
 
 
 def run(spark: SparkSession, arguments: argparse.Namespace) -> str:
-    """Connect topics with files, and return what is to be told at the end."""
+    """Connect topics with files, and return what is to be printed at the end."""
     schema = None if arguments.schema is None else file_rows.parse_schema(arguments.schema)
     dead = arguments.dead_letter_topic if arguments.values != "binary" else None
     read = read_values(topics.read_stream(spark, arguments, *COLUMNS), arguments.values, schema)

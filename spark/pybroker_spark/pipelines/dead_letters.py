@@ -1,4 +1,4 @@
-"""Dead letters: what could not be read, parsed or sent, with headers that tell where it came from and what was wrong.
+"""Dead letters: what could not be read, parsed or sent, with headers that say where it came from and what was wrong.
 
 Owns the names of the headers, which are those of Kafka Connect's dead letter queue (`__connect.errors.*`, KIP-298), so
 that tools for it read these as well; `file`, `file.line`, `file.block` and `value.length` have no counterpart there,
@@ -36,12 +36,12 @@ KEPT_BYTES: Final = 64 * 1024
 HEADERS_TYPE: Final = "array<struct<key:string,value:binary>>"
 
 
-def headers(job: str, told: Mapping[str, Column]) -> Column:
-    """The headers of a dead letter: what is `told` under `PREFIX`, as text; what is null has no header.
+def headers(job: str, details: Mapping[str, Column]) -> Column:
+    """The headers of a dead letter: its `details` under `PREFIX`, as text; what is null has no header.
 
     As Connect does, every value is its text in UTF-8.
     """
-    fields = {"connector.name": sf.lit(job), "task.id": sf.spark_partition_id(), **told}
+    fields = {"connector.name": sf.lit(job), "task.id": sf.spark_partition_id(), **details}
     pairs = [
         sf.struct(sf.lit(PREFIX + name).alias("key"), value.cast("string").cast("binary").alias("value"))
         for name, value in fields.items()
@@ -51,7 +51,7 @@ def headers(job: str, told: Mapping[str, Column]) -> Column:
 
 def of_line(job: str, *, stage: Column, exception: Column, error: Column, length: Column) -> Column:
     """Headers of a row of a file, with its columns `file`, `block` and `line`."""
-    told = {
+    details = {
         "file": sf.col("file"),
         "file.line": sf.col("line"),
         "file.block": sf.col("block"),
@@ -60,12 +60,12 @@ def of_line(job: str, *, stage: Column, exception: Column, error: Column, length
         "exception.message": error,
         "value.length": length,
     }
-    return headers(job, told)
+    return headers(job, details)
 
 
 def of_record(job: str, error: Column) -> Column:
     """Headers of a record of a topic whose value cannot be read, with its columns `topic`, `partition` and `offset`."""
-    told = {
+    details = {
         "topic": sf.col("topic"),
         "partition": sf.col("partition"),
         "offset": sf.col("offset"),
@@ -73,4 +73,4 @@ def of_record(job: str, error: Column) -> Column:
         "exception.class.name": sf.lit(DATA_EXCEPTION),
         "exception.message": error,
     }
-    return headers(job, told)
+    return headers(job, details)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 
 class JobError(Exception):
-    """The job failed; the text is all that the user is told."""
+    """The job failed; the text is all that the user sees."""
 
     status = 1
 

@@ -1,7 +1,7 @@
 """Spark's exceptions in words for the user: which option, which value, what would be right.
 
 Owns the sentences. Goes by Spark's error conditions and by the classes of exceptions, never by their texts; what has no
-sentence of its own is told with the innermost cause, as that says it.
+sentence of its own is reported with the innermost cause, as that says it.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ _DAMAGED = ("java.io.", "java.lang.IllegalStateException", "java.lang.AssertionE
 
 def job_error(error: Exception, arguments: argparse.Namespace) -> JobError:
     """The sentence for one of `SPARK_ERRORS` that a job ended with."""
-    told = list(causes(error))
-    for cause in told:
+    chain = list(causes(error))
+    for cause in chain:
         if cause.condition == "PATH_NOT_FOUND":
             return UsageError(
                 f"--source: nothing is at '{arguments.source}': give a file, a directory, or a pattern in quotes"
             )
         if cause.condition.startswith("FAILED_READ_FILE"):
             form = getattr(arguments, "format", "parquet")
-            return JobError(f"{cause.told.get('path', 'a file')} cannot be read as {form}")
+            return JobError(f"{cause.parameters.get('path', 'a file')} cannot be read as {form}")
         if cause.condition == "USER_RAISED_EXCEPTION":
-            return JobError(cause.told["errorMessage"])
-    if not told:
+            return JobError(cause.parameters["errorMessage"])
+    if not chain:
         return JobError(str(error).partition("\n")[0])
-    last = told[-1]
+    last = chain[-1]
     text = last.sentence
     checkpoint = getattr(arguments, "checkpoint", None)
     if checkpoint is not None and last.kind.startswith(_DAMAGED):

@@ -3,9 +3,9 @@
     searches (topic) -> count by window and word -> the first ten of each window -> rankings (topic)
 
 The example of chapter 10.4 of the book this repository began with: the value is what was searched for, blanks around
-it and empty searches do not count, windows of five minutes follow one another, the first ten are told. The words are
-ranked by their counts, as its text says; its listing sorts by the words themselves before it takes ten. Equal counts
-are ranked by the word, and windows are those of the searches' own time, so that a replay tells the same.
+it and empty searches do not count, windows of five minutes follow one another, the first ten are reported. The words
+are ranked by their counts, as its text says; its listing sorts by the words themselves before it takes ten. Equal
+counts are ranked by the word, and windows are those of the searches' own time, so that a replay gives the same.
 
 Owns the rule. Must not know how records travel.
 """
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-DESCRIPTION = "Tell the words that were searched for most in each window of time."
+DESCRIPTION = "Rank the words that were searched for most in each window of time."
 
 TOP: Final = 10
 WINDOW: Final = "5 minutes"
@@ -44,7 +44,7 @@ def hot_words(
 ) -> DataFrame:
     """The `top` words of each window of (word, timestamp), as (window_start, window_end, words).
 
-    `words` is an array of (rank, word, count), the most frequent first. As a stream a window is told once, when
+    `words` is an array of (rank, word, count), the most frequent first. As a stream a window is emitted once, when
     searches have come that are `lateness` past its end.
     """
     counted = (
@@ -75,7 +75,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     topics.add_source(parser, default="words-search")
     topics.add_target(parser, default="hot-words")
     streams.add_arguments(parser)
-    parser.add_argument("--top", type=kinds.count, default=TOP, metavar="N", help=f"words told (default: {TOP})")
+    parser.add_argument(
+        "--top", type=kinds.count, default=TOP, metavar="N", help=f"words in each ranking (default: {TOP})"
+    )
     streams.add_duration(parser, "--window", WINDOW, "length of a window")
     parser.add_argument("--slide", type=kinds.duration, metavar="TIME", help="time between windows (default: none)")
     streams.add_duration(parser, "--lateness", LATENESS, "how late a search may come and still count")
@@ -91,7 +93,7 @@ def check(arguments: argparse.Namespace) -> None:
 
 
 def run(spark: SparkSession, arguments: argparse.Namespace) -> str:
-    """Connect the rule with its topics, and return what is to be told at the end."""
+    """Connect the rule with its topics, and return what is to be printed at the end."""
     rankings = hot_words(
         searches(topics.read_stream(spark, arguments, "value", "timestamp")),
         top=arguments.top,

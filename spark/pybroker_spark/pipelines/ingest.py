@@ -74,8 +74,8 @@ def records(
     rows = rows.withColumn("key", key_value)
     size = sf.octet_length("value") + sf.coalesce(sf.octet_length("key"), sf.lit(0)) + RECORD_OVERHEAD
     too_large = sf.col("error").isNull() & (size > max_request_size)
-    told = sf.concat(sf.lit("the record has "), size, sf.lit(f" bytes, more than max.request.size={max_request_size}"))
-    error = sf.when(too_large, told).otherwise(sf.col("error"))
+    fault = sf.concat(sf.lit("the record has "), size, sf.lit(f" bytes, more than max.request.size={max_request_size}"))
+    error = sf.when(too_large, fault).otherwise(sf.col("error"))
     if dead_letter_topic is None:
         value = sf.when(error.isNull(), sf.col("value")).otherwise(_refused(error))
         return rows.select(
@@ -127,7 +127,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def check(arguments: argparse.Namespace) -> None:
-    """What can be told before Spark starts."""
+    """What can be found out before Spark starts."""
     if arguments.checkpoint is None and (arguments.available_now or arguments.interval):
         option = "--available-now" if arguments.available_now else "--interval"
         raise UsageError(f"{option} is for streams: give --checkpoint DIR, or leave it out to read the files once")
@@ -138,7 +138,7 @@ def check(arguments: argparse.Namespace) -> None:
 
 
 def run(spark: SparkSession, arguments: argparse.Namespace) -> str:
-    """Connect files with topics, and return what is to be told at the end."""
+    """Connect files with topics, and return what is to be printed at the end."""
     rows = _rows(spark, arguments)
     settings = dict(arguments.command_property)
     found = records(
@@ -152,12 +152,12 @@ def run(spark: SparkSession, arguments: argparse.Namespace) -> str:
     if arguments.checkpoint is None:
         observation = Observation(NAME)
         topics.write(found.observe(observation, *counts).drop("error"), arguments)
-        return told(observation.get["rows"], observation.get["dead"], arguments)
+        return summary(observation.get["rows"], observation.get["dead"], arguments)
     ended = streams.run(topics.write_stream(found.observe(NAME, *counts).drop("error"), arguments), arguments)
-    return told(ended.observed["rows"], ended.observed["dead"], arguments)
+    return summary(ended.observed["rows"], ended.observed["dead"], arguments)
 
 
-def told(rows: int, dead: int, arguments: argparse.Namespace) -> str:
+def summary(rows: int, dead: int, arguments: argparse.Namespace) -> str:
     """What came of it, in a line."""
     text = f"{rows:,} rows read, {rows - dead:,} records to topic '{arguments.topic}'"
     if arguments.dead_letter_topic is not None:

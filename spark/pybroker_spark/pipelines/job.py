@@ -33,9 +33,9 @@ class Job:
     description: str
     add_arguments: Callable[[argparse.ArgumentParser], None]
     run: Callable[[SparkSession, argparse.Namespace], str]
-    """Does the work and returns what is told at the end, or raises JobError."""
+    """Does the work and returns what is printed at the end, or raises JobError."""
     check: Callable[[argparse.Namespace], None] = _no_check
-    """Raises UsageError for what can be told before Spark starts."""
+    """Raises UsageError for what can be found out before Spark starts."""
 
 
 def main(job: Job, arguments: list[str] | None = None) -> int:
@@ -73,7 +73,7 @@ def _in_session(job: Job, parsed: argparse.Namespace) -> str:
     running = SparkSession.getActiveSession()
     spark = running or session(f"pybroker {job.name}", master=parsed.master)
     if running is None:
-        # What a job tells is one line; Spark's own, and its trace of each try, are for who asks for them.
+        # What a job prints is one line; Spark's own, and its trace of each try, are for who asks for them.
         spark.sparkContext.setLogLevel(os.environ.get("SPARK_LOG_LEVEL", "OFF"))
     try:
         return job.run(spark, parsed)

@@ -28,7 +28,7 @@ def count(text: str) -> int:
 
 
 def wrong(text: str) -> argparse.ArgumentTypeError:
-    """What the parser tells as the fault of the option that it reads."""
+    """What the parser reports as the fault of the option that it reads."""
     return argparse.ArgumentTypeError(text)
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.state import GroupState
 
 NAME: Final = "robo-adviser"
-DESCRIPTION = "Tell which stocks reach the highest or lowest price of their last trading days."
+DESCRIPTION = "Report which stocks reach the highest or lowest price of their last trading days."
 
 DAYS: Final = 20
 COLUMNS: Final = ("key", "value", "topic", "partition", "offset")
@@ -64,7 +64,7 @@ def quotes(records: DataFrame) -> DataFrame:
             sf.isnan("row.high") | sf.isnan("row.low") | (sf.col("row.high") < sf.col("row.low")), sf.lit(True)
         )
     )
-    told = "a quote needs a code, a trading day, a high, and a low that is not above it"
+    fault = "a quote needs a code, a trading day, a high, and a low that is not above it"
     return read.select(
         *records.columns,
         sf.trim("row.code").alias("code"),
@@ -72,7 +72,7 @@ def quotes(records: DataFrame) -> DataFrame:
         sf.to_date("row.trade_date").alias("trade_date"),
         sf.col("row.high").alias("high"),
         sf.col("row.low").alias("low"),
-        sf.when(lacking, sf.lit(told)).otherwise(sf.col("error")).alias("error"),
+        sf.when(lacking, sf.lit(fault)).otherwise(sf.col("error")).alias("error"),
     )
 
 
@@ -113,7 +113,7 @@ class Signal(NamedTuple):
 
 @dataclass(slots=True)
 class History:
-    """The last trading days of one stock. Invariant: at most `size` days, the newest ones that were told."""
+    """The last trading days of one stock. Invariant: at most `size` days, the newest days that have quotes."""
 
     size: int
     days: dict[datetime.date, tuple[float, float]] = field(default_factory=dict)
@@ -136,7 +136,7 @@ class History:
             yield from self._signals()
 
     def _signals(self) -> Iterator[Signal]:
-        """What is new about the newest day: told when it arises, and again when its price goes further."""
+        """What is new about the newest day: reported when it arises, and again when its price goes further."""
         newest = max(self.days)
         if self.reported_date != newest:
             self.reported_date, self.reported_high, self.reported_low = newest, None, None
@@ -219,7 +219,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(spark: SparkSession, arguments: argparse.Namespace) -> str:
-    """Connect the rule with its topics, and return what is to be told at the end."""
+    """Connect the rule with its topics, and return what is to be printed at the end."""
     read = quotes(topics.read_stream(spark, arguments, *COLUMNS))
     counted = read.observe(NAME, sf.count(sf.lit(1)).alias("records"), sf.count("error").alias("dead"))
     found = records(signal_stream(counted.where(sf.col("error").isNull()), days=arguments.days), arguments.topic)

@@ -95,7 +95,7 @@ class Ended:
     """Sums of the metrics that the query's observations made."""
 
     counted: tuple[int, str] = (-1, "")
-    """The micro-batch that was added last: number and time. They are told in their order."""
+    """The micro-batch that was added last: number and time. Spark reports them in their order."""
 
     def add(self, progress: StreamingQueryProgress) -> None:
         """Add what one micro-batch did, unless it has been added."""
@@ -111,17 +111,17 @@ class Ended:
 class _Listener(StreamingQueryListener):
     """Adds up the progress of all queries of a session, by run.
 
-    Spark tells it some time after it was made, and a query remembers its last hundred only: both together miss none.
+    Spark reports it some time after it was made, and a query remembers its last hundred only: both together miss none.
     """
 
     def __init__(self) -> None:
         self._runs: dict[str, Ended] = {}
         self._lock = threading.Lock()
 
-    def add(self, *told: StreamingQueryProgress) -> None:
+    def add(self, *reported: StreamingQueryProgress) -> None:
         """Add the progress of micro-batches of a query; each may come twice."""
         with self._lock:
-            for progress in told:
+            for progress in reported:
                 self._runs.setdefault(str(progress.runId), Ended()).add(progress)
 
     def ended(self, query: StreamingQuery) -> Ended:

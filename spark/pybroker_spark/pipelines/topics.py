@@ -67,7 +67,7 @@ def add_dead_letters(parser: argparse.ArgumentParser, *, without: str = "the fir
     parser.add_argument(
         "--dead-letter-topic",
         metavar="TOPIC",
-        help=f"topic for what cannot be read or sent, with headers that tell why; without one {without}",
+        help=f"topic for what cannot be read or sent, with headers that say why; without one {without}",
     )
 
 

@@ -63,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(spark: SparkSession, arguments: argparse.Namespace) -> str:
-    """Connect the rule with its topics, and return what is to be told at the end."""
+    """Connect the rule with its topics, and return what is to be printed at the end."""
     lines = topics.read_stream(spark, arguments, "value")
     found = words(lines, separator=arguments.separator, fold_case=arguments.fold_case)
     writer = topics.write_updates(records(word_counts(found)), arguments, arguments.topic)

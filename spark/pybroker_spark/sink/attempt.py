@@ -65,7 +65,7 @@ class _Earlier:
         self.bag = Bag()
         """In the log, and not met among this attempt's rows yet."""
         self.rows = Sum()
-        """This attempt's rows, whoever wrote them."""
+        """This attempt's rows, whichever attempt wrote them."""
         self.repeated = 0
         self.sequences: dict[TopicPartition, int] = {}
 

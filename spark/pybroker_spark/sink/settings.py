@@ -14,7 +14,7 @@ FORCED: Final[Mapping[str, tuple[frozenset[str], str]]] = {
     "acks": (frozenset({"all", "-1"}), "a row counts as written when no failure can take it back"),
     "enable.idempotence": (
         frozenset({"true"}),
-        "rows of a repeated task are told by producer ids and sequence numbers",
+        "rows of a repeated task are recognized by producer ids and sequence numbers",
     ),
 }
 _TRANSACTIONS: Final = "transactional.id"

@@ -1,6 +1,6 @@
 """The streaming write as Spark sees it: a writer made anew for every batch, at planning and again for commit or abort.
 
-Owns what is Spark's: which query, batch and task a call belongs to, and what a task tells to the commit. At planning
+Owns what is Spark's: which query, batch and task a call belongs to, and what a task gives to the commit. At planning
 neither query nor batch is known, so tasks ask the ledger whether their batch is done. What an attempt does is
 `pybroker_spark.sink.attempt`'s; options and the form of rows are those of the batch write.
 """
@@ -104,7 +104,7 @@ def _share() -> Share:
         raise SinkError("a streaming write runs in a task of Spark, and here is none")
     query, batch = context.getLocalProperty(QUERY), context.getLocalProperty(BATCH)
     if query is None or batch is None:
-        raise SinkError(f"Spark tells this task neither of {QUERY} and {BATCH}: it belongs to no streaming query")
+        raise SinkError(f"Spark does not give this task both {QUERY} and {BATCH}: it belongs to no streaming query")
     if (context.getLocalProperty(_SPECULATION) or "").lower() == "true":
         raise SinkError(
             f"{_SPECULATION}=true: two attempts of a task would write at once; must be false for a streaming write"

@@ -1,7 +1,7 @@
 """The options of reads and writes: the names, defaults and rules of Spark's Kafka connector.
 
 Owns every default and every refusal that needs no cluster and no schema; each refusal names the option, the value and
-what would be right. Names are told apart without regard to case, as everywhere in Spark. What `kafka.*` options mean is
+what would be right. Names are compared without regard to case, as everywhere in Spark. What `kafka.*` options mean is
 the client's matter.
 """
 

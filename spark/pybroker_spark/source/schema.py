@@ -1,7 +1,7 @@
 """The columns of a read and of a write: names, order and types of Spark's Kafka connector, and a written timestamp.
 
-Owns which schema a read has and which one a write accepts. Spark tells a Python source nothing of the columns that a
-query uses, so a read builds those of its schema: the user's own (`.schema("value binary, offset long")`) or that of the
+Owns which schema a read has and which one a write accepts. A Python source cannot see which columns a query
+uses, so a read builds those of its schema: the user's own (`.schema("value binary, offset long")`) or that of the
 option `columns`.
 """
 

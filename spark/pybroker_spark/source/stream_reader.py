@@ -187,7 +187,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return self.planner.all_at(self.planner.partitions(missing_ok=True), LATEST)  # deleted between two answers
 
     def _made_anew(self, begun: Offsets) -> list[str]:
-        """The topics that were deleted and created again since the last look, which offsets alone may not tell."""
+        """The topics that were deleted and created again since the last look, which offsets alone may not show."""
         now = {topic: topic_id for topic, topic_id in self.planner.topic_ids.items() if any(topic_id)}
         anew = [topic for topic, topic_id in now.items() if self._topic_ids.get(topic, topic_id) != topic_id]
         self._topic_ids |= now

@@ -67,7 +67,7 @@ def random_groups(assignor: Assignor, dice: random.Random) -> Iterator[Group]:
 
 def question(group: Group) -> str:
     name, partitions, members = group
-    told = [
+    described = [
         {
             "id": member_id,
             "topics": member.topics,
@@ -78,7 +78,7 @@ def question(group: Group) -> str:
         }
         for member_id, member in members.items()
     ]
-    return json.dumps({"assignor": name, "partitions": partitions, "members": told})
+    return json.dumps({"assignor": name, "partitions": partitions, "members": described})
 
 
 def ask_kafka(groups: list[Group]) -> list[dict[str, Any]]:

@@ -34,7 +34,7 @@ PACKERS: dict[int, Callable[[bytes], Any]] = {
 }
 ABORT, COMMIT = b"\0\0\0\0", b"\0\0\0\1"
 
-Told = tuple[int, int, bytes | None, bytes | None, list[tuple[str, bytes | None]] | None]
+Row = tuple[int, int, bytes | None, bytes | None, list[tuple[str, bytes | None]] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ def fill(broker: ScriptedBroker, log: list[Batch | Messages]) -> None:
     broker.aborted = sorted(aborted, key=lambda entry: entry[1])
 
 
-def told_by_records(servers: str, properties: dict[str, object], start: int) -> list[Told]:
+def rows_of_records(servers: str, properties: dict[str, object], start: int) -> list[Row]:
     with Fetcher(servers, properties) as fetcher:
         fetcher.assign({PARTITION: start})
         taken = fetcher.native.take(10)  # the broker gives the whole log at once
@@ -115,10 +115,10 @@ def told_by_records(servers: str, properties: dict[str, object], start: int) -> 
         return [(r.offset, r.timestamp_ms, r.key, r.value, list(r.headers) or None) for r in taken.take(len(taken))]
 
 
-def told_by_columns(servers: str, properties: dict[str, object], start: int, max_rows: int, end: int) -> list[Told]:
+def rows_of_columns(servers: str, properties: dict[str, object], start: int, max_rows: int, end: int) -> list[Row]:
     with ColumnFetcher(servers, properties) as fetcher:
         fetcher.assign({PARTITION: start})
-        found: list[Told] = []
+        found: list[Row] = []
         while fetcher.positions()[PARTITION] < end:
             columns = fetcher.take(10, max_rows=max_rows)
             assert columns is not None
@@ -140,7 +140,7 @@ def told_by_columns(servers: str, properties: dict[str, object], start: int, max
     max_rows=st.integers(1, 20),
     isolation=st.sampled_from(["read_uncommitted", "read_committed"]),
 )
-def test_columns_tell_what_records_tell(
+def test_columns_have_what_records_have(
     log: list[Batch | Messages], skipped: int, max_rows: int, isolation: str
 ) -> None:
     with ScriptedBroker() as broker:
@@ -148,5 +148,5 @@ def test_columns_tell_what_records_tell(
         counts = [len(one.parts) if isinstance(one, Messages) else len(one.records) for one in log]
         start, end = min(skipped, sum(counts) - 1), sum(counts)
         properties: dict[str, object] = {"isolation.level": isolation}
-        expected = told_by_records(broker.bootstrap_servers, properties, start)
-        assert told_by_columns(broker.bootstrap_servers, properties, start, max_rows, end) == expected
+        expected = rows_of_records(broker.bootstrap_servers, properties, start)
+        assert rows_of_columns(broker.bootstrap_servers, properties, start, max_rows, end) == expected

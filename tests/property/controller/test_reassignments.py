@@ -29,10 +29,10 @@ TARGETS = st.lists(st.integers(0, 4), min_size=1, max_size=4, unique=True)
 def partitions(draw: st.DrawFn, *, reassigned: bool = False) -> PartitionImage:
     """A partition, and a reassignment on its way where one is wanted; its directories are its brokers' numbers."""
     standing = draw(TARGETS)
-    partition = led(draw, Assignment(tuple(standing), in_sync(draw, standing)))
+    partition = with_leader(draw, Assignment(tuple(standing), in_sync(draw, standing)))
     if reassigned:
         begun = plan_reassignment(partition, draw(TARGETS))
-        partition = led(draw, begun._replace(isr=in_sync(draw, begun.replicas)))
+        partition = with_leader(draw, begun._replace(isr=in_sync(draw, begun.replicas)))
     return partition
 
 
@@ -40,7 +40,7 @@ def in_sync(draw: st.DrawFn, replicas: Sequence[int]) -> tuple[int, ...]:
     return tuple(draw(st.lists(st.sampled_from(replicas), min_size=1, unique=True)))
 
 
-def led(draw: st.DrawFn, to: Assignment) -> PartitionImage:
+def with_leader(draw: st.DrawFn, to: Assignment) -> PartitionImage:
     return after(draw(st.sampled_from([NO_LEADER, *to.isr])), to)
 
 

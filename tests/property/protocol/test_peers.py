@@ -61,7 +61,7 @@ def _kio_class(cls: type[Message], version: int) -> Any:
 def _kafka_python_class(cls: type[Message], version: int) -> Any:
     """The class that kafka-python has for a message; `None` where it has none, or not in that version.
 
-    Its classes of what members of a group tell each other begin with the version, which here is the caller's.
+    Its classes of what members of a group send each other begin with the version, which here is the caller's.
     """
     if cls.__name__.startswith("ConsumerProtocol"):
         return None

@@ -36,12 +36,12 @@ ModuleNotFoundError: No module named 'mine'
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "error"),
     [
         (LOST, "ZeroDivisionError: division by zero"),
         (NOT_LOADED, "ModuleNotFoundError: No module named 'mine'"),
         ("Job 0 cancelled because SparkContext was shut down", None),
     ],
 )
-def test_an_error_of_python_is_found_at_the_end_of_its_traceback(text: str, told: str | None) -> None:
-    assert python_error(text) == told
+def test_an_error_of_python_is_found_at_the_end_of_its_traceback(text: str, error: str | None) -> None:
+    assert python_error(text) == error

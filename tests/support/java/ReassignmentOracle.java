@@ -62,7 +62,7 @@ public class ReassignmentOracle {
         ObjectNode answer = JSON.createObjectNode();
         if (asked.get("do").asText().equals("cancel")) {
             Object revert = made("PartitionReassignmentRevert", new Class<?>[] {PartitionRegistration.class}, partition);
-            if ((boolean) told(revert, "unclean")) {
+            if ((boolean) call(revert, "unclean")) {
                 return answer.put("unclean", true);
             }
             builder.setTargetIsr(brokers(revert, "isr"))
@@ -74,7 +74,7 @@ public class ReassignmentOracle {
                 "PartitionReassignmentReplicas",
                 new Class<?>[] {PartitionAssignment.class, PartitionAssignment.class},
                 assignment(replicas), assignment(numbers(asked.get("target"))));
-            // As its caller in ReplicationControlManager does it: what is empty is not told.
+            // As its caller in ReplicationControlManager does it: what is empty is not set.
             if (!brokers(planned, "replicas").equals(boxed(replicas))) {
                 builder.setTargetReplicas(brokers(planned, "replicas"));
             }
@@ -110,7 +110,7 @@ public class ReassignmentOracle {
         return constructor.newInstance(values);
     }
 
-    static Object told(Object from, String what) throws Exception {
+    static Object call(Object from, String what) throws Exception {
         Method method = from.getClass().getDeclaredMethod(what);
         method.setAccessible(true);
         return method.invoke(from);
@@ -118,7 +118,7 @@ public class ReassignmentOracle {
 
     @SuppressWarnings("unchecked")
     static List<Integer> brokers(Object from, String what) throws Exception {
-        return new ArrayList<>((List<Integer>) told(from, what));
+        return new ArrayList<>((List<Integer>) call(from, what));
     }
 
     static List<Integer> boxed(int[] brokers) {

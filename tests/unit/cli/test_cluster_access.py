@@ -27,6 +27,6 @@ def test_a_setting_in_the_command_wins_over_the_file_and_that_over_the_commands_
     assert settings.bootstrap_servers == "h:1"
 
 
-def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="missing"):
         opened("--command-config", str(tmp_path / "missing"))

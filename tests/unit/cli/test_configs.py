@@ -87,7 +87,7 @@ def test_all_settings_are_shown_on_demand(configs: Configs, capsys: pytest.Captu
     assert len(others) > 30
 
 
-def test_what_is_not_there_is_told(configs: Configs, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_not_there_is_reported(configs: Configs, capsys: pytest.CaptureFixture[str]) -> None:
     assert configs("--describe", "--topic", "nothing") == 0
     assert configs("--describe", "--broker", "7") == 0
     assert capsys.readouterr().out.splitlines() == [

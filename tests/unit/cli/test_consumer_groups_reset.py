@@ -26,7 +26,7 @@ def test_rows_name_offsets_and_may_leave_out_the_only_group(tmp_path: Path) -> N
         (b"t,0,1\nt,0,-1\n", "{path}: line 2 must read [group,]topic,partition,offset"),
     ],
 )
-def test_a_file_that_makes_no_sense_is_told(tmp_path: Path, content: bytes, words: str) -> None:
+def test_a_file_that_makes_no_sense_is_reported(tmp_path: Path, content: bytes, words: str) -> None:
     file = tmp_path / "plan.csv"
     file.write_bytes(content)
     with pytest.raises(CommandError) as refusal:
@@ -34,6 +34,6 @@ def test_a_file_that_makes_no_sense_is_told(tmp_path: Path, content: bytes, word
     assert str(refusal.value).startswith(words.format(path=file))
 
 
-def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_is_reported(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match=r"cannot read .*/plan\.csv: No such file"):
         read_plan(tmp_path / "plan.csv", ["g"])

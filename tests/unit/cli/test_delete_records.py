@@ -31,7 +31,7 @@ def item(partition: int, offset: int) -> dict[str, Any]:
     return {"topic": "orders", "partition": partition, "offset": offset}
 
 
-def test_records_are_deleted_and_the_log_start_is_told(
+def test_records_are_deleted_and_the_log_start_is_printed(
     server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "offsets.json"
@@ -62,7 +62,7 @@ def test_a_partition_that_is_not_there_does_not_keep_the_others_from_it(
     ]
 
 
-def test_a_file_that_is_not_there_is_told(server: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_is_not_there_is_reported(server: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["delete-records", "--bootstrap-server", server, "--offset-json-file", "/nowhere"]) == 1
     assert capsys.readouterr().err.startswith("pybroker delete-records: cannot read /nowhere: ")
 
@@ -91,7 +91,7 @@ def test_a_file_names_offsets_by_partition() -> None:
         ({"partitions": [item(0, 1) | {"topic": True}]}, "Expected `String` value, received true"),
     ],
 )
-def test_a_file_that_makes_no_sense_is_told(content: object, words: str) -> None:
+def test_a_file_that_makes_no_sense_is_reported(content: object, words: str) -> None:
     with pytest.raises(CommandError) as refusal:
         parse_offsets(content if isinstance(content, str) else json.dumps(content))
     assert words in str(refusal.value)

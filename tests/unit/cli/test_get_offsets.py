@@ -85,7 +85,7 @@ def test_rules_name_partitions(
         (["--topic-partitions", "a", "--topic", "b"], "--topic-partitions cannot be used with --topic or --partitions"),
     ],
 )
-def test_what_makes_no_sense_is_told_in_kafkas_words(
+def test_what_makes_no_sense_is_reported_in_kafkas_words(
     broker: Broker, capsys: pytest.CaptureFixture[str], arguments: list[str], text: str
 ) -> None:
     assert f"Error occurred: {text}" in refused(broker, capsys, *arguments)

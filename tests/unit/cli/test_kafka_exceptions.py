@@ -18,7 +18,7 @@ def test_every_error_code_has_kafkas_exception_and_words() -> None:
     assert {code: java_message(code) for code in _MESSAGES} == {code: theirs[code]["message"] for code in _MESSAGES}
 
 
-def test_the_words_that_came_are_told_before_kafkas_own() -> None:
+def test_the_words_that_came_take_precedence_over_kafkas_own() -> None:
     code = ErrorCode.KAFKA_STORAGE_ERROR
     kind = "org.apache.kafka.common.errors.KafkaStorageException"
     assert java_text(BrokerError.of("h:1", "t", code, "gone")) == f"{kind}: gone"
@@ -27,5 +27,5 @@ def test_the_words_that_came_are_told_before_kafkas_own() -> None:
     )
 
 
-def test_a_failure_without_an_error_code_is_told_as_it_is() -> None:
+def test_a_failure_without_an_error_code_is_reported_as_it_is() -> None:
     assert java_text(UnreachableError("no broker answered")) == "no broker answered"

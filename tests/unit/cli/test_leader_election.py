@@ -31,14 +31,14 @@ def item(partition: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("kind", ["preferred", "UNCLEAN"])
-def test_a_partition_that_is_led_as_wanted_is_no_failure(
+def test_a_partition_with_the_wanted_leader_is_no_failure(
     server: str, capsys: pytest.CaptureFixture[str], kind: str
 ) -> None:
     assert elect(server, "--topic", "orders", "--partition", "1", kind=kind) == 0
     assert capsys.readouterr().out == "Valid replica already elected for partitions orders-1\n"
 
 
-def test_of_all_partitions_none_is_told(server: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_of_all_partitions_none_is_printed(server: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert elect(server, "--all-topic-partitions") == 0
     assert capsys.readouterr().out == ""
 
@@ -70,14 +70,14 @@ def test_a_partition_that_is_not_there_fails_beside_the_others(
         (("--path-to-json-file", "/nowhere"), "cannot read /nowhere: "),
     ],
 )
-def test_options_that_do_not_go_together_are_told(
+def test_options_that_do_not_go_together_are_reported(
     capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], words: str
 ) -> None:
     assert elect("nowhere:1", *arguments) == 1
     assert words in capsys.readouterr().err
 
 
-def test_a_number_beyond_its_field_is_told(server: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_number_beyond_its_field_is_reported(server: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert elect(server, "--topic", "orders", "--partition", "99999999999") == 1
     assert capsys.readouterr().err == (
         "pybroker leader-election: ElectLeadersRequest: topic_partitions[0].partitions[0]: 99999999999: "
@@ -119,7 +119,7 @@ def test_a_file_names_partitions() -> None:
         ({"partitions": [item(10**11)]}, f"Expected `Integer` value, received {10**11}"),
     ],
 )
-def test_a_file_that_makes_no_sense_is_told(content: object, words: str) -> None:
+def test_a_file_that_makes_no_sense_is_reported(content: object, words: str) -> None:
     with pytest.raises(CommandError) as refusal:
         parse_partitions(content if isinstance(content, str) else json.dumps(content))
     assert words in str(refusal.value)

@@ -48,7 +48,7 @@ def test_topics_can_be_chosen(directory: Path, capsys: pytest.CaptureFixture[str
     assert [row[:3] + row[9:11] for row in found] == [["a", "0", "uncleanable", "2023-11-14T22:13:20Z", "-"]]
 
 
-def test_a_directory_that_is_none_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_directory_that_is_none_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["log-cleaner", "--log-dirs", str(tmp_path / "no")]) != 0
     assert "expected a directory" in capsys.readouterr().err
     (tmp_path / CLEANED_OFFSETS).write_text("garbage")

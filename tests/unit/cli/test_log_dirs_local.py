@@ -36,7 +36,7 @@ def flip(path: Path) -> None:
     path.write_bytes(whole)
 
 
-def told(capsys: pytest.CaptureFixture[str]) -> Any:
+def printed(capsys: pytest.CaptureFixture[str]) -> Any:
     return json.loads(capsys.readouterr().out)
 
 
@@ -47,7 +47,7 @@ def test_whole_files_are_status_0(data: Path, capsys: pytest.CaptureFixture[str]
     assert line.startswith("whole: ")
     assert " logs, " in line
     assert main(["log-dirs", "--verify", "--override", f"log.dirs={data}", "--json"]) == 0
-    found = told(capsys)
+    found = printed(capsys)
     assert (found["version"], found["whole"], found["complete"], found["findings"]) == (1, True, True, [])
     assert found["batches"] >= BATCHES
     assert found["bytes"] >= BATCHES * 100_000
@@ -62,7 +62,7 @@ def test_damage_is_status_1_and_names_the_file(data: Path, capsys: pytest.Captur
     assert first.startswith(f"damage: {segment}: ")
     assert last.startswith("damaged: ")
     assert main(["log-dirs", "--verify", "--data", str(data), "--json"]) == 1
-    found = told(capsys)
+    found = printed(capsys)
     assert found["whole"] is False
     assert {finding["path"] for finding in found["findings"] if finding["severity"] == "damage"} == {str(segment)}
 
@@ -93,7 +93,7 @@ def test_what_a_start_found_missing_is_listed_with_the_files_that_keep_it(
     with Broker(directory=data):
         pass
     assert main(["log-dirs", "--damage", "--data", str(data), "--json"]) == 0
-    (log,) = told(capsys)["logs"]
+    (log,) = printed(capsys)["logs"]
     assert log["log"] == str(data / "t-0")
     assert [report["text"] for report in log["reports"]]
     assert sum(file["bytes"] for file in log["setAside"]) > 0

@@ -9,12 +9,12 @@ from pybroker import __version__
 from pybroker.cli.main import COMMANDS, main
 
 
-def test_no_command_tells_which_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_command_the_known_commands_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 2
     assert "topics" in capsys.readouterr().err
 
 
-def test_an_unknown_command_is_told_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_command_is_reported_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["burn"]) == 2
     assert capsys.readouterr() == ("", f"pybroker: no command burn; there are {', '.join(COMMANDS)}\n")
 

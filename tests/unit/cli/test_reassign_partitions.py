@@ -48,10 +48,10 @@ def test_replicas_that_are_there_are_taken_and_verified(
 ) -> None:
     file.write_text(text_of(item(1), item(0, "others"), item(0)))
     assert reassign(server, "--execute", "--reassignment-json-file", str(file)) == 0
-    told = capsys.readouterr().out.splitlines()
-    assert told[0] == "Current partition replica assignment"
-    assert [part["topic"] for part in json.loads(told[2])["partitions"]] == ["orders", "orders", "others"]
-    assert told[-1] == "Successfully started partition reassignments for orders-0,orders-1,others-0"
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "Current partition replica assignment"
+    assert [part["topic"] for part in json.loads(lines[2])["partitions"]] == ["orders", "orders", "others"]
+    assert lines[-1] == "Successfully started partition reassignments for orders-0,orders-1,others-0"
     assert reassign(server, "--verify", "--preserve-throttles", "--reassignment-json-file", str(file)) == 0
     assert capsys.readouterr().out.splitlines() == [
         "Status of partition reassignment:",
@@ -120,7 +120,7 @@ def test_nothing_is_in_progress_and_nothing_to_cancel_but_throttles(
         ([], "Partition reassignment list cannot be empty"),
     ],
 )
-def test_what_cannot_be_executed_is_told(
+def test_what_cannot_be_executed_is_reported(
     server: str, file: Path, capsys: pytest.CaptureFixture[str], partitions: list[dict[str, Any]], words: str
 ) -> None:
     file.write_text(text_of(*partitions))
@@ -144,7 +144,7 @@ def test_what_cannot_be_executed_is_told(
         (("--cancel", "--reassignment-json-file", "/nowhere"), "cannot read /nowhere: "),
     ],
 )
-def test_options_that_do_not_go_together_are_told(
+def test_options_that_do_not_go_together_are_reported(
     capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], words: str
 ) -> None:
     assert reassign("nowhere:1", *arguments) == 1

@@ -51,14 +51,14 @@ ONE_AT_LEAST = "a whole number from 1 to 2147483647"
         (["--config", "/nowhere"], "cannot read /nowhere: No such file or directory"),
     ],
 )
-def test_a_wrong_setting_is_told_in_one_line(
+def test_a_wrong_setting_is_reported_in_one_line(
     capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
     assert main(["start", *arguments]) == 1
     assert capsys.readouterr().err == f"pybroker start: {message}\n"
 
 
-def test_a_directory_that_cannot_be_used_is_told_in_one_line(
+def test_a_directory_that_cannot_be_used_is_reported_in_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").write_text("")

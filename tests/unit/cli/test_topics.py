@@ -68,7 +68,7 @@ def test_a_description_can_be_asked_for_by_id(topics: Topics, capsys: pytest.Cap
     assert capsys.readouterr().out.splitlines() == [first, *described]
 
 
-def test_what_is_no_id_is_told_with_what_it_is(topics: Topics, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_no_id_is_reported_with_what_an_id_is(topics: Topics, capsys: pytest.CaptureFixture[str]) -> None:
     assert topics("--describe", "--topic-id", "!!!!", "--if-exists") == 1
     words = "Illegal base64 character 21\n"
     assert capsys.readouterr() == (
@@ -117,8 +117,8 @@ def test_a_topic_that_is_not_there_fails_unless_that_is_allowed(
 ) -> None:
     for action in ("--describe", "--delete"):
         assert topics(action, "--topic", "nothing") == 1
-        told = "Topic 'nothing' does not exist as expected\n"
-        assert capsys.readouterr() == ("", f"pybroker topics: {told}")
+        words = "Topic 'nothing' does not exist as expected\n"
+        assert capsys.readouterr() == ("", f"pybroker topics: {words}")
         assert topics(action, "--topic", "nothing", "--if-exists") == 0
 
 
@@ -144,7 +144,7 @@ def test_names_that_may_collide_are_warned_of(topics: Topics, capsys: pytest.Cap
         (["--replica-assignment", "99999999999"], "broker_ids[0]: 99999999999: expected a whole number"),
     ],
 )
-def test_what_cannot_be_created_is_told_in_one_line(
+def test_what_cannot_be_created_is_reported_in_one_line(
     topics: Topics, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
     assert topics("--create", "--topic", "wrong", *arguments) == 1
@@ -154,7 +154,7 @@ def test_what_cannot_be_created_is_told_in_one_line(
     assert printed.out == ""
 
 
-def test_a_broker_that_is_not_there_is_told_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_broker_that_is_not_there_is_reported_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = [
         "--list",
         "--command-property",

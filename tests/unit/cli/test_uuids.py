@@ -1,4 +1,4 @@
-"""Ids in text; the words are those of Java 17 (`Uuid.fromString`), as it told them for these texts."""
+"""Ids in text; the words are those that Java 17 (`Uuid.fromString`) reports for these texts."""
 
 from __future__ import annotations
 

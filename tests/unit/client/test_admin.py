@@ -51,15 +51,17 @@ def test_a_refusal_names_server_topic_and_reason(admin: Admin, servers: str) -> 
 
 
 @pytest.mark.parametrize(
-    ("topic", "told"),
+    ("topic", "words"),
     [
         (NewTopic("large", 10**11), r"topics\[0\].num_partitions: 100000000000: expected a whole number from -2147483"),
         (NewTopic("large", 1, 2**15), r"topics\[0\].replication_factor: 32768: expected a whole number from -32768 to"),
         (NewTopic("x" * 40_000), r"topics\[0\].name: 40000 bytes or elements, at most 32767 fit"),
     ],
 )
-def test_a_value_beyond_its_field_is_told_and_the_connection_goes_on(admin: Admin, topic: NewTopic, told: str) -> None:
-    with pytest.raises(UnsendableError, match=f"CreateTopicsRequest: {told}"):
+def test_a_value_beyond_its_field_is_reported_and_the_connection_goes_on(
+    admin: Admin, topic: NewTopic, words: str
+) -> None:
+    with pytest.raises(UnsendableError, match=f"CreateTopicsRequest: {words}"):
         admin.create_topics([topic])
     assert topic.name not in admin.list_topics()
 
@@ -101,14 +103,14 @@ def test_offsets_of_an_empty_topic_are_zero(admin: Admin) -> None:
     assert {p.partition: found.offset for p, found in admin.list_offsets(wanted).items()} == {0: 0, 1: 0}
 
 
-def test_a_partition_that_is_not_there_is_told_with_how_many_there_are(admin: Admin, servers: str) -> None:
+def test_a_partition_that_is_not_there_is_reported_with_how_many_there_are(admin: Admin, servers: str) -> None:
     admin.create_topics([NewTopic("pair", 2, 1)])
     admin.wait_for_leaders("pair")
-    told = (
+    words = (
         rf"topic 'pair' partition 2: {servers} answered UNKNOWN_TOPIC_OR_PARTITION \(3\): "
         r"The topic 'pair' has 2 partitions\."
     )
-    with pytest.raises(BrokerError, match=told) as refusal:
+    with pytest.raises(BrokerError, match=words) as refusal:
         admin.list_offsets({TopicPartition("pair", 1): LATEST, TopicPartition("pair", 2): LATEST})
     assert refusal.value.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     with pytest.raises(BrokerError, match=r"topic 'missing' partition 0: .*UNKNOWN_TOPIC_OR_PARTITION"):
@@ -123,7 +125,7 @@ def test_records_are_deleted_where_they_can_be(admin: Admin, servers: str) -> No
             producer.send("shrinks", b"v")
     wanted = {TopicPartition("missing", 0): 1, TopicPartition("shrinks", 0): 2, TopicPartition("shrinks", 9): 1}
     outcomes = admin.delete_records(wanted)
-    refused = {one.topic: told.meaning for one, told in outcomes.items() if isinstance(told, BrokerError)}
+    refused = {one.topic: outcome.meaning for one, outcome in outcomes.items() if isinstance(outcome, BrokerError)}
     assert outcomes[TopicPartition("shrinks", 0)] == 2
     assert refused["shrinks"] == "The topic 'shrinks' has 1 partition."
     assert refused.keys() == {"missing", "shrinks"}

@@ -151,14 +151,14 @@ async def test_a_failing_serializer_is_named_and_sends_nothing() -> None:
 
 
 async def test_callbacks_are_called_on_the_loop_also_for_futures_that_were_cancelled() -> None:
-    heard: list[tuple[str, int, threading.Thread]] = []
+    callback_calls: list[tuple[str, int, threading.Thread]] = []
 
-    def hear(error: Exception | None, metadata: RecordMetadata) -> None:
-        heard.append((type(error).__name__, metadata.offset, threading.current_thread()))
+    def callback(error: Exception | None, metadata: RecordMetadata) -> None:
+        callback_calls.append((type(error).__name__, metadata.offset, threading.current_thread()))
         raise ValueError("callbacks may fail")
 
     with ScriptedBroker([0, TOO_LARGE]) as broker:
-        async with AsyncProducer(broker.bootstrap_servers, QUICK, on_delivery=hear) as producer:
+        async with AsyncProducer(broker.bootstrap_servers, QUICK, on_delivery=callback) as producer:
             first = await producer.send("t", b"x")
             first.cancel()
             await producer.flush()
@@ -166,4 +166,4 @@ async def test_callbacks_are_called_on_the_loop_also_for_futures_that_were_cance
             with pytest.raises(BrokerError):
                 await second
         here = threading.current_thread()
-        assert heard == [("NoneType", 0, here), ("BrokerError", -1, here)]
+        assert callback_calls == [("NoneType", 0, here), ("BrokerError", -1, here)]

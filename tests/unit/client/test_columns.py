@@ -90,22 +90,22 @@ def test_the_columns_are_those_of_sparks_connector(servers: str) -> None:
         assert pa.schema(columns) == SCHEMA
 
 
-def test_columns_tell_what_records_tell(servers: str) -> None:
+def test_columns_hold_what_records_hold(servers: str) -> None:
     with ColumnFetcher(servers) as fetcher, Fetcher(servers) as records:
         fetcher.assign({FIRST: EARLIEST})
-        told = rows(read(fetcher, 1000))
+        found = rows(read(fetcher, 1000))
         records.assign({FIRST: EARLIEST})
         expected: list[PolledRecord] = []
         while len(expected) < 1000:
             expected += records.poll(10)
-        assert [(r["key"], r["value"], r["offset"], r["partition"], r["topic"]) for r in told] == [
+        assert [(r["key"], r["value"], r["offset"], r["partition"], r["topic"]) for r in found] == [
             (r.key, r.value, r.offset, r.partition, r.topic) for r in expected
         ]
-        assert [r["timestamp"].timestamp() for r in told] == [pytest.approx(r.timestamp_ms / 1000) for r in expected]
-        assert [r["headers"] and [(h["key"], h["value"]) for h in r["headers"]] for r in told] == [
+        assert [r["timestamp"].timestamp() for r in found] == [pytest.approx(r.timestamp_ms / 1000) for r in expected]
+        assert [r["headers"] and [(h["key"], h["value"]) for h in r["headers"]] for r in found] == [
             list(r.headers) or None for r in expected
         ]
-        assert {r["timestampType"] for r in told} == {0}
+        assert {r["timestampType"] for r in found} == {0}
 
 
 def test_what_is_not_picked_is_not_there_and_the_order_is_the_callers(servers: str) -> None:

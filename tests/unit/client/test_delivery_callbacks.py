@@ -1,4 +1,4 @@
-"""How a blocking producer tells what became of a record: deliveries and callbacks."""
+"""How a blocking producer reports what became of a record: deliveries and callbacks."""
 
 from __future__ import annotations
 
@@ -18,44 +18,44 @@ from tests.support.scripted_broker import ScriptedBroker
 NOT_LEADER, TOO_LARGE = 6, 10
 QUICK = {"linger.ms": 0, "retry.backoff.ms": 5, "reconnect.backoff.ms": 5}
 
-Heard = list[tuple[Exception | None, RecordMetadata]]
+Calls = list[tuple[Exception | None, RecordMetadata]]
 
 
-def hearing() -> tuple[Heard, Callable[[Exception | None, RecordMetadata], None]]:
-    heard: Heard = []
-    return heard, lambda error, metadata: heard.append((error, metadata))
+def recording_callback() -> tuple[Calls, Callable[[Exception | None, RecordMetadata], None]]:
+    calls: Calls = []
+    return calls, lambda error, metadata: calls.append((error, metadata))
 
 
 def test_callbacks_are_called_in_order_and_have_returned_after_flush() -> None:
-    heard, hear = hearing()
+    calls, callback = recording_callback()
     with ScriptedBroker() as broker, Producer(broker.bootstrap_servers, QUICK) as producer:
         for number in range(500):
-            producer.send("t", b"%d" % number, on_delivery=hear)
+            producer.send("t", b"%d" % number, on_delivery=callback)
         producer.flush()
-        assert [(error, metadata.offset) for error, metadata in heard] == [(None, offset) for offset in range(500)]
-        assert heard[0][1]._replace(timestamp_ms=0) == ("t", 0, 0, 0)
+        assert [(error, metadata.offset) for error, metadata in calls] == [(None, offset) for offset in range(500)]
+        assert calls[0][1]._replace(timestamp_ms=0) == ("t", 0, 0, 0)
 
 
 def test_a_producers_callback_is_for_records_without_their_own() -> None:
-    (all_heard, hear_all), (own_heard, hear_own) = hearing(), hearing()
-    with ScriptedBroker() as broker, Producer(broker.bootstrap_servers, on_delivery=hear_all) as producer:
+    (common_calls, common_callback), (own_calls, own_callback) = recording_callback(), recording_callback()
+    with ScriptedBroker() as broker, Producer(broker.bootstrap_servers, on_delivery=common_callback) as producer:
         producer.send("t", b"x")
-        producer.send("t", b"y", on_delivery=hear_own)
+        producer.send("t", b"y", on_delivery=own_callback)
         producer.send("t", b"z")
-    assert ([m.offset for _, m in all_heard], [m.offset for _, m in own_heard]) == ([0, 2], [1])
+    assert ([m.offset for _, m in common_calls], [m.offset for _, m in own_calls]) == ([0, 2], [1])
 
 
-def test_a_refused_record_is_told_with_its_error() -> None:
-    heard, hear = hearing()
+def test_a_refused_record_is_reported_with_its_error() -> None:
+    calls, callback = recording_callback()
     with ScriptedBroker([TOO_LARGE]) as broker, Producer(broker.bootstrap_servers, QUICK) as producer:
-        producer.send("t", b"x", on_delivery=hear)
+        producer.send("t", b"x", on_delivery=callback)
         producer.flush()
-    [(error, metadata)] = heard
+    [(error, metadata)] = calls
     assert (type(error), metadata.topic, metadata.partition, metadata.offset) == (BrokerError, "t", 0, -1)
 
 
 def test_a_callback_that_raises_is_logged_and_ends_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    heard, hear = hearing()
+    calls, callback = recording_callback()
 
     def fail(error: Exception | None, metadata: RecordMetadata) -> None:
         raise ValueError("not today")
@@ -64,37 +64,37 @@ def test_a_callback_that_raises_is_logged_and_ends_nothing(caplog: pytest.LogCap
         with caplog.at_level(logging.ERROR, "pybroker.client"):
             producer.send("t", b"x", on_delivery=fail)
             producer.flush()
-        producer.send("t", b"y", on_delivery=hear)
+        producer.send("t", b"y", on_delivery=callback)
         producer.flush()
-    assert [metadata.offset for _, metadata in heard] == [1]
+    assert [metadata.offset for _, metadata in calls] == [1]
     assert "topic 't' partition 0 offset 0: the delivery callback" in caplog.text
     assert "ValueError: not today" in caplog.text
 
 
 def test_a_callback_runs_on_the_thread_of_deliveries_and_may_send_and_flush() -> None:
-    names, heard = [], threading.Event()
+    names, called = [], threading.Event()
 
     with ScriptedBroker() as broker, Producer(broker.bootstrap_servers, QUICK) as producer:
 
         def send_another(error: Exception | None, metadata: RecordMetadata) -> None:
             names.append(threading.current_thread().name)
-            producer.send("t", b"y", on_delivery=lambda *_: heard.set())
+            producer.send("t", b"y", on_delivery=lambda *_: called.set())
             producer.flush()
 
         producer.send("t", b"x", on_delivery=send_another)
-        assert heard.wait(30)
+        assert called.wait(30)
     assert names == ["pybroker-deliveries"]
 
 
 def test_closing_calls_the_callbacks_of_what_is_given_up() -> None:
-    heard, hear = hearing()
+    calls, callback = recording_callback()
     before = set(threading.enumerate())
     with ScriptedBroker([NOT_LEADER]) as broker:
         producer = Producer(broker.bootstrap_servers, {**QUICK, "retry.backoff.ms": 10_000})
-        producer.send("t", b"x", on_delivery=hear)
+        producer.send("t", b"x", on_delivery=callback)
         with pytest.raises(DeliveryError, match="1 batches still unacknowledged"):
             producer.close(0)
-    assert [type(error) for error, _ in heard] == [ClosedError]
+    assert [type(error) for error, _ in calls] == [ClosedError]
     callers = {thread for thread in threading.enumerate() if thread.name == "pybroker-deliveries"}
     assert callers <= before, "the thread of this producer's callbacks has ended"
 
@@ -107,25 +107,25 @@ def test_a_delivery_outlives_the_variable_of_its_producer() -> None:
         assert [r.count for r in broker.received] == [1]
 
 
-def test_a_producer_that_nobody_holds_says_what_is_lost_and_tells_its_callbacks(
+def test_a_producer_that_nobody_holds_says_what_is_lost_and_calls_its_callbacks(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    heard, hear = hearing()
+    calls, callback = recording_callback()
     called = threading.Event()
 
-    def tell(error: Exception | None, metadata: RecordMetadata) -> None:
-        hear(error, metadata)
+    def call_and_signal(error: Exception | None, metadata: RecordMetadata) -> None:
+        callback(error, metadata)
         called.set()
 
     with ScriptedBroker([NOT_LEADER]) as broker, caplog.at_level(logging.WARNING, "pybroker.client"):
         producer = Producer(broker.bootstrap_servers, {**QUICK, "retry.backoff.ms": 10_000})
         gone = weakref.ref(producer)
-        producer.send("t", b"x", on_delivery=tell)
+        producer.send("t", b"x", on_delivery=call_and_signal)
         del producer
         gc.collect()
         assert gone() is None
         assert called.wait(30)
-    assert [type(error) for error, _ in heard] == [ClosedError]
+    assert [type(error) for error, _ in calls] == [ClosedError]
     assert "went without close: 1 batches of records are not acknowledged" in caplog.text
 
 

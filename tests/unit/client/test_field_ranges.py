@@ -15,7 +15,7 @@ def deletion(partition: int, offset: int) -> delete.DeleteRecordsRequest:
 
 
 @pytest.mark.parametrize(
-    ("partition", "offset", "told"),
+    ("partition", "offset", "misfit"),
     [
         (2**31 - 1, 2**63 - 1, None),
         (-(2**31), -(2**63), None),
@@ -30,14 +30,14 @@ def deletion(partition: int, offset: int) -> delete.DeleteRecordsRequest:
         ),
     ],
 )
-def test_a_number_beyond_its_field_is_named_with_the_range(partition: int, offset: int, told: str | None) -> None:
-    expected = None if told is None else f"DeleteRecordsRequest: topics[0].{told}"
+def test_a_number_beyond_its_field_is_named_with_the_range(partition: int, offset: int, misfit: str | None) -> None:
+    expected = None if misfit is None else f"DeleteRecordsRequest: topics[0].{misfit}"
     assert first_misfit(deletion(partition, offset)) == expected
 
 
 def test_the_elements_of_an_array_have_a_range() -> None:
     assignment = create.CreatableReplicaAssignment(partition_index=0, broker_ids=[1, 2**31])
     topic = create.CreatableTopic(name="t", num_partitions=-1, replication_factor=-1, assignments=[assignment])
-    told = first_misfit(create.CreateTopicsRequest(topics=[topic]))
-    assert told is not None
-    assert told.startswith("CreateTopicsRequest: topics[0].assignments[0].broker_ids[1]: 2147483648: expected")
+    misfit = first_misfit(create.CreateTopicsRequest(topics=[topic]))
+    assert misfit is not None
+    assert misfit.startswith("CreateTopicsRequest: topics[0].assignments[0].broker_ids[1]: 2147483648: expected")

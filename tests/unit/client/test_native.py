@@ -40,7 +40,7 @@ def test_every_version_that_is_spoken_is_understood(key: int, version: int) -> N
 
 
 @pytest.mark.parametrize(("key", "name"), [(PRODUCE, "Produce"), (INIT_PRODUCER_ID, "InitProducerId")])
-def test_a_broker_that_is_too_new_for_a_producer_is_told_apart(key: int, name: str) -> None:
+def test_a_broker_that_is_too_new_for_a_producer_has_an_error_of_its_own(key: int, name: str) -> None:
     with ScriptedBroker(served={**SERVED, key: (100, 101)}) as broker, Producer(broker.bootstrap_servers) as producer:
         delivery = producer.send("t", b"x")
         with pytest.raises(UnservedApiError, match=rf"serves {name} in versions 100-101; this client speaks"):
@@ -48,14 +48,14 @@ def test_a_broker_that_is_too_new_for_a_producer_is_told_apart(key: int, name: s
 
 
 @pytest.mark.parametrize(("key", "name"), [(FETCH, "Fetch"), (LIST_OFFSETS, "ListOffsets")])
-def test_a_broker_that_is_too_new_for_a_fetcher_is_told_apart(key: int, name: str) -> None:
+def test_a_broker_that_is_too_new_for_a_fetcher_has_an_error_of_its_own(key: int, name: str) -> None:
     with ScriptedBroker(served={**SERVED, key: (100, 101)}) as broker, Fetcher(broker.bootstrap_servers) as fetcher:
         fetcher.assign({PARTITION: 0 if key == FETCH else EARLIEST})
         with pytest.raises(UnservedApiError, match=rf"serves {name} in versions 100-101"):
             fetcher.poll(10)
 
 
-def test_stamped_records_tell_who_made_them_in_which_order_and_when_they_were_due() -> None:
+def test_stamped_records_show_who_made_them_in_which_order_and_when_they_were_due() -> None:
     due_us = time.time_ns() // 1000 - 2_000_000
     with ScriptedBroker() as broker:
         with Producer(broker.bootstrap_servers) as producer:

@@ -304,7 +304,7 @@ def test_a_row_that_cannot_be_sent_is_named_and_none_is_sent(
         assert broker.received == []
 
 
-def test_full_memory_tells_how_many_rows_were_sent() -> None:
+def test_full_memory_is_reported_with_how_many_rows_were_sent() -> None:
     settings = {**QUICK, "buffer.memory": 2000, "batch.size": 1000, "max.block.ms": 1000, "retry.backoff.ms": 10_000}
     with ScriptedBroker([NOT_LEADER]) as broker:
         producer = Producer(broker.bootstrap_servers, settings)
@@ -314,7 +314,7 @@ def test_full_memory_tells_how_many_rows_were_sent() -> None:
             producer.close(0)
 
 
-def test_the_producer_id_is_told_before_the_first_record() -> None:
+def test_the_producer_id_is_known_before_the_first_record() -> None:
     with ScriptedBroker([TOO_LARGE, 0]) as broker, Producer(broker.bootstrap_servers, QUICK) as producer:
         assert producer.producer_id() == producer.producer_id() == (1, 0)
         with pytest.raises(BrokerError):
@@ -341,6 +341,6 @@ def test_a_refused_topic_names_how_long_was_waited_not_how_long_might_have_been(
         pytest.raises(BrokerError) as refused,
     ):
         producer.send("t", b"x")
-    told = re.search(r"after (\d+) ms: TOPIC_AUTHORIZATION_FAILED", str(refused.value))
-    assert told is not None, str(refused.value)
-    assert int(told[1]) < 60_000
+    waited = re.search(r"after (\d+) ms: TOPIC_AUTHORIZATION_FAILED", str(refused.value))
+    assert waited is not None, str(refused.value)
+    assert int(waited[1]) < 60_000

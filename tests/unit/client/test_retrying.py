@@ -1,4 +1,4 @@
-"""Calls that are tried again: on a clock that jumps, and against a broker that fails as it is told."""
+"""Calls that are tried again: on a clock that jumps, and against a broker whose faults are scripted."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_a_producer_id_is_asked_for_until_it_comes() -> None:
         assert admin.new_producer_id() == (1, 0)
 
 
-def test_a_leader_that_stays_away_is_told_with_how_long_it_was_asked() -> None:
+def test_a_leader_that_stays_away_is_reported_with_how_long_it_was_asked() -> None:
     async def ask() -> None:
         raise BrokerError.of("h:1", "topic 't' partition 0", NOT_LEADER, None)
 

@@ -79,8 +79,8 @@ def test_every_client_refuses_what_it_cannot_honour_before_it_connects(
     client: Callable[..., Any], properties: dict[Any, object], words: str
 ) -> None:
     kind = re.sub(r"^Async|^Column", "", client.__name__).lower()
-    told = words.format(f"a{'n' if kind == 'admin' else ''} {kind}")
-    with pytest.raises(SettingError, match=f"^{re.escape(told)}"):
+    message = words.format(f"a{'n' if kind == 'admin' else ''} {kind}")
+    with pytest.raises(SettingError, match=f"^{re.escape(message)}"):
         client(NOWHERE, properties)
 
 
@@ -183,8 +183,8 @@ def test_a_server_must_be_named() -> None:
 def test_servers_are_read_once_for_all_clients() -> None:
     settings = ProducerSettings.from_properties({"bootstrap.servers": " :9092, ::1:9093,:09092"})
     assert settings.bootstrap_servers == "localhost:9092,[::1]:9093"
-    told = "bootstrap.servers=h:1,nonsense: expected host:port, with a port from 1 to 65535, instead of nonsense"
-    with pytest.raises(SettingError, match=f"^{re.escape(told)}$"):
+    message = "bootstrap.servers=h:1,nonsense: expected host:port, with a port from 1 to 65535, instead of nonsense"
+    with pytest.raises(SettingError, match=f"^{re.escape(message)}$"):
         FetcherSettings.from_properties({"bootstrap.servers": "h:1,nonsense"})
 
 

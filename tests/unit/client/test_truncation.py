@@ -52,13 +52,13 @@ def read(consumer: Consumer, count: int) -> str:
     return b"".join(found).decode()
 
 
-def test_a_record_and_a_position_tell_their_leader_epoch(broker: ScriptedBroker) -> None:
+def test_a_record_and_a_position_have_their_leader_epoch(broker: ScriptedBroker) -> None:
     with reader(broker) as consumer:
         first = consumer.poll(PATIENCE, max_records=2)
         assert [record.leader_epoch for record in first] == [0, 0]
-        assert consumer._async._subscriptions.positions() == {T: OffsetAndMetadata(2, leader_epoch=0)}
+        assert consumer._async._state.positions() == {T: OffsetAndMetadata(2, leader_epoch=0)}
         assert read(consumer, 4) == "cdef"
-        assert consumer._async._subscriptions.positions() == {T: OffsetAndMetadata(6, leader_epoch=1)}
+        assert consumer._async._state.positions() == {T: OffsetAndMetadata(6, leader_epoch=1)}
 
 
 def test_under_a_new_leader_with_all_of_it_reading_goes_on(broker: ScriptedBroker) -> None:
@@ -89,16 +89,16 @@ def test_what_a_paused_consumer_has_read_is_looked_up_when_it_goes_on(broker: Sc
         assert read(consumer, 3) == "XYZ"
 
 
-def test_without_a_reset_the_program_is_told_where_the_logs_part(broker: ScriptedBroker) -> None:
+def test_without_a_reset_an_error_names_where_the_logs_part(broker: ScriptedBroker) -> None:
     with reader(broker, "none") as consumer:
         assert read(consumer, 6) == "abcdef"
         broker.lead_anew(4)
         write(broker, "XYZ")
-        with pytest.raises(LogTruncationError, match="t-0: the log differs from offset 4 ") as told:
+        with pytest.raises(LogTruncationError, match="t-0: the log differs from offset 4 ") as raised:
             consumer.poll(PATIENCE)
-        assert told.value.positions == {T: OffsetAndMetadata(6, leader_epoch=1)}
-        assert told.value.divergent == {T: OffsetAndMetadata(4, leader_epoch=1)}
-        consumer.seek(T, told.value.divergent[T] or 0)
+        assert raised.value.positions == {T: OffsetAndMetadata(6, leader_epoch=1)}
+        assert raised.value.divergent == {T: OffsetAndMetadata(4, leader_epoch=1)}
+        consumer.seek(T, raised.value.divergent[T] or 0)
         assert read(consumer, 3) == "XYZ"
 
 
@@ -109,12 +109,12 @@ def test_a_log_that_knows_no_such_epoch_begins_where_the_reset_says(broker: Scri
         assert broker.looked_up == [9]
 
 
-def test_without_a_reset_a_log_that_knows_no_such_epoch_is_told_too(broker: ScriptedBroker) -> None:
+def test_without_a_reset_a_log_that_knows_no_such_epoch_is_an_error_too(broker: ScriptedBroker) -> None:
     with reader(broker, "none") as consumer:
         consumer.seek(T, OffsetAndMetadata(5, leader_epoch=9))
-        with pytest.raises(LogTruncationError, match="at an unknown offset") as told:
+        with pytest.raises(LogTruncationError, match="at an unknown offset") as raised:
             consumer.poll(PATIENCE)
-        assert told.value.divergent == {T: None}
+        assert raised.value.divergent == {T: None}
 
 
 def test_a_position_with_an_epoch_is_looked_up_before_anything_is_read(broker: ScriptedBroker) -> None:

@@ -63,7 +63,7 @@ def test_overrides_win_over_the_file(tmp_path: Path) -> None:
         ("authorizer.class.name", "a.B", "expected no value, as this version cannot honour it"),
     ],
 )
-def test_a_wrong_value_is_told_in_one_line(key: str, value: str, message: str) -> None:
+def test_a_wrong_value_is_reported_in_one_line(key: str, value: str, message: str) -> None:
     with pytest.raises(ConfigError) as failure:
         BrokerConfig({key: value})
     assert message in str(failure.value)

@@ -28,7 +28,7 @@ def test_a_change_in_ms_stands_over_hours_in_the_file() -> None:
     assert build_dynamic(STATIC, {}, {"log.retention.ms": "5"}).config.retention_ms == 5
 
 
-def test_a_stored_change_that_is_not_understood_is_left_out_and_told() -> None:
+def test_a_stored_change_that_is_not_understood_is_left_out_and_reported() -> None:
     made, ignored = build_dynamic(
         STATIC, {"no.such.key": "1", "listeners": "X"}, {"message.max.bytes": "many", "log.retention.ms": "5"}
     )
@@ -104,7 +104,7 @@ def test_the_lists_name_keys_that_kafka_lets_change() -> None:
 @pytest.mark.parametrize(
     "conflicting", [{"log.cleaner.threads": "200"}, {"log.cleaner.dedupe.buffer.size": "1"}, {"log.retention.ms": "0"}]
 )
-def test_a_stored_change_that_contradicts_the_rest_is_left_out_and_told(conflicting: dict[str, str]) -> None:
+def test_a_stored_change_that_contradicts_the_rest_is_left_out_and_reported(conflicting: dict[str, str]) -> None:
     made, ignored = build_dynamic(STATIC, {"message.max.bytes": "5", **conflicting}, {"log.segment.bytes": "4194304"})
     assert made.dynamic_default == {"message.max.bytes": "5"}
     assert made.dynamic_own == {"log.segment.bytes": "4194304"}

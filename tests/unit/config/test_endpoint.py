@@ -20,7 +20,7 @@ def test_an_endpoint_has_name_host_and_port(text: str, endpoint: Endpoint) -> No
 
 
 @pytest.mark.parametrize("text", ["localhost:9092", "A://h", "A://h:99999", "A://::1:9092", "A://h:x", "://h:1"])
-def test_what_is_no_endpoint_is_told(text: str) -> None:
+def test_what_is_no_endpoint_is_reported(text: str) -> None:
     with pytest.raises(ConfigError, match="expected NAME://host:port"):
         parse_endpoint("listeners", text)
 
@@ -45,7 +45,7 @@ def test_what_is_no_endpoint_is_told(text: str) -> None:
         ({"controller.listener.names": "PLAINTEXT"}, "one that is not in controller.listener.names"),
     ],
 )
-def test_listeners_that_contradict_each_other_are_told(given: dict[str, str], message: str) -> None:
+def test_listeners_that_contradict_each_other_are_reported(given: dict[str, str], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         BrokerConfig(given)
 

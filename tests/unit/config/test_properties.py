@@ -39,12 +39,12 @@ def test_the_last_of_a_repeated_key_wins() -> None:
     assert parse_properties("a=1\na=2") == {"a": "2"}
 
 
-def test_a_broken_unicode_escape_is_told() -> None:
+def test_a_broken_unicode_escape_is_reported() -> None:
     with pytest.raises(PropertiesError, match="four hexadecimal digits"):
         parse_properties("a=\\uZZZZ")
 
 
-def test_an_override_without_a_sign_is_told() -> None:
+def test_an_override_without_a_sign_is_reported() -> None:
     with pytest.raises(PropertiesError, match=r"--override node\.id: expected key=value"):
         parse_overrides(["node.id"])
 
@@ -53,6 +53,6 @@ def test_an_override_may_hold_the_sign_in_its_value() -> None:
     assert parse_overrides(["listeners=A://:1", "x=y=z"]) == {"listeners": "A://:1", "x": "y=z"}
 
 
-def test_a_file_that_is_not_there_is_told_in_one_line(tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_is_reported_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(PropertiesError, match=r"cannot read .*nothing\.properties: No such file or directory"):
         read_properties(tmp_path / "nothing.properties")

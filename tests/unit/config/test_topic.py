@@ -22,7 +22,7 @@ def test_an_unknown_topic_setting_is_refused() -> None:
         TopicConfig({"colour": "1"}, BrokerConfig({}))
 
 
-def test_an_unknown_topic_setting_is_told_the_nearest_known_one() -> None:
+def test_an_unknown_topic_setting_is_reported_with_the_nearest_known_one() -> None:
     with pytest.raises(ConfigError, match=r"^Unknown topic config name: retension\.ms; is retention\.ms meant\?$"):
         TopicConfig({"retension.ms": "1"}, BrokerConfig({}))
 
@@ -55,7 +55,7 @@ def test_the_broker_keys_behind_a_topic_key_are_known(topic_key: str, names: lis
         ("nonsense", None),
     ],
 )
-def test_a_broker_key_that_is_not_known_is_told_which_one_may_be_meant(unknown: str, meant: str | None) -> None:
+def test_for_a_broker_key_that_is_not_known_the_one_that_may_be_meant_is_named(unknown: str, meant: str | None) -> None:
     assert broker_suggestion(unknown) == meant
 
 

@@ -99,17 +99,17 @@ async def test_many_requests_of_one_turn_are_one_batch_of_the_log(tmp_path: Path
         assert set(offsets) == {before + 100}
 
 
-async def test_publishers_are_told_before_the_answer(tmp_path: Path) -> None:
-    told: list[int] = []
+async def test_publishers_are_called_before_the_answer(tmp_path: Path) -> None:
+    published: list[int] = []
 
     class Publisher:
         def publish(self, delta: object, image: MetadataImage) -> None:
-            told.append(image.offset)
+            published.append(image.offset)
 
     async with running(tmp_path, publishers=[Publisher()]) as controller:
-        assert told == [controller.image.offset]
+        assert published == [controller.image.offset]
         await registered(controller)
-        assert told[-1] == controller.image.offset
+        assert published[-1] == controller.image.offset
 
 
 async def test_what_changes_nothing_writes_nothing(tmp_path: Path) -> None:

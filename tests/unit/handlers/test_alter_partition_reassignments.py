@@ -28,7 +28,7 @@ class Stopping:
 
 
 @pytest.mark.parametrize("version", [0, 1])
-async def test_without_a_controller_every_partition_is_told_to_look_for_it(version: int) -> None:
+async def test_without_a_controller_every_partition_is_answered_with_not_controller(version: int) -> None:
     partitions = [ReassignablePartition(partition_index=index, replicas=[1]) for index in (3, 0)]
     request = AlterPartitionReassignmentsRequest(topics=[ReassignableTopic(name="t", partitions=partitions)])
     context: Any = SimpleNamespace(services=SimpleNamespace(controller=Stopping()), version=version)

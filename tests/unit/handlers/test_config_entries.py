@@ -31,7 +31,7 @@ def test_a_topics_value_names_every_place_that_would_give_one() -> None:
     )
 
 
-def test_a_chain_of_broker_keys_is_told_from_the_one_of_the_same_unit_on() -> None:
+def test_a_chain_of_broker_keys_is_listed_from_the_one_of_the_same_unit_on() -> None:
     broker = BrokerConfig({"log.retention.ms": "3", "log.retention.hours": "2"})
     entries = {entry.name: entry for entry in topic_entries(TopicConfig({}, broker))}
     assert entries["retention.ms"].synonyms == (

@@ -27,7 +27,7 @@ class Stopping:
 
 
 @pytest.mark.parametrize("named", [None, [5]])
-async def test_without_a_controller_the_client_is_told_to_look_for_it(named: list[int] | None) -> None:
+async def test_without_a_controller_the_client_is_answered_with_not_controller(named: list[int] | None) -> None:
     topics = None if named is None else [ListPartitionReassignmentsTopics(name="t", partition_indexes=named)]
     request = ListPartitionReassignmentsRequest(topics=topics)
     context: Any = SimpleNamespace(services=SimpleNamespace(controller=Stopping()), version=0)
@@ -36,7 +36,7 @@ async def test_without_a_controller_the_client_is_told_to_look_for_it(named: lis
     response = registered_apis()[46].failed(request, context, failure.value)
     assert decode(ListPartitionReassignmentsResponse, encode(response, 0), 0)[0] == response
     assert (response.error_code, response.error_message) == (ErrorCode.NOT_CONTROLLER, WORDS)
-    told = [
+    listed = [
         (topic.name, [(one.partition_index, one.replicas) for one in topic.partitions]) for topic in response.topics
     ]
-    assert told == ([] if named is None else [("t", [(5, [])])])
+    assert listed == ([] if named is None else [("t", [(5, [])])])

@@ -239,7 +239,7 @@ def make_rendezvous(disk: Disk) -> Runner[Any, int]:
     return Runner(Rendezvous(), disk.append, now=clock.now, max_records=1000, call_later=clock.call_later)
 
 
-async def test_a_parked_reply_is_told_by_a_later_event_after_its_commit() -> None:
+async def test_a_parked_reply_is_set_by_a_later_event_after_its_commit() -> None:
     disk = Disk()
     runner = make_rendezvous(disk)
     waits = runner.submit(("wait", "a"))
@@ -279,58 +279,58 @@ async def test_closing_fails_what_is_parked() -> None:
 async def test_an_append_that_commits_at_once_answers_within_the_step() -> None:
     clock = Clock()
     appended: list[list[int]] = []
-    told: list[tuple[Any, Exception | None]] = []
+    answers: list[tuple[Any, Exception | None]] = []
 
     def append(records: Sequence[int]) -> None:
         appended.append(list(records))
 
     runner = Runner(Tally(), append, now=clock.now, max_records=1000, call_later=clock.call_later)
     for number in (1, 2, 101):
-        runner.post(number, lambda value, error: told.append((value, error)))
+        runner.post(number, lambda value, error: answers.append((value, error)))
     runner.step()
     assert appended == [[1, 2]]
-    assert [value for value, error in told if error is None] == [1, 3]
-    assert [str(error) for _, error in told if error is not None] == ["3 + 101 is too much"]
+    assert [value for value, error in answers if error is None] == [1, 3]
+    assert [str(error) for _, error in answers if error is not None] == ["3 + 101 is too much"]
     assert runner.machine.total == 3  # type: ignore[attr-defined]
 
 
 async def test_what_is_queued_waits_for_a_step() -> None:
     clock = Clock()
-    told: list[Any] = []
+    answers: list[Any] = []
     runner = Runner(Tally(), lambda _: None, now=clock.now, max_records=1000, call_later=clock.call_later)
-    runner.queue(1, lambda value, _: told.append(value))
+    runner.queue(1, lambda value, _: answers.append(value))
     turned = asyncio.get_running_loop().create_future()
     asyncio.get_running_loop().call_soon(turned.set_result, None)
     await turned
-    assert told == []
+    assert answers == []
     runner.step()
-    assert told == [1]
+    assert answers == [1]
     await runner.close()
-    runner.queue(1, lambda _, error: told.append(type(error)))
-    assert told == [1, ClosedError]
+    runner.queue(1, lambda _, error: answers.append(type(error)))
+    assert answers == [1, ClosedError]
 
 
-async def test_an_append_that_tells_its_commit_later_answers_within_that() -> None:
+async def test_an_append_whose_commit_completes_later_answers_within_that() -> None:
     clock, commits = Clock(), [Reply(), Reply()]
-    waiting, told = iter(commits), []
+    waiting, answers = iter(commits), []
     runner = Runner(
         Tally(), lambda _records: next(waiting), now=clock.now, max_records=1000, call_later=clock.call_later
     )
     for number in (1, 2):
-        runner.post(number, lambda value, error: told.append((value, error)))
+        runner.post(number, lambda value, error: answers.append((value, error)))
     runner.step()
-    runner.post(3, lambda value, error: told.append((value, error)))
+    runner.post(3, lambda value, error: answers.append((value, error)))
     runner.step()
-    assert told == []
+    assert answers == []
     commits[0](None, None)
-    assert told == [(1, None), (3, None)]
+    assert answers == [(1, None), (3, None)]
     runner.step()
     commits[1](None, OSError("no disk"))
-    assert [str(error) for _, error in told[2:]] == ["no disk"]
+    assert [str(error) for _, error in answers[2:]] == ["no disk"]
     assert runner.machine.total == 3  # type: ignore[attr-defined]
 
 
-async def test_whoever_waits_too_long_for_a_commit_is_told_and_the_commit_holds() -> None:
+async def test_a_caller_that_waits_too_long_for_a_commit_gets_an_error_and_the_commit_holds() -> None:
     disk = Disk()
     disk.open.clear()
     clock = Clock()
@@ -356,9 +356,9 @@ async def test_an_event_whose_records_are_not_taken_fails_alone(events: int) -> 
         clock = Clock()
         runner = Runner(Tally(), append, now=clock.now, max_records=1000, call_later=clock.call_later)
         asked = [runner.submit(13 if event == poisoned else 1) for event in range(events)]
-        told = await asyncio.gather(*asked, return_exceptions=True)
-        assert isinstance(told.pop(poisoned), UnwritableError)
-        assert told == list(range(1, events))
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+        assert isinstance(answers.pop(poisoned), UnwritableError)
+        assert answers == list(range(1, events))
 
 
 async def test_a_failed_append_drops_the_draft() -> None:

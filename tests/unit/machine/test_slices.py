@@ -53,7 +53,7 @@ async def test_a_request_that_needs_a_moment_is_not_behind_long_work() -> None:
     assert slices.run(work(clock, done, "b", 2, FIRST_SLICE_S / 4)).is_set
 
 
-async def test_work_that_fails_tells_why_and_others_go_on() -> None:
+async def test_work_that_fails_raises_its_error_and_others_go_on() -> None:
     clock, done = Clock(), list[str]()
     slices = Slices(clock)
 

@@ -90,8 +90,10 @@ def test_what_does_not_change_stays_the_same_object() -> None:
 
 def test_a_new_leader_begins_a_leader_epoch_and_other_changes_do_not() -> None:
     before = two_topics()
-    led = after(PartitionChangeRecord(topic_id=A, partition_id=0, leader=2), base=before).topics.by_id[A].partitions[0]
-    assert (led.leader, led.leader_epoch, led.partition_epoch, led.isr) == (2, 1, 1, (1, 2))
+    elected = (
+        after(PartitionChangeRecord(topic_id=A, partition_id=0, leader=2), base=before).topics.by_id[A].partitions[0]
+    )
+    assert (elected.leader, elected.leader_epoch, elected.partition_epoch, elected.isr) == (2, 1, 1, (1, 2))
     change = PartitionChangeRecord(topic_id=A, partition_id=0, isr=[2])
     shrunk = after(change, base=before).topics.by_id[A].partitions[0]
     assert (shrunk.leader, shrunk.leader_epoch, shrunk.partition_epoch, shrunk.isr) == (1, 0, 1, (2,))

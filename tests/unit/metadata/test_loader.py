@@ -1,4 +1,4 @@
-"""The loader shows records only when they are published, and tells every publisher."""
+"""The loader shows records only when they are published, and calls every publisher."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pybroker.protocol.messages.records.topic import TopicRecord
 
 class Audience:
     def __init__(self) -> None:
-        self.told: list[tuple[list[bytes], MetadataImage]] = []
+        self.published: list[tuple[list[bytes], MetadataImage]] = []
 
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        self.told.append((delta.topics.created, image))
+        self.published.append((delta.topics.created, image))
 
 
 def test_batches_are_published_together() -> None:
@@ -27,14 +27,14 @@ def test_batches_are_published_together() -> None:
     image = loader.publish()
     assert image is loader.image
     assert (image.offset, image.epoch, list(image.topics.by_name)) == (4, 2, ["a", "b"])
-    assert first.told == second.told == [([b"a" * 16, b"b" * 16], image)]
+    assert first.published == second.published == [([b"a" * 16, b"b" * 16], image)]
 
 
-def test_publishing_nothing_tells_nobody() -> None:
+def test_publishing_nothing_calls_no_publisher() -> None:
     audience = Audience()
     loader = Loader([audience])
     assert loader.publish() is EMPTY_IMAGE
-    assert audience.told == []
+    assert audience.published == []
 
 
 def test_a_batch_without_records_still_moves_the_offset() -> None:

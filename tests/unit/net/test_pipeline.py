@@ -311,7 +311,7 @@ async def test_what_was_taken_up_is_stepped_although_an_event_after_it_failed() 
     assert stepped == [1]
 
 
-async def test_a_request_that_nobody_can_decide_about_is_answered_and_the_reason_is_told(
+async def test_a_request_that_nobody_can_decide_about_is_answered_and_the_reason_is_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     running = Running(Api(answer))
@@ -322,9 +322,9 @@ async def test_a_request_that_nobody_can_decide_about_is_answered_and_the_reason
     await running.pipeline.finish()
     assert running.data_plane.done == [("retry", 1, 5), ("retry", 2, 1)]
     words = "a request for the topics lacking could not be decided about"
-    told = [record for record in caplog.records if record.getMessage() == words]
-    assert len(told) == 2
-    assert all(record.exc_info is not None for record in told)
+    logged = [record for record in caplog.records if record.getMessage() == words]
+    assert len(logged) == 2
+    assert all(record.exc_info is not None for record in logged)
     running.deciding = None
     running.data_plane.happen(Unresolved(1, 6))
     await running.until(lambda: len(running.data_plane.done) == 3)
@@ -342,7 +342,7 @@ async def test_what_is_no_request_reaches_whom_it_concerns(
     assert [(record.levelname, record.message) for record in caplog.records] == [("WARNING", "a frame was too long")]
 
 
-async def test_replies_that_are_told_within_the_wake_up_leave_together() -> None:
+async def test_replies_that_are_set_within_the_wake_up_leave_together() -> None:
     replies: list[Reply] = []
 
     def later(_context: Any) -> Reply:
@@ -351,11 +351,11 @@ async def test_replies_that_are_told_within_the_wake_up_leave_together() -> None
 
     running = Running(Api(later))
 
-    def tell_all() -> None:
+    def set_all() -> None:
         while replies:
             replies.pop()(ApiVersionsResponse(), None)
 
-    running.when_drained.append(tell_all)
+    running.when_drained.append(set_all)
     running.pipeline.start()
     running.data_plane.happen(Request(1, 1), Request(2, 2), Request(3, 1))
     await running.pipeline.finish()

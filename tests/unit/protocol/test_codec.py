@@ -125,7 +125,7 @@ class Unsound(Message, kind="data", versions="0", flexible="none"):
     inner: Annotated[bytes, octets, versions("0+")] = 5  # type: ignore[assignment]
 
 
-def test_a_default_that_its_type_does_not_have_is_told_at_the_first_use() -> None:
+def test_a_default_that_its_type_does_not_have_is_reported_at_the_first_use() -> None:
     with pytest.raises(TypeError, match=r"Unsound: Unsound\.inner has a default that its type does not have"):
         encode(Unsound(), 0)
 

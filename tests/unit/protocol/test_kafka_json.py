@@ -24,7 +24,7 @@ def test_bytes_and_ids_are_base64_and_text_is_as_it_is() -> None:
     assert json_of(PartitionRecord(topic_id=b"\xff" * 16), 0)["topicId"] == "_" * 21 + "w"
 
 
-def test_a_tagged_field_is_told_only_where_it_says_something() -> None:
+def test_a_tagged_field_is_written_only_where_it_says_something() -> None:
     assert "eligibleLeaderReplicas" not in json_of(PartitionRecord(), 2)
     assert json_of(PartitionRecord(eligible_leader_replicas=[3]), 2)["eligibleLeaderReplicas"] == [3]
     assert "directories" not in json_of(PartitionRecord(), 0)

@@ -12,40 +12,40 @@ async def turn() -> None:
     await passed.wait()
 
 
-async def test_reports_are_told_in_order_and_none_before_the_registration() -> None:
-    reports, all_told = DirectoryReports(), asyncio.Event()
-    told: list[int] = []
+async def test_reports_are_sent_in_order_and_none_before_the_registration() -> None:
+    reports, all_sent = DirectoryReports(), asyncio.Event()
+    sent: list[int] = []
 
     def report(number: int) -> None:
-        async def tell() -> None:
+        async def send() -> None:
             await turn()
-            told.append(number)
+            sent.append(number)
             if number == 3:
-                all_told.set()
+                all_sent.set()
 
-        reports.add(tell)
+        reports.add(send)
 
     report(1)
     report(2)
     await turn()
-    assert told == []
+    assert sent == []
     reports.registered()
     report(3)
-    await asyncio.wait_for(all_told.wait(), 5)
-    assert told == [1, 2, 3]
+    await asyncio.wait_for(all_sent.wait(), 5)
+    assert sent == [1, 2, 3]
 
 
 async def test_a_stop_waits_for_the_report_under_way_and_forgets_the_others() -> None:
     reports, begun, goes_on = DirectoryReports(), asyncio.Event(), asyncio.Event()
-    told: list[str] = []
+    sent: list[str] = []
 
     async def first() -> None:
         begun.set()
         await goes_on.wait()
-        told.append("first")
+        sent.append("first")
 
     async def second() -> None:
-        told.append("second")
+        sent.append("second")
 
     reports.add(first)
     reports.add(second)
@@ -55,4 +55,4 @@ async def test_a_stop_waits_for_the_report_under_way_and_forgets_the_others() ->
     await turn()
     goes_on.set()
     await stopping
-    assert told == ["first"]
+    assert sent == ["first"]

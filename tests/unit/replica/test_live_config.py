@@ -23,11 +23,11 @@ def image(default: dict[str, str], own: dict[str, str], other: dict[str, str] | 
 
 
 class Stage:
-    """Settings that follow images, and those that were told."""
+    """Settings that follow images, and those that the callback received."""
 
     def __init__(self) -> None:
-        self.told: list[BrokerConfig] = []
-        self.live = LiveConfig(BrokerConfig({"message.max.bytes": "10"}), self.told.append)
+        self.received: list[BrokerConfig] = []
+        self.live = LiveConfig(BrokerConfig({"message.max.bytes": "10"}), self.received.append)
 
     def publish(self, now: MetadataImage) -> None:
         self.live.publish(MetadataDelta(EMPTY_IMAGE), now)
@@ -38,21 +38,21 @@ def stage() -> Stage:
     return Stage()
 
 
-def test_changes_are_told_once_and_taken_back(stage: Stage) -> None:
+def test_changes_are_reported_once_and_taken_back(stage: Stage) -> None:
     stage.publish(image({"message.max.bytes": "20"}, {}))
     stage.publish(image({"message.max.bytes": "20"}, {}))
     stage.publish(image({"message.max.bytes": "20"}, {"message.max.bytes": "30"}))
     stage.publish(image({}, {}))
-    assert [config.message_max_bytes for config in stage.told] == [20, 30, 10]
-    assert stage.live.current is stage.told[-1]
+    assert [config.message_max_bytes for config in stage.received] == [20, 30, 10]
+    assert stage.live.current is stage.received[-1]
 
 
 def test_what_another_broker_has_is_not_taken(stage: Stage) -> None:
     stage.publish(image({}, {}, {"message.max.bytes": "30"}))
-    assert stage.told == []
+    assert stage.received == []
 
 
-def test_a_stored_change_that_is_not_understood_is_told_in_the_log(
+def test_a_stored_change_that_is_not_understood_is_reported_in_the_log(
     stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
     stage.publish(image({"colour": "red"}, {"message.max.bytes": "30"}))

@@ -42,7 +42,7 @@ class DataPlane:
 
 
 class Broker:
-    """A publisher over a directory, and the image that it was told last."""
+    """A publisher over a directory, and the image that it was given last."""
 
     def __init__(self, directory: Path) -> None:
         config = BrokerConfig({"log.dirs": str(directory)})
@@ -60,7 +60,7 @@ class Broker:
         )
         self.image = EMPTY_IMAGE
 
-    def tell(self, *topics: TopicImage, configs: ConfigsImage | None = None) -> MetadataImage:
+    def publish(self, *topics: TopicImage, configs: ConfigsImage | None = None) -> MetadataImage:
         self.image = msgspec.structs.replace(
             self.image,
             offset=self.image.offset + 1,
@@ -90,8 +90,8 @@ def broker(tmp_path: Path) -> Iterator[Broker]:
     made.close()
 
 
-async def test_a_topic_is_open_led_and_shown_when_it_is_published(broker: Broker) -> None:
-    broker.tell(topic("orders", epoch=3))
+async def test_a_topic_is_open_has_its_leader_and_is_shown_when_it_is_published(broker: Broker) -> None:
+    broker.publish(topic("orders", epoch=3))
     await broker.agree()
     opened = broker.partitions.get("orders", 0)
     assert opened is not None
@@ -103,7 +103,7 @@ async def test_images_that_come_while_one_is_worked_on_are_taken_in_one_go(broke
     topics: list[TopicImage] = []
     for number in range(20):
         topics.append(topic(f"topic-{number}"))
-        broker.tell(*topics)
+        broker.publish(*topics)
     await broker.agree()
     assert broker.data_plane.sizes[-1] == 20
     assert len(broker.data_plane.sizes) <= 3
@@ -111,13 +111,13 @@ async def test_images_that_come_while_one_is_worked_on_are_taken_in_one_go(broke
 
 async def test_a_topic_that_is_gone_is_not_shown_and_its_log_is_deleted(broker: Broker, tmp_path: Path) -> None:
     gone = topic("orders")
-    broker.tell(gone)
+    broker.publish(gone)
     await broker.agree()
     opened = broker.partitions.get("orders", 0)
     assert opened is not None
     retired: list[TopicImage] = []
     broker.publisher._retire = retired.append  # type: ignore[method-assign,assignment]
-    broker.tell()
+    broker.publish()
     await broker.agree()
     assert retired == [gone]
     assert broker.data_plane.sizes[-1] == 0
@@ -125,15 +125,15 @@ async def test_a_topic_that_is_gone_is_not_shown_and_its_log_is_deleted(broker: 
 
 
 async def test_a_partition_of_other_brokers_is_shown_and_not_opened(broker: Broker) -> None:
-    broker.tell(topic("elsewhere", leader=2, replicas=(2, 3)))
+    broker.publish(topic("elsewhere", leader=2, replicas=(2, 3)))
     await broker.agree()
     assert broker.partitions.all() == []
     assert broker.data_plane.sizes[-1] == 1
 
 
 async def test_what_waits_for_an_image_is_woken_by_a_newer_one(broker: Broker) -> None:
-    first = broker.tell(topic("a"))
-    broker.tell(topic("a"), topic("b"))
+    first = broker.publish(topic("a"))
+    broker.publish(topic("a"), topic("b"))
     await broker.publisher.published(first.offset)
     assert broker.partitions.get("b", 0) is not None
 
@@ -142,7 +142,7 @@ async def test_a_topic_with_a_setting_of_another_version_is_served_with_its_othe
     broker: Broker, caplog: pytest.LogCaptureFixture
 ) -> None:
     wrong = ConfigsImage({ConfigResource(TOPIC_RESOURCE, "orders"): {"segment.bytes": "1", "retention.ms": "-1"}})
-    broker.tell(topic("orders"), configs=wrong)
+    broker.publish(topic("orders"), configs=wrong)
     await broker.agree()
     assert broker.partitions.get("orders", 0) is not None
     assert "topic orders: a stored setting is ignored: segment.bytes=1: expected" in caplog.text
@@ -155,38 +155,38 @@ async def test_a_partition_that_cannot_be_opened_does_not_keep_the_others(
     broker: Broker, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "broken-0").write_text("a file where a directory is due")
-    broker.tell(topic("broken"), topic("whole"))
+    broker.publish(topic("broken"), topic("whole"))
     await broker.agree()
     assert broker.partitions.get("whole", 0) is not None
     assert broker.partitions.get("broken", 0) is None
     assert "broken-0 cannot be opened" in caplog.text
 
 
-async def test_a_topics_settings_in_force_are_told_while_it_is_there(broker: Broker) -> None:
+async def test_a_topics_settings_in_force_are_returned_while_it_is_there(broker: Broker) -> None:
     configs = ConfigsImage({ConfigResource(TOPIC_RESOURCE, "orders"): {"retention.ms": "5"}})
     orders = topic("orders")
-    broker.tell(orders, configs=configs)
+    broker.publish(orders, configs=configs)
     await broker.agree()
     settings = broker.publisher.settings_of("orders")
     assert settings is not None
     assert settings.retention_ms == 5
-    broker.tell(orders, configs=ConfigsImage({ConfigResource(TOPIC_RESOURCE, "orders"): {"retention.ms": "6"}}))
+    broker.publish(orders, configs=ConfigsImage({ConfigResource(TOPIC_RESOURCE, "orders"): {"retention.ms": "6"}}))
     await broker.agree()
     changed = broker.publisher.settings_of("orders")
     assert changed is not None
     assert changed.retention_ms == 6
     broker.publisher._retire = lambda topic: None  # type: ignore[method-assign]
-    broker.tell()
+    broker.publish()
     await broker.agree()
     assert broker.publisher.settings_of("orders") is None
 
 
 async def test_every_topic_inherits_from_the_brokers_changed_settings(broker: Broker) -> None:
     both = (topic("a"), topic("b"))
-    broker.tell(*both)
+    broker.publish(*both)
     await broker.agree()
     broker.publisher.reconfigure(BrokerConfig({"log.retention.ms": "7"}))
-    broker.tell(*both)
+    broker.publish(*both)
     await broker.agree()
     for name in ("a", "b"):
         settings = broker.publisher.settings_of(name)
@@ -201,7 +201,7 @@ async def turn_of_the_loop() -> None:
 
 
 @pytest.mark.parametrize("step", ["open", "lead"])
-async def test_a_partition_that_lacks_a_descriptor_is_opened_and_led_later(
+async def test_a_partition_that_lacks_a_descriptor_is_opened_and_gets_its_leader_later(
     broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, step: str
 ) -> None:
     emfile = OSError(errno.EMFILE, "orders-0: Too many open files")
@@ -212,16 +212,16 @@ async def test_a_partition_that_lacks_a_descriptor_is_opened_and_led_later(
             famine.setattr(partitions_module, "open_logs", lambda openings, *, now_ms: [emfile for _ in openings])
         else:
             famine.setattr(publisher_module, "become_leaders", lambda roles: [emfile for _ in roles])
-        broker.tell(topic("orders", epoch=3))
+        broker.publish(topic("orders", epoch=3))
         await broker.agree()
         failure = broker.publisher.failure_of("orders") or ""
         assert "the log of orders-0 cannot be opened: " in failure
         assert "RLIMIT_NOFILE" in failure
         assert not broker.partitions.is_lost("orders", 0)
         broker.partitions.set_aside_strays()
-        broker.tell(*broker.image.topics.by_id.values(), topic("others"))
+        broker.publish(*broker.image.topics.by_id.values(), topic("others"))
         await broker.agree()
-        assert caplog.text.count("cannot be opened or led") == 1, "one line for all of them"
+        assert caplog.text.count("cannot be opened, or have no leader") == 1, "one line for all of them"
     async with asyncio.timeout(20):
         while "are open" not in caplog.text:
             await turn_of_the_loop()
@@ -245,9 +245,9 @@ async def test_what_lacks_a_descriptor_and_is_deleted_leaves_nothing_behind(
 
     with monkeypatch.context() as famine:
         famine.setattr(partitions_module, "open_logs", half_opened)
-        broker.tell(topic("orders"))
+        broker.publish(topic("orders"))
         await broker.agree()
-        broker.tell()
+        broker.publish()
         await broker.agree()
     await broker.publisher.stop()
     assert broker.publisher.failure_of("orders") is None

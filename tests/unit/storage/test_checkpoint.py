@@ -24,7 +24,7 @@ def test_no_file_is_no_offsets(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "1\n0\n", "0\n2\na 0 1\n", "0\n1\na 0\n", "0\n1\na x 1\n", "0\nx\n"])
-def test_a_file_of_another_form_is_told(tmp_path: Path, text: str) -> None:
+def test_a_file_of_another_form_is_reported(tmp_path: Path, text: str) -> None:
     (tmp_path / "c").write_text(text)
     with pytest.raises(CorruptCheckpointError, match="expected"):
         read_checkpoint(tmp_path / "c")

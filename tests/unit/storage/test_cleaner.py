@@ -204,7 +204,7 @@ def test_a_damaged_log_is_left_alone_and_the_others_are_not(broker: Broker) -> N
     assert broker.failed == []
 
 
-def test_a_directory_that_takes_no_files_is_told(broker: Broker) -> None:
+def test_a_directory_that_takes_no_files_is_reported(broker: Broker) -> None:
     broker.topic("a", segment(0, b"xx"), segment(2, b"x"))
     cleaner = broker.cleaner()
     (broker.path / "a-0" / f"{0:020}.log.cleaned").mkdir()
@@ -264,11 +264,11 @@ def test_a_pass_that_came_no_further_is_followed_by_a_rest(broker: Broker, monke
     monkeypatch.setattr("pybroker.storage.cleaner.LogCleaner", Standing)
     broker.topic("a", segment(0, b"xx"), segment(2, b"x"))
     cleaner = broker.cleaner()
-    assert not cleaner.clean_filthiest(), "the thread that is told so pauses for log.cleaner.backoff.ms"
+    assert not cleaner.clean_filthiest(), "after False the thread pauses for log.cleaner.backoff.ms"
     assert broker.states() == {"a": CLEANED}
 
 
-def test_a_pace_that_lets_no_pass_end_is_told_at_start_and_when_it_is_set(
+def test_a_pace_that_lets_no_pass_end_is_logged_at_start_and_when_it_is_set(
     broker: Broker, caplog: pytest.LogCaptureFixture
 ) -> None:
     key = "log.cleaner.io.max.bytes.per.second"

@@ -147,7 +147,7 @@ def test_no_broker_is_without_the_directory_of_its_metadata_or_the_last_one_for_
     assert sorted(path.name for path in tmp_path.iterdir()) == ["b"]
 
 
-def test_what_a_disk_says_tells_a_failed_directory_from_a_damaged_file(tmp_path: Path) -> None:
+def test_what_a_disk_says_distinguishes_a_failed_directory_from_a_damaged_file(tmp_path: Path) -> None:
     directories = acquire(tmp_path / "a")
     directories.format(1)
     directory = directories.logs[0]

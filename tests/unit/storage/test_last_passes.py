@@ -1,4 +1,4 @@
-"""The file of last passes: what is written is read, and what is damaged is told by line."""
+"""The file of last passes: what is written is read, and what is damaged is reported with its line."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     "text",
     ["", "1\n0\n", "0\n1\n", "0\n1\na 0\n", "0\n1\na x waiting 0 0 0 0 0 0 0\n", "0\n1\na 0 waiting 0 0 0 0 0 0 0 0\n"],
 )
-def test_damage_is_told(tmp_path: Path, text: str) -> None:
+def test_damage_is_reported(tmp_path: Path, text: str) -> None:
     path = tmp_path / "passes"
     path.write_text(text)
     with pytest.raises(CorruptCheckpointError):

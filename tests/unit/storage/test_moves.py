@@ -146,7 +146,7 @@ def test_without_a_pace_a_log_stays_on_its_way_until_there_is_one(node: Node) ->
     assert (node.holders(), node.moved) == ([node.paths[1]], [("orders", 0)])
 
 
-def test_what_cannot_be_moved_is_told(node: Node, tmp_path: Path) -> None:
+def test_what_cannot_be_moved_is_refused(node: Node, tmp_path: Path) -> None:
     node.open()
     for path in (tmp_path / "c", Path("a")):
         with pytest.raises(LogDirectoryNotFoundError):
@@ -276,7 +276,7 @@ def test_what_was_left_behind_is_not_served_while_the_log_is_offline(node: Node)
     assert node.holders() == [node.paths[0]]
 
 
-def test_a_target_that_vanishes_ends_the_move_and_is_told(node: Node) -> None:
+def test_a_target_that_vanishes_ends_the_move_and_is_reported(node: Node) -> None:
     move = node.slow_move()
     shutil.rmtree(node.paths[1])
     node.moves.set_pace(UNPACED)
@@ -286,7 +286,7 @@ def test_a_target_that_vanishes_ends_the_move_and_is_told(node: Node) -> None:
     assert move.partition.flush() == 1
 
 
-def test_a_pace_with_which_moves_stand_still_is_told_once(node: Node, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_pace_with_which_moves_stand_still_is_logged_once(node: Node, caplog: pytest.LogCaptureFixture) -> None:
     for pace in (0, 0, 1, 0):
         node.moves.set_pace(pace)
     assert caplog.messages == 2 * [

@@ -46,7 +46,7 @@ def test_many_are_opened_at_once_where_little_is_to_be_recovered(sizes: list[int
     assert calls == taken
 
 
-def test_a_recovery_is_told_in_steps_of_ten_percent(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_recovery_is_logged_in_steps_of_ten_percent(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "pybroker.storage")
     read = [5_000_000]  # by recoveries before
 
@@ -65,7 +65,7 @@ def test_a_recovery_is_told_in_steps_of_ten_percent(caplog: pytest.LogCaptureFix
     ]
 
 
-def test_a_log_that_takes_long_is_told_of_on_its_way(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_log_that_takes_long_is_reported_on_its_way(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "pybroker.storage")
     read = [0]
     queue = OpeningQueue(Path("/logs"), [("t-0", 1_000_000_000)], lambda _: None, recovered=lambda: read[0])
@@ -80,7 +80,7 @@ def test_a_log_that_takes_long_is_told_of_on_its_way(caplog: pytest.LogCaptureFi
     ]
 
 
-def test_an_opening_without_recovery_is_not_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_opening_without_recovery_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "pybroker.storage")
     OpeningQueue(None, [("t", 0)] * 3, lambda _: None).drain()
     assert caplog.records == []

@@ -242,16 +242,16 @@ def test_what_may_lie_in_a_directory_that_is_missing_at_the_start_is_lost_and_ne
     assert sorted(path.name for path in hidden.glob("orders-?")) == ["orders-1", "orders-3"]
 
 
-def test_a_directory_that_vanished_is_noticed_and_told_once(tmp_path: Path) -> None:
-    told: list[Path] = []
-    node = Node(tmp_path / "a", tmp_path / "b", on_failure=lambda path, _error: told.append(path))
+def test_a_directory_that_vanished_is_noticed_and_reported_once(tmp_path: Path) -> None:
+    reported: list[Path] = []
+    node = Node(tmp_path / "a", tmp_path / "b", on_failure=lambda path, _error: reported.append(path))
     partitions = node.run()
     for index in range(2):
         open_one(partitions, "orders", index, ID, CONFIG)
     shutil.rmtree(node.paths[1])
     for _ in range(2):
         partitions.write_checkpoints()
-    assert told == [node.paths[1]]
+    assert reported == [node.paths[1]]
     assert read_checkpoint(node.paths[0] / HIGH_WATERMARKS) == {("orders", 0): 0}
     partitions.fail(str(node.paths[1]))
     partitions.close(2, 7, clean=True)

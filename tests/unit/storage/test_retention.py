@@ -83,7 +83,7 @@ def test_a_topic_that_goes_is_passed_over(stage: Stage) -> None:
     assert stage.later == []
 
 
-def test_a_log_that_fails_is_told_and_keeps_no_other(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_log_that_fails_is_reported_and_keeps_no_other(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
     stage.open().close()
     stage.settings = settings(retention_ms="0")
     stage.retention.delete_old_segments()

@@ -66,7 +66,7 @@ def test_several_brokers_run_at_once() -> None:
 
 
 def test_a_broker_that_stopped_has_no_file_open_before_garbage_is_collected() -> None:
-    """Of a broker with topics and groups; the kernel's table tells."""
+    """Of a broker with topics and groups; the kernel's table shows what is open."""
     gc.collect()
     gc.disable()
     try:
@@ -127,7 +127,7 @@ def test_settings_are_given_by_keyword_or_by_kafkas_name() -> None:
         assert admin.describe_configs("orders")["max.message.bytes"].value == "1000"
 
 
-def test_a_wrong_setting_is_told_at_once() -> None:
+def test_a_wrong_setting_is_reported_at_once() -> None:
     with pytest.raises(ConfigError, match=r"num\.partitions=0"):
         Broker(num_partitions=0)
 

@@ -9,7 +9,7 @@ use pybroker_core::storage::Log;
 
 use super::{Failure, Measured, build_batch, config, open};
 
-/// Opens `partitions` logs of one batch each; also tells what one of them holds of memory.
+/// Opens `partitions` logs of one batch each; also prints what one of them holds of memory.
 pub fn open_many(directory: &Path, partitions: u64, threads: usize) -> Result<Measured, Failure> {
     let (mut batch, _) = build_batch(100, 1024)?;
     for index in 0..partitions {

@@ -32,7 +32,7 @@ pub struct Ticket {
     pub delivery: Arc<Delivery>,
     /// The partition that was chosen.
     pub partition: i32,
-    /// The batch's number, as `take_decided` tells it.
+    /// The batch's number, as `take_decided` returns it.
     pub batch: u64,
     /// The record's time, ms.
     pub timestamp_ms: i64,
@@ -59,7 +59,7 @@ pub struct Queue {
 #[derive(Debug, Default)]
 struct QueueState {
     batches: VecDeque<Batch>,
-    /// The sender has been told of this queue and looks at it until it finds it empty.
+    /// The queue is in the list that the sender reads; the sender looks at it until it finds it empty.
     listed: bool,
 }
 
@@ -172,7 +172,7 @@ impl Accumulator {
         now: Instant,
     ) -> Result<Ticket, ClientError> {
         let ticket = self.append_one(queue, record, now, |bytes| self.reserve(bytes).map(Some))?;
-        Ok(ticket.expect("whoever waits for memory gets it, or an error"))
+        Ok(ticket.expect("a caller that waits for memory gets it, or an error"))
     }
 
     /// The same without waiting: `None` while memory is full. The signal is raised when some was released.
@@ -396,7 +396,8 @@ impl Accumulator {
 
     /// A batch's fate is known: its memory and buffer are free, and who waits for it, or in `flush`, may go on.
     ///
-    /// Whoever sees the outcome finds the batch gone from `flush`, and whoever comes out of `flush` sees the outcome.
+    /// A caller that sees the outcome finds the batch gone from `flush`, and a caller that comes out of `flush` sees
+    /// the outcome.
     pub fn complete(&self, batch: Batch, outcome: Result<Written, ClientError>) {
         self.counters.decided(&batch, outcome.is_ok());
         self.release(batch.reserved);
@@ -415,7 +416,7 @@ impl Accumulator {
         self.signal.raise();
     }
 
-    /// Tell of a batch that was decided before anyone watched it.
+    /// Report a batch that was decided before anyone watched it.
     pub fn report_again(&self, id: u64) {
         self.decided_ids.lock().push(id);
         self.signal.raise();
@@ -444,7 +445,7 @@ impl Accumulator {
         }
     }
 
-    /// Refuse further records, and wake whoever waits for memory.
+    /// Refuse further records, and wake the callers that wait for memory.
     pub fn close(&self) {
         self.closed.store(true, Ordering::Release);
         self.freed.notify_all();

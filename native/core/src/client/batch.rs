@@ -41,7 +41,7 @@ pub struct Batch {
     /// No record fits any more.
     pub full: bool,
     content: Content,
-    /// Set when the batch is first sent; kept over retries so that the broker can tell a repetition.
+    /// Set when the batch is first sent; kept over retries so that the broker can recognise a repetition.
     pub sequence: Option<i32>,
     pub attempts: u32,
     pub last_error: Option<ClientError>,

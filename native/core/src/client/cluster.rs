@@ -7,7 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::codes;
 use super::wire::metadata::MetadataResponse;
 
-/// A broker's id; bootstrap servers have ids below zero until they tell who they are.
+/// A broker's id; bootstrap servers have ids below zero until it is known which brokers they are.
 pub type NodeId = i32;
 
 /// Who leads one partition.

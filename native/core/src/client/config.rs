@@ -71,8 +71,8 @@ pub struct ProducerConfig {
 
 /// A producer's identity and, by topic and partition, the sequence number of its next record (0 where none is named).
 ///
-/// Whoever goes on from it keeps the identity: the broker takes each sequence number once, so that of all that go on
-/// from the same place, records of one at most follow there. The first batch that fails ends the producer.
+/// A producer that goes on from it keeps the identity: the broker takes each sequence number once, so that of all that
+/// go on from the same place, records of one at most follow there. The first batch that fails ends the producer.
 #[derive(Debug, Clone)]
 pub struct Continuation {
     pub producer_id: i64,
@@ -161,8 +161,8 @@ pub struct FetcherConfig {
     /// `read_committed` hides records of aborted transactions (the broker ends at the last stable offset).
     pub read_committed: bool,
     pub auto_offset_reset: OffsetReset,
-    /// A partition whose leader epoch has risen is not read on, but told of ([`ClientError::NewLeader`]): what was read may
-    /// have been cut, and the caller looks that up (KIP-320).
+    /// A partition whose leader epoch has risen is not read on, but reported ([`ClientError::NewLeader`]): what was
+    /// read may have been cut, and the caller looks that up (KIP-320).
     pub stops_at_new_leader: bool,
     /// Received responses that may wait for the caller while the next Fetch is under way.
     pub queued_responses: usize,

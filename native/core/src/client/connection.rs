@@ -1,7 +1,7 @@
 //! One socket to one broker: requests out in order, responses in order.
 //!
 //! Owns the bytes under way and what each awaited response belongs to. Knows no API; the network decides what to send.
-//! Never blocks: it does what the socket allows and tells what it waits for.
+//! Never blocks: it does what the socket allows and reports what it waits for.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, Read, Write};

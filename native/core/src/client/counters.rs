@@ -1,8 +1,8 @@
 //! What a client has done so far, in numbers.
 //!
-//! Totals are written where the work is done, by one relaxed addition for a request, a batch or a chunk, never for a record;
-//! whoever asks reads them. The I/O thread keeps a few older readings, from which rates are made (as Kafka's SampledStat).
-//! Knows no metric's name.
+//! Totals are written where the work is done, by one relaxed addition for a request, a batch or a chunk, never for a
+//! record; the caller that asks reads them. The I/O thread keeps a few older readings, from which rates are made (as
+//! Kafka's SampledStat). Knows no metric's name.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};

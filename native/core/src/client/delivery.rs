@@ -1,5 +1,5 @@
-//! What became of a batch: written once by the I/O thread, awaited by whoever sent a record in it; and of all batches of a
-//! partition, in sums.
+//! What became of a batch: written once by the I/O thread, awaited by the callers that sent a record in it; and of all
+//! batches of a partition, in sums.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use super::wait::wait_until;
 /// Where an acknowledged batch was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Written {
-    /// Offset of the batch's first record; -1 when the broker does not tell (acks=0, a duplicate).
+    /// Offset of the batch's first record; -1 when the broker does not return it (acks=0, a duplicate).
     pub base_offset: i64,
     /// -1 where the records keep the producer's timestamps.
     pub log_append_time_ms: i64,
@@ -41,7 +41,7 @@ pub struct Delivery {
 }
 
 impl Delivery {
-    /// Tell everyone who waits. Only the first outcome counts.
+    /// Set the outcome and notify all who wait. Only the first outcome counts.
     pub fn decide(&self, outcome: Result<Written, ClientError>) {
         self.outcome.lock().get_or_insert(outcome);
         self.decided.notify_all();

@@ -145,8 +145,8 @@ impl Directory {
                 sticky_bytes: AtomicUsize::new(0),
             })
         });
-        let led = topic.leaders.iter().enumerate().filter(|(_, leader)| leader.is_some());
-        destination.available.store(Arc::new(led.map(|(index, _)| index as i32).collect()));
+        let available = topic.leaders.iter().enumerate().filter(|(_, leader)| leader.is_some());
+        destination.available.store(Arc::new(available.map(|(index, _)| index as i32).collect()));
         let known = destination.queues.load_full();
         if known.len() < topic.leaders.len() {
             let new =

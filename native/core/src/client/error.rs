@@ -2,7 +2,7 @@
 
 use super::codes;
 
-/// A failure of the client; cloned, because one batch's failure is told to every record in it.
+/// A failure of the client; cloned, because one batch's failure is reported for every record in it.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ClientError {
     /// No server of the bootstrap list or of the known cluster could be reached in time.
@@ -207,7 +207,7 @@ pub enum ClientError {
         /// How long was waited.
         waited_ms: u64,
     },
-    /// Whoever embeds the client ended the wait; nothing else is wrong.
+    /// The program that embeds the client ended the wait; nothing else is wrong.
     #[error("the wait was interrupted")]
     Interrupted,
     /// The producer or fetcher was closed.

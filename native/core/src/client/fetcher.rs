@@ -181,13 +181,13 @@ impl Shared {
         }
     }
 
-    /// Tell the caller where a partition begins.
+    /// Report to the caller where a partition begins.
     pub fn found(&self, key: &(Arc<str>, i32), mark: Mark, offset: i64) {
         self.inbox.lock().found(key, mark, offset);
         self.announce();
     }
 
-    /// Tell the caller of a failure that a partition met.
+    /// Report to the caller a failure that a partition met.
     pub fn deliver_error(&self, mark: Mark, error: ClientError) {
         if self.inbox.lock().deliver_error(mark, error) {
             self.announce();

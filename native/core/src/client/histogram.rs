@@ -6,7 +6,7 @@
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 
-/// Highest latency told apart, in microseconds (ten minutes); longer ones count as this.
+/// Highest latency recorded, in microseconds (ten minutes); longer ones count as this.
 const HIGHEST_US: u64 = 600_000_000;
 /// Significant decimal digits.
 const DIGITS: u8 = 3;

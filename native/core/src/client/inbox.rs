@@ -34,7 +34,7 @@ pub struct Assignment {
 /// Distinguishes one change of a partition from the next; never used twice.
 pub type Mark = u64;
 
-/// A partition as the I/O thread is told of it.
+/// A partition as the I/O thread gets it.
 #[derive(Debug, Clone)]
 pub struct Wanted {
     pub topic: Arc<str>,
@@ -156,11 +156,11 @@ impl Inbox {
         if !std::mem::take(&mut self.changed) {
             return None;
         }
-        let told = |((topic, index), place): (&Key, &Place)| {
+        let as_wanted = |((topic, index), place): (&Key, &Place)| {
             let Place { start, mark, paused, .. } = *place;
             Wanted { topic: Arc::clone(topic), index: *index, start, mark, paused }
         };
-        let mut wanted: Vec<Wanted> = self.places.iter().map(told).collect();
+        let mut wanted: Vec<Wanted> = self.places.iter().map(as_wanted).collect();
         wanted.sort_by(|a, b| (&a.topic, a.index).cmp(&(&b.topic, b.index)));
         Some(wanted)
     }
@@ -224,7 +224,7 @@ impl Inbox {
         Some(item.outcome)
     }
 
-    /// The most records that a partition is behind, as far as its last response tells.
+    /// The most records that a partition is behind, as far as its last response says.
     pub fn most_behind(&self) -> u64 {
         self.places.values().map(|place| place.behind).max().unwrap_or(0)
     }

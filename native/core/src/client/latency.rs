@@ -6,7 +6,7 @@
 
 use super::histogram::LatencyHistogram;
 
-/// Phases of a measurement that can be told apart.
+/// Phases of a measurement that can be distinguished.
 pub const PHASES: usize = 2;
 
 /// Sums over the records acknowledged in some stretch of time.
@@ -54,7 +54,7 @@ struct Phase {
     /// Since it was last taken.
     window: Tally,
     /// The histogram as the last interval left it; `None`: nobody has asked for one yet.
-    told: Option<LatencyHistogram>,
+    reported: Option<LatencyHistogram>,
 }
 
 impl Latency {
@@ -88,8 +88,8 @@ impl Latency {
     pub fn take_interval(&mut self, phase: u8) -> (Tally, LatencyHistogram) {
         let phase = self.phase(phase);
         let now = phase.histogram.clone();
-        let new = phase.told.as_ref().map_or_else(|| now.clone(), |told| now.since(told));
-        phase.told = Some(now);
+        let new = phase.reported.as_ref().map_or_else(|| now.clone(), |reported| now.since(reported));
+        phase.reported = Some(now);
         (std::mem::take(&mut phase.window), new)
     }
 

@@ -288,7 +288,7 @@ impl<T> Network<T> {
         now + self.config.request_timeout
     }
 
-    /// Send what is queued, sleep until something comes, `wake_at` or a caller's wake-up, and tell what came.
+    /// Send what is queued, sleep until something comes, `wake_at` or a caller's wake-up, and report what came.
     /// `work_waits` is asked once more after sleep was announced: true means not to sleep.
     pub fn poll(&mut self, wake_at: Instant, events: &mut Vec<Event<T>>, work_waits: impl FnOnce() -> bool) {
         let now = Instant::now();

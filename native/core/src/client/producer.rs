@@ -54,13 +54,14 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Tell whoever waits for a topic that metadata came, or that none will.
+    /// Wake the callers that wait for a topic: metadata came, or none will.
     pub fn notify_topics(&self) {
         self.directory_changed.notify_all();
         self.accumulator.signal.raise();
     }
 
-    /// Tell whoever waits what the broker said to InitProducerId; `None` while it is being asked.
+    /// Set what the broker answered to InitProducerId, and wake the callers that wait for it; `None` while it is being
+    /// asked.
     pub fn set_identity(&self, identity: Option<Result<ProducerIdentity, ClientError>>) {
         *self.identity.lock() = identity;
         self.identity_changed.notify_all();
@@ -167,7 +168,7 @@ impl Producer {
         }
     }
 
-    /// Add one record; the ticket tells later where it was written. `partition` -1 chooses by key, or the sticky one.
+    /// Add one record; the ticket says later where it was written. `partition` -1 chooses by key, or the sticky one.
     pub fn send(
         &self,
         destination: &Destination,
@@ -328,7 +329,7 @@ impl Producer {
         flushed
     }
 
-    /// A descriptor that is readable when batches were decided; `take_decided` tells which.
+    /// A descriptor that is readable when batches were decided; `take_decided` returns which.
     pub fn decided_descriptor(&self) -> std::io::Result<std::os::fd::RawFd> {
         self.shared.accumulator.signal.descriptor()
     }
@@ -338,7 +339,7 @@ impl Producer {
         self.shared.accumulator.take_decided()
     }
 
-    /// Have `take_decided` tell this batch too, and wake who waits for it.
+    /// Have `take_decided` return this batch too, and wake who waits for it.
     pub fn report_again(&self, batch: u64) {
         self.shared.accumulator.report_again(batch);
     }

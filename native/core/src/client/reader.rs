@@ -103,8 +103,8 @@ impl Reader {
         let Some(wanted) = self.shared.inbox.lock().take_change() else { return };
         self.network.cluster.want_only(wanted.iter().map(|w| &*w.topic));
         // A partition that is paused or moved meets a new leader as the others do.
-        let led = |part: &Part| ((Arc::clone(&part.topic), part.index), part.leader_epoch);
-        let epochs: FxHashMap<(Arc<str>, i32), i32> = self.parts.iter().map(led).collect();
+        let epoch_of = |part: &Part| ((Arc::clone(&part.topic), part.index), part.leader_epoch);
+        let epochs: FxHashMap<(Arc<str>, i32), i32> = self.parts.iter().map(epoch_of).collect();
         let mut old: FxHashMap<Mark, Part> = self.parts.drain(..).map(|part| (part.mark, part)).collect();
         let part = |Wanted { topic, index, start, mark, paused }| {
             let leader_epoch = epochs.get(&(Arc::clone(&topic), index)).copied().unwrap_or(-1);

@@ -1,4 +1,4 @@
-//! How callers wait: in slices, so that whoever embeds the client can end a wait, as Ctrl-C does.
+//! How callers wait: in slices, so that the program that embeds the client can end a wait, as Ctrl-C does.
 //!
 //! Knows no signal: the embedder gives a function that says whether this thread's wait is to end.
 

@@ -1,5 +1,5 @@
 //! How callers wake the I/O thread, an eventfd that is written only while that thread sleeps; and how the I/O thread
-//! tells an event loop that there is news.
+//! notifies an event loop that there is news.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::OnceLock;

@@ -205,7 +205,7 @@ impl Connection {
     }
 
     /// Reads once into the input buffer. `Ok(0)`: the peer has closed. `Err(AGAIN)`: nothing there.
-    /// The second value tells whether the buffer was filled, so that more may wait.
+    /// The second value says whether the buffer was filled, so that more may wait.
     pub fn read(&mut self) -> Result<(usize, bool), Errno> {
         if self.consumed > 0 {
             self.input.drain(..self.consumed);

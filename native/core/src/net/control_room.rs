@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn room_passes_to_whoever_has_waited_longest() {
+    fn room_passes_to_the_connection_that_has_waited_longest() {
         let room = ControlRoom::new(2);
         assert!(room.enter(1) && room.enter(2));
         assert!(!room.enter(3) && !room.enter(4));

@@ -84,7 +84,7 @@ impl Shared {
         wall_ms().saturating_add(self.clock_offset_ms.load(Ordering::Relaxed))
     }
 
-    /// Wakes the owner of a request that waits, or tells the control plane that its own append is settled.
+    /// Wakes the owner of a request that waits, or reports to the control plane that its own append is settled.
     pub fn wake(&self, waiter: Waiter) {
         if waiter.connection == CONTROL_PLANE {
             self.events.push(Event::AppendSettled { ticket: waiter.request });
@@ -93,7 +93,7 @@ impl Shared {
         }
     }
 
-    /// Tells a connection's owner something.
+    /// Posts a message to the processor that owns a connection.
     pub fn post(&self, connection: u64, message: Message) {
         if let Some(inbox) = self.inboxes.get(processor_of(connection)) {
             inbox.post(message);
@@ -314,7 +314,7 @@ impl DataPlane {
     }
 
     /// Has a partition synced up to `end_offset` by its directory's thread; an [`Event::AppendSettled`] with the ticket
-    /// tells when that is done, or failed.
+    /// follows when that is done, or failed.
     pub fn settle(&self, partition: &Arc<Partition>, end_offset: i64, ticket: u64) {
         let waiter = Waiter { connection: CONTROL_PLANE, request: ticket };
         partition.await_sync(end_offset, &WaitingProduce::new(waiter, 1));

@@ -59,7 +59,7 @@ pub struct UnresolvedRequest {
     pub topic_ids: Vec<[u8; 16]>,
 }
 
-/// What the data plane tells the control plane.
+/// The events that the data plane sends to the control plane.
 #[derive(Debug)]
 pub enum Event {
     /// A request to answer.

@@ -1,4 +1,4 @@
-//! What other threads tell a processor: a queue and the eventfd that wakes its epoll set.
+//! The messages of other threads to a processor: a queue and the eventfd that wakes its epoll set.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -1,8 +1,8 @@
 //! A processor: one thread, one epoll set, the connections that were dealt to it.
 //!
-//! The life of a request here: bytes are read, a frame is cut, its head tells whether it stays on the hot path (Produce,
-//! Fetch) or goes up; the answer is queued behind those before it and written at once. Nothing in this file blocks but
-//! `epoll_wait`.
+//! The life of a request here: bytes are read, a frame is cut, its head decides whether it stays on the hot path
+//! (Produce, Fetch) or goes up; the answer is queued behind those before it and written at once. Nothing in this file
+//! blocks but `epoll_wait`.
 
 use std::collections::VecDeque;
 use std::io;
@@ -42,7 +42,7 @@ pub(super) enum Deadline {
 /// Why a connection ends.
 #[derive(Debug)]
 pub(super) enum End {
-    /// The peer closed, or the socket failed: nothing to tell.
+    /// The peer closed, or the socket failed: nothing to log.
     Gone,
     /// The peer broke the protocol: one line in the log.
     Refused(String),
@@ -91,7 +91,7 @@ impl Processor {
         })
     }
 
-    /// Serves until told to stop. However much there is of one kind, the others get their turn in between.
+    /// Serves until it is asked to stop. However much there is of one kind, the others get their turn in between.
     pub fn run(mut self) {
         let mut events = Vec::with_capacity(256);
         let mut fired = Vec::new();
@@ -243,7 +243,7 @@ impl Processor {
         Ok(())
     }
 
-    /// Writes what is queued, goes on with frames that waited for that, and tells epoll what to look for.
+    /// Writes what is queued, goes on with frames that waited for that, and sets the events that epoll reports.
     fn write(&mut self, connection: &mut Connection) -> Result<(), End> {
         loop {
             if !connection.blocked {
@@ -376,7 +376,7 @@ impl Processor {
         if connection.known_above {
             self.shared.events.push(Event::ConnectionClosed { connection: number });
         }
-        // The socket closes when whoever holds the connection lets go; nothing is to be seen of it before that.
+        // The socket closes when the last holder of the connection lets go; nothing is to be seen of it before that.
         let _ = epoll::delete(&self.epoll, &connection.accepted.stream);
         self.shared.room.give_back();
     }

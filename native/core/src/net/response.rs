@@ -107,7 +107,7 @@ impl Response {
         None
     }
 
-    /// Writes as much as the socket takes. `more` tells the kernel that another response follows at once.
+    /// Writes as much as the socket takes. `more` announces to the kernel that another response follows at once.
     pub fn write_to(&mut self, socket: impl AsFd, more: bool) -> Result<Progress, Errno> {
         loop {
             let until = self.slices.get(self.next_slice).map(|(at, _)| *at);

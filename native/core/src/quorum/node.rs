@@ -1,7 +1,7 @@
 //! One voter of the quorum.
 //!
 //! Owns the life of a Raft node between its calls: step, tick, campaign, propose; then [`Quorum::ready`], whose content
-//! the caller persists and sends; then [`Quorum::advance`], after which what got committed is told.
+//! the caller persists and sends; then [`Quorum::advance`], which returns what got committed since.
 //!
 //! Broker ids may be 0 and Raft ids may not: inside, a voter is its id plus one.
 

@@ -150,7 +150,7 @@ pub(super) fn read_all(
     out: &mut Vec<u8>,
 ) -> Result<(), RecordError> {
     let before = out.len();
-    // One byte more than is allowed tells a full buffer from an overflowing one.
+    // One byte more than is allowed distinguishes a full buffer from an overflowing one.
     reader.take(max as u64 + 1).read_to_end(out).map_err(|error| codec.failed(error))?;
     if out.len() - before > max {
         out.truncate(before);

@@ -84,10 +84,10 @@ fn read(mut stored: &[u8]) -> Vec<Owned> {
 
 /// What is left of records in a format: v0 has no timestamps.
 fn as_read(magic: i8, records: &[Owned]) -> Vec<Owned> {
-    let told = |(offset, timestamp, key, value): &Owned| {
+    let left = |(offset, timestamp, key, value): &Owned| {
         (*offset, if magic == 0 { -1 } else { *timestamp }, key.clone(), value.clone())
     };
-    records.iter().map(told).collect()
+    records.iter().map(left).collect()
 }
 
 /// The records with offsets that count up from `first`.
@@ -248,11 +248,11 @@ proptest! {
         let header = BatchHeader::parse(batch).unwrap();
         prop_assert_eq!(header.compression(), Ok(target.unwrap_or(OLD_CODECS[codec])));
         prop_assert_eq!(header.max_timestamp, if magic == 0 { -1 } else { records.iter().map(|r| r.1).max().unwrap() });
-        let told = as_read(magic, &counted(1 << 33, &records));
-        prop_assert_eq!(&read(batch), &told);
+        let expected = as_read(magic, &counted(1 << 33, &records));
+        prop_assert_eq!(&read(batch), &expected);
         let mut again = Vec::new();
         down_convert(&header, batch, (magic, 0), (&mut scratch, MOST), &mut again).unwrap();
-        prop_assert_eq!(read(&again), told);
+        prop_assert_eq!(read(&again), expected);
     }
 
     #[test]

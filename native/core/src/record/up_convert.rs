@@ -46,7 +46,7 @@ pub fn up_convert(
     Ok(header)
 }
 
-/// What can be told of a message without decompressing it.
+/// What can be checked of a message without decompressing it.
 fn check_message<'a>(
     message: Result<Message<'a>, RecordError>,
     rules: &ValidateRules,

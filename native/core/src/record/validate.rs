@@ -97,7 +97,7 @@ fn refuse<T>(reason: String) -> Result<T, InvalidBatch> {
     Err(InvalidBatch::InvalidRecord { records: Vec::new(), reason })
 }
 
-/// What the header alone tells.
+/// What can be checked with the header alone.
 fn check_header(header: &BatchHeader) -> Result<(), InvalidBatch> {
     if header.base_offset != 0 {
         return refuse(format!("a batch with base offset {}; a producer's begins at 0", header.base_offset));

@@ -25,8 +25,8 @@ pub(super) fn walk(header: &BatchHeader, section: &[u8], rules: &ValidateRules) 
 
 /// Walks the record at `at`; where it ends, and its timestamp delta.
 ///
-/// Lengths are below 2^31, so no sum overflows; `at` only grows, so that it is the record's end at the end tells that
-/// no part runs over the record.
+/// Lengths are below 2^31, so no sum overflows; `at` only grows: where it is the record's end after
+/// the last part, no part runs over the record.
 #[inline(always)]
 fn record(section: &[u8], at: usize, index: i32, require_key: bool) -> Option<(usize, i64)> {
     let (size, at) = length(section, at)?;

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_file_is_told_with_its_line() {
+    fn a_damaged_file_is_reported_with_its_line() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("c");
         for text in [

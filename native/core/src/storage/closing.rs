@@ -70,7 +70,7 @@ impl Log {
     fn end(&self, view: &View) {
         self.recovery_point.store(view.end_offset, Ordering::Release);
         self.closed.store(true, Ordering::Release);
-        // What is closed after it may need the descriptors; whoever still reads opens a file again.
+        // What is closed after it may need the descriptors; a thread that still reads opens a file again.
         view.segments.as_slice().iter().for_each(|segment| segment.close_file());
     }
 

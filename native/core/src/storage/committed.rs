@@ -31,7 +31,7 @@ impl Log {
         }
     }
 
-    /// Tells readers what the producers' state says now.
+    /// Publishes to readers what the producers' state says now.
     pub(crate) fn publish_transactions(&self, writer: &Writer) {
         let transactions = writer.producers.transactions();
         self.first_unstable.store(transactions.first_unstable().unwrap_or(i64::MAX), Ordering::SeqCst);

@@ -87,7 +87,7 @@ impl ConvertedSlice {
             self.piece.clear();
             self.sent = 0;
             if self.next < self.end() {
-                // What cannot be converted any more is told when a client asks for it first.
+                // A batch that cannot be converted is reported when it is the first that a client asks for.
                 self.convert_piece()?;
             } else {
                 self.fill_piece();

@@ -274,9 +274,9 @@ impl Recording {
         }
         log.settle_transactions(log.log_end_offset());
         assert_eq!(log.first_unstable_offset(), open.values().min().copied(), "{what}: what is unstable");
-        let told = log.aborted_transactions(log.log_start_offset(), log.log_end_offset()).unwrap();
-        let told: Vec<_> = told.iter().map(|txn| (txn.producer_id, txn.first_offset, txn.last_offset)).collect();
-        assert_eq!(told, aborted, "{what}: what was aborted");
+        let found = log.aborted_transactions(log.log_start_offset(), log.log_end_offset()).unwrap();
+        let found: Vec<_> = found.iter().map(|txn| (txn.producer_id, txn.first_offset, txn.last_offset)).collect();
+        assert_eq!(found, aborted, "{what}: what was aborted");
     }
 
     /// Opens what a crash left, and holds it against what was promised and what was ever there.
@@ -370,8 +370,8 @@ fn read_all(log: &Log, what: &str) -> Vec<Vec<u8>> {
 }
 
 fn offsets(batches: &[Vec<u8>]) -> Vec<(i64, i32)> {
-    let told = |header: BatchHeader| (header.base_offset, header.partition_leader_epoch);
-    batches.iter().map(|bytes| told(BatchHeader::parse(bytes).unwrap())).collect()
+    let offset_and_epoch = |header: BatchHeader| (header.base_offset, header.partition_leader_epoch);
+    batches.iter().map(|bytes| offset_and_epoch(BatchHeader::parse(bytes).unwrap())).collect()
 }
 
 /// Whether the batches found are some that lay behind each other.
@@ -438,7 +438,7 @@ fn a_crash_in_the_middle_of_a_recovery_loses_nothing_more() {
 }
 
 #[test]
-fn a_change_that_fails_is_told_and_leaves_everything_flushed() {
+fn a_change_that_fails_is_reported_and_leaves_everything_flushed() {
     for failing in 0.. {
         let root = quick_directory();
         let mut recording = Recording::begin(root.path());

@@ -188,7 +188,7 @@ fn idle_files_are_closed_and_opened_again_on_their_next_use() {
     log.close_idle_files();
     log.close_idle_files();
     assert_eq!(log.open_files(), 0);
-    assert!(slice.file.metadata().unwrap().len() > 0, "whoever reads goes on");
+    assert!(slice.file.metadata().unwrap().len() > 0, "a thread that reads goes on");
     append_small(&log).unwrap();
     assert_eq!(log.open_files(), 1);
 }

@@ -33,7 +33,7 @@ pub struct Log {
     pub(crate) cleaning: Mutex<()>,
     /// How many wait for that pass to end, or keep others from beginning.
     pub(crate) cleaning_ends: AtomicU32,
-    /// Held while data is synced: whoever waits for it finds the work of the one before done.
+    /// Held while data is synced: a thread that waits for it finds the work of the one before done.
     pub(crate) flushing: Mutex<()>,
     /// First offset of a transaction that is not decided; `i64::MAX` for none. Changed by the holder of `writer` only,
     /// and before the batch that changes it is published.
@@ -146,7 +146,7 @@ impl Log {
         Self::open_with_progress(dir, config, how, &RecoveryProgress::default())
     }
 
-    /// [`Self::open`] that tells how far its recovery is.
+    /// [`Self::open`] that reports how far its recovery is.
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -262,7 +262,7 @@ impl Log {
     /// Closes the files of segments that nobody has used since this was last called; how many. They are opened again on
     /// their next use. A log that is being changed at this moment is left alone.
     pub fn close_idle_files(&self) -> usize {
-        // Whoever renames files holds the writer, and goes on with files that are open.
+        // A thread that renames files holds the writer, and goes on with files that are open.
         let Some(_writer) = self.writer.try_lock() else { return 0 };
         let view = self.view.load();
         view.segments.as_slice().iter().filter(|segment| segment.close_idle_file()).count()

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_size_that_no_batch_has_is_told_in_kafkas_words() {
+    fn a_size_that_no_batch_has_is_reported_in_kafkas_words() {
         let mut bytes = batch(0, 1, 10);
         bytes[8..12].copy_from_slice(&13i32.to_be_bytes());
         let error = walk(&bytes, u64::MAX).next_batch().unwrap_err().to_string();

@@ -2,8 +2,8 @@
 //!
 //! Owns the bytes on disk in Kafka's layout: `<20-digit base offset>.log/.index/.timeindex/.txnindex/.snapshot`,
 //! `leader-epoch-checkpoint`, `partition.metadata` and the checkpoint files at the root of a log directory. It must not
-//! know sockets, requests, watermarks or policy: it appends, reads, rolls, truncates, recovers and tells offsets. On a
-//! Produce's way it is the last stop (after [`crate::replica`]); on a Fetch's way it turns an offset into a slice of
+//! know sockets, requests, watermarks or policy: it appends, reads, rolls, truncates, recovers and returns offsets. On
+//! a Produce's way it is the last stop (after [`crate::replica`]); on a Fetch's way it turns an offset into a slice of
 //! a file.
 
 mod admission;

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_round_trips_and_damage_is_told() {
+    fn the_file_round_trips_and_damage_is_reported() {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(read(dir.path()).unwrap(), None);
         write(dir.path(), &[7; 16]).unwrap();

@@ -196,7 +196,7 @@ impl Staged {
 }
 
 impl ProducerStates {
-    /// The state at `end_offset`, as a snapshot tells it.
+    /// The state at `end_offset`, as a snapshot gives it.
     #[must_use]
     pub fn restored(entries: impl IntoIterator<Item = (i64, ProducerEntry)>, end_offset: i64) -> Self {
         let entries: FxHashMap<i64, ProducerEntry> = entries.into_iter().collect();

@@ -71,7 +71,7 @@ pub(crate) fn find_end(segment: &Segment) -> Result<Option<SegmentEnd>, LogError
 }
 
 /// Reads a segment from its start, checks every batch and builds its indexes anew; stops at the first batch that is not
-/// whole and valid. `each` is told every batch.
+/// whole and valid. `each` is called with every batch.
 pub(crate) fn scan(
     segment: &Segment,
     index_interval_bytes: u32,
@@ -113,7 +113,7 @@ pub(crate) fn marker_of(segment: &Segment, header: &BatchHeader, bytes: &[u8]) -
     })
 }
 
-/// What a segment's index files hold, as far as a look at their ends can tell that they are sound; `None` otherwise.
+/// What a segment's index files hold, as far as a look at their ends can show that they are sound; `None` otherwise.
 ///
 /// # Errors
 /// `Exhausted` when they cannot be looked at now: that says nothing about them.
@@ -216,7 +216,7 @@ pub(crate) fn replay(producers: &mut ProducerStates, segments: &[Arc<Segment>], 
     Ok(())
 }
 
-/// Tells `each` the header and the position of every batch from `from` on in these segments, up to `to`.
+/// Calls `each` with the header and the position of every batch from `from` on in these segments, up to `to`.
 pub(crate) fn walk_batches(
     segments: &[Arc<Segment>],
     from: i64,
@@ -244,7 +244,7 @@ pub(crate) fn walk_batches(
 }
 
 /// The producers' state at `end_offset`: from the newest of the snapshots at or below it, and the batches since (those below
-/// the log start too, as long as they are there: they tell where a producer's numbers stand). Also the offset of
+/// the log start too, as long as they are there: they show where a producer's numbers stand). Also the offset of
 /// that snapshot, -1 for none.
 pub(crate) fn restore_producers(
     directory: &Path,

@@ -174,7 +174,7 @@ impl Loader<'_> {
                 self.epochs = epochs;
                 return Ok(());
             }
-            // A log that nobody has led yet has no records, and no file.
+            // A log that has had no leader yet has no records, and no file.
             Ok(None) if files.logs.iter().all(|&base| self.log_size(base).is_ok_and(|size| size == 0)) => return Ok(()),
             Ok(None) => "leader-epoch-checkpoint is missing".to_owned(),
             Err(LogError::Corrupt { path, reason }) => format!("{}: {reason}", path.display()),

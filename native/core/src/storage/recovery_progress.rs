@@ -1,4 +1,4 @@
-//! How far recoveries have come and what they have found, for whoever waits for them.
+//! How far recoveries have come and what they have found, for the callers that wait for them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 
 use super::Recovered;
 
-/// Bytes are told in steps of this size: many threads may count on one progress.
+/// Bytes are reported in steps of this size: many threads may count on one progress.
 const STEP: u64 = 1 << 20;
 
 /// Bytes of segments that were read and checked, of all the logs that are opened with it.
@@ -37,7 +37,7 @@ impl RecoveryProgress {
 
     /// The way through one segment of `size` bytes. When it is dropped all of them count: what was not read was cut.
     pub(crate) fn segment(&self, size: u64) -> SegmentProgress<'_> {
-        SegmentProgress { progress: self, size, read: 0, told: 0 }
+        SegmentProgress { progress: self, size, read: 0, reported: 0 }
     }
 }
 
@@ -46,20 +46,20 @@ pub(crate) struct SegmentProgress<'a> {
     progress: &'a RecoveryProgress,
     size: u64,
     read: u64,
-    told: u64,
+    reported: u64,
 }
 
 impl SegmentProgress<'_> {
     pub(crate) fn add(&mut self, bytes: usize) {
         self.read += bytes as u64;
-        if self.read - self.told >= STEP {
+        if self.read - self.reported >= STEP {
             self.report(self.read);
         }
     }
 
     fn report(&mut self, upto: u64) {
-        self.progress.bytes.fetch_add(upto.saturating_sub(self.told), Ordering::Relaxed);
-        self.told = upto;
+        self.progress.bytes.fetch_add(upto.saturating_sub(self.reported), Ordering::Relaxed);
+        self.reported = upto;
     }
 }
 

@@ -57,13 +57,13 @@ impl Log {
     /// Takes the first `count` segments out of use, at least one staying; the log starts at `log_start_offset` from now on.
     /// The caller holds the writer.
     ///
-    /// Files are renamed before readers are told of a later start: a start that somebody has seen survives a crash.
+    /// Files are renamed before readers see a later start: a start that somebody has seen survives a crash.
     pub(crate) fn take_out(&self, view: &View, count: usize, log_start_offset: i64) -> Result<Removed, LogError> {
         let mut removed = Removed { log_start_offset, segments: count, ..Removed::nothing(view) };
         let mut taken = 0;
         for some in view.segments.as_slice()[..count].chunks(OPEN_TOGETHER) {
             for segment in some {
-                // Whoever holds the segment goes on with its open files.
+                // A thread that holds the segment goes on with its open files.
                 segment.open_all()?;
                 segment.retire();
                 removed.bytes += segment.size();

@@ -1,4 +1,4 @@
-//! Looking for a whole batch behind bytes that are none: what tells damage from a write that did not end.
+//! Looking for a whole batch behind bytes that are none: what distinguishes damage from a write that did not end.
 //!
 //! Owns the search. A batch is taken for one when its checksum holds, whatever its offsets say: the offset of a batch is not
 //! covered by the checksum. The work is bounded: bytes made so that they look like many nested headers cost a few times

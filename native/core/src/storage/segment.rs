@@ -174,7 +174,7 @@ impl Segment {
         self.file.store(None);
     }
 
-    /// Opens every file of the segment: once they are renamed or removed, whoever holds the segment goes on with them.
+    /// Opens every file of the segment: once they are renamed or removed, holders of the segment go on with them.
     pub(crate) fn open_all(&self) -> Result<(), LogError> {
         self.file()?;
         self.offset_index.map.entries()?;
@@ -207,7 +207,7 @@ impl Segment {
         }
     }
 
-    /// Tells readers of a sealed segment (and `size_bytes`) how far its batches reach.
+    /// Sets how far its batches reach, for readers of a sealed segment (and `size_bytes`).
     pub(crate) fn set_size(&self, size: u64) {
         self.size.store(size, Ordering::Release);
     }
@@ -293,7 +293,7 @@ impl Segment {
         LogError::Corrupt { path: self.path(), reason: format!("no batch at position {position} of {limit}") }
     }
 
-    /// The batch; with `unread` its header may be missing, where the one before it tells all.
+    /// The batch; with `unread` its header may be missing, where the one before it is enough.
     fn locate(&self, offset: i64, limit: u64, unread: bool) -> Result<Option<(u64, Option<BatchHeader>)>, LogError> {
         let file = self.file()?;
         let mut scan = HeaderScan::new(&file, limit);
@@ -343,7 +343,7 @@ impl Segment {
         Ok(())
     }
 
-    /// Says that the segment is out of use: whoever finds no file of it shall not take that for damage.
+    /// Says that the segment is out of use: a thread that finds no file of it shall not take that for damage.
     pub(crate) fn retire(&self) {
         self.retired.store(true, Ordering::Release);
     }

@@ -1,9 +1,10 @@
 //! Files that a recovery has taken out of a log and kept: under names that no start loads, for a person to bring back.
 //!
 //! Owns the names and the ways there. A whole segment is renamed, `<name>.aside-<n>`, which takes no room; the bytes behind
-//! the last valid batch of a damaged one are copied, `<base offset>.log.tail-<n>`, before they are cut. `n` tells apart what
-//! several recoveries have set aside; one that a crash has cut short goes on with the number it had. Kafka passes over
-//! such files, retention does not count them, and no clean-up removes them: they go with the partition, or by hand.
+//! the last valid batch of a damaged one are copied, `<base offset>.log.tail-<n>`, before they are cut. `n`
+//! distinguishes what several recoveries have set aside; one that a crash has cut short goes on with the number it had.
+//! Kafka passes over such files, retention does not count them, and no clean-up removes them: they go with the
+//! partition, or by hand.
 
 use std::fs::{self, File};
 use std::io;
@@ -183,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_were_set_aside_are_told_from_all_others() {
+    fn names_that_were_set_aside_are_distinguished_from_all_others() {
         for name in ["00000000000000000042.log.aside-1", "00000000000000000042.snapshot.aside-12"] {
             assert!(is_set_aside(name), "{name}");
         }

@@ -4,7 +4,7 @@
 //! version int16 = 0 | producer_id int64 | first_offset int64 | last_offset int64 | last_stable_offset int64
 //! ```
 //! An entry stands in the segment that holds the abort marker. Last offsets (those of the markers) ascend, so a reader
-//! begins by binary search; an entry's last stable offset tells where it may stop. There is no file before the first
+//! begins by binary search; an entry's last stable offset shows where it may stop. There is no file before the first
 //! entry. One writer appends (under the log's mutex) while any number of readers look entries up.
 
 use std::fs::File;
@@ -31,7 +31,7 @@ pub struct AbortedTxn {
     pub first_offset: i64,
     /// Offset of the marker that ended it.
     pub last_offset: i64,
-    /// The last stable offset that the marker led to: no transaction that began below it was open any more.
+    /// The last stable offset that results from the marker: no transaction that began below it was open any more.
     pub last_stable_offset: i64,
 }
 

@@ -53,7 +53,7 @@ impl WalkedBatch<'_> {
     }
 }
 
-/// Reads the message in `bytes`, or what it wraps, at most `max` bytes of it, and tells each.
+/// Reads the message in `bytes`, or what it wraps, at most `max` bytes of it, and calls `each` with every message.
 ///
 /// # Errors
 /// What cannot be read.

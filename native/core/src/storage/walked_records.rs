@@ -1,4 +1,4 @@
-//! The records of a walked batch, read the way Kafka's reader does, so that damage is told in its words.
+//! The records of a walked batch, read the way Kafka's reader does, so that damage is reported in Kafka's words.
 //!
 //! The product's own reader ([`crate::record::Records`]) says what breaks a rule; this one says what Kafka's tools say, and
 //! stops where they stop. Nothing but a dump comes here.
@@ -26,7 +26,7 @@ pub struct WalkedRecord<'a> {
 
 const STRUCTURE: &str = "Found invalid record structure";
 
-/// Reads the records of a batch of format 2 and tells each; its bytes decompress to at most `max` bytes.
+/// Reads the records of a batch of format 2 and calls `each` with each; its bytes decompress to at most `max` bytes.
 ///
 /// # Errors
 /// Kafka's words for the first thing that cannot be read.
@@ -175,9 +175,9 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_told_in_kafkas_words() {
+    fn damage_is_reported_in_kafkas_words() {
         let whole = batch(Compression::None);
-        let told = |at: usize, byte: u8| {
+        let error = |at: usize, byte: u8| {
             let mut bytes = whole.clone();
             bytes[HEADER_LEN + at] = byte;
             read(&bytes, 2).1.unwrap_err()
@@ -188,11 +188,13 @@ mod tests {
             (vec![], Err("Incorrect declared batch size, records still remaining in file".into()))
         );
         assert_eq!(read(&whole, 3).1.unwrap_err(), "Incorrect declared batch size, premature EOF reached");
-        assert!(told(0, 0x7e).starts_with("Invalid record size: expected 63 bytes in record payload, but instead the"));
-        assert!(told(0, 0x02).starts_with("Invalid record size: expected to read 1 bytes in record payload"));
-        assert_eq!(told(4, 0x7e), STRUCTURE);
-        assert_eq!(told(8, 0x01), "Found invalid number of record headers -1");
-        assert_eq!(told(9, 0x01), "Invalid negative header key size -1");
+        assert!(
+            error(0, 0x7e).starts_with("Invalid record size: expected 63 bytes in record payload, but instead the")
+        );
+        assert!(error(0, 0x02).starts_with("Invalid record size: expected to read 1 bytes in record payload"));
+        assert_eq!(error(4, 0x7e), STRUCTURE);
+        assert_eq!(error(8, 0x01), "Found invalid number of record headers -1");
+        assert_eq!(error(9, 0x01), "Invalid negative header key size -1");
     }
 
     proptest! {

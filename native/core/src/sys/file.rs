@@ -186,7 +186,7 @@ pub fn remove(path: &Path) -> io::Result<()> {
 /// Asks for the blocks of `len` bytes from `position` on without changing the file's length.
 ///
 /// Returns whether they were reserved; a file system that cannot, or is full, is no error here: the write that follows
-/// tells the truth.
+/// shows whether there is room.
 pub fn reserve_beyond_end(file: &File, position: u64, len: u64) -> bool {
     #[cfg(target_os = "linux")]
     {

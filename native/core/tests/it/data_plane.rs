@@ -383,7 +383,7 @@ fn connections_beyond_the_limit_wait_until_one_ends_and_one_line_says_so() {
     assert_eq!(plane.connections(), 1);
     drop(first);
     for _ in 0..5 {
-        // Whoever is accepted is asked for by its request, and makes room for the next by closing.
+        // The request says which client was accepted; that client makes room for the next by closing.
         let event = plane.event(|event| matches!(event, Event::Control(_)));
         let Event::Control(request) = event else { unreachable!() };
         let at = waiting.iter().position(|socket| socket.local_addr().unwrap() == request.peer).unwrap();

@@ -48,7 +48,7 @@ fn log_append_time_is_stamped_and_the_checksum_follows() {
     assert_eq!(log.append(&mut bytes, 0, NOW + 77).unwrap().log_append_time, NOW + 77);
     let retried = log.append(&mut again, 0, NOW + 99).unwrap();
     assert!(retried.duplicate);
-    assert_eq!(retried.log_append_time, NOW + 77, "a retry is told the time of then");
+    assert_eq!(retried.log_append_time, NOW + 77, "a retry gets the time of the first append");
     let found = log.find_timestamp(NOW + 77).unwrap().unwrap();
     assert_eq!((found.timestamp, found.offset), (NOW + 77, 0));
     drop(log);

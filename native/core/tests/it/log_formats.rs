@@ -16,7 +16,7 @@ use crate::log_fixture::{NOW, build, config};
 const NOBODY: (i64, i16, i32) = (-1, -1, -1);
 const SEGMENT: &str = "00000000000000000000.log";
 /// Offset, timestamp and length of the value.
-type Told = (i64, i64, usize);
+type Found = (i64, i64, usize);
 
 fn open(directory: &Path, config: LogConfig, clean_shutdown: bool) -> (Log, Recovered) {
     let how = OpenLog { clean_shutdown, recovery_point: 0, log_start_offset: 0, high_watermark: 0, now_ms: NOW };
@@ -35,7 +35,7 @@ fn set(magic: i8, codec: Compression, offsets: std::ops::Range<i64>) -> Vec<u8> 
     out
 }
 
-fn told(magic: i8, offsets: std::ops::Range<i64>) -> Vec<Told> {
+fn expected_records(magic: i8, offsets: std::ops::Range<i64>) -> Vec<Found> {
     offsets.map(|offset| (offset, if magic == 0 { -1 } else { NOW + 1000 * offset }, offset as usize)).collect()
 }
 
@@ -47,7 +47,7 @@ fn bytes_from(log: &Log, offset: i64, max: usize) -> Vec<u8> {
 }
 
 /// The records of whole batches of any format; a part of one at the end is passed over.
-fn records(mut stored: &[u8]) -> Vec<Told> {
+fn records(mut stored: &[u8]) -> Vec<Found> {
     let (mut found, mut scratch) = (Vec::new(), Vec::new());
     while let Ok(header) = BatchHeader::parse_stored(stored) {
         let Some((batch, rest)) = stored.split_at_checked(header.size()) else { break };
@@ -152,7 +152,7 @@ fn a_truncation_inside_a_wrapper_takes_all_of_it() {
     assert_eq!(log.log_end_offset(), 25);
     log.truncate_to(15, NOW).unwrap();
     assert_eq!(log.log_end_offset(), 10);
-    assert_eq!(records(&bytes_from(&log, 0, usize::MAX)), told(0, 0..10));
+    assert_eq!(records(&bytes_from(&log, 0, usize::MAX)), expected_records(0, 0..10));
 }
 
 #[test]
@@ -160,9 +160,9 @@ fn an_old_consumer_gets_every_record_in_a_format_that_it_knows() {
     let root = tempfile::tempdir().unwrap();
     let (log, _) = old_log(root.path());
     let expected = |magic| {
-        let mut all = told(0, 0..10);
-        all.extend(told(magic, 10..30));
-        all.extend(told(magic, 35..40));
+        let mut all = expected_records(0, 0..10);
+        all.extend(expected_records(magic, 10..30));
+        all.extend(expected_records(magic, 35..40));
         all
     };
     for (magic, max) in [(0, usize::MAX), (1, usize::MAX), (0, 300), (1, 300), (0, 1), (1, 1)] {
@@ -171,7 +171,7 @@ fn an_old_consumer_gets_every_record_in_a_format_that_it_knows() {
             let got = converted(&log, offset, max, magic).unwrap();
             assert!(max == usize::MAX || got.len() < 2000, "{} bytes for {max}", got.len());
             assert!(Messages::new(&got).flatten().all(|message| message.magic <= magic));
-            let fresh: Vec<Told> = records(&got).into_iter().filter(|(at, ..)| *at >= offset).collect();
+            let fresh: Vec<Found> = records(&got).into_iter().filter(|(at, ..)| *at >= offset).collect();
             offset = fresh.last().expect("something whole").0 + 1;
             all.extend(fresh);
         }
@@ -210,7 +210,7 @@ fn a_large_slice_is_converted_piece_by_piece() {
     let (mut offset, end) = (0, log.log_end_offset());
     while offset < end {
         let got = converted(&log, offset, 600_000, 1).unwrap();
-        let fresh: Vec<Told> = records(&got).into_iter().filter(|(at, ..)| *at >= offset).collect();
+        let fresh: Vec<Found> = records(&got).into_iter().filter(|(at, ..)| *at >= offset).collect();
         assert_eq!(fresh[0].0, offset, "no record is skipped");
         assert!(fresh.windows(2).all(|pair| pair[0].0 + 1 == pair[1].0));
         offset = fresh.last().unwrap().0 + 1;
@@ -231,7 +231,10 @@ fn what_an_old_producer_sends_is_stored_as_one_batch() {
         let header = BatchHeader::parse(&stored).unwrap();
         assert_eq!((header.magic, header.partition_leader_epoch, header.compression()), (2, 7, Ok(codec)));
         let values: Vec<(i64, usize)> = records(&stored).iter().map(|(_, time, size)| (*time, *size)).collect();
-        assert_eq!(values, told(magic, 0..5).iter().map(|(_, time, size)| (*time, *size)).collect::<Vec<_>>());
+        assert_eq!(
+            values,
+            expected_records(magic, 0..5).iter().map(|(_, time, size)| (*time, *size)).collect::<Vec<_>>()
+        );
     }
     let root = tempfile::tempdir().unwrap();
     let (log, _) = open(root.path(), LogConfig { timestamp_type: TimestampType::LogAppendTime, ..config() }, false);

@@ -52,7 +52,7 @@ struct Old {
     youngest: i64,
 }
 
-/// Segments as their files tell.
+/// Segments as their files show.
 fn segments(directory: &Path, log_end: i64) -> Vec<Old> {
     let files = files(directory, ".log");
     let bases: Vec<i64> = files.keys().copied().chain([log_end]).collect();

@@ -1,4 +1,4 @@
-//! Transactions in the log against a model: what is stable, what a `read_committed` reader is told to leave out, and that
+//! Transactions in the log against a model: what is stable, what a `read_committed` reader has to leave out, and that
 //! rolls, truncations, crashes and restarts change nothing of it.
 
 use std::collections::{BTreeMap, HashSet};
@@ -181,7 +181,7 @@ impl Harness {
         files.filter(|path| path.extension().is_some_and(|found| found == extension)).collect()
     }
 
-    /// Every transaction that the batches tell of.
+    /// Every transaction that the batches belong to.
     fn transactions(&self) -> Vec<ModelTxn> {
         let mut open: BTreeMap<i64, usize> = BTreeMap::new();
         let mut all: Vec<ModelTxn> = Vec::new();
@@ -225,13 +225,13 @@ impl Harness {
 
     /// Reads as a consumer does, and compares with the model what it sees.
     fn check_read(&self, from: i64, stable: i64, max_bytes: usize, aborted: &HashSet<(i64, i64)>) {
-        let (slice, told) = self.log().plan_read_committed(from, max_bytes, stable, true).unwrap();
-        for txn in &told {
+        let (slice, listed) = self.log().plan_read_committed(from, max_bytes, stable, true).unwrap();
+        for txn in &listed {
             assert!(aborted.contains(&(txn.producer_id, txn.first_offset)), "{txn:?} was not aborted");
         }
         let mut bytes = vec![0; slice.len];
         slice.file.read_exact_at(&mut bytes, slice.position).unwrap();
-        let mut waiting: Vec<&AbortedTxn> = told.iter().collect();
+        let mut waiting: Vec<&AbortedTxn> = listed.iter().collect();
         waiting.sort_by_key(|txn| txn.first_offset);
         let (mut hidden, mut seen, mut reached) = (HashSet::new(), Vec::new(), from);
         for (header, batch) in Batches::new(&bytes).map_while(Result::ok) {
@@ -260,7 +260,7 @@ impl Harness {
             }
         };
         let expected: Vec<i64> = self.batches.iter().filter(visible).map(|batch| batch.header.base_offset).collect();
-        assert_eq!(seen, expected, "from {from} to {reached} of {stable}, told {told:?}");
+        assert_eq!(seen, expected, "from {from} to {reached} of {stable}, listed {listed:?}");
     }
 
     /// The index files hold every aborted transaction whose marker is in their segment, with a last stable offset below

@@ -11,7 +11,7 @@ pub struct Host<'a, 'py> {
     pub py: Python<'py>,
     pub schema: &'a Schema,
     pub astuple: &'a Bound<'py, PyAny>,
-    /// Steps until the interpreter lock is given to whoever waits for it.
+    /// Steps until the interpreter lock is given to a thread that waits for it.
     steps_left: Cell<usize>,
 }
 

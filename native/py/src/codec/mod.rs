@@ -1,7 +1,7 @@
 //! The message codec's host in Python: shows `msgspec` structs to the core's encoder and builds them for its decoder.
 //!
-//! Owns `Schema`, the compiled declaration of one message class. Knows no message: what it is told are classes and
-//! field descriptions, by `pybroker.protocol.codec`, once per class.
+//! Owns `Schema`, the compiled declaration of one message class. Knows no message: it gets classes and field
+//! descriptions from `pybroker.protocol.codec`, once per class.
 
 mod host;
 mod sink;

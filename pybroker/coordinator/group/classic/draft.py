@@ -1,6 +1,6 @@
 """GroupDraft: a classic group while a decision is made about it, and what the decision brings with it.
 
-Owns the small steps that all decisions share: members come, go and change, waiting replies are told, timers are set.
+Owns the small steps that all decisions share: members come, go and change, requests are answered, timers are set.
 Every step changes the draft alone; `outcome` makes the new value of the group. Decides nothing.
 """
 
@@ -84,8 +84,10 @@ class GroupDraft:
     # What there is.
 
     def supports(self, protocol_type: str, protocols: Protocols) -> bool:
-        """Tell whether a member with these protocols fits in. A group whose members have all gone takes any protocols
-        of its type, also while it rebalances (as Kafka's does): nobody is there to disagree.
+        """Return whether a member with these protocols fits in.
+
+        A group whose members have all gone takes any protocols of its type, also while it rebalances (as Kafka's does):
+        nobody is there to disagree.
         """
         if self.state is ClassicState.EMPTY:
             return bool(protocol_type and protocols)
@@ -132,7 +134,7 @@ class GroupDraft:
         return changed
 
     def rename_static_member(self, old: MemberId, new: MemberId) -> None:
-        """Let a static member go on under a new id; whoever waits under the old one is fenced by the caller."""
+        """Let a static member go on under a new id; the caller fences what waits under the old one."""
         was_to_sync = self.members.is_to_sync(old)
         member = msgspec.structs.replace(self.members[old], id=new, awaiting_join=False, awaiting_sync=False)
         self.members.rename(old, member)
@@ -171,13 +173,13 @@ class GroupDraft:
         return Parked(_sync_reply(self.id, member_id))
 
     def answer_join(self, member_id: MemberId, response: JoinGroupResponse) -> None:
-        """Tell a member that waits for the rebalance to end."""
+        """Answer a member that waits for the rebalance to end."""
         if self.members[member_id].awaiting_join:
             self._answers.append(Answer(_join_reply(self.id, member_id), response))
             self.change_member(member_id, awaiting_join=False)
 
     def begin_syncs(self) -> None:
-        """Tell every member that waits for it that the generation has begun, and expect it to ask for its share."""
+        """Answer every member that waits for the generation to begin, and expect each to ask for its share."""
         now, answers, timers = self.now, self._answers, self._timers
         for member in self.members.in_order():
             member_id = member.id
@@ -194,7 +196,7 @@ class GroupDraft:
             self.members.expect_sync(member_id)
 
     def answer_sync(self, member_id: MemberId, response: SyncGroupResponse) -> bool:
-        """Tell a member that waits for its assignment; whether it did."""
+        """Answer a member that waits for its assignment; return whether it waited."""
         if not self.members[member_id].awaiting_sync:
             return False
         self._answers.append(Answer(_sync_reply(self.id, member_id), response))
@@ -260,7 +262,7 @@ class GroupDraft:
     def joined(self, member_id: MemberId, *, skip_assignment: bool = False) -> JoinGroupResponse:
         """Make the response to a member that is in the current generation; the leader learns of all members."""
         protocol = self.protocol
-        told = self.members.in_order() if member_id == self.leader else []
+        listed = self.members.in_order() if member_id == self.leader else []
         return JoinGroupResponse(
             generation_id=self.generation,
             protocol_type=self.protocol_type,
@@ -274,7 +276,7 @@ class GroupDraft:
                     group_instance_id=member.instance_id,
                     metadata=b"" if protocol is None else member.metadata(protocol),
                 )
-                for member in told
+                for member in listed
             ],
         )
 

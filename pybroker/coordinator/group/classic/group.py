@@ -86,7 +86,7 @@ class ClassicGroup(msgspec.Struct, frozen=True, kw_only=True):
     def check_commit(
         self, member_id: str, instance_id: str | None, generation: int, _version: int
     ) -> Callable[[str, bytes, int], None] | None:
-        """Raise why a member may not commit. Whoever is in no group may, while the group has no members."""
+        """Raise why a member may not commit. A client that is in no group may, while the group has no members."""
         if generation < 0 and self.state is _EMPTY:
             return None
         if generation >= 0 or member_id or instance_id is not None:
@@ -113,7 +113,7 @@ class ClassicGroup(msgspec.Struct, frozen=True, kw_only=True):
             raise NonEmptyGroupError
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Tell whether a member reads the topic by subscription; where that is not known, whether one may."""
+        """Return whether a member reads the topic by subscription; where that is not known, whether one may."""
         return self.uses_consumer_protocol if self.subscribed is None else topic in self.subscribed
 
     def retention_begins(self, committed_ms: int) -> int | None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 NEEDS_KNOWN_ID = 4
 """From this version on a new dynamic member is given an id, with which it joins (KIP-394)."""
 CAN_SKIP_ASSIGNMENT = 9
-"""From this version on a leader is told not to assign anew (KIP-814)."""
+"""From this version on the response asks a leader not to assign anew (KIP-814)."""
 
 
 def join(view: GroupView, event: JoinGroup, now: int, group: ClassicGroup | None) -> Outcome[Record, Any]:
@@ -66,7 +66,7 @@ def refused(code: ErrorCode, member_id: str = "") -> JoinGroupResponse:
 
 
 def _has_room(draft: GroupDraft, member_id: MemberId) -> bool:
-    """Tell whether `group.max.size` leaves room; while the group rebalances, whoever joins again first stays in."""
+    """Return whether `group.max.size` leaves room; while the group rebalances, those who join again first stay in."""
     member = draft.members.get(member_id)
     if draft.state is ClassicState.PREPARING_REBALANCE:
         return (member is not None and member.awaiting_join) or draft.members.awaiting_joins < draft.settings.max_size
@@ -200,7 +200,8 @@ def _keep_assignment(
     draft.write({member.id: member.assignment for member in draft.members.in_order()})
     if event.version >= CAN_SKIP_ASSIGNMENT:
         return draft.joined(new_id, skip_assignment=new_id == draft.leader)
-    # Before, a leader that was told that it leads would assign; so it is told of its former self (KAFKA-7728).
+    # Before that version a leader that finds its own id as the leader's would assign. So the response names its former
+    # id as the leader's (KAFKA-7728).
     response = draft.joined(new_id)
     response.members = []
     response.leader = leader_before or ""

@@ -29,7 +29,7 @@ def maybe_rebalance_or_complete_join(draft: GroupDraft, why: str) -> None:
 
 
 def prepare_rebalance(draft: GroupDraft, why: str) -> None:
-    """Begin a rebalance: members that wait for an assignment are told to join again."""
+    """Begin a rebalance: members that wait for an assignment receive REBALANCE_IN_PROGRESS and join again."""
     if draft.state is ClassicState.COMPLETING_REBALANCE:
         for member_id in draft.members:
             draft.change_member(member_id, assignment=b"")
@@ -57,7 +57,7 @@ def maybe_complete_join(draft: GroupDraft) -> None:
 
 
 def complete_join(draft: GroupDraft) -> None:
-    """End the first half: whoever has not joined is out, unless static, and the next generation begins."""
+    """End the first half: members that have not joined are out, unless static, and the next generation begins."""
     draft.end_join_phase()
     for member in draft.members.in_order():
         if not member.awaiting_join and member.instance_id is None:
@@ -86,13 +86,13 @@ def _elect_leader(draft: GroupDraft) -> bool:
 
 
 def propagate_assignments(draft: GroupDraft, code: ErrorCode = ErrorCode.NONE) -> None:
-    """Tell every member that waits for it its assignment, or the error."""
-    told = code is ErrorCode.NONE
+    """Answer every member that waits for its assignment with it, or with the error."""
+    is_assigned = code is ErrorCode.NONE
     for member in draft.members.in_order():
         response = SyncGroupResponse(
             error_code=code,
-            protocol_type=draft.protocol_type if told else None,
-            protocol_name=draft.protocol if told else None,
+            protocol_type=draft.protocol_type if is_assigned else None,
+            protocol_name=draft.protocol if is_assigned else None,
             assignment=member.assignment,
         )
         if draft.answer_sync(member.id, response):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def build_group(group_id: str, value: GroupMetadataValue) -> ClassicGroup:
-    """Make the group that a record tells of; nobody waits, and every member knows the one protocol it was in."""
+    """Make the group that a record describes; nobody waits, and every member knows the one protocol it was in."""
     members = [_member(member, value.protocol) for member in value.members]
     protocol_type = value.protocol_type or None
     return ClassicGroup(

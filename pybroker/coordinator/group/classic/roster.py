@@ -45,7 +45,7 @@ class ClassicMember(msgspec.Struct, frozen=True, kw_only=True):
     """Until its first rebalance ends. The session of such a member ends although it waits for its reply."""
 
     def metadata(self, protocol: str) -> bytes:
-        """Return what it tells the assignor of that name; raises `KeyError` when it does not know it."""
+        """Return its metadata for the assignor of that name; raises `KeyError` when it does not know it."""
         for name, metadata in self.protocols:
             if name == protocol:
                 return metadata
@@ -117,11 +117,11 @@ class Roster(Mapping["MemberId", ClassicMember]):
         return None if ordinal is None else table.members[ordinal]
 
     def is_pending(self, member_id: str) -> bool:
-        """Tell whether the id was given out and nobody has joined with it yet (KIP-394)."""
+        """Return whether the id was given out and nobody has joined with it yet (KIP-394)."""
         return member_id in (self._table or self._take()).pending_joins
 
     def is_to_sync(self, member_id: MemberId) -> bool:
-        """Tell whether a member of this generation has not asked for its assignment."""
+        """Return whether a member of this generation has not asked for its assignment."""
         return member_id in self._take().pending_syncs
 
     @property
@@ -156,7 +156,7 @@ class Roster(Mapping["MemberId", ClassicMember]):
         return max(self._take().timeouts, default=0)
 
     def supports_any(self, names: Iterable[str]) -> bool:
-        """Tell whether every member knows one of these protocols; nobody disagrees where there is no member."""
+        """Return whether every member knows one of these protocols; nobody disagrees where there is no member."""
         table = self._take()
         members = len(table.members)
         return any(table.known[name] == members for name in names)

@@ -8,11 +8,11 @@ from pybroker.machine.transitions import Transitions
 
 
 class ClassicState(Enum):
-    """Where a classic group stands; the value is what clients are told."""
+    """Where a classic group stands; the value is what clients receive."""
 
     EMPTY = "Empty"
     PREPARING_REBALANCE = "PreparingRebalance"
-    """Members join; whoever was there before has its rebalance timeout to come again."""
+    """Members join; each one that was there before has its rebalance timeout to come again."""
     COMPLETING_REBALANCE = "CompletingRebalance"
     """All have joined and wait for the leader's assignment."""
     STABLE = "Stable"

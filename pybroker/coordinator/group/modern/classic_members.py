@@ -1,9 +1,9 @@
 """Members of the classic protocol in a consumer group: JoinGroup, SyncGroup, Heartbeat, LeaveGroup.
 
-Owns how one protocol is told by the words of the other. A member's generation is its epoch; where one of KIP-848 would
-be handed another assignment, this one is told REBALANCE_IN_PROGRESS and comes again: JoinGroup takes it to its next
-epoch, and SyncGroup tells it what it has. Nobody leads and nobody waits for others: both are answered at once. A member
-that does not come again within its rebalance timeout is fenced.
+Owns how one protocol is expressed in the terms of the other. A member's generation is its epoch; where one of KIP-848
+would be handed another assignment, this one receives REBALANCE_IN_PROGRESS and comes again: JoinGroup takes it to its
+next epoch, and SyncGroup returns what it has. Nobody leads and nobody waits for others: both are answered at once. A
+member that does not come again within its rebalance timeout is fenced.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def leave(view: GroupView, event: LeaveGroup, now: int, group: ConsumerGroup) ->
 
 
 def _supports(group: ConsumerGroup, request: JoinGroupRequest) -> bool:
-    """Tell whether there is an assignor that all members of the classic protocol offer, the new one included."""
+    """Return whether there is an assignor that all members of the classic protocol offer, the new one included."""
     if request.protocol_type != PROTOCOL_TYPE:
         return False
     offers = [

@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 
 def may_downgrade_without(view: GroupView, group: ConsumerGroup, leaving: Sequence[Member]) -> bool:
-    """Tell whether a group becomes a classic one when these members leave."""
+    """Return whether a group becomes a classic one when these members leave."""
     classic_stay = group.classic_members - sum(member.classic is not None for member in leaving)
     stay = len(group.members) - len(leaving)
     return 0 < stay == classic_stay and _may_downgrade(view, stay)
 
 
 def may_downgrade_replacing(view: GroupView, group: ConsumerGroup, replaced: Member) -> bool:
-    """Tell whether a group becomes a classic one when a static member comes back with the classic protocol."""
+    """Return whether a group becomes a classic one when a static member comes back with the classic protocol."""
     only_one = replaced.classic is None and group.classic_members == len(group.members) - 1
     return only_one and _may_downgrade(view, len(group.members))
 

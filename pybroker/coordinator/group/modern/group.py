@@ -152,7 +152,7 @@ class ConsumerGroup(msgspec.Struct, frozen=True, dict=True):
         return None if member_id is None else self.members[member_id]
 
     def target_of(self, member_id: str, instance_id: str | None) -> Owned:
-        """Return what a member is to have; a static one what stands for its instance id, whoever held it last."""
+        """Return what a member is to have; a static one what its instance id stands for, whichever member had it."""
         holder = member_id if instance_id is None else self.static_members.get(instance_id, "")
         return self.targets.get(holder, {})
 
@@ -213,7 +213,7 @@ class ConsumerGroup(msgspec.Struct, frozen=True, dict=True):
             raise NonEmptyGroupError
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Tell whether a member reads the topic by subscription."""
+        """Return whether a member reads the topic by subscription."""
         return topic in self.subscribed_topics
 
     def retention_begins(self, committed_ms: int) -> int | None:

@@ -212,12 +212,12 @@ def _response(
         and (request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None)
         and request.topic_partitions is not None
     )
-    tells = request.member_epoch == JOIN_EPOCH or is_full or before.assigned != after.assigned
+    has_assignment = request.member_epoch == JOIN_EPOCH or is_full or before.assigned != after.assigned
     return ConsumerGroupHeartbeatResponse(
         member_id=after.member_id,
         member_epoch=after.epoch,
         heartbeat_interval_ms=view.consumer_settings(request.group_id).heartbeat_interval_ms,
-        assignment=_assignment(after.assigned) if tells else None,
+        assignment=_assignment(after.assigned) if has_assignment else None,
     )
 
 

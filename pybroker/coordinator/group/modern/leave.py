@@ -52,7 +52,7 @@ def leave(
     check_instance(member, request.member_id, request.instance_id)
     if request.member_epoch != STATIC_LEAVE_EPOCH:
         return fence(view, group, [member], now).outcome(reply)
-    # What it has waits for whoever comes with its instance id, and the epochs of it begin anew with that one's.
+    # What it has waits for the member that comes with its instance id, and the epochs of it begin anew with that one's.
     away = msgspec.structs.replace(
         member,
         epoch=STATIC_LEAVE_EPOCH,

@@ -116,5 +116,5 @@ class Member(msgspec.Struct, frozen=True):
         }
 
     def is_reconciled_to(self, epoch: int) -> bool:
-        """Tell whether it has all that a target of `epoch` gives it."""
+        """Return whether it has all that a target of `epoch` gives it."""
         return self.state is MemberState.STABLE and self.epoch == epoch

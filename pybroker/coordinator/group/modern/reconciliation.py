@@ -51,7 +51,7 @@ class Goal(NamedTuple):
 def reconcile(member: Member, goal: Goal, partition_epoch: Callable[[bytes, int], int], owned: Owned | None) -> Member:
     """Return the member after its next step; the same object when there is none.
 
-    `partition_epoch` tells the epoch of the member that has a partition, `NOBODY` where none has it. `owned` is what
+    `partition_epoch` returns the epoch of the member that has a partition, `NOBODY` where none has it. `owned` is what
     the member says that it has, None where it says nothing. Raises `UnknownStateError`.
     """
     if member.state is MemberState.STABLE and member.epoch == goal.epoch:
@@ -108,7 +108,7 @@ def _wanted(goal: Goal, topic: bytes) -> frozenset[int]:
 
 
 def _has_any(owned: Owned | None, held: Held) -> bool:
-    """Tell whether the member has some of these; while it does not say, it is taken to have them."""
+    """Return whether the member has some of these; while it does not say, it is taken to have them."""
     if owned is None:
         return True
     return any(partition in held.get(topic, ()) for topic, partitions in owned.items() for partition in partitions)

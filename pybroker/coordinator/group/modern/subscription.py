@@ -54,7 +54,7 @@ def present(names: frozenset[str], topics: Mapping[str, TopicInfo]) -> Iterable[
 
 
 def is_homogeneous(members: Collection[Member]) -> bool:
-    """Tell whether all members are subscribed to the same, all by names or all by one pattern."""
+    """Return whether all members are subscribed to the same, all by names or all by one pattern."""
     by_name = {member.topics for member in members}
     by_regex = {member.regex for member in members}
     if by_regex <= {""}:
@@ -74,7 +74,7 @@ def metadata_hash(names: frozenset[str], topics: Mapping[str, TopicInfo]) -> int
 
 
 def update_patterns(decision: Decision, view: GroupView, now: int) -> bool:
-    """Look patterns up that are due, and forget those of nobody; tell whether that changes what members want."""
+    """Look patterns up that are due, and forget those of nobody; return whether that changes what members want."""
     group = decision.group
     if not group.regexes and not group.regex_subscribers:
         return False

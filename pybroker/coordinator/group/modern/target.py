@@ -2,7 +2,7 @@
 
 Owns what an assignor is given and what is written of its result: only what has changed, and the epoch. Not more often
 than `group.consumer.assignment.interval.ms` or the group's own interval, so that members who come together cost one
-assignment and not one each (KIP-1263); until then members are led to the last target.
+assignment and not one each (KIP-1263); until then members are reconciled to the last target.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The timers of consumer groups: their keys and what they bring.
 
-Owns the names alone. A timer is set again by whoever sets it, and dies with its member.
+Owns the names alone. The code that sets a timer also sets it again; a timer dies with its member.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ class ClassicProtocol(Struct):
     """An assignor that a member of the classic protocol offered."""
 
     name: Annotated[str, string, versions("0+"), about("The assignor's name.")] = ""
-    metadata: Annotated[bytes, octets, versions("0+"), about("What the member told it.")] = b""
+    metadata: Annotated[bytes, octets, versions("0+"), about("What the member sent it.")] = b""
 
 
 class ClassicMemberMetadata(Struct):

@@ -43,7 +43,7 @@ class MemberMetadata(Struct):
     session_timeout: Annotated[
         int, int32, versions("0+"), about("Silent for so many milliseconds it is taken for dead.")
     ] = 0
-    subscription: Annotated[bytes, octets, versions("0+"), about("What it told the chosen assignor.")] = b""
+    subscription: Annotated[bytes, octets, versions("0+"), about("What it sent the chosen assignor.")] = b""
     assignment: Annotated[bytes, octets, versions("0+"), about("What the group's leader assigned to it.")] = b""
 
 

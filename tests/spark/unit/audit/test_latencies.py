@@ -12,7 +12,7 @@ from pybroker_spark.audit.latencies import Latencies, slots_of
 
 @settings(deadline=None)
 @given(st.lists(st.integers(0, 10**9)))
-def test_a_latency_is_told_to_three_digits(latencies_us: list[int]) -> None:
+def test_a_latency_is_exact_to_three_digits(latencies_us: list[int]) -> None:
     slots = slots_of(np.array(latencies_us, np.int64)).tolist()
     assert all(
         slot <= latency < max(slot + 1, slot * 1.001 + 1) for slot, latency in zip(slots, latencies_us, strict=True)

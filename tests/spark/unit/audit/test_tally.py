@@ -112,7 +112,7 @@ def test_a_sequence_that_comes_again_in_a_later_piece_is_named_by_that_piece() -
     assert tally.by_producer[1].duplicated == 5
 
 
-def test_records_without_a_stamp_are_told_and_not_judged() -> None:
+def test_records_without_a_stamp_are_counted_and_not_judged() -> None:
     pieces = Pieces()
     pieces.add(batch_of([b"plain", None, stamp(0, 0)], [0, 0, 0]))
     report = build_report(merged(pieces.all()))

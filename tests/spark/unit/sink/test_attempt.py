@@ -257,7 +257,7 @@ def test_a_partition_that_is_added_between_attempts_is_looked_at_too(world: Worl
     assert world.log() == sorted(rows_of(90))
 
 
-def test_a_topic_that_is_gone_is_told_with_where_it_was_written(world: World) -> None:
+def test_a_topic_that_is_gone_is_named_with_where_it_was_written(world: World) -> None:
     with pytest.raises(DEATHS):
         world.attempt(rows_of(20), dies_after=1)
     world.admin.delete_topics([world.topic])
@@ -265,7 +265,7 @@ def test_a_topic_that_is_gone_is_told_with_where_it_was_written(world: World) ->
         world.attempt(rows_of(20))
 
 
-def test_a_topic_that_was_made_anew_between_batches_is_told(world: World) -> None:
+def test_a_topic_that_was_made_anew_between_batches_is_an_error(world: World) -> None:
     outcome = world.attempt(rows_of(20))
     world.ledger.append(Done(0, dict(outcome.topic_ids or {})))
     world.admin.delete_topics([world.topic])
@@ -275,7 +275,7 @@ def test_a_topic_that_was_made_anew_between_batches_is_told(world: World) -> Non
         world.attempt(rows_of(20), batch=1)
 
 
-def test_records_that_were_deleted_meanwhile_are_told_by_offset(world: World) -> None:
+def test_records_that_were_deleted_meanwhile_are_named_by_offset(world: World) -> None:
     with pytest.raises(DEATHS):
         world.attempt(rows_of(60), dies_after=6)
     ends = {p: 0 for _, p, _ in world.records()}

@@ -41,7 +41,7 @@ def test_a_checkpoint_is_in_one_order_and_comes_back() -> None:
     assert read_checkpoint(json.loads(written)) == offsets
 
 
-def test_the_end_of_a_first_micro_batch_may_tell_where_it_began() -> None:
+def test_the_end_of_a_first_micro_batch_may_hold_where_it_began() -> None:
     begin, end = {TopicPartition("a-b", 1): 3}, {TopicPartition("a-b", 1): 7, ORDERS[0]: 1}
     written = json.loads(json.dumps(with_beginning(write_checkpoint(end), begin)))
     assert read_checkpoint(written) == end
@@ -53,9 +53,11 @@ def test_the_end_of_a_first_micro_batch_may_tell_where_it_began() -> None:
     "text", ["", "latest!", "[1]", "{}", '{"orders":5}', '{"orders":{"a":1}}', '{"orders":{"0":1.5}}', '{"t":{"0":-3}}']
 )
 def test_what_are_no_offsets_is_refused_with_the_form(text: str) -> None:
-    with pytest.raises(OptionError, match=r'^endingOffsets=.*: must be JSON like \{"topicA":\{"0":23,"1":-1\}') as told:
+    with pytest.raises(
+        OptionError, match=r'^endingOffsets=.*: must be JSON like \{"topicA":\{"0":23,"1":-1\}'
+    ) as refusal:
         parse_offsets("endingOffsets", text)
-    assert f"endingOffsets={text}:" in str(told.value)
+    assert f"endingOffsets={text}:" in str(refusal.value)
 
 
 @pytest.mark.parametrize("text", ["orders", '{"orders":0}', '{"orders":["a"]}', "{}", '{"orders":[true]}'])

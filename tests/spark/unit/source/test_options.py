@@ -28,7 +28,7 @@ def test_two_options_are_enough_and_the_others_have_the_connectors_defaults() ->
     assert not options.read_committed
 
 
-def test_names_are_told_apart_without_regard_to_case() -> None:
+def test_names_are_compared_without_regard_to_case() -> None:
     options = parse_read({"KAFKA.Bootstrap.Servers": "h:1", "SUBSCRIBE": " a , b,a ,", "FailOnDataLoss": "FALSE"})
     assert options.bootstrap_servers == "h:1"
     assert options.topics.names == ("a", "b")
@@ -68,7 +68,7 @@ def test_a_delay_is_read_as_spark_reads_times(text: str, seconds: float) -> None
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "reason"),
     [
         ({"failOnDataLoss": "maybe"}, "failOnDataLoss=maybe: must be true or false"),
         ({"minPartitions": "0"}, "minPartitions=0: must be a whole number of at least 1"),
@@ -94,13 +94,13 @@ def test_a_delay_is_read_as_spark_reads_times(text: str, seconds: float) -> None
         ),
     ],
 )
-def test_a_refusal_names_the_option_the_value_and_what_would_be_right(given: dict[str, str], told: str) -> None:
+def test_a_refusal_names_the_option_the_value_and_what_would_be_right(given: dict[str, str], reason: str) -> None:
     with pytest.raises(OptionError) as refusal:
         parse_read({**LEAST, **given})
-    assert str(refusal.value).startswith(told)
+    assert str(refusal.value).startswith(reason)
 
 
-def test_without_topics_the_three_ways_to_name_them_are_told() -> None:
+def test_without_topics_the_three_ways_to_name_them_are_listed() -> None:
     with pytest.raises(OptionError, match=r"one of assign, subscribe, subscribePattern says what is read, and none is"):
         parse_read({"kafka.bootstrap.servers": "h:1"})
 
@@ -111,7 +111,7 @@ def test_a_pattern_must_be_an_expression() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "reason"),
     [
         (
             {"startingOffsets": "latest"},
@@ -146,8 +146,8 @@ def test_a_pattern_must_be_an_expression() -> None:
         ),
     ],
 )
-def test_a_batch_refuses_ends_that_it_cannot_have(given: dict[str, str], told: str) -> None:
-    with pytest.raises(OptionError, match=told):
+def test_a_batch_refuses_ends_that_it_cannot_have(given: dict[str, str], reason: str) -> None:
+    with pytest.raises(OptionError, match=reason):
         parse_read({**LEAST, **given}).check_batch()
 
 
@@ -197,7 +197,7 @@ def test_a_write_needs_servers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "told"),
+    ("name", "value", "reason"),
     [
         ("isolation.level", "read_comitted", "must be one of read_uncommitted, read_committed"),
         ("isolation.level", "READ_COMMITTED", "must be one of read_uncommitted, read_committed"),
@@ -205,20 +205,20 @@ def test_a_write_needs_servers() -> None:
         ("bootstrap.servers", "nowhere", "expected host:port"),
     ],
 )
-def test_a_setting_that_the_consumer_refuses_is_refused_before_a_task_runs(name: str, value: str, told: str) -> None:
-    with pytest.raises(OptionError, match=f"^kafka.{name}={value}: {told}"):
+def test_a_setting_that_the_consumer_refuses_is_refused_before_a_task_runs(name: str, value: str, reason: str) -> None:
+    with pytest.raises(OptionError, match=f"^kafka.{name}={value}: {reason}"):
         parse_read({**LEAST, f"kafka.{name}": value})
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "told"), [("acks", "9", "must be one of 0, 1, all, -1"), ("linger.ms", "x", "must be")]
+    ("name", "value", "reason"), [("acks", "9", "must be one of 0, 1, all, -1"), ("linger.ms", "x", "must be")]
 )
-def test_a_setting_that_the_producer_refuses_is_refused_before_a_task_runs(name: str, value: str, told: str) -> None:
-    with pytest.raises(OptionError, match=f"^kafka.{name}={value}: {told}"):
+def test_a_setting_that_the_producer_refuses_is_refused_before_a_task_runs(name: str, value: str, reason: str) -> None:
+    with pytest.raises(OptionError, match=f"^kafka.{name}={value}: {reason}"):
         parse_write({"kafka.bootstrap.servers": "h:1", f"kafka.{name}": value})
 
 
-def test_a_setting_that_the_client_does_not_have_is_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_setting_that_the_client_does_not_have_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     warn_of_unused(FetcherSettings, {"group.id": "g", "fetch.min.byts": "7", "fetch.min.bytes": "8"})
     assert [record.getMessage() for record in caplog.records] == [
         "option kafka.fetch.min.byts=7 has no effect on this client"

@@ -44,15 +44,15 @@ def test_columns_that_there_are_not_are_refused(columns: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "told"),
+    ("field", "reason"),
     [
         (StructField("body", BinaryType()), r"there is no column 'body'; there are key, value"),
         (StructField("value", StringType()), r"column value is string; must be binary, nullable"),
         (StructField("value", BinaryType(), nullable=False), r"column value is binary not null; must be binary, null"),
     ],
 )
-def test_a_schema_that_cannot_be_read_is_refused(field: StructField, told: str) -> None:
-    with pytest.raises(OptionError, match=told):
+def test_a_schema_that_cannot_be_read_is_refused(field: StructField, reason: str) -> None:
+    with pytest.raises(OptionError, match=reason):
         read_columns(options(), StructType([field]))
 
 
@@ -79,7 +79,7 @@ def test_a_write_looks_at_the_connectors_columns_and_the_time_and_no_others() ->
 
 
 @pytest.mark.parametrize(
-    ("fields", "topic", "told"),
+    ("fields", "topic", "reason"),
     [
         (
             [VALUE],
@@ -104,6 +104,6 @@ def test_a_write_looks_at_the_connectors_columns_and_the_time_and_no_others() ->
         ),
     ],
 )
-def test_a_write_is_refused_in_the_connectors_words(fields: list[StructField], topic: str | None, told: str) -> None:
-    with pytest.raises(OptionError, match=told):
+def test_a_write_is_refused_in_the_connectors_words(fields: list[StructField], topic: str | None, reason: str) -> None:
+    with pytest.raises(OptionError, match=reason):
         written_columns(StructType(fields), topic)

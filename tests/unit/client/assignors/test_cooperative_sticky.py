@@ -28,7 +28,7 @@ def test_with_different_wishes_too() -> None:
     assert set(assigned["a"]) < set(held)
 
 
-def test_the_generation_is_told_in_four_bytes() -> None:
+def test_the_generation_is_encoded_in_four_bytes() -> None:
     assignor = CooperativeStickyAssignor()
     assert assignor.user_data() == b"\xff\xff\xff\xff"
     assignor.on_assignment(partitions(0), 3)

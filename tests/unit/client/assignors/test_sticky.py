@@ -1,4 +1,4 @@
-"""Sticky: the examples of Kafka's documentation, and what members tell each other."""
+"""Sticky: the examples of Kafka's documentation, and the user data that members send."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_claim_that_cannot_be_read_claims_nothing(raw: bytes) -> None:
     assert decode_claim(raw) == Claim((), -1)
 
 
-def test_an_assignor_tells_what_it_was_given_last() -> None:
+def test_the_user_data_names_what_the_assignor_was_given_last() -> None:
     assignor = StickyAssignor()
     assert assignor.user_data() is None
     assignor.on_assignment([TopicPartition("a", 1)], 5)

@@ -187,5 +187,5 @@ def test_a_program_that_does_not_poll_is_out_after_the_interval() -> None:
 def test_a_silent_coordinator_is_looked_for_after_the_session() -> None:
     one = joined(A)
     one.step_heartbeat(ErrorCode.NONE, 1, 10)
-    assert not one.is_unheard(55)
-    assert one.is_unheard(55.1)
+    assert not one.is_unanswered(55)
+    assert one.is_unanswered(55.1)

@@ -36,12 +36,12 @@ def member(instance_id: str | None = None) -> ModernMember:
 
 
 def answer(epoch: int, *partitions: int | None, topic: bytes = TOPIC, code: int = 0) -> ConsumerGroupHeartbeatResponse:
-    told = None
+    assignment = None
     if partitions != (None,):
         assigned = [TopicPartitions(topic_id=topic, partitions=[p for p in partitions if p is not None])]
-        told = Assignment(topic_partitions=assigned)
+        assignment = Assignment(topic_partitions=assigned)
     return ConsumerGroupHeartbeatResponse(
-        error_code=code, member_epoch=epoch, heartbeat_interval_ms=5000, assignment=told
+        error_code=code, member_epoch=epoch, heartbeat_interval_ms=5000, assignment=assignment
     )
 
 
@@ -81,7 +81,7 @@ def test_what_the_table_does_not_list_raises() -> None:
     assert table.unreachable() == []
 
 
-def test_joining_tells_everything_and_later_heartbeats_only_what_changed() -> None:
+def test_joining_sends_everything_and_later_heartbeats_only_what_changed() -> None:
     one = member()
     first = beat(one, answer(1, 0))
     assert (first.member_epoch, first.subscribed_topic_names, first.topic_partitions) == (0, ["t"], [])
@@ -138,7 +138,7 @@ def test_a_fenced_member_gives_up_what_it_had_and_joins_again(code: ErrorCode) -
     assert (one.state, request.member_epoch, request.subscribed_topic_names) == (ModernState.JOINING, 0, ["t"])
 
 
-def test_a_heartbeat_without_an_answer_is_told_again_in_full() -> None:
+def test_a_heartbeat_without_an_answer_is_sent_again_in_full() -> None:
     one = stable(0)
     one.step_heartbeat_sent(one.build_heartbeat(), 5)
     one.step_heartbeat_lost(6)

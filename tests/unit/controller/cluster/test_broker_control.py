@@ -14,7 +14,9 @@ def test_every_state_can_be_reached() -> None:
 
 @pytest.mark.parametrize("trigger", BrokerTrigger)
 @pytest.mark.parametrize("state", BrokerControl)
-def test_a_broker_that_was_told_to_stop_is_told_nothing_more(state: BrokerControl, trigger: BrokerTrigger) -> None:
+def test_a_broker_that_is_to_shut_down_now_has_no_further_transition(
+    state: BrokerControl, trigger: BrokerTrigger
+) -> None:
     if state is BrokerControl.SHUTDOWN_NOW:
         with pytest.raises(TransitionError):
             BROKER_CONTROL.following(state, trigger)

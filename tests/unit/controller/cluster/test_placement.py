@@ -49,7 +49,7 @@ def test_replicas_are_distinct_leaders_are_usable_and_evenly_spread(
 
 
 @given(seed=st.integers(0, 1000))
-def test_two_replicas_of_a_partition_are_led_in_different_racks(seed: int) -> None:
+def test_consecutive_partitions_have_leaders_in_different_racks(seed: int) -> None:
     there = brokers(*[broker(n, "ab"[n % 2]) for n in range(4)])
     leaders = [replicas[0] % 2 for replicas in place(there, 8, 1, seed)]
     assert all(one != other for one, other in pairwise(leaders))

@@ -53,7 +53,7 @@ def reassign(partitions: range, replicas: list[int]) -> AlterReassignments:
     return AlterReassignments([ReassignableTopic(name="t", partitions=asked)])
 
 
-def told(outcome: Outcome[Message, list[ReassignedTopic]]) -> Sequence[ReassignedPartition]:
+def answered_partitions(outcome: Outcome[Message, list[ReassignedTopic]]) -> Sequence[ReassignedPartition]:
     assert isinstance(outcome.reply, list)
     (topic,) = outcome.reply
     assert topic.name == "t"
@@ -63,7 +63,7 @@ def told(outcome: Outcome[Message, list[ReassignedTopic]]) -> Sequence[Reassigne
 def test_changes_beyond_what_one_batch_takes_are_refused() -> None:
     outcome = alter_reassignments(image_of(LIMIT + 2), reassign(range(LIMIT + 2), [1, 2]))
     assert len(outcome.records) == LIMIT
-    partitions = told(outcome)
+    partitions = answered_partitions(outcome)
     assert Counter(one.error_code for one in partitions) == {ErrorCode.NONE: LIMIT, ErrorCode.POLICY_VIOLATION: 2}
     refused = partitions[-1]
     assert refused.error_message == "Unable to perform excessively large batch operation."
@@ -72,10 +72,10 @@ def test_changes_beyond_what_one_batch_takes_are_refused() -> None:
 def test_what_changes_nothing_is_not_counted() -> None:
     outcome = alter_reassignments(image_of(LIMIT + 1), reassign(range(LIMIT + 1), [1]))
     assert outcome.records == ()
-    assert {one.error_code for one in told(outcome)} == {ErrorCode.NONE}
+    assert {one.error_code for one in answered_partitions(outcome)} == {ErrorCode.NONE}
 
 
-def test_a_listing_changes_nothing_and_tells_every_partition_once() -> None:
+def test_a_listing_changes_nothing_and_names_every_partition_once() -> None:
     outcome = list_reassignments(image_of(3, adding=(2,)), ListReassignments(None))
     assert outcome.records == ()
     assert isinstance(outcome.reply, list)

@@ -25,7 +25,7 @@ def test_a_legal_name_has_no_fault(name: str) -> None:
         ("a/b", "other than ASCII alphanumerics"),
     ],
 )
-def test_an_illegal_name_is_told_why(name: str, words: str) -> None:
+def test_the_fault_of_an_illegal_name_says_why(name: str, words: str) -> None:
     fault = name_fault(name)
     assert fault is not None
     assert fault.startswith("Topic name is invalid: ")

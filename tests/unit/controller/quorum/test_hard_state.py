@@ -54,7 +54,7 @@ def test_a_newer_data_version_of_kafka_is_understood(tmp_path: Path) -> None:
         '{"data_version":0,"leaderEpoch":-1,"votedId":1}',
     ],
 )
-def test_what_is_no_state_is_told_with_its_path(tmp_path: Path, text: str) -> None:
+def test_what_is_no_state_is_reported_with_its_path(tmp_path: Path, text: str) -> None:
     (tmp_path / FILE_NAME).write_text(text)
     with pytest.raises(QuorumStateError, match=FILE_NAME):
         read_hard_state(tmp_path)

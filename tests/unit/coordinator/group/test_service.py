@@ -1,4 +1,4 @@
-"""The service: who coordinates what, loading and unloading, and what is told when the log fails."""
+"""The service: who coordinates what, loading and unloading, and the answers when the log fails."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class MemoryLog:
 
 
 def image(*leaders: int, epoch: int = 0, others: tuple[str, ...] = ("t",)) -> MetadataImage:
-    """An image with the offsets topic led so, and topics of one partition."""
+    """An image of the offsets topic with these leaders of its partitions, and of topics with one partition."""
     partitions = {
         index: PartitionImage(leader=leader, leader_epoch=epoch, partition_epoch=0, replicas=(leader,), isr=(leader,))
         for index, leader in enumerate(leaders)
@@ -146,12 +146,12 @@ async def test_commits_of_one_wake_up_are_one_append_and_are_answered_within_the
     stand = Stand(1)
     stand.groups.follow(image(1))
     await stand.groups.loaded()
-    told: list[Any] = []
+    answers: list[Any] = []
     for number in range(100):
-        stand.groups.submit("g", commit(offset=number)).on_complete(lambda reply, error: told.append((reply, error)))
+        stand.groups.submit("g", commit(offset=number)).on_complete(lambda reply, error: answers.append((reply, error)))
     stand.groups.step()
-    assert len(told) == 100
-    assert [error for _, error in told if error is not None] == []
+    assert len(answers) == 100
+    assert [error for _, error in answers if error is not None] == []
     assert len(stand.logs[0].batches) == 1
     assert offsets(await stand.groups.submit("g", fetch())) == [99]
     await stand.groups.close()
@@ -174,38 +174,38 @@ async def test_an_event_waits_for_the_step_that_is_expected_and_otherwise_for_th
     await stand.groups.close()
 
 
-async def test_a_commit_that_has_to_be_synced_is_answered_when_that_is_told() -> None:
+async def test_a_commit_that_has_to_be_synced_is_answered_when_the_sync_is_reported() -> None:
     stand = Stand(1)
     stand.groups.follow(image(1))
     await stand.groups.loaded()
     log = stand.logs[0]
     log.synced = 0
-    told: list[tuple[Any, Exception | None]] = []
+    answers: list[tuple[Any, Exception | None]] = []
 
-    def hear(reply: Any, error: Exception | None) -> None:
-        told.append((reply, error))
+    def note(reply: Any, error: Exception | None) -> None:
+        answers.append((reply, error))
 
-    stand.groups.submit("g", commit(offset=1)).on_complete(hear)
+    stand.groups.submit("g", commit(offset=1)).on_complete(note)
     stand.groups.step()
-    stand.groups.submit("g", commit(offset=2)).on_complete(hear)
-    stand.groups.submit("g", commit(offset=3)).on_complete(hear)
+    stand.groups.submit("g", commit(offset=2)).on_complete(note)
+    stand.groups.submit("g", commit(offset=3)).on_complete(note)
     stand.groups.step()
-    assert told == []
+    assert answers == []
     assert len(log.batches) == 1, "one append at a time: what comes meanwhile is the next one"
     log.synced = log.log_end_offset
     stand.groups.append_settled(log.tickets.pop())
-    assert [error for _, error in told] == [None]
+    assert [error for _, error in answers] == [None]
     log.synced = 1
     stand.groups.step()
-    assert (len(log.batches), len(told)) == (2, 1)
+    assert (len(log.batches), len(answers)) == (2, 1)
     log.synced = log.log_end_offset
     stand.groups.append_settled(log.tickets.pop())
-    assert [error for _, error in told] == [None, None, None]
+    assert [error for _, error in answers] == [None, None, None]
     assert offsets(await stand.groups.submit("g", fetch())) == [3]
     await stand.groups.close()
 
 
-async def test_a_commit_that_cannot_be_synced_is_undone_and_told() -> None:
+async def test_a_commit_that_cannot_be_synced_is_undone_and_fails() -> None:
     stand = Stand(1)
     stand.groups.follow(image(1))
     await stand.groups.loaded()
@@ -221,7 +221,7 @@ async def test_a_commit_that_cannot_be_synced_is_undone_and_told() -> None:
     await stand.groups.close()
 
 
-async def test_a_commit_that_takes_too_long_to_sync_is_told_so_and_holds_up_no_stop() -> None:
+async def test_a_commit_that_takes_too_long_to_sync_fails_and_holds_up_no_stop() -> None:
     stand = Stand(1, commit_timeout_ms=1)
     stand.groups.follow(image(1))
     await stand.groups.loaded()
@@ -241,9 +241,9 @@ async def test_records_that_fit_no_batch_fail_their_event_alone() -> None:
     await stand.groups.loaded()
     stand.logs[0].max_batch_bytes = 2000
     asked = [stand.groups.submit("g", commit(f"g{n}", n, "x" * (3000 if n == 13 else 30))) for n in range(40)]
-    told = await asyncio.gather(*asked, return_exceptions=True)
-    assert [n for n, reply in enumerate(told) if isinstance(reply, BaseException)] == [13]
-    assert isinstance(told[13], UnwritableError)
+    answers = await asyncio.gather(*asked, return_exceptions=True)
+    assert [n for n, reply in enumerate(answers) if isinstance(reply, BaseException)] == [13]
+    assert isinstance(answers[13], UnwritableError)
     for n in range(40):
         assert offsets(await stand.groups.submit("g", fetch(f"g{n}"))) == ([] if n == 13 else [n])
     await stand.groups.close()
@@ -349,8 +349,8 @@ async def test_a_log_that_cannot_be_loaded_for_whatever_reason_is_not_coordinate
         await after.groups.loaded()
     with pytest.raises(NotCoordinatorError):
         after.groups.submit("g", fetch())
-    (told,) = [record for record in caplog.records if "cannot be loaded" in record.getMessage()]
-    assert told.exc_info is not None, "what nobody expected is told with its place"
+    (logged,) = [record for record in caplog.records if "cannot be loaded" in record.getMessage()]
+    assert logged.exc_info is not None, "what nobody expected is logged with its place"
     after.groups.follow(image(1, epoch=1))
     await after.groups.loaded()
     assert offsets(await after.groups.submit("g", fetch())) == [5], "the next election tries again"

@@ -1,4 +1,4 @@
-"""The frame of what members of a classic group tell each other."""
+"""The frame of the subscriptions and assignments of a classic group."""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ fn read_as_columns(columns: &RecordColumns) -> Vec<Seen> {
     let (offsets, times) = (column(Column::Offset), column(Column::Timestamp));
     assert!(column(Column::Topic).as_string::<i32>().iter().all(|topic| topic == Some("t")));
     assert!(column(Column::Partition).as_primitive::<Int32Type>().iter().all(|index| index == Some(3)));
-    let told = (0..columns.array.len()).map(|row| {
+    let rows = (0..columns.array.len()).map(|row| {
         let offset = offsets.as_primitive::<Int64Type>().value(row);
         let time = times.as_primitive::<TimestampMicrosecondType>().value(row);
         let list = headers.is_valid(row).then(|| {
@@ -166,7 +166,7 @@ fn read_as_columns(columns: &RecordColumns) -> Vec<Seen> {
         });
         (offset, time, part(&keys, row), part(&values, row), list)
     });
-    told.collect()
+    rows.collect()
 }
 
 fn numbers(columns: &RecordColumns, column: Column) -> Vec<i64> {
@@ -210,7 +210,7 @@ proptest! {
         let made = || chunk(bytes.clone(), 100 + skipped, aborted.clone(), read_committed);
         let expected = read_as_records(&made());
         prop_assert_eq!(&read_in_pieces(made(), max_rows), &expected);
-        let (mut pieces, mut told) = (Pieces::new(made(), Vec::new()), Vec::new());
+        let (mut pieces, mut rows) = (Pieces::new(made(), Vec::new()), Vec::new());
         let next_offset = made().next_offset.max(100 + skipped);
         let pick = Pick { max_rows, max_bytes, end, ..MOST };
         while !pieces.is_done() {
@@ -221,15 +221,15 @@ proptest! {
                 prop_assert!(piece.array.is_empty() && piece.next_offset == before);
                 break;
             }
-            told.extend(read_as_columns(&piece));
-            prop_assert!(told.last().is_none_or(|(offset, ..)| *offset < piece.next_offset));
+            rows.extend(read_as_columns(&piece));
+            prop_assert!(rows.last().is_none_or(|(offset, ..)| *offset < piece.next_offset));
         }
         let below: Vec<Seen> = expected.iter().filter(|(at, ..)| end.is_none_or(|end| *at < end)).cloned().collect();
-        prop_assert_eq!(&below, &told);
+        prop_assert_eq!(&below, &rows);
         while !pieces.is_done() {
-            told.extend(read_as_columns(&pieces.take(Pick { max_rows, ..MOST }).unwrap()));
+            rows.extend(read_as_columns(&pieces.take(Pick { max_rows, ..MOST }).unwrap()));
         }
-        prop_assert_eq!(expected, told);
+        prop_assert_eq!(expected, rows);
         prop_assert_eq!(next_offset, pieces.position());
     }
 }

@@ -17,7 +17,7 @@ impl ServedVersions {
     }
 }
 
-/// The request's body; from version 3 on it tells what this client is (KIP-511).
+/// The request's body; from version 3 on it says what this client is (KIP-511).
 pub fn write_request(out: &mut Vec<u8>, version: i16) {
     let mut body = FieldWriter::new(out, API_VERSIONS.flexible(version));
     if version >= 3 {

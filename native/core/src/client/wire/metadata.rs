@@ -11,7 +11,7 @@ pub struct Broker {
     pub port: i32,
 }
 
-/// One partition as metadata tells it.
+/// One partition as metadata describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartitionMetadata {
     pub error_code: i16,
@@ -22,7 +22,7 @@ pub struct PartitionMetadata {
     pub leader_epoch: i32,
 }
 
-/// One topic as metadata tells it.
+/// One topic as metadata describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TopicMetadata {
     pub error_code: i16,

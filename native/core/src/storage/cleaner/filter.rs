@@ -2,8 +2,8 @@
 //!
 //! Owns Kafka's rules (`Cleaner.cleanInto`, `MemoryRecords.filterTo`). A batch keeps its base and last offset, its producer and
 //! sequence numbers whatever is left of it, so that offsets never change and a retry is still known. Records that stay are
-//! copied byte for byte, unless their timestamps have to be told from another base: a batch with tombstones gets its delete
-//! horizon there (KIP-534).
+//! copied byte for byte, unless their timestamps have to be counted from another base: a batch with tombstones gets its
+//! delete horizon there (KIP-534).
 
 use std::hint::black_box;
 
@@ -313,7 +313,7 @@ impl<'a> Filter<'a> {
     }
 }
 
-/// Tells `each` the records of a section: place, where it begins and ends, and the record.
+/// Calls `each` with every record of a section: place, where it begins and ends, and the record.
 #[inline(always)]
 fn walk(
     header: &BatchHeader,
@@ -389,7 +389,7 @@ fn finish(batch: &mut [u8], mut header: BatchHeader) -> BatchHeader {
     header
 }
 
-/// Copies records, their timestamps told from a base that is `shift` earlier.
+/// Copies records, their timestamps counted from a base that is `shift` earlier.
 fn rebase(records: &[u8], shift: i64, out: &mut Vec<u8>) -> Result<(), RecordError> {
     let mut at = 0;
     while at < records.len() {

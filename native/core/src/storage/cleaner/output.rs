@@ -127,7 +127,7 @@ impl CleanedSegment {
     /// a segment without timestamps is as old as what it was made of. Also returns the buffer.
     pub(crate) fn finish(mut self, pass: &Pass<'_>, modified: SystemTime) -> Result<(Finished, Vec<u8>), CleanError> {
         self.write(pass)?;
-        // Also where the index is full: of a sealed segment the largest timestamp is told by the last entry.
+        // Also where the index is full: of a sealed segment the largest timestamp is read from the last entry.
         self.add_time(usize::MAX);
         for (suffix, bytes) in
             [(OFFSET_INDEX_SUFFIX, &self.offsets), (TIME_INDEX_SUFFIX, &self.times), (TXN_INDEX_SUFFIX, &self.aborted)]

@@ -1,7 +1,7 @@
 //! One pass over one log: fill the map, rewrite the groups, put each in its place.
 //!
-//! Owns the order of steps and what a pass may be stopped by. At most one pass runs on a log; whoever is about to cut, close
-//! or delete the log ends it first ([`NoCleaning`]).
+//! Owns the order of steps and what a pass may be stopped by. At most one pass runs on a log; a thread that is about to
+//! cut, close or delete the log ends it first ([`NoCleaning`]).
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -234,7 +234,7 @@ fn run(
                 pass.stats.files.append(&mut pass.log.swap_in(&group, &finished)?);
             }
             Err(error) => {
-                // What failed is told; what cannot be removed either is removed by the next pass or opening.
+                // What failed is returned; what cannot be removed either is removed by the next pass or opening.
                 let _ = remove_leftovers(&pass.log.home, group[0].base_offset());
                 return Err(error);
             }

@@ -25,11 +25,11 @@ const SWITCH_BYTES: u64 = 1 << 20;
 
 impl Log {
     /// Moves the log into the directory that [`super::prepare`] has made. Appends, reads, flushes and retention go on
-    /// meanwhile; compaction does not begin. `moved` is told the new directory before anybody can append to it; the old one
-    /// is renamed for deletion, by `deleted_id`, and left to be removed.
+    /// meanwhile; compaction does not begin. `moved` is called with the new directory before anybody can append to it;
+    /// the old one is renamed for deletion, by `deleted_id`, and left to be removed.
     ///
     /// # Errors
-    /// See [`MoveError`]. The log goes on where it was, unless `moved` was told: then it has failed where it is now.
+    /// See [`MoveError`]. The log goes on where it was, unless `moved` was called: then it has failed where it is now.
     pub fn move_to(
         &self,
         future: &Path,
@@ -51,7 +51,8 @@ impl Log {
         self.switch(copier, deleted_id, moved)
     }
 
-    /// Ends the pass of compaction that is under way, and keeps others from beginning; whoever cuts the log ends this.
+    /// Ends the pass of compaction that is under way, and keeps others from beginning. A thread that cuts the log
+    /// ends the move.
     fn wait_for_cleaning(&self) -> MutexGuard<'_, ()> {
         self.cleaning_ends.fetch_add(1, Ordering::AcqRel);
         let cleaning = self.cleaning.lock();
@@ -96,7 +97,7 @@ impl Log {
         })
     }
 
-    /// Shows the same log with the files of its new directory. Whoever holds an older view goes on with what it has open.
+    /// Shows the same log with the files of its new directory. A holder of an older view goes on with what it has open.
     fn publish_moved(&self, writer: &mut Writer, view: &View, records: Arc<std::fs::File>) {
         let mut records = Some(records);
         let max_index_bytes = self.config.load().segment_index_bytes;

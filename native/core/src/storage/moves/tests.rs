@@ -90,13 +90,13 @@ impl Filled {
         self.append_counting(rounds, || 0, &mut Vec::new());
     }
 
-    fn note(&self, change: impl Fn() -> usize, told: &mut Vec<(usize, usize)>) {
+    fn note(&self, change: impl Fn() -> usize, counts: &mut Vec<(usize, usize)>) {
         self.batches.set(self.batches.get() + 1);
-        told.push((change(), self.batches.get()));
+        counts.push((change(), self.batches.get()));
     }
 
-    /// Tells after each batch how many there are, by the change that began it.
-    pub(super) fn append_counting(&self, rounds: i32, change: impl Fn() -> usize, told: &mut Vec<(usize, usize)>) {
+    /// Notes after each batch how many there are, by the change that began it.
+    pub(super) fn append_counting(&self, rounds: i32, change: impl Fn() -> usize, counts: &mut Vec<(usize, usize)>) {
         for _ in 0..rounds {
             let round = self.rounds.replace(self.rounds.get() + 1);
             if round % 20 == 0 {
@@ -107,7 +107,7 @@ impl Filled {
             let producer = if round % 2 == 0 { (7, 0, sequence) } else { (-1, -1, -1) };
             let (mut bytes, _) = build(&[100 + round as usize, 150], time, producer, Compression::None);
             self.log.append(&mut bytes, round / 20, NOW).unwrap();
-            self.note(&change, told);
+            self.note(&change, counts);
             let mut bytes = match round % 10 {
                 3 | 7 => {
                     let sequence = round / 10 * 2 + (round % 10) / 7;
@@ -122,7 +122,7 @@ impl Filled {
                 _ => continue,
             };
             self.log.append_internal(&mut bytes, round / 20, NOW).unwrap();
-            self.note(&change, told);
+            self.note(&change, counts);
         }
     }
 }
@@ -150,13 +150,13 @@ fn a_moved_log_is_the_same_log_byte_for_byte() {
     let log = shelf.log();
     log.fill(70);
     assert!(log.log.segment_count() > 5);
-    let (before, told) = (contents(&log.log), answers(&log.log));
+    let (before, expected) = (contents(&log.log), answers(&log.log));
     let moved = shelf.move_log(&log.log).unwrap();
     let home = shelf.root.join("b/t-0");
     assert_eq!(*log.log.directory(), *home);
     assert!(moved.left.is_none());
     assert!(contents(&log.log) == before);
-    assert_eq!(answers(&log.log), told);
+    assert_eq!(answers(&log.log), expected);
     for suffix in [".log", ".txnindex", ".snapshot", "leader-epoch-checkpoint", "partition.metadata"] {
         assert!(files(&home, suffix) == files(&moved.old, suffix) && !files(&home, suffix).is_empty(), "{suffix}");
     }
@@ -169,7 +169,7 @@ fn a_moved_log_is_the_same_log_byte_for_byte() {
     fs::remove_dir_all(&moved.old).unwrap();
     log.fill(30);
     log.log.settle_transactions(log.log.log_end_offset());
-    let (all, told) = (contents(&log.log), answers(&log.log));
+    let (all, expected) = (contents(&log.log), answers(&log.log));
     assert_eq!(all.len(), log.batches());
     log.flush();
     log.log.close().unwrap();
@@ -179,7 +179,7 @@ fn a_moved_log_is_the_same_log_byte_for_byte() {
         let again = Log::open(&home, config(), OpenLog { clean_shutdown, ..how }).unwrap().0;
         again.settle_transactions(again.log_end_offset());
         assert!(contents(&again) == all, "clean: {clean_shutdown}");
-        assert_eq!(answers(&again), told, "clean: {clean_shutdown}");
+        assert_eq!(answers(&again), expected, "clean: {clean_shutdown}");
     }
 }
 

@@ -377,7 +377,7 @@ impl Fetched {
         let mut aborted = Vec::new();
         if version >= 4 {
             reader.i64().unwrap();
-            // Aborted transactions, told to who asked for committed records.
+            // Aborted transactions, sent to a client that asked for committed records.
             for _ in 0..reader.nullable_array_len().unwrap().unwrap_or(0) {
                 aborted.push((reader.i64().unwrap(), reader.i64().unwrap()));
             }

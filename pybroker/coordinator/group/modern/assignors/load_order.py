@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 class LoadOrder:
     """Some members by load, equal ones by place.
 
-    Rule 1: whoever `next_least_loaded` names gains one before it is asked again, and whoever `next_most_loaded` names
-    loses one or is excluded. Rule 2: a member is named by one of the two only, as `is_level` is asked in between.
+    Rule 1: the member that `next_least_loaded` names gains one before it is asked again, and the member that
+    `next_most_loaded` names loses one or is excluded. Rule 2: a member is named by one of the two only, as `is_level`
+    is asked in between.
     """
 
     def __init__(self, loads: Sequence[int], members: Sequence[int]) -> None:

@@ -44,7 +44,7 @@ def join(world: World, member_id: str, **said: Any) -> Any:
     return beat(world, member_id, 0, **{**first, **said})
 
 
-def told(reply: Any) -> dict[bytes, list[int]]:
+def partitions_of(reply: Any) -> dict[bytes, list[int]]:
     """The partitions of an answer."""
     return {topic.topic_id: topic.partitions for topic in reply.assignment.topic_partitions}
 
@@ -52,7 +52,7 @@ def told(reply: Any) -> dict[bytes, list[int]]:
 def test_the_first_member_is_given_everything_at_once(world: World) -> None:
     reply = join(world, "m1")
     assert (reply.member_id, reply.member_epoch, reply.heartbeat_interval_ms) == ("m1", 2, 5000)
-    assert told(reply) == {A: [0, 1, 2]}
+    assert partitions_of(reply) == {A: [0, 1, 2]}
 
 
 def test_its_records_are_kafkas_in_kafkas_order(world: World) -> None:
@@ -66,30 +66,31 @@ def test_its_records_are_kafkas_in_kafkas_order(world: World) -> None:
     ]
 
 
-def test_a_heartbeat_with_nothing_new_writes_nothing_and_tells_nothing(world: World) -> None:
+def test_a_heartbeat_with_nothing_new_writes_nothing_and_returns_no_assignment(world: World) -> None:
     join(world, "m1")
     written = len(world.records)
     reply = beat(world, "m1", 2)
     assert (reply.member_epoch, reply.assignment, len(world.records)) == (2, None, written)
 
 
-def test_a_heartbeat_that_says_everything_is_told_everything(world: World) -> None:
+def test_a_heartbeat_that_says_everything_gets_the_whole_assignment(world: World) -> None:
     join(world, "m1")
-    assert told(beat(world, "m1", 2, rebalance_timeout_ms=1, subscribed_topic_names=["a"], owned={})) == {A: [0, 1, 2]}
+    reply = beat(world, "m1", 2, rebalance_timeout_ms=1, subscribed_topic_names=["a"], owned={})
+    assert partitions_of(reply) == {A: [0, 1, 2]}
 
 
 def test_partitions_go_over_when_they_are_given_back_and_not_before(world: World) -> None:
     join(world, "m1")
     world.pass_time(1000)
     late = join(world, "m2")
-    assert (late.member_epoch, told(late)) == (3, {})
+    assert (late.member_epoch, partitions_of(late)) == (3, {})
     assert world.group.members["m2"].state is MemberState.UNRELEASED_PARTITIONS
     to_revoke = beat(world, "m1", 2)
-    assert (to_revoke.member_epoch, told(to_revoke)) == (2, {A: [0, 1]})
+    assert (to_revoke.member_epoch, partitions_of(to_revoke)) == (2, {A: [0, 1]})
     assert beat(world, "m2", 3).assignment is None
     given_back = beat(world, "m1", 2, owned={A: {0, 1}})
     assert given_back.member_epoch == 3
-    assert told(beat(world, "m2", 3)) == {A: [2]}
+    assert partitions_of(beat(world, "m2", 3)) == {A: [2]}
     assert world.group.state_name == "Stable"
 
 
@@ -123,12 +124,12 @@ def test_a_silent_member_is_fenced_after_its_session(world: World) -> None:
     assert not world.timers
 
 
-def test_a_lost_answer_is_told_again_while_the_member_has_no_more_than_it_may(world: World) -> None:
+def test_a_lost_answer_is_sent_again_while_the_member_has_no_more_than_it_may(world: World) -> None:
     join(world, "m1")
     world.pass_time(1000)
     beat(world, "m1", 2, subscribed_topic_names=["a", "b"])
     reply = beat(world, "m1", 2, rebalance_timeout_ms=1, subscribed_topic_names=["a", "b"], owned={A: {0, 1, 2}})
-    assert (reply.member_epoch, told(reply)) == (3, {A: [0, 1, 2], B: [0, 1, 2]})
+    assert (reply.member_epoch, partitions_of(reply)) == (3, {A: [0, 1, 2], B: [0, 1, 2]})
     with pytest.raises(
         errors.FencedMemberEpochError, match=r"has a smaller member epoch \(2\) than the one known .*\(3\)"
     ):
@@ -147,13 +148,13 @@ def test_a_topic_that_grows_raises_the_epoch_at_the_next_heartbeat(world: World)
     join(world, "m1")
     world.pass_time(1000)
     world.topics = Topics({"a": TopicInfo(A, 4)}, {A: "a"}, 7)
-    assert told(beat(world, "m1", 2)) == {A: [0, 1, 2, 3]}
+    assert partitions_of(beat(world, "m1", 2)) == {A: [0, 1, 2, 3]}
     assert world.group.epoch == 3
 
 
 def test_a_pattern_is_resolved_in_the_heartbeat_that_brings_it(world: World) -> None:
     reply = join(world, "m1", subscribed_topic_names=None, subscribed_topic_regex="[ab]")
-    assert told(reply) == {A: [0, 1, 2], B: [0, 1, 2]}
+    assert partitions_of(reply) == {A: [0, 1, 2], B: [0, 1, 2]}
     assert world.group.regexes["[ab]"].version == 7
 
 
@@ -163,7 +164,7 @@ def test_a_new_topic_joins_a_pattern_when_the_pause_is_over(world: World) -> Non
     world.topics = Topics({**world.topics.by_name, "ac": TopicInfo(c, 1)}, {**world.topics.name_by_id, c: "ac"}, 8)
     assert beat(world, "m1", 2).assignment is None
     world.pass_time(10_001)
-    assert told(beat(world, "m1", 2)) == {A: [0, 1, 2], c: [0]}
+    assert partitions_of(beat(world, "m1", 2)) == {A: [0, 1, 2], c: [0]}
 
 
 def test_the_last_member_takes_its_pattern_along(world: World) -> None:
@@ -185,7 +186,7 @@ def test_what_a_static_member_has_waits_for_it(world: World) -> None:
     away = beat(world, "m1", -2, instance_id="i")
     assert (away.member_id, away.member_epoch) == ("m1", -2)
     back = join(world, "m2", instance_id="i")
-    assert (back.member_epoch, told(back)) == (2, {A: [0, 1, 2]})
+    assert (back.member_epoch, partitions_of(back)) == (2, {A: [0, 1, 2]})
     assert set(world.group.members) == {"m2"}
 
 
@@ -259,7 +260,7 @@ def test_an_assignor_that_the_broker_lacks_is_refused(world: World) -> None:
     assert raised.value.message == "ServerAssignor magic is not supported. Supported assignors: uniform, range."
 
 
-def test_a_member_of_no_group_is_told_so(world: World) -> None:
+def test_a_member_of_no_group_gets_group_id_not_found(world: World) -> None:
     with pytest.raises(errors.GroupIdNotFoundError, match=r"Consumer group g not found\."):
         beat(world, "m1", 2)
     with pytest.raises(errors.GroupIdNotFoundError, match=r"Group g not found\."):

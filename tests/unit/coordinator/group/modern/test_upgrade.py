@@ -53,7 +53,7 @@ def classic_member(world: World) -> ClassicConsumer:
 
 def stable_group(world: World, assignment: bytes, *, protocol_type: str = "consumer") -> None:
     """Make a stable classic group whose one member has been given those bytes."""
-    told: list[Any] = []
+    answers: list[Any] = []
     protocols = [JoinGroupRequestProtocol(name="p", metadata=METADATA)]
     request = JoinGroupRequest(
         group_id="g",
@@ -63,15 +63,15 @@ def stable_group(world: World, assignment: bytes, *, protocol_type: str = "consu
         protocols=protocols,
     )
     client = events.Client("c", "/h")
-    world.submit(events.JoinGroup(request, 3, client, "1"), told.append)
+    world.submit(events.JoinGroup(request, 3, client, "1"), answers.append)
     world.pass_time(1)
-    (joined,) = told
+    (joined,) = answers
     given = [SyncGroupRequestAssignment(member_id=joined.member_id, assignment=assignment)]
     world.submit(
         events.SyncGroup(
             SyncGroupRequest(group_id="g", generation_id=1, member_id=joined.member_id, assignments=given)
         ),
-        told.append,
+        answers.append,
     )
 
 
@@ -95,7 +95,7 @@ def test_the_generation_becomes_the_epoch_and_the_assignment_what_a_member_has(w
     assert group.targets == {old.member_id: {A: frozenset({0, 1})}, "new": {A: frozenset({2, 3})}}
 
 
-def test_a_classic_member_is_told_to_join_again_and_gives_its_share(world: World) -> None:
+def test_a_classic_member_has_to_join_again_and_gives_its_share(world: World) -> None:
     old, new = classic_member(world), Consumer(world, "new")
     for _ in range(8):
         new.step()
@@ -188,7 +188,7 @@ def test_an_empty_consumer_group_makes_room_whatever_the_policy(world: World) ->
     assert isinstance(world.group, ClassicGroup)
 
 
-def test_members_who_wait_in_a_rebalance_are_told_to_join_again(world: World) -> None:
+def test_members_who_wait_in_a_rebalance_have_to_join_again(world: World) -> None:
     first, second = classic_member(world), ClassicConsumer(world, cooperative=True)
     second.step()
     second.step()
@@ -199,7 +199,7 @@ def test_members_who_wait_in_a_rebalance_are_told_to_join_again(world: World) ->
     assert {first.member_id, second.member_id} <= set(world.group.members)
 
 
-def test_a_member_that_was_not_told_of_its_new_share_yet_has_its_old_one(world: World) -> None:
+def test_a_member_that_has_not_received_its_new_share_yet_has_its_old_one(world: World) -> None:
     first, second, third = classic_member(world), *(ClassicConsumer(world, cooperative=True) for _ in range(2))
     for _ in range(8):
         first.step()
