@@ -17,7 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from pybroker.client.errors import SettingError
-from pybroker.client.settings import ConnectionSettings, read_properties
+from pybroker.client.settings import ConnectionSettings
+from pybroker.config.errors import PropertiesError
+from pybroker.config.properties import read_properties
 
 
 class ToolError(Exception):
@@ -61,9 +63,9 @@ def read_config_file(path: str | None) -> dict[str, str]:
     if path is None:
         return {}
     try:
-        return read_properties(Path(path).read_text())
-    except OSError as error:
-        raise ToolError(f"{path}: {error.strerror}") from None
+        return read_properties(Path(path))
+    except PropertiesError as error:
+        raise ToolError(str(error)) from None
 
 
 def warn_of_unknown(settings: type[ConnectionSettings], properties: dict[str, Any]) -> None:

@@ -34,12 +34,6 @@ class RequestHeader(Message, kind="header", versions="1-2", flexible="2+"):
     ] = ""
 
 
-class ResponseHeader(Message, kind="header", versions="0-1", flexible="1+"):
-    """Precedes every response; version 1 where the API version is flexible, except for ApiVersions."""
-
-    correlation_id: Annotated[int, int32, versions("0+"), about("The request's correlation id.")] = 0
-
-
 @cache
 def flexible(api_key: int, version: int) -> bool:
     """Return whether requests of this version have tagged fields in header and body.

@@ -13,7 +13,7 @@ use pyo3::types::{PyCapsule, PyString};
 use crate::connection::wait;
 use crate::error::client_error;
 use crate::fetcher::Fetcher;
-use crate::positions::{assignment, start, as_rows};
+use crate::positions::{as_rows, assignment, start};
 
 /// A fetcher's records as columns.
 #[pyclass(frozen, module = "pybroker._native")]

@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use crate::connection::{ConnectionSettings, wait};
 use crate::delivery::Tally;
 use crate::error::client_error;
-use crate::positions::{assignment, start, as_rows};
+use crate::positions::{as_rows, assignment, start};
 use crate::received::Received;
 use crate::stamp::LatencyHistogram;
 

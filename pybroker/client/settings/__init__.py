@@ -29,16 +29,4 @@ __all__ = [
     "FetcherSettings",
     "ProducerSettings",
     "parse_duration_ms",
-    "read_properties",
 ]
-
-
-def read_properties(text: str) -> dict[str, str]:
-    """Read a Java properties file's plain form: `key=value` lines, `#` or `!` before comments."""
-    properties = {}
-    for line in text.splitlines():
-        stripped = line.strip()
-        if stripped and stripped[0] not in "#!":
-            key, _, value = stripped.partition("=")
-            properties[key.strip()] = value.strip()
-    return properties

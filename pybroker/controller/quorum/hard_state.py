@@ -7,10 +7,10 @@ state or the new one, whole; and once `write_hard_state` returns, the new one al
 from __future__ import annotations
 
 import json
-import os
 from typing import TYPE_CHECKING, NamedTuple
 
 from pybroker.controller.errors import QuorumStateError
+from pybroker.storage.atomic_file import replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,18 +55,4 @@ def write_hard_state(directory: Path, state: HardState, leader: int | None, vote
         "currentVoters": [{"voterId": voter} for voter in voters],
         "data_version": _DATA_VERSION,
     }
-    temporary = directory / f"{FILE_NAME}.tmp"
-    with temporary.open("w", encoding="utf-8") as file:
-        file.write(json.dumps(fields, separators=(",", ":")))
-        file.flush()
-        os.fdatasync(file.fileno())
-    temporary.replace(directory / FILE_NAME)
-    _sync_directory(directory)
-
-
-def _sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    replace_file(directory / FILE_NAME, json.dumps(fields, separators=(",", ":")))

@@ -28,7 +28,6 @@ from pybroker.client.settings import (
     FetcherSettings,
     ProducerSettings,
     parse_duration_ms,
-    read_properties,
 )
 
 SERVERS = {"bootstrap.servers": "h:1"}
@@ -186,10 +185,6 @@ def test_servers_are_read_once_for_all_clients() -> None:
     message = "bootstrap.servers=h:1,nonsense: expected host:port, with a port from 1 to 65535, instead of nonsense"
     with pytest.raises(SettingError, match=f"^{re.escape(message)}$"):
         FetcherSettings.from_properties({"bootstrap.servers": "h:1,nonsense"})
-
-
-def test_a_properties_file_is_read_line_by_line() -> None:
-    assert read_properties("# c\n! d\n a = b=c \n\nx=\n") == {"a": "b=c", "x": ""}
 
 
 @pytest.mark.parametrize(

@@ -28,22 +28,6 @@ pub const PARTITION_METADATA_FILE: &str = "partition.metadata";
 
 const LONGEST_NAME: usize = 255;
 
-/// `<topic>-<partition>`.
-#[must_use]
-pub fn partition_directory_name(topic: &str, partition: i32) -> String {
-    format!("{topic}-{partition}")
-}
-
-/// Topic and partition of a directory name, `None` when it is not one (or is marked `-delete`).
-#[must_use]
-pub fn parse_partition_directory_name(name: &str) -> Option<(&str, i32)> {
-    let (topic, partition) = name.rsplit_once('-')?;
-    if topic.is_empty() || !partition.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    Some((topic, partition.parse().ok()?))
-}
-
 /// `<topic>-<partition>.<unique id>-delete`, the topic shortened where the name would be too long for a file system.
 #[must_use]
 pub fn deleted_directory_name(directory_name: &str, unique_id: &str) -> String {
@@ -94,17 +78,6 @@ impl LogHome {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn directory_names_round_trip() {
-        assert_eq!(partition_directory_name("a-b", 7), "a-b-7");
-        assert_eq!(parse_partition_directory_name("a-b-7"), Some(("a-b", 7)));
-        assert_eq!(parse_partition_directory_name("a-b"), None);
-        assert_eq!(parse_partition_directory_name("-1"), None);
-        assert_eq!(parse_partition_directory_name("a-+1"), None);
-        assert_eq!(parse_partition_directory_name("a-3.0123-delete"), None);
-        assert_eq!(parse_partition_directory_name("a-99999999999"), None);
-    }
 
     #[test]
     fn a_long_topic_is_shortened_to_fit_the_deleted_name() {

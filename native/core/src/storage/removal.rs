@@ -11,9 +11,7 @@ use std::sync::atomic::Ordering;
 
 use super::LogError;
 use super::log::{Log, View};
-use super::log_dir::deleted_directory_name;
 use super::segment_list::SegmentList;
-use crate::sys::file;
 
 /// Segments whose files are open at a time while they are renamed: a log may have more than there are descriptors.
 const OPEN_TOGETHER: usize = 64;
@@ -87,27 +85,6 @@ impl Log {
             _ => Arc::new(SegmentList::new(view.segments.as_slice()[first..].to_vec())),
         };
         self.view.store(Arc::new(View { segments, log_start_offset, ..*view }));
-    }
-
-    /// Renames the directory to `<topic>-<partition>.<unique id>-delete`, so that its name is free and a restart knows what
-    /// it is; appends are refused from now on, reads go on.
-    ///
-    /// # Errors
-    /// `Io` when the rename fails; the log then stays what it was.
-    pub fn rename_for_delete(&self, unique_id: &str) -> Result<(), LogError> {
-        let _no_cleaning = self.end_cleaning();
-        let _writer = self.writer.lock();
-        let _flushing = self.flushing.lock();
-        let old = self.home.path();
-        let name = old.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let new = old.with_file_name(deleted_directory_name(name, unique_id));
-        let parent = new.parent().unwrap_or(&new).to_path_buf();
-        let names = file::Directory::open(&parent).map_err(LogError::io(&parent))?;
-        // Files of sealed segments are opened by path on first use; the path follows the directory.
-        file::rename(&old, &new).map_err(LogError::io(&old))?;
-        self.home.moved_to(&new);
-        self.closed.store(true, Ordering::Release);
-        names.sync().map_err(LogError::io(&parent))
     }
 
     /// Removes the directory and everything in it; appends are refused from now on.
