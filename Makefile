@@ -66,7 +66,7 @@ test-python: build ## Run the Python tests: unit, property, house, conformance, 
 	$(BIN)/pytest -n $(TEST_PROCESSES) --dist loadgroup --no-loadscope-reorder
 
 demo: build ## Start a broker, produce and consume 5,000,000 records, stop it and clean up
-	@$(BIN)/python bench/scenarios/demo.py
+	@$(BIN)/python -m pybench.demo
 
 bench-spark: build ## Measure what runs on Spark, in turns, and write bench/REPORT.md (long; needs Java and Maven)
 	$(BIN)/pybench compare --suite spark

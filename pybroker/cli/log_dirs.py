@@ -14,8 +14,8 @@ from pybroker.cli.cluster_access import add_cluster_options, open_admin
 from pybroker.cli.errors import CommandError
 from pybroker.cli.kafka_exceptions import java_class
 from pybroker.cli.log_dirs_local import add_local_arguments, show_damage, verify
-from pybroker.client.assignors.hash_order import HashOrderedSet, partition_hash, string_hash
 from pybroker.client.errors import ClientError
+from pybroker.client.java.hash_order import HashOrderedSet, partition_hash, string_hash
 from pybroker.config.errors import ConfigError
 
 if TYPE_CHECKING:

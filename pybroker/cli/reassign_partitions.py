@@ -18,8 +18,8 @@ from pybroker.cli.errors import CommandError
 from pybroker.cli.kafka_exceptions import java_text, java_words
 from pybroker.cli.reassignment_file import Plan, build_file, check_executable, name_of, parse_plan
 from pybroker.cli.text_files import read_text
-from pybroker.client.assignors.hash_order import HashOrderedSet, string_hash
 from pybroker.client.errors import BrokerError, ClientError
+from pybroker.client.java.hash_order import HashOrderedSet, string_hash
 from pybroker.client.log_dirs import Replica
 from pybroker.client.topics import BROKER, DELETE, SET, TOPIC, ConfigChange, Reassignment, TopicPartition
 from pybroker.config.errors import ConfigError

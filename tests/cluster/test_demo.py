@@ -25,7 +25,7 @@ CONSUMED = re.compile(r"^start\.time, end\.time, .*\n\d{4}-\d\d-\d\d [\d:]+, .*,
 @pytest.fixture
 def demo(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
     """The demo's module, for 20,000 records, with its data below the test's own folder."""
-    spec = importlib.util.spec_from_file_location("demo", ROOT / "bench" / "scenarios" / "demo.py")
+    spec = importlib.util.spec_from_file_location("demo", ROOT / "bench" / "pybench" / "demo.py")
     assert spec
     assert spec.loader
     module = importlib.util.module_from_spec(spec)

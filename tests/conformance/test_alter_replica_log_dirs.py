@@ -18,7 +18,7 @@ import pytest
 
 from pybench.peers import java
 from tests.conformance.conftest import leads_all, serving
-from tests.support import programs
+from tests.support import java_oracle, programs
 from tests.support.batches import batch_of, read_batches
 from tests.support.conditions import wait_until
 from tests.support.wire import Wire, fetch, fetched, produce, produced
@@ -259,7 +259,7 @@ def test_the_admin_of_java_moves_replicas(wire: Wire, there: Directories, topic:
     target = there.other(place(wire, topic, 0))
     (node,) = wire.call("Metadata", 12, topics=[]).brokers
     words = (there.bootstrap_servers, topic, "0", str(node.node_id), target)
-    ran = java.run_java_tool(java.build_client("ReplicaMover"), *words)
+    ran = java.run_java_tool(java.build_client("ReplicaMover", java_oracle.SOURCES), *words)
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.splitlines() == [target]
     wait_until(lambda: lies_in(wire, topic, 0, target), within=30, what="the replica lies in the other directory")

@@ -18,7 +18,7 @@ from kafka.errors import (
 
 from pybench.peers import java
 from tests.conformance.conftest import Server, Topic, leads_all
-from tests.support import programs
+from tests.support import java_oracle, programs
 from tests.support.wire import Wire
 
 UNKNOWN_TOPIC_OR_PARTITION = 3
@@ -177,7 +177,7 @@ def test_the_admin_of_java_reassigns(server: Server, topic: Topic, node: int) ->
     programs.kafka_tools()
     words = ("0", str(node), "0", f"{node},{GONE}", "0", "cancel", "5", str(node))
     at = (server.bootstrap_servers, "false", topic.name)
-    ran = java.run_java_tool(java.build_client("Reassigner"), *at, *words)
+    ran = java.run_java_tool(java.build_client("Reassigner", java_oracle.SOURCES), *at, *words)
     assert ran.returncode == 0, ran.stderr
     lost = f"The manual partition assignment includes broker {GONE}, but no such broker is registered."
     assert ran.stdout.splitlines() == [

@@ -183,9 +183,9 @@ def run_java_tool(
 
 
 @cache
-def build_client(name: str) -> str:
-    """Compile one of our Java load programs (`bench/jclient/<name>.java`) against Kafka's client; return its class."""
-    source, target = BENCH / "jclient" / f"{name}.java", build_directory() / "jclient"
+def build_client(name: str, sources: Path = BENCH / "jclient") -> str:
+    """Compile one of our Java programs (`<sources>/<name>.java`) against Kafka's client; return its class."""
+    source, target = sources / f"{name}.java", build_directory() / "jclient"
     built, jars = target / f"{name}.class", fetch_jars()
     with building():
         if not built.exists() or built.stat().st_mtime < source.stat().st_mtime:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pybroker.client.assignors.assignor import GroupMember
-from pybroker.client.assignors.hash_order import in_hash_order
+from pybroker.client.java.hash_order import in_hash_order
 from pybroker.client.topics import TopicPartition
 
 NO_GENERATION = -1

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pybroker.client.assignors.hash_order import HashOrderedSet, partition_hash
+from pybroker.client.java.hash_order import HashOrderedSet, partition_hash
 from pybroker.client.topics import TopicPartition
 
 

@@ -18,7 +18,7 @@ from pybench.peers import java
 from pybroker.client.assignors import Assignor, GroupMember, make_assignors
 from pybroker.client.assignors.sticky import encode_claim
 from pybroker.client.topics import TopicPartition
-from tests.support import programs
+from tests.support import java_oracle, programs
 
 pytestmark = pytest.mark.java
 
@@ -84,7 +84,7 @@ def question(group: Group) -> str:
 def ask_kafka(groups: list[Group]) -> list[dict[str, Any]]:
     """What Kafka's assignors answer."""
     ran = subprocess.run(
-        java.short_java_command(java.build_client("AssignorOracle"), log_level="off"),
+        java.short_java_command(java.build_client("AssignorOracle", java_oracle.SOURCES), log_level="off"),
         input="\n".join(map(question, groups)),
         capture_output=True,
         text=True,

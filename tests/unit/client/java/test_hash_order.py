@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pybroker.client.assignors.hash_order import HashOrderedSet, in_hash_order, partition_hash, string_hash
+from pybroker.client.java.hash_order import HashOrderedSet, in_hash_order, partition_hash, string_hash
 from pybroker.client.topics import TopicPartition
 
 
