@@ -16,8 +16,6 @@ from pybroker.config.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pybroker.config.settings import Settings
-
 T = TypeVar("T")
 
 INT_MAX = 2**31 - 1
@@ -94,8 +92,8 @@ class Key(Generic[T]):
     @overload
     def __get__(self, instance: None, owner: type) -> Key[T]: ...
     @overload
-    def __get__(self, instance: Settings, owner: type) -> T: ...
-    def __get__(self, instance: Settings | None, owner: type) -> Key[T] | T:
+    def __get__(self, instance: object, owner: type) -> T: ...
+    def __get__(self, instance: object | None, owner: type) -> Key[T] | T:
         if instance is None:
             return self
         # An instance keeps every value in its __dict__, which is looked at first; only a half-built one comes here.

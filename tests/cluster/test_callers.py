@@ -34,6 +34,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
 def bystander(broker: BrokerProcess) -> Iterator[Wire]:
     """A connection that was open before, and works in both planes afterwards."""
     with Wire(broker.bootstrap_servers) as wire:
+        wire.call("ListGroups", 4)  # An answer says that the connection was accepted: `crowd` counts connections.
         yield wire
         assert wire.call("Metadata", 12, topics=[{"name": "topic-0"}]).topics[0].error_code == 0
         assert fetched(wire.ask(fetch("topic-0"))).error_code == 0

@@ -73,6 +73,12 @@ class BrokerProcess:
         self._before_exec = before_exec
         self._process: subprocess.Popen[str] | None = None
 
+    def _prepare(self) -> None:
+        # Of a run under nohup the process would inherit that SIGHUP is ignored.
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+        if self._before_exec is not None:
+            self._before_exec()
+
     @property
     def bootstrap_servers(self) -> str:
         """Where it listens."""
@@ -100,7 +106,7 @@ class BrokerProcess:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
-                preexec_fn=self._before_exec,
+                preexec_fn=self._prepare,
             )
         line = self._first_line()
         found = READY.search(line)

@@ -17,7 +17,7 @@ from pybroker.protocol.messages.list_groups import ListedGroup
 if TYPE_CHECKING:
     from pybroker.coordinator.group.classic.roster import ClassicMember
     from pybroker.coordinator.group.events import DeleteGroups, DescribeGroups, ListGroups
-    from pybroker.coordinator.group.records import Record
+    from pybroker.coordinator.group.group_change import Record
     from pybroker.coordinator.group.view import Group, GroupView
 
 _HAS_GROUP_ID_NOT_FOUND = 6

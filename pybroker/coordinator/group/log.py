@@ -16,7 +16,7 @@ from pybroker.protocol.messages.group_records import GROUP_RECORDS, LEGACY_OFFSE
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pybroker.coordinator.group.records import Record
+    from pybroker.coordinator.group.group_change import Record
 
 MAX_DECOMPRESSED_BYTES = 1 << 30
 """No batch of ours decompresses to more; it bounds what a damaged one may take."""

@@ -40,6 +40,7 @@ from pybroker.coordinator.group.events import (
     SyncPhaseOver,
     TopicsDeleted,
 )
+from pybroker.coordinator.group.group_change import GroupChange
 from pybroker.coordinator.group.ids import GroupId
 from pybroker.coordinator.group.modern import classic_members
 from pybroker.coordinator.group.modern.describe import DescribeConsumerGroups, describe
@@ -50,7 +51,6 @@ from pybroker.coordinator.group.modern.leave import fence_overdue, fence_silent
 from pybroker.coordinator.group.modern.loading import load_timers
 from pybroker.coordinator.group.modern.replay import RECORD_KEYS, replay
 from pybroker.coordinator.group.modern.timers import MemberSilent, RevocationOverdue
-from pybroker.coordinator.group.records import GroupChange
 from pybroker.coordinator.group.state import GroupState
 from pybroker.coordinator.group.view import Topics
 from pybroker.machine.machine import Outcome
@@ -60,8 +60,8 @@ from pybroker.protocol.messages.group_records.offset_commit import OffsetCommitK
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from pybroker.coordinator.group.group_change import Record
     from pybroker.coordinator.group.modern.settings import ConsumerGroupSettings
-    from pybroker.coordinator.group.records import Record
     from pybroker.coordinator.group.settings import GroupSettings
     from pybroker.coordinator.group.view import GroupView
 

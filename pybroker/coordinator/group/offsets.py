@@ -39,7 +39,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from pybroker.coordinator.group.events import CommitOffsets, DeleteOffsets, FetchOffsets, TopicsDeleted
-    from pybroker.coordinator.group.records import GroupRecord, Record
+    from pybroker.coordinator.group.group_change import Record
+    from pybroker.coordinator.group.records import GroupRecord
     from pybroker.coordinator.group.view import Group, GroupView
     from pybroker.protocol.messages.offset_fetch import OffsetFetchRequestTopics
 

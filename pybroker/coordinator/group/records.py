@@ -8,7 +8,7 @@ rest (as in Kafka). Every other change of it is a `GroupChange`, which replay do
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 
@@ -18,8 +18,6 @@ from pybroker.protocol.messages.group_records.offset_commit import OffsetCommitK
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pybroker.coordinator.group.ids import GroupId
-    from pybroker.coordinator.group.view import Group
     from pybroker.protocol.schema import Message
 
 CURRENT_VERSION = -1
@@ -38,19 +36,6 @@ class GroupRecord(msgspec.Struct, frozen=True, gc=False):
     value: Message | None
     """None is a tombstone: what the key names is gone."""
     version: int = CURRENT_VERSION
-
-
-class GroupChange(NamedTuple):
-    """A group has changed in a way that is not written down."""
-
-    group_id: GroupId
-    group: Group | None
-    """The group as it is now; None where it is gone."""
-    why: str = ""
-    """For the log: why it rebalances, with the reasons that clients give (KIP-800)."""
-
-
-Record: TypeAlias = GroupRecord | GroupChange
 
 
 def build_offset_commit(group: str, topic: str, partition: int, value: OffsetCommitValue) -> GroupRecord:

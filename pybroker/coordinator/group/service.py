@@ -26,12 +26,12 @@ from pybroker.coordinator.group.errors import (
     NotCoordinatorError,
 )
 from pybroker.coordinator.group.events import Loaded, TopicsDeleted
+from pybroker.coordinator.group.group_change import GroupChange
 from pybroker.coordinator.group.log import decode_records, encode_records
 from pybroker.coordinator.group.machine import GroupMachine
 from pybroker.coordinator.group.modern.settings import overlay
 from pybroker.coordinator.group.offsets_topic import OFFSETS_TOPIC
 from pybroker.coordinator.group.partitioning import partition_of
-from pybroker.coordinator.group.records import GroupChange
 from pybroker.coordinator.group.shard import SHARD_LIFE, ShardState, ShardStep
 from pybroker.coordinator.group.view import TopicInfo, Topics
 from pybroker.machine.clock import SYSTEM_CLOCK
@@ -47,9 +47,9 @@ from pybroker.storage.exhaustion import is_exhaustion
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from pybroker.coordinator.group.group_change import Record
     from pybroker.coordinator.group.log import PartitionLog
     from pybroker.coordinator.group.modern.settings import ConsumerGroupSettings
-    from pybroker.coordinator.group.records import Record
     from pybroker.coordinator.group.settings import GroupSettings
     from pybroker.machine.clock import Clock
     from pybroker.machine.slices import Sliced

@@ -13,10 +13,11 @@ from pybroker.coordinator.group import events
 from pybroker.coordinator.group.classic.group import ClassicGroup
 from pybroker.coordinator.group.classic.transitions import ClassicState
 from pybroker.coordinator.group.errors import GroupError
+from pybroker.coordinator.group.group_change import Record
 from pybroker.coordinator.group.ids import MemberId
 from pybroker.coordinator.group.log import decode_records, encode_records
 from pybroker.coordinator.group.machine import GroupMachine
-from pybroker.coordinator.group.records import GroupRecord, Record
+from pybroker.coordinator.group.records import GroupRecord
 from pybroker.protocol.messages.heartbeat import HeartbeatRequest
 from pybroker.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from pybroker.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity

@@ -10,11 +10,11 @@ use rustc_hash::FxHashMap;
 
 use super::accumulator::Queue;
 use super::batch::Batch;
+use super::clock::now_ms;
 use super::cluster::Topic;
 use super::error::ClientError;
 use super::new_record::NewRecord;
 use super::partitioner::{Choice, Partitioner};
-use super::producer::now_ms;
 
 /// A topic that records can be sent to.
 #[derive(Debug)]

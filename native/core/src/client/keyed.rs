@@ -3,8 +3,9 @@
 //! Owns the choice of the key and the sequences, which count by partition as keys lead there. A key is its number in
 //! decimal digits, so that people can read it.
 
+use super::clock::now_us;
 use super::payload::{Payload, next};
-use super::stamp::{Due, Since, Stamp, now_us};
+use super::stamp::{Due, Since, Stamp};
 
 /// Numbers below a bound with given weights, in constant time each (Vose's alias method, 1991).
 #[derive(Debug)]

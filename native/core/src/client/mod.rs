@@ -14,6 +14,7 @@
 mod accumulator;
 mod batch;
 mod chunk;
+mod clock;
 mod cluster;
 mod codes;
 pub mod columns;
@@ -49,6 +50,7 @@ mod wire;
 
 pub use accumulator::Ticket;
 pub use chunk::{Chunk, Count, FetchedRecord};
+pub use clock::{now_ms, now_us};
 pub use config::{ConnectionConfig, Continuation, FetcherConfig, OffsetReset, ProducerConfig};
 pub use delivery::{Delivery, Written};
 pub use destination::Destination;
@@ -62,7 +64,7 @@ pub use metrics::Metrics;
 pub use new_record::NewRecord;
 pub use partitioner::Partitioner;
 pub use payload::Payload;
-pub use producer::{Outcome, Producer, now_ms};
+pub use producer::{Outcome, Producer};
 pub use received::Received;
-pub use stamp::{Arrivals, Due, STAMP_BYTES, Stamp, now_us};
+pub use stamp::{Arrivals, Due, STAMP_BYTES, Stamp};
 pub use wait::interrupt_waits_when;

@@ -1,6 +1,7 @@
 //! Record values for load generators: random capital letters, as Kafka's producer performance tool sends, and stamps.
 
-use super::stamp::{Due, STAMP_BYTES, Stamp, now_us};
+use super::clock::now_us;
+use super::stamp::{Due, STAMP_BYTES, Stamp};
 
 /// Bytes of values made at a time: they are still in the cache when they are copied into a batch.
 const TOGETHER: usize = 64 * 1024;

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
 use super::accumulator::{Accumulator, Ticket};
+use super::clock::now_ms;
 use super::codes;
 use super::config::ProducerConfig;
 use super::destination::{Destination, Directory};
@@ -379,9 +380,4 @@ impl Drop for Producer {
     fn drop(&mut self) {
         let _ = self.close(Duration::ZERO);
     }
-}
-
-/// Milliseconds since the epoch.
-pub fn now_ms() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as i64)
 }

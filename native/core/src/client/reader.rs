@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use rustc_hash::FxHashMap;
 
 use super::chunk::{Chunk, Extent};
+use super::clock::now_ms;
 use super::cluster::NodeId;
 use super::codes;
 use super::config::OffsetReset;
@@ -18,7 +19,6 @@ use super::error::ClientError;
 use super::fetcher::Shared;
 use super::inbox::{Mark, Start, Wanted};
 use super::network::{Event, Network};
-use super::producer::now_ms;
 use super::wire::fetch::{self, FetchLimits, FetchPosition, FetchedPartition};
 use super::wire::header::{FETCH, LIST_OFFSETS};
 use super::wire::list_offsets::{self, EARLIEST, LATEST, OffsetAnswer, OffsetQuestion};

@@ -3,9 +3,10 @@
 //! Load generators write them; consumers take latencies from them, and audits find what was lost, duplicated or reordered.
 //! Owns the layout: producer u64, sequence u64, time i64 in microseconds since the epoch, big-endian; filler follows.
 
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use super::chunk::{Chunk, Count};
+use super::clock::now_us;
 use super::error::ClientError;
 use super::histogram::LatencyHistogram;
 use super::latency::Tally;
@@ -133,14 +134,10 @@ impl Arrivals {
     }
 }
 
-/// Microseconds since the epoch.
-pub fn now_us() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_micros() as i64)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Due, STAMP_BYTES, Since, Stamp, now_us};
+    use super::{Due, STAMP_BYTES, Since, Stamp};
+    use crate::client::clock::now_us;
     use std::time::{Duration, Instant};
 
     #[test]

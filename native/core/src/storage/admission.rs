@@ -5,12 +5,18 @@
 
 use std::cell::RefCell;
 
-use super::append::Placed;
 use super::{AppendError, LogConfig};
 use crate::record::{
     BatchHeader, Compression, HEADER_LEN, InvalidBatch, RecordError, SentRecords, TimestampType, ValidateRules,
     recompress, up_convert, validate_headed,
 };
+
+/// A batch of an append: where it starts in the bytes, and its header (with offsets as soon as they are known).
+#[derive(Clone, Copy)]
+pub(crate) struct Placed {
+    pub(crate) start: usize,
+    pub(crate) header: BatchHeader,
+}
 
 /// Batches that may be appended: those sent, or those made of them.
 pub(crate) enum Admitted<'a> {

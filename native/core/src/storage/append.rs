@@ -6,12 +6,12 @@
 use std::io;
 use std::sync::Arc;
 
-use super::admission::admit;
+use super::admission::{Placed, admit};
 use super::log::{Log, Tail, View, Writer};
 use super::producer_state::{BatchMetadata, Origin, Staged};
 use super::{AppendError, LogConfig, LogError};
 use crate::record::{
-    BatchHeader, Batches, EndMarker, InvalidBatch, RecordError, SentRecords, TimestampType, batch_crc, set_base_offset,
+    Batches, EndMarker, InvalidBatch, RecordError, SentRecords, TimestampType, batch_crc, set_base_offset,
     set_partition_leader_epoch,
 };
 use crate::sys::file;
@@ -42,13 +42,6 @@ pub struct Appended {
     pub duplicate: bool,
     /// The append began a new segment: a flush of the ones before is due.
     pub rolled: bool,
-}
-
-/// A batch of an append: where it starts in the bytes, and its header (with offsets as soon as they are known).
-#[derive(Clone, Copy)]
-pub(crate) struct Placed {
-    pub(crate) start: usize,
-    pub(crate) header: BatchHeader,
 }
 
 /// What rolling needs to know of an append.

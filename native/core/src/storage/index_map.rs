@@ -16,7 +16,7 @@ use memmap2::{Advice, MmapOptions, MmapRaw};
 
 use super::LogError;
 use super::log_dir::LogHome;
-use super::segment::remove_if_present;
+use super::log_dir::remove_if_present;
 use crate::sys::file;
 
 const PAGE: u64 = 4096;

@@ -2,8 +2,12 @@
 //!
 //! Owns the mapping between names and what they mean, as Kafka spells them. It must not open a file.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use super::LogError;
+use crate::sys::file;
 
 use parking_lot::RwLock;
 
@@ -72,6 +76,15 @@ impl LogHome {
 
     pub(crate) fn moved_to(&self, path: &Path) {
         *self.0.write() = Arc::from(path);
+    }
+}
+
+/// Removes a file that may be absent.
+pub(crate) fn remove_if_present(path: &PathBuf) -> Result<(), LogError> {
+    match file::remove(path) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(LogError::io(path)(error)),
     }
 }
 

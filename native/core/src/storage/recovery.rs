@@ -19,6 +19,7 @@ use super::batch_scan::ScannedBatch;
 use super::cleaner::half_done;
 use super::leader_epochs::LeaderEpochs;
 use super::log::{View, Writer};
+use super::log_dir::remove_if_present;
 use super::log_dir::{
     DELETED_SUFFIX, LOG_SUFFIX, LogHome, OFFSET_INDEX_SUFFIX, SNAPSHOT_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX,
     parse_segment_file_name,
@@ -26,7 +27,7 @@ use super::log_dir::{
 use super::loss::Loss;
 use super::producer_state::ProducerStates;
 use super::rebuild::{self, SegmentEnd};
-use super::segment::{IndexEntries, Segment, remove_if_present};
+use super::segment::{IndexEntries, Segment};
 use super::segment_list::SegmentList;
 use super::set_aside;
 use super::{LogConfig, LogError, OpenLog, RecoveryProgress, producer_snapshot, txn_index};

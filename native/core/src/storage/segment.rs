@@ -17,6 +17,7 @@ use super::batch_scan::HeaderScan;
 use super::index_map::Held;
 use super::log_dir::{
     DELETED_SUFFIX, LOG_SUFFIX, LogHome, OFFSET_INDEX_SUFFIX, SNAPSHOT_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX,
+    remove_if_present,
 };
 use super::offset_index::OffsetIndex;
 use super::recent_batches::{FoundPlace, RecentBatches};
@@ -367,14 +368,5 @@ impl Segment {
             }
         }
         Ok(marked)
-    }
-}
-
-/// Removes a file that may be absent.
-pub(crate) fn remove_if_present(path: &PathBuf) -> Result<(), LogError> {
-    match file::remove(path) {
-        Ok(()) => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(LogError::io(path)(error)),
     }
 }

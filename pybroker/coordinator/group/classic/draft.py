@@ -20,8 +20,9 @@ from pybroker.coordinator.group.classic.group import (
 from pybroker.coordinator.group.classic.roster import ClassicMember
 from pybroker.coordinator.group.classic.transitions import CLASSIC_LIFE, ClassicState, ClassicStep
 from pybroker.coordinator.group.events import SessionOver
+from pybroker.coordinator.group.group_change import GroupChange, Record
 from pybroker.coordinator.group.ids import Generation
-from pybroker.coordinator.group.records import GroupChange, GroupRecord, Record
+from pybroker.coordinator.group.records import GroupRecord
 from pybroker.machine.machine import Answer, Outcome, Parked, Timer
 from pybroker.protocol.messages.group_records.group_metadata import (
     GroupMetadataKey,

@@ -15,7 +15,7 @@ from pybroker.protocol.messages.heartbeat import HeartbeatResponse
 
 if TYPE_CHECKING:
     from pybroker.coordinator.group.events import Heartbeat
-    from pybroker.coordinator.group.records import Record
+    from pybroker.coordinator.group.group_change import Record
     from pybroker.coordinator.group.view import GroupView
 
 

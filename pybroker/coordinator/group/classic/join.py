@@ -24,7 +24,7 @@ from pybroker.protocol.messages.sync_group import SyncGroupResponse
 
 if TYPE_CHECKING:
     from pybroker.coordinator.group.events import JoinGroup
-    from pybroker.coordinator.group.records import Record
+    from pybroker.coordinator.group.group_change import Record
     from pybroker.coordinator.group.view import GroupView
     from pybroker.machine.machine import Parked
     from pybroker.protocol.messages.join_group import JoinGroupRequest

@@ -20,7 +20,7 @@ from pybroker.protocol.messages.sync_group import SyncGroupResponse
 if TYPE_CHECKING:
     from pybroker.coordinator.group.classic.group import ClassicGroup
     from pybroker.coordinator.group.events import SyncGroup
-    from pybroker.coordinator.group.records import Record
+    from pybroker.coordinator.group.group_change import Record
     from pybroker.coordinator.group.view import GroupView
     from pybroker.machine.machine import Outcome
     from pybroker.protocol.messages.sync_group import SyncGroupRequest

@@ -13,7 +13,7 @@ from pybroker.machine.machine import Outcome
 
 if TYPE_CHECKING:
     from pybroker.coordinator.group.events import JoinPhaseOver, SessionOver, SyncPhaseOver
-    from pybroker.coordinator.group.records import Record
+    from pybroker.coordinator.group.group_change import Record
     from pybroker.coordinator.group.view import GroupView
 
 NOTHING: Outcome[Record, None] = Outcome((), None)

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pybroker.coordinator.group.events import Client, Heartbeat, JoinGroup, LeaveGroup, SyncGroup
+    from pybroker.coordinator.group.group_change import Record
     from pybroker.coordinator.group.modern.member import Owned
-    from pybroker.coordinator.group.records import Record
     from pybroker.coordinator.group.view import GroupView, TopicInfo
     from pybroker.protocol.messages.consumer_protocol_subscription import TopicPartition
     from pybroker.protocol.messages.join_group import JoinGroupRequest

@@ -15,9 +15,10 @@ from pybroker.machine.machine import Outcome
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from pybroker.coordinator.group.group_change import Record
     from pybroker.coordinator.group.modern.group import ConsumerGroup
     from pybroker.coordinator.group.modern.member import Owned
-    from pybroker.coordinator.group.records import GroupRecord, Record
+    from pybroker.coordinator.group.records import GroupRecord
     from pybroker.machine.machine import Answer, Parked, Timer
 
 Reply = TypeVar("Reply")

@@ -16,9 +16,9 @@ from pybroker.protocol.messages import consumer_group_describe as message
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from pybroker.coordinator.group.group_change import Record
     from pybroker.coordinator.group.modern.group import ConsumerGroup
     from pybroker.coordinator.group.modern.member import Member, Owned
-    from pybroker.coordinator.group.records import Record
     from pybroker.coordinator.group.view import GroupView
 
 _CLASSIC, _CONSUMER = 0, 1

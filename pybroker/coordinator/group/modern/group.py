@@ -28,6 +28,7 @@ from pybroker.coordinator.group.errors import (
 from pybroker.coordinator.group.modern.member import Member
 from pybroker.coordinator.group.modern.reconciliation import NOBODY
 from pybroker.coordinator.group.modern.records import build_group_tombstones
+from pybroker.coordinator.group.modern.regex import ResolvedRegex
 from pybroker.coordinator.group.modern.timers import timer_keys
 
 if TYPE_CHECKING:
@@ -55,15 +56,6 @@ class ConsumerGroupState(Enum):
     RECONCILING = "Reconciling"
     """Members are on their way to the target."""
     STABLE = "Stable"
-
-
-class ResolvedRegex(msgspec.Struct, frozen=True):
-    """What a pattern stands for."""
-
-    topics: frozenset[str] = frozenset()
-    version: int = 0
-    """Of the metadata that was looked at."""
-    timestamp_ms: int = 0
 
 
 class ConsumerGroup(msgspec.Struct, frozen=True, dict=True):

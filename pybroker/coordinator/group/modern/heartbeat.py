@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pybroker.coordinator.group.events import Client
+    from pybroker.coordinator.group.group_change import Record
     from pybroker.coordinator.group.modern.decision import Decision
     from pybroker.coordinator.group.modern.member import Held, Owned
-    from pybroker.coordinator.group.records import Record
     from pybroker.coordinator.group.view import GroupView
     from pybroker.machine.machine import Outcome
 

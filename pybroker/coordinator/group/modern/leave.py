@@ -31,9 +31,9 @@ from pybroker.protocol.messages.consumer_group_heartbeat import ConsumerGroupHea
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pybroker.coordinator.group.group_change import Record
     from pybroker.coordinator.group.modern.member import Member
     from pybroker.coordinator.group.modern.timers import MemberSilent, RevocationOverdue
-    from pybroker.coordinator.group.records import Record
     from pybroker.coordinator.group.view import GroupView
     from pybroker.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 

@@ -42,8 +42,8 @@ from pybroker.protocol.messages.group_records.consumer_group_target_assignment_m
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from pybroker.coordinator.group.modern.group import ResolvedRegex
     from pybroker.coordinator.group.modern.member import ClassicMember, Held, Member, Owned
+    from pybroker.coordinator.group.modern.regex import ResolvedRegex
 
 _MOST_SORTED = 10_000
 """More names than this are written as they come: to sort a hundred thousand holds the loop for 100 ms."""

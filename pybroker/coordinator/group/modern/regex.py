@@ -10,8 +10,20 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+import msgspec
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+
+class ResolvedRegex(msgspec.Struct, frozen=True):
+    """What a pattern stands for."""
+
+    topics: frozenset[str] = frozenset()
+    version: int = 0
+    """Of the metadata that was looked at."""
+    timestamp_ms: int = 0
+
 
 # What RE2 says, and RE2/J for the same; the rest is the same in both.
 _WORDS = {

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pybroker.coordinator.group.modern.group import NO_TARGET_EPOCH, ConsumerGroup, ResolvedRegex
+from pybroker.coordinator.group.modern.group import NO_TARGET_EPOCH, ConsumerGroup
 from pybroker.coordinator.group.modern.member import LEAVE_EPOCH, ClassicMember, ClassicProtocol, Member, MemberState
+from pybroker.coordinator.group.modern.regex import ResolvedRegex
 from pybroker.protocol.messages.group_records.consumer_group_current_member_assignment import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 
 from pybroker.coordinator.group.errors import InvalidRegularExpressionError
 from pybroker.coordinator.group.modern import topic_hash
-from pybroker.coordinator.group.modern.group import ConsumerGroup, ResolvedRegex
+from pybroker.coordinator.group.modern.group import ConsumerGroup
 from pybroker.coordinator.group.modern.records import (
     build_epoch,
     build_partition_metadata_tombstone,
     build_regex,
     build_regex_tombstone,
 )
-from pybroker.coordinator.group.modern.regex import InvalidPatternError, check_pattern, matching
+from pybroker.coordinator.group.modern.regex import InvalidPatternError, ResolvedRegex, check_pattern, matching
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping

@@ -8,10 +8,11 @@ use rustc_hash::FxHashMap;
 use super::parts::Parts;
 use super::sent::{Row, SentColumns};
 use crate::client::accumulator::Queue;
+use crate::client::clock::now_ms;
 use crate::client::destination::Destination;
 use crate::client::error::ClientError;
 use crate::client::new_record::{NewRecord, NewRecords, RECORD_OVERHEAD};
-use crate::client::producer::{Producer, now_ms};
+use crate::client::producer::Producer;
 use crate::client::stamp::Since;
 use crate::record::RecordHeader;
 

@@ -11,8 +11,8 @@ use super::output::OUTPUT_SUFFIXES;
 use super::{CLEANED_SUFFIX, SWAP_SUFFIX};
 use crate::storage::LogError;
 use crate::storage::batch_scan::HeaderScan;
+use crate::storage::log_dir::remove_if_present;
 use crate::storage::log_dir::{LOG_SUFFIX, SNAPSHOT_SUFFIX, parse_segment_file_name, segment_file_name};
-use crate::storage::segment::remove_if_present;
 use crate::sys::file;
 
 /// Whether a file name is one that a swap leaves behind: a log without any needs no second look.

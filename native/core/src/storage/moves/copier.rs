@@ -13,12 +13,13 @@ use std::sync::atomic::Ordering;
 use super::{LogMove, MoveError};
 use crate::storage::cleaner::Throttle;
 use crate::storage::log::{Log, View};
+use crate::storage::log_dir::remove_if_present;
 use crate::storage::log_dir::{
     LOG_SUFFIX, OFFSET_INDEX_SUFFIX, SNAPSHOT_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX, parse_segment_file_name,
     segment_file_name,
 };
 use crate::storage::offset_index::OffsetIndex;
-use crate::storage::segment::{Segment, remove_if_present};
+use crate::storage::segment::Segment;
 use crate::storage::time_index::TimeIndex;
 use crate::storage::{LogError, REPORT_FILE, producer_snapshot, set_aside_files, txn_index};
 use crate::sys::file;
