@@ -11,30 +11,17 @@ use super::chunk::Chunk;
 use super::config::FetcherConfig;
 use super::counters::{Counters, Total};
 use super::error::ClientError;
-use super::inbox::{Assignment, Inbox, Mark, Start};
+use super::fetcher_state::FetcherState;
+use super::inbox::{Assignment, Inbox, Start};
 use super::pool::BufferPool;
 use super::reader::Reader;
 use super::wait::wait_until;
 use super::waker::{Signal, Waker};
 
-/// What the caller and the I/O thread share.
-#[derive(Debug)]
-pub struct Shared {
-    pub config: FetcherConfig,
-    pub inbox: Mutex<Inbox>,
-    arrived: Condvar,
-    /// Raised when something arrived, for an event loop.
-    signal: Signal,
-    pub waker: Arc<Waker>,
-    pub pool: Arc<BufferPool>,
-    pub counters: Arc<Counters>,
-    pub closed: AtomicBool,
-}
-
 /// A reader of assigned partitions: one I/O thread, closed by `close` or when dropped.
 #[derive(Debug)]
 pub struct Fetcher {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<FetcherState>,
     thread: Mutex<Option<std::thread::JoinHandle<()>>>,
 }
 
@@ -50,7 +37,7 @@ impl Fetcher {
         let (window, samples) = (config.connection.metrics_sample_window, config.connection.metrics_num_samples);
         let counters = Arc::new(Counters::new(window, samples));
         let closed = AtomicBool::new(false);
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(FetcherState {
             config,
             inbox: Mutex::default(),
             arrived: Condvar::new(),
@@ -165,37 +152,5 @@ impl Fetcher {
 impl Drop for Fetcher {
     fn drop(&mut self) {
         self.close();
-    }
-}
-
-impl Shared {
-    /// Whether another response may be asked for.
-    pub fn has_room(&self) -> bool {
-        self.inbox.lock().waiting_responses() < self.config.queued_responses
-    }
-
-    /// Hand a response's chunks over.
-    pub fn deliver(&self, chunks: Vec<(Mark, Chunk)>) {
-        if self.inbox.lock().deliver(chunks) {
-            self.announce();
-        }
-    }
-
-    /// Report to the caller where a partition begins.
-    pub fn found(&self, key: &(Arc<str>, i32), mark: Mark, offset: i64) {
-        self.inbox.lock().found(key, mark, offset);
-        self.announce();
-    }
-
-    /// Report to the caller a failure that a partition met.
-    pub fn deliver_error(&self, mark: Mark, error: ClientError) {
-        if self.inbox.lock().deliver_error(mark, error) {
-            self.announce();
-        }
-    }
-
-    fn announce(&self) {
-        self.arrived.notify_one();
-        self.signal.raise();
     }
 }

@@ -10,13 +10,14 @@ use super::accumulator::{Accumulator, Ticket};
 use super::clock::now_ms;
 use super::codes;
 use super::config::ProducerConfig;
-use super::destination::{Destination, Directory};
+use super::destination::Destination;
 use super::error::ClientError;
 use super::keyed::KeyedStamps;
 use super::latency::Latency;
 use super::new_record::{EqualValues, NewRecord};
 use super::partitioner;
 use super::payload::Payload;
+use super::producer_state::ProducerState;
 use super::sender::Sender;
 use super::stamp::{Due, Since, Stamp};
 use super::wait::wait_until;
@@ -36,43 +37,10 @@ pub struct Outcome {
     pub failed: u64,
 }
 
-/// What callers and the I/O thread share.
-#[derive(Debug)]
-pub struct Shared {
-    pub config: ProducerConfig,
-    pub accumulator: Accumulator,
-    pub latency: Mutex<Latency>,
-    pub directory: Mutex<Directory>,
-    pub directory_changed: Condvar,
-    pub waker: Arc<Waker>,
-    /// The first failure of a record, for tools that only count.
-    pub first_failure: Mutex<Option<ClientError>>,
-    /// Why no broker can be reached at present.
-    pub network_failure: Mutex<Option<ClientError>>,
-    /// What the broker last said to InitProducerId.
-    pub identity: Mutex<Option<Result<ProducerIdentity, ClientError>>>,
-    pub identity_changed: Condvar,
-}
-
-impl Shared {
-    /// Wake the callers that wait for a topic: metadata came, or none will.
-    pub fn notify_topics(&self) {
-        self.directory_changed.notify_all();
-        self.accumulator.signal.raise();
-    }
-
-    /// Set what the broker answered to InitProducerId, and wake the callers that wait for it; `None` while it is being
-    /// asked.
-    pub fn set_identity(&self, identity: Option<Result<ProducerIdentity, ClientError>>) {
-        *self.identity.lock() = identity;
-        self.identity_changed.notify_all();
-    }
-}
-
 /// A producer: thread-safe, one I/O thread, closed by `close` or when dropped.
 #[derive(Debug)]
 pub struct Producer {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<ProducerState>,
     thread: Mutex<Option<std::thread::JoinHandle<()>>>,
 }
 
@@ -83,7 +51,7 @@ impl Producer {
         let failed =
             |e: std::io::Error| ClientError::Disconnected { server: "local".to_owned(), detail: e.to_string() };
         let waker = Arc::new(Waker::new().map_err(failed)?);
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ProducerState {
             accumulator: Accumulator::new(config.clone(), Arc::clone(&waker)),
             config,
             latency: Mutex::default(),

@@ -16,7 +16,7 @@ use super::codes;
 use super::config::OffsetReset;
 use super::connection::Frame;
 use super::error::ClientError;
-use super::fetcher::Shared;
+use super::fetcher_state::FetcherState;
 use super::inbox::{Mark, Start, Wanted};
 use super::network::{Event, Network};
 use super::wire::fetch::{self, FetchLimits, FetchPosition, FetchedPartition};
@@ -63,7 +63,7 @@ enum Token {
 /// State of the I/O thread.
 #[derive(Debug)]
 pub struct Reader {
-    shared: Arc<Shared>,
+    shared: Arc<FetcherState>,
     network: Network<Token>,
     parts: Vec<Part>,
     /// Where a partition stands in `parts`.
@@ -73,7 +73,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    pub fn new(shared: Arc<Shared>) -> Self {
+    pub fn new(shared: Arc<FetcherState>) -> Self {
         let pool = Arc::clone(&shared.pool);
         let network = Network::new(&shared.config.connection, &shared.waker, pool, &shared.counters);
         Self { shared, network, parts: Vec::new(), places: FxHashMap::default(), turn: 0 }

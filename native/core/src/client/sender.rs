@@ -19,7 +19,7 @@ use super::error::ClientError;
 use super::network::{Event, Network};
 use super::partition_queue::PartitionQueue;
 use super::pool::BufferPool;
-use super::producer::Shared;
+use super::producer_state::ProducerState;
 use super::wire::header::{INIT_PRODUCER_ID, PRODUCE};
 use super::wire::init_producer_id::{self, ANONYMOUS, ProducerIdentity};
 use super::wire::produce::{self, PartitionBatch, PartitionOutcome, ProduceHead};
@@ -36,7 +36,7 @@ enum Token {
 /// State of the I/O thread.
 #[derive(Debug)]
 pub struct Sender {
-    shared: Arc<Shared>,
+    shared: Arc<ProducerState>,
     network: Network<Token>,
     queues: Vec<PartitionQueue>,
     queue_of: FxHashMap<(Arc<str>, i32), usize>,
@@ -52,7 +52,7 @@ pub struct Sender {
 }
 
 impl Sender {
-    pub fn new(shared: Arc<Shared>) -> Self {
+    pub fn new(shared: Arc<ProducerState>) -> Self {
         let pool = Arc::new(BufferPool::new(4));
         let network = Network::new(&shared.config.connection, &shared.waker, pool, &shared.accumulator.counters);
         let identity = match &shared.config.continues {

@@ -1,49 +1,17 @@
 //! The v2 batch header: 61 bytes, of which the checksum covers what follows it (KIP-98; Kafka's `DefaultRecordBatch`).
 
+pub use super::header::{BatchHeader, HEADER_LEN, LOG_OVERHEAD, TimestampType};
+pub(super) use super::header::{COMPRESSION_MASK, TIMESTAMP_TYPE_MASK};
 use super::{Compression, RecordError, crc32, crc32c, message};
 
-/// Bytes of a batch header, base offset to record count.
-pub const HEADER_LEN: usize = 61;
-/// Bytes before what `batch_length` counts: base offset and the length itself.
-pub const LOG_OVERHEAD: usize = 12;
 /// Bytes of the smallest thing that a segment holds: a message of format v0 with neither key nor value.
 pub const SMALLEST_BATCH: usize = message::SMALLEST;
 /// Where the part begins that the checksum covers: the attributes.
 const CRC_COVERS: usize = 21;
 
-pub(super) const COMPRESSION_MASK: i16 = 0x07;
-pub(super) const TIMESTAMP_TYPE_MASK: i16 = 0x08;
 const TRANSACTIONAL_MASK: i16 = 0x10;
 const CONTROL_MASK: i16 = 0x20;
 const DELETE_HORIZON_MASK: i16 = 0x40;
-
-/// Whose clock a batch's timestamps are of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TimestampType {
-    /// The producer's.
-    CreateTime,
-    /// The broker's, at append.
-    LogAppendTime,
-}
-
-/// The header of a v2 batch, all fields.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "Kafka's field names")]
-pub struct BatchHeader {
-    pub base_offset: i64,
-    pub batch_length: i32,
-    pub partition_leader_epoch: i32,
-    pub magic: i8,
-    pub crc: u32,
-    pub attributes: i16,
-    pub last_offset_delta: i32,
-    pub base_timestamp: i64,
-    pub max_timestamp: i64,
-    pub producer_id: i64,
-    pub producer_epoch: i16,
-    pub base_sequence: i32,
-    pub record_count: i32,
-}
 
 fn field<const N: usize>(header: &[u8; HEADER_LEN], at: usize) -> [u8; N] {
     let mut bytes = [0; N];

@@ -2,58 +2,9 @@
 
 use std::cell::RefCell;
 use std::io::{self, Read, Write};
-use std::str::FromStr;
 
+use super::codec::{Compression, read_all};
 use super::{RecordError, lz4, xerial};
-
-/// A codec, by its number in a batch's attributes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Compression {
-    /// Records as they are.
-    None = 0,
-    /// gzip (RFC 1952).
-    Gzip = 1,
-    /// Snappy, in xerial's framing or bare.
-    Snappy = 2,
-    /// LZ4 frames.
-    Lz4 = 3,
-    /// Zstandard (RFC 8878).
-    Zstd = 4,
-}
-
-impl Compression {
-    /// The codec of a number.
-    pub fn from_code(code: i8) -> Result<Self, RecordError> {
-        match code {
-            0 => Ok(Self::None),
-            1 => Ok(Self::Gzip),
-            2 => Ok(Self::Snappy),
-            3 => Ok(Self::Lz4),
-            4 => Ok(Self::Zstd),
-            other => Err(RecordError::Codec(other)),
-        }
-    }
-
-    fn failed(self, error: impl std::fmt::Display) -> RecordError {
-        RecordError::Compressed { codec: self, reason: error.to_string() }
-    }
-}
-
-impl FromStr for Compression {
-    type Err = String;
-
-    /// Kafka's name of a codec: none, gzip, snappy, lz4, zstd.
-    fn from_str(name: &str) -> Result<Self, String> {
-        match name {
-            "none" => Ok(Self::None),
-            "gzip" => Ok(Self::Gzip),
-            "snappy" => Ok(Self::Snappy),
-            "lz4" => Ok(Self::Lz4),
-            "zstd" => Ok(Self::Zstd),
-            other => Err(format!("compression {other:?}; known are none, gzip, snappy, lz4 and zstd")),
-        }
-    }
-}
 
 /// Appends `source`, compressed, to `out`. `level` is gzip's 1 to 9, lz4's 1 to 17 or zstd's; `None` is the codec's own
 /// default; snappy has none.
@@ -140,23 +91,6 @@ impl ZstdContexts {
         reset.map_err(|code| io::Error::other(zstd::zstd_safe::get_error_name(code)))?;
         Ok(zstd::stream::read::Decoder::with_context(source, context))
     }
-}
-
-/// Appends what `reader` gives to `out`, at most `max` bytes.
-pub(super) fn read_all(
-    codec: Compression,
-    reader: impl Read,
-    max: usize,
-    out: &mut Vec<u8>,
-) -> Result<(), RecordError> {
-    let before = out.len();
-    // One byte more than is allowed distinguishes a full buffer from an overflowing one.
-    reader.take(max as u64 + 1).read_to_end(out).map_err(|error| codec.failed(error))?;
-    if out.len() - before > max {
-        out.truncate(before);
-        return Err(RecordError::TooLarge { codec, limit: max });
-    }
-    Ok(())
 }
 
 #[cfg(test)]

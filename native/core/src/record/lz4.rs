@@ -6,8 +6,8 @@
 
 use std::io::Read;
 
-use super::compression::read_all;
-use super::{Compression, RecordError};
+use super::RecordError;
+use super::codec::{Compression, read_all};
 
 const MAGIC: [u8; 4] = 0x184d_2204_u32.to_le_bytes();
 /// Version 1, blocks independent of each other, no checksums behind them, no content size.

@@ -4,7 +4,7 @@
 //! 32-bit length, -1 for null. The CRC-32 covers what follows it. A compressed message is a wrapper: its value decompresses
 //! to a set of messages, and its offset is the last one's (Kafka's `LegacyRecord` and `AbstractLegacyRecordBatch`).
 
-use super::batch::{BatchHeader, COMPRESSION_MASK, LOG_OVERHEAD, TIMESTAMP_TYPE_MASK};
+use super::header::{BatchHeader, COMPRESSION_MASK, LOG_OVERHEAD, TIMESTAMP_TYPE_MASK};
 use super::{Compression, RecordError, TimestampType, crc32};
 
 /// Bytes of the smallest message with offset and size: v0, neither key nor value.

@@ -7,11 +7,13 @@
 mod batch;
 mod blame;
 mod builder;
+mod codec;
 mod compression;
 mod control;
 mod crc;
 mod down_convert;
 mod error;
+mod header;
 mod lz4;
 mod message;
 mod message_set;
@@ -34,7 +36,8 @@ pub use batch::{
     set_control, set_partition_leader_epoch, set_transactional,
 };
 pub use builder::{BatchBuilder, RecordHeader};
-pub use compression::{Compression, compress, decompress};
+pub use codec::Compression;
+pub use compression::{compress, decompress};
 pub use control::EndMarker;
 pub use crc::{Crc32c, crc32, crc32c};
 pub use down_convert::down_convert;
