@@ -3,16 +3,12 @@
 //! Which batches a consumer may see is found by the [`cursor`](super::cursor); here is the offset that reading starts from.
 //! Copies nothing but what has to be decompressed.
 
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::connection::Frame;
-use super::cursor::Cursor;
 use super::error::ClientError;
-use crate::record::{
-    BatchHeader, LOG_OVERHEAD, Record, RecordError, Records, StoredRecord, TimestampType, records_section,
-    visit_records,
-};
+use crate::record::{BatchHeader, LOG_OVERHEAD, Record, RecordError, StoredRecord, TimestampType};
 
 /// How many bytes of a response are whole batches, which offset follows them, and the last one's leader epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +61,7 @@ pub struct FetchedRecord<'a> {
 }
 
 impl<'a> FetchedRecord<'a> {
-    fn of_old(stored: &StoredRecord<'a>) -> Self {
+    pub(super) fn of_old(stored: &StoredRecord<'a>) -> Self {
         let StoredRecord { offset, timestamp, key, value, .. } = *stored;
         let record = Record { offset_delta: 0, timestamp_delta: 0, key, value, headers: &[], header_count: 0 };
         Self { offset, timestamp_ms: timestamp, leader_epoch: -1, record }
@@ -109,47 +105,6 @@ impl Chunk {
     /// The batches as the broker keeps them.
     pub fn bytes(&self) -> &[u8] {
         &self.frame.bytes()[self.range.clone()]
-    }
-
-    /// Go through every record that a consumer may see. `scratch` is kept between chunks to hold decompressed records.
-    pub fn for_each(&self, scratch: &mut Vec<u8>, mut visit: impl FnMut(FetchedRecord<'_>)) -> Result<(), ClientError> {
-        let mut cursor = Cursor::default();
-        while let Some((header, bytes)) = cursor.find(self, scratch)? {
-            let corrupt = |detail: RecordError| self.corrupt(header.base_offset, detail.to_string());
-            if header.magic < 2 {
-                // A broker may hold segments of before Kafka 0.11 yet, and gives them as they are.
-                visit_records(&header, bytes, scratch, self.max_decompressed_bytes, |stored| {
-                    if stored.offset >= self.position {
-                        visit(FetchedRecord::of_old(&stored));
-                    }
-                    ControlFlow::Continue(())
-                })
-                .map_err(corrupt)?;
-            } else {
-                let section = records_section(&header, bytes, scratch, self.max_decompressed_bytes).map_err(corrupt)?;
-                for record in Records::new(section, header.record_count) {
-                    let record = record.map_err(corrupt)?;
-                    let offset = header.base_offset + i64::from(record.offset_delta);
-                    if offset >= self.position {
-                        let (timestamp_ms, leader_epoch) = (timestamp(&header, &record), header.partition_leader_epoch);
-                        visit(FetchedRecord { offset, timestamp_ms, leader_epoch, record });
-                    }
-                }
-            }
-            cursor.pass(&header);
-        }
-        Ok(())
-    }
-
-    /// Read every record, and count.
-    pub fn count(&self, scratch: &mut Vec<u8>) -> Result<Count, ClientError> {
-        let mut count = Count::default();
-        self.for_each(scratch, |fetched| {
-            count.records += 1;
-            let record = fetched.record;
-            count.bytes += (record.key.map_or(0, <[u8]>::len) + record.value.map_or(0, <[u8]>::len)) as u64;
-        })?;
-        Ok(count)
     }
 
     pub(super) fn corrupt(&self, offset: i64, detail: String) -> ClientError {

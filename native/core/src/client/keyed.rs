@@ -4,7 +4,8 @@
 //! decimal digits, so that people can read it.
 
 use super::clock::now_us;
-use super::payload::{Payload, next};
+use super::payload::Payload;
+use super::random::split_mix;
 use super::stamp::{Due, Since, Stamp};
 
 /// Numbers below a bound with given weights, in constant time each (Vose's alias method, 1991).
@@ -36,10 +37,10 @@ impl Alias {
     }
 
     fn choose(&self, state: &mut u64) -> u32 {
-        let number = ((u128::from(next(state)) * self.shares.len() as u128) >> 64) as usize;
+        let number = ((u128::from(split_mix(state)) * self.shares.len() as u128) >> 64) as usize;
         let (own, other) = self.shares[number];
         // 53 random bits: a fraction from 0 to 1 without 1.
-        if ((next(state) >> 11) as f64) * (1.0 / (1u64 << 53) as f64) < own { number as u32 } else { other }
+        if ((split_mix(state) >> 11) as f64) * (1.0 / (1u64 << 53) as f64) < own { number as u32 } else { other }
     }
 }
 

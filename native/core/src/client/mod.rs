@@ -14,6 +14,7 @@
 mod accumulator;
 mod batch;
 mod chunk;
+mod chunk_walk;
 mod clock;
 mod cluster;
 mod codes;
@@ -40,6 +41,7 @@ mod payload;
 mod pool;
 mod producer;
 mod producer_state;
+mod random;
 mod reader;
 mod received;
 mod sender;

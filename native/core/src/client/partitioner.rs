@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::str::FromStr;
 
 use super::clock::now_us;
-use super::payload;
+use super::random::split_mix;
 use crate::record::crc32;
 
 /// Kafka's hash of keys (murmur2 with Kafka's seed), so that a key goes to the same partition from every client.
@@ -122,7 +122,7 @@ fn random() -> usize {
     thread_local!(static STATE: Cell<u64> = Cell::new(now_us() as u64));
     STATE.with(|state| {
         let mut next = state.get();
-        let drawn = payload::next(&mut next);
+        let drawn = split_mix(&mut next);
         state.set(next);
         drawn as usize
     })

@@ -1,6 +1,7 @@
 //! Record values for load generators: random capital letters, as Kafka's producer performance tool sends, and stamps.
 
 use super::clock::now_us;
+use super::random::split_mix;
 use super::stamp::{Due, STAMP_BYTES, Stamp};
 
 /// Bytes of values made at a time: they are still in the cache when they are copied into a batch.
@@ -51,24 +52,15 @@ impl Payload {
 fn fill_random_letters(buffer: &mut [u8], state: &mut u64) {
     let mut chunks = buffer.chunks_exact_mut(8);
     for chunk in &mut chunks {
-        let random = next(state).to_le_bytes();
+        let random = split_mix(state).to_le_bytes();
         for (letter, byte) in chunk.iter_mut().zip(random) {
             *letter = b'A' + ((u16::from(byte) * 26) >> 8) as u8;
         }
     }
-    let random = next(state).to_le_bytes();
+    let random = split_mix(state).to_le_bytes();
     for (letter, byte) in chunks.into_remainder().iter_mut().zip(random) {
         *letter = b'A' + ((u16::from(byte) * 26) >> 8) as u8;
     }
-}
-
-/// SplitMix64 (Steele, Lea, Flood 2014): every state gives a well-mixed output.
-pub fn next(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let mut z = *state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
 }
 
 #[cfg(test)]
