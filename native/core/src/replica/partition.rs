@@ -266,7 +266,7 @@ impl Partition {
     fn appended(&self, appended: &Appended, wake: &mut dyn FnMut(Waiter)) {
         self.maybe_advance_high_watermark();
         if !appended.duplicate && self.has_committed(appended.last_offset + 1) {
-            self.waiting.arrived(appended.bytes, wake);
+            self.waiting.arrived(appended.last_offset + 1, appended.bytes, wake);
         }
         self.notify_stable(wake);
     }
@@ -323,7 +323,7 @@ impl Partition {
         let before = self.maybe_advance_high_watermark();
         let reached = self.high_watermark();
         if reached > before {
-            self.waiting.arrived(self.log.bytes_between(before, reached) as usize, wake);
+            self.waiting.arrived(reached, self.log.bytes_between(before, reached) as usize, wake);
             self.notify_stable(wake);
         }
         self.acknowledgements.reached(reached.min(self.log.recovery_point()), wake);
@@ -409,9 +409,10 @@ impl Partition {
         })
     }
 
-    /// Lets a fetch wait here. The caller plans its read again afterwards, so that an append in between is not missed.
-    pub fn wait(&self, fetch: &Arc<WaitingFetch>, read_committed: bool) {
-        self.waiting.register(fetch, read_committed);
+    /// Lets a fetch wait here whose read was planned up to the offset `seen`. The caller plans it again afterwards, so that
+    /// an append in between is not missed.
+    pub fn wait(&self, fetch: &Arc<WaitingFetch>, read_committed: bool, seen: i64) {
+        self.waiting.register(fetch, read_committed, seen);
     }
 
     /// Ends what [`Partition::wait`] began.

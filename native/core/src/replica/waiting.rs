@@ -60,8 +60,8 @@ impl WaitingFetch {
 pub struct WaitingList {
     /// Length of `fetches`, readable without the lock: an append to a partition nobody waits for costs one load.
     count: AtomicUsize,
-    /// By address, which is a fetch's own while the list holds it.
-    fetches: Mutex<IndexMap<usize, Arc<WaitingFetch>, FxBuildHasher>>,
+    /// By address, which is a fetch's own while the list holds it; with the offset that it has looked as far as.
+    fetches: Mutex<IndexMap<usize, (Arc<WaitingFetch>, i64), FxBuildHasher>>,
 }
 
 fn address(fetch: &Arc<WaitingFetch>) -> usize {
@@ -69,10 +69,11 @@ fn address(fetch: &Arc<WaitingFetch>) -> usize {
 }
 
 impl WaitingList {
-    /// Adds a fetch. The caller looks at the log again afterwards: an append that came before this call did not see it.
-    pub fn register(&self, fetch: &Arc<WaitingFetch>) {
+    /// Adds a fetch that has seen what lies below `seen`. The caller looks at the log again afterwards: an append that came
+    /// before this call did not see it.
+    pub fn register(&self, fetch: &Arc<WaitingFetch>, seen: i64) {
         let mut fetches = self.fetches.lock();
-        fetches.insert(address(fetch), Arc::clone(fetch));
+        fetches.insert(address(fetch), (Arc::clone(fetch), seen));
         self.count.store(fetches.len(), Ordering::SeqCst);
         fence(Ordering::SeqCst);
     }
@@ -89,15 +90,16 @@ impl WaitingList {
         }
     }
 
-    /// `bytes` more are readable: wakes every fetch that they satisfy.
-    pub fn arrived(&self, bytes: usize, wake: &mut dyn FnMut(Waiter)) {
+    /// `bytes` more are readable, which end at offset `end`: wakes every fetch that they satisfy. A fetch may have come, and
+    /// seen them, after they were readable and before this call: it does not count them again.
+    pub fn arrived(&self, end: i64, bytes: usize, wake: &mut dyn FnMut(Waiter)) {
         fence(Ordering::SeqCst);
         if self.count.load(Ordering::SeqCst) == 0 {
             return;
         }
         let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
-        for fetch in self.fetches.lock().values() {
-            if fetch.arrived(bytes) {
+        for (fetch, seen) in self.fetches.lock().values() {
+            if *seen < end && fetch.arrived(bytes) {
                 wake(fetch.waiter);
             }
         }
@@ -105,7 +107,7 @@ impl WaitingList {
 
     /// The partition goes away or changes its role: wakes everybody, who will then see why.
     pub fn wake_all(&self, wake: &mut dyn FnMut(Waiter)) {
-        for fetch in self.fetches.lock().values() {
+        for (fetch, _) in self.fetches.lock().values() {
             if fetch.claim() {
                 wake(fetch.waiter);
             }
@@ -129,7 +131,7 @@ mod tests {
 
     fn woken(list: &WaitingList, bytes: usize) -> Vec<Waiter> {
         let mut out = Vec::new();
-        list.arrived(bytes, &mut |waiter| out.push(waiter));
+        list.arrived(1, bytes, &mut |waiter| out.push(waiter));
         out
     }
 
@@ -137,17 +139,31 @@ mod tests {
     fn a_fetch_wakes_once_when_its_missing_bytes_have_arrived() {
         let list = WaitingList::default();
         let waiter = Waiter { connection: 1, request: 2 };
-        list.register(&WaitingFetch::new(waiter, 10));
+        list.register(&WaitingFetch::new(waiter, 10), 0);
         assert_eq!(woken(&list, 9), []);
         assert_eq!(woken(&list, 1), [waiter]);
         assert_eq!(woken(&list, 100), []);
     }
 
     #[test]
+    fn what_a_fetch_has_seen_is_not_counted_again() {
+        let list = WaitingList::default();
+        let waiter = Waiter { connection: 1, request: 2 };
+        list.register(&WaitingFetch::new(waiter, 1), 7);
+        let woken = |end: i64| {
+            let mut out = Vec::new();
+            list.arrived(end, 100, &mut |waiter| out.push(waiter));
+            out
+        };
+        assert_eq!(woken(7), [], "the word of an append that was readable before the fetch looked");
+        assert_eq!(woken(8), [waiter]);
+    }
+
+    #[test]
     fn a_claimed_fetch_is_not_woken() {
         let list = WaitingList::default();
         let fetch = WaitingFetch::new(Waiter { connection: 1, request: 2 }, 1);
-        list.register(&fetch);
+        list.register(&fetch, 0);
         assert!(fetch.claim());
         assert_eq!(woken(&list, 5), []);
         list.deregister(&fetch);
@@ -159,7 +175,7 @@ mod tests {
         let list = WaitingList::default();
         let wait = |request| WaitingFetch::new(Waiter { connection: 1, request }, 1);
         let fetches: Vec<_> = (0..100_000).map(wait).collect();
-        fetches.iter().for_each(|fetch| list.register(fetch));
+        fetches.iter().for_each(|fetch| list.register(fetch, 0));
         assert_eq!(list.len(), 100_000);
         // A list that is searched from its beginning takes a hundred thousand steps for each of these.
         fetches.iter().rev().for_each(|fetch| list.deregister(fetch));
@@ -170,8 +186,8 @@ mod tests {
     fn a_fetch_that_names_a_partition_twice_waits_for_it_once() {
         let list = WaitingList::default();
         let fetch = WaitingFetch::new(Waiter { connection: 1, request: 2 }, 10);
-        list.register(&fetch);
-        list.register(&fetch);
+        list.register(&fetch, 0);
+        list.register(&fetch, 0);
         assert_eq!((list.len(), woken(&list, 5)), (1, vec![]));
         list.deregister(&fetch);
         assert!(list.is_empty());
@@ -181,7 +197,7 @@ mod tests {
     fn the_end_of_a_partition_wakes_everybody() {
         let list = WaitingList::default();
         for request in 0..3 {
-            list.register(&WaitingFetch::new(Waiter { connection: 1, request }, 1 << 40));
+            list.register(&WaitingFetch::new(Waiter { connection: 1, request }, 1 << 40), 0);
         }
         let mut count = 0;
         list.wake_all(&mut |_| count += 1);

@@ -25,9 +25,9 @@ impl WaitingReaders {
         Self { uncommitted, committed, stable: AtomicI64::new(stable) }
     }
 
-    /// Lets a fetch wait; see [`WaitingList::register`].
-    pub fn register(&self, fetch: &Arc<WaitingFetch>, read_committed: bool) {
-        if read_committed { &self.committed } else { &self.uncommitted }.register(fetch);
+    /// Lets a fetch wait that has seen what lies below `seen`; see [`WaitingList::register`].
+    pub fn register(&self, fetch: &Arc<WaitingFetch>, read_committed: bool, seen: i64) {
+        if read_committed { &self.committed } else { &self.uncommitted }.register(fetch, seen);
     }
 
     /// Takes a fetch out again. Nothing happens if it is not there.
@@ -36,16 +36,16 @@ impl WaitingReaders {
         self.committed.deregister(fetch);
     }
 
-    /// `bytes` more lie below the high watermark.
-    pub fn arrived(&self, bytes: usize, wake: &mut dyn FnMut(Waiter)) {
-        self.uncommitted.arrived(bytes, wake);
+    /// `bytes` more lie below the high watermark, the last of them below `end`.
+    pub fn arrived(&self, end: i64, bytes: usize, wake: &mut dyn FnMut(Waiter)) {
+        self.uncommitted.arrived(end, bytes, wake);
     }
 
     /// The last stable offset stands at `stable`; `bytes_between` measures what lies between two offsets.
     pub fn stable_at(&self, stable: i64, bytes_between: impl FnOnce(i64, i64) -> u64, wake: &mut dyn FnMut(Waiter)) {
         let before = self.stable.fetch_max(stable, Ordering::SeqCst);
         if before < stable && !self.committed.is_empty() {
-            self.committed.arrived(bytes_between(before, stable) as usize, wake);
+            self.committed.arrived(stable, bytes_between(before, stable) as usize, wake);
         }
     }
 
@@ -81,8 +81,8 @@ mod tests {
     #[test]
     fn a_committed_reader_counts_what_the_stable_offset_passes_and_nothing_twice() {
         let readers = WaitingReaders::new(5);
-        readers.register(&WaitingFetch::new(ONE, 30), true);
-        readers.arrived(1000, &mut |waiter| panic!("{waiter:?} woken by what is not committed"));
+        readers.register(&WaitingFetch::new(ONE, 30), true, 5);
+        readers.arrived(9, 1000, &mut |waiter| panic!("{waiter:?} woken by what is not committed"));
         assert_eq!(stable_at(&readers, 5), []);
         assert_eq!(stable_at(&readers, 7), []);
         assert_eq!(stable_at(&readers, 6), [], "an older thread's word");
@@ -95,7 +95,7 @@ mod tests {
         let readers = WaitingReaders::new(0);
         assert_eq!(stable_at(&readers, 100), []);
         let fetch = WaitingFetch::new(ONE, 1);
-        readers.register(&fetch, true);
+        readers.register(&fetch, true, 100);
         assert_eq!(stable_at(&readers, 100), []);
         readers.deregister(&fetch);
         assert!(readers.is_empty());

@@ -50,6 +50,8 @@ pub struct PendingFetch {
 struct Read {
     /// Its place among the source's partitions.
     place: usize,
+    /// Up to where there was something to read; -1 where nothing can be.
+    end: i64,
     fetched: FetchedPartition,
     slice: Option<FileSlice>,
     /// The most that a batch of it may decompress to, where it has to be converted.
@@ -58,7 +60,7 @@ struct Read {
 
 impl Read {
     fn nothing(place: usize, fetched: FetchedPartition) -> Self {
-        Self { place, fetched, slice: None, max_decompressed: 0 }
+        Self { place, end: -1, fetched, slice: None, max_decompressed: 0 }
     }
 }
 
@@ -101,7 +103,7 @@ pub fn handle(shared: &Shared, head: &RequestHead, frame: &[u8], decided: bool, 
     if max_wait_ms == 0 || plan.enough(min_bytes) {
         return Outcome::Answer(pending.answer(&table, plan));
     }
-    pending.wait(&table, WaitingFetch::new(waiter, min_bytes - plan.bytes));
+    pending.wait(&table, WaitingFetch::new(waiter, min_bytes - plan.bytes), &plan);
     // What was appended between the plan and the registration has woken nobody.
     let again = pending.plan(shared, &table);
     if (again.bytes > plan.bytes || again.failed) && again.enough(min_bytes) && pending.claim() {
@@ -201,12 +203,14 @@ impl PendingFetch {
         }
     }
 
-    fn wait(&mut self, table: &TopicTable, waiting: Arc<WaitingFetch>) {
+    fn wait(&mut self, table: &TopicTable, waiting: Arc<WaitingFetch>, plan: &Plan) {
         let mut registered = Vec::new();
-        self.source.each(|_, partition| {
+        let mut reads = plan.reads.iter();
+        self.source.each(|place, partition| {
+            let seen = reads.next().filter(|read| read.place == place).map_or(-1, |read| read.end);
             let slot = table.find(&partition.topic).and_then(|topic| topic.slot(partition.index));
             if let Some(replica) = slot.and_then(|slot| slot.partition.as_ref()) {
-                replica.wait(&waiting, self.read_committed);
+                replica.wait(&waiting, self.read_committed, seen);
                 registered.push(Arc::clone(replica));
             }
         });
@@ -278,9 +282,15 @@ impl PendingFetch {
             Ok((slice, aborted)) if slice.len > 0 => {
                 fetched.records = slice.len;
                 fetched.aborted = aborted.iter().map(|txn| (txn.producer_id, txn.first_offset)).collect();
-                Read { place, fetched, slice: Some(slice), max_decompressed: replica.log().max_decompressed_bytes() }
+                Read {
+                    place,
+                    end,
+                    fetched,
+                    slice: Some(slice),
+                    max_decompressed: replica.log().max_decompressed_bytes(),
+                }
             }
-            Ok(_) => Read::nothing(place, fetched),
+            Ok(_) => Read { end, ..Read::nothing(place, fetched) },
             Err(error) => {
                 fetched.error = match error {
                     ReadError::OffsetOutOfRange { .. } => code::OFFSET_OUT_OF_RANGE,
