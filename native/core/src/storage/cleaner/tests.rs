@@ -460,7 +460,7 @@ fn a_pass_ends_when_the_log_is_cut_closed_or_deleted() {
     let range = CleanRange { first_dirty: 0, first_uncleanable: end_of_cleanable(&log) };
     std::thread::scope(|scope| {
         let pass = scope.spawn(|| log.clean(range, &LIMITS, &slow, NOW));
-        while log.cleaning.try_lock().is_some() {
+        while !log.cleaning.is_locked() {
             std::thread::yield_now();
         }
         log.truncate_to(199, NOW).unwrap();
@@ -483,7 +483,7 @@ fn a_pass_whose_segments_are_deleted_meanwhile_is_ended_and_no_failure() {
     let range = CleanRange { first_dirty: 0, first_uncleanable: end_of_cleanable(&log) };
     std::thread::scope(|scope| {
         let pass = scope.spawn(|| log.clean(range, &LIMITS, &slow, NOW));
-        while log.cleaning.try_lock().is_some() {
+        while !log.cleaning.is_locked() {
             std::thread::yield_now();
         }
         log.advance_log_start(4).unwrap();
