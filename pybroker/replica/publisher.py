@@ -73,7 +73,7 @@ class PartitionPublisher:
     ) -> None:
         """`published` is called with each image that is in force here, before those who wait for it are woken.
 
-        `placed` is called with the places of partitions that the image does not know of: the directory's id by topic id
+        `placed` is called with the directories of partitions that the image does not know of: their ids by topic id
         and index.
         """
         self._config = config

@@ -74,7 +74,9 @@ impl Destination {
             Choice::Sticky => self.sticky.load(Ordering::Relaxed) % partitions.max(1),
             Choice::Turn => {
                 let (turn, available) = (self.turn.fetch_add(1, Ordering::Relaxed), self.available.load());
-                available.get(turn % available.len().max(1)).map_or(turn % partitions.max(1), |index| *index as usize)
+                let chosen = available.get(turn % available.len().max(1)).map(|index| *index as usize);
+                // The topic may have grown since the caller looked at its queues.
+                chosen.filter(|index| *index < partitions).unwrap_or(turn % partitions.max(1))
             }
         }
     }

@@ -43,7 +43,7 @@ pub struct FetchSession {
     last_used_ms: i64,
     partitions: Vec<SessionPartition>,
     /// Position of every (topic, index) in `partitions`.
-    places: FxHashMap<(TopicRef, i32), usize>,
+    positions: FxHashMap<(TopicRef, i32), usize>,
     /// Where the next answer begins to read, so that no partition starves behind a busy one.
     first: usize,
 }
@@ -78,10 +78,10 @@ impl FetchSession {
     pub fn update(&mut self, named: Vec<FetchPartition>, forgotten: &[(TopicRef, i32)]) {
         for asked in named {
             let key = (asked.topic.clone(), asked.index);
-            match self.places.get(&key) {
+            match self.positions.get(&key) {
                 Some(&place) => self.partitions[place].asked = asked,
                 None => {
-                    self.places.insert(key, self.partitions.len());
+                    self.positions.insert(key, self.partitions.len());
                     self.partitions.push(SessionPartition { asked, sent_high_watermark: -1, sent_log_start: -1 });
                 }
             }
@@ -93,12 +93,12 @@ impl FetchSession {
 
     fn forget(&mut self, forgotten: &[(TopicRef, i32)]) {
         for key in forgotten {
-            self.places.remove(key);
+            self.positions.remove(key);
         }
-        let places = &mut self.places;
-        self.partitions.retain(|p| places.contains_key(&(p.asked.topic.clone(), p.asked.index)));
+        let positions = &mut self.positions;
+        self.partitions.retain(|p| positions.contains_key(&(p.asked.topic.clone(), p.asked.index)));
         for (place, partition) in self.partitions.iter().enumerate() {
-            places.insert((partition.asked.topic.clone(), partition.asked.index), place);
+            positions.insert((partition.asked.topic.clone(), partition.asked.index), place);
         }
         self.first = 0;
     }
@@ -144,7 +144,7 @@ impl FetchSessionCache {
             next_epoch: 1,
             last_used_ms: now_ms,
             partitions: Vec::with_capacity(partitions.len()),
-            places: FxHashMap::default(),
+            positions: FxHashMap::default(),
             first: 0,
         };
         session.update(partitions, &[]);

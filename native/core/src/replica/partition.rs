@@ -425,7 +425,7 @@ impl Partition {
         self.waiting.len()
     }
 
-    /// Refuses appends from now on and wakes all that wait: they get the answer that the leader is elsewhere.
+    /// Refuses appends from now on and wakes all that wait: they get NOT_LEADER_OR_FOLLOWER.
     pub fn retire(&self, wake: &mut dyn FnMut(Waiter)) {
         self.closed.store(true, Ordering::Release);
         self.waiting.wake_all(wake);
