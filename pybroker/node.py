@@ -18,6 +18,11 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING
 
+from pybroker.broker.broker_state import BROKER_LIFE, BrokerEvent, BrokerState
+from pybroker.broker.directory_reports import DirectoryReports
+from pybroker.broker.ending import ended
+from pybroker.broker.live_config import LiveConfig
+from pybroker.broker.producer_ids import ProducerIds
 from pybroker.config.group import group_fault
 from pybroker.config.topic import topic_fault
 from pybroker.controller.errors import ControllerError
@@ -41,11 +46,6 @@ from pybroker.net.dispatch import Dispatch
 from pybroker.net.listeners import ListenError, OpenListener, open_listeners
 from pybroker.net.native import DataPlane
 from pybroker.net.pipeline import Pipeline
-from pybroker.replica.broker_state import BROKER_LIFE, BrokerEvent, BrokerState
-from pybroker.replica.directory_reports import DirectoryReports
-from pybroker.replica.ending import ended
-from pybroker.replica.live_config import LiveConfig
-from pybroker.replica.producer_ids import ProducerIds
 from pybroker.replica.publisher import PartitionPublisher
 from pybroker.storage.chores import begin_chores
 from pybroker.storage.cleaner import Cleaner

@@ -12,13 +12,13 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from pybroker.broker.producer_ids import ProducerIds
     from pybroker.config.broker import BrokerConfig
     from pybroker.controller.service import Controller
     from pybroker.coordinator.group.service import GroupCoordinator
     from pybroker.handlers.encoded_topics import EncodedTopics
     from pybroker.machine.slices import Slices
     from pybroker.metadata.image import MetadataImage
-    from pybroker.replica.producer_ids import ProducerIds
     from pybroker.replica.publisher import PartitionPublisher
     from pybroker.storage.moves import LogMoves
     from pybroker.storage.partitions import Partitions

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from pybroker.broker.broker_state import BrokerState
+from pybroker.broker.directory_reports import DirectoryReports
 from pybroker.client.admin import Admin
 from pybroker.client.producer import Producer
 from pybroker.client.topics import NewTopic
@@ -13,8 +15,6 @@ from pybroker.config.broker import BrokerConfig
 from pybroker.controller.service import Controller
 from pybroker.coordinator.group.service import GroupCoordinator
 from pybroker.node import Node, NodeError
-from pybroker.replica.broker_state import BrokerState
-from pybroker.replica.directory_reports import DirectoryReports
 from pybroker.replica.publisher import PartitionPublisher
 from pybroker.storage.cleaner import Cleaner
 from pybroker.storage.directories import Directories

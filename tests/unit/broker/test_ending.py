@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from pybroker.replica.ending import ended
+from pybroker.broker.ending import ended
 
 
 async def fail(error: Exception) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 
-from pybroker.replica.directory_reports import DirectoryReports
+from pybroker.broker.directory_reports import DirectoryReports
 
 
 async def turn() -> None:

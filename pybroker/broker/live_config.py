@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pybroker.metadata.delta import MetadataDelta
     from pybroker.metadata.image import MetadataImage
 
-log = logging.getLogger("pybroker.replica")
+log = logging.getLogger("pybroker.broker")
 
 
 class LiveConfig:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from pybroker.broker.live_config import LiveConfig
 from pybroker.config.broker import BrokerConfig
 from pybroker.metadata.delta import MetadataDelta
 from pybroker.metadata.image import (
@@ -13,7 +14,6 @@ from pybroker.metadata.image import (
     ConfigsImage,
     MetadataImage,
 )
-from pybroker.replica.live_config import LiveConfig
 
 
 def image(default: dict[str, str], own: dict[str, str], other: dict[str, str] | None = None) -> MetadataImage:
@@ -77,7 +77,7 @@ def test_lists_begin_with_what_is_inherited(stage: Stage) -> None:
 
 
 def test_a_secret_is_not_written_into_the_log(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level("INFO", "pybroker.replica")
+    caplog.set_level("INFO", "pybroker.broker")
     prefixed = "listener.name.internal.scram-sha-256.sasl.jaas.config"
     stage.publish(image({"sasl.jaas.config": "hunter2"}, {prefixed: "hunter2", "ssl.protocol": "TLSv1.3"}))
     assert "ssl.protocol" in caplog.text

@@ -4,8 +4,8 @@ import itertools
 
 import pytest
 
+from pybroker.broker.broker_state import BROKER_LIFE, TRANSITIONS, BrokerEvent, BrokerState
 from pybroker.machine.transitions import TransitionError
-from pybroker.replica.broker_state import BROKER_LIFE, TRANSITIONS, BrokerEvent, BrokerState
 
 
 @pytest.mark.parametrize(("state", "event"), list(itertools.product(BrokerState, BrokerEvent)))

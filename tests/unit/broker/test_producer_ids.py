@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 
-from pybroker.replica.producer_ids import ProducerIds
+from pybroker.broker.producer_ids import ProducerIds
 
 
 async def test_ids_are_given_once_and_blocks_are_asked_for_once() -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-log = logging.getLogger("pybroker.replica")
+log = logging.getLogger("pybroker.broker")
 
 
 async def ended(ending: Awaitable[object], part: object) -> bool:
