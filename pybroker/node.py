@@ -25,8 +25,11 @@ from pybroker.broker.live_config import LiveConfig
 from pybroker.broker.producer_ids import ProducerIds
 from pybroker.config.group import group_fault
 from pybroker.config.topic import topic_fault
+from pybroker.controller.cluster.settings import ClusterSettings
 from pybroker.controller.errors import ControllerError
+from pybroker.controller.local_channel import LocalChannel
 from pybroker.controller.quorum.log_check import check_before_start
+from pybroker.controller.quorum.settings import QuorumSettings
 from pybroker.controller.service import Controller
 from pybroker.coordinator.group.offsets_topic import OFFSETS_TOPIC
 from pybroker.coordinator.group.service import GroupCoordinator
@@ -59,12 +62,11 @@ from pybroker.storage.partitions import Partitions
 from pybroker.storage.retention import Retention
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
     from pathlib import Path
 
     from pybroker.config.broker import BrokerConfig
     from pybroker.machine.clock import Clock
-    from pybroker.metadata.publishers import Publisher
     from pybroker.net.native import ControlRequest, SegmentRolled, UnresolvedRequest
     from pybroker.replica.publisher import Placed
     from pybroker.storage.moves import Move
@@ -73,7 +75,6 @@ log = logging.getLogger("pybroker")
 
 _PLAINTEXT = 0  # Kafka's number of the security protocol
 _FINISH_MS = 3000  # how long requests in work may take at a stop before their connections are closed
-
 
 _EXPECTED = (OSError, StorageError, ListenError, ControllerError, MetadataError, descriptors.TooFewDescriptorsError)
 """What keeps a broker from starting and is no fault of ours."""
@@ -103,6 +104,7 @@ class Node:
         self._directories: Directories | None = None
         self._data_plane: DataPlane | None = None
         self._controller: Controller | None = None
+        self._channel: LocalChannel | None = None
         self._groups: GroupCoordinator | None = None
         self._pipeline: Pipeline | None = None
         self._partitions: Partitions | None = None
@@ -166,9 +168,8 @@ class Node:
     async def _start(self) -> None:
         config = self.config
         shares = descriptors.divide()
-        directories = self._directories = Directories.acquire(
-            config.log_directories, config.metadata_directory, config.node_id
-        )
+        metadata, node_id = config.metadata_directory, config.node_id
+        directories = self._directories = Directories.acquire(config.log_directories, metadata, node_id)
         await asyncio.to_thread(check_before_start, directories)
         data_plane = self._data_plane = DataPlane(build_data_plane_settings(config, shares))
         self.listeners = open_listeners(data_plane, config.endpoints, config.socket_listen_backlog_size)
@@ -187,10 +188,12 @@ class Node:
             config, partitions, data_plane, workers, groups.follow, self._report_placed
         )
         api_versions = ApiVersionsPublisher(data_plane)
-        controller = self._controller = await self._start_controller(
-            directories, cluster_id, [self._live, publisher, api_versions]
-        )
-        await self._register(controller, directories)
+        controller = self._make_controller(directories, cluster_id)
+        await controller.open([self._live, publisher, api_versions])
+        self._controller = controller
+        await controller.campaign()
+        channel = self._channel = LocalChannel(controller)
+        await self._register(channel, directories)
         apis = registered_apis()  # imports the handlers, while the workers open logs
         api_versions.begin(encoded_answers, controller.image)
         await publisher.published(controller.image.offset)
@@ -251,24 +254,19 @@ class Node:
             clock=self._clock,
         )
 
-    async def _start_controller(
-        self, directories: Directories, cluster_id: str, publishers: Iterable[Publisher]
-    ) -> Controller:
-        config = self.config
-        return await Controller.start(
-            directories.metadata.path,
-            node_id=config.node_id,
-            cluster_id=cluster_id,
+    def _make_controller(self, directories: Directories, cluster_id: str) -> Controller:
+        config, live = self.config, self._live
+        cluster = ClusterSettings(
             num_partitions=config.num_partitions,
             replication_factor=config.default_replication_factor,
-            validate_topic_configs=lambda overrides: topic_fault(overrides, self._live.current),
+            validate_topic_configs=lambda overrides: topic_fault(overrides, live.current),
             session_timeout_ms=config.broker_session_timeout_ms,
-            validate_broker_configs=self._live.fault,
-            list_inherited=self._live.list_inherited,
-            validate_group_configs=lambda configs: group_fault(configs, self._live.current),
-            publishers=publishers,
-            on_failure=lambda error: self._fail(f"the metadata log failed: {error}"),
+            validate_broker_configs=live.fault,
+            list_inherited=live.list_inherited,
+            validate_group_configs=lambda configs: group_fault(configs, live.current),
         )
+        quorum = QuorumSettings(directories.metadata.path, cluster_id, config.node_id, voters=(config.node_id,))
+        return Controller(cluster, quorum, lambda error: self._fail(f"the metadata log failed: {error}"))
 
     def _reconfigure(self, config: BrokerConfig) -> None:
         """Put the broker's changed settings in force: in the logs, and for every request from now on."""
@@ -281,7 +279,7 @@ class Node:
         if self._services is not None:
             self._services = self._services._replace(config=config)
 
-    async def _register(self, controller: Controller, directories: Directories) -> None:
+    async def _register(self, controller: LocalChannel, directories: Directories) -> None:
         registered = await controller.register_broker(
             self.config.node_id,
             incarnation_id=os.urandom(16),
@@ -303,15 +301,14 @@ class Node:
 
     def _report_failed(self, directories: Directories) -> None:
         """Report to the controller which log directories failed; it knows those that were reported before."""
-        offline = [directory.meta for directory in directories.logs if directory.offline and directory.meta is not None]
-        ids = [id_bytes(meta.directory_id) for meta in offline]
+        ids = [id_bytes(it.meta.directory_id) for it in directories.logs if it.offline and it.meta is not None]
         self._report(lambda it: it.fail_log_directories(self.config.node_id, self._broker_epoch, ids))
 
-    def _report(self, send: Callable[[Controller], Awaitable[object]]) -> None:
+    def _report(self, send: Callable[[LocalChannel], Awaitable[object]]) -> None:
         async def report() -> None:
             try:
-                if self._controller is not None:
-                    await send(self._controller)
+                if self._channel is not None:
+                    await send(self._channel)
             except ControllerError as error:
                 # The broker ends with its controller, and says at its next registration which directories work.
                 log.warning("the log directories could not be reported to the controller: %s", error)
@@ -331,16 +328,17 @@ class Node:
         open_files: OpenFiles,
         data_plane: DataPlane,
     ) -> None:
+        channel = LocalChannel(controller)
         services = self._services = Services(
             config=self._live.current,
             cluster_id=cluster_id,
             image=lambda: controller.image,
-            controller=controller,
+            controller=channel,
             groups=groups,
             partitions=partitions,
             moves=moves,
             publisher=publisher,
-            producer_ids=ProducerIds(lambda: controller.allocate_producer_ids(self.config.node_id, self._broker_epoch)),
+            producer_ids=ProducerIds(lambda: channel.allocate_producer_ids(self.config.node_id, self._broker_epoch)),
             retention=retention,
             slices=Slices(),
             topics=EncodedTopics(),
@@ -465,7 +463,9 @@ class Node:
         if self._directories is not None:
             await ended(asyncio.to_thread(self._directories.release), self._directories)
         self._pipeline = self._publisher = self._partitions = self._cleaner = self._groups = None
-        self._services = self._retention = self._moves = self._controller = self._workers = self._directories = None
+        self._services = self._retention = self._moves = self._controller = self._channel = self._workers = (
+            self._directories
+        ) = None
         self._data_plane, self._chores = None, []
 
     async def _finish_requests(self) -> bool:

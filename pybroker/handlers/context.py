@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from pybroker.broker.producer_ids import ProducerIds
     from pybroker.config.broker import BrokerConfig
-    from pybroker.controller.service import Controller
+    from pybroker.controller.channel import ControllerChannel
     from pybroker.coordinator.group.service import GroupCoordinator
     from pybroker.handlers.encoded_topics import EncodedTopics
     from pybroker.machine.slices import Slices
@@ -63,7 +63,7 @@ class Services(NamedTuple):
     config: BrokerConfig
     cluster_id: str
     image: Callable[[], MetadataImage]
-    controller: Controller
+    controller: ControllerChannel
     groups: GroupCoordinator
     partitions: Partitions
     moves: LogMoves

@@ -54,7 +54,7 @@ def describe_cluster(request: DescribeClusterRequest, context: RequestContext) -
         raise ApiError(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}")
     return DescribeClusterResponse(
         cluster_id=context.services.cluster_id,
-        controller_id=context.services.config.node_id,
+        controller_id=context.services.controller.leader_id,
         brokers=[
             DescribeClusterBroker(
                 broker_id=broker.node_id,

@@ -186,7 +186,7 @@ def _build_response(
             for broker in broker_addresses(context)
         ],
         cluster_id=context.services.cluster_id,
-        controller_id=context.services.config.node_id,
+        controller_id=context.services.controller.leader_id,
         cluster_authorized_operations=(
             CLUSTER_OPERATIONS if 8 <= version <= 10 and request.include_cluster_authorized_operations else NOT_ASKED
         ),
