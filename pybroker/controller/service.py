@@ -136,6 +136,8 @@ class Controller:
             await asyncio.get_running_loop().run_in_executor(self._disk, self._voter.close)
         finally:
             self._disk.shutdown()
+            # The publishers know this controller: until a collection found them, they would keep files open.
+            self._loader.stop()
 
     async def submit(self, event: Event) -> Any:
         """Return the machine's reply, when what it decided is committed and published.

@@ -75,6 +75,21 @@ class Services(NamedTuple):
     advertised: Mapping[str, tuple[str, int]]  # by listener; a listener not in it advertises what the client dialled
 
 
+class Contexts:
+    """Makes the context of every request, of the services and the image that are in force when it comes."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    def reconfigure(self, config: BrokerConfig) -> None:
+        """Take the broker's changed settings; they hold for every request from now on."""
+        self._services = self._services._replace(config=config)
+
+    def build(self, origin: Origin) -> RequestContext:
+        """Return the context of a request."""
+        return RequestContext(self._services, origin, self._services.image(), origin.api_version)
+
+
 class RequestContext(msgspec.Struct, eq=False, gc=False):
     """One request's surroundings. `image` is read once, so a handler sees one state of the cluster."""
 

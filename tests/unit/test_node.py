@@ -116,9 +116,9 @@ async def test_a_part_that_fails_at_the_end_does_not_keep_the_others(
         raise RuntimeError("a fault")
 
     node = Node(config(tmp_path))
-    await node.start()
     with monkeypatch.context() as patched:
         patched.setattr(part, ending, fail_later if inspect.iscoroutinefunction(original) else fail)
+        await node.start()
         await node.stop()
     assert node.state is BrokerState.NOT_RUNNING
     assert "did not end cleanly" in caplog.text

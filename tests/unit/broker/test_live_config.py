@@ -27,7 +27,8 @@ class Stage:
 
     def __init__(self) -> None:
         self.received: list[BrokerConfig] = []
-        self.live = LiveConfig(BrokerConfig({"message.max.bytes": "10"}), self.received.append)
+        self.live = LiveConfig(BrokerConfig({"message.max.bytes": "10"}))
+        self.live.subscribe(self.received.append)
 
     def publish(self, now: MetadataImage) -> None:
         self.live.publish(MetadataDelta(EMPTY_IMAGE), now)
@@ -83,3 +84,17 @@ def test_a_secret_is_not_written_into_the_log(stage: Stage, caplog: pytest.LogCa
     assert "ssl.protocol" in caplog.text
     assert prefixed in caplog.text
     assert "hunter2" not in caplog.text
+
+
+def test_nobody_is_called_after_the_end(stage: Stage) -> None:
+    stage.live.stop()
+    stage.publish(image({"message.max.bytes": "20"}, {}))
+    assert stage.received == []
+    assert stage.live.current.message_max_bytes == 20
+
+
+def test_what_is_wrong_with_a_topics_or_a_groups_own_settings_is_said(stage: Stage) -> None:
+    assert stage.live.topic_fault({"retention.ms": "5"}) is None
+    assert "retention.ms" in (stage.live.topic_fault({"retention.ms": "soon"}) or "")
+    assert stage.live.group_fault({"consumer.session.timeout.ms": "45000"}) is None
+    assert "colour" in (stage.live.group_fault({"colour": "red"}) or "")
