@@ -208,13 +208,7 @@ class _Run:
     def _build_controller(self) -> Controller:
         config, live, failures = self._config, self._live, self.failures
         cluster = ClusterSettings(
-            num_partitions=config.num_partitions,
-            replication_factor=config.default_replication_factor,
-            validate_topic_configs=live.topic_fault,
-            session_timeout_ms=config.broker_session_timeout_ms,
-            validate_broker_configs=live.fault,
-            list_inherited=live.list_inherited,
-            validate_group_configs=live.group_fault,
+            config.num_partitions, config.default_replication_factor, config.broker_session_timeout_ms, live
         )
         metadata = self._directories.metadata.path
         quorum = QuorumSettings(metadata, self._cluster_id, config.node_id, voters=(config.node_id,))

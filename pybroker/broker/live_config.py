@@ -58,7 +58,7 @@ class LiveConfig:
         for callback in self._subscribers:
             callback(self.current)
 
-    def fault(self, configs: Mapping[str, str], /, *, is_own: bool) -> str | None:
+    def broker_fault(self, configs: Mapping[str, str], /, *, is_own: bool) -> str | None:
         """Return what is wrong with all changes of this broker (`is_own`) or of all brokers, None for nothing."""
         return dynamic_fault(self._static, self.current, configs, is_own=is_own)
 

@@ -17,17 +17,13 @@ from pybroker.controller.service import Controller
 from pybroker.metadata.image import TOPIC_RESOURCE, ConfigResource
 from pybroker.protocol.messages.create_topics import CreatableTopicConfig
 from tests.support import programs
+from tests.support.config_rules import BadIsWrong
 
 SEGMENT = "00000000000000000000.log"
 
 
 async def write_one_of_each_record(directory: Path) -> None:
-    settings = ClusterSettings(
-        num_partitions=2,
-        replication_factor=1,
-        validate_topic_configs=lambda configs: None,
-        session_timeout_ms=9000,
-    )
+    settings = ClusterSettings(2, 1, 9000, BadIsWrong())
     controller = Controller(settings, QuorumSettings(directory, "c", 1, voters=(1,)))
     await controller.open()
     await controller.campaign()

@@ -14,13 +14,9 @@ from pybroker.controller.service import Controller
 from pybroker.metadata.image import MetadataImage
 from pybroker.metadata.publishers import Publisher
 from pybroker.protocol.errors import ErrorCode
+from tests.support.config_rules import BadIsWrong
 
-CLUSTER = ClusterSettings(
-    num_partitions=2,
-    replication_factor=1,
-    validate_topic_configs=lambda configs: "bad" if "bad" in configs else None,
-    session_timeout_ms=9000,
-)
+CLUSTER = ClusterSettings(2, 1, 9000, BadIsWrong())
 
 
 class Running(NamedTuple):

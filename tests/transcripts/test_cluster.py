@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import itertools
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,29 +34,18 @@ from pybroker.protocol.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
 )
+from tests.support.config_rules import BadIsWrong
 from tests.transcripts.transcript import check_transcript
 
 HERE = Path(__file__).parent
 OFFSET_OF_EPOCHS = 100
 
 
-def fault(configs: Mapping[str, str]) -> str | None:
-    return next((f"{name} must not be bad" for name, value in configs.items() if value == "bad"), None)
-
-
-def broker_fault(configs: Mapping[str, str], /, *, is_own: bool) -> str | None:
-    return None if fault(configs) is None else f"{fault(configs)} ({'own' if is_own else 'of all'})"
-
-
-def list_inherited(_resource_type: int, name: str, /) -> tuple[str, ...] | None:
-    return ("delete",) if name == "cleanup.policy" else None
-
-
 class Stage:
     """A machine, and the text of what it answers."""
 
     def __init__(self) -> None:
-        self.machine = ClusterMachine(ClusterSettings(1, 1, fault, 9000, broker_fault, list_inherited))
+        self.machine = ClusterMachine(ClusterSettings(1, 1, 9000, BadIsWrong()))
         self.now = 0
         self.ids = itertools.count(1)
         self.epochs = itertools.count(OFFSET_OF_EPOCHS)

@@ -88,7 +88,7 @@ def _takes(counts: Counter[str], item: str) -> bool:
 
 
 def _items(resource: ConfigResource, name: str, now: str | None, verb: str, settings: ClusterSettings) -> list[str]:
-    inherited = settings.list_inherited(resource.type, name)
+    inherited = settings.config_rules.list_inherited(resource.type, name)
     if inherited is None:
         raise _RefusedError(ErrorCode.INVALID_CONFIG, f"Can't {verb} to key {name} because its type is not LIST.")
     return list(inherited) if now is None else [item for item in now.split(",") if item]
@@ -107,7 +107,7 @@ def _check(image: MetadataImage, resource: ConfigResource, after: Mapping[str, s
         fault = name_fault(resource.name)
         if fault is not None:
             raise _RefusedError(ErrorCode.INVALID_TOPIC_EXCEPTION, fault)
-        fault = settings.validate_topic_configs(after)
+        fault = settings.config_rules.topic_fault(after)
         if fault is not None:
             raise _RefusedError(ErrorCode.INVALID_CONFIG, fault)
         if resource.name not in image.topics.by_name:
@@ -117,13 +117,13 @@ def _check(image: MetadataImage, resource: ConfigResource, after: Mapping[str, s
             raise _RefusedError(
                 ErrorCode.INVALID_REQUEST, f"Unable to parse broker name '{resource.name}' as a number."
             )
-        fault = settings.validate_broker_configs(after, is_own=bool(resource.name))
+        fault = settings.config_rules.broker_fault(after, is_own=bool(resource.name))
         if fault is not None:
             raise _RefusedError(ErrorCode.INVALID_REQUEST, fault)
     elif resource.type == GROUP_RESOURCE:
         if not resource.name:
             raise _RefusedError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
-        fault = settings.validate_group_configs(after)
+        fault = settings.config_rules.group_fault(after)
         if fault is not None:
             raise _RefusedError(ErrorCode.INVALID_CONFIG, fault)
     else:

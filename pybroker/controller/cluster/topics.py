@@ -143,7 +143,7 @@ def _configs(topic: NewTopic, settings: ClusterSettings) -> dict[str, str]:
         if config.value is None:
             raise RefusedError(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {config.name}")
         configs[config.name] = config.value
-    fault = settings.validate_topic_configs(configs)
+    fault = settings.config_rules.topic_fault(configs)
     if fault is not None:
         raise RefusedError(ErrorCode.INVALID_CONFIG, fault)
     return configs

@@ -16,11 +16,12 @@ from pybroker.metadata.loader import Loader
 from pybroker.protocol.messages.alter_partition_reassignments import ReassignablePartition
 from pybroker.protocol.messages.create_topics import CreatableTopicConfig
 from pybroker.protocol.messages.records.frame import decode_record, encode_record
+from tests.support.config_rules import BadIsWrong
 
 NAMES = st.sampled_from(["a", "b", "a.b", "a_b", "c", "", "d/e"])
 BROKERS = st.integers(0, 3)
 CONFIG_NAMES = st.sampled_from(["retention.ms", "cleanup.policy", "bad"])
-SETTINGS = ClusterSettings(2, 1, lambda configs: "bad" if "bad" in configs else None, 9000)
+SETTINGS = ClusterSettings(2, 1, 9000, BadIsWrong())
 
 
 @st.composite

@@ -64,8 +64,8 @@ def test_a_stored_change_that_is_not_understood_is_reported_in_the_log(
 def test_the_default_of_all_is_judged_with_the_brokers_own_changes(stage: Stage) -> None:
     stage.publish(image({}, {"log.cleaner.max.compaction.lag.ms": "5"}))
     lag = {"log.cleaner.min.compaction.lag.ms": "6"}
-    assert stage.live.fault(lag, is_own=False) is not None
-    assert stage.live.fault(lag, is_own=True) is None, "the changes judged replace the broker's own"
+    assert stage.live.broker_fault(lag, is_own=False) is not None
+    assert stage.live.broker_fault(lag, is_own=True) is None, "the changes judged replace the broker's own"
 
 
 def test_lists_begin_with_what_is_inherited(stage: Stage) -> None:
