@@ -29,6 +29,7 @@ from pybroker.controller.cluster.events import (
     UnregisterBroker,
     UpdateFeatures,
 )
+from pybroker.controller.cluster.whole_requests import whole_creation, whole_deletion, whole_enlargement
 from pybroker.controller.errors import ControllerError, StaleBrokerEpochError
 from pybroker.machine.parts import parts
 from pybroker.protocol.errors import ErrorCode
@@ -82,11 +83,13 @@ class LocalChannel:
     async def create_topics(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> list[CreatedTopic]:
         """Create topics; each succeeds or fails by itself, results in the order of `topics`."""
         created: list[CreatedTopic] = []
+        whole = whole_creation(topics, self._controller.settings.num_partitions)
         for part in parts(topics, _partitions_of_new):
             event = CreateTopics(
                 topics=part,
                 topic_ids=[_fresh_id() for _ in part],
                 seed=int.from_bytes(os.urandom(4)),
+                whole=whole,
                 validate_only=validate_only,
             )
             created += await self._controller.submit(event)
@@ -97,16 +100,18 @@ class LocalChannel:
     ) -> list[EnlargedTopic]:
         """Give topics more partitions; each succeeds or fails by itself, results in the order of `topics`."""
         enlarged: list[EnlargedTopic] = []
+        whole = whole_enlargement(topics, self._controller.image)
         for part in parts(topics, lambda topic: max(topic.count, 1)):
-            event = CreatePartitions(part, int.from_bytes(os.urandom(4)), validate_only)
+            event = CreatePartitions(part, int.from_bytes(os.urandom(4)), whole, validate_only)
             enlarged += await self._controller.submit(event)
         return enlarged
 
     async def delete_topics(self, topics: Sequence[str | bytes]) -> list[DeletedTopic]:
         """Delete topics by name or 16-byte id; results in the order of `topics`."""
         deleted: list[DeletedTopic] = []
+        whole = whole_deletion(topics)
         for part in parts(topics, lambda _: 1):
-            deleted += await self._controller.submit(DeleteTopics(part))
+            deleted += await self._controller.submit(DeleteTopics(part, whole))
         return deleted
 
     async def elect_leaders(

@@ -58,7 +58,7 @@ class Controller:
         on_failure: Callable[[Exception], None] | None = None,
     ) -> None:
         """Make a controller that is not open. `on_failure` is called with the error after which it cannot go on."""
-        self._settings = settings
+        self.settings = settings
         self._quorum = quorum
         self._on_failure = on_failure
         self._loader = Loader()
@@ -118,9 +118,9 @@ class Controller:
             len(image.topics.by_id),
             image.offset,
         )
-        machine = ClusterMachine(self._settings, image)
+        machine = ClusterMachine(self.settings, image)
         runner = Runner(machine, self._append, now=_now_ms, max_records=MAX_RECORDS_PER_BATCH)
-        runner.set_timers(build_graces(image, self._settings, _now_ms()))
+        runner.set_timers(build_graces(image, self.settings, _now_ms()))
         self._runner = runner
 
     async def resign(self) -> None:

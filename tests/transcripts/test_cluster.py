@@ -25,6 +25,7 @@ import pytest
 from pybroker.controller.cluster import events
 from pybroker.controller.cluster.machine import ClusterMachine
 from pybroker.controller.cluster.settings import ClusterSettings
+from pybroker.controller.cluster.whole_requests import whole_creation, whole_deletion, whole_enlargement
 from pybroker.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, ConfigResource
 from pybroker.metadata.replica_directories import LOST_DIRECTORY
 from pybroker.protocol.messages.alter_partition_reassignments import ReassignablePartition, ReassignableTopic
@@ -102,10 +103,11 @@ class Stage:
         validate = "validate" in words
         topics = [new_topic(some) for some in parted([word for word in words if word != "validate"])]
         ids = [next(self.ids).to_bytes(16) for _ in topics]
-        return events.CreateTopics(topics, ids, seed=0, validate_only=validate)
+        return events.CreateTopics(topics, ids, 0, whole_creation(topics, 1), validate)
 
     def event_delete(self, words: list[str]) -> events.DeleteTopics:
-        return events.DeleteTopics([int(word[1:]).to_bytes(16) if word[0] == "#" else word for word in words])
+        asked = [int(word[1:]).to_bytes(16) if word[0] == "#" else word for word in words]
+        return events.DeleteTopics(asked, whole_deletion(asked))
 
     def event_alter(self, words: list[str]) -> events.AlterConfigs:
         return events.AlterConfigs([config_change(some) for some in parted(words)])
@@ -116,7 +118,7 @@ class Stage:
     def event_enlarge(self, words: list[str]) -> events.CreatePartitions:
         validate_only = words[-1] == "validate"
         topics = [more_partitions(some) for some in parted(words[:-1] if validate_only else words)]
-        return events.CreatePartitions(topics, 0, validate_only)
+        return events.CreatePartitions(topics, 0, whole_enlargement(topics, self.machine.image), validate_only)
 
     def event_elect(self, words: list[str]) -> events.ElectLeaders:
         election_type = events.ElectionType[words[0].upper()]

@@ -37,23 +37,21 @@ class _RefusedError(Exception):
 def alter_configs(
     image: MetadataImage, event: AlterConfigs, settings: ClusterSettings
 ) -> Outcome[Message, list[ConfigResult]]:
-    """Decide about changed configurations, each resource by itself."""
+    """Decide about changed configurations, each resource by itself; one that comes again sees its change before."""
     results: list[ConfigResult] = []
     records: list[Message] = []
-    seen = set()
+    changed: dict[ConfigResource, Mapping[str, str]] = {}
     for change in event.changes:
         resource = change.resource
         try:
-            if resource in seen:
-                raise _RefusedError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
-            seen.add(resource)
-            before = image.configs.of(resource.type, resource.name)
+            before = changed.get(resource, image.configs.of(resource.type, resource.name))
             after = _after(before, change, settings)
             _check(image, resource, after, settings)
         except _RefusedError as refusal:
             results.append(ConfigResult(resource, refusal.code, str(refusal)))
             continue
         results.append(ConfigResult(resource))
+        changed[resource] = after
         records += _records(resource, before, after)
     return Outcome(() if event.validate_only else tuple(records), results)
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from pybroker.controller.cluster import events
 from pybroker.controller.cluster.machine import ClusterMachine
 from pybroker.controller.cluster.settings import ClusterSettings
+from pybroker.controller.cluster.whole_requests import whole_creation, whole_deletion
 from pybroker.metadata.features import RECORD_VERSIONS
 from pybroker.metadata.image import BROKER_RESOURCE, NO_LEADER, TOPIC_RESOURCE, ConfigResource, MetadataImage
 from pybroker.metadata.loader import Loader
@@ -39,7 +40,7 @@ def new_topics(draw: st.DrawFn) -> events.CreateTopics:
         )
     )
     ids = [draw(st.uuids(version=4)).bytes for _ in topics]
-    return events.CreateTopics(topics, ids, draw(st.integers(0, 100)), draw(st.booleans()))
+    return events.CreateTopics(topics, ids, draw(st.integers(0, 100)), whole_creation(topics, 2), draw(st.booleans()))
 
 
 RESOURCES = st.builds(ConfigResource, st.sampled_from([TOPIC_RESOURCE, BROKER_RESOURCE]), NAMES)
@@ -48,7 +49,9 @@ CHANGES = st.dictionaries(CONFIG_NAMES, st.none() | st.sampled_from(["1", "2"]),
 EPOCHS = st.sampled_from([0, 0, 0, 77])
 EVENTS = st.one_of(
     new_topics(),
-    st.builds(events.DeleteTopics, st.lists(NAMES | st.just(b"?" * 16), max_size=3)),
+    st.lists(NAMES | st.just(b"?" * 16), max_size=3).map(
+        lambda topics: events.DeleteTopics(topics, whole_deletion(topics))
+    ),
     st.builds(
         events.RegisterBroker,
         broker_id=BROKERS,
