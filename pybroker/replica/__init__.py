@@ -4,5 +4,6 @@ Owns becoming leader, and the topic table that the hot path of Produce and Fetch
 is the controller's) and must not know requests.
 
     native     the gateway to Rust
+    roles      image -> leader or follower
     publisher  metadata delta -> opened and deleted partitions -> topic table
 """
