@@ -5,5 +5,6 @@ is the controller's) and must not know requests.
 
     native     the gateway to Rust
     roles      image -> leader or follower
+    endpoints  image -> where clients find the other brokers
     publisher  metadata delta -> opened and deleted partitions -> topic table
 """

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pybroker.config.topic import TopicConfig
 from pybroker.metadata.image import EMPTY_IMAGE
 from pybroker.metadata.replica_directories import directory_of
+from pybroker.replica.endpoints import plan_endpoints
 from pybroker.replica.native import PartitionEntry, TopicEntry, TopicTable
 from pybroker.replica.roles import Leader, plan_roles
 from pybroker.storage.exhaustion import is_exhaustion, limits
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from pybroker.config.broker import BrokerConfig
     from pybroker.metadata.delta import MetadataDelta
     from pybroker.metadata.image import MetadataImage, PartitionImage, TopicImage
+    from pybroker.replica.endpoints import Endpoint
     from pybroker.replica.native import DataPlane
     from pybroker.replica.roles import Role
     from pybroker.storage.native import LogConfig, Partition
@@ -89,6 +91,8 @@ class PartitionPublisher:
         self._settings: dict[str, TopicConfig] = {}
         self._on_published = published
         self._on_placed = placed
+        # Invariant: of the other brokers in `_published`, those that `_table` names.
+        self._endpoints: list[Endpoint] = []
         self._table = TopicTable(brokers=[])
         # Invariant: `_table` and the open partitions show exactly this image.
         self._published = EMPTY_IMAGE
@@ -187,7 +191,7 @@ class PartitionPublisher:
                     for queue in queues:
                         queue.report()
                 await opening
-                self._show(upsert=change.added, remove=[])
+                self._show(upsert=self._shown_anew(change, image), remove=[])
                 self._report(change.added)
                 self._published = image
                 if self._on_published is not None:
@@ -335,9 +339,18 @@ class PartitionPublisher:
 
     def _show(self, *, upsert: list[TopicImage], remove: list[str]) -> None:
         if not upsert and not remove:
-            return
+            return  # an empty table has no leaders to name
         self._table = self._table.replace(upsert=[self._entry(topic) for topic in upsert], remove=remove)
         self._data_plane.publish(self._table)
+
+    def _shown_anew(self, change: _Change, image: MetadataImage) -> list[TopicImage]:
+        """Return the topics whose entries an image changes: all of them where other brokers came, moved or went."""
+        endpoints = plan_endpoints(image.cluster, self._config.node_id)
+        if endpoints == self._endpoints:
+            return change.added
+        self._endpoints = endpoints
+        self._table = TopicTable(brokers=endpoints)
+        return list(image.topics.by_id.values())
 
     def _entry(self, topic: TopicImage) -> TopicEntry:
         return TopicEntry(
