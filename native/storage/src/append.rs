@@ -7,8 +7,9 @@ use std::io;
 use std::sync::Arc;
 
 use super::admission::{Placed, admit};
-use super::log::{Log, Tail, View, Writer};
+use super::log::Log;
 use super::producer_state::{BatchMetadata, Origin, Staged};
+use super::state::{Tail, View, Writer};
 use super::{AppendError, LogConfig, LogError};
 use pybroker_record::{
     Batches, EndMarker, InvalidBatch, RecordError, SentRecords, TimestampType, batch_crc, set_base_offset,

@@ -13,7 +13,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use parking_lot::Mutex;
 
 use super::LogError;
-use super::log::{Log, View, Writer};
+use super::log::Log;
+use super::state::{View, Writer};
 use pybroker_sys::file_system::FileSystem;
 
 /// Logs that a thread closes before it looks for more.

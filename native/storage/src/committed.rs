@@ -6,8 +6,9 @@
 
 use std::sync::atomic::Ordering;
 
-use super::log::{Log, View, Writer};
+use super::log::Log;
 use super::read::{FileSlice, Planned};
+use super::state::{View, Writer};
 use super::txn_index::AbortedTxn;
 use super::{LogError, ReadError};
 

@@ -6,8 +6,9 @@
 use std::sync::atomic::Ordering;
 
 use super::LogError;
-use super::log::{Log, View};
+use super::log::Log;
 use super::segment::Segment;
+use super::state::View;
 use pybroker_sys::file;
 
 impl Log {

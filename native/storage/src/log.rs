@@ -1,8 +1,8 @@
 //! The log of one partition: its shared state, and what can be asked of it at any time.
 //!
 //! Owns the published [`View`] that readers take without a lock, and the [`Writer`] behind the mutex that all changes take.
-//! What is done with them stands in the sibling modules: `append`, `read`, `lookup`, `roll`, `flush`, `closing`,
-//! `truncation`, `removal`, `recovery`.
+//! What is done with them stands in the sibling modules: `opening`, `append`, `read`, `lookup`, `roll`, `flush`, `closing`,
+//! `truncation`, `removal`.
 //!
 //! Lock order: cleaning, then writer, then flush, then epochs.
 
@@ -13,12 +13,10 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
-use super::leader_epochs::LeaderEpochs;
 use super::log_dir::LogHome;
-use super::producer_state::ProducerStates;
-use super::segment_list::SegmentList;
-use super::{LogConfig, LogError, OpenLog, Recovered, RecoveryProgress, recovery};
-use pybroker_record::{BatchHeader, Compression};
+use super::state::{EpochFile, View, Writer};
+use super::{LogConfig, LogError};
+use pybroker_record::Compression;
 
 /// A partition's log. Shared as `Arc<Log>`; every method takes `&self`.
 #[derive(Debug)]
@@ -54,132 +52,7 @@ pub struct Log {
     pub(crate) closed: AtomicBool,
 }
 
-/// One consistent picture of the log.
-#[derive(Clone, Debug)]
-pub(crate) struct View {
-    pub(crate) segments: Arc<SegmentList>,
-    pub(crate) log_start_offset: i64,
-    /// Offset of the next record, and where in the active segment it will lie.
-    pub(crate) end_offset: i64,
-    pub(crate) end_position: u64,
-    /// The last batch of the active segment (its end, when the segment is empty).
-    pub(crate) tail: Tail,
-}
-
-impl View {
-    /// Bytes of whole batches in a segment.
-    pub(crate) fn limit_of(&self, segment: usize) -> u64 {
-        if self.segments.is_active(segment) { self.end_position } else { self.segments.as_slice()[segment].size() }
-    }
-
-    /// Where the records end: below the log end where a truncation has cut in a gap.
-    pub(crate) fn records_end(&self) -> i64 {
-        self.tail.next_offset
-    }
-}
-
-/// The offsets and the position of the last batch: readers at the end of the log need no search.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Tail {
-    pub(crate) offset: i64,
-    /// Below the log end where a truncation has cut in a gap.
-    pub(crate) next_offset: i64,
-    pub(crate) position: u64,
-}
-
-impl Tail {
-    /// Of a segment without batches, where `offset` will be the first.
-    pub(crate) fn empty(offset: i64) -> Self {
-        Self { offset, next_offset: offset, position: 0 }
-    }
-
-    /// A batch at `position`.
-    pub(crate) fn at(header: &BatchHeader, position: u64) -> Self {
-        Self { offset: header.base_offset, next_offset: header.next_offset(), position }
-    }
-}
-
-/// What only the appending side needs; all of it is about the active segment but the producers.
-#[derive(Debug)]
-pub(crate) struct Writer {
-    pub(crate) producers: ProducerStates,
-    /// Offset of the newest producer snapshot on disk; -1 for none.
-    pub(crate) snapshot_offset: i64,
-    /// Offsets of snapshots that a start has found and that nothing needs any more; see [`Log::forget_old`].
-    pub(crate) old_snapshots: Vec<i64>,
-    /// Bytes since the last batch that has an index entry, that batch included.
-    pub(crate) bytes_since_index: u64,
-    /// End of the blocks asked for ahead.
-    pub(crate) reserved: u64,
-    /// When the segment was made or opened, ms.
-    pub(crate) created_ms: i64,
-    /// Largest timestamp of the first batch; `None` until it is known.
-    pub(crate) first_timestamp: Option<i64>,
-}
-
-impl Writer {
-    /// Starts over with an empty segment.
-    pub(crate) fn begin_segment(&mut self, now_ms: i64) {
-        self.bytes_since_index = 0;
-        self.reserved = 0;
-        self.created_ms = now_ms;
-        self.first_timestamp = None;
-    }
-}
-
-/// The leader epochs, and whether the file on the device has them all.
-#[derive(Debug)]
-pub(crate) struct EpochFile {
-    pub(crate) epochs: LeaderEpochs,
-    pub(crate) dirty: bool,
-}
-
 impl Log {
-    /// Opens the log in `dir`; directory and first segment are made when they are absent.
-    ///
-    /// After an unclean shutdown, everything from the recovery point's segment on is checked, torn tails are cut, indexes
-    /// and producer state rebuilt.
-    ///
-    /// # Errors
-    /// `Io` with the path that failed.
-    pub fn open(dir: &Path, config: LogConfig, how: OpenLog) -> Result<(Self, Recovered), LogError> {
-        Self::open_with_progress(dir, config, how, &RecoveryProgress::default())
-    }
-
-    /// [`Self::open`] that reports how far its recovery is.
-    ///
-    /// # Errors
-    /// As [`Self::open`].
-    pub fn open_with_progress(
-        dir: &Path,
-        config: LogConfig,
-        how: OpenLog,
-        progress: &RecoveryProgress,
-    ) -> Result<(Self, Recovered), LogError> {
-        let home = LogHome::new(dir);
-        let (loaded, recovered) = recovery::load(&home, &config, how, progress)?;
-        let transactions = loaded.writer.producers.transactions();
-        let log = Self {
-            first_unstable: AtomicI64::new(transactions.first_unstable().unwrap_or(i64::MAX)),
-            next_to_settle: AtomicI64::new(transactions.next_to_settle().unwrap_or(i64::MAX)),
-            home,
-            config: ArcSwap::from_pointee(config),
-            view: ArcSwap::from_pointee(loaded.view),
-            writer: Mutex::new(loaded.writer),
-            epochs: Mutex::new(EpochFile { epochs: loaded.epochs, dirty: false }),
-            cleaning: Mutex::new(()),
-            cleaning_ends: AtomicU32::new(0),
-            flushing: Mutex::new(()),
-            recovery_point: AtomicI64::new(loaded.recovery_point),
-            flushed_ms: AtomicI64::new(how.now_ms),
-            directory_dirty: AtomicBool::new(loaded.directory_dirty),
-            parent_dirty: AtomicBool::new(loaded.parent_dirty),
-            failure: AtomicBool::new(false),
-            closed: AtomicBool::new(false),
-        };
-        Ok((log, recovered))
-    }
-
     /// The directory the log lives in now.
     pub fn directory(&self) -> Arc<Path> {
         self.home.path()

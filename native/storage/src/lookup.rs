@@ -7,8 +7,9 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::batch_scan::{BatchScan, ScannedBatch};
-use super::log::{Log, View};
+use super::log::Log;
 use super::segment::Segment;
+use super::state::View;
 use super::{LogError, ReadError};
 use pybroker_record::{BatchHeader, visit_records};
 

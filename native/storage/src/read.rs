@@ -5,7 +5,8 @@
 use std::fs::File;
 use std::sync::Arc;
 
-use super::log::{Log, View};
+use super::log::Log;
+use super::state::View;
 use super::{LogError, ReadError};
 
 /// A run of bytes of a segment file, ready for `sendfile`.

@@ -18,7 +18,6 @@ use std::sync::Arc;
 use super::batch_scan::ScannedBatch;
 use super::cleaner::half_done;
 use super::leader_epochs::LeaderEpochs;
-use super::log::{View, Writer};
 use super::log_dir::remove_if_present;
 use super::log_dir::{
     DELETED_SUFFIX, LOG_SUFFIX, LogHome, OFFSET_INDEX_SUFFIX, SNAPSHOT_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX,
@@ -30,6 +29,7 @@ use super::rebuild::{self, SegmentEnd};
 use super::segment::{IndexEntries, Segment};
 use super::segment_list::SegmentList;
 use super::set_aside;
+use super::state::{View, Writer};
 use super::{LogConfig, LogError, OpenLog, RecoveryProgress, producer_snapshot, txn_index};
 use pybroker_record::BatchHeader;
 use pybroker_sys::file;

@@ -10,8 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::LogError;
-use super::log::{Log, View};
+use super::log::Log;
 use super::segment_list::SegmentList;
+use super::state::View;
 
 /// Segments whose files are open at a time while they are renamed: a log may have more than there are descriptors.
 const OPEN_TOGETHER: usize = 64;

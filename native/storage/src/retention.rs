@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
 use super::LogError;
-use super::log::{Log, View};
+use super::log::Log;
 use super::removal::Removed;
 use super::segment::Segment;
+use super::state::View;
 
 /// What a log is held to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use super::append::Incoming;
 use super::batch_scan::HeaderScan;
-use super::log::{Log, Tail, View, Writer};
+use super::log::Log;
 use super::producer_snapshot;
 use super::segment::Segment;
+use super::state::{Tail, View, Writer};
 use super::{LogConfig, LogError};
 
 /// Largest position and relative offset that an index entry can hold.

@@ -9,10 +9,11 @@ use std::sync::atomic::Ordering;
 
 use super::batch_scan::BatchScan;
 use super::leader_epochs::LeaderEpochs;
-use super::log::{Log, Tail, View, Writer};
+use super::log::Log;
 use super::producer_state::ProducerStates;
 use super::segment::{FoundBatch, IndexEntries, Segment};
 use super::segment_list::SegmentList;
+use super::state::{Tail, View, Writer};
 use super::{LogError, producer_snapshot, rebuild};
 use pybroker_record::first_offset;
 use pybroker_sys::file;

@@ -7,8 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::output::OUTPUT_SUFFIXES;
-use super::{CLEANED_SUFFIX, SWAP_SUFFIX};
+use super::{CLEANED_SUFFIX, OUTPUT_SUFFIXES, SWAP_SUFFIX};
 use crate::LogError;
 use crate::batch_scan::HeaderScan;
 use crate::log_dir::remove_if_present;

@@ -10,8 +10,9 @@ use proptest::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::super::{CleanLimits, CleanRange, Log, Throttle};
-use super::filter::{Filter, Rules};
+use super::filter::Filter;
 use super::offset_map::OffsetMap;
+use super::selection::Rules;
 use super::tests::{DELETE_RETENTION, LIMITS, NOW, clean, open};
 use crate::log_fixture::quick_directory;
 use pybroker_record::{

@@ -7,8 +7,8 @@ use std::fs::File;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use super::CLEANED_SUFFIX;
 use super::pass::{CleanError, Pass};
+use super::{CLEANED_SUFFIX, OUTPUT_SUFFIXES};
 use crate::LogError;
 use crate::index_map::Held;
 use crate::log_dir::remove_if_present;
@@ -19,9 +19,6 @@ use crate::time_index::{TimeIndex, TimestampOffset};
 use crate::txn_index::{AbortedTxn, ENTRY_BYTES};
 use pybroker_record::BatchHeader;
 use pybroker_sys::file;
-
-/// Every file that a pass may write for a segment.
-pub(crate) const OUTPUT_SUFFIXES: [&str; 4] = [LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX];
 
 /// A segment that is being written.
 pub(crate) struct CleanedSegment {

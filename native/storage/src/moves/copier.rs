@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 
 use super::{LogMove, MoveError};
 use crate::cleaner::Throttle;
-use crate::log::{Log, View};
+use crate::log::Log;
 use crate::log_dir::remove_if_present;
 use crate::log_dir::{
     LOG_SUFFIX, OFFSET_INDEX_SUFFIX, SNAPSHOT_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX, parse_segment_file_name,
@@ -20,6 +20,7 @@ use crate::log_dir::{
 };
 use crate::offset_index::OffsetIndex;
 use crate::segment::Segment;
+use crate::state::View;
 use crate::time_index::TimeIndex;
 use crate::{LogError, REPORT_FILE, producer_snapshot, set_aside_files, txn_index};
 use pybroker_sys::file;
