@@ -13,7 +13,7 @@ use super::offset_map::{AHEAD, KeptOffsets, KeyHash, OffsetMap};
 use super::old_messages;
 use super::selection::{Counts, Rules, Selection};
 use super::transactions::{CleanedTransactions, Marker};
-use crate::txn_index::AbortedTxn;
+use crate::index::txn_index::AbortedTxn;
 use pybroker_record::varint::{put_varint, put_varlong, varint, varlong, varlong_len};
 use pybroker_record::{
     BatchHeader, Compression, HEADER_LEN, LOG_OVERHEAD, Record, RecordError, Records, TimestampType, compress,

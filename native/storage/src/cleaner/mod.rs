@@ -28,7 +28,7 @@ mod tests;
 mod throttle;
 mod transactions;
 
-use crate::log_dir::{LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX};
+use crate::directory::log_dir::{LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX};
 
 pub use pass::{CleanError, CleanLimits, CleanRange, Cleaned};
 pub use survey::SegmentSurvey;

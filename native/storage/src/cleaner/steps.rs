@@ -87,7 +87,7 @@ impl Log {
     /// What the batches of active producers end with.
     fn last_records(&self) -> FxHashMap<i64, LastRecord> {
         let writer = self.writer.lock();
-        let last = |entry: &crate::producer_state::ProducerEntry| LastRecord {
+        let last = |entry: &crate::producer::producer_state::ProducerEntry| LastRecord {
             offset: entry.batches().last().map_or(-1, |batch| batch.last_offset),
             epoch: entry.epoch,
         };

@@ -14,11 +14,11 @@ use super::SWAP_SUFFIX;
 use super::output::{Finished, cleaned_file};
 use super::pass::CleanError;
 use crate::LogError;
+use crate::directory::log_dir::{DELETED_SUFFIX, SNAPSHOT_SUFFIX, TXN_INDEX_SUFFIX};
 use crate::log::Log;
-use crate::log_dir::{DELETED_SUFFIX, SNAPSHOT_SUFFIX, TXN_INDEX_SUFFIX};
+use crate::log::state::{View, Writer};
 use crate::segment::Segment;
-use crate::segment_list::SegmentList;
-use crate::state::{View, Writer};
+use crate::segment::segment_list::SegmentList;
 use pybroker_sys::file;
 
 impl Log {
