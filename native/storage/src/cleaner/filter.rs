@@ -10,7 +10,7 @@ use std::hint::black_box;
 use rustc_hash::FxHashMap;
 
 use super::offset_map::{AHEAD, KeptOffsets, KeyHash, OffsetMap};
-use super::old_messages;
+use super::old_messages::{self, Judge, OldMessage};
 use super::selection::{Counts, Rules, Selection};
 use super::transactions::{CleanedTransactions, Marker};
 use crate::index::txn_index::AbortedTxn;
@@ -178,8 +178,9 @@ impl<'a> Filter<'a> {
         selection.clear();
         converted.clear();
         let read_before = self.counts.records_read;
-        let by = (self.map, &self.rules, &mut self.counts);
-        let batch = old_messages::select(by, (header, message), decompressed, converted, selection)?;
+        let judge = Judge { map: self.map, rules: &self.rules, counts: &mut self.counts };
+        let old = OldMessage { header, bytes: message };
+        let batch = old_messages::select(judge, old, decompressed, converted, selection)?;
         let all_stays = self.counts.records_read - read_before == selection.count as u64;
         self.counts.records_kept += selection.count as u64;
         if selection.count == 0 {

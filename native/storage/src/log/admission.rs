@@ -7,7 +7,7 @@ use std::cell::RefCell;
 
 use crate::{AppendError, LogConfig};
 use pybroker_record::{
-    BatchHeader, Compression, HEADER_LEN, InvalidBatch, RecordError, SentRecords, TimestampType, ValidateRules,
+    BatchHeader, Codec, Compression, HEADER_LEN, InvalidBatch, RecordError, SentRecords, TimestampType, ValidateRules,
     recompress, up_convert, validate_headed,
 };
 
@@ -52,7 +52,7 @@ pub(crate) fn admit<'a>(sent: SentRecords<'a>, config: &LogConfig, now_ms: i64) 
         require_keys: config.require_keys,
         max_decompressed_bytes: config.max_decompressed_bytes,
     };
-    let codec = config.compression.map(|codec| (codec, config.compression_level));
+    let codec = config.compression.map(|compression| Codec { compression, level: config.compression_level });
     SCRATCH.with_borrow_mut(|scratch| {
         let admitted = match sent.old_format() {
             Some(_) => convert(sent.bytes, &rules, codec, scratch),
@@ -65,9 +65,6 @@ pub(crate) fn admit<'a>(sent: SentRecords<'a>, config: &LogConfig, now_ms: i64) 
         admitted.map_err(AppendError::Invalid)
     })
 }
-
-/// A codec and its level.
-type Codec = (Compression, Option<i32>);
 
 /// Makes one batch of a set of old messages.
 fn convert<'a>(
@@ -100,10 +97,10 @@ fn keep<'a>(
         let batch = &mut rest[..header.size()];
         let mut checked = validate_headed(*header, batch, rules, scratch)?;
         stamp(&mut checked, header.max_timestamp, batch, rules);
-        match codec.filter(|(codec, _)| header.compression() != Ok(*codec)) {
+        match codec.filter(|codec| header.compression() != Ok(codec.compression)) {
             Some(codec) => {
                 let made = made.get_or_insert_with(|| before.to_vec());
-                placed.push(recompressed(&checked, batch, codec, (rules, &scratch[..]), made)?);
+                placed.push(recompressed(&checked, batch, codec, scratch, rules.max_message_bytes, made)?);
             }
             None => match &mut made {
                 Some(made) => {
@@ -131,21 +128,22 @@ fn stamp(header: &mut BatchHeader, stated: i64, batch: &mut [u8], rules: &Valida
     }
 }
 
-/// Appends a batch in the topic's codec to `made`. It has been decompressed into the scratch already, if it was compressed.
+/// Appends a batch in the topic's codec to `made`, at most `limit` bytes. It has been decompressed into the scratch already, if it was compressed.
 fn recompressed(
     header: &BatchHeader,
     batch: &[u8],
-    (codec, level): Codec,
-    (rules, scratch): (&ValidateRules, &[u8]),
+    codec: Codec,
+    scratch: &[u8],
+    limit: usize,
     made: &mut Vec<u8>,
 ) -> Result<Placed, InvalidBatch> {
     let plain = header.compression() == Ok(Compression::None);
     let section = if plain { &batch[HEADER_LEN..] } else { scratch };
     let start = made.len();
     let failed = |error: RecordError| InvalidBatch::Corrupt(error.to_string());
-    let header = recompress(header, section, codec, level, made).map_err(failed)?;
-    if header.size() > rules.max_message_bytes {
-        return Err(InvalidBatch::TooLarge { size: header.size(), limit: rules.max_message_bytes });
+    let header = recompress(header, section, codec, made).map_err(failed)?;
+    if header.size() > limit {
+        return Err(InvalidBatch::TooLarge { size: header.size(), limit });
     }
     Ok(Placed { start, header })
 }

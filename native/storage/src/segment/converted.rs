@@ -9,7 +9,7 @@ use std::io;
 
 use crate::FileSlice;
 use crate::segment::batch_scan::BatchScan;
-use pybroker_record::{RecordError, SMALLEST_BATCH, down_convert};
+use pybroker_record::{OlderFormat, RecordError, SMALLEST_BATCH, down_convert};
 
 /// Bytes of log read, and about the bytes of messages made, at a time.
 const PIECE: usize = 128 << 10;
@@ -110,7 +110,7 @@ impl ConvertedSlice {
     /// Converts whole batches until they make a piece; says why it had to stop before.
     fn convert_piece(&mut self) -> io::Result<Option<RecordError>> {
         let mut scan = BatchScan::by_chunks(&self.slice.file, self.next, self.end(), PIECE);
-        let (mut scratch, to) = (Vec::new(), (self.magic, self.slice.start_offset));
+        let (mut scratch, to) = (Vec::new(), OlderFormat { magic: self.magic, from: self.slice.start_offset });
         while self.piece.len() < PIECE {
             let batch = scan.next()?;
             let Some(batch) = batch else {
@@ -118,7 +118,7 @@ impl ConvertedSlice {
                 return Ok(None);
             };
             let made =
-                down_convert(&batch.header, batch.bytes, to, (&mut scratch, self.max_decompressed), &mut self.piece);
+                down_convert(&batch.header, batch.bytes, to, &mut scratch, self.max_decompressed, &mut self.piece);
             if let Err(error) = made {
                 self.next = self.end();
                 return Ok(Some(error));
