@@ -55,7 +55,6 @@ pub struct Verified {
     pub findings: Vec<Finding>,
     /// Findings beyond that number.
     pub left_out: u64,
-    /// Segments.
     pub segments: u64,
     /// Bytes of their records' files.
     pub bytes: u64,

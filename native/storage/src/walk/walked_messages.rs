@@ -14,9 +14,7 @@ pub struct WalkedMessage<'a> {
     pub crc: u32,
     /// Whether that is right.
     pub is_valid: bool,
-    /// The key.
     pub key: Option<&'a [u8]>,
-    /// The value.
     pub value: Option<&'a [u8]>,
 }
 

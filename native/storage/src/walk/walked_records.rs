@@ -16,9 +16,7 @@ pub struct WalkedRecord<'a> {
     pub timestamp: i64,
     /// Its sequence number; -1 for none.
     pub sequence: i32,
-    /// The key.
     pub key: Option<&'a [u8]>,
-    /// The value.
     pub value: Option<&'a [u8]>,
     /// The names of its headers.
     pub headers: Vec<&'a [u8]>,
