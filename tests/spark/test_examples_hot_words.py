@@ -1,4 +1,4 @@
-"""Claims about hot words: the first ten of each five minutes (`pipelines.hot_words`)."""
+"""Claims about hot words: the first ten of each five minutes (`spark/examples/hot_words.py`)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pybroker_spark.pipelines import hot_words
+from examples import hot_words
 from tests.spark.micro_batches import MicroBatches
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Claims about the robo-adviser: highs and lows of N trading days (`pipelines.robo_adviser`)."""
+"""Claims about the robo-adviser: highs and lows of N trading days (`spark/examples/robo_adviser.py`)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pybroker_spark.pipelines import robo_adviser
-from pybroker_spark.pipelines.robo_adviser import History, Signal
+from examples import robo_adviser
+from examples.robo_adviser import History, Signal
 from tests.spark.micro_batches import MicroBatches
 
 if TYPE_CHECKING:

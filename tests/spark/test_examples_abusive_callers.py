@@ -1,4 +1,4 @@
-"""Claims about the rule of abusive callers: more than 60 requests in a minute (`pipelines.abusive_callers`)."""
+"""Claims about the rule of abusive callers: more than 60 requests in a minute (`spark/examples/abusive_callers.py`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pybroker_spark.pipelines import abusive_callers
+from examples import abusive_callers
 from tests.spark.micro_batches import MicroBatches
 
 if TYPE_CHECKING:
