@@ -15,8 +15,6 @@ ARCHITECTURE = "ARCHITECTURE.md"
 FOLDERS = ("native", "pybroker", "bench", "spark", "tests", "docs", "changes", ".ci")
 PATH = re.compile(rf"(?:{'|'.join(re.escape(folder) for folder in FOLDERS)})/[\w./*<>-]*")
 REFERENCE = re.compile(r"`([\w./-]+\.(?:py|rs)):([A-Za-z_][\w.:]*)`")
-#: Written by `make bench`, which takes long: a checkout need not hold it.
-MADE_LATER = {"bench/REPORT.md"}
 PAGES = ["README.md", "CONTRIBUTING.md", ARCHITECTURE, *repository.files_under("docs", suffix=".md")]
 
 
@@ -35,7 +33,7 @@ def test_every_path_that_a_page_names_exists(page: str) -> None:
             named = re.sub(r":.*$", "", path).rstrip("/.")
             if "<" in named or not PATH.fullmatch(quoted.split(":")[0]):
                 continue  # a pattern to fill in, or a word of a command line
-            if named not in MADE_LATER and not list(ROOT.glob(named)):
+            if not list(ROOT.glob(named)):
                 missing.append(path)
     assert missing == []
 
