@@ -7,7 +7,7 @@ Versions
     0-18
 
 Behaviour
-    - Answered wholly in the data plane (native/core/src/wire/fetch.rs); no handler runs here.
+    - Answered wholly in the data plane (native/wire/src/fetch.rs); no handler runs here.
     - A request that names a topic the data plane's table lacks comes up once, is held until the newest metadata is
       published, and is then decided there, unknown topics failing with UNKNOWN_TOPIC_OR_PARTITION or UNKNOWN_TOPIC_ID.
     - A fetch waits for min_bytes at most max_wait_ms, and is answered by the append that brings them.

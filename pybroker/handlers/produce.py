@@ -7,7 +7,7 @@ Versions
     0-13
 
 Behaviour
-    - Answered wholly in the data plane (native/core/src/wire/produce.rs); no handler runs here.
+    - Answered wholly in the data plane (native/wire/src/produce.rs); no handler runs here.
     - A request that names a topic the data plane's table lacks comes up once, is held until the newest metadata is
       published, and is then decided there, unknown topics failing with UNKNOWN_TOPIC_OR_PARTITION or UNKNOWN_TOPIC_ID.
       Producing creates no topic: only Metadata does.

@@ -52,7 +52,7 @@ def test_every_link_of_a_page_leads_somewhere(page: str) -> None:
 def test_the_architecture_names_every_package_and_every_rust_room() -> None:
     page = repository.text(ARCHITECTURE)
     rooms = [f"pybroker/{package}" for package in repository.python_packages()]
-    rooms += [f"native/core/src/{room}" for room in repository.rust_rooms()]
+    rooms += [f"native/{room}/src" for room in repository.rust_rooms()]
     unnamed = [room for room in rooms if room not in page]
     assert unnamed == []
 

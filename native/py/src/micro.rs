@@ -2,9 +2,7 @@
 //!
 //! Owns conversion alone. The broker and the client never come here: a call for each batch would cost what it saves.
 
-use pybroker_core::record::{
-    self, BatchBuilder, BatchHeader, Compression, HEADER_LEN, TimestampType, ValidateRules, varint,
-};
+use pybroker_record::{self, BatchBuilder, BatchHeader, Compression, HEADER_LEN, TimestampType, ValidateRules, varint};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -29,7 +27,7 @@ fn invalid(error: impl std::fmt::Display) -> PyErr {
 #[pyfunction]
 #[pyo3(signature = (data))]
 pub fn crc32c(data: &[u8]) -> u32 {
-    record::crc32c(data)
+    pybroker_record::crc32c(data)
 }
 
 /// See `_native.pyi`.
@@ -90,7 +88,7 @@ pub fn build_batch<'py>(
 #[pyfunction]
 #[pyo3(signature = (batch))]
 pub fn validate_batch(batch: &[u8]) -> PyResult<i32> {
-    let valid = record::validate_batch(batch, &RULES, &mut Vec::new());
+    let valid = pybroker_record::validate_batch(batch, &RULES, &mut Vec::new());
     valid.map(|header| header.record_count).map_err(invalid)
 }
 
@@ -99,7 +97,7 @@ pub fn validate_batch(batch: &[u8]) -> PyResult<i32> {
 #[pyo3(signature = (messages))]
 pub fn up_convert<'py>(py: Python<'py>, messages: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
     let mut out = Vec::new();
-    record::up_convert(messages, &RULES, None, &mut Vec::new(), &mut out).map_err(invalid)?;
+    pybroker_record::up_convert(messages, &RULES, None, &mut Vec::new(), &mut out).map_err(invalid)?;
     Ok(PyBytes::new(py, &out))
 }
 
@@ -110,7 +108,7 @@ pub fn down_convert<'py>(py: Python<'py>, batch: &[u8], magic: i8) -> PyResult<B
     let header = BatchHeader::parse_stored(batch).map_err(invalid)?;
     let mut out = Vec::new();
     let scratch = (&mut Vec::new(), RULES.max_decompressed_bytes);
-    record::down_convert(&header, batch, (magic, 0), scratch, &mut out).map_err(invalid)?;
+    pybroker_record::down_convert(&header, batch, (magic, 0), scratch, &mut out).map_err(invalid)?;
     Ok(PyBytes::new(py, &out))
 }
 
