@@ -49,16 +49,6 @@ NATIVE_CIRCLES = {
     "net/processor",
     "net/room",
     "net/slot",
-    "storage/cleaner/filter",
-    "storage/cleaner/half_done",
-    "storage/cleaner/map_fill",
-    "storage/cleaner/old_messages",
-    "storage/cleaner/output",
-    "storage/cleaner/pass",
-    "storage/cleaner/reader",
-    "storage/log",
-    "storage/rebuild",
-    "storage/recovery",
 }
 
 

@@ -11,8 +11,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use super::filter::{Counts, Rules, Selection};
 use super::offset_map::OffsetMap;
+use super::selection::{Counts, Rules, Selection};
 use crate::LogError;
 use crate::segment::Segment;
 use pybroker_record::varint::{put_varint, put_varlong, varlong_len};
