@@ -19,7 +19,7 @@ PICTURE = re.compile(r"^```mermaid\n(.*?)^```$", re.M | re.S)
 BOX = re.compile(r"\[\"([^\"]+)\"\]")
 WAY = re.compile(r"^## (The way of [^\n]+)\n(.*?)(?=^## |\Z)", re.M | re.S)
 RESERVED = "Reserved rooms"
-PAGES = ["README.md", "CONTRIBUTING.md", ARCHITECTURE, *repository.files_under("docs", suffix=".md")]
+PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", ARCHITECTURE, *repository.files_under("docs", suffix=".md")]
 
 
 def test_the_reference_is_as_the_code_is() -> None:
