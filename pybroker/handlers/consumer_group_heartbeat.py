@@ -54,6 +54,6 @@ def consumer_group_heartbeat(request: ConsumerGroupHeartbeatRequest, context: Re
     """Hand the heartbeat to the group's coordinator."""
     if context.image.features.levels.get(GROUP_VERSION, 0) < 1:
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
-    client = Client(context.origin.client_id or "", f"/{context.origin.peer_host}")
+    client = Client(context.client_id or "", f"/{context.client_host}")
     event = ConsumerHeartbeat(request, context.version, client, str(uuid.uuid4()))
     return context.services.groups.submit(request.group_id, event)

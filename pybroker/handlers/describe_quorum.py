@@ -95,7 +95,7 @@ def _unknown(request: DescribeQuorumRequest) -> list[DescribedTopicData]:
 
 
 def _nodes(leader_id: int, context: RequestContext) -> list[Node]:
-    listener = context.origin.listener
+    listener = context.listener
     return [
         Node(node_id=leader_id, listeners=[Listener(name=listener, host=broker.host, port=broker.port)])
         for broker in broker_addresses(context)

@@ -51,12 +51,12 @@ def _failed(request: JoinGroupRequest, _version: int, error: WireError) -> JoinG
 @handles(JoinGroupRequest, failed=_failed)
 def join_group(request: JoinGroupRequest, context: RequestContext) -> Reply:
     """Let a member join."""
-    config, origin = context.services.config, context.origin
+    config = context.services.config
     if not request.group_id:
         raise InvalidGroupIdError
     if not config.group_min_session_timeout_ms <= request.session_timeout_ms <= config.group_max_session_timeout_ms:
         raise InvalidSessionTimeoutError
-    client = Client(origin.client_id or "", f"/{origin.peer_host}")
+    client = Client(context.client_id or "", f"/{context.client_host}")
     event = JoinGroup(request, context.version, client, str(uuid4()))
     reply = context.services.groups.submit(request.group_id, event)
     return reply if context.version >= _MAY_LACK_PROTOCOL else reply.through(_with_protocol)

@@ -137,8 +137,8 @@ async def _create_and_describe(request: MetadataRequest, context: RequestContext
         log.warning(
             "a Metadata request of client %s at %s names more topics that do not exist than "
             "auto.create.topics.max.per.request=%d: the first %d are created",
-            context.origin.client_id,
-            context.origin.peer_host,
+            context.client_id,
+            context.client_host,
             most,
             most,
         )
