@@ -41,6 +41,7 @@ from pybroker.protocol.messages.api_versions import (
     FinalizedFeatureKey,
     SupportedFeatureKey,
 )
+from pybroker.security.requirements import NothingRequired
 
 if TYPE_CHECKING:
     from pybroker.handlers.context import RequestContext
@@ -71,7 +72,12 @@ def _unsupported(_context: RequestContext) -> bytes:
     )
 
 
-@handles(ApiVersionsRequest, failed=_failed, unsupported=_unsupported)
+@handles(
+    ApiVersionsRequest,
+    requires=NothingRequired("Clients ask before they authenticate, to find out how they can."),
+    failed=_failed,
+    unsupported=_unsupported,
+)
 def api_versions(request: ApiVersionsRequest, context: RequestContext) -> ApiVersionsResponse:
     """Answer with everything that is registered."""
     version = context.version

@@ -36,6 +36,8 @@ from pybroker.protocol.messages.delete_topics import (
     DeleteTopicState,
 )
 from pybroker.protocol.schema import ZERO_UUID
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_items
 
 if TYPE_CHECKING:
     from pybroker.handlers.context import RequestContext
@@ -55,7 +57,14 @@ def _result(name: str | None, topic_id: bytes, error: WireError) -> DeletableTop
     return DeletableTopicResult(name=name, topic_id=topic_id, error_code=error.code, error_message=message)
 
 
-@handles(DeleteTopicsRequest, failed=_failed)
+@handles(
+    DeleteTopicsRequest,
+    requires=[
+        of_items(Operation.DELETE, ResourceType.TOPIC, "topics.name", "topics.topic_id", "topic_names"),
+        of_items(Operation.DESCRIBE, ResourceType.TOPIC, "topics.name", "topics.topic_id", "topic_names"),
+    ],
+    failed=_failed,
+)
 async def delete_topics(request: DeleteTopicsRequest, context: RequestContext) -> DeleteTopicsResponse:
     """Delete what is there, and wait until this broker no longer serves it."""
     services = context.services

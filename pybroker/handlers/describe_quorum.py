@@ -38,6 +38,8 @@ from pybroker.protocol.messages.describe_quorum import (
     Node,
     ReplicaState,
 )
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_request
 
 if TYPE_CHECKING:
     from pybroker.handlers.context import RequestContext
@@ -52,7 +54,7 @@ def _failed(_request: DescribeQuorumRequest, _version: int, error: WireError) ->
     return DescribeQuorumResponse(error_code=error.code, error_message=error.message)
 
 
-@handles(DescribeQuorumRequest, failed=_failed)
+@handles(DescribeQuorumRequest, requires=[of_request(Operation.DESCRIBE, ResourceType.CLUSTER)], failed=_failed)
 def describe_quorum(request: DescribeQuorumRequest, context: RequestContext) -> DescribeQuorumResponse:
     """Describe the quorum of one."""
     asked = [(topic.topic_name, part.partition_index) for topic in request.topics for part in topic.partitions]

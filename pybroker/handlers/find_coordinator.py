@@ -42,6 +42,8 @@ from pybroker.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_items, of_request
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterable, Iterator, Sequence
@@ -69,7 +71,17 @@ def _failed(request: FindCoordinatorRequest, version: int, error: WireError) -> 
     return whole(_build_response(found, version, error.message))
 
 
-@handles(FindCoordinatorRequest, failed=_failed)
+@handles(
+    FindCoordinatorRequest,
+    requires=[
+        of_items(Operation.DESCRIBE, ResourceType.GROUP, "[key_type=0].key", "[key_type=0].coordinator_keys"),
+        of_items(
+            Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, "[key_type=1].key", "[key_type=1].coordinator_keys"
+        ),
+        of_request(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, "[key_type=2]"),
+    ],
+    failed=_failed,
+)
 def find_coordinator(
     request: FindCoordinatorRequest, context: RequestContext
 ) -> Reply | Awaitable[FindCoordinatorResponse]:

@@ -35,6 +35,8 @@ from pybroker.coordinator.group.errors import InvalidGroupIdError, InvalidSessio
 from pybroker.coordinator.group.events import Client, JoinGroup
 from pybroker.handlers.registry import handles
 from pybroker.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_request
 
 if TYPE_CHECKING:
     from pybroker.handlers.context import RequestContext
@@ -48,7 +50,7 @@ def _failed(request: JoinGroupRequest, _version: int, error: WireError) -> JoinG
     return JoinGroupResponse(error_code=error.code, member_id=request.member_id)
 
 
-@handles(JoinGroupRequest, failed=_failed)
+@handles(JoinGroupRequest, requires=[of_request(Operation.READ, ResourceType.GROUP, "group_id")], failed=_failed)
 def join_group(request: JoinGroupRequest, context: RequestContext) -> Reply:
     """Let a member join."""
     config = context.services.config

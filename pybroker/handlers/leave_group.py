@@ -39,6 +39,8 @@ from pybroker.protocol.messages.leave_group import (
     MemberIdentity,
     MemberResponse,
 )
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_request
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -56,7 +58,7 @@ def _failed(request: LeaveGroupRequest, version: int, error: WireError) -> Leave
     return LeaveGroupResponse(members=[_lost(member, error.code) for member in request.members])
 
 
-@handles(LeaveGroupRequest, failed=_failed)
+@handles(LeaveGroupRequest, requires=[of_request(Operation.READ, ResourceType.GROUP, "group_id")], failed=_failed)
 def leave_group(request: LeaveGroupRequest, context: RequestContext) -> Reply | Awaitable[LeaveGroupResponse]:
     """Let members leave."""
     if not request.group_id:

@@ -43,6 +43,8 @@ from pybroker.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_items
 
 if TYPE_CHECKING:
     from pybroker.handlers.context import RequestContext
@@ -86,7 +88,7 @@ def _failed(request: ListOffsetsRequest, _version: int, error: WireError) -> Lis
     )
 
 
-@handles(ListOffsetsRequest, failed=_failed)
+@handles(ListOffsetsRequest, requires=[of_items(Operation.DESCRIBE, ResourceType.TOPIC, "topics.name")], failed=_failed)
 def list_offsets(request: ListOffsetsRequest, context: RequestContext) -> Reply:
     """Look each partition up by itself."""
     return context.services.slices.run(_look_up_all(request, context))

@@ -52,7 +52,9 @@ from pybroker.protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 from pybroker.protocol.schema import ZERO_UUID
-from pybroker.security.operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
+from pybroker.security.authorizer import NOT_ASKED, authorized_operations
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_answer, of_items
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Collection, Mapping
@@ -80,7 +82,18 @@ def _failed(request: MetadataRequest, version: int, error: WireError) -> Metadat
     )
 
 
-@handles(MetadataRequest, failed=_failed)
+@handles(
+    MetadataRequest,
+    requires=[
+        of_items(Operation.DESCRIBE, ResourceType.TOPIC, "topics.name", "topics.topic_id"),
+        of_answer(Operation.DESCRIBE, ResourceType.TOPIC, when="all topics are asked for"),
+        of_items(
+            Operation.CREATE, ResourceType.TOPIC, "topics.name", unless=Operation.CREATE, when="the topic is created"
+        ),
+        of_answer(Operation.DESCRIBE, ResourceType.CLUSTER, when="the cluster's authorized operations are asked for"),
+    ],
+    failed=_failed,
+)
 def metadata(request: MetadataRequest, context: RequestContext) -> Reply | Awaitable[bytes]:
     """Describe brokers and topics, creating topics where that is asked for."""
     _check(request, context.version)
@@ -160,7 +173,7 @@ def _build_response(
 ) -> Sliced[bytes]:
     version = context.version
     asks_topic_operations = version >= 8 and request.include_topic_authorized_operations
-    form = Form(version, TOPIC_OPERATIONS if asks_topic_operations else NOT_ASKED)
+    form = Form(version, authorized_operations(context, ResourceType.TOPIC) if asks_topic_operations else NOT_ASKED)
     working = directories_by_broker(image.cluster)
 
     def describe(topic: TopicImage) -> MetadataResponseTopic:
@@ -188,7 +201,9 @@ def _build_response(
         cluster_id=context.services.cluster_id,
         controller_id=context.services.config.node_id,
         cluster_authorized_operations=(
-            CLUSTER_OPERATIONS if 8 <= version <= 10 and request.include_cluster_authorized_operations else NOT_ASKED
+            authorized_operations(context, ResourceType.CLUSTER)
+            if 8 <= version <= 10 and request.include_cluster_authorized_operations
+            else NOT_ASKED
         ),
     )
     return response_prefix(MetadataResponse.__message__.api_key, version) + encode_response(response, topics, version)

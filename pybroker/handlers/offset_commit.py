@@ -48,6 +48,8 @@ from pybroker.protocol.messages.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_items, of_request
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -75,7 +77,14 @@ def _refused(topic: OffsetCommitRequestTopic, code: ErrorCode) -> OffsetCommitRe
     )
 
 
-@handles(OffsetCommitRequest, failed=_failed)
+@handles(
+    OffsetCommitRequest,
+    requires=[
+        of_request(Operation.READ, ResourceType.GROUP, "group_id"),
+        of_items(Operation.READ, ResourceType.TOPIC, "topics.name", "topics.topic_id"),
+    ],
+    failed=_failed,
+)
 def offset_commit(
     request: OffsetCommitRequest, context: RequestContext
 ) -> OffsetCommitResponse | Reply | Awaitable[OffsetCommitResponse]:

@@ -48,6 +48,8 @@ from pybroker.protocol.messages.offset_fetch import (
     OffsetFetchResponseTopics,
 )
 from pybroker.protocol.schema import ZERO_UUID
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_answer, of_items
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -83,7 +85,15 @@ def _failed(request: OffsetFetchRequest, version: int, error: WireError) -> Offs
     return OffsetFetchResponse(topics=topics)
 
 
-@handles(OffsetFetchRequest, failed=_failed)
+@handles(
+    OffsetFetchRequest,
+    requires=[
+        of_items(Operation.DESCRIBE, ResourceType.GROUP, "group_id", "groups.group_id"),
+        of_items(Operation.DESCRIBE, ResourceType.TOPIC, "topics.name", "groups.topics.name", "groups.topics.topic_id"),
+        of_answer(Operation.DESCRIBE, ResourceType.TOPIC, when="all topics of a group are asked for"),
+    ],
+    failed=_failed,
+)
 def offset_fetch(
     request: OffsetFetchRequest, context: RequestContext
 ) -> OffsetFetchResponse | Reply | Awaitable[OffsetFetchResponse]:

@@ -37,6 +37,8 @@ from pybroker.protocol.messages.update_features import (
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_request
 
 if TYPE_CHECKING:
     from pybroker.handlers.context import RequestContext
@@ -47,7 +49,7 @@ def _failed(_request: UpdateFeaturesRequest, _version: int, error: WireError) ->
     return UpdateFeaturesResponse(error_code=error.code, error_message=error.message)
 
 
-@handles(UpdateFeaturesRequest, failed=_failed)
+@handles(UpdateFeaturesRequest, requires=[of_request(Operation.ALTER, ResourceType.CLUSTER)], failed=_failed)
 async def update_features(request: UpdateFeaturesRequest, context: RequestContext) -> UpdateFeaturesResponse:
     """Have the controller decide, and wait until this broker knows."""
     services = context.services
