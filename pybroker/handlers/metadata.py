@@ -54,6 +54,7 @@ from pybroker.protocol.messages.metadata import (
 from pybroker.protocol.schema import ZERO_UUID
 from pybroker.security.authorizer import NOT_ASKED, authorized_operations
 from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.quotas import throttle_time_ms
 from pybroker.security.requirements import of_answer, of_items
 
 if TYPE_CHECKING:
@@ -194,6 +195,7 @@ def _build_response(
                 topics.append(encode_topic(_unknown(asked, errors), version) if found is None else encoded(found))
                 yield
     response = MetadataResponse(
+        throttle_time_ms=throttle_time_ms(context),
         brokers=[
             MetadataResponseBroker(node_id=broker.node_id, host=broker.host, port=broker.port, rack=broker.rack)
             for broker in broker_addresses(context)

@@ -42,6 +42,7 @@ from pybroker.protocol.codec import schema_of
 from pybroker.protocol.errors import MalformedMessage, TooManyElements
 from pybroker.protocol.header import flexible, response_prefix
 from pybroker.protocol.messages import response_class
+from pybroker.security.quotas import throttle_time_ms
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -309,7 +310,7 @@ class Pipeline:
         try:
             outcome = way.api.handle(request, context)
         except Exception as error:  # noqa: BLE001  # every failure of a handler is its client's answer
-            self._respond(event, way, self._failure(way.api, request, context, error))
+            self._respond(event, way, self._failure(way.api, request, context, error), context)
             return
         if type(outcome) is Reply:
             work = self._works[connection] = Work(connection, event, way, request, context, outcome)
@@ -318,7 +319,7 @@ class Pipeline:
                 self._listen(work)
             return
         if isinstance(outcome, bytes) or not hasattr(outcome, "__await__"):
-            self._respond(event, way, outcome)
+            self._respond(event, way, outcome, context)
             return
         work = self._works[connection] = Work(connection, event, way, request, context, None)
         self._spawn(self._wait(work, outcome))
@@ -374,8 +375,12 @@ class Pipeline:
         if not served:
             return None
         key, version = event.api_key, event.api_version
-        request, response = schema_of(api.request_type), schema_of(response_class(key))
-        way = Way(api, version, request, flexible(key, version), response, response_prefix(key, version))
+        answer = response_class(key)
+        has_throttle_time = "throttle_time_ms" in answer.__struct_fields__
+        request, response = schema_of(api.request_type), schema_of(answer)
+        way = Way(
+            api, version, request, flexible(key, version), response, response_prefix(key, version), has_throttle_time
+        )
         self._ways[event.api] = way
         return way
 
@@ -383,7 +388,7 @@ class Pipeline:
         self._end(work)
         if error is not None:
             response = self._failure(work.way.api, work.request, work.context, error)
-        self._respond(work.event, work.way, response)
+        self._respond(work.event, work.way, response, work.context)
 
     def _end(self, work: Work) -> None:
         """Take a request that is about to be answered out of those that are worked on."""
@@ -428,13 +433,17 @@ class Pipeline:
         self._data_plane.respond(event.connection, event.request, answer)
         self._settle(1)
 
-    def _respond(self, event: ControlRequest, way: Way, response: Any) -> None:
-        """Send the response; `bytes` go as they are, None closes the connection."""
+    def _respond(self, event: ControlRequest, way: Way, response: Any, context: Any) -> None:
+        """Send the response, with the time that the client is to wait; `bytes` go as they are, None closes the
+        connection.
+        """
         if response is None:
             self._close(event, f"{way.api.name} could not be answered")
             return
         if not isinstance(response, bytes):
             try:
+                if way.has_throttle_time:
+                    response.throttle_time_ms = throttle_time_ms(context)
                 encoded = way.response.encode_within(response, way.version, _LARGE_ANSWER)
             except Exception:
                 log.exception("%s: the response could not be encoded", way.api.name)

@@ -26,6 +26,8 @@ class Way(NamedTuple):
     response: Schema
     prefix: bytes
     """What precedes its responses."""
+    has_throttle_time: bool
+    """Whether its responses have room for the time that the client is to wait."""
 
 
 class Work(msgspec.Struct, eq=False):

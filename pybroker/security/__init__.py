@@ -6,4 +6,5 @@ Owns principals, authentication, authorization and quotas. Must not know handler
     operations    the types of resources, and what may be done to each
     requirements  what the requests of an API need, as data that its handler declares
     authorizer    the one place that decides
+    quotas        the one place that says how long a client is to wait
 """

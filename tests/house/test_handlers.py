@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 
 import pytest
@@ -80,6 +81,18 @@ def test_every_version_of_a_request_has_a_field_that_names_the_resource(api: reg
             assert last.type.removeprefix("[]") in {"string", "uuid"}, f"{one.fields}: no name is found there"
         if one.fields and one.resource_type in {ResourceType.TOPIC, ResourceType.GROUP}:
             assert [version for version, ways in found.items() if not ways] == []
+
+
+def test_no_handler_says_itself_how_long_a_client_is_to_wait() -> None:
+    # The pipeline does (pybroker/net/pipeline.py); Metadata's answers are encoded in parts and reach it as bytes.
+    saying = [
+        path
+        for path in repository.files_under("pybroker/handlers", "pybroker/coordinator", suffix=".py")
+        for node in ast.walk(repository.tree(path))
+        if (isinstance(node, ast.keyword) and node.arg == "throttle_time_ms")
+        or (isinstance(node, ast.Attribute) and node.attr == "throttle_time_ms")
+    ]
+    assert saying == ["pybroker/handlers/metadata.py"]
 
 
 def test_no_handler_knows_another() -> None:

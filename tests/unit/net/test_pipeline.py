@@ -279,6 +279,29 @@ async def test_what_is_not_served_closes_the_connection_unless_the_api_has_an_an
     assert running.data_plane.done == [done]
 
 
+@pytest.mark.parametrize("large", [False, True])
+@pytest.mark.parametrize("fails", [False, True])
+async def test_every_answer_says_how_long_its_client_is_to_wait(
+    monkeypatch: pytest.MonkeyPatch, large: bool, fails: bool
+) -> None:
+    monkeypatch.setattr(pipeline, "throttle_time_ms", lambda client: 100 + client.connection)
+    if large:
+        monkeypatch.setattr(pipeline, "_LARGE_ANSWER", 0)
+
+    def handle(_context: Any) -> ApiVersionsResponse:
+        if fails:
+            raise ValueError("wrong")
+        return ApiVersionsResponse()
+
+    running = Running(Api(handle))
+    running.pipeline.start()
+    running.data_plane.happen(Request(7, 1, api_version=1), Request(8, 1, api_version=0))
+    await running.until(lambda: len(running.data_plane.done) == 2)
+    answers = {done[1]: done[3] for done in running.data_plane.done}
+    assert decode(ApiVersionsResponse, answers[7], 1)[0].throttle_time_ms == 107
+    assert decode(ApiVersionsResponse, answers[8], 0)[0].throttle_time_ms == 0, "the version has no room for it"
+
+
 async def test_a_response_that_cannot_be_encoded_closes_the_connection() -> None:
     running = Running(Api(lambda _: ApiVersionsResponse(error_code=10**9)))
     running.pipeline.start()
