@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from pybroker.handlers.errors import WireError
     from pybroker.metadata.image import MetadataImage
 
+_FIRST_VERSION_WITH_SOFTWARE_NAME = 3
+_FIRST_VERSION_WITH_FEATURES_FROM_0 = 4
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
@@ -81,7 +83,7 @@ def _unsupported(_context: RequestContext) -> bytes:
 def api_versions(request: ApiVersionsRequest, context: RequestContext) -> ApiVersionsResponse:
     """Answer with everything that is registered."""
     version = context.version
-    if version >= 3 and not (
+    if version >= _FIRST_VERSION_WITH_SOFTWARE_NAME and not (
         _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
     ):
         raise ApiError(ErrorCode.INVALID_REQUEST)
@@ -105,7 +107,7 @@ def _build_response(image: MetadataImage, version: int) -> ApiVersionsResponse:
         supported_features=[
             SupportedFeatureKey(name=name, min_version=low, max_version=high)
             for name, (low, high) in SUPPORTED_FEATURES.items()
-            if low > 0 or version >= 4
+            if low > 0 or version >= _FIRST_VERSION_WITH_FEATURES_FROM_0
         ],
         finalized_features_epoch=features.epoch,
         finalized_features=[

@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     from pybroker.handlers.context import RequestContext
     from pybroker.machine.slices import Sliced
 
+_FIRST_VERSION_WITH_DELETION_DISABLED = 3
+"""Clients of earlier ones do not know the error."""
+
 
 def _failed(request: DeleteTopicsRequest, _version: int, error: WireError) -> DeleteTopicsResponse:
     return DeleteTopicsResponse(responses=[_result(topic.name, topic.topic_id, error) for topic in _asked(request)])
@@ -69,7 +72,8 @@ async def delete_topics(request: DeleteTopicsRequest, context: RequestContext) -
     """Delete what is there, and wait until this broker no longer serves it."""
     services = context.services
     if not services.config.delete_topic_enable:
-        code = ErrorCode.TOPIC_DELETION_DISABLED if context.version >= 3 else ErrorCode.INVALID_REQUEST
+        is_known = context.version >= _FIRST_VERSION_WITH_DELETION_DISABLED
+        code = ErrorCode.TOPIC_DELETION_DISABLED if is_known else ErrorCode.INVALID_REQUEST
         return _failed(request, context.version, WireError(code, None))
     responses, found = await services.slices.run(_look_up(_asked(request), context))
     if found:

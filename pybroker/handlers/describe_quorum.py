@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from pybroker.handlers.errors import WireError
 
 _METADATA = "__cluster_metadata"
-_NODES = 2
+_FIRST_VERSION_WITH_NODES = 2
 _NOT_HERE = "This server does not host this topic-partition."
 
 
@@ -76,7 +76,7 @@ def describe_quorum(request: DescribeQuorumRequest, context: RequestContext) -> 
     )
     return DescribeQuorumResponse(
         topics=[DescribedTopicData(topic_name=_METADATA, partitions=[partition])],
-        nodes=_nodes(quorum.leader_id, context) if context.version >= _NODES else [],
+        nodes=_nodes(quorum.leader_id, context) if context.version >= _FIRST_VERSION_WITH_NODES else [],
     )
 
 

@@ -52,10 +52,12 @@ if TYPE_CHECKING:
     from pybroker.handlers.errors import WireError
     from pybroker.machine.slices import Sliced
 
+_FIRST_VERSION_WITH_TOP_LEVEL_ERROR = 1
+
 
 def _failed(request: ElectLeadersRequest, version: int, error: WireError) -> ElectLeadersResponse:
     return ElectLeadersResponse(
-        error_code=error.code if version >= 1 else ErrorCode.NONE,
+        error_code=error.code if version >= _FIRST_VERSION_WITH_TOP_LEVEL_ERROR else ErrorCode.NONE,
         replica_election_results=[
             ReplicaElectionResult(
                 topic=topic.topic,

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from pybroker.handlers.errors import WireError
     from pybroker.machine.reply import Reply
 
-_MAY_LACK_PROTOCOL = 7
+_FIRST_VERSION_WITH_NULL_PROTOCOL = 7
 
 
 def _failed(request: JoinGroupRequest, _version: int, error: WireError) -> JoinGroupResponse:
@@ -61,7 +61,7 @@ def join_group(request: JoinGroupRequest, context: RequestContext) -> Reply:
     client = Client(context.client_id or "", f"/{context.client_host}")
     event = JoinGroup(request, context.version, client, str(uuid4()))
     reply = context.services.groups.submit(request.group_id, event)
-    return reply if context.version >= _MAY_LACK_PROTOCOL else reply.through(_with_protocol)
+    return reply if context.version >= _FIRST_VERSION_WITH_NULL_PROTOCOL else reply.through(_with_protocol)
 
 
 def _with_protocol(response: JoinGroupResponse) -> JoinGroupResponse:

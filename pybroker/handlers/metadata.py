@@ -35,7 +35,14 @@ from typing import TYPE_CHECKING
 
 from pybroker.controller.cluster.topic_names import name_fault
 from pybroker.coordinator.group.offsets_topic import OFFSETS_TOPIC, build_offsets_topic
-from pybroker.handlers.encoded_topics import Form, encode_response, encode_topic
+from pybroker.handlers.encoded_topics import (
+    FIRST_VERSION_WITH_OPERATIONS,
+    FIRST_VERSION_WITH_TOP_LEVEL_ERROR,
+    LAST_VERSION_WITH_CLUSTER_OPERATIONS,
+    Form,
+    encode_response,
+    encode_topic,
+)
 from pybroker.handlers.errors import ApiError
 from pybroker.handlers.registry import handles
 from pybroker.handlers.topic_metadata import INTERNAL_TOPICS, broker_addresses
@@ -68,13 +75,19 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("pybroker.handlers")
 
+_FIRST_VERSION_WITH_NULL_TOPICS = 1
+"""Null topics are all of them; before, none named are all."""
+_FIRST_VERSION_WITH_CREATION_CHOICE = 4
+_FIRST_VERSION_WITH_TOPIC_IDS = 12
+"""Of requests. The responses have ids from version 10 on."""
+
 
 def _failed(request: MetadataRequest, version: int, error: WireError) -> MetadataResponse:
     return MetadataResponse(
-        error_code=error.code if version >= 13 else ErrorCode.NONE,
+        error_code=error.code if version >= FIRST_VERSION_WITH_TOP_LEVEL_ERROR else ErrorCode.NONE,
         topics=[
             MetadataResponseTopic(
-                name=topic.name or ("" if version < 12 else None),
+                name=topic.name or ("" if version < _FIRST_VERSION_WITH_TOPIC_IDS else None),
                 topic_id=topic.topic_id,
                 error_code=error.code,
             )
@@ -106,7 +119,7 @@ def metadata(request: MetadataRequest, context: RequestContext) -> Reply | Await
 
 
 def _check(request: MetadataRequest, version: int) -> None:
-    if version >= 12 or request.topics is None:
+    if version >= _FIRST_VERSION_WITH_TOPIC_IDS or request.topics is None:
         return
     for topic in request.topics:
         if topic.name is None:
@@ -116,7 +129,7 @@ def _check(request: MetadataRequest, version: int) -> None:
 
 
 def _may_create(request: MetadataRequest, context: RequestContext) -> bool:
-    allowed = context.version < 4 or request.allow_auto_topic_creation
+    allowed = context.version < _FIRST_VERSION_WITH_CREATION_CHOICE or request.allow_auto_topic_creation
     return allowed and context.services.config.auto_create_topics_enable
 
 
@@ -173,8 +186,14 @@ def _build_response(
     request: MetadataRequest, context: RequestContext, image: MetadataImage, errors: Mapping[str, ErrorCode]
 ) -> Sliced[bytes]:
     version = context.version
-    asks_topic_operations = version >= 8 and request.include_topic_authorized_operations
-    form = Form(version, authorized_operations(context, ResourceType.TOPIC) if asks_topic_operations else NOT_ASKED)
+    has_operations = version >= FIRST_VERSION_WITH_OPERATIONS
+    asks_of_topics = has_operations and request.include_topic_authorized_operations
+    asks_of_cluster = (
+        has_operations
+        and version <= LAST_VERSION_WITH_CLUSTER_OPERATIONS
+        and request.include_cluster_authorized_operations
+    )
+    form = Form(version, authorized_operations(context, ResourceType.TOPIC) if asks_of_topics else NOT_ASKED)
     working = directories_by_broker(image.cluster)
 
     def describe(topic: TopicImage) -> MetadataResponseTopic:
@@ -182,7 +201,7 @@ def _build_response(
 
     kept = context.services.topics
     topics: list[bytes]
-    if request.topics is None or (version == 0 and not request.topics):
+    if request.topics is None or (version < _FIRST_VERSION_WITH_NULL_TOPICS and not request.topics):
         topics = yield from kept.all_of(form, image, describe)
     else:
         encoded = kept.lookup(form, image, describe)
@@ -203,9 +222,7 @@ def _build_response(
         cluster_id=context.services.cluster_id,
         controller_id=context.services.config.node_id,
         cluster_authorized_operations=(
-            authorized_operations(context, ResourceType.CLUSTER)
-            if 8 <= version <= 10 and request.include_cluster_authorized_operations
-            else NOT_ASKED
+            authorized_operations(context, ResourceType.CLUSTER) if asks_of_cluster else NOT_ASKED
         ),
     )
     return response_prefix(MetadataResponse.__message__.api_key, version) + encode_response(response, topics, version)

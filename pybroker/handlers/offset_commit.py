@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from pybroker.machine.reply import Reply
     from pybroker.metadata.image import TopicImage, TopicsImage
 
-_BY_ID = 10
+_FIRST_VERSION_WITH_TOPIC_IDS = 10
 
 
 def _failed(request: OffsetCommitRequest, _version: int, error: WireError) -> OffsetCommitResponse:
@@ -90,7 +90,7 @@ def offset_commit(
 ) -> OffsetCommitResponse | Reply | Awaitable[OffsetCommitResponse]:
     """Commit what can be, and answer for all."""
     version = context.version
-    refused = _sort_out(request, context.image.topics, by_id=version >= _BY_ID)
+    refused = _sort_out(request, context.image.topics, by_id=version >= _FIRST_VERSION_WITH_TOPIC_IDS)
     if not request.topics:
         return OffsetCommitResponse(topics=refused)
     if length_of_lists(request.topics, "partitions") > MANY:

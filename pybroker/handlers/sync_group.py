@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pybroker.handlers.errors import WireError
     from pybroker.machine.reply import Reply
 
-_HAS_PROTOCOL = 5
+_FIRST_VERSION_WITH_PROTOCOL = 5
 
 
 def _failed(_request: SyncGroupRequest, _version: int, error: WireError) -> SyncGroupResponse:
@@ -46,7 +46,9 @@ def _failed(_request: SyncGroupRequest, _version: int, error: WireError) -> Sync
 @handles(SyncGroupRequest, requires=[of_request(Operation.READ, ResourceType.GROUP, "group_id")], failed=_failed)
 def sync_group(request: SyncGroupRequest, context: RequestContext) -> Reply:
     """Give a member its assignment."""
-    if context.version >= _HAS_PROTOCOL and (request.protocol_type is None or request.protocol_name is None):
+    if context.version >= _FIRST_VERSION_WITH_PROTOCOL and (
+        request.protocol_type is None or request.protocol_name is None
+    ):
         raise InconsistentGroupProtocolError
     if not request.group_id:
         raise InvalidGroupIdError
