@@ -6,7 +6,7 @@ target, leave. Decides by functions of values that stand in the other modules.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from pybroker.machine.machine import Outcome
 
 
-class ConsumerHeartbeat(NamedTuple):
+class ConsumerHeartbeat(msgspec.Struct, frozen=True, gc=False):
     """Answered by a `ConsumerGroupHeartbeatResponse`."""
 
     request: ConsumerGroupHeartbeatRequest
