@@ -60,7 +60,7 @@ lint: build ## Check layout, lints, types, layers and the stub of the extension
 test: test-rust test-python ## Run every test; what is skipped is named with what to install
 
 test-rust: $(STAMPS)/tools ## Run the tests of the Rust core
-	cargo test --package pybroker-core --quiet --lib --tests
+	cargo test --workspace --exclude pybroker-py --exclude pybroker-bench --quiet --lib --tests
 
 test-python: build ## Run the Python tests: unit, property, house, conformance, cluster, Spark
 	$(BIN)/pytest -n $(TEST_PROCESSES) --dist loadgroup --no-loadscope-reorder
@@ -90,7 +90,7 @@ audit-large: build ## Send 100,000,000 stamped records and audit them on Spark, 
 	$(BIN)/python -m pybench.large_audit --records 100000000
 
 fuzz: ## Fuzz every decoder for a minute each (long; needs a nightly toolchain with cargo-fuzz)
-	cd native/core && for target in $$(cargo fuzz list); do cargo +nightly fuzz run $$target -- -max_total_time=60 || exit 1; done
+	cd native/fuzz && for target in $$(cargo fuzz list); do cargo +nightly fuzz run $$target -- -max_total_time=60 || exit 1; done
 
 changelog: ## Collate changes/*.md into CHANGELOG.md for a release: make changelog VERSION=0.2.0
 	$(PYTHON) changes/collate.py $(VERSION)

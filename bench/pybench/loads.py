@@ -247,7 +247,7 @@ def _codec_load(peer: str) -> Callable[[Task], Outcome]:
 
 def _storage_program() -> Path:
     """Build the native core's program `storage` where it is out of date. Raises ArtefactError."""
-    package = ["--package", "pybroker-core", "--example", "storage"]
+    package = ["--package", "pybroker-bench", "--example", "storage"]
     built = subprocess.run(
         ["cargo", "build", "--quiet", "--release", *package], cwd=ROOT, capture_output=True, text=True, check=False
     )

@@ -1,7 +1,7 @@
 """Clients of any Kafka: Producer, Consumer, Fetcher and Admin, blocking and over asyncio.
 
 `Admin` and a consumer's membership speak the declared protocol in Python. Records travel through the native engine
-(`native/core/src/client`) and are touched in Python only one by one, when a program asks for them so; by
+(`native/client/src`) and are touched in Python only one by one, when a program asks for them so; by
 `ColumnFetcher` and `Producer.send_columns` they come and go as Arrow columns. Knows no broker of ours.
 """
 

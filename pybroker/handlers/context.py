@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
 
+from pybroker.security.principals import ANONYMOUS, Principal
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -91,10 +93,30 @@ class Contexts:
 
 
 class RequestContext(msgspec.Struct, eq=False, gc=False):
-    """One request's surroundings. `image` is read once, so a handler sees one state of the cluster."""
+    """One request's surroundings. `image` is read once, so a handler sees one state of the cluster.
+
+    What a request's head says is read when it is asked for: most requests need none of it.
+    """
 
     services: Services
     origin: Origin
     image: MetadataImage
     version: int
     """Version of the request and of its response."""
+    principal: Principal = ANONYMOUS
+    """Who the request is from, as the connection has proved it; nobody in particular on a PLAINTEXT listener."""
+
+    @property
+    def listener(self) -> str:
+        """Name of the listener that accepted the connection; answers name brokers by their endpoints of that name."""
+        return self.origin.listener
+
+    @property
+    def client_id(self) -> str | None:
+        """What the client calls itself."""
+        return self.origin.client_id
+
+    @property
+    def client_host(self) -> str:
+        """The client's address."""
+        return self.origin.peer_host

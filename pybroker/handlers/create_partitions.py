@@ -36,6 +36,8 @@ from pybroker.protocol.messages.create_partitions import (
     CreatePartitionsResponse,
     CreatePartitionsTopicResult,
 )
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_items
 
 if TYPE_CHECKING:
     from pybroker.handlers.context import RequestContext
@@ -49,7 +51,9 @@ def _result(name: str, error: WireError) -> CreatePartitionsTopicResult:
     return CreatePartitionsTopicResult(name=name, error_code=error.code, error_message=error.message)
 
 
-@handles(CreatePartitionsRequest, failed=_failed)
+@handles(
+    CreatePartitionsRequest, requires=[of_items(Operation.ALTER, ResourceType.TOPIC, "topics.name")], failed=_failed
+)
 async def create_partitions(request: CreatePartitionsRequest, context: RequestContext) -> CreatePartitionsResponse:
     """Enlarge the topics that can be, and wait until this broker serves the new partitions."""
     services = context.services

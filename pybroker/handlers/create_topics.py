@@ -41,6 +41,8 @@ from pybroker.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_answer, of_items
 
 if TYPE_CHECKING:
     from pybroker.controller.cluster.events import CreatedTopic
@@ -58,7 +60,14 @@ def _failed_topic(name: str, error: WireError) -> CreatableTopicResult:
     )
 
 
-@handles(CreateTopicsRequest, failed=_failed)
+@handles(
+    CreateTopicsRequest,
+    requires=[
+        of_items(Operation.CREATE, ResourceType.TOPIC, "topics.name", unless=Operation.CREATE),
+        of_answer(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC),
+    ],
+    failed=_failed,
+)
 async def create_topics(request: CreateTopicsRequest, context: RequestContext) -> CreateTopicsResponse:
     """Create the topics that can be, and wait until this broker serves them."""
     services = context.services

@@ -27,6 +27,8 @@ from pybroker.coordinator.group.service import by_partition
 from pybroker.handlers.errors import wire_error
 from pybroker.handlers.registry import handles
 from pybroker.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_items
 
 if TYPE_CHECKING:
     from pybroker.handlers.context import RequestContext
@@ -42,7 +44,7 @@ def _refused(group_ids: list[str], code: ErrorCode) -> list[DeletableGroupResult
     return [DeletableGroupResult(group_id=group_id, error_code=code) for group_id in group_ids]
 
 
-@handles(DeleteGroupsRequest, failed=_failed)
+@handles(DeleteGroupsRequest, requires=[of_items(Operation.DELETE, ResourceType.GROUP, "groups_names")], failed=_failed)
 async def delete_groups(request: DeleteGroupsRequest, context: RequestContext) -> DeleteGroupsResponse:
     """Delete groups, in the order asked."""
     coordinator = context.services.groups

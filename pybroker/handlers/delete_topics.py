@@ -35,10 +35,15 @@ from pybroker.protocol.messages.delete_topics import (
     DeleteTopicState,
 )
 from pybroker.protocol.schema import ZERO_UUID
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_items
 
 if TYPE_CHECKING:
     from pybroker.handlers.context import RequestContext
     from pybroker.machine.slices import Sliced
+
+_FIRST_VERSION_WITH_DELETION_DISABLED = 3
+"""Clients of earlier ones do not know the error."""
 
 
 def _failed(request: DeleteTopicsRequest, _version: int, error: WireError) -> DeleteTopicsResponse:
@@ -54,12 +59,20 @@ def _result(name: str | None, topic_id: bytes, error: WireError) -> DeletableTop
     return DeletableTopicResult(name=name, topic_id=topic_id, error_code=error.code, error_message=message)
 
 
-@handles(DeleteTopicsRequest, failed=_failed)
+@handles(
+    DeleteTopicsRequest,
+    requires=[
+        of_items(Operation.DELETE, ResourceType.TOPIC, "topics.name", "topics.topic_id", "topic_names"),
+        of_items(Operation.DESCRIBE, ResourceType.TOPIC, "topics.name", "topics.topic_id", "topic_names"),
+    ],
+    failed=_failed,
+)
 async def delete_topics(request: DeleteTopicsRequest, context: RequestContext) -> DeleteTopicsResponse:
     """Delete what is there, and wait until this broker no longer serves it."""
     services = context.services
     if not services.config.delete_topic_enable:
-        code = ErrorCode.TOPIC_DELETION_DISABLED if context.version >= 3 else ErrorCode.INVALID_REQUEST
+        is_known = context.version >= _FIRST_VERSION_WITH_DELETION_DISABLED
+        code = ErrorCode.TOPIC_DELETION_DISABLED if is_known else ErrorCode.INVALID_REQUEST
         return _failed(request, context.version, WireError(code, None))
     responses, wanted = await services.slices.run(_sort_out(_asked(request)))
     results = await services.controller.delete_topics(wanted)

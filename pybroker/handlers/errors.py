@@ -14,6 +14,7 @@ from pybroker.controller.errors import NotControllerError, StaleBrokerEpochError
 from pybroker.coordinator.group.errors import GroupError
 from pybroker.machine.runner import ClosedError, SupersededError, UncommittedError, UnwritableError
 from pybroker.protocol.errors import ErrorCode
+from pybroker.security.operations import ResourceType
 from pybroker.storage.errors import (
     DirectoryOfflineError,
     LogDirectoryNotFoundError,
@@ -80,3 +81,16 @@ def wire_error(error: Exception) -> WireError:
             return WireError(code, str(error))
     log.error("a request failed unexpectedly", exc_info=error)
     return WireError(ErrorCode.UNKNOWN_SERVER_ERROR, None)
+
+
+_DENIALS = {
+    ResourceType.TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    ResourceType.GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    ResourceType.CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    ResourceType.TRANSACTIONAL_ID: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+}
+
+
+def denial(resource_type: ResourceType) -> ApiError:
+    """Return the refusal of a request whose principal lacks a right on a resource of that type."""
+    return ApiError(_DENIALS[resource_type])

@@ -7,7 +7,7 @@ Versions
     0-18
 
 Behaviour
-    - Answered wholly in the data plane (native/core/src/wire/fetch.rs); no handler runs here.
+    - Answered wholly in the data plane (native/wire/src/fetch.rs); no handler runs here.
     - A request that names a topic the data plane's table lacks comes up once, is held until the newest metadata is
       published, and is then decided there, unknown topics failing with UNKNOWN_TOPIC_OR_PARTITION or UNKNOWN_TOPIC_ID.
     - A fetch waits for min_bytes at most max_wait_ms, and is answered by the append that brings them.
@@ -32,5 +32,13 @@ from __future__ import annotations
 
 from pybroker.handlers.registry import answered_in_data_plane
 from pybroker.protocol.messages.fetch import FetchRequest
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_items
 
-answered_in_data_plane(FetchRequest)
+answered_in_data_plane(
+    FetchRequest,
+    requires=[
+        of_items(Operation.READ, ResourceType.TOPIC, "topics.topic", "topics.topic_id", when="a consumer fetches"),
+        of_items(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, when="a follower fetches"),
+    ],
+)

@@ -7,7 +7,7 @@ Versions
     0-13
 
 Behaviour
-    - Answered wholly in the data plane (native/core/src/wire/produce.rs); no handler runs here.
+    - Answered wholly in the data plane (native/wire/src/produce.rs); no handler runs here.
     - A request that names a topic the data plane's table lacks comes up once, is held until the newest metadata is
       published, and is then decided there, unknown topics failing with UNKNOWN_TOPIC_OR_PARTITION or UNKNOWN_TOPIC_ID.
       Producing creates no topic: only Metadata does.
@@ -33,5 +33,15 @@ from __future__ import annotations
 
 from pybroker.handlers.registry import answered_in_data_plane
 from pybroker.protocol.messages.produce import ProduceRequest
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_items, of_request
 
-answered_in_data_plane(ProduceRequest)
+answered_in_data_plane(
+    ProduceRequest,
+    requires=[
+        of_request(
+            Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "transactional_id", when="batches are transactional"
+        ),
+        of_items(Operation.WRITE, ResourceType.TOPIC, "topic_data.name", "topic_data.topic_id"),
+    ],
+)

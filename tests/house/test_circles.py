@@ -25,12 +25,15 @@ def imported(path: str) -> Iterator[str]:
             yield from (name.name for name in node.names)
 
 
-CORE = "native/core/src/"
-#: Modules of the native core by their path below it; `mod.rs` stands for its folder.
+#: Modules of the native core by crate and path in it; `mod.rs` stands for its folder, `lib.rs` for its crate.
 NATIVE = {
-    path.removeprefix(CORE).removesuffix(".rs").removesuffix("/mod"): path
-    for path in repository.files_under("native/core/src", suffix=".rs")
-    if not path.endswith(("tests.rs", "sys/faults.rs"))  # the tests' own
+    path.removeprefix("native/")
+    .replace("/src/", "/")
+    .removesuffix(".rs")
+    .removesuffix("/mod")
+    .removesuffix("/lib"): path
+    for path in repository.rust_sources()
+    if not path.endswith(("tests.rs", "sys/src/faults.rs"))  # the tests' own
 }
 #: Modules that still need each other. This list may only shrink.
 NATIVE_CIRCLES = {
@@ -46,16 +49,6 @@ NATIVE_CIRCLES = {
     "net/processor",
     "net/room",
     "net/slot",
-    "storage/cleaner/filter",
-    "storage/cleaner/half_done",
-    "storage/cleaner/map_fill",
-    "storage/cleaner/old_messages",
-    "storage/cleaner/output",
-    "storage/cleaner/pass",
-    "storage/cleaner/reader",
-    "storage/log",
-    "storage/rebuild",
-    "storage/recovery",
 }
 
 
@@ -84,7 +77,7 @@ def used_natively(module: str) -> Iterator[str]:
         above = 0 if words[0] == "crate" else words.count("super")
         if words[0] not in ("crate", "self", "super"):
             continue
-        here = [] if words[0] == "crate" else module.split("/")
+        here = module.split("/")[: 1 if words[0] == "crate" else None]
         parts = here[: len(here) - above] + words[max(above, 1) :]
         known = ("/".join(parts[:end]) for end in range(len(parts), 0, -1))
         yield from [name for name in known if name in NATIVE][:1]

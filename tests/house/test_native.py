@@ -16,8 +16,9 @@ LONG_BINDINGS: dict[str, tuple[int, str]] = {}
 
 
 def test_the_core_does_not_know_python() -> None:
+    packages = [f"--package=pybroker-{room}" for room in repository.rust_rooms()]
     listed = subprocess.run(
-        ["cargo", "tree", "--package", "pybroker-core", "--edges", "normal,build,dev", "--prefix", "none"],
+        ["cargo", "tree", *packages, "--edges", "normal,build,dev", "--prefix", "none"],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -33,6 +34,29 @@ def test_a_binding_file_stays_short(path: str) -> None:
     allowed, _reason = LONG_BINDINGS.get(path, (BINDING_LINES, ""))
     assert lines <= allowed, f"{path} has {lines} lines: bindings convert, and nothing else"
     assert path not in LONG_BINDINGS or lines > BINDING_LINES, f"{path} is short now: take it off the list"
+
+
+ITEM = re.compile(r"^\s*pub (?:const |async |unsafe )*(?:fn(?! new\b)|struct|enum|trait|type|static) \w+")
+
+
+@pytest.mark.parametrize("room", repository.rust_rooms())
+def test_every_public_item_has_a_docstring(room: str) -> None:
+    """Fields, variants, constants and functions of one line are where their name does not say it: no lint can know."""
+    bare = []
+    for path in repository.rust_sources():
+        if not path.startswith(f"native/{room}/") or path.endswith("tests.rs"):
+            continue
+        lines = repository.text(path).split("#[cfg(test)]\nmod tests {")[0].splitlines()
+        for number, line in enumerate(lines):
+            above = number - 1
+            while lines[above].lstrip().startswith("#[") and above > 0:
+                above -= 1
+            one_line = line.endswith("{") and lines[number + 2 : number + 3] == [
+                f"{line[: len(line) - len(line.lstrip())]}}}"
+            ]
+            if ITEM.match(line) and not one_line and not lines[above].lstrip().startswith("///"):
+                bare.append(f"{path}:{number + 1}: {line.strip()}")
+    assert bare == []
 
 
 def test_every_python_class_of_the_extension_is_frozen() -> None:

@@ -1,57 +1,46 @@
-"""Who may use whom in the native core, by its `use` lines and paths (docs/adr/0032-layers-of-the-native-core.md)."""
+"""Which crate of the native core may use which (docs/adr/0033-a-crate-for-each-room-of-the-native-core.md).
+
+The compiler keeps a crate from naming one that its `Cargo.toml` does not; this keeps the manifests.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+import tomllib
+from typing import Any
 
 from tests.support import repository
 
-CORE = "native/core/src/"
 #: Every room, and the rooms that it may use.
 MAY_USE = {
     "sys": set[str](),
     "record": set[str](),
     "wire": {"record"},
     "storage": {"record", "sys"},
-    "quorum": {"record", "storage", "sys"},
+    "quorum": {"record"},
     "replica": {"record", "wire", "storage", "sys"},
     "net": {"record", "wire", "storage", "replica", "sys"},
     "client": {"record", "wire"},
 }
-COMMENT = re.compile(r"//.*")
-USED = re.compile(r"\bcrate::(\w+)")
 
 
-def product_files() -> Iterator[tuple[str, str]]:
-    """Every room's files without tests: the room's name and the path."""
-    for path in repository.files_under("native/core/src", suffix=".rs"):
-        room, _, rest = path.removeprefix(CORE).partition("/")
-        if rest and not path.endswith("tests.rs"):
-            yield room, path
-
-
-def code_of(path: str) -> str:
-    """A file's text without comments and without the tests at its end."""
-    return COMMENT.sub("", repository.text(path).split("#[cfg(test)]\nmod tests {")[0])
+def manifest(room: str) -> dict[str, Any]:
+    return tomllib.loads(repository.text(f"native/{room}/Cargo.toml"))
 
 
 def test_every_room_has_its_rule() -> None:
-    assert {room for room, _ in product_files()} == MAY_USE.keys()
+    assert set(repository.rust_rooms()) == MAY_USE.keys()
 
 
-def test_a_room_uses_only_rooms_below_it() -> None:
-    wrong = [
-        f"{path}: crate::{used}"
-        for room, path in product_files()
-        for used in USED.findall(code_of(path))
-        if used != room and used in MAY_USE and used not in MAY_USE[room]
-    ]
-    assert wrong == []
+def test_a_room_depends_only_on_rooms_below_it() -> None:
+    depends = {
+        room: {
+            name.removeprefix("pybroker-") for name in manifest(room)["dependencies"] if name.startswith("pybroker-")
+        }
+        for room in repository.rust_rooms()
+    }
+    assert depends == MAY_USE
 
 
-def test_the_rules_have_no_circle() -> None:
-    left = {room: set(used) for room, used in MAY_USE.items()}
-    while free := {room for room, used in left.items() if not used}:
-        left = {room: used - free for room, used in left.items() if room not in free}
-    assert left == {}
+def test_no_room_has_a_test_layer_in_its_product() -> None:
+    injected = [room for room in repository.rust_rooms() if "fault-injection" in str(manifest(room)["dependencies"])]
+    assert injected == []

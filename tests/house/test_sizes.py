@@ -15,7 +15,7 @@ SOURCES = [
     path
     for suffix in (".py", ".rs")
     for path in repository.files_under("pybroker", "native", "bench", "spark", "docs", "changes", suffix=suffix)
-    if not path.endswith("tests.rs") and not path.startswith(("native/core/tests/", "native/bench/"))
+    if not path.endswith("tests.rs") and "/tests/it/" not in path and not path.startswith("native/bench/")
 ]
 RUST_FUNCTION = re.compile(r"^( *)(?:pub(?:\([^)]*\))? )?(?:const )?(?:async )?(?:unsafe )?fn (\w+)")
 

@@ -14,9 +14,9 @@ CHECKS = ("assert_", "check_", "expect_", "verify_", "must_", "wait_until", "rai
 def test_no_test_sleeps() -> None:
     suites = [
         *repository.files_under("tests", suffix=".py"),
-        *repository.files_under("native/core/tests", suffix=".rs"),
+        *(path for path in repository.files_under("native", suffix=".rs") if "/tests/it/" in path),
     ]
-    suites += [path for path in repository.files_under("native/core/src", suffix=".rs") if path.endswith("tests.rs")]
+    suites += [path for path in repository.rust_sources() if path.endswith("tests.rs")]
     found = [
         f"{path}:{number}: {line.strip()}"
         for path in suites

@@ -47,7 +47,7 @@ def test_every_package_says_what_it_is() -> None:
 def test_every_rust_module_says_what_it_is() -> None:
     bare = [
         path
-        for path in repository.files_under("native/core/src", "native/py/src", suffix=".rs")
+        for path in [*repository.rust_sources(), *repository.files_under("native/py/src", suffix=".rs")]
         if not path.endswith("tests.rs") and not repository.text(path).startswith("//! ")
     ]
     assert bare == []

@@ -24,7 +24,7 @@ REPLACED = {
 }
 #: The same, where a word means something else in other rooms.
 REPLACED_IN = {
-    "native/core/src/net/": {r"_elsewhere\b|\belsewhere_|mod elsewhere\b": "cross-thread"},
+    "native/net/src/": {r"_elsewhere\b|\belsewhere_|mod elsewhere\b": "cross-thread"},
     "pybroker/client/": {
         r"\bPlaces\b|\b_?Place\b": "subscription state, partition position",
         r"\b\w*Link\b|\b_?links?\b": "membership driver",
@@ -35,7 +35,6 @@ REPLACED_IN = {
 KEPT = {
     ("bench/micro/with_numpy.py", "lane"): "the lanes of a vector register",
     ("tests/house/test_words.py", ""): "this table",
-    ("bench/REPORT.md", ""): "generated: its words are the scenarios'",
 }
 
 

@@ -62,8 +62,14 @@ def python_packages() -> list[str]:
 
 
 def rust_rooms() -> list[str]:
-    """Names of the modules directly below `native/core/src`."""
-    return sorted({path.split("/")[3] for path in files_under("native/core/src") if path.count("/") > 3})
+    """Names of the crates of the native core: all but the Python face, the benchmarks and the fuzz targets."""
+    crates = {path.split("/")[1] for path in files_under("native") if path.endswith("/src/lib.rs")}
+    return sorted(crates - {"py"})
+
+
+def rust_sources() -> list[str]:
+    """Paths of the core's sources, with the unit tests that stand in files of their own."""
+    return files_under(*(f"native/{room}/src" for room in rust_rooms()), suffix=".rs")
 
 
 def docstring(path: str) -> str | None:

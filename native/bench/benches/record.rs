@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use criterion::measurement::{Measurement, ValueFormatter, WallTime};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use pybroker_core::record::{
+use pybroker_record::{
     BatchBuilder, Compression, HEADER_LEN, Records, TimestampType, ValidateRules, compress, crc32c, decompress,
     validate_batch, varint,
 };

@@ -1,6 +1,6 @@
 //! `LogCleaner` and `CleanedLog`: passes of compaction, as `pybroker.storage` asks for them.
 
-use pybroker_core::storage::{CleanLimits, CleanRange, Cleaned, Throttle};
+use pybroker_storage::{CleanLimits, CleanRange, Cleaned, Throttle};
 use pyo3::prelude::*;
 
 use crate::error::{clean_error, log_error, read_error};

@@ -5,7 +5,7 @@
 use arrow_array::Array;
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
 use arrow_schema::ArrowError;
-use pybroker_core::client::columns::{self, Column, Pick};
+use pybroker_client::columns::{self, Column, Pick};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyString};

@@ -9,8 +9,8 @@ use arrow_array::StructArray;
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi};
 use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
 use arrow_schema::{ArrowError, DataType};
-use pybroker_core::client::columns::SentColumns;
-use pybroker_core::client::{ClientError, Producer};
+use pybroker_client::columns::SentColumns;
+use pybroker_client::{ClientError, Producer};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 

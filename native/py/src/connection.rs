@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use pybroker_core::client::ConnectionConfig;
+use pybroker_client::ConnectionConfig;
 use pyo3::prelude::*;
 
 /// The attributes of `pybroker.client.settings.ConnectionSettings`.

@@ -1,8 +1,8 @@
 //! A request of the control plane as Python sees it: who asks what, and the message, decoded when it is asked for.
 
-use pybroker_core::net::ControlRequest;
-use pybroker_core::replica::Waiter;
-use pybroker_core::wire::primitives::Reader;
+use pybroker_net::ControlRequest;
+use pybroker_replica::Waiter;
+use pybroker_wire::primitives::Reader;
 use pyo3::prelude::*;
 
 use crate::codec::Schema;

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
-use pybroker_core::net::{DataPlane, Decision, ListenerSettings, Settings};
-use pybroker_core::replica::Waiter;
+use pybroker_net::{DataPlane, Decision, ListenerSettings, Settings};
+use pybroker_replica::Waiter;
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;

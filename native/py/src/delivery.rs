@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use pybroker_core::client::{self, Ticket};
+use pybroker_client::Ticket;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyString, PyType};
@@ -66,9 +66,9 @@ pub struct Tally {
     latency_max_us: u64,
 }
 
-impl From<client::Tally> for Tally {
-    fn from(tally: client::Tally) -> Self {
-        let client::Tally { records, bytes, failed, latency_sum_us, latency_max_us } = tally;
+impl From<pybroker_client::Tally> for Tally {
+    fn from(tally: pybroker_client::Tally) -> Self {
+        let pybroker_client::Tally { records, bytes, failed, latency_sum_us, latency_max_us } = tally;
         Self { records, bytes, failed, latency_sum_us, latency_max_us }
     }
 }

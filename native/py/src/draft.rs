@@ -2,8 +2,8 @@
 //!
 //! Owns the calls of serializers and of a partitioner that is a function, and what is said of parts that are no bytes.
 
-use pybroker_core::client::{Destination, NewRecord, now_ms};
-use pybroker_core::record::RecordHeader;
+use pybroker_client::{Destination, NewRecord, now_ms};
+use pybroker_record::RecordHeader;
 use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyString, PyTuple};

@@ -4,12 +4,12 @@
 
 use std::io;
 
-use pybroker_core::client::ClientError;
-use pybroker_core::net::ListenError;
-use pybroker_core::quorum::QuorumError as QuorumRefusal;
-use pybroker_core::record::InvalidBatch;
-use pybroker_core::replica::NotAppended;
-use pybroker_core::storage::{AppendError, CleanError, LogError, MoveError, ReadError};
+use pybroker_client::ClientError;
+use pybroker_net::ListenError;
+use pybroker_quorum::QuorumError as QuorumRefusal;
+use pybroker_record::InvalidBatch;
+use pybroker_replica::NotAppended;
+use pybroker_storage::{AppendError, CleanError, LogError, MoveError, ReadError};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::import_exception;
 use pyo3::prelude::*;

@@ -1,6 +1,6 @@
 //! What comes up from the data plane: one frozen class an event.
 
-use pybroker_core::net::{Event, Level, UnresolvedRequest};
+use pybroker_net::{Event, Level, UnresolvedRequest};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;

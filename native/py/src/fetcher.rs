@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use pybroker_core::client::{self, Arrivals, FetcherConfig, OffsetReset, Start, now_us};
+use pybroker_client::{Arrivals, FetcherConfig, OffsetReset, Start, now_us};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -37,7 +37,7 @@ struct FetcherSettings {
 /// A native fetcher.
 #[pyclass(frozen, module = "pybroker._native")]
 pub struct Fetcher {
-    pub(crate) inner: Arc<client::Fetcher>,
+    pub(crate) inner: Arc<pybroker_client::Fetcher>,
     scratch: Mutex<Vec<u8>>,
     arrivals: Mutex<Arrivals>,
 }
@@ -71,7 +71,7 @@ impl Fetcher {
             queued_responses: own.queued_responses,
             max_decompressed_bytes: own.max_decompressed_bytes,
         };
-        let inner = client::Fetcher::new(config).map_err(client_error)?;
+        let inner = pybroker_client::Fetcher::new(config).map_err(client_error)?;
         Ok(Self { inner: Arc::new(inner), scratch: Mutex::default(), arrivals: Mutex::default() })
     }
 
@@ -150,7 +150,7 @@ impl Fetcher {
     fn take(&self, py: Python<'_>, timeout_s: f64) -> PyResult<Option<Received>> {
         let taken = py.detach(|| {
             let Some(chunk) = self.inner.next(wait(timeout_s))? else { return Ok(None) };
-            let received = client::Received::read(chunk, &mut self.scratch.lock())?;
+            let received = pybroker_client::Received::read(chunk, &mut self.scratch.lock())?;
             self.inner.consumed(received.left());
             Ok(Some(received))
         });

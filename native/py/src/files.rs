@@ -4,9 +4,9 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pybroker_core::replica::Partition;
-use pybroker_core::storage::{Log, close_all};
-use pybroker_core::sys::file_system::FileSystem;
+use pybroker_replica::Partition;
+use pybroker_storage::{Log, close_all};
+use pybroker_sys::file_system::FileSystem;
 use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
 

@@ -45,7 +45,7 @@ use pyo3::prelude::*;
 
 #[pymodule]
 fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    pybroker_core::client::interrupt_waits_when(interrupt::interrupted);
+    pybroker_client::interrupt_waits_when(interrupt::interrupted);
     m.add_class::<cleaner::PyCleanedLog>()?;
     m.add_class::<cleaner::PyLogCleaner>()?;
     m.add_function(wrap_pyfunction!(cleaner::earliest_dirty_timestamp, m)?)?;

@@ -5,8 +5,8 @@
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-use pybroker_core::record::TimestampType;
-use pybroker_core::storage::{self, LogConfig, OpenLog};
+use pybroker_record::TimestampType;
+use pybroker_storage::{LogConfig, OpenLog};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -15,7 +15,7 @@ use crate::error::{append_error, log_error, read_error};
 /// A log in Kafka's files whose batches are made by this node.
 #[pyclass(frozen, module = "pybroker._native")]
 pub struct Log {
-    log: storage::Log,
+    log: pybroker_storage::Log,
     truncated_bytes: u64,
 }
 
@@ -56,7 +56,7 @@ impl Log {
             file_delete_delay_ms: 0,
         };
         let how = OpenLog { clean_shutdown: false, recovery_point: 0, log_start_offset: 0, high_watermark: 0, now_ms };
-        let (log, recovered) = py.detach(|| storage::Log::open(&directory, config, how)).map_err(log_error)?;
+        let (log, recovered) = py.detach(|| pybroker_storage::Log::open(&directory, config, how)).map_err(log_error)?;
         Ok(Self { log, truncated_bytes: recovered.truncated_bytes })
     }
 

@@ -1,7 +1,7 @@
 //! `LogConfig`: the settings of one log, from Python's `config` to `storage`.
 
-use pybroker_core::record::{Compression, TimestampType};
-use pybroker_core::storage::LogConfig;
+use pybroker_record::{Compression, TimestampType};
+use pybroker_storage::LogConfig;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 

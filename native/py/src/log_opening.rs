@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pybroker_core::replica::Partition;
-use pybroker_core::storage::{Log, LogConfig, LogError, OpenLog, RecoveryProgress, partition_metadata};
-use pybroker_core::wire::TopicId;
+use pybroker_replica::Partition;
+use pybroker_storage::{Log, LogConfig, LogError, OpenLog, RecoveryProgress, partition_metadata};
+use pybroker_wire::TopicId;
 use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
 

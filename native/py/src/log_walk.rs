@@ -5,8 +5,8 @@
 use std::path::PathBuf;
 
 use parking_lot::Mutex;
-use pybroker_core::record::{BatchHeader, HEADER_LEN, batch_crc, crc32};
-use pybroker_core::storage::{self, MessageHead, WalkError, WalkedBatch, read_messages, read_records};
+use pybroker_record::{BatchHeader, HEADER_LEN, batch_crc, crc32};
+use pybroker_storage::{MessageHead, WalkError, WalkedBatch, read_messages, read_records};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -21,7 +21,7 @@ const CRC32_COVERS: usize = 16;
 
 /// A walk over a file of batches; see `_native.pyi`.
 #[pyclass(frozen, module = "pybroker._native")]
-pub struct LogWalk(Mutex<storage::LogWalk>);
+pub struct LogWalk(Mutex<pybroker_storage::LogWalk>);
 
 fn walk_error(error: WalkError) -> PyErr {
     let text = error.to_string();
@@ -36,7 +36,7 @@ impl LogWalk {
     #[staticmethod]
     #[pyo3(signature = (path, limit))]
     fn open(path: PathBuf, limit: u64) -> PyResult<Self> {
-        Ok(Self(Mutex::new(storage::LogWalk::open(&path, limit).map_err(log_error)?)))
+        Ok(Self(Mutex::new(pybroker_storage::LogWalk::open(&path, limit).map_err(log_error)?)))
     }
 
     #[getter]

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use pybroker_core::client::{self, Payload, Stamp, now_ms};
+use pybroker_client::{Payload, Stamp, now_ms};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -17,13 +17,13 @@ use crate::stamp::{LatencyHistogram, check_stamped, send_made};
 /// A native producer, without what a program's records need.
 #[pyclass(frozen, subclass, module = "pybroker._native")]
 pub struct MeasuredProducer {
-    pub inner: Arc<client::Producer>,
+    pub inner: Arc<pybroker_client::Producer>,
     payload: Mutex<Payload>,
 }
 
 impl MeasuredProducer {
     /// The face of an engine.
-    pub fn new(inner: Arc<client::Producer>) -> Self {
+    pub fn new(inner: Arc<pybroker_client::Producer>) -> Self {
         Self { inner, payload: Mutex::new(Payload::new(now_ms() as u64)) }
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! Owns conversion alone. The broker and the client never come here: a call for each batch would cost what it saves.
 
-use pybroker_core::record::{
-    self, BatchBuilder, BatchHeader, Compression, HEADER_LEN, TimestampType, ValidateRules, varint,
+use pybroker_record::{
+    BatchBuilder, BatchHeader, Compression, HEADER_LEN, OlderFormat, TimestampType, ValidateRules, varint,
 };
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyValueError;
@@ -29,7 +29,7 @@ fn invalid(error: impl std::fmt::Display) -> PyErr {
 #[pyfunction]
 #[pyo3(signature = (data))]
 pub fn crc32c(data: &[u8]) -> u32 {
-    record::crc32c(data)
+    pybroker_record::crc32c(data)
 }
 
 /// See `_native.pyi`.
@@ -90,7 +90,7 @@ pub fn build_batch<'py>(
 #[pyfunction]
 #[pyo3(signature = (batch))]
 pub fn validate_batch(batch: &[u8]) -> PyResult<i32> {
-    let valid = record::validate_batch(batch, &RULES, &mut Vec::new());
+    let valid = pybroker_record::validate_batch(batch, &RULES, &mut Vec::new());
     valid.map(|header| header.record_count).map_err(invalid)
 }
 
@@ -99,7 +99,7 @@ pub fn validate_batch(batch: &[u8]) -> PyResult<i32> {
 #[pyo3(signature = (messages))]
 pub fn up_convert<'py>(py: Python<'py>, messages: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
     let mut out = Vec::new();
-    record::up_convert(messages, &RULES, None, &mut Vec::new(), &mut out).map_err(invalid)?;
+    pybroker_record::up_convert(messages, &RULES, None, &mut Vec::new(), &mut out).map_err(invalid)?;
     Ok(PyBytes::new(py, &out))
 }
 
@@ -109,8 +109,8 @@ pub fn up_convert<'py>(py: Python<'py>, messages: &[u8]) -> PyResult<Bound<'py, 
 pub fn down_convert<'py>(py: Python<'py>, batch: &[u8], magic: i8) -> PyResult<Bound<'py, PyBytes>> {
     let header = BatchHeader::parse_stored(batch).map_err(invalid)?;
     let mut out = Vec::new();
-    let scratch = (&mut Vec::new(), RULES.max_decompressed_bytes);
-    record::down_convert(&header, batch, (magic, 0), scratch, &mut out).map_err(invalid)?;
+    let (format, max) = (OlderFormat { magic, from: 0 }, RULES.max_decompressed_bytes);
+    pybroker_record::down_convert(&header, batch, format, &mut Vec::new(), max, &mut out).map_err(invalid)?;
     Ok(PyBytes::new(py, &out))
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use pybroker_core::storage::{self, LogMove, MoveError, Throttle};
+use pybroker_storage::{LogMove, MoveError, Throttle};
 use pyo3::prelude::*;
 
 use crate::error::{log_error, move_error};
@@ -78,12 +78,12 @@ impl PyLogMove {
 #[pyfunction]
 #[pyo3(signature = (directory))]
 pub fn move_count(directory: PathBuf) -> PyResult<u64> {
-    storage::move_count(&directory).map_err(log_error)
+    pybroker_storage::move_count(&directory).map_err(log_error)
 }
 
 #[pyfunction]
 #[pyo3(signature = (partition, future))]
 pub fn prepare_move(py: Python<'_>, partition: &PyPartition, future: PathBuf) -> PyResult<()> {
-    let prepare = || storage::prepare_move(&partition.inner.log().directory(), &future);
+    let prepare = || pybroker_storage::prepare_move(&partition.inner.log().directory(), &future);
     py.detach(prepare).map_err(|error| move_error(MoveError::Log(error)))
 }

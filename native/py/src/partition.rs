@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use pybroker_core::replica::{Partition, Waiter};
-use pybroker_core::storage::TimestampAndOffset;
+use pybroker_replica::{Partition, Waiter};
+use pybroker_storage::TimestampAndOffset;
 use pyo3::exceptions::{PyBaseException, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;

@@ -3,8 +3,8 @@
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use pybroker_core::net::DataPlane;
-use pybroker_core::replica::{Partition, Waiter};
+use pybroker_net::DataPlane;
+use pybroker_replica::{Partition, Waiter};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 

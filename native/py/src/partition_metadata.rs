@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use pybroker_core::storage::partition_metadata;
+use pybroker_storage::partition_metadata;
 use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;

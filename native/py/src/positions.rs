@@ -1,6 +1,6 @@
 //! Partitions with their positions, as Python says them and as the engine has them. Owns no behaviour.
 
-use pybroker_core::client::{Assignment, Start};
+use pybroker_client::{Assignment, Start};
 
 /// Partitions and offsets as the engine knows them.
 pub fn assignment(partitions: Vec<(String, i32, i64)>) -> Vec<Assignment> {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use pybroker_core::client::{self, Destination};
+use pybroker_client::Destination;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyString};
 use pyo3::{PyTraverseError, PyVisit};
@@ -25,7 +25,7 @@ use crate::settlements::{Settlements, Watched};
 /// A native producer.
 #[pyclass(frozen, subclass, extends = MeasuredProducer, module = "pybroker._native")]
 pub struct Producer {
-    pub inner: Arc<client::Producer>,
+    pub inner: Arc<pybroker_client::Producer>,
     pub functions: Functions,
     on_delivery: Option<Py<PyAny>>,
     /// Called with the settlements before the first watched record.
@@ -64,7 +64,7 @@ impl Producer {
     ) -> PyResult<PyClassInitializer<Self>> {
         let mut config = settings.extract::<ProducerSettings>()?.config(settings, acks, enable_idempotence)?;
         config.continues = continues.map(continuation);
-        let inner = Arc::new(client::Producer::new(config).map_err(client_error)?);
+        let inner = Arc::new(pybroker_client::Producer::new(config).map_err(client_error)?);
         let own = Self {
             functions: Functions { key_serializer, value_serializer, partitioner },
             on_delivery,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pybroker_core::client::{Continuation, Partitioner, ProducerConfig};
+use pybroker_client::{Continuation, Partitioner, ProducerConfig};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 

@@ -3,7 +3,7 @@
 //! Owns the conversion alone: entries are `(index, term, payload)`, messages `(voter, bytes)`.
 
 use parking_lot::Mutex;
-use pybroker_core::quorum::{self, Entry, HardState, QuorumSettings, Restored, TermRun, batch};
+use pybroker_quorum::{Entry, HardState, QuorumSettings, Restored, TermRun, batch};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 
@@ -11,7 +11,7 @@ use crate::error::{MetadataLogError, quorum_error};
 
 /// A voter of the metadata quorum; no method does I/O.
 #[pyclass(frozen, module = "pybroker._native")]
-pub struct Quorum(Mutex<quorum::Quorum>);
+pub struct Quorum(Mutex<pybroker_quorum::Quorum>);
 
 #[pymethods]
 impl Quorum {
@@ -37,7 +37,7 @@ impl Quorum {
             replayed,
             tail: tail.into_iter().map(|(index, term, payload)| Entry { index, term, payload }).collect(),
         };
-        quorum::Quorum::new(&settings, restored).map(|quorum| Self(Mutex::new(quorum))).map_err(quorum_error)
+        pybroker_quorum::Quorum::new(&settings, restored).map(|quorum| Self(Mutex::new(quorum))).map_err(quorum_error)
     }
 
     #[getter]
@@ -88,17 +88,17 @@ impl Quorum {
     #[pyo3(signature = ())]
     fn advance(&self) -> PyResult<QuorumReady> {
         let advanced = self.0.lock().advance().map_err(quorum_error)?;
-        Ok(QuorumReady(quorum::Ready {
+        Ok(QuorumReady(pybroker_quorum::Ready {
             committed: advanced.committed,
             messages: advanced.messages,
-            ..quorum::Ready::default()
+            ..pybroker_quorum::Ready::default()
         }))
     }
 }
 
 /// What a voter has to persist, to send and to apply.
 #[pyclass(frozen, module = "pybroker._native")]
-pub struct QuorumReady(quorum::Ready);
+pub struct QuorumReady(pybroker_quorum::Ready);
 
 #[pymethods]
 impl QuorumReady {

@@ -3,7 +3,6 @@
 //! Owns no behaviour but the objects' making.
 
 use parking_lot::{Mutex, MutexGuard};
-use pybroker_core::client;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
@@ -15,17 +14,17 @@ use crate::record::Record;
 pub struct Received {
     topic: Py<PyString>,
     partition: i32,
-    inner: Mutex<client::Received>,
+    inner: Mutex<pybroker_client::Received>,
 }
 
 impl Received {
-    pub fn new(py: Python<'_>, inner: client::Received) -> Self {
+    pub fn new(py: Python<'_>, inner: pybroker_client::Received) -> Self {
         let (topic, partition) = (PyString::new(py, inner.topic()).unbind(), inner.index());
         Self { topic, partition, inner: Mutex::new(inner) }
     }
 
     /// Objects are made while it is held, which may run other Python code: nobody waits for it.
-    fn locked(&self) -> PyResult<MutexGuard<'_, client::Received>> {
+    fn locked(&self) -> PyResult<MutexGuard<'_, pybroker_client::Received>> {
         self.inner.try_lock().ok_or_else(|| PyRuntimeError::new_err("the records are being taken by another thread"))
     }
 }

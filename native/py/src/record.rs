@@ -2,8 +2,8 @@
 //!
 //! Owns how a record is shown to people.
 
-use pybroker_core::client::FetchedRecord;
-use pybroker_core::record::Headers;
+use pybroker_client::FetchedRecord;
+use pybroker_record::Headers;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 

@@ -3,7 +3,7 @@
 //! Owns the frame of such a record (two bytes of type before the key, two bytes of version before the value) and the way
 //! between records and batches. Which types there are, and what they hold, is Python's to declare.
 
-use pybroker_core::record::{BatchBuilder, Batches, Compression, RecordError, Records, records_section};
+use pybroker_record::{BatchBuilder, Batches, Compression, RecordError, Records, records_section};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple, PyType};

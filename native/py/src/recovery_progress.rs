@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pybroker_core::storage::{Loss, RecoveryProgress};
+use pybroker_storage::{Loss, RecoveryProgress};
 use pyo3::prelude::*;
 
 /// Cause, bytes, files set aside, text.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use pybroker_core::storage::{Expired, Removed};
+use pybroker_storage::{Expired, Removed};
 use pyo3::prelude::*;
 
 use crate::error::log_error;

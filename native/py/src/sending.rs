@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use pybroker_core::client::{Destination, Ticket};
+use pybroker_client::{Destination, Ticket};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 

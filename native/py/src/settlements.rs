@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use pybroker_core::client::{self, ClientError, Ticket, Written};
+use pybroker_client::{ClientError, Ticket, Written};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
 use rustc_hash::FxHashMap;
@@ -28,13 +28,13 @@ struct Watcher {
 struct WatchedBatch {
     topic: Py<PyString>,
     partition: i32,
-    delivery: Arc<client::Delivery>,
+    delivery: Arc<pybroker_client::Delivery>,
     watchers: Vec<Watcher>,
 }
 
 /// A producer's watched records.
 pub struct Watched {
-    inner: Arc<client::Producer>,
+    inner: Arc<pybroker_client::Producer>,
     batches: Mutex<FxHashMap<u64, WatchedBatch>>,
 }
 
@@ -47,7 +47,7 @@ pub fn row<'py>(topic: Bound<'py, PyString>, partition: i32, place: (u32, i64), 
 }
 
 impl Watched {
-    pub fn new(inner: Arc<client::Producer>) -> Self {
+    pub fn new(inner: Arc<pybroker_client::Producer>) -> Self {
         Self { inner, batches: Mutex::default() }
     }
 

@@ -3,7 +3,7 @@
 //! Owns no behaviour: numbers in, numbers and bytes out.
 
 use parking_lot::Mutex;
-use pybroker_core::client::{self, Due, Payload, STAMP_BYTES, Stamp};
+use pybroker_client::{Due, Payload, STAMP_BYTES, Stamp};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -14,11 +14,11 @@ use crate::producer::Producer;
 /// Latencies that merge exactly.
 #[pyclass(frozen, module = "pybroker._native")]
 pub struct LatencyHistogram {
-    inner: Mutex<client::LatencyHistogram>,
+    inner: Mutex<pybroker_client::LatencyHistogram>,
 }
 
-impl From<client::LatencyHistogram> for LatencyHistogram {
-    fn from(histogram: client::LatencyHistogram) -> Self {
+impl From<pybroker_client::LatencyHistogram> for LatencyHistogram {
+    fn from(histogram: pybroker_client::LatencyHistogram) -> Self {
         Self { inner: Mutex::new(histogram) }
     }
 }
@@ -29,7 +29,8 @@ impl LatencyHistogram {
     #[new]
     #[pyo3(signature = (encoded=None))]
     fn new(encoded: Option<&[u8]>) -> PyResult<Self> {
-        let histogram = encoded.map_or_else(|| Ok(client::LatencyHistogram::new()), client::LatencyHistogram::decode);
+        let histogram = encoded
+            .map_or_else(|| Ok(pybroker_client::LatencyHistogram::new()), pybroker_client::LatencyHistogram::decode);
         Ok(Self::from(histogram.map_err(PyValueError::new_err)?))
     }
 
@@ -80,7 +81,7 @@ impl LatencyHistogram {
 /// Keyed records of one producer and topic.
 #[pyclass(frozen, module = "pybroker._native")]
 pub struct KeyedStamps {
-    inner: Mutex<client::KeyedStamps>,
+    inner: Mutex<pybroker_client::KeyedStamps>,
 }
 
 #[pymethods]
@@ -91,7 +92,7 @@ impl KeyedStamps {
         if keys == 0 || !(0.0..=100.0).contains(&skew) {
             return Err(PyValueError::new_err("keys must be at least 1, and skew from 0 to 100"));
         }
-        Ok(Self { inner: Mutex::new(client::KeyedStamps::new(keys, skew, seed)) })
+        Ok(Self { inner: Mutex::new(pybroker_client::KeyedStamps::new(keys, skew, seed)) })
     }
 
     /// Makes `count` records and sends them with a producer.
@@ -133,7 +134,7 @@ pub fn check_stamped(partition: i32, record_size: usize) -> PyResult<()> {
 /// Sends so many records of a size: random letters, behind stamps where `first` is given.
 pub fn send_made(
     py: Python<'_>,
-    (producer, payload): (&client::Producer, &Mutex<Payload>),
+    (producer, payload): (&pybroker_client::Producer, &Mutex<Payload>),
     (topic, partition): (&str, i32),
     size: (usize, usize),
     first: Option<Stamp>,

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use pybroker_core::replica::{PartitionSlot, Topic, TopicTable};
-use pybroker_core::wire::BrokerEndpoint;
+use pybroker_replica::{PartitionSlot, Topic, TopicTable};
+use pybroker_wire::BrokerEndpoint;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 

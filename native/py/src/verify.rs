@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use pybroker_core::storage::{self, Severity, Verified, VerifyLog};
+use pybroker_storage::{Severity, Verified, VerifyLog};
 use pyo3::prelude::*;
 
 use crate::error::log_error;
@@ -22,7 +22,8 @@ impl PyVerifiedLog {
             Severity::Unreadable => "unreadable",
             Severity::Note => "note",
         };
-        let one = |it: &storage::Finding| (it.file.clone(), severity(it.severity), it.kind.name(), it.text.clone());
+        let one =
+            |it: &pybroker_storage::Finding| (it.file.clone(), severity(it.severity), it.kind.name(), it.text.clone());
         self.0.findings.iter().map(one).collect()
     }
 
@@ -85,12 +86,12 @@ pub fn verify_log(
         compacted_to,
         is_partition,
     };
-    py.detach(|| storage::verify_log(log)).map(PyVerifiedLog).map_err(log_error)
+    py.detach(|| pybroker_storage::verify_log(log)).map(PyVerifiedLog).map_err(log_error)
 }
 
 /// Files that recoveries have set aside in a log's directory; see `_native.pyi`.
 #[pyfunction]
 #[pyo3(signature = (directory))]
 pub fn set_aside_files(directory: PathBuf) -> PyResult<Vec<(String, u64)>> {
-    storage::set_aside_files(&directory).map_err(log_error)
+    pybroker_storage::set_aside_files(&directory).map_err(log_error)
 }

@@ -30,7 +30,7 @@ from pybroker.protocol.messages.consumer_protocol import decode_framed, encode_f
 _PROTOCOL_TYPE = "consumer"
 _GRACE_MS = 5_000
 """A JoinGroup may wait for the whole rebalance; the broker answers a little later."""
-_NEWEST = 3
+_WRITTEN_VERSION = 3
 """Version of the consumer protocol that is written."""
 
 
@@ -113,7 +113,7 @@ class ClassicDriver(MembershipDriver):
                 await connection.close()
                 connection = await self.cluster.coordinator(self.group)
             request = leave_group.LeaveGroupRequest(group_id=self.group)
-            if connection.version_of(request) >= 3:
+            if connection.version_of(request) >= leave_group.FIRST_VERSION_WITH_MANY_MEMBERS:
                 request.members = [leave_group.MemberIdentity(member_id=member_id, reason=reason)]
             else:
                 request.member_id = member_id
@@ -195,7 +195,7 @@ class ClassicDriver(MembershipDriver):
             generation_id=self.member.generation,
             rack_id=self.settings.client_rack or None,
         )
-        return encode_framed(payload, _NEWEST)
+        return encode_framed(payload, _WRITTEN_VERSION)
 
     async def _sync(self, connection: Connection) -> tuple[Remedy, int]:
         joined, generation = self._joined, self.member.generation
@@ -255,7 +255,7 @@ def _read_member(member: join_group.JoinGroupResponseMember) -> GroupMember:
 
 def _assignment(partitions: Sequence[TopicPartition]) -> bytes:
     topics = [assignments.TopicPartition(topic=t, partitions=i) for t, i in by_topic(partitions).items()]
-    return encode_framed(assignments.ConsumerProtocolAssignment(assigned_partitions=topics), _NEWEST)
+    return encode_framed(assignments.ConsumerProtocolAssignment(assigned_partitions=topics), _WRITTEN_VERSION)
 
 
 def _read_assignment(raw: bytes) -> tuple[TopicPartition, ...]:

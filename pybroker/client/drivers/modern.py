@@ -20,6 +20,7 @@ from pybroker.client.settings import ConsumerSettings
 from pybroker.client.topic_watch import TopicWatch
 from pybroker.client.topics import TopicPartition
 from pybroker.protocol.messages.consumer_group_heartbeat import (
+    FIRST_VERSION_WITH_MEMBERS_OWN_ID,
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
@@ -126,8 +127,9 @@ class ModernDriver(MembershipDriver):
         return remedy, answer.error_code
 
     def _fit(self, connection: Connection, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatRequest:
-        if connection.version_of(request) == 0 and request.member_epoch == JOIN_EPOCH:
-            request.member_id = ""  # version 0: the broker makes the id
+        makes_own_id = connection.version_of(request) >= FIRST_VERSION_WITH_MEMBERS_OWN_ID
+        if not makes_own_id and request.member_epoch == JOIN_EPOCH:
+            request.member_id = ""
         return request
 
     async def _learn_names(self, answer: ConsumerGroupHeartbeatResponse) -> None:

@@ -8,8 +8,8 @@ mod sink;
 mod source;
 mod table;
 
-use pybroker_core::wire::codec::{self, DecodeError, EncodeError};
-use pybroker_core::wire::schema::{self, Kind, Preset, Struct, Versions};
+use pybroker_wire::codec::{self, DecodeError, EncodeError};
+use pybroker_wire::schema::{self, Kind, Preset, Struct, Versions};
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyType};

@@ -1,6 +1,6 @@
 //! Builds Python's values for the core's decoder.
 
-use pybroker_core::wire::codec::{Sink, Uuid};
+use pybroker_wire::codec::{Sink, Uuid};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyList, PyString, PyTuple};
 

@@ -1,6 +1,6 @@
 //! Shows Python's values to the core's encoder.
 
-use pybroker_core::wire::codec::{Source, Uuid};
+use pybroker_wire::codec::{Source, Uuid};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;

@@ -1,6 +1,6 @@
 //! From a declaration's rows, as Python hands them over, to the core's table.
 
-use pybroker_core::wire::schema::{Field, Kind, Preset, Primitive, Versions};
+use pybroker_wire::schema::{Field, Kind, Preset, Primitive, Versions};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyList, PyString};

@@ -1,0 +1,121 @@
+//! Columns of byte strings and texts, in every layout that Arrow has for them: with offsets, as views, and coded by a
+//! dictionary.
+//!
+//! Every look into a buffer is bounded: offsets, views and codes that lie are a fault of their row, never a read outside.
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::ByteViewType;
+use arrow_array::{Array, ArrayRef, GenericByteViewArray};
+use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_schema::DataType;
+
+/// Bytes of a view that lie in the view itself.
+const INLINE: usize = 12;
+const VIEW: usize = 16;
+
+/// Where each row begins and ends.
+#[derive(Debug, Clone)]
+pub enum Ends {
+    Narrow(OffsetBuffer<i32>),
+    Wide(OffsetBuffer<i64>),
+}
+
+impl Ends {
+    #[inline(always)]
+    /// Where the bytes of `row` lie.
+    pub fn range(&self, row: usize) -> std::ops::Range<usize> {
+        match self {
+            Self::Narrow(ends) => ends[row] as usize..ends[row + 1] as usize,
+            Self::Wide(ends) => ends[row] as usize..ends[row + 1] as usize,
+        }
+    }
+}
+
+/// Byte strings or texts.
+#[derive(Debug)]
+pub struct Parts {
+    layout: Layout,
+    nulls: Option<NullBuffer>,
+}
+
+#[derive(Debug)]
+enum Layout {
+    Offsets { ends: Ends, data: Buffer },
+    Views { views: ScalarBuffer<u128>, data: Vec<Buffer> },
+    Codes { codes: Vec<usize>, words: Box<Parts>, count: usize },
+}
+
+/// Whether a column holds texts, in whatever layout.
+pub fn is_text(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => true,
+        DataType::Dictionary(_, words) => is_text(words),
+        _ => false,
+    }
+}
+
+impl Parts {
+    /// The column's; `None` for one that holds neither byte strings nor texts.
+    pub fn of(array: &ArrayRef) -> Option<Self> {
+        let layout = match array.data_type() {
+            DataType::Binary => narrow(array.as_binary::<i32>()),
+            DataType::Utf8 => narrow(array.as_string::<i32>()),
+            DataType::LargeBinary => wide(array.as_binary::<i64>()),
+            DataType::LargeUtf8 => wide(array.as_string::<i64>()),
+            DataType::BinaryView => views(array.as_binary_view()),
+            DataType::Utf8View => views(array.as_string_view()),
+            DataType::Dictionary(_, _) => {
+                let coded = array.as_any_dictionary();
+                let count = coded.values().len();
+                let words = Box::new(Self::of(coded.values())?);
+                // Without words every row is null, and no code is looked at.
+                let codes = if count == 0 { vec![0; array.len()] } else { coded.normalized_keys() };
+                Layout::Codes { codes, words, count }
+            }
+            _ => return None,
+        };
+        Some(Self { layout, nulls: array.nulls().cloned() })
+    }
+
+    /// The bytes of a row; `None` for null.
+    #[inline(always)]
+    pub fn get(&self, row: usize) -> Result<Option<&[u8]>, String> {
+        if self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
+            return Ok(None);
+        }
+        let found = match &self.layout {
+            Layout::Offsets { ends, data } => data.get(ends.range(row)),
+            Layout::Views { views, data } => view(views, data, row),
+            Layout::Codes { codes, words, count } => match codes.get(row) {
+                Some(code) if code < count => return words.get(*code),
+                _ => None,
+            },
+        };
+        found.map(Some).ok_or_else(|| "the array's offsets lead outside its data".to_owned())
+    }
+}
+
+fn narrow<T: arrow_array::types::ByteArrayType<Offset = i32>>(array: &arrow_array::GenericByteArray<T>) -> Layout {
+    Layout::Offsets { ends: Ends::Narrow(array.offsets().clone()), data: array.values().clone() }
+}
+
+fn wide<T: arrow_array::types::ByteArrayType<Offset = i64>>(array: &arrow_array::GenericByteArray<T>) -> Layout {
+    Layout::Offsets { ends: Ends::Wide(array.offsets().clone()), data: array.values().clone() }
+}
+
+fn views<T: ByteViewType>(array: &GenericByteViewArray<T>) -> Layout {
+    Layout::Views { views: array.views().clone(), data: array.data_buffers().to_vec() }
+}
+
+/// Arrow's columnar format, "Variable-size Binary View Layout": a length, then the bytes, or four of them, a buffer's number
+/// and an offset in it.
+fn view<'a>(views: &'a ScalarBuffer<u128>, data: &'a [Buffer], row: usize) -> Option<&'a [u8]> {
+    let view = views.inner().as_slice().get(row * VIEW..(row + 1) * VIEW)?;
+    let number = |at: usize| Some(u32::from_le_bytes(view.get(at..at + 4)?.try_into().ok()?) as usize);
+    let length = number(0)?;
+    if length <= INLINE {
+        return view.get(4..4 + length);
+    }
+    let (buffer, offset) = (number(8)?, number(12)?);
+    data.get(buffer)?.get(offset..offset.checked_add(length)?)
+}

@@ -1,0 +1,238 @@
+//! Which rows go to which partition, decided and checked before the first is sent.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::parts::Parts;
+use super::sent::{Row, SentColumns};
+use crate::accumulator::Queue;
+use crate::clock::now_ms;
+use crate::destination::Destination;
+use crate::error::ClientError;
+use crate::new_record::{NewRecord, NewRecords, RECORD_OVERHEAD};
+use crate::producer::Producer;
+use crate::stamp::Since;
+use pybroker_record::RecordHeader;
+
+/// A topic that rows go to.
+#[derive(Debug)]
+struct Target {
+    destination: Arc<Destination>,
+    queues: Arc<Vec<Arc<Queue>>>,
+    /// By partition, the rows in their order.
+    rows: Vec<Vec<usize>>,
+}
+
+impl Target {
+    /// The partition of a row: its own, or the one that its key or the filling chooses.
+    #[inline(always)]
+    fn partition(&self, row: &Row<'_>, batch_size: usize) -> Result<usize, String> {
+        let partitions = self.queues.len();
+        let Some(asked) = row.partition else {
+            let chosen = self.destination.choose(row.key, partitions);
+            self.destination.count(&row.record(0, &[]), batch_size);
+            return Ok(chosen);
+        };
+        if asked < 0 {
+            return Err(format!("partition {asked}: must be at least 0, or null to be chosen"));
+        }
+        let beyond =
+            || self.destination.unknown_partition(asked.try_into().unwrap_or(i32::MAX), partitions).to_string();
+        usize::try_from(asked).ok().filter(|index| *index < partitions).ok_or_else(beyond)
+    }
+}
+
+/// Rows that have a value and nothing else. They fill one partition after the other, so each run of them is one append.
+#[derive(Debug)]
+struct Runs<'a> {
+    values: &'a Parts,
+    queues: Arc<Vec<Arc<Queue>>>,
+    /// Partition and rows.
+    runs: Vec<(usize, Range<usize>)>,
+}
+
+/// Where the rows of one batch go.
+#[derive(Debug)]
+enum Routes<'a> {
+    Sorted(&'a SentColumns, Vec<Target>),
+    Runs(Runs<'a>),
+}
+
+/// One run of values, as records.
+struct Values<'a> {
+    values: &'a Parts,
+    rows: Range<usize>,
+    now_ms: i64,
+}
+
+impl NewRecords for Values<'_> {
+    fn count(&self) -> usize {
+        self.rows.len()
+    }
+
+    #[inline(always)]
+    fn with<R>(&mut self, number: usize, look: impl FnOnce(&NewRecord<'_>) -> R) -> R {
+        // Every row was read when its partition was chosen, and the columns do not change.
+        let value = self.values.get(self.rows.start + number).expect("a row that was read before");
+        look(&NewRecord { timestamp_ms: self.now_ms, key: None, value, headers: &[] })
+    }
+}
+
+/// The rows of one partition, as records.
+struct RoutedRows<'a> {
+    columns: &'a SentColumns,
+    rows: &'a [usize],
+    now_ms: i64,
+    headers: Vec<RecordHeader<'a>>,
+}
+
+impl NewRecords for RoutedRows<'_> {
+    fn count(&self) -> usize {
+        self.rows.len()
+    }
+
+    #[inline(always)]
+    fn with<R>(&mut self, number: usize, look: impl FnOnce(&NewRecord<'_>) -> R) -> R {
+        let row = self.rows[number];
+        let found =
+            self.columns.row(row).and_then(|found| self.columns.headers(row, &mut self.headers).map(|()| found));
+        // Every row was read when its partition was chosen, and the columns do not change.
+        look(&found.expect("a row that was read before").record(self.now_ms, &self.headers))
+    }
+}
+
+impl Producer {
+    /// Add a record for every row of these batches, each to its own topic or to `topic`; returns how many. Rows of a
+    /// partition keep their order.
+    ///
+    /// # Errors
+    /// A row that cannot be sent ([`ClientError::BadRow`], counted through all batches), or a topic that cannot be found: then
+    /// no row was sent. Full memory or the producer's end ([`ClientError::PartlySent`]): then some rows may have been.
+    pub fn send_columns(&self, batches: &[SentColumns], topic: Option<&str>) -> Result<usize, ClientError> {
+        let (now_ms, mut rows) = (now_ms(), 0);
+        let mut routes = Vec::with_capacity(batches.len());
+        for columns in batches {
+            routes.push(match columns.only_values().zip(topic) {
+                Some((values, topic)) => self.runs(values, columns.rows(), topic, rows)?,
+                None => Routes::Sorted(columns, self.sort(columns, topic, now_ms, rows)?),
+            });
+            rows += columns.rows();
+        }
+        let mut sent = 0;
+        for routes in &routes {
+            let (added, ended) = self.append_routed(routes, now_ms);
+            sent += added;
+            ended.map_err(|error| ClientError::PartlySent { sent, rows, source: Box::new(error) })?;
+        }
+        Ok(sent)
+    }
+
+    /// Add the rows of one batch: how many were added, and why not all.
+    fn append_routed(&self, routes: &Routes<'_>, now_ms: i64) -> (usize, Result<(), ClientError>) {
+        let (accumulator, mut sent) = (&self.shared.accumulator, 0);
+        match routes {
+            Routes::Runs(Runs { values, queues, runs }) => {
+                for (partition, rows) in runs {
+                    let mut records = Values { values, rows: rows.clone(), now_ms };
+                    let (added, ended) = accumulator.append_all(&queues[*partition], &mut records, Since::SENT);
+                    sent += added;
+                    if ended.is_err() {
+                        return (sent, ended);
+                    }
+                }
+            }
+            Routes::Sorted(columns, targets) => {
+                let each = targets.iter().flat_map(|target| target.queues.iter().zip(&target.rows));
+                for (queue, rows) in each.filter(|(_, rows)| !rows.is_empty()) {
+                    let mut records = RoutedRows { columns, rows, now_ms, headers: Vec::new() };
+                    let (added, ended) = accumulator.append_all(queue, &mut records, Since::SENT);
+                    sent += added;
+                    if ended.is_err() {
+                        return (sent, ended);
+                    }
+                }
+            }
+        }
+        (sent, Ok(()))
+    }
+
+    /// The runs of values that go to one partition each; the first value is row `before` of all.
+    fn runs<'a>(&self, values: &'a Parts, rows: usize, topic: &str, before: usize) -> Result<Routes<'a>, ClientError> {
+        let batch_size = self.shared.config.batch_size;
+        if rows == 0 {
+            return Ok(Routes::Runs(Runs { values, queues: Arc::default(), runs: Vec::new() }));
+        }
+        let destination = self.destination(topic)?;
+        let queues = destination.queues();
+        let mut runs: Vec<(usize, Range<usize>)> = Vec::new();
+        let mut first = 0;
+        while first < rows {
+            let (partition, room) = (destination.choose(None, queues.len()), destination.room(batch_size));
+            let (mut next, mut bytes) = (first, 0);
+            // A partitioner that chooses for each record by itself gets runs of one.
+            while next < rows && (next == first || room.is_some_and(|room| bytes < room)) {
+                let bad = |detail: String| ClientError::BadRow { row: before + next, detail };
+                let size = values.get(next).map_err(bad)?.map_or(0, <[u8]>::len);
+                let fits = self.shared.accumulator.check_size(topic, size + RECORD_OVERHEAD);
+                fits.map_err(|error| bad(error.to_string()))?;
+                bytes += size;
+                next += 1;
+            }
+            if room.is_some() {
+                destination.count_bytes(bytes, batch_size);
+            }
+            match runs.last_mut() {
+                Some((last, rows)) if *last == partition => rows.end = next,
+                _ => runs.push((partition, first..next)),
+            }
+            first = next;
+        }
+        Ok(Routes::Runs(Runs { values, queues, runs }))
+    }
+
+    /// The rows of one batch by topic and partition; the first of them is row `before` of all.
+    fn sort(
+        &self,
+        columns: &SentColumns,
+        topic: Option<&str>,
+        now_ms: i64,
+        before: usize,
+    ) -> Result<Vec<Target>, ClientError> {
+        let batch_size = self.shared.config.batch_size;
+        let (mut targets, mut places): (Vec<Target>, FxHashMap<&[u8], usize>) = Default::default();
+        let (mut last, mut place): (&[u8], Option<usize>) = (&[], None);
+        let mut headers = Vec::new();
+        for number in 0..columns.rows() {
+            let bad = |detail: String| ClientError::BadRow { row: before + number, detail };
+            let row = columns.row(number).map_err(bad)?;
+            let name = row.topic.or(topic.map(str::as_bytes));
+            let name = name.ok_or_else(|| bad("no topic: name one in the column or as the argument".to_owned()))?;
+            let at = match place.filter(|_| name == last).or_else(|| places.get(name).copied()) {
+                Some(at) => at,
+                None => {
+                    let text = std::str::from_utf8(name).map_err(|e| bad(format!("its topic is no UTF-8: {e}")))?;
+                    let destination = self.destination(text)?;
+                    let queues = destination.queues();
+                    let rows = vec![Vec::new(); queues.len()];
+                    targets.push(Target { destination, queues, rows });
+                    places.insert(name, targets.len() - 1);
+                    targets.len() - 1
+                }
+            };
+            (last, place) = (name, Some(at));
+            columns.headers(number, &mut headers).map_err(bad)?;
+            let record = row.record(now_ms, &headers);
+            if record.timestamp_ms < 0 {
+                return Err(bad(format!("timestamp {} ms: must be at least 0, or null for now", record.timestamp_ms)));
+            }
+            let target = &mut targets[at];
+            let size = self.shared.accumulator.check_size(&target.destination.name, record.upper_bound());
+            size.map_err(|e| bad(e.to_string()))?;
+            let partition = target.partition(&row, batch_size).map_err(bad)?;
+            target.rows[partition].push(number);
+        }
+        Ok(targets)
+    }
+}

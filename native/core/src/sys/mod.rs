@@ -1,6 +1,0 @@
-//! System calls that `std` does not offer, each with a portable fallback, and the way all changes of files go.
-
-#[cfg(test)]
-pub(crate) mod faults;
-pub mod file;
-pub mod file_system;

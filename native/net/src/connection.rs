@@ -1,0 +1,473 @@
+//! One client connection: its input buffer, its requests in work, its answers in order.
+//!
+//! Invariant: `slots[i]` belongs to request `first + i`. Answers leave from the front only, so a response that is ready
+//! early waits behind those before it. Everything here is touched by who has locked the connection: its own processor, but for
+//! [`super::cross_thread`].
+
+use std::collections::VecDeque;
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+
+use rustix::event::epoll::EventFlags;
+use rustix::io::Errno;
+
+use super::events::ControlRequest;
+use super::hot_path::PendingFetch;
+use super::response::{Progress, Response};
+pub use super::slot::{Parked, Slot};
+use pybroker_wire::frame::RequestHead;
+
+/// Bytes read at once when nothing is known of what comes.
+const READ_BYTES: usize = 16 << 10;
+/// The most that is made room for ahead of bytes that have arrived: a peer that announces a large frame has to send it
+/// before memory is taken for it.
+const READ_AHEAD_BYTES: usize = 1 << 20;
+/// An empty input buffer larger than this is given back when the connection idles.
+const KEEP_BYTES: usize = 64 << 10;
+
+/// What the epoll set looks for at first: bytes, and the peer's end, which shows although nothing is read.
+pub const FIRST_INTEREST: EventFlags = EventFlags::IN.union(EventFlags::RDHUP);
+
+/// A connection as the acceptor hands it over.
+#[derive(Debug)]
+pub struct Accepted {
+    /// The socket, non-blocking.
+    pub stream: TcpStream,
+    /// The listener's name.
+    pub listener: Arc<str>,
+    /// The address dialled.
+    pub local: SocketAddr,
+    /// The client's address.
+    pub peer: SocketAddr,
+}
+
+/// When a connection that is about to end does so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Closing {
+    /// When what is queued is written.
+    WhenWritten,
+    /// When what is in work is answered and written.
+    WhenAnswered,
+}
+
+/// From where on a connection's requests are not answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unanswered {
+    /// The first such request.
+    pub from: u64,
+    /// Whether the connection is closed when that request would be answered.
+    pub close: bool,
+}
+
+/// What the input buffer holds.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// A whole frame: where it lies in the buffer, size prefix left out.
+    Frame(std::ops::Range<usize>),
+    /// Not yet a whole frame.
+    Incomplete,
+    /// The size prefix names a size that is not allowed.
+    BadSize(i32),
+}
+
+/// A connection.
+#[derive(Debug)]
+pub struct Connection {
+    /// Its number: unique over the life of the data plane.
+    pub number: u64,
+    /// Where it came from.
+    pub accepted: Accepted,
+    /// The frame that waits for the control plane; nothing further is read meanwhile.
+    pub parked: Option<Parked>,
+    /// Whether the next frame waits for a decision of the control plane; nothing further is read meanwhile.
+    pub intercepted: bool,
+    /// From where on answers are dropped; `None` but after a decision of the control plane.
+    pub unanswered: Option<Unanswered>,
+    /// Whether it waits for room in the queue of control requests.
+    pub throttled: bool,
+    /// Whether it is about to end; nothing further is read then.
+    pub closing: Option<Closing>,
+    /// Whether it has been given room for its next control request.
+    pub has_room: bool,
+    /// Whether it waits for memory for the request that it sends ([`super::request_memory`]).
+    pub waits_for_memory: bool,
+    /// Whether the peer is known to send nothing more, so that nothing of it need wait for data.
+    pub peer_closed: bool,
+    /// Whether bytes have come while a control request is unanswered: they are looked for again when it is.
+    pub muted: bool,
+    /// Whether the timer that gives back the memory of a large input buffer is set.
+    pub trim_due: bool,
+    /// Whether the control plane has seen this connection.
+    pub known_above: bool,
+    /// When bytes last came or went, in milliseconds of the processor's clock.
+    pub last_active: u64,
+    /// What the epoll set looks for.
+    pub interest: EventFlags,
+    /// Whether the socket took less than was to be written.
+    pub blocked: bool,
+    input: Vec<u8>,
+    consumed: usize,
+    /// Size of the last frame, which is the best guess for the next.
+    expected: usize,
+    first: u64,
+    slots: VecDeque<Slot>,
+    /// The control request that is unanswered. Kafka works on one request of a connection at a time; here that holds
+    /// for the control plane, whose turns are then fair over connections.
+    control: Option<u64>,
+    out: VecDeque<Response>,
+    out_bytes: u64,
+    /// Memory of what is in `slots` and `out`.
+    memory: u64,
+    /// What of `memory` all connections' sum knows of.
+    accounted: u64,
+    /// Memory taken for the request that is being received or worked on.
+    reserved: u64,
+    /// Whether that request has been received and is being worked on.
+    received: bool,
+}
+
+impl Connection {
+    /// A fresh connection.
+    pub fn new(number: u64, accepted: Accepted, now: u64) -> Self {
+        Self {
+            number,
+            accepted,
+            parked: None,
+            intercepted: false,
+            unanswered: None,
+            throttled: false,
+            has_room: false,
+            waits_for_memory: false,
+            peer_closed: false,
+            muted: false,
+            trim_due: false,
+            closing: None,
+            known_above: false,
+            last_active: now,
+            interest: FIRST_INTEREST,
+            blocked: false,
+            input: Vec::new(),
+            consumed: 0,
+            expected: 0,
+            first: 0,
+            slots: VecDeque::new(),
+            control: None,
+            out: VecDeque::new(),
+            out_bytes: 0,
+            memory: 0,
+            accounted: 0,
+            reserved: 0,
+            received: false,
+        }
+    }
+
+    /// Requests in work and answers not yet at the front.
+    pub fn in_work(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Whether one waiting request is all that the connection has: nothing is buffered, queued or about to end.
+    pub fn only_waits(&self) -> bool {
+        self.slots.len() == 1
+            && self.out.is_empty()
+            && self.consumed == self.input.len()
+            && self.closing.is_none()
+            && self.parked.is_none()
+            && !self.intercepted
+            && self.unanswered.is_none()
+            && !self.throttled
+            && !self.waits_for_memory
+            && self.reserved == 0
+    }
+
+    /// Whether the control plane has yet to answer a request of this connection.
+    pub fn control_unanswered(&self) -> bool {
+        self.control.is_some()
+    }
+
+    /// Whether a connection that is about to end may go now.
+    pub fn finished(&self) -> bool {
+        match self.closing {
+            None => false,
+            Some(Closing::WhenWritten) => self.out_bytes == 0,
+            Some(Closing::WhenAnswered) => self.out_bytes == 0 && self.slots.is_empty(),
+        }
+    }
+
+    /// Bytes of answers not yet written.
+    pub fn out_bytes(&self) -> u64 {
+        self.out_bytes
+    }
+
+    /// The buffer, for a frame that [`Connection::next_frame`] found.
+    pub fn frame_mut(&mut self, at: std::ops::Range<usize>) -> &mut [u8] {
+        &mut self.input[at]
+    }
+
+    /// Reads once into the input buffer. `Ok(0)`: the peer has closed. `Err(AGAIN)`: nothing there.
+    /// The second value says whether the buffer was filled, so that more may wait.
+    pub fn read(&mut self) -> Result<(usize, bool), Errno> {
+        if self.consumed > 0 {
+            self.input.drain(..self.consumed);
+            self.consumed = 0;
+        }
+        let room = self.missing().max(self.expected).clamp(READ_BYTES, READ_AHEAD_BYTES);
+        self.input.reserve(room);
+        let (_, spare) = (self.input.len(), self.input.capacity() - self.input.len());
+        let read = rustix::net::recv(
+            &self.accepted.stream,
+            rustix::buffer::spare_capacity(&mut self.input),
+            rustix::net::RecvFlags::empty(),
+        )?;
+        Ok((read.0, read.0 == spare))
+    }
+
+    /// Bytes that the frame in the buffer still lacks, as far as its size is known.
+    fn missing(&self) -> usize {
+        match self.input.first_chunk::<4>() {
+            Some(size) => (u32::from_be_bytes(*size) as usize + 4).saturating_sub(self.input.len()),
+            None => 0,
+        }
+    }
+
+    /// Finds the next frame of at most `max` bytes.
+    pub fn next_frame(&mut self, max: usize) -> Framing {
+        let rest = &self.input[self.consumed..];
+        let Some(prefix) = rest.first_chunk::<4>() else { return Framing::Incomplete };
+        let size = i32::from_be_bytes(*prefix);
+        match usize::try_from(size) {
+            Ok(bytes) if bytes <= max => {
+                if rest.len() - 4 < bytes {
+                    return Framing::Incomplete;
+                }
+                let begin = self.consumed + 4;
+                self.consumed = begin + bytes;
+                self.expected = bytes + 4;
+                self.received = true;
+                Framing::Frame(begin..self.consumed)
+            }
+            _ => Framing::BadSize(size),
+        }
+    }
+
+    /// A request for the control plane.
+    pub fn control_request(&self, head: &RequestHead, at: std::ops::Range<usize>) -> ControlRequest {
+        let frame = &self.input[at];
+        ControlRequest {
+            connection: self.number,
+            request: self.next_request(),
+            api_key: head.api_key,
+            api_version: head.api_version,
+            correlation_id: head.correlation_id,
+            client_id: head.client_id(frame).map(str::to_owned),
+            listener: Arc::clone(&self.accepted.listener),
+            local: self.accepted.local,
+            peer: self.accepted.peer,
+            body: frame[head.body..].to_vec(),
+        }
+    }
+
+    /// Puts back a frame that cannot be worked on now.
+    pub fn unread(&mut self, frame: &std::ops::Range<usize>) {
+        (self.consumed, self.received) = (frame.start - 4, false);
+    }
+
+    /// Whether the input buffer is one that only a large request needs.
+    pub fn has_large_buffer(&self) -> bool {
+        self.input.capacity() > READ_AHEAD_BYTES
+    }
+
+    /// Size of the frame that has begun and not yet arrived, where more than one small read is needed for it and no
+    /// memory is taken for it yet.
+    pub fn wanted_memory(&self) -> Option<u64> {
+        let size = self.input[self.consumed..].first_chunk::<4>()?;
+        let size = u64::from(u32::from_be_bytes(*size));
+        (self.reserved == 0 && size > READ_BYTES as u64).then_some(size)
+    }
+
+    /// Memory was taken for the request that is being received.
+    pub fn reserve(&mut self, bytes: u64) {
+        (self.reserved, self.received) = (bytes, false);
+    }
+
+    /// What was taken for a request, if that is done with: it is to be given back.
+    pub fn release_reserved(&mut self) -> u64 {
+        let done = self.received && self.control.is_none() && self.parked.is_none();
+        if done { std::mem::take(&mut self.reserved) } else { 0 }
+    }
+
+    /// What was taken for a request, whether that is done with or not: the connection ends.
+    pub fn take_reserved(&mut self) -> u64 {
+        std::mem::take(&mut self.reserved)
+    }
+
+    /// Memory of the answers that wait here, as all connections' sum knows it and as it is now.
+    pub fn account(&mut self) -> Option<(u64, u64)> {
+        let before = std::mem::replace(&mut self.accounted, self.memory);
+        (before != self.memory).then_some((before, self.memory))
+    }
+
+    /// Memory of the answers and the waiting requests.
+    pub fn memory(&self) -> u64 {
+        self.memory
+    }
+
+    /// Whether the peer has closed its side and everything that it sent has been read.
+    pub fn at_end(&self) -> bool {
+        let mut byte = [0_u8; 1];
+        let flags = rustix::net::RecvFlags::PEEK | rustix::net::RecvFlags::DONTWAIT;
+        self.consumed == self.input.len()
+            && matches!(rustix::net::recv(&self.accepted.stream, &mut byte[..], flags), Ok((0, _)))
+    }
+
+    /// Gives back memory that an idle connection does not need.
+    pub fn trim(&mut self) {
+        if self.consumed == self.input.len() && self.input.capacity() > KEEP_BYTES {
+            self.input = Vec::new();
+            self.consumed = 0;
+        }
+    }
+
+    /// The number that the next request gets.
+    pub fn next_request(&self) -> u64 {
+        self.first + self.slots.len() as u64
+    }
+
+    /// Opens the next request's slot.
+    pub fn open(&mut self, slot: Slot) {
+        if matches!(slot, Slot::Control(_)) {
+            self.control = Some(self.next_request());
+        }
+        self.memory += slot.memory();
+        self.slots.push_back(slot);
+    }
+
+    /// Answers the next request at once.
+    pub fn answer_next(&mut self, response: Response) {
+        self.memory += response.memory();
+        if self.slots.is_empty() {
+            self.first += 1;
+            self.enqueue(response);
+        } else {
+            self.slots.push_back(Slot::Ready(response));
+        }
+    }
+
+    /// Lets a request wait in the slot that it was parked in.
+    pub fn let_wait(&mut self, request: u64, waiting: Slot) {
+        let memory = waiting.memory();
+        if let Some(slot) = self.slot_mut(request) {
+            *slot = waiting;
+            self.memory += memory;
+        }
+    }
+
+    /// Takes a request that waits out of its slot, which keeps its turn until [`Connection::answer`] fills it.
+    pub fn take_out(&mut self, request: u64) -> Option<Slot> {
+        let slot = self.slot_mut(request).filter(|slot| matches!(slot, Slot::Fetch(_) | Slot::Produce(_)))?;
+        let waiting = std::mem::replace(slot, Slot::Parked);
+        self.memory -= waiting.memory();
+        Some(waiting)
+    }
+
+    /// The slot of a request that is in work.
+    pub fn slot_mut(&mut self, request: u64) -> Option<&mut Slot> {
+        self.slots.get_mut(usize::try_from(request.checked_sub(self.first)?).ok()?)
+    }
+
+    /// Fills a request's slot and moves what is ready at the front to the way out.
+    pub fn answer(&mut self, request: u64, response: Response) {
+        if self.control == Some(request) {
+            self.control = None;
+            self.muted = false;
+        }
+        let memory = response.memory();
+        if let Some(slot) = self.slot_mut(request) {
+            *slot = Slot::Ready(response);
+            self.memory += memory;
+        }
+        self.release();
+    }
+
+    /// Takes out the parked request's slot without an answer (`acks=0`). It is the last: nothing is read behind it.
+    pub fn drop_parked_slot(&mut self) {
+        if matches!(self.slots.back(), Some(Slot::Parked)) {
+            self.slots.pop_back();
+        }
+    }
+
+    fn release(&mut self) {
+        while matches!(self.slots.front(), Some(Slot::Ready(_))) {
+            if let Some(Slot::Ready(response)) = self.slots.pop_front() {
+                self.first += 1;
+                self.enqueue(response);
+            }
+        }
+    }
+
+    /// Queues the answer to the request before `first`.
+    fn enqueue(&mut self, response: Response) {
+        if let Some(Unanswered { from, close }) = self.unanswered
+            && self.first > from
+        {
+            if close {
+                self.closing = Some(Closing::WhenWritten);
+            }
+            return;
+        }
+        self.out_bytes += response.size();
+        let response = match self.out.back_mut() {
+            // The front may be half written: its buffer still only grows at its end.
+            Some(last) => last.coalesce(response),
+            None => Some(response),
+        };
+        self.out.extend(response);
+    }
+
+    /// Writes queued answers until none is left or the socket is full.
+    pub fn write(&mut self, now: u64) -> Result<(), Errno> {
+        loop {
+            let more = self.out.len() > 1;
+            let Some(front) = self.out.front_mut() else { break };
+            self.last_active = now;
+            let (size, memory) = (front.size(), front.memory());
+            match front.write_to(&self.accepted.stream, more)? {
+                Progress::Done => {
+                    self.out_bytes -= size;
+                    self.memory -= memory;
+                    self.out.pop_front();
+                }
+                Progress::Blocked => {
+                    self.blocked = true;
+                    return Ok(());
+                }
+            }
+        }
+        self.blocked = false;
+        Ok(())
+    }
+
+    /// The fetches that wait on this connection, taken out; it is about to end.
+    pub fn take_waiting(&mut self) -> Vec<PendingFetch> {
+        self.memory = 0;
+        let slots = std::mem::take(&mut self.slots);
+        slots.into_iter().filter_map(|slot| if let Slot::Fetch(fetch) = slot { Some(*fetch) } else { None }).collect()
+    }
+
+    /// Numbers of the requests whose fetches wait.
+    pub fn waiting_requests(&self) -> Vec<u64> {
+        let is_fetch = |(at, slot): (usize, &Slot)| matches!(slot, Slot::Fetch(_)).then_some(self.first + at as u64);
+        self.slots.iter().enumerate().filter_map(is_fetch).collect()
+    }
+
+    /// Whether a control request of this connection takes room among those in work.
+    pub fn has_control_in_work(&self) -> bool {
+        let slot = self.control.and_then(|request| self.slots.get((request - self.first) as usize));
+        matches!(slot, Some(Slot::Control(_)))
+    }
+
+    /// Whether a request is being worked on, rather than waiting for data or for others.
+    pub fn is_worked_on(&self) -> bool {
+        self.parked.is_some() || self.slots.iter().any(|slot| matches!(slot, Slot::Control(_) | Slot::Produce(_)))
+    }
+}

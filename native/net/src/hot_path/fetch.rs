@@ -1,0 +1,422 @@
+//! Fetch, from the frame to the answer: at once when there is enough to say, else when there is.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::super::data_plane::Shared;
+use super::super::response::{Response, Slice};
+use super::Outcome;
+use super::errors::{self, code};
+use pybroker_record::Compression;
+use pybroker_replica::{FetchSession, LeaderCheck, Partition, SessionRefused, TopicTable, Waiter, WaitingFetch};
+use pybroker_storage::{ConvertedSlice, FileSlice, NotConverted, ReadError};
+use pybroker_wire::TopicRef;
+use pybroker_wire::fetch::{
+    FetchPartition, FetchRequest, FetchedHead, FetchedPartition, names_by_id, newest_format, write_response,
+};
+use pybroker_wire::frame::RequestHead;
+
+/// First Fetch version whose clients know zstd (KIP-110).
+const ZSTD_VERSION: i16 = 10;
+/// First Fetch version whose clients know KAFKA_STORAGE_ERROR (KIP-112).
+const STORAGE_ERROR_VERSION: i16 = 6;
+
+/// What a fetch reads from.
+#[derive(Debug)]
+enum Source {
+    /// The partitions of the request alone.
+    Request(Vec<FetchPartition>),
+    /// The partitions of a session; `full` answers name every one of them.
+    Session { session: Arc<Mutex<FetchSession>>, full: bool },
+}
+
+/// A fetch between its request and its answer.
+#[derive(Debug)]
+pub struct PendingFetch {
+    version: i16,
+    correlation_id: i32,
+    max_wait_ms: u64,
+    max_bytes: usize,
+    read_committed: bool,
+    source: Source,
+    /// What it waits as, once it waits, and where.
+    waiting: Option<Arc<WaitingFetch>>,
+    registered: Vec<Arc<Partition>>,
+}
+
+/// One partition's part of the answer, before it is written.
+#[derive(Debug)]
+struct Read {
+    /// Its place among the source's partitions.
+    place: usize,
+    /// Up to where there was something to read; -1 where nothing can be.
+    end: i64,
+    fetched: FetchedPartition,
+    slice: Option<FileSlice>,
+    /// The most that a batch of it may decompress to, where it has to be converted.
+    max_decompressed: usize,
+}
+
+impl Read {
+    fn nothing(place: usize, fetched: FetchedPartition) -> Self {
+        Self { place, end: -1, fetched, slice: None, max_decompressed: 0 }
+    }
+}
+
+/// What there is to answer, and what decides whether it is worth answering now.
+#[derive(Debug)]
+struct Plan {
+    reads: Vec<Read>,
+    /// Bytes of records.
+    bytes: i64,
+    /// Whether a partition has something to say that cannot wait.
+    failed: bool,
+}
+
+impl Plan {
+    fn enough(&self, min_bytes: i64) -> bool {
+        self.failed || self.reads.is_empty() || self.bytes >= min_bytes
+    }
+}
+
+/// Reads what a Fetch asks for and answers it, or lets it wait.
+pub fn handle(shared: &Shared, head: &RequestHead, frame: &[u8], decided: bool, waiter: Waiter) -> Outcome {
+    let request = match FetchRequest::parse(frame, head.body, head.api_version) {
+        Ok(request) => request,
+        Err(error) => return Outcome::Close(format!("malformed Fetch version {}: {error}", head.api_version)),
+    };
+    if !decided {
+        let table = shared.table.load();
+        let unknown = request.partitions.iter().map(|p| &p.topic).filter(|topic| table.find(topic).is_none());
+        if let Some(outcome) = errors::unresolved(1, unknown) {
+            return outcome;
+        }
+    }
+    let (min_bytes, max_wait_ms) = (i64::from(request.min_bytes), request.max_wait_ms.max(0) as u64);
+    let mut pending = match begin(shared, head, request) {
+        Ok(pending) => pending,
+        Err(refused) => return Outcome::Answer(refuse(head, refused)),
+    };
+    let table = shared.table.load();
+    let plan = pending.plan(shared, &table);
+    if max_wait_ms == 0 || plan.enough(min_bytes) {
+        return Outcome::Answer(pending.answer(&table, plan));
+    }
+    pending.wait(&table, WaitingFetch::new(waiter, min_bytes - plan.bytes), &plan);
+    // What was appended between the plan and the registration has woken nobody.
+    let again = pending.plan(shared, &table);
+    if (again.bytes > plan.bytes || again.failed) && again.enough(min_bytes) && pending.claim() {
+        pending.leave();
+        return Outcome::Answer(pending.answer(&table, again));
+    }
+    Outcome::Wait(Box::new(pending))
+}
+
+/// Finds or makes the session that a request speaks of (KIP-227).
+fn begin(shared: &Shared, head: &RequestHead, request: FetchRequest) -> Result<PendingFetch, SessionRefused> {
+    let by_id = names_by_id(head.api_version);
+    let now = shared.wall_ms();
+    let source = match (request.session_id, request.session_epoch) {
+        (id, epoch @ (0 | -1)) => {
+            if id != 0 {
+                shared.sessions.end(id);
+            }
+            let made = if epoch == 0 && !request.partitions.is_empty() {
+                shared.sessions.begin(by_id, request.partitions.clone(), now)
+            } else {
+                None
+            };
+            match made {
+                Some(session) => Source::Session { session, full: true },
+                None => Source::Request(request.partitions),
+            }
+        }
+        (id, epoch) => {
+            let session = shared.sessions.resume(id, epoch, by_id, now)?;
+            session.lock().update(request.partitions, &request.forgotten);
+            Source::Session { session, full: false }
+        }
+    };
+    Ok(PendingFetch {
+        version: head.api_version,
+        correlation_id: head.correlation_id,
+        max_wait_ms: request.max_wait_ms.max(0) as u64,
+        max_bytes: usize::try_from(request.max_bytes).unwrap_or(0).min(shared.settings.fetch_max_bytes),
+        read_committed: request.read_committed,
+        source,
+        waiting: None,
+        registered: Vec::new(),
+    })
+}
+
+fn refuse(head: &RequestHead, refused: SessionRefused) -> Response {
+    let error = match refused {
+        SessionRefused::NotFound => code::FETCH_SESSION_ID_NOT_FOUND,
+        SessionRefused::InvalidEpoch => code::INVALID_FETCH_SESSION_EPOCH,
+        SessionRefused::TopicIdError => code::FETCH_SESSION_TOPIC_ID_ERROR,
+    };
+    let mut bytes = Response::begin(head.correlation_id, 64);
+    let fetched = FetchedHead { error, session_id: 0, read_committed: false };
+    write_response(&mut bytes, head.api_version, fetched, &[], &[], &mut |_, _| {});
+    Response::finish(bytes, Vec::new())
+}
+
+impl PendingFetch {
+    /// How long it may wait.
+    pub fn max_wait_ms(&self) -> u64 {
+        self.max_wait_ms
+    }
+
+    /// Memory that it takes while it waits: what a request names alone, as sessions have a bound of their own.
+    pub fn memory(&self) -> u64 {
+        let named = match &self.source {
+            Source::Request(partitions) => std::mem::size_of_val(partitions.as_slice()),
+            Source::Session { .. } => 0,
+        };
+        (named + std::mem::size_of_val(self.registered.as_slice())) as u64
+    }
+
+    /// Takes the right to answer it; see [`WaitingFetch::claim`].
+    pub fn claim(&self) -> bool {
+        self.waiting.as_ref().is_some_and(|waiting| waiting.claim())
+    }
+
+    /// Answers with what there is now.
+    pub fn complete(mut self, shared: &Shared) -> Response {
+        self.leave();
+        let table = shared.table.load();
+        let plan = self.plan(shared, &table);
+        self.answer(&table, plan)
+    }
+
+    /// Ends it without an answer: its connection is gone.
+    pub fn abandon(mut self) {
+        self.leave();
+    }
+
+    fn leave(&mut self) {
+        if let Some(waiting) = self.waiting.take() {
+            for partition in self.registered.drain(..) {
+                partition.stop_waiting(&waiting);
+            }
+        }
+    }
+
+    fn wait(&mut self, table: &TopicTable, waiting: Arc<WaitingFetch>, plan: &Plan) {
+        let mut registered = Vec::new();
+        let mut reads = plan.reads.iter();
+        self.source.each(|place, partition| {
+            let seen = reads.next().filter(|read| read.place == place).map_or(-1, |read| read.end);
+            let slot = table.find(&partition.topic).and_then(|topic| topic.slot(partition.index));
+            if let Some(replica) = slot.and_then(|slot| slot.partition.as_ref()) {
+                replica.wait(&waiting, self.read_committed, seen);
+                registered.push(Arc::clone(replica));
+            }
+        });
+        self.registered = registered;
+        self.waiting = Some(waiting);
+    }
+
+    /// Looks every partition up, without a change to a session. A session is read from where its last answer left off,
+    /// so that a busy partition does not starve the others.
+    fn plan(&self, shared: &Shared, table: &TopicTable) -> Plan {
+        let mut plan = Plan { reads: Vec::new(), bytes: 0, failed: false };
+        self.source.each(|place, partition| {
+            let read = self.read((shared, table), place, partition, plan.bytes);
+            plan.bytes += read.fetched.records as i64;
+            plan.failed |= read.fetched.error != code::NONE || read.fetched.diverging.is_some();
+            plan.reads.push(read);
+        });
+        plan
+    }
+
+    /// Plans the read of one partition; `taken` bytes of the answer are spoken for.
+    fn read(
+        &self,
+        (shared, table): (&Shared, &TopicTable),
+        place: usize,
+        partition: &FetchPartition,
+        taken: i64,
+    ) -> Read {
+        let mut fetched = FetchedPartition {
+            topic: partition.topic.clone(),
+            index: partition.index,
+            error: code::NONE,
+            high_watermark: -1,
+            last_stable_offset: -1,
+            log_start_offset: -1,
+            aborted: Vec::new(),
+            records: 0,
+            diverging: None,
+            current_leader: None,
+        };
+        let replica = match locate(table, partition) {
+            Ok(replica) => replica,
+            Err((error, leader)) => {
+                (fetched.error, fetched.current_leader) = (error, leader);
+                return Read::nothing(place, fetched);
+            }
+        };
+        if self.version < ZSTD_VERSION && replica.log().compression() == Some(Compression::Zstd) {
+            fetched.error = code::UNSUPPORTED_COMPRESSION_TYPE;
+            return Read::nothing(place, fetched);
+        }
+        let end = if self.read_committed { replica.last_stable_offset() } else { replica.high_watermark() };
+        let left = self.max_bytes.saturating_sub(taken as usize);
+        let wanted = left.min(usize::try_from(partition.max_bytes).unwrap_or(0));
+        fetched.diverging = diverging(replica, partition);
+        fetched.high_watermark = replica.high_watermark();
+        fetched.last_stable_offset = replica.last_stable_offset();
+        fetched.log_start_offset = replica.log().log_start_offset();
+        if fetched.diverging.is_some() {
+            return Read::nothing(place, fetched);
+        }
+        // The first batch is given whole however large it is, so that a consumer always gets on (KIP-74).
+        let planned = if self.read_committed {
+            replica.plan_read_committed(partition.fetch_offset, wanted, end, taken == 0)
+        } else {
+            replica.plan_read(partition.fetch_offset, wanted, end, taken == 0).map(|slice| (slice, Vec::new()))
+        };
+        match planned {
+            Ok((slice, aborted)) if slice.len > 0 => {
+                fetched.records = slice.len;
+                fetched.aborted = aborted.iter().map(|txn| (txn.producer_id, txn.first_offset)).collect();
+                Read {
+                    place,
+                    end,
+                    fetched,
+                    slice: Some(slice),
+                    max_decompressed: replica.log().max_decompressed_bytes(),
+                }
+            }
+            Ok(_) => Read { end, ..Read::nothing(place, fetched) },
+            Err(error) => {
+                fetched.error = match error {
+                    ReadError::OffsetOutOfRange { .. } => code::OFFSET_OUT_OF_RANGE,
+                    ReadError::Io { .. } => self.storage_error(),
+                    // Clients ask again.
+                    ReadError::Exhausted { .. } => {
+                        shared.exhausted(&error.to_string());
+                        self.storage_error()
+                    }
+                };
+                (fetched.high_watermark, fetched.last_stable_offset, fetched.log_start_offset) = (-1, -1, -1);
+                Read::nothing(place, fetched)
+            }
+        }
+    }
+
+    /// The code of a failed directory: an older client that does not know it asks for metadata again for the other.
+    fn storage_error(&self) -> i16 {
+        if self.version < STORAGE_ERROR_VERSION { code::NOT_LEADER_OR_FOLLOWER } else { code::KAFKA_STORAGE_ERROR }
+    }
+
+    /// What is answered for a read: its slice as it lies in the log, or in the format that the client knows.
+    fn slice(&self, read: Read) -> (FetchedPartition, Option<Slice>) {
+        let Read { mut fetched, slice, max_decompressed, .. } = read;
+        let (slice, magic) = match (slice, newest_format(self.version)) {
+            (Some(slice), Some(magic)) => (slice, magic),
+            (slice, _) => return (fetched, slice.map(Slice::File)),
+        };
+        fetched.records = 0;
+        match ConvertedSlice::begin(slice, magic, max_decompressed) {
+            Ok(converted) => {
+                fetched.records = converted.len();
+                let any = !converted.is_empty();
+                return (fetched, any.then(|| Slice::Converted(Box::new(converted))));
+            }
+            Err(NotConverted::Codec) => fetched.error = code::UNSUPPORTED_COMPRESSION_TYPE,
+            Err(NotConverted::Corrupt(_)) => fetched.error = code::CORRUPT_MESSAGE,
+            Err(NotConverted::Io(_)) => fetched.error = self.storage_error(),
+        }
+        (fetched.high_watermark, fetched.last_stable_offset) = (-1, -1);
+        (fetched, None)
+    }
+
+    /// Writes the answer; a session leaves out what it has sent before, and notes what it sends now.
+    fn answer(&self, table: &TopicTable, plan: Plan) -> Response {
+        let mut reads = plan.reads;
+        let mut session_id = 0;
+        if let Source::Session { session, full } = &self.source {
+            let mut session = session.lock();
+            session_id = session.id();
+            reads.retain(|read| note_sent(&mut session, read) || *full);
+        }
+        // Kafka's schema groups partitions by topic; reading may have begun in the middle.
+        reads.sort_by_key(|read| read.place);
+        let (fetched, mut slices): (Vec<_>, Vec<_>) = reads.into_iter().map(|read| self.slice(read)).unzip();
+        let endpoints = errors::endpoints(table, fetched.iter().filter_map(|fetched| fetched.current_leader));
+        let head = FetchedHead { error: code::NONE, session_id, read_committed: self.read_committed };
+        let mut bytes = Response::begin(self.correlation_id, 96 + 64 * fetched.len());
+        let mut placed = Vec::new();
+        write_response(&mut bytes, self.version, head, &fetched, &endpoints, &mut |at, partition| {
+            if let Some(slice) = slices[partition].take() {
+                placed.push((at, slice));
+            }
+        });
+        Response::finish(bytes, placed)
+    }
+}
+
+impl Source {
+    /// Visits the partitions in the order in which they are to be read, each with its place.
+    fn each(&self, mut visit: impl FnMut(usize, &FetchPartition)) {
+        match self {
+            Source::Request(partitions) => partitions.iter().enumerate().for_each(|(place, p)| visit(place, p)),
+            Source::Session { session, .. } => {
+                let session = session.lock();
+                let (first, partitions) = (session.first(), session.partitions());
+                let rotated = (first..partitions.len()).chain(0..first);
+                rotated.for_each(|place| visit(place, &partitions[place].asked));
+            }
+        }
+    }
+}
+
+/// Whether a read is news to its session; notes the offsets that it reports.
+fn note_sent(session: &mut FetchSession, read: &Read) -> bool {
+    let fetched = &read.fetched;
+    if fetched.records > 0 {
+        session.begin_after(read.place);
+    }
+    let Some(known) = session.partitions_mut().get_mut(read.place) else { return false };
+    let news = fetched.records > 0
+        || fetched.error != code::NONE
+        || fetched.diverging.is_some()
+        || fetched.high_watermark != known.sent_high_watermark
+        || fetched.log_start_offset != known.sent_log_start;
+    known.sent_high_watermark = fetched.high_watermark;
+    known.sent_log_start = fetched.log_start_offset;
+    news
+}
+
+/// An error code, and the leader to return with it.
+type NotServed = (i16, Option<(i32, i32)>);
+
+/// The replica that a partition is read from, or why there is none.
+fn locate<'a>(table: &'a TopicTable, partition: &FetchPartition) -> Result<&'a Partition, NotServed> {
+    let topic = table.find(&partition.topic).ok_or(match partition.topic {
+        TopicRef::Id(_) => (code::UNKNOWN_TOPIC_ID, None),
+        TopicRef::Name(_) => (code::UNKNOWN_TOPIC_OR_PARTITION, None),
+    })?;
+    let slot = topic.slot(partition.index).ok_or((code::UNKNOWN_TOPIC_OR_PARTITION, None))?;
+    let leader = Some((slot.leader, slot.leader_epoch));
+    let replica = slot.partition.as_deref().ok_or_else(|| errors::not_here(slot))?;
+    match replica.check_leader(partition.leader_epoch) {
+        LeaderCheck::Leads => Ok(replica),
+        LeaderCheck::NotLeader => Err((code::NOT_LEADER_OR_FOLLOWER, leader)),
+        LeaderCheck::Fenced => Err((code::FENCED_LEADER_EPOCH, leader)),
+        LeaderCheck::Unknown => Err((code::UNKNOWN_LEADER_EPOCH, None)),
+    }
+}
+
+/// Where the client's log leaves this one, if it does (KIP-595): it has records of an epoch that ended earlier here.
+fn diverging(replica: &Partition, partition: &FetchPartition) -> Option<(i32, i64)> {
+    if partition.last_fetched_epoch < 0 {
+        return None;
+    }
+    let (epoch, end_offset) = replica.log().end_offset_for_epoch(partition.last_fetched_epoch);
+    let differs = epoch < partition.last_fetched_epoch || end_offset < partition.fetch_offset;
+    (differs && epoch >= 0).then_some((epoch, end_offset))
+}

@@ -1,0 +1,263 @@
+//! Produce, from the frame to the answer.
+
+use std::sync::Arc;
+
+use super::super::data_plane::Shared;
+use super::super::events::Event;
+use super::super::response::Response;
+use super::Outcome;
+use super::errors::{self, code};
+use pybroker_record::{Compression, InvalidBatch, SentRecords};
+use pybroker_replica::{Partition, Topic, TopicTable, Waiter, WaitingProduce};
+use pybroker_wire::TopicRef;
+use pybroker_wire::frame::RequestHead;
+use pybroker_wire::produce::{ProduceRequest, ProducedPartition, write_response};
+
+/// First Produce version that carries v2 batches, and them alone.
+const BATCH_VERSION: i16 = 3;
+/// First Produce version that may carry zstd.
+const ZSTD_VERSION: i16 = 7;
+
+/// A partition that has not committed yet what a Produce appended to it.
+#[derive(Debug)]
+struct Uncommitted {
+    topic: usize,
+    partition: usize,
+    replica: Arc<Partition>,
+    /// What its high watermark has to reach.
+    end_offset: i64,
+}
+
+/// A Produce between its appends and its answer.
+#[derive(Debug)]
+pub struct PendingProduce {
+    version: i16,
+    correlation_id: i32,
+    timeout_ms: u64,
+    answered: Vec<(TopicRef, Vec<ProducedPartition>)>,
+    uncommitted: Vec<Uncommitted>,
+    waiting: Arc<WaitingProduce>,
+}
+
+impl PendingProduce {
+    /// How long it may wait.
+    pub fn max_wait_ms(&self) -> u64 {
+        self.timeout_ms
+    }
+
+    /// Takes the right to answer it; see [`WaitingProduce::claim`].
+    pub fn claim(&self) -> bool {
+        self.waiting.claim()
+    }
+
+    /// Answers with what is committed now; the rest failed, or its time is up.
+    pub fn complete(mut self, shared: &Shared) -> Response {
+        let table = shared.table.load();
+        for Uncommitted { topic, partition, replica, end_offset } in &self.uncommitted {
+            let answer = &mut self.answered[*topic].1[*partition];
+            if let Some(error) = errors::not_committed(replica, *end_offset) {
+                answer.error = error;
+            }
+        }
+        let partitions = self.answered.iter().flat_map(|(_, partitions)| partitions);
+        let endpoints = errors::endpoints(&table, partitions.filter_map(|partition| partition.current_leader));
+        let mut bytes = Response::begin(self.correlation_id, 128);
+        write_response(&mut bytes, self.version, &self.answered, &endpoints);
+        Response::finish(bytes, Vec::new())
+    }
+}
+
+/// Appends what a Produce carries and answers it, or lets it wait until that is committed. With one replica in sync an
+/// append commits itself, unless a sync has to come first (`flush=group`).
+pub fn handle(
+    shared: &Shared,
+    head: &RequestHead,
+    frame: &mut [u8],
+    decided: bool,
+    waiter: Waiter,
+    wake: &mut dyn FnMut(Waiter),
+) -> Outcome {
+    let request = match ProduceRequest::parse(frame, head.body, head.api_version) {
+        Ok(request) => request,
+        Err(error) => return Outcome::Close(format!("malformed Produce version {}: {error}", head.api_version)),
+    };
+    let table = shared.table.load();
+    if !decided && let Some(outcome) = unknown(&table, &request) {
+        return outcome;
+    }
+    let mut uncommitted = Vec::new();
+    let mut answered = Vec::with_capacity(request.topics.len());
+    for (at, topic) in request.topics.iter().enumerate() {
+        let found = table.find(&topic.topic);
+        let mut partitions = Vec::with_capacity(topic.partitions.len());
+        for (index, records) in &topic.partitions {
+            let records = records.clone().map(|at| &mut frame[at]);
+            let how = (&request, head.api_version);
+            let (answer, pending) = produce(shared, how, &topic.topic, found, *index, records, wake);
+            uncommitted.extend(pending.map(|(replica, end_offset)| {
+                shared.group_flush.request(&replica);
+                Uncommitted { topic: at, partition: partitions.len(), replica, end_offset }
+            }));
+            partitions.push(answer);
+        }
+        answered.push((topic.topic.clone(), partitions));
+    }
+    let mut partitions = answered.iter().flat_map(|(_, partitions)| partitions);
+    if request.acks == 0 {
+        return match partitions.find(|partition| partition.error != code::NONE) {
+            // The producer wants no answer: a closed connection is the only way to report it (as Kafka does).
+            Some(failed) => Outcome::Close(format!("Produce with acks=0 failed with error {}", failed.error)),
+            None => Outcome::Silent,
+        };
+    }
+    if !uncommitted.is_empty() {
+        let timeout_ms = request.timeout_ms.max(0) as u64;
+        return wait((head.api_version, head.correlation_id, timeout_ms), answered, uncommitted, waiter, wake);
+    }
+    let leaders = partitions.filter_map(|partition| partition.current_leader);
+    let endpoints = errors::endpoints(&table, leaders);
+    let mut bytes = Response::begin(head.correlation_id, 128);
+    write_response(&mut bytes, head.api_version, &answered, &endpoints);
+    Outcome::Answer(Response::finish(bytes, Vec::new()))
+}
+
+/// Lets a Produce wait until its partitions have committed.
+fn wait(
+    (version, correlation_id, timeout_ms): (i16, i32, u64),
+    answered: Vec<(TopicRef, Vec<ProducedPartition>)>,
+    uncommitted: Vec<Uncommitted>,
+    waiter: Waiter,
+    wake: &mut dyn FnMut(Waiter),
+) -> Outcome {
+    let waiting = WaitingProduce::new(waiter, uncommitted.len());
+    for Uncommitted { replica, end_offset, .. } in &uncommitted {
+        replica.await_commit(*end_offset, &waiting, wake);
+    }
+    let pending = PendingProduce { version, correlation_id, timeout_ms, answered, uncommitted, waiting };
+    Outcome::WaitForCommit(Box::new(pending))
+}
+
+fn unknown(table: &TopicTable, request: &ProduceRequest) -> Option<Outcome> {
+    let unknown = request.topics.iter().map(|topic| &topic.topic).filter(|topic| table.find(topic).is_none());
+    errors::unresolved(0, unknown)
+}
+
+/// First Produce version whose clients know KAFKA_STORAGE_ERROR (KIP-112).
+const STORAGE_ERROR_VERSION: i16 = 4;
+
+/// The replica that has not committed yet, and the offset that its high watermark has to reach.
+type Pending = (Arc<Partition>, i64);
+
+/// The answer for one partition.
+fn produce(
+    shared: &Shared,
+    (request, version): (&ProduceRequest, i16),
+    name: &TopicRef,
+    topic: Option<&Topic>,
+    index: i32,
+    records: Option<&mut [u8]>,
+    wake: &mut dyn FnMut(Waiter),
+) -> (ProducedPartition, Option<Pending>) {
+    let mut answer = ProducedPartition {
+        index,
+        error: code::NONE,
+        base_offset: -1,
+        log_append_time: -1,
+        log_start_offset: -1,
+        record_errors: Vec::new(),
+        error_message: None,
+        current_leader: None,
+    };
+    if !(-1..=1).contains(&request.acks) {
+        answer.error = code::INVALID_REQUIRED_ACKS;
+        answer.error_message = Some(format!("acks is {}; it has to be -1 (all), 0 or 1", request.acks));
+        return (answer, None);
+    }
+    let slot = match topic.map(|topic| topic.slot(index)) {
+        Some(Some(slot)) => slot,
+        unknown => {
+            let by_id = unknown.is_none() && matches!(name, TopicRef::Id(_));
+            answer.error = if by_id { code::UNKNOWN_TOPIC_ID } else { code::UNKNOWN_TOPIC_OR_PARTITION };
+            return (answer, None);
+        }
+    };
+    let Some(partition) = &slot.partition else {
+        (answer.error, answer.current_leader) = errors::not_here(slot);
+        answer.error = known_to(version, answer.error);
+        return (answer, None);
+    };
+    let end_offset = append(shared, request, version, partition, records, &mut answer, wake);
+    answer.error = known_to(version, answer.error);
+    if answer.error == code::NOT_LEADER_OR_FOLLOWER {
+        answer.current_leader = Some((slot.leader, slot.leader_epoch));
+    }
+    let pending = end_offset.filter(|end_offset| !partition.has_committed(*end_offset));
+    (answer, pending.map(|end_offset| (Arc::clone(partition), end_offset)))
+}
+
+/// An older client gets another error than that of a failed directory, so that it asks for metadata again, as in Kafka.
+fn known_to(version: i16, error: i16) -> i16 {
+    let unknown = error == code::KAFKA_STORAGE_ERROR && version < STORAGE_ERROR_VERSION;
+    if unknown { code::NOT_LEADER_OR_FOLLOWER } else { error }
+}
+
+/// What the request's version allows its records to be: from version 3 on one v2 batch a partition (KIP-98), and zstd
+/// from version 7 on (KIP-110).
+fn check_shape(sent: &SentRecords<'_>, version: i16) -> Result<(), (i16, String)> {
+    if version >= BATCH_VERSION && (sent.old_format().is_some() || sent.headers().len() != 1) {
+        let text = "a Produce carries exactly one record batch, of format 2, for each partition".to_owned();
+        return Err((code::INVALID_RECORD, text));
+    }
+    if version < ZSTD_VERSION && sent.has_codec(Compression::Zstd) {
+        let text = format!("zstd needs Produce version {ZSTD_VERSION} or later; this is version {version}");
+        return Err((code::UNSUPPORTED_COMPRESSION_TYPE, text));
+    }
+    Ok(())
+}
+
+/// Finds the batches in what was sent, and checks that the request's version allows them.
+fn find(records: &mut [u8], version: i16) -> Result<SentRecords<'_>, (i16, String)> {
+    let refused = |invalid: InvalidBatch| (errors::invalid_batch(&invalid), invalid.to_string());
+    let sent = SentRecords::find(records).map_err(refused)?;
+    check_shape(&sent, version)?;
+    Ok(sent)
+}
+
+/// Appends, and returns where the batches end in the log; `None` when they were refused.
+fn append(
+    shared: &Shared,
+    request: &ProduceRequest,
+    version: i16,
+    partition: &Partition,
+    records: Option<&mut [u8]>,
+    answer: &mut ProducedPartition,
+    wake: &mut dyn FnMut(Waiter),
+) -> Option<i64> {
+    let sent = match find(records.unwrap_or_default(), version) {
+        Ok(sent) => sent,
+        Err((error, text)) => {
+            (answer.error, answer.error_message) = (error, Some(text));
+            return None;
+        }
+    };
+    if sent.is_empty() {
+        // Before version 3 nothing is no mistake; there is no offset to return (Kafka's `LogAppendInfo`).
+        return None;
+    }
+    match partition.append_sent(sent, request.acks == -1, shared.wall_ms(), wake) {
+        Ok(appended) => {
+            if appended.rolled {
+                let (topic, index) = (Arc::clone(partition.topic()), partition.index());
+                shared.events.push(Event::SegmentRolled { topic, index });
+            }
+            answer.base_offset = appended.first_offset;
+            answer.log_append_time = appended.log_append_time;
+            answer.log_start_offset = appended.log_start_offset;
+            Some(appended.last_offset + 1)
+        }
+        Err(refused) => {
+            errors::not_appended(shared, partition, refused, answer);
+            None
+        }
+    }
+}

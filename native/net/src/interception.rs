@@ -1,0 +1,126 @@
+//! Requests that the control plane decides about before they are worked on, of any API.
+//!
+//! Test brokers use it to inject faults. A broker that intercepts nothing pays one relaxed load of a bit set per request.
+//! An intercepted frame stays in its connection's input buffer, and the connection stands still until [`Decision`] comes:
+//! requests behind it keep their order, as they do behind a slow request of Kafka.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::connection::{Closing, Connection, Framing, Unanswered};
+use super::events::Event;
+use super::processor::{End, Processor};
+use super::response::Response;
+use pybroker_wire::frame::RequestHead;
+
+/// The APIs whose requests are intercepted: one bit for each key from 0 to 127.
+#[derive(Debug, Default)]
+pub struct InterceptedApis {
+    words: [AtomicU64; 2],
+}
+
+impl InterceptedApis {
+    /// Whether requests of an API are intercepted.
+    pub fn contains(&self, api_key: i16) -> bool {
+        let word = usize::try_from(api_key >> 6).ok().and_then(|at| self.words.get(at));
+        // Relaxed: a request that comes while the set changes may count as before or after the change.
+        word.is_some_and(|word| word.load(Ordering::Relaxed) >> (api_key & 63) & 1 == 1)
+    }
+
+    /// Intercepts these APIs and no others.
+    pub fn set(&self, api_keys: &[i16]) {
+        let mut words = [0_u64; 2];
+        for &key in api_keys {
+            if let Some(word) = usize::try_from(key >> 6).ok().and_then(|at| words.get_mut(at)) {
+                *word |= 1 << (key & 63);
+            }
+        }
+        for (word, bits) in self.words.iter().zip(words) {
+            word.store(bits, Ordering::Relaxed);
+        }
+    }
+}
+
+/// What becomes of an intercepted request.
+#[derive(Debug)]
+pub enum Decision {
+    /// It is worked on.
+    Proceed,
+    /// It is worked on, and neither it nor what follows on its connection is answered.
+    ProceedUnanswered {
+        /// Whether the connection is closed in place of the answer.
+        close: bool,
+    },
+    /// It is not worked on; these bytes, everything after the correlation id, are its answer.
+    Answer(Vec<u8>),
+}
+
+impl Processor {
+    /// Leaves a frame in the input buffer and asks the control plane about it.
+    pub(super) fn intercept(&self, connection: &mut Connection, head: &RequestHead, at: std::ops::Range<usize>) {
+        let request = connection.control_request(head, at.clone());
+        connection.unread(&at);
+        connection.intercepted = true;
+        connection.known_above = true;
+        self.shared.events.push(Event::Intercepted(request));
+    }
+
+    /// Does with an intercepted request what the control plane decided, and goes on with the connection.
+    pub(super) fn decide(&mut self, number: u64, decision: Decision) {
+        let Some(open) = self.shared.open.get(number) else { return };
+        let mut connection = open.lock();
+        if !std::mem::take(&mut connection.intercepted) {
+            return;
+        }
+        let done = self.carry_out(&mut connection, decision).and_then(|()| self.work(&mut connection));
+        self.settle(&mut connection, done);
+    }
+
+    fn carry_out(&mut self, connection: &mut Connection, decision: Decision) -> Result<(), End> {
+        let Framing::Frame(at) = connection.next_frame(self.shared.settings.socket_request_max_bytes) else {
+            return Ok(());
+        };
+        let head = RequestHead::parse(connection.frame_mut(at.clone()));
+        let head = head.map_err(|error| End::Refused(error.to_string()))?;
+        match decision {
+            Decision::Proceed => self.serve(connection, head, at),
+            Decision::ProceedUnanswered { close } => {
+                let request = connection.next_request();
+                connection.unanswered = Some(Unanswered { from: request, close });
+                self.serve(connection, head, at)?;
+                // Nobody waits for an answer to a Produce with `acks=0`: there is no later moment to close at.
+                if close && connection.next_request() == request && !connection.throttled {
+                    connection.closing = Some(Closing::WhenWritten);
+                }
+                Ok(())
+            }
+            Decision::Answer(payload) => {
+                connection.answer_next(Response::from_payload(head.correlation_id, &payload));
+                Ok(())
+            }
+        }
+    }
+
+    /// Ends every connection at once.
+    pub(super) fn close_all(&mut self) {
+        for number in self.shared.open.numbers(self.index) {
+            let Some(open) = self.shared.open.get(number) else { continue };
+            self.end(&mut open.lock(), End::Gone);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_api_is_intercepted_from_when_it_is_set_until_another_set_lacks_it() {
+        let apis = InterceptedApis::default();
+        assert!((-1..=200).all(|key| !apis.contains(key)));
+        apis.set(&[0, 63, 64, 127, -1, 128]);
+        let found: Vec<i16> = (i16::MIN..=i16::MAX).filter(|&key| apis.contains(key)).collect();
+        assert_eq!(found, [0, 63, 64, 127]);
+        apis.set(&[1]);
+        assert_eq!((0..128).filter(|&key| apis.contains(key)).collect::<Vec<i16>>(), [1]);
+    }
+}

@@ -1,0 +1,202 @@
+//! An answer on its way out: bytes, with slices of log files spliced in, and how much of it is written.
+
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
+
+use rustix::io::Errno;
+use rustix::net::SendFlags;
+
+use pybroker_storage::{ConvertedSlice, FileSlice};
+
+/// The most that one `sendfile` is asked for: another connection gets its turn in between.
+const SENDFILE_BYTES: usize = 1 << 20;
+/// Answers without file slices are written into one buffer up to this size, so that a pipelining client's answers
+/// leave in one system call.
+const COALESCE_BYTES: usize = 64 << 10;
+
+/// A slice up to this size is copied into the answer's buffer, which then leaves in one system call: below it the copy is
+/// cheaper than a second call (`sendfile` sets up a pipe for each).
+const COPY_SLICE_BYTES: usize = 8 << 10;
+/// The most that one answer copies: a fetch of many partitions stays with `sendfile` for the rest.
+const COPY_BYTES: usize = 64 << 10;
+
+/// Records in an answer.
+#[derive(Debug)]
+pub enum Slice {
+    /// As they lie in the log.
+    File(FileSlice),
+    /// In an older format.
+    Converted(Box<ConvertedSlice>),
+}
+
+impl Slice {
+    /// Bytes on the wire.
+    fn size(&self) -> usize {
+        match self {
+            Self::File(slice) => slice.len,
+            Self::Converted(slice) => slice.len(),
+        }
+    }
+}
+
+/// A response frame: size prefix, header and body, and the slices of logs that interrupt the body.
+#[derive(Debug)]
+pub struct Response {
+    bytes: Vec<u8>,
+    /// Slices by the position in `bytes` that they stand in front of, ascending.
+    slices: Vec<(usize, Slice)>,
+    /// Bytes of `bytes` written.
+    sent: usize,
+    /// Slices written whole.
+    next_slice: usize,
+    /// Bytes written of the next slice.
+    sent_of_slice: usize,
+}
+
+/// How far a write got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// Everything is written.
+    Done,
+    /// The socket takes no more now.
+    Blocked,
+}
+
+impl Response {
+    /// A frame for `correlation_id`, its size to be set by [`Response::finish`].
+    pub fn begin(correlation_id: i32, capacity: usize) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(capacity + 8);
+        bytes.extend_from_slice(&[0; 4]);
+        bytes.extend_from_slice(&correlation_id.to_be_bytes());
+        bytes
+    }
+
+    /// Completes a frame that [`Response::begin`] began; `slices` are ordered by position.
+    pub fn finish(bytes: Vec<u8>, slices: Vec<(usize, Slice)>) -> Self {
+        let (mut bytes, slices) = copy_small_slices(bytes, slices);
+        let size = bytes.len() - 4 + slices.iter().map(|(_, slice)| slice.size()).sum::<usize>();
+        // Answers stay far below 2 GiB: `fetch.max.bytes` and `socket.request.max.bytes` are 32-bit settings.
+        bytes[..4].copy_from_slice(&(size as u32).to_be_bytes());
+        Self { bytes, slices, sent: 0, next_slice: 0, sent_of_slice: 0 }
+    }
+
+    /// A frame from the control plane's payload.
+    pub fn from_payload(correlation_id: i32, payload: &[u8]) -> Self {
+        let mut bytes = Self::begin(correlation_id, payload.len());
+        bytes.extend_from_slice(payload);
+        Self::finish(bytes, Vec::new())
+    }
+
+    /// Size of the frame on the wire.
+    pub fn size(&self) -> u64 {
+        (self.bytes.len() + self.slices.iter().map(|(_, slice)| slice.size()).sum::<usize>()) as u64
+    }
+
+    /// Memory that it takes: slices of files take none.
+    pub fn memory(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    /// Takes `other` into this buffer when both are plain bytes and small; gives it back otherwise.
+    pub fn coalesce(&mut self, other: Response) -> Option<Response> {
+        let plain = self.slices.is_empty() && other.slices.is_empty();
+        if !plain || self.bytes.len() + other.bytes.len() > COALESCE_BYTES {
+            return Some(other);
+        }
+        self.bytes.extend_from_slice(&other.bytes);
+        None
+    }
+
+    /// Writes as much as the socket takes. `more` announces to the kernel that another response follows at once.
+    pub fn write_to(&mut self, socket: impl AsFd, more: bool) -> Result<Progress, Errno> {
+        loop {
+            let until = self.slices.get(self.next_slice).map(|(at, _)| *at);
+            let end = until.unwrap_or(self.bytes.len());
+            if self.sent < end {
+                let flags =
+                    if until.is_some() || more { SendFlags::NOSIGNAL | SendFlags::MORE } else { SendFlags::NOSIGNAL };
+                match rustix::net::send(&socket, &self.bytes[self.sent..end], flags) {
+                    Ok(sent) => self.sent += sent,
+                    Err(Errno::AGAIN) => return Ok(Progress::Blocked),
+                    Err(Errno::INTR) => {}
+                    Err(error) => return Err(error),
+                }
+                continue;
+            }
+            let Some((_, slice)) = self.slices.get_mut(self.next_slice) else { return Ok(Progress::Done) };
+            let sent = match slice {
+                Slice::File(slice) => send_file(&socket, slice, &mut self.sent_of_slice),
+                Slice::Converted(slice) => send_converted(&socket, slice),
+            };
+            match sent {
+                Ok(true) => {}
+                Ok(false) => {
+                    self.next_slice += 1;
+                    self.sent_of_slice = 0;
+                }
+                Err(Errno::AGAIN) => return Ok(Progress::Blocked),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+/// Sends some of what is left of a slice; `false` when nothing was.
+fn send_file(socket: impl AsFd, slice: &FileSlice, sent: &mut usize) -> Result<bool, Errno> {
+    let left = slice.len - *sent;
+    if left == 0 {
+        return Ok(false);
+    }
+    let mut offset = slice.position + *sent as u64;
+    match rustix::fs::sendfile(&socket, &*slice.file, Some(&mut offset), left.min(SENDFILE_BYTES))? {
+        // The file ended before the slice: it was truncated after the plan. The frame cannot be completed.
+        0 => Err(Errno::IO),
+        more => {
+            *sent += more;
+            Ok(true)
+        }
+    }
+}
+
+/// Converts and sends some of what is left of a slice; `false` when nothing was.
+fn send_converted(socket: impl AsFd, slice: &mut ConvertedSlice) -> Result<bool, Errno> {
+    let (piece, more) = slice.piece().map_err(|_| Errno::IO)?;
+    if piece.is_empty() {
+        return Ok(false);
+    }
+    let flags = if more { SendFlags::NOSIGNAL | SendFlags::MORE } else { SendFlags::NOSIGNAL };
+    let sent = rustix::net::send(socket, piece, flags)?;
+    slice.advance(sent);
+    Ok(true)
+}
+
+/// Takes small slices into the bytes. One that cannot be read whole stays a slice: sending it will say why.
+fn copy_small_slices(bytes: Vec<u8>, slices: Vec<(usize, Slice)>) -> (Vec<u8>, Vec<(usize, Slice)>) {
+    let small = |(_, slice): &(usize, Slice)| matches!(slice, Slice::File(file) if file.len <= COPY_SLICE_BYTES);
+    if !slices.iter().any(small) {
+        return (bytes, slices);
+    }
+    let mut whole =
+        Vec::with_capacity(bytes.len() + slices.iter().filter(|at| small(at)).map(|(_, s)| s.size()).sum::<usize>());
+    let (mut from, mut copied, mut left) = (0, 0, Vec::new());
+    for (at, slice) in slices {
+        whole.extend_from_slice(&bytes[from..at]);
+        from = at;
+        let begin = whole.len();
+        if let Slice::File(file) = &slice
+            && file.len <= COPY_SLICE_BYTES
+            && copied + file.len <= COPY_BYTES
+        {
+            whole.resize(begin + file.len, 0);
+            if file.file.read_exact_at(&mut whole[begin..], file.position).is_ok() {
+                copied += file.len;
+                continue;
+            }
+            whole.truncate(begin);
+        }
+        left.push((begin, slice));
+    }
+    whole.extend_from_slice(&bytes[from..]);
+    (whole, left)
+}

@@ -1,0 +1,138 @@
+//! Every decoder on arbitrary and on damaged bytes: a value or an error, never a panic, never memory for a length that
+//! the bytes only claim. The same entry points as the fuzz targets', without a nightly toolchain.
+
+#[path = "../../../fuzz/decoders/batch.rs"]
+mod batch;
+#[path = "../../../fuzz/decoders/frame.rs"]
+mod frame;
+#[path = "../../../fuzz/decoders/message.rs"]
+mod message;
+#[path = "../../../fuzz/decoders/message_set.rs"]
+mod message_set;
+#[path = "../../../fuzz/decoders/snapshot.rs"]
+mod snapshot;
+#[path = "../../../fuzz/decoders/txn_index.rs"]
+mod txn_index;
+
+use proptest::prelude::*;
+use pybroker_record::{BatchBuilder, Compression, MessageSetBuilder, NewMessage, TimestampType};
+
+/// A valid batch of some records with headers.
+fn valid_batch(codec: Compression, values: &[Vec<u8>]) -> Vec<u8> {
+    let mut builder = BatchBuilder::new(codec, None, 1 << 20);
+    for (index, value) in values.iter().enumerate() {
+        let key = (index % 2 == 0).then_some(&value[..value.len() / 2]);
+        let headers: &[(&[u8], Option<&[u8]>)] = if index % 3 == 0 { &[(b"h", None), (b"", Some(b"v"))] } else { &[] };
+        builder.try_append(1 << 40, key, Some(value), headers).expect("room for it");
+    }
+    let mut out = Vec::new();
+    builder.finish(1, 2, 3, &mut out).expect("the codec takes any bytes");
+    out
+}
+
+fn codec() -> impl Strategy<Value = Compression> {
+    (0_i8..5).prop_map(|code| Compression::from_code(code).expect("a known code"))
+}
+
+/// Bytes in which 0, 1, -1 and continued varints are frequent, as they are in what decoders meet.
+fn likely_bytes() -> impl Strategy<Value = Vec<u8>> {
+    let byte = prop_oneof![Just(0_u8), Just(1), Just(2), Just(0x7f), Just(0x80), Just(0xff), any::<u8>()];
+    prop::collection::vec(byte, 0..400)
+}
+
+/// A frame with the head of a Produce or Fetch.
+fn headed(api_key: u8, version: u8, body: &[u8]) -> Vec<u8> {
+    [&[0, api_key, 0, version, 0, 0, 0, 1, 0xff, 0xff], body].concat()
+}
+
+proptest! {
+    #[test]
+    fn arbitrary_bytes(bytes in likely_bytes(), api_key in 0_u8..2, version in 0_u8..19) {
+        batch::decode(&bytes);
+        frame::decode(&bytes);
+        frame::decode(&headed(api_key, version, &bytes));
+        message::decode(&bytes);
+        message_set::decode(&bytes);
+        snapshot::decode(&bytes);
+        txn_index::decode(&bytes);
+    }
+
+    /// Files of the right length and version, whatever their fields say.
+    #[test]
+    fn whole_entries(
+        entries in prop::collection::vec(any::<[u8; 34]>(), 0..6),
+        producers in prop::collection::vec(prop::collection::vec(any::<u8>(), 46..=46), 0..6),
+    ) {
+        let index: Vec<u8> = entries.iter().flat_map(|entry| [&[0, 0], &entry[2..]].concat()).collect();
+        txn_index::decode(&index);
+        let count = (producers.len() as i32).to_be_bytes();
+        snapshot::decode(&[&[0, 1, 0, 0, 0, 0], &count[..], &producers.concat()].concat());
+    }
+
+    #[test]
+    fn damaged_message_sets(
+        magic in 0_i8..2, code in 0_i8..4,
+        values in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..200), 1..20),
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..5),
+    ) {
+        let codec = Compression::from_code(code).expect("a known code");
+        let mut builder = MessageSetBuilder::new(magic, codec, TimestampType::CreateTime);
+        for (offset, value) in (7..).zip(&values) {
+            builder.append(&NewMessage { offset, timestamp: 1 << 40, key: None, value: Some(value) });
+        }
+        let mut bytes = Vec::new();
+        builder.finish(&mut bytes).expect("the codec takes any bytes");
+        for (at, byte) in damage {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        message_set::decode(&bytes);
+    }
+
+    #[test]
+    fn damaged_batches(
+        codec in codec(),
+        values in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..200), 1..20),
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..5),
+        cut in any::<prop::sample::Index>(),
+        is_cut: bool,
+    ) {
+        let mut bytes = valid_batch(codec, &values);
+        for (at, byte) in damage {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        if is_cut {
+            bytes.truncate(cut.index(bytes.len()));
+        }
+        batch::decode(&bytes);
+    }
+
+    #[test]
+    fn damaged_requests(
+        version in 0_u8..14, index: i32, length in -2_i32..40, records in likely_bytes(),
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+    ) {
+        let mut body = if version < 3 { Vec::new() } else { vec![0xff, 0xff] };
+        body.extend([0xff, 0xff, 0, 0, 0, 9, 0, 0, 0, 1, 0, 1, b't', 0, 0, 0, 1]);
+        body.extend(index.to_be_bytes());
+        body.extend(length.to_be_bytes());
+        body.extend(records);
+        for (at, byte) in damage {
+            let at = at.index(body.len());
+            body[at] = byte;
+        }
+        frame::decode(&headed(0, version, &body));
+    }
+}
+
+/// Memory for a length that only the bytes claim would show at once: gibibytes are named in a few dozen bytes.
+#[test]
+fn claimed_lengths_take_no_memory() {
+    let snappy_of_two_gib = [0xff, 0xff, 0xff, 0xff, 0x07, 0, b'x'];
+    batch::decode(&snappy_of_two_gib);
+    let record_of_two_gib = [0xfe, 0xff, 0xff, 0xff, 0x0f, 0, 0, 0, 1, 1, 0];
+    batch::decode(&record_of_two_gib);
+    frame::decode(&headed(0, 3, &[0xff, 0xff, 0, 1, 0, 0, 0, 0, 0x7f, 0xff, 0xff, 0xff]));
+    message::decode(&[0xff; 64]);
+}

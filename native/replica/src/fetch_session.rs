@@ -1,0 +1,248 @@
+//! Incremental fetch sessions (KIP-227): the broker remembers which partitions a client reads and what it last sent
+//! about them, so that requests name only changes and answers only news.
+
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+
+use pybroker_wire::TopicRef;
+use pybroker_wire::fetch::FetchPartition;
+
+/// One partition of a session: what the client asks for, and what it was last sent.
+#[derive(Clone, Debug)]
+pub struct SessionPartition {
+    /// What the client asks for.
+    pub asked: FetchPartition,
+    /// The high watermark last sent; -1 before the first answer.
+    pub sent_high_watermark: i64,
+    /// The log start offset last sent; -1 before the first answer.
+    pub sent_log_start: i64,
+}
+
+/// Why a session cannot be used. Each is one error code of the Fetch response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionRefused {
+    /// FETCH_SESSION_ID_NOT_FOUND: unknown, or evicted.
+    NotFound,
+    /// INVALID_FETCH_SESSION_EPOCH: the request is not the next one of its session.
+    InvalidEpoch,
+    /// FETCH_SESSION_TOPIC_ID_ERROR: the request names topics by id and the session by name, or the other way.
+    TopicIdError,
+}
+
+/// One session.
+#[derive(Debug)]
+pub struct FetchSession {
+    id: i32,
+    by_id: bool,
+    /// The epoch that the next request has to carry.
+    next_epoch: i32,
+    last_used_ms: i64,
+    partitions: Vec<SessionPartition>,
+    /// Position of every (topic, index) in `partitions`.
+    positions: FxHashMap<(TopicRef, i32), usize>,
+    /// Where the next answer begins to read, so that no partition starves behind a busy one.
+    first: usize,
+}
+
+impl FetchSession {
+    /// The session's id.
+    pub fn id(&self) -> i32 {
+        self.id
+    }
+
+    /// The partitions in their order of first mention.
+    pub fn partitions(&self) -> &[SessionPartition] {
+        &self.partitions
+    }
+
+    /// The same, to note what is sent to the client.
+    pub fn partitions_mut(&mut self) -> &mut [SessionPartition] {
+        &mut self.partitions
+    }
+
+    /// The place in [`FetchSession::partitions`] where reading begins.
+    pub fn first(&self) -> usize {
+        self.first
+    }
+
+    /// The next answer begins behind `place`, which has just been given bytes.
+    pub fn begin_after(&mut self, place: usize) {
+        self.first = if place + 1 < self.partitions.len() { place + 1 } else { 0 };
+    }
+
+    /// Takes what a request says of its partitions: new ones are added, known ones moved, `forgotten` dropped.
+    pub fn update(&mut self, named: Vec<FetchPartition>, forgotten: &[(TopicRef, i32)]) {
+        for asked in named {
+            let key = (asked.topic.clone(), asked.index);
+            match self.positions.get(&key) {
+                Some(&place) => self.partitions[place].asked = asked,
+                None => {
+                    self.positions.insert(key, self.partitions.len());
+                    self.partitions.push(SessionPartition { asked, sent_high_watermark: -1, sent_log_start: -1 });
+                }
+            }
+        }
+        if !forgotten.is_empty() {
+            self.forget(forgotten);
+        }
+    }
+
+    fn forget(&mut self, forgotten: &[(TopicRef, i32)]) {
+        for key in forgotten {
+            self.positions.remove(key);
+        }
+        let positions = &mut self.positions;
+        self.partitions.retain(|p| positions.contains_key(&(p.asked.topic.clone(), p.asked.index)));
+        for (place, partition) in self.partitions.iter().enumerate() {
+            positions.insert((partition.asked.topic.clone(), partition.asked.index), place);
+        }
+        self.first = 0;
+    }
+}
+
+/// Every session of the broker, bounded by `max.incremental.fetch.session.cache.slots`.
+#[derive(Debug)]
+pub struct FetchSessionCache {
+    slots: usize,
+    eviction_ms: i64,
+    hasher: RandomState,
+    inner: Mutex<Sessions>,
+}
+
+#[derive(Debug, Default)]
+struct Sessions {
+    by_id: FxHashMap<i32, Arc<Mutex<FetchSession>>>,
+    made: u64,
+}
+
+impl FetchSessionCache {
+    /// A cache of at most `slots` sessions; one that has not been used for `eviction_ms` gives way to a new one.
+    pub fn new(slots: usize, eviction_ms: i64) -> Self {
+        Self { slots, eviction_ms, hasher: RandomState::new(), inner: Mutex::default() }
+    }
+
+    /// Begins a session, or answers `None` when every slot is taken by a session in use.
+    pub fn begin(&self, by_id: bool, partitions: Vec<FetchPartition>, now_ms: i64) -> Option<Arc<Mutex<FetchSession>>> {
+        let mut inner = self.inner.lock();
+        if inner.by_id.len() >= self.slots && !self.evict_one(&mut inner, now_ms) {
+            return None;
+        }
+        let id = loop {
+            inner.made += 1;
+            let id = (self.hasher.hash_one(inner.made) & 0x7fff_ffff) as i32;
+            if id != 0 && !inner.by_id.contains_key(&id) {
+                break id;
+            }
+        };
+        let mut session = FetchSession {
+            id,
+            by_id,
+            next_epoch: 1,
+            last_used_ms: now_ms,
+            partitions: Vec::with_capacity(partitions.len()),
+            positions: FxHashMap::default(),
+            first: 0,
+        };
+        session.update(partitions, &[]);
+        let session = Arc::new(Mutex::new(session));
+        inner.by_id.insert(id, Arc::clone(&session));
+        Some(session)
+    }
+
+    fn evict_one(&self, inner: &mut Sessions, now_ms: i64) -> bool {
+        let idle_since = |session: &Arc<Mutex<FetchSession>>| session.try_lock().map_or(i64::MAX, |s| s.last_used_ms);
+        let oldest = inner.by_id.iter().map(|(id, session)| (idle_since(session), *id)).min();
+        match oldest {
+            Some((used, id)) if used.saturating_add(self.eviction_ms) <= now_ms => inner.by_id.remove(&id).is_some(),
+            _ => false,
+        }
+    }
+
+    /// The session of an incremental request, moved on to its next epoch.
+    pub fn resume(
+        &self,
+        id: i32,
+        epoch: i32,
+        by_id: bool,
+        now_ms: i64,
+    ) -> Result<Arc<Mutex<FetchSession>>, SessionRefused> {
+        let session = self.inner.lock().by_id.get(&id).cloned().ok_or(SessionRefused::NotFound)?;
+        let mut locked = session.lock();
+        if locked.by_id != by_id {
+            return Err(SessionRefused::TopicIdError);
+        }
+        if locked.next_epoch != epoch {
+            return Err(SessionRefused::InvalidEpoch);
+        }
+        locked.next_epoch = if epoch == i32::MAX { 1 } else { epoch + 1 };
+        locked.last_used_ms = now_ms;
+        drop(locked);
+        Ok(session)
+    }
+
+    /// Ends a session. Nothing happens if there is none.
+    pub fn end(&self, id: i32) {
+        self.inner.lock().by_id.remove(&id);
+    }
+
+    /// How many sessions stand.
+    pub fn len(&self) -> usize {
+        self.inner.lock().by_id.len()
+    }
+
+    /// Whether no session stands.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn partition(name: &str, index: i32, fetch_offset: i64) -> FetchPartition {
+        FetchPartition {
+            topic: TopicRef::Name(name.into()),
+            index,
+            fetch_offset,
+            max_bytes: 1,
+            leader_epoch: -1,
+            last_fetched_epoch: -1,
+        }
+    }
+
+    #[test]
+    fn requests_of_a_session_come_in_their_order() {
+        let cache = FetchSessionCache::new(1, 1000);
+        let id = cache.begin(false, vec![partition("a", 0, 0)], 0).unwrap().lock().id();
+        assert!(cache.resume(id, 1, false, 1).is_ok());
+        assert_eq!(cache.resume(id, 1, false, 1).unwrap_err(), SessionRefused::InvalidEpoch);
+        assert_eq!(cache.resume(id, 2, true, 1).unwrap_err(), SessionRefused::TopicIdError);
+        cache.end(id);
+        assert_eq!(cache.resume(id, 2, false, 1).unwrap_err(), SessionRefused::NotFound);
+    }
+
+    #[test]
+    fn a_full_cache_gives_way_only_when_a_session_has_idled() {
+        let cache = FetchSessionCache::new(1, 1000);
+        assert!(cache.begin(false, Vec::new(), 0).is_some());
+        assert!(cache.begin(false, Vec::new(), 999).is_none());
+        assert!(cache.begin(false, Vec::new(), 1000).is_some());
+        assert_eq!(cache.len(), 1);
+    }
+
+    #[test]
+    fn a_session_keeps_what_it_sent_when_a_partition_moves_and_drops_the_forgotten() {
+        let cache = FetchSessionCache::new(1, 1000);
+        let session = cache.begin(false, vec![partition("a", 0, 0), partition("a", 1, 0)], 0).unwrap();
+        let mut session = session.lock();
+        session.partitions_mut()[0].sent_high_watermark = 9;
+        session.update(vec![partition("a", 0, 5)], &[(TopicRef::Name("a".into()), 1)]);
+        let left = session.partitions_mut();
+        assert_eq!((left.len(), left[0].asked.fetch_offset, left[0].sent_high_watermark), (1, 5, 9));
+    }
+}

@@ -1,0 +1,27 @@
+//! Partitions as one broker sees them: the log, how far it is committed, and who waits for it to grow.
+//!
+//! Owns [`Partition`], the [`TopicTable`] snapshot that the hot path looks partitions up in, incremental fetch sessions and
+//! the waiting lists. Knows nothing of sockets: a request that waits is named by two numbers ([`Waiter`]) and woken
+//! through a callback.
+
+#[cfg(test)]
+#[path = "../../storage/tests/it/log_fixture.rs"]
+mod log_fixture;
+
+mod acknowledgement;
+mod fetch_session;
+mod group_flush;
+mod high_watermark;
+mod partition;
+mod topic_table;
+mod waiting;
+mod waiting_readers;
+
+pub use acknowledgement::{AcknowledgementList, WaitingProduce};
+pub use fetch_session::{FetchSession, FetchSessionCache, SessionPartition, SessionRefused};
+pub use group_flush::{FlushCounts, FlushListener, GroupFlush};
+pub use high_watermark::high_watermark;
+pub use partition::{LeaderCheck, Leadership, NotAppended, Partition};
+pub use topic_table::{PartitionSlot, Topic, TopicTable};
+pub use waiting::{Waiter, WaitingFetch, WaitingList};
+pub use waiting_readers::WaitingReaders;

@@ -1,0 +1,129 @@
+//! The topics this broker knows of, as one immutable snapshot that the control plane swaps whole.
+//!
+//! The hot path reads one snapshot for a whole request. A topic that is not here is not refused: the request goes up to
+//! Python once, which may know it already (it was just created) and publishes a newer table.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::Partition;
+use pybroker_wire::{BrokerEndpoint, TopicId, TopicRef};
+
+/// One partition of the table: whether it lives here, and who leads it.
+#[derive(Clone, Debug)]
+pub struct PartitionSlot {
+    /// The replica on this broker, if there is one.
+    pub partition: Option<Arc<Partition>>,
+    /// There is one, but its log directory failed.
+    pub offline: bool,
+    /// The leader's broker id, -1 when there is none.
+    pub leader: i32,
+    /// The leader epoch that goes with it.
+    pub leader_epoch: i32,
+}
+
+/// A topic: its name, its id, its partitions by index.
+#[derive(Debug)]
+pub struct Topic {
+    /// The name.
+    pub name: Arc<str>,
+    /// The id, stable across restarts, new when a topic of the same name is made again.
+    pub id: TopicId,
+    /// Slots by partition index; `None` where an index is missing.
+    pub partitions: Vec<Option<PartitionSlot>>,
+}
+
+impl Topic {
+    /// The slot of a partition index, or `None` when the topic has no such partition.
+    pub fn slot(&self, index: i32) -> Option<&PartitionSlot> {
+        self.partitions.get(usize::try_from(index).ok()?)?.as_ref()
+    }
+}
+
+/// The snapshot.
+#[derive(Clone, Debug, Default)]
+pub struct TopicTable {
+    /// Every broker of the cluster with the endpoint that clients of this listener use.
+    pub brokers: Vec<BrokerEndpoint>,
+    by_name: FxHashMap<Arc<str>, Arc<Topic>>,
+    by_id: FxHashMap<TopicId, Arc<Topic>>,
+}
+
+impl TopicTable {
+    /// A table without topics.
+    pub fn new(brokers: Vec<BrokerEndpoint>) -> Self {
+        Self { brokers, ..Self::default() }
+    }
+
+    /// A new table in which `upsert` stand and `remove` (names) are gone; topics not named are shared with this one.
+    pub fn replace(&self, upsert: impl IntoIterator<Item = Topic>, remove: &[String]) -> Self {
+        let mut next = self.clone();
+        for name in remove {
+            if let Some(topic) = next.by_name.remove(name.as_str()) {
+                next.by_id.remove(&topic.id);
+            }
+        }
+        for topic in upsert {
+            let topic = Arc::new(topic);
+            if let Some(old) = next.by_name.insert(Arc::clone(&topic.name), Arc::clone(&topic)) {
+                next.by_id.remove(&old.id);
+            }
+            next.by_id.insert(topic.id, topic);
+        }
+        next
+    }
+
+    /// The topic of that name.
+    pub fn by_name(&self, name: &str) -> Option<&Arc<Topic>> {
+        self.by_name.get(name)
+    }
+
+    /// The topic of that id.
+    pub fn by_id(&self, id: &TopicId) -> Option<&Arc<Topic>> {
+        self.by_id.get(id)
+    }
+
+    /// The topic as a client names it.
+    pub fn find(&self, topic: &TopicRef) -> Option<&Topic> {
+        match topic {
+            TopicRef::Name(name) => self.by_name(name).map(|topic| &**topic),
+            TopicRef::Id(id) => self.by_id(id).map(|topic| &**topic),
+        }
+    }
+
+    /// How many topics there are.
+    pub fn len(&self) -> usize {
+        self.by_name.len()
+    }
+
+    /// Whether there is no topic.
+    pub fn is_empty(&self) -> bool {
+        self.by_name.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn topic(name: &str, id: u8) -> Topic {
+        Topic { name: name.into(), id: [id; 16], partitions: Vec::new() }
+    }
+
+    #[test]
+    fn a_topic_is_found_by_name_and_by_id() {
+        let table = TopicTable::default().replace([topic("a", 1), topic("b", 2)], &[]);
+        assert_eq!(table.by_name("a").map(|t| t.id), Some([1; 16]));
+        assert_eq!(table.by_id(&[2; 16]).map(|t| &*t.name), Some("b"));
+    }
+
+    #[test]
+    fn a_topic_made_again_is_found_by_its_new_id_only() {
+        let table = TopicTable::default().replace([topic("a", 1)], &[]).replace([topic("a", 3)], &[]);
+        assert!(table.by_id(&[1; 16]).is_none());
+        assert_eq!(table.by_id(&[3; 16]).map(|t| &*t.name), Some("a"));
+        let gone = table.replace([], &["a".into()]);
+        assert!(gone.is_empty() && gone.by_id(&[3; 16]).is_none());
+    }
+}

@@ -1,0 +1,342 @@
+//! What becomes of one batch: it goes, it stays as it is, or what stays of its records is written anew.
+//!
+//! Owns Kafka's rules (`Cleaner.cleanInto`, `MemoryRecords.filterTo`). A batch keeps its base and last offset, its producer and
+//! sequence numbers whatever is left of it, so that offsets never change and a retry is still known. Records that stay are
+//! copied byte for byte, unless their timestamps have to be counted from another base: a batch with tombstones gets its
+//! delete horizon there (KIP-534).
+
+use std::hint::black_box;
+
+use rustc_hash::FxHashMap;
+
+use super::offset_map::{AHEAD, KeptOffsets, KeyHash, OffsetMap};
+use super::old_messages::{self, Judge, OldMessage};
+use super::selection::{Counts, Rules, Selection};
+use super::transactions::{CleanedTransactions, Marker};
+use crate::index::txn_index::AbortedTxn;
+use pybroker_record::varint::{put_varint, put_varlong, varint, varlong, varlong_len};
+use pybroker_record::{
+    BatchHeader, Compression, HEADER_LEN, LOG_OVERHEAD, Record, RecordError, Records, TimestampType, compress,
+    records_section, seal,
+};
+
+/// The last thing that an active producer has in the log: its batch is not forgotten, even without records.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LastRecord {
+    /// Offset of its last record, -1 when only its epoch is known.
+    pub(crate) offset: i64,
+    pub(crate) epoch: i16,
+}
+
+/// See the module.
+pub(crate) struct Filter<'a> {
+    pub(crate) map: &'a OffsetMap,
+    pub(crate) kept: Option<KeptOffsets>,
+    pub(crate) rules: Rules,
+    pub(crate) last_records: FxHashMap<i64, LastRecord>,
+    pub(crate) transactions: CleanedTransactions,
+    pub(crate) counts: Counts,
+    scratch: Scratch,
+}
+
+/// What a batch became.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Outcome {
+    /// The header of what was written; `None` when nothing was.
+    pub(crate) written: Option<BatchHeader>,
+    /// The batch marks a transaction whose aborted records are still in the log.
+    pub(crate) aborted: Option<AbortedTxn>,
+}
+
+/// Memory that is used again from batch to batch.
+#[derive(Default)]
+struct Scratch {
+    decompressed: Vec<u8>,
+    converted: Vec<u8>,
+    gathered: Vec<u8>,
+    hashes: Vec<KeyHash>,
+    selection: Selection,
+}
+
+/// What may become of a batch, before its records are looked at.
+#[derive(Clone, Copy)]
+struct Verdict {
+    /// None of its records stays.
+    discard: bool,
+    /// The batch stays when it is empty.
+    keep_empty: bool,
+    /// It is a marker that nobody needs, and goes when its delete horizon has passed.
+    unneeded_marker: bool,
+}
+
+impl<'a> Filter<'a> {
+    pub(crate) fn new(
+        map: &'a OffsetMap,
+        kept: Option<KeptOffsets>,
+        rules: Rules,
+        last_records: FxHashMap<i64, LastRecord>,
+    ) -> Self {
+        let (transactions, counts, scratch) = (CleanedTransactions::default(), Counts::default(), Scratch::default());
+        Self { map, kept, rules, last_records, transactions, counts, scratch }
+    }
+
+    /// Appends to `out` what stays of a whole batch.
+    ///
+    /// # Errors
+    /// When the batch's records are malformed; `out` may have bytes of it then.
+    pub(crate) fn filter(
+        &mut self,
+        header: &BatchHeader,
+        batch: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<Outcome, RecordError> {
+        if header.magic < 2 {
+            self.transactions.on_batch(header);
+            let mut scratch = std::mem::take(&mut self.scratch);
+            let written = self.write_old(header, batch, &mut scratch, out);
+            self.scratch = scratch;
+            return Ok(Outcome { written: written?, aborted: None });
+        }
+        let (verdict, aborted) = self.judge(header, batch)?;
+        self.counts.records_read += header.record_count.max(0) as u64;
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let written = self.write(header, batch, verdict, &mut scratch, out);
+        self.scratch = scratch;
+        Ok(Outcome { written: written?, aborted })
+    }
+
+    /// Follows the batch's transaction and decides on the batch as a whole.
+    fn judge(&mut self, header: &BatchHeader, batch: &[u8]) -> Result<(Verdict, Option<AbortedTxn>), RecordError> {
+        let (may_go, aborted) = if header.is_control() {
+            match self.transactions.on_control_batch(header, batch)? {
+                Marker::Needed => (false, None),
+                Marker::Aborted(aborted) => (false, Some(aborted)),
+                Marker::Unneeded => (true, None),
+            }
+        } else {
+            (self.transactions.on_batch(header), None)
+        };
+        let unneeded_marker = may_go && header.is_control();
+        let horizon_passed = header.delete_horizon_ms().is_some_and(|horizon| horizon <= self.rules.now_ms);
+        let discard = may_go && (!header.is_control() || horizon_passed);
+        let keep_empty = self.is_last_of_producer(header) || header.next_offset() == self.rules.upper;
+        Ok((Verdict { discard, keep_empty, unneeded_marker }, aborted))
+    }
+
+    fn is_last_of_producer(&self, header: &BatchHeader) -> bool {
+        let last = self.last_records.get(&header.producer_id).filter(|_| header.has_producer_id());
+        last.is_some_and(|last| {
+            if last.offset >= 0 {
+                header.last_offset() == last.offset
+            } else {
+                header.is_control() && header.producer_epoch == last.epoch
+            }
+        })
+    }
+
+    fn write(
+        &mut self,
+        header: &BatchHeader,
+        batch: &[u8],
+        verdict: Verdict,
+        scratch: &mut Scratch,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<BatchHeader>, RecordError> {
+        let Scratch { decompressed, gathered, hashes, selection, .. } = scratch;
+        selection.clear();
+        let mut section = &[][..];
+        if !verdict.discard {
+            section = records_section(header, batch, decompressed, self.rules.max_decompressed)?;
+            self.select(header, section, hashes, selection)?;
+        }
+        self.counts.records_kept += selection.count as u64;
+        if selection.count == 0 {
+            return Ok(verdict.keep_empty.then(|| write_empty(header, out)));
+        }
+        let needs_horizon = (selection.tombstones || verdict.unneeded_marker) && header.delete_horizon_ms().is_none();
+        if selection.count == header.record_count && !needs_horizon {
+            out.extend_from_slice(batch);
+            return Ok(Some(*header));
+        }
+        let horizon = needs_horizon.then(|| self.rules.delete_horizon_ms());
+        write_selected(header, section, selection, horizon, gathered, out).map(Some)
+    }
+
+    /// Writes a batch of what stays of a message or wrapper of format v0 or v1, also when that is all of it.
+    ///
+    /// A batch of one small message is up to three times as large. Where the segment has no room for it the message stays what
+    /// it is, until a later pass has less to write; Kafka's cleaner fails there. That is for what stays whole: a record that a
+    /// tombstone has superseded must not outlive it.
+    fn write_old(
+        &mut self,
+        header: &BatchHeader,
+        message: &[u8],
+        scratch: &mut Scratch,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<BatchHeader>, RecordError> {
+        let Scratch { decompressed, converted, gathered, selection, .. } = scratch;
+        selection.clear();
+        converted.clear();
+        let read_before = self.counts.records_read;
+        let judge = Judge { map: self.map, rules: &self.rules, counts: &mut self.counts };
+        let old = OldMessage { header, bytes: message };
+        let batch = old_messages::select(judge, old, decompressed, converted, selection)?;
+        let all_stays = self.counts.records_read - read_before == selection.count as u64;
+        self.counts.records_kept += selection.count as u64;
+        if selection.count == 0 {
+            return Ok((header.next_offset() == self.rules.upper).then(|| write_empty(&batch, out)));
+        }
+        let begin = out.len();
+        let horizon = selection.tombstones.then(|| self.rules.delete_horizon_ms());
+        let written = write_selected(&batch, converted, selection, horizon, gathered, out)?;
+        if all_stays && (out.len() - begin) as u64 > message.len() as u64 + self.rules.room_to_grow {
+            out.truncate(begin);
+            out.extend_from_slice(message);
+            return Ok(Some(*header));
+        }
+        Ok(Some(written))
+    }
+
+    /// Finds the records that stay.
+    fn select(
+        &mut self,
+        header: &BatchHeader,
+        section: &[u8],
+        hashes: &mut Vec<KeyHash>,
+        selection: &mut Selection,
+    ) -> Result<(), RecordError> {
+        if header.is_control() {
+            return walk(header, section, |_, from, to, record| {
+                selection.keep(from, to, record.timestamp_delta, record.value.is_none())
+            });
+        }
+        let deletes_stay = header.delete_horizon_ms().is_none_or(|horizon| self.rules.now_ms < horizon);
+        let mut without_key = 0;
+        let covering = self.kept.as_ref().filter(|kept| kept.cover(header.base_offset, header.last_offset()));
+        if let Some(kept) = covering {
+            walk(header, section, |_, from, to, record| {
+                without_key += u64::from(record.key.is_none());
+                let offset = header.base_offset + i64::from(record.offset_delta);
+                if kept.contains(offset) && (record.value.is_some() || deletes_stay) {
+                    selection.keep(from, to, record.timestamp_delta, record.value.is_none());
+                }
+            })?;
+        } else {
+            hashes.clear();
+            walk(header, section, |_, _, _, record| hashes.push(self.map.hash(record.key.unwrap_or_default())))?;
+            walk(header, section, |index, from, to, record| {
+                if let Some(soon) = hashes.get(index + AHEAD) {
+                    black_box(self.map.touch(*soon));
+                }
+                let offset = header.base_offset + i64::from(record.offset_delta);
+                let stays = if offset > self.map.latest() {
+                    true
+                } else if record.key.is_none() {
+                    without_key += 1;
+                    false
+                } else {
+                    let latest = self.map.get(hashes[index]).is_none_or(|latest| offset >= latest);
+                    latest && (record.value.is_some() || deletes_stay)
+                };
+                if stays {
+                    selection.keep(from, to, record.timestamp_delta, record.value.is_none());
+                }
+            })?;
+        }
+        self.counts.without_key += without_key;
+        Ok(())
+    }
+}
+
+/// Calls `each` with every record of a section: place, where it begins and ends, and the record.
+#[inline(always)]
+fn walk(
+    header: &BatchHeader,
+    section: &[u8],
+    mut each: impl FnMut(usize, usize, usize, &Record<'_>),
+) -> Result<(), RecordError> {
+    let mut records = Records::new(section, header.record_count);
+    let (mut index, mut from) = (0, 0);
+    while let Some(record) = records.next() {
+        let record = record?;
+        let to = section.len() - records.left();
+        let inside = record.offset_delta >= 0 && record.offset_delta <= header.last_offset_delta;
+        if !inside {
+            return Err(RecordError::Record { index: index as i32, reason: "its offset is not the batch's" });
+        }
+        each(index, from, to, &record);
+        (index, from) = (index + 1, to);
+    }
+    if from != section.len() {
+        return Err(RecordError::Record { index: index as i32, reason: "bytes follow the last record" });
+    }
+    Ok(())
+}
+
+/// Writes the header of a batch that has lost its records (Kafka's `DefaultRecordBatch.writeEmptyHeader`).
+fn write_empty(header: &BatchHeader, out: &mut Vec<u8>) -> BatchHeader {
+    let begin = out.len();
+    out.resize(begin + HEADER_LEN, 0);
+    finish(&mut out[begin..], header.emptied())
+}
+
+/// Writes a batch of the selected records.
+fn write_selected(
+    header: &BatchHeader,
+    section: &[u8],
+    selection: &Selection,
+    horizon_ms: Option<i64>,
+    gathered: &mut Vec<u8>,
+    out: &mut Vec<u8>,
+) -> Result<BatchHeader, RecordError> {
+    let begin = out.len();
+    out.resize(begin + HEADER_LEN, 0);
+    let codec = header.compression()?;
+    gathered.clear();
+    let target = if codec == Compression::None { &mut *out } else { &mut *gathered };
+    let shift = horizon_ms.map(|horizon| header.base_timestamp.wrapping_sub(horizon));
+    for &(from, to) in &selection.runs {
+        match shift {
+            None => target.extend_from_slice(&section[from..to]),
+            Some(shift) => rebase(&section[from..to], shift, target)?,
+        }
+    }
+    if codec != Compression::None {
+        compress(codec, None, gathered, out)?;
+    }
+    let mut written = *header;
+    written.record_count = selection.count;
+    if header.timestamp_type() == TimestampType::CreateTime {
+        written.max_timestamp = header.base_timestamp.wrapping_add(selection.latest);
+    }
+    if let Some(horizon) = horizon_ms {
+        written.set_delete_horizon(horizon);
+    }
+    Ok(finish(&mut out[begin..], written))
+}
+
+/// Writes a batch's header, its length and checksum over the front of its bytes.
+fn finish(batch: &mut [u8], mut header: BatchHeader) -> BatchHeader {
+    header.batch_length = (batch.len() - LOG_OVERHEAD) as i32;
+    header.write(batch);
+    seal(batch);
+    header.crc = u32::from_be_bytes([batch[17], batch[18], batch[19], batch[20]]);
+    header
+}
+
+/// Copies records, their timestamps counted from a base that is `shift` earlier.
+fn rebase(records: &[u8], shift: i64, out: &mut Vec<u8>) -> Result<(), RecordError> {
+    let mut at = 0;
+    while at < records.len() {
+        let (length, begin) = varint(records, at)?;
+        let end = begin + length as usize;
+        let (delta, rest) = varlong(records, begin + 1)?;
+        let delta = delta.wrapping_add(shift);
+        put_varint(out, (1 + varlong_len(delta) + end - rest) as i32);
+        out.push(records[begin]);
+        put_varlong(out, delta);
+        out.extend_from_slice(&records[rest..end]);
+        at = end;
+    }
+    Ok(())
+}

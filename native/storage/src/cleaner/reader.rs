@@ -1,0 +1,90 @@
+//! Reading the batches of a segment one after the other, at the pace of the pass.
+
+use std::sync::Arc;
+
+use super::pass::{CleanError, Pass};
+use crate::LogError;
+use crate::segment::Segment;
+use pybroker_record::{BatchHeader, HEADER_LEN, SMALLEST_BATCH, batch_crc};
+use pybroker_sys::file::read_full_at;
+
+/// Whole batches of a segment, through a buffer that lives as long as the pass.
+///
+/// Its memory is `log.cleaner.io.buffer.size` and grows for a batch that is larger.
+pub(crate) struct BatchReader {
+    buffer: Vec<u8>,
+    /// The part of the buffer that holds bytes of the segment not handed out yet.
+    begin: usize,
+    end: usize,
+    segment: Option<Arc<Segment>>,
+    /// Where in the segment the byte at `end` comes from.
+    position: u64,
+}
+
+impl BatchReader {
+    pub(crate) fn new(buffer_bytes: usize) -> Self {
+        Self { buffer: vec![0; buffer_bytes.max(HEADER_LEN)], begin: 0, end: 0, segment: None, position: 0 }
+    }
+
+    /// Goes to the batch at `position` of a segment.
+    pub(crate) fn seek(&mut self, segment: &Arc<Segment>, position: u64) {
+        self.segment = Some(Arc::clone(segment));
+        (self.begin, self.end, self.position) = (0, 0, position);
+    }
+
+    /// The next batch; `None` at the end of the segment.
+    ///
+    /// # Errors
+    /// `Corrupt` where the bytes are no whole batch, or message of an older format, with a right checksum: a pass would give
+    /// what it makes of them a right one.
+    pub(crate) fn next(&mut self, pass: &Pass<'_>) -> Result<Option<(BatchHeader, &[u8])>, CleanError> {
+        let Some(segment) = self.segment.clone() else { return Ok(None) };
+        if self.begin == self.end && self.position >= segment.size() {
+            return Ok(None);
+        }
+        let left = (self.end - self.begin) as u64 + segment.size() - self.position;
+        // A message of an older format may be smaller than the header of a batch.
+        self.fill(pass, &segment, left.clamp(SMALLEST_BATCH as u64, HEADER_LEN as u64) as usize)?;
+        let parsed = BatchHeader::parse_stored(&self.buffer[self.begin..self.end]);
+        let header = parsed.map_err(|error| self.corrupt(&segment, &error.to_string()))?;
+        self.fill(pass, &segment, header.size())?;
+        let from = self.begin;
+        let bytes = &self.buffer[from..from + header.size()];
+        if batch_crc(bytes) != header.crc {
+            return Err(self.corrupt(&segment, "the checksum of the batch does not match").into());
+        }
+        self.begin += header.size();
+        Ok(Some((header, &self.buffer[from..self.begin])))
+    }
+
+    /// Makes `needed` bytes available.
+    fn fill(&mut self, pass: &Pass<'_>, segment: &Segment, needed: usize) -> Result<(), CleanError> {
+        let have = self.end - self.begin;
+        if have >= needed {
+            return Ok(());
+        }
+        if segment.size() - self.position < (needed - have) as u64 {
+            return Err(self.corrupt(segment, "the segment ends in the middle of a batch").into());
+        }
+        self.buffer.copy_within(self.begin..self.end, 0);
+        (self.begin, self.end) = (0, have);
+        if self.buffer.len() < needed {
+            self.buffer.resize(needed, 0);
+        }
+        let room = (self.buffer.len() - have) as u64;
+        let wanted = room.min(segment.size() - self.position) as usize;
+        let read = read_full_at(&*segment.file()?, &mut self.buffer[have..have + wanted], self.position);
+        let read = read.map_err(|error| segment.read_error(error))?;
+        if read < wanted {
+            return Err(self.corrupt(segment, "the file is shorter than the segment").into());
+        }
+        self.end += read;
+        self.position += read as u64;
+        pass.count(read)
+    }
+
+    fn corrupt(&self, segment: &Segment, reason: &str) -> LogError {
+        let at = self.position - (self.end - self.begin) as u64;
+        LogError::Corrupt { path: segment.path(), reason: format!("at position {at}: {reason}") }
+    }
+}

@@ -1,0 +1,531 @@
+//! Passes over random logs, against a naive replay; and crashes at every change of a file.
+
+use std::collections::{BTreeMap, HashMap};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use proptest::prelude::*;
+
+use crate::{CleanError, CleanLimits, CleanRange, Cleaned, Log, LogConfig, OpenLog, Throttle};
+use pybroker_record::{
+    BatchBuilder, BatchHeader, Batches, Compression, EndMarker, Records, TimestampType, batch_crc, records_section,
+    set_base_offset, set_partition_leader_epoch, set_transactional,
+};
+
+pub(super) const NOW: i64 = 1_700_000_000_000;
+pub(super) const DELETE_RETENTION: i64 = 1000;
+
+fn config() -> LogConfig {
+    LogConfig {
+        segment_bytes: 3000,
+        segment_ms: i64::MAX,
+        segment_jitter_ms: 0,
+        segment_index_bytes: 8 * 60,
+        index_interval_bytes: 200,
+        max_message_bytes: 3000,
+        compression: None,
+        compression_level: None,
+        timestamp_type: TimestampType::CreateTime,
+        timestamp_before_max_ms: i64::MAX,
+        timestamp_after_max_ms: i64::MAX,
+        // As of a topic that is compacted: gaps between its segments are no holes.
+        require_keys: true,
+        preallocate: false,
+        delete_retention_ms: DELETE_RETENTION,
+        flush_messages: i64::MAX,
+        flush_ms: i64::MAX,
+        flush_group: false,
+        producer_id_expiration_ms: i64::MAX,
+        max_decompressed_bytes: 1 << 20,
+        file_delete_delay_ms: 0,
+    }
+}
+
+pub(super) const LIMITS: CleanLimits = CleanLimits { map_bytes: 1 << 20, load_factor: 0.9, buffer_bytes: 700 };
+
+pub(super) fn open(directory: &Path, clean_shutdown: bool) -> Log {
+    let how = OpenLog { clean_shutdown, recovery_point: 0, log_start_offset: 0, high_watermark: 0, now_ms: NOW };
+    Log::open(directory, config(), how).unwrap().0
+}
+
+/// What a reader sees of a record: offset, timestamp, key and value.
+pub(super) type Seen = (i64, i64, Option<Vec<u8>>, Option<Vec<u8>>);
+
+/// A batch as it lies in the log, and the records of a reader.
+#[derive(Clone, Debug)]
+pub(super) struct SeenBatch {
+    pub(super) header: BatchHeader,
+    pub(super) records: Vec<Seen>,
+}
+
+/// Reads the log as a consumer does, and checks every batch on the way.
+pub(super) fn read(log: &Log) -> Vec<SeenBatch> {
+    let (mut seen, mut offset) = (Vec::new(), log.log_start_offset());
+    while offset < log.log_end_offset() {
+        let slice = log.plan_read(offset, 1 << 20, i64::MAX, true).unwrap();
+        if slice.len == 0 {
+            break;
+        }
+        let mut bytes = vec![0; slice.len];
+        slice.file.read_exact_at(&mut bytes, slice.position).unwrap();
+        for batch in Batches::new(&bytes) {
+            let (header, bytes) = batch.unwrap();
+            assert_eq!(batch_crc(bytes), header.crc);
+            assert!(header.base_offset >= offset || seen.is_empty(), "offsets ascend");
+            offset = header.next_offset();
+            seen.push(SeenBatch { header, records: records_of(&header, bytes) });
+        }
+    }
+    seen
+}
+
+fn records_of(header: &BatchHeader, bytes: &[u8]) -> Vec<Seen> {
+    let mut scratch = Vec::new();
+    let section = records_section(header, bytes, &mut scratch, 1 << 20).unwrap();
+    let records: Result<Vec<_>, _> = Records::new(section, header.record_count).collect();
+    let seen = |record: &pybroker_record::Record<'_>| {
+        let offset = header.base_offset + i64::from(record.offset_delta);
+        let time = header.base_timestamp + record.timestamp_delta;
+        (offset, time, record.key.map(<[u8]>::to_vec), record.value.map(<[u8]>::to_vec))
+    };
+    records.unwrap().iter().map(seen).collect()
+}
+
+/// The last record of each key; nothing for one that was deleted.
+pub(super) fn replay(batches: &[SeenBatch]) -> BTreeMap<Vec<u8>, Seen> {
+    let mut state = BTreeMap::new();
+    for record in batches.iter().filter(|batch| !batch.header.is_control()).flat_map(|batch| &batch.records) {
+        let Some(key) = record.2.clone() else { continue };
+        match record.3 {
+            Some(_) => drop(state.insert(key, record.clone())),
+            None => drop(state.remove(&key)),
+        }
+    }
+    state
+}
+
+#[derive(Clone, Debug)]
+struct Made {
+    /// Key and value (`None`: a tombstone); no key at all for one in a while.
+    records: Vec<(Option<u8>, Option<u8>)>,
+    codec: Compression,
+    gap: i64,
+    producer: Option<i64>,
+    roll: bool,
+}
+
+fn made() -> impl Strategy<Value = Vec<Made>> {
+    let key = prop_oneof![20 => (0_u8..12).prop_map(Some), 1 => Just(None)];
+    let value = prop_oneof![5 => any::<u8>().prop_map(Some), 1 => Just(None)];
+    let codec = prop_oneof![
+        4 => Just(Compression::None),
+        1 => Just(Compression::Gzip),
+        1 => Just(Compression::Snappy),
+        1 => Just(Compression::Lz4),
+        1 => Just(Compression::Zstd)
+    ];
+    let gap = prop_oneof![4 => Just(0), 1 => 1..40_i64];
+    let batch =
+        (prop::collection::vec((key, value), 1..8), codec, gap, prop::option::of(1..3_i64), prop::bool::weighted(0.2))
+            .prop_map(|(records, codec, gap, producer, roll)| Made { records, codec, gap, producer, roll });
+    prop::collection::vec(batch, 1..60)
+}
+
+/// Appends batches as a leader would have them.
+struct Writer {
+    sequences: HashMap<i64, i32>,
+    count: i64,
+}
+
+impl Writer {
+    fn new() -> Self {
+        Self { sequences: HashMap::new(), count: 0 }
+    }
+
+    fn append(&mut self, log: &Log, made: &Made) {
+        let mut builder = BatchBuilder::new(made.codec, None, 1 << 20);
+        for (key, value) in &made.records {
+            self.count += 1;
+            let key = key.map(|key| vec![key; 3 + usize::from(key)]);
+            let value = value.map(|value| vec![value; usize::from(value)]);
+            builder.try_append(NOW + self.count * 7 % 50, key.as_deref(), value.as_deref(), &[]).unwrap();
+        }
+        let (id, epoch, sequence) = match made.producer {
+            None => (-1, -1, -1),
+            Some(id) => {
+                let next = self.sequences.entry(id).or_default();
+                let sequence = *next;
+                *next += made.records.len() as i32;
+                (id, 0, sequence)
+            }
+        };
+        let mut bytes = Vec::new();
+        builder.finish(id, epoch, sequence, &mut bytes).unwrap();
+        set_base_offset(&mut bytes, log.log_end_offset() + made.gap);
+        set_partition_leader_epoch(&mut bytes, 1);
+        if made.roll {
+            log.roll(NOW).unwrap();
+        }
+        log.append_as_follower(&bytes, NOW).unwrap();
+    }
+}
+
+pub(super) fn clean(log: &Log, first_dirty: i64, limits: &CleanLimits, now_ms: i64) -> Result<Cleaned, CleanError> {
+    let range = CleanRange { first_dirty, first_uncleanable: log.survey().last().unwrap().base_offset };
+    log.clean(range, limits, &Throttle::new(f64::MAX), now_ms)
+}
+
+/// What has to hold after a pass over everything below `end_offset`.
+fn check_cleaned(before: &[SeenBatch], after: &[SeenBatch], cleaned: &Cleaned, now_ms: i64) {
+    let keyed = |batches: &[SeenBatch]| -> Vec<Seen> {
+        batches.iter().flat_map(|batch| batch.records.iter().cloned()).collect()
+    };
+    let rewritten = cleaned.segments_read > 0;
+    let (had, has) = (keyed(before), keyed(after));
+    let mut latest: HashMap<&[u8], i64> = HashMap::new();
+    for record in had.iter().filter(|record| record.0 < cleaned.end_offset) {
+        if let Some(key) = &record.2 {
+            latest.insert(key, record.0);
+        }
+    }
+    let horizons: HashMap<i64, i64> = after
+        .iter()
+        .flat_map(|batch| batch.records.iter().map(move |record| (record.0, batch)))
+        .filter_map(|(offset, batch)| Some((offset, batch.header.delete_horizon_ms()?)))
+        .collect();
+    let mut remaining = has.iter().peekable();
+    for record in &had {
+        let stays = match &record.2 {
+            _ if record.0 >= cleaned.end_offset => true,
+            None => false,
+            Some(key) => latest[key.as_slice()] == record.0,
+        };
+        match remaining.peek() {
+            Some(found) if found.0 == record.0 => {
+                assert!(stays, "{record:?} is superseded and still there");
+                assert_eq!(**found, *record);
+                assert!(
+                    !rewritten || record.0 >= cleaned.end_offset || record.3.is_some() || horizons[&record.0] > now_ms,
+                    "a tombstone without a horizon"
+                );
+                remaining.next();
+            }
+            // Only a tombstone whose time has come may go although it is the last of its key.
+            _ => assert!(!stays || record.3.is_none(), "{record:?} is gone"),
+        }
+    }
+    assert!(remaining.next().is_none(), "a record that was never written");
+    assert_eq!(replay(after), replay(before));
+}
+
+fn check_producers(before: &[SeenBatch], after: &[SeenBatch]) {
+    let last = |batches: &[SeenBatch]| -> HashMap<i64, (i64, i32)> {
+        let of_producers = batches.iter().filter(|batch| batch.header.producer_id >= 0);
+        of_producers
+            .map(|batch| (batch.header.producer_id, (batch.header.last_offset(), batch.header.last_sequence())))
+            .collect()
+    };
+    assert_eq!(last(after), last(before), "the last batch of each producer is known");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(24),
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn a_pass_leaves_the_last_record_of_each_key(
+        made in made(),
+        more in made(),
+        map_bytes in prop_oneof![Just(1_usize << 20), 100_usize..2000],
+        later in 0..2 * DELETE_RETENTION,
+    ) {
+        let directory = tempfile::tempdir().unwrap();
+        let home = directory.path().join("t-0");
+        let log = open(&home, true);
+        let mut writer = Writer::new();
+        let limits = CleanLimits { map_bytes, ..LIMITS };
+        let (mut first_dirty, mut now_ms) = (0, NOW);
+        for part in [&made, &more] {
+            part.iter().for_each(|made| writer.append(&log, made));
+            let mut passes = 0;
+            loop {
+                let before = read(&log);
+                let cleaned = clean(&log, first_dirty, &limits, now_ms).unwrap();
+                let after = read(&log);
+                check_cleaned(&before, &after, &cleaned, now_ms);
+                check_producers(&before, &after);
+                prop_assert!(cleaned.end_offset > first_dirty || !cleaned.map_full);
+                first_dirty = cleaned.end_offset;
+                passes += 1;
+                prop_assert!(passes < 600);
+                if !cleaned.map_full {
+                    break;
+                }
+            }
+            prop_assert_eq!(first_dirty, log.survey().last().unwrap().base_offset);
+            now_ms += later;
+        }
+        let (before, end) = (read(&log), log.log_end_offset());
+        drop(log);
+        let reopened = open(&home, false);
+        prop_assert_eq!(reopened.log_end_offset(), end);
+        let after = read(&reopened);
+        prop_assert_eq!(format!("{after:?}"), format!("{before:?}"));
+        for batch in &after {
+            for offset in batch.header.base_offset..=batch.header.last_offset() {
+                let slice = reopened.plan_read(offset, 1, i64::MAX, true).unwrap();
+                let mut bytes = vec![0; 61];
+                slice.file.read_exact_at(&mut bytes, slice.position).unwrap();
+                prop_assert_eq!(BatchHeader::parse(&bytes).unwrap().base_offset, batch.header.base_offset);
+            }
+        }
+    }
+}
+
+pub(super) fn batch(codec: Compression, records: &[(&str, Option<&str>)], producer: (i64, i16, i32)) -> Vec<u8> {
+    let mut builder = BatchBuilder::new(codec, None, 1 << 20);
+    for (index, (key, value)) in (0..).zip(records) {
+        builder.try_append(NOW + index, Some(key.as_bytes()), value.map(str::as_bytes), &[]).unwrap();
+    }
+    let mut bytes = Vec::new();
+    builder.finish(producer.0, producer.1, producer.2, &mut bytes).unwrap();
+    bytes
+}
+
+pub(super) fn append(log: &Log, mut bytes: Vec<u8>) {
+    set_base_offset(&mut bytes, log.log_end_offset());
+    set_partition_leader_epoch(&mut bytes, 1);
+    log.append_as_follower(&bytes, NOW).unwrap();
+}
+
+pub(super) fn keys_and_values(batches: &[SeenBatch]) -> Vec<(String, Option<String>)> {
+    let text = |bytes: &Vec<u8>| String::from_utf8(bytes.clone()).unwrap();
+    let records = batches.iter().filter(|batch| !batch.header.is_control()).flat_map(|batch| &batch.records);
+    records.map(|record| (text(record.2.as_ref().unwrap()), record.3.as_ref().map(text))).collect()
+}
+
+fn pairs(pairs: &[(&str, Option<&str>)]) -> Vec<(String, Option<String>)> {
+    pairs.iter().map(|(key, value)| ((*key).to_owned(), value.map(str::to_owned))).collect()
+}
+
+fn end_of_cleanable(log: &Log) -> i64 {
+    log.survey().last().unwrap().base_offset
+}
+
+#[test]
+fn a_tombstone_goes_when_its_horizon_has_passed_and_not_before() {
+    let directory = tempfile::tempdir().unwrap();
+    let log = open(&directory.path().join("t-0"), true);
+    for codec in [Compression::None, Compression::Zstd] {
+        append(&log, batch(codec, &[("a", Some("1")), ("b", Some("1"))], (-1, -1, -1)));
+        append(&log, batch(codec, &[("a", None), ("c", Some("1"))], (-1, -1, -1)));
+        log.roll(NOW).unwrap();
+        let first = clean(&log, 0, &LIMITS, NOW).unwrap();
+        let left = read(&log);
+        let horizon = left.iter().find(|batch| batch.records.iter().any(|record| record.3.is_none())).unwrap();
+        assert_eq!(horizon.header.delete_horizon_ms(), Some(NOW + DELETE_RETENTION));
+        assert_eq!(horizon.header.max_timestamp, NOW + 1, "timestamps are what they were");
+        clean(&log, 0, &LIMITS, NOW + DELETE_RETENTION - 1).unwrap();
+        assert_eq!(keys_and_values(&read(&log)), keys_and_values(&left));
+        let second = clean(&log, 0, &LIMITS, NOW + DELETE_RETENTION).unwrap();
+        assert_eq!(first.end_offset, second.end_offset);
+        assert_eq!(keys_and_values(&read(&log)), pairs(&[("b", Some("1")), ("c", Some("1"))]));
+    }
+}
+
+#[test]
+fn the_last_batch_of_a_producer_and_of_the_cleaned_part_stay_without_records() {
+    let directory = tempfile::tempdir().unwrap();
+    let log = open(&directory.path().join("t-0"), true);
+    append(&log, batch(Compression::Gzip, &[("a", Some("1")), ("b", Some("1"))], (7, 2, 5)));
+    append(&log, batch(Compression::None, &[("a", Some("2"))], (-1, -1, -1)));
+    append(&log, batch(Compression::None, &[("b", Some("2")), ("b", Some("3"))], (-1, -1, -1)));
+    log.roll(NOW).unwrap();
+    clean(&log, 0, &LIMITS, NOW).unwrap();
+    let left = read(&log);
+    let header = left[0].header;
+    assert_eq!((header.base_offset, header.last_offset(), header.record_count), (0, 1, 0));
+    assert_eq!((header.producer_id, header.producer_epoch, header.base_sequence, header.last_sequence()), (7, 2, 5, 6));
+    assert_eq!((header.compression(), header.base_timestamp, header.size()), (Ok(Compression::None), -1, 61));
+    assert_eq!(keys_and_values(&left), pairs(&[("a", Some("2")), ("b", Some("3"))]));
+    append(&log, batch(Compression::None, &[("a", Some("4")), ("b", Some("4"))], (-1, -1, -1)));
+    log.roll(NOW).unwrap();
+    append(&log, batch(Compression::None, &[("c", Some("1"))], (7, 2, 7)));
+    clean(&log, 5, &LIMITS, NOW).unwrap();
+    let bases: Vec<i64> = read(&log).iter().map(|batch| batch.header.base_offset).collect();
+    assert_eq!(bases, [5, 7], "the producer has a later batch");
+}
+
+#[test]
+fn a_log_of_nothing_but_old_records_keeps_its_offsets() {
+    let directory = tempfile::tempdir().unwrap();
+    let home = directory.path().join("t-0");
+    let log = open(&home, true);
+    for round in 0..50 {
+        append(&log, batch(Compression::None, &[("a", None)], (-1, -1, -1)));
+        if round % 5 == 4 {
+            log.roll(NOW).unwrap();
+        }
+    }
+    clean(&log, 0, &LIMITS, NOW).unwrap();
+    assert_eq!(log.segment_count(), 3, "ten segments were as large as two");
+    clean(&log, 0, &LIMITS, NOW).unwrap();
+    assert_eq!(log.segment_count(), 2, "what is left of them fits one");
+    let cleaned = clean(&log, 0, &LIMITS, NOW + DELETE_RETENTION).unwrap();
+    assert_eq!((cleaned.end_offset, cleaned.records_written), (50, 0));
+    let left = read(&log);
+    assert_eq!(left.len(), 1);
+    assert_eq!((left[0].header.base_offset, left[0].header.record_count), (49, 0));
+    drop(log);
+    let log = open(&home, true);
+    assert_eq!((log.log_start_offset(), log.log_end_offset()), (0, 50));
+}
+
+#[test]
+fn aborted_records_go_and_their_marker_follows_them_when_nobody_asks_for_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let log = open(&directory.path().join("t-0"), true);
+    let transactional = |value: &str, producer: i64, sequence: i32| {
+        let mut bytes = batch(Compression::None, &[("k", Some(value))], (producer, 0, sequence));
+        set_transactional(&mut bytes);
+        bytes
+    };
+    let marker = |producer, commit| EndMarker { commit, coordinator_epoch: 1 }.build(producer, 0, NOW).unwrap();
+    append(&log, batch(Compression::None, &[("k", Some("before"))], (-1, -1, -1)));
+    append(&log, transactional("aborted", 1, 0));
+    append(&log, transactional("committed", 2, 0));
+    append(&log, marker(2, true));
+    append(&log, transactional("aborted", 1, 1));
+    append(&log, marker(1, false));
+    append(&log, batch(Compression::None, &[("other", Some("1"))], (1, 0, 2)));
+    append(&log, batch(Compression::None, &[("other", Some("2"))], (2, 0, 1)));
+    log.roll(NOW).unwrap();
+    clean(&log, 0, &LIMITS, NOW).unwrap();
+    let left = read(&log);
+    assert_eq!(keys_and_values(&left), pairs(&[("k", Some("committed")), ("other", Some("2"))]));
+    let markers = |left: &[SeenBatch]| -> Vec<(i64, i64, Option<i64>)> {
+        let control = left.iter().filter(|batch| batch.header.is_control());
+        control.map(|b| (b.header.producer_id, b.header.base_offset, b.header.delete_horizon_ms())).collect()
+    };
+    assert_eq!(markers(&left), [(2, 3, None), (1, 5, None)], "batches of both were met in this pass");
+    assert_eq!(log.aborted_transactions(0, 100).unwrap().len(), 1, "a reader of the marker's range still knows");
+    append(&log, batch(Compression::None, &[("k", Some("after"))], (-1, -1, -1)));
+    log.roll(NOW).unwrap();
+    clean(&log, 8, &LIMITS, NOW).unwrap();
+    let horizon = Some(NOW + DELETE_RETENTION);
+    assert_eq!(
+        markers(&read(&log)),
+        [(2, 3, None), (1, 5, horizon)],
+        "the committed batch was met, the aborted were not"
+    );
+    clean(&log, 8, &LIMITS, NOW).unwrap();
+    assert_eq!(markers(&read(&log)), [(2, 3, horizon), (1, 5, horizon)]);
+    assert!(log.aborted_transactions(0, 100).unwrap().is_empty());
+    clean(&log, 8, &LIMITS, NOW + DELETE_RETENTION).unwrap();
+    assert_eq!(markers(&read(&log)), []);
+    assert_eq!(keys_and_values(&read(&log)), pairs(&[("other", Some("2")), ("k", Some("after"))]));
+}
+
+#[test]
+fn damage_ends_a_pass_and_changes_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let home = directory.path().join("t-0");
+    let log = open(&home, true);
+    for _ in 0..3 {
+        append(&log, batch(Compression::None, &[("a", Some("1"))], (-1, -1, -1)));
+        log.roll(NOW).unwrap();
+    }
+    let path = home.join("00000000000000000001.log");
+    let mut bytes = std::fs::read(&path).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    std::fs::write(&path, &bytes).unwrap();
+    let refused = clean(&log, 0, &LIMITS, NOW);
+    assert!(matches!(&refused, Err(CleanError::Log(super::super::LogError::Corrupt { .. }))), "{refused:?}");
+    assert_eq!(log.segment_count(), 4);
+    let names: Vec<String> =
+        std::fs::read_dir(&home).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    assert!(!names.iter().any(|name| name.ends_with(".cleaned")), "{names:?}");
+}
+
+#[test]
+fn a_pass_ends_when_the_log_is_cut_closed_or_deleted() {
+    let directory = tempfile::tempdir().unwrap();
+    let log = open(&directory.path().join("t-0"), true);
+    for _ in 0..200 {
+        append(&log, batch(Compression::None, &[("a", Some("1"))], (-1, -1, -1)));
+    }
+    let slow = Throttle::new(1.0);
+    let range = CleanRange { first_dirty: 0, first_uncleanable: end_of_cleanable(&log) };
+    std::thread::scope(|scope| {
+        let pass = scope.spawn(|| log.clean(range, &LIMITS, &slow, NOW));
+        while !log.cleaning.is_locked() {
+            std::thread::yield_now();
+        }
+        log.truncate_to(199, NOW).unwrap();
+        assert!(matches!(pass.join().unwrap(), Err(CleanError::Aborted)));
+    });
+    assert_eq!(log.log_end_offset(), 199);
+    log.close().unwrap();
+    assert!(matches!(log.clean(range, &LIMITS, &Throttle::new(f64::MAX), NOW), Err(CleanError::Aborted)));
+}
+
+#[test]
+fn a_pass_whose_segments_are_deleted_meanwhile_is_ended_and_no_failure() {
+    let directory = tempfile::tempdir().unwrap();
+    let log = open(&directory.path().join("t-0"), true);
+    for _ in 0..4 {
+        append(&log, batch(Compression::None, &[("a", Some("1"))], (-1, -1, -1)));
+        log.roll(NOW).unwrap();
+    }
+    let slow = Throttle::new(100.0);
+    let range = CleanRange { first_dirty: 0, first_uncleanable: end_of_cleanable(&log) };
+    std::thread::scope(|scope| {
+        let pass = scope.spawn(|| log.clean(range, &LIMITS, &slow, NOW));
+        while !log.cleaning.is_locked() {
+            std::thread::yield_now();
+        }
+        log.advance_log_start(4).unwrap();
+        slow.set_pace(f64::MAX);
+        assert!(matches!(pass.join().unwrap(), Err(CleanError::Aborted)));
+    });
+    assert_eq!((log.segment_count(), log.is_offline()), (1, false));
+}
+
+/// Reads, appends and retention go on while passes run; a reader never sees a record twice or out of order, and never
+/// misses one that is the last of its key.
+#[test]
+fn readers_and_appends_go_on_meanwhile() {
+    let directory = tempfile::tempdir().unwrap();
+    let log = open(&directory.path().join("t-0"), true);
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            for n in 0..6000 {
+                let (key, value) = (format!("k{}", n % 40), n.to_string());
+                append(&log, batch(Compression::None, &[(&key, Some(&value))], (-1, -1, -1)));
+            }
+            done.store(true, std::sync::atomic::Ordering::SeqCst);
+        });
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !done.load(std::sync::atomic::Ordering::SeqCst) {
+                    let end = log.log_end_offset();
+                    let keys: HashMap<_, _> = keys_and_values(&read(&log)).into_iter().collect();
+                    assert!(keys.len() as i64 >= end.min(40), "{} keys at {end}", keys.len());
+                }
+            });
+        }
+        let (mut first_dirty, mut passes) = (0, 0);
+        while !done.load(std::sync::atomic::Ordering::SeqCst) || passes == 0 {
+            first_dirty = clean(&log, first_dirty, &LIMITS, NOW).unwrap().end_offset;
+            log.flush().unwrap();
+            passes += 1;
+        }
+        writer.join().unwrap();
+    });
+    let state = replay(&read(&log));
+    assert_eq!(state.len(), 40);
+    assert!(state.iter().all(|(_, record)| record.0 >= 6000 - 40));
+}

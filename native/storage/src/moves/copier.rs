@@ -1,0 +1,327 @@
+//! Filling the future replica: the files of a log, copied while the log goes on.
+//!
+//! Owns what is copied already. A file that an earlier run has left is compared and written only where it differs, so a move
+//! that is resumed reads what it has and writes the rest. A sealed segment is on the device before the next one begins.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::{LogMove, MoveError};
+use crate::cleaner::Throttle;
+use crate::directory::log_dir::remove_if_present;
+use crate::directory::log_dir::{
+    LOG_SUFFIX, OFFSET_INDEX_SUFFIX, SNAPSHOT_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX, parse_segment_file_name,
+    segment_file_name,
+};
+use crate::index::offset_index::OffsetIndex;
+use crate::index::time_index::TimeIndex;
+use crate::index::txn_index;
+use crate::log::Log;
+use crate::log::state::View;
+use crate::producer::producer_snapshot;
+use crate::segment::Segment;
+use crate::{LogError, REPORT_FILE, set_aside_files};
+use pybroker_sys::file;
+
+/// Read and written at once.
+const CHUNK: usize = 1 << 20;
+
+/// A file of the future replica, and how much of it is as it should be.
+struct FileCopy {
+    path: PathBuf,
+    target: Arc<File>,
+    /// Bytes that the file has, of this or an earlier run.
+    present: u64,
+    /// Bytes that are those of the source.
+    done: u64,
+    /// Not known to be on the device.
+    dirty: bool,
+}
+
+impl FileCopy {
+    fn begin(path: PathBuf) -> Result<Self, LogError> {
+        let opened = file::open_or_create(&path).and_then(|target| Ok((target.metadata()?.len(), target)));
+        let (present, target) = opened.map_err(LogError::io(&path))?;
+        Ok(Self { path, target: Arc::new(target), present, done: 0, dirty: true })
+    }
+
+    /// Takes over the next bytes; what is there already, and the same, is left alone.
+    fn take(&mut self, bytes: &[u8], compared: &mut Vec<u8>) -> Result<(), LogError> {
+        let end = self.done + bytes.len() as u64;
+        if !(end <= self.present && self.holds(bytes, compared)?) {
+            self.dirty = true;
+            file::write_all_at(&self.target, bytes, self.done).map_err(LogError::io(&self.path))?;
+        }
+        self.done = end;
+        self.present = self.present.max(end);
+        Ok(())
+    }
+
+    fn holds(&self, bytes: &[u8], compared: &mut Vec<u8>) -> Result<bool, LogError> {
+        compared.resize(bytes.len(), 0);
+        let read = file::read_full_at(&self.target, compared, self.done).map_err(LogError::io(&self.path))?;
+        Ok(compared[..read] == *bytes)
+    }
+
+    /// Cuts what an earlier run has left beyond the end, and waits for the device.
+    fn settle(&mut self) -> Result<(), LogError> {
+        if self.present > self.done {
+            file::set_len(&self.target, self.done).map_err(LogError::io(&self.path))?;
+            (self.present, self.dirty) = (self.done, true);
+        }
+        if std::mem::take(&mut self.dirty) {
+            file::sync_data(&self.target).map_err(LogError::io(&self.path))?;
+        }
+        Ok(())
+    }
+}
+
+/// See the module.
+pub(super) struct Copier<'a> {
+    log: &'a Log,
+    future: &'a Path,
+    state: &'a LogMove,
+    throttle: &'a Throttle,
+    /// Whether the throttle counts: not while appends wait.
+    paced: bool,
+    /// Base offsets of segments that are there, whole and on the device.
+    finished: BTreeSet<i64>,
+    snapshots: BTreeSet<i64>,
+    /// The records of the segment that was active when it was last looked at, by its base offset.
+    growing: Option<(i64, FileCopy)>,
+    chunk: Vec<u8>,
+    compared: Vec<u8>,
+}
+
+impl<'a> Copier<'a> {
+    pub(super) fn new(log: &'a Log, future: &'a Path, state: &'a LogMove, throttle: &'a Throttle) -> Self {
+        let (finished, snapshots) = (BTreeSet::new(), BTreeSet::new());
+        let (chunk, compared) = (vec![0; CHUNK], Vec::new());
+        Self { log, future, state, throttle, paced: true, finished, snapshots, growing: None, chunk, compared }
+    }
+
+    pub(super) fn future(&self) -> &'a Path {
+        self.future
+    }
+
+    /// Ends the move when somebody wants that.
+    fn check(&self) -> Result<(), MoveError> {
+        let ended = self.state.cancelled.load(Ordering::Acquire)
+            || self.throttle.is_stopped()
+            || self.log.cleaning_ends.load(Ordering::Acquire) > 0
+            || self.log.is_offline();
+        if ended { Err(MoveError::Ended) } else { Ok(()) }
+    }
+
+    /// Copies what the view has and the future replica has not.
+    pub(super) fn copy(&mut self, view: &View) -> Result<(), MoveError> {
+        for (index, segment) in view.segments.as_slice().iter().enumerate() {
+            if self.finished.contains(&segment.base_offset()) {
+                continue;
+            }
+            match self.copy_segment(view, index, segment) {
+                // Retention took it meanwhile, and its names with it.
+                Err(MoveError::Log(_)) if segment.is_retired() => self.growing = None,
+                copied => copied?,
+            }
+        }
+        self.copy_snapshots()
+    }
+
+    /// Bytes of records that the view has and the future replica has not.
+    pub(super) fn behind(&self, view: &View) -> u64 {
+        let missing = |(index, segment): (usize, &Arc<Segment>)| match &self.growing {
+            _ if self.finished.contains(&segment.base_offset()) => 0,
+            Some((base, records)) if *base == segment.base_offset() => {
+                view.limit_of(index).saturating_sub(records.done)
+            }
+            _ => view.limit_of(index),
+        };
+        view.segments.as_slice().iter().enumerate().map(missing).sum()
+    }
+
+    /// Copies what recoveries have set aside and what they have said of it: it goes where the log goes.
+    pub(super) fn copy_set_aside(&mut self) -> Result<(), MoveError> {
+        let home = self.log.home.path();
+        let report = home.join(REPORT_FILE);
+        let mut files = set_aside_files(&home)?;
+        if let Ok(metadata) = fs::metadata(&report) {
+            files.push((REPORT_FILE.to_owned(), metadata.len()));
+        }
+        for (name, bytes) in files {
+            let source = home.join(&name);
+            let opened = File::open(&source).map_err(LogError::io(&source))?;
+            let mut copy = FileCopy::begin(self.future.join(&name))?;
+            while copy.done < bytes {
+                self.check()?;
+                let len = self.copy_chunk(&mut copy, &opened, bytes, || source.clone())?;
+                self.throttle.count(len, || self.check().is_err());
+            }
+            copy.settle()?;
+        }
+        Ok(())
+    }
+
+    /// Waits until the records of the active segment, as far as they are copied, are on the device.
+    pub(super) fn settle_records(&mut self) -> Result<(), MoveError> {
+        match &mut self.growing {
+            Some((_, records)) => Ok(records.settle()?),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes the future replica what the log is, on the device, and returns the file of the active segment's records. The
+    /// caller sees to it that the log does not change.
+    pub(super) fn finish(mut self, view: &View) -> Result<Arc<File>, MoveError> {
+        self.paced = false;
+        self.copy(view)?;
+        self.settle_records()?;
+        let active = view.segments.active();
+        self.copy_indexes(active, false)?;
+        self.remove_others(view)?;
+        file::sync_directory(self.future).map_err(LogError::io(self.future))?;
+        let records = self.growing.map(|(_, records)| records.target);
+        records.ok_or(MoveError::Ended)
+    }
+
+    fn target(&self, base_offset: i64, suffix: &str) -> PathBuf {
+        self.future.join(segment_file_name(base_offset, suffix))
+    }
+
+    fn copy_segment(&mut self, view: &View, index: usize, segment: &Segment) -> Result<(), MoveError> {
+        let base = segment.base_offset();
+        let mut records = match self.growing.take_if(|(growing, _)| *growing == base) {
+            Some((_, records)) => records,
+            None => FileCopy::begin(self.target(base, LOG_SUFFIX))?,
+        };
+        let limit = view.limit_of(index);
+        let source = open(view, index)?;
+        while records.done < limit {
+            self.check()?;
+            let len = self.copy_chunk(&mut records, &source, limit, || segment.path())?;
+            self.state.bytes.fetch_add(len as u64, Ordering::AcqRel);
+            if records.done < limit {
+                self.state.end_offset.store(segment.offset_index.covered(records.done)?, Ordering::Release);
+            }
+            if self.paced {
+                self.throttle.count(len, || self.check().is_err());
+            }
+        }
+        if view.segments.is_active(index) {
+            self.growing = Some((base, records));
+            self.state.end_offset.store(view.end_offset, Ordering::Release);
+            return Ok(());
+        }
+        self.copy_indexes(segment, true)?;
+        records.settle()?;
+        self.finished.insert(base);
+        self.state.end_offset.store(view.segments.as_slice()[index + 1].base_offset(), Ordering::Release);
+        Ok(())
+    }
+
+    fn copy_chunk(
+        &mut self,
+        copy: &mut FileCopy,
+        source: &File,
+        limit: u64,
+        path: impl Fn() -> PathBuf,
+    ) -> Result<usize, LogError> {
+        let len = (limit - copy.done).min(CHUNK as u64) as usize;
+        let chunk = &mut self.chunk[..len];
+        let read = file::read_full_at(source, chunk, copy.done).map_err(LogError::io(path()))?;
+        if read < len {
+            return Err(LogError::io(path())(io::ErrorKind::UnexpectedEof.into()));
+        }
+        copy.take(chunk, &mut self.compared)?;
+        Ok(len)
+    }
+
+    /// Copies the entries of a segment's indexes, not what is reserved behind them.
+    fn copy_indexes(&mut self, segment: &Segment, sealed: bool) -> Result<(), MoveError> {
+        let base = segment.base_offset();
+        let (offsets, times) = (&segment.offset_index.map, &segment.time_index.map);
+        let offset_bytes = u64::from(offsets.len()) * OffsetIndex::ENTRY_BYTES;
+        let time_bytes = u64::from(times.len()) * TimeIndex::ENTRY_BYTES;
+        self.copy_small(&offsets.path(), base, OFFSET_INDEX_SUFFIX, offset_bytes, sealed)?;
+        self.copy_small(&times.path(), base, TIME_INDEX_SUFFIX, time_bytes, sealed)?;
+        let aborted_bytes = segment.txn_index.len() * txn_index::ENTRY_BYTES as u64;
+        self.copy_small(&segment.txn_index.path(), base, TXN_INDEX_SUFFIX, aborted_bytes, false)
+    }
+
+    /// Copies a file that belongs to a base offset; without bytes there is none, unless it is to be there `even_empty`.
+    fn copy_small(
+        &mut self,
+        source: &Path,
+        base_offset: i64,
+        suffix: &str,
+        bytes: u64,
+        even_empty: bool,
+    ) -> Result<(), MoveError> {
+        let target = self.target(base_offset, suffix);
+        if bytes == 0 && !even_empty {
+            return Ok(remove_if_present(&target)?);
+        }
+        let mut copy = FileCopy::begin(target)?;
+        if bytes > 0 {
+            let opened = file::open(source).map_err(LogError::io(source))?;
+            while copy.done < bytes {
+                self.copy_chunk(&mut copy, &opened, bytes, || source.to_path_buf())?;
+            }
+        }
+        Ok(copy.settle()?)
+    }
+
+    fn copy_snapshots(&mut self) -> Result<(), MoveError> {
+        let home = self.log.home.path();
+        for at in producer_snapshot::offsets(&home)? {
+            if self.snapshots.contains(&at) {
+                continue;
+            }
+            let source = home.join(segment_file_name(at, SNAPSHOT_SUFFIX));
+            let bytes = match fs::metadata(&source) {
+                Ok(metadata) => metadata.len(),
+                // Retention took it between the two looks.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(LogError::io(&source)(error).into()),
+            };
+            self.copy_small(&source, at, SNAPSHOT_SUFFIX, bytes, true)?;
+            self.snapshots.insert(at);
+        }
+        Ok(())
+    }
+
+    /// Removes what the log has not any more, or an earlier run has left.
+    fn remove_others(&self, view: &View) -> Result<(), LogError> {
+        let bases: BTreeSet<i64> = view.segments.as_slice().iter().map(|segment| segment.base_offset()).collect();
+        let snapshots: BTreeSet<i64> = producer_snapshot::offsets(&self.log.home.path())?.into_iter().collect();
+        for entry in file::list(self.future).map_err(LogError::io(self.future))? {
+            let name = entry.map_err(LogError::io(self.future))?.file_name();
+            let Some(name) = name.to_str() else { continue };
+            let at = |suffix| parse_segment_file_name(name, suffix);
+            let of_segment = [LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX];
+            let gone = match (of_segment.into_iter().find_map(at), at(SNAPSHOT_SUFFIX)) {
+                (Some(base), _) => !bases.contains(&base),
+                (None, Some(offset)) => !snapshots.contains(&offset),
+                (None, None) => false,
+            };
+            if gone {
+                remove_if_present(&self.future.join(name))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The records of a segment. Sealed ones are opened for this once: a log may have more than there are descriptors.
+fn open(view: &View, index: usize) -> Result<Arc<File>, LogError> {
+    let segment = &view.segments.as_slice()[index];
+    if view.segments.is_active(index) {
+        return segment.file();
+    }
+    let path = segment.path();
+    file::open(&path).map(Arc::new).map_err(LogError::io(&path))
+}

@@ -1,0 +1,113 @@
+//! What a look over a log has found, a bounded number of it.
+
+use std::io;
+
+use crate::LogError;
+
+/// Findings that are kept of one log.
+pub(super) const MOST_FINDINGS: usize = 100;
+
+/// How bad a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// Something is lost or wrong.
+    Damage,
+    /// A file could not be looked at.
+    Unreadable,
+    /// What a crash leaves, and the next start repairs.
+    Note,
+}
+
+/// What a finding is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FindingKind {
+    /// Batches of records.
+    Records,
+    /// An index of offsets, times or aborted transactions.
+    Index,
+    /// A snapshot of the producers' state.
+    Snapshot,
+    /// `leader-epoch-checkpoint`.
+    LeaderEpochs,
+    PartitionMetadata,
+}
+
+impl FindingKind {
+    /// The name that tools show.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Records => "records",
+            Self::Index => "index",
+            Self::Snapshot => "snapshot",
+            Self::LeaderEpochs => "leader-epochs",
+            Self::PartitionMetadata => "partition-metadata",
+        }
+    }
+}
+
+/// One thing that is wrong, or worth a word.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// Name of the file in the log's directory.
+    pub file: String,
+    /// How bad it is.
+    pub severity: Severity,
+    /// What it is about.
+    pub kind: FindingKind,
+    /// What is wrong.
+    pub text: String,
+}
+
+/// The findings so far.
+#[derive(Default)]
+pub(super) struct Findings {
+    kept: Vec<Finding>,
+    left_out: u64,
+}
+
+impl Findings {
+    pub(super) fn damage(&mut self, file: &str, kind: FindingKind, text: String) {
+        self.add(file, Severity::Damage, kind, text);
+    }
+
+    pub(super) fn note(&mut self, file: &str, kind: FindingKind, text: String) {
+        self.add(file, Severity::Note, kind, text);
+    }
+
+    /// A finding that is damage unless the next start repairs it without a loss.
+    pub(super) fn add_unless_repaired(&mut self, file: &str, kind: FindingKind, text: String, repaired: bool) {
+        let severity = if repaired { Severity::Note } else { Severity::Damage };
+        self.add(file, severity, kind, text);
+    }
+
+    /// A file that is damaged, or cannot be read.
+    pub(super) fn add_error(&mut self, file: &str, kind: FindingKind, error: &LogError) {
+        match error {
+            LogError::Corrupt { reason, .. } => self.damage(file, kind, reason.clone()),
+            LogError::Io { source, .. } | LogError::Exhausted { source, .. } => self.unreadable(file, kind, source),
+            LogError::Offline { .. } => self.damage(file, kind, error.to_string()),
+        }
+    }
+
+    pub(super) fn unreadable(&mut self, file: &str, kind: FindingKind, error: &io::Error) {
+        self.add(file, Severity::Unreadable, kind, format!("cannot be read: {error}"));
+    }
+
+    /// Whether there is a file that could not be looked at.
+    pub(super) fn is_incomplete(&self) -> bool {
+        self.kept.iter().any(|finding| finding.severity == Severity::Unreadable)
+    }
+
+    fn add(&mut self, file: &str, severity: Severity, kind: FindingKind, text: String) {
+        if self.kept.len() < MOST_FINDINGS {
+            self.kept.push(Finding { file: file.to_owned(), severity, kind, text });
+        } else {
+            self.left_out += 1;
+        }
+    }
+
+    pub(super) fn into_parts(self) -> (Vec<Finding>, u64) {
+        (self.kept, self.left_out)
+    }
+}

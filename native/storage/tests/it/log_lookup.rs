@@ -1,0 +1,188 @@
+//! Look-ups by offset and by time against a naive oracle, over logs as replication and compaction leave them: gaps between
+//! batches and inside them, emptied batches, equal and descending timestamps, records without any.
+
+use std::os::unix::fs::FileExt;
+
+use proptest::prelude::*;
+use pybroker_record::varint::{put_varint, put_varlong};
+use pybroker_record::{BatchHeader, HEADER_LEN, LOG_OVERHEAD, seal};
+use pybroker_storage::{Log, LogConfig, OpenLog, ReadError, TimestampAndOffset};
+
+use crate::log_fixture::NOW;
+
+fn config() -> LogConfig {
+    LogConfig { segment_bytes: 1200, index_interval_bytes: 150, ..crate::log_fixture::config() }
+}
+
+/// A record of the oracle.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Known {
+    offset: i64,
+    timestamp: i64,
+    epoch: i32,
+}
+
+#[derive(Clone, Debug)]
+struct BatchPlan {
+    /// Offsets left out before the batch, and behind its last record.
+    gap: i64,
+    tail: i64,
+    /// Of each record: offsets left out before it, time since the last one.
+    records: Vec<(i64, i64)>,
+    newer_epoch: bool,
+    padding: usize,
+}
+
+fn batch_plans() -> impl Strategy<Value = Vec<BatchPlan>> {
+    let gap = || prop_oneof![5 => Just(0i64), 1 => 1..40i64];
+    let step = prop_oneof![4 => 0..5i64, 2 => Just(0i64), 3 => -7..0i64, 1 => Just(i64::MIN)];
+    let records = prop::collection::vec((gap(), step), 0..6);
+    let plan = (gap(), gap(), records, prop::bool::weighted(0.15), 0..120usize);
+    let plan = plan.prop_map(|(gap, tail, records, newer_epoch, padding)| BatchPlan {
+        gap,
+        tail,
+        records,
+        newer_epoch,
+        padding,
+    });
+    prop::collection::vec(plan, 1..60)
+}
+
+/// Builds the log; returns it with its records and its batches' offsets.
+fn build(plans: &[BatchPlan], log: &Log) -> (Vec<Known>, Vec<(i64, i64)>) {
+    let (mut records, mut batches): (Vec<Known>, Vec<(i64, i64)>) = (Vec::new(), Vec::new());
+    let (mut next, mut time, mut epoch) = (0, 1000, 0);
+    for plan in plans {
+        epoch += i32::from(plan.newer_epoch);
+        let base = next + plan.gap;
+        let (mut offset, mut known) = (base, Vec::new());
+        for &(skipped, step) in &plan.records {
+            offset += skipped;
+            let timestamp = if step == i64::MIN { -1 } else { time + step };
+            time = if timestamp < 0 { time } else { timestamp.max(0) };
+            known.push(Known { offset, timestamp: timestamp.max(-1), epoch });
+            offset += 1;
+        }
+        let last = (offset - 1 + plan.tail).max(base);
+        let bytes = encode(base, last, epoch, &known, plan.padding);
+        log.append_as_follower(&bytes, NOW).unwrap();
+        records.extend(known);
+        batches.push((base, last));
+        next = last + 1;
+    }
+    (records, batches)
+}
+
+fn encode(base: i64, last: i64, epoch: i32, records: &[Known], padding: usize) -> Vec<u8> {
+    let base_timestamp = records.first().map_or(-1, |record| record.timestamp);
+    let mut bytes = vec![0; HEADER_LEN];
+    for record in records {
+        let mut body = vec![0];
+        put_varlong(&mut body, record.timestamp - base_timestamp);
+        put_varint(&mut body, (record.offset - base) as i32);
+        put_varint(&mut body, -1);
+        put_varint(&mut body, padding as i32);
+        body.resize(body.len() + padding, b'x');
+        body.push(0);
+        put_varint(&mut bytes, body.len() as i32);
+        bytes.extend_from_slice(&body);
+    }
+    let header = BatchHeader {
+        base_offset: base,
+        batch_length: (bytes.len() - LOG_OVERHEAD) as i32,
+        partition_leader_epoch: epoch,
+        magic: 2,
+        crc: 0,
+        attributes: 0,
+        last_offset_delta: (last - base) as i32,
+        base_timestamp,
+        max_timestamp: records.iter().map(|record| record.timestamp).max().unwrap_or(-1),
+        producer_id: -1,
+        producer_epoch: -1,
+        base_sequence: -1,
+        record_count: records.len() as i32,
+    };
+    header.write(&mut bytes);
+    seal(&mut bytes);
+    bytes
+}
+
+fn known(found: Option<TimestampAndOffset>) -> Option<Known> {
+    found.map(|found| Known { offset: found.offset, timestamp: found.timestamp, epoch: found.leader_epoch })
+}
+
+/// ListOffsets by time, -3 included.
+fn check_times(log: &Log, records: &[Known], start: i64) {
+    let visible = || records.iter().filter(move |record| record.offset >= start).copied();
+    let (low, high) = visible().fold((0, 0), |(low, high), r| (r.timestamp.min(low), r.timestamp.max(high)));
+    for target in (low.max(0)..=high + 1).step_by(((high - low) as usize / 60).max(1)) {
+        let naive = visible().find(|record| record.timestamp >= target);
+        assert_eq!(known(log.find_timestamp(target).unwrap()), naive, "target {target} from {start}");
+    }
+    let naive =
+        visible().filter(|r| r.timestamp >= 0).reduce(|best, r| if r.timestamp > best.timestamp { r } else { best });
+    assert_eq!(known(log.max_timestamp().unwrap()), naive, "largest from {start}");
+}
+
+/// Fetch: every offset leads to the first batch that reaches it.
+fn check_offsets(log: &Log, batches: &[(i64, i64)], start: i64) {
+    let end = log.log_end_offset();
+    for offset in start..end {
+        let slice = log.plan_read(offset, 1, i64::MAX, true).unwrap();
+        let naive = batches.iter().find(|(_, last)| *last >= offset).unwrap();
+        let mut base = [0; 8];
+        slice.file.read_exact_at(&mut base, slice.position).unwrap();
+        assert_eq!(i64::from_be_bytes(base), naive.0, "offset {offset}");
+    }
+    for outside in [start - 1, end + 1] {
+        assert!(matches!(log.plan_read(outside, 1, i64::MAX, true), Err(ReadError::OffsetOutOfRange { .. })));
+    }
+}
+
+/// OffsetForLeaderEpoch.
+fn check_epochs(log: &Log, plans: &[BatchPlan], batches: &[(i64, i64)]) {
+    let epochs: Vec<i32> = plans
+        .iter()
+        .scan(0, |epoch, plan| {
+            *epoch += i32::from(plan.newer_epoch);
+            Some(*epoch)
+        })
+        .collect();
+    let latest = epochs[epochs.len() - 1];
+    for epoch in epochs[0]..=latest {
+        let end = epochs.iter().zip(batches).find(|(newer, _)| **newer > epoch).map(|(_, (base, _))| *base);
+        assert_eq!(log.end_offset_for_epoch(epoch), (epoch, end.unwrap_or(log.log_end_offset())));
+    }
+    assert_eq!(log.end_offset_for_epoch(latest + 1), (-1, -1));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(96),
+        max_shrink_iters: 3000,
+        ..ProptestConfig::default()
+    })]
+    #[test]
+    fn look_ups_find_what_a_walk_finds(plans in batch_plans(), part in 0.0..1.0f64, clean: bool) {
+        let directory = tempfile::tempdir().unwrap();
+        let open = |clean_shutdown, recovery_point, log_start_offset| {
+            let how = OpenLog { clean_shutdown, recovery_point, log_start_offset, high_watermark: 0, now_ms: NOW };
+            Log::open(&directory.path().join("t-0"), config(), how).unwrap().0
+        };
+        let log = open(true, 0, 0);
+        let (records, batches) = build(&plans, &log);
+        check_times(&log, &records, 0);
+        check_offsets(&log, &batches, 0);
+        check_epochs(&log, &plans, &batches);
+        let start = (log.log_end_offset() as f64 * part) as i64;
+        log.advance_log_start(start).unwrap();
+        check_times(&log, &records, start);
+        check_offsets(&log, &batches, start);
+        // What is remembered of segments while they are written has to come back from their files.
+        log.close().unwrap();
+        let recovery_point = if clean { log.recovery_point() } else { 0 };
+        let log = open(clean, recovery_point, start);
+        check_times(&log, &records, start);
+        check_offsets(&log, &batches, start);
+    }
+}
