@@ -64,7 +64,8 @@ class _Member:
 
     def __init__(self, servers: str, topic: str, group: str, protocol: str) -> None:
         properties = {"bootstrap.servers": servers, "group.id": group, "group.protocol": protocol}
-        properties["heartbeat.interval.ms"] = str(round(_HEARTBEAT_S * 1000))
+        if protocol == "classic":  # else the broker decides, and `_EagerMember` does not wait for it
+            properties["heartbeat.interval.ms"] = str(round(_HEARTBEAT_S * 1000))
         settings = ConsumerSettings.from_properties(properties)
         self._cluster = Cluster(settings)
         self._topics = TopicWatch(self._cluster, settings, lambda _failure: None)
