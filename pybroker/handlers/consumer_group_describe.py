@@ -23,9 +23,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pybroker.coordinator.group.errors import GroupError
 from pybroker.coordinator.group.modern.describe import DescribeConsumerGroups
 from pybroker.coordinator.group.service import by_partition
+from pybroker.coordinator.runtime.errors import CoordinatorError
 from pybroker.handlers.errors import ApiError, WireError, wire_error
 from pybroker.handlers.registry import handles
 from pybroker.metadata.features import GROUP_VERSION
@@ -77,7 +77,7 @@ async def consumer_group_describe(
     for partition, group_ids in await context.services.slices.run(by_partition(named, coordinator)):
         try:
             groups = await coordinator.submit_to(partition, DescribeConsumerGroups(group_ids))
-        except GroupError as error:
+        except CoordinatorError as error:
             groups = _refused(group_ids, wire_error(error))
         described.update((group.group_id, group) for group in groups)
     if request.include_authorized_operations:

@@ -21,9 +21,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pybroker.coordinator.group.errors import GroupError
 from pybroker.coordinator.group.events import DeleteGroups
 from pybroker.coordinator.group.service import by_partition
+from pybroker.coordinator.runtime.errors import CoordinatorError
 from pybroker.handlers.errors import wire_error
 from pybroker.handlers.registry import handles
 from pybroker.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
@@ -53,7 +53,7 @@ async def delete_groups(request: DeleteGroupsRequest, context: RequestContext) -
     for partition, group_ids in await context.services.slices.run(by_partition(asked, coordinator)):
         try:
             results = await coordinator.submit_to(partition, DeleteGroups(group_ids))
-        except GroupError as error:
+        except CoordinatorError as error:
             results = _refused(group_ids, wire_error(error).code)
         deleted.update((result.group_id, result) for result in results)
     return DeleteGroupsResponse(results=[deleted[group_id] for group_id in asked])

@@ -23,9 +23,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pybroker.coordinator.group.errors import GroupError
 from pybroker.coordinator.group.events import DescribeGroups
 from pybroker.coordinator.group.service import by_partition
+from pybroker.coordinator.runtime.errors import CoordinatorError
 from pybroker.handlers.errors import wire_error
 from pybroker.handlers.registry import handles
 from pybroker.protocol.errors import ErrorCode
@@ -56,7 +56,7 @@ async def describe_groups(request: DescribeGroupsRequest, context: RequestContex
     for partition, group_ids in await context.services.slices.run(by_partition(asked, coordinator)):
         try:
             groups = await coordinator.submit_to(partition, DescribeGroups(group_ids, context.version))
-        except GroupError as error:
+        except CoordinatorError as error:
             groups = _refused(group_ids, wire_error(error).code)
         described.update((group.group_id, group) for group in groups)
     if request.include_authorized_operations:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from pybroker.config.errors import ConfigError
 from pybroker.controller.errors import NotControllerError, StaleBrokerEpochError
-from pybroker.coordinator.group.errors import GroupError
+from pybroker.coordinator.runtime.errors import CoordinatorError
 from pybroker.machine.runner import ClosedError, SupersededError, UncommittedError, UnwritableError
 from pybroker.protocol.errors import ErrorCode
 from pybroker.security.operations import ResourceType
@@ -73,7 +73,7 @@ def wire_error(error: Exception) -> WireError:
     """Return the client's error for `error`; one that nobody foresaw is logged and becomes UNKNOWN_SERVER_ERROR."""
     if isinstance(error, ApiError):
         return WireError(error.code, error.message)
-    if isinstance(error, GroupError):
+    if isinstance(error, CoordinatorError):
         return WireError(error.code, error.message)
     for kind in type(error).__mro__:
         code = _CODES.get(kind)

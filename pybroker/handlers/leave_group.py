@@ -27,8 +27,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pybroker.coordinator.group.errors import GroupError, InvalidGroupIdError
+from pybroker.coordinator.group.errors import InvalidGroupIdError
 from pybroker.coordinator.group.events import LeaveGroup
+from pybroker.coordinator.runtime.errors import CoordinatorError
 from pybroker.handlers.errors import wire_error
 from pybroker.handlers.registry import handles
 from pybroker.machine.parts import MANY, parts
@@ -77,7 +78,7 @@ async def _leave_in_parts(request: LeaveGroupRequest, context: RequestContext) -
         asked = msgspec.structs.replace(request, members=part)
         try:
             response: LeaveGroupResponse = await context.services.groups.submit(request.group_id, LeaveGroup(asked))
-        except GroupError as error:
+        except CoordinatorError as error:
             response = LeaveGroupResponse(members=[_lost(member, wire_error(error).code) for member in part])
         members += response.members
     return LeaveGroupResponse(members=members)

@@ -35,8 +35,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pybroker.coordinator.group.errors import GroupError
 from pybroker.coordinator.group.events import CommitOffsets
+from pybroker.coordinator.runtime.errors import CoordinatorError
 from pybroker.handlers.errors import wire_error
 from pybroker.handlers.registry import handles
 from pybroker.machine.parts import MANY, length_of_lists, parts_of_lists
@@ -108,7 +108,7 @@ async def _commit_in_parts(
         event = CommitOffsets(msgspec.structs.replace(request, topics=part), context.version)
         try:
             response: OffsetCommitResponse = await context.services.groups.submit(request.group_id, event)
-        except GroupError as error:
+        except CoordinatorError as error:
             code = wire_error(error).code
             topics += [_refused(topic, code) for topic in part]
         else:

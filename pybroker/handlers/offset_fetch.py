@@ -30,8 +30,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pybroker.coordinator.group.errors import GroupError
 from pybroker.coordinator.group.events import FetchOffsets
+from pybroker.coordinator.runtime.errors import CoordinatorError
 from pybroker.handlers.errors import wire_error
 from pybroker.handlers.registry import handles
 from pybroker.machine.parts import MANY, MAX_WEIGHT, length_of_lists, parts, parts_of_lists
@@ -172,17 +172,17 @@ async def _fetch_in_parts(group: OffsetFetchRequestGroup, context: RequestContex
     return OffsetFetchResponseGroup(group_id=group.group_id, topics=topics)
 
 
-async def _answer(group: OffsetFetchRequestGroup, reply: Reply | GroupError) -> OffsetFetchResponseGroup:
+async def _answer(group: OffsetFetchRequestGroup, reply: Reply | CoordinatorError) -> OffsetFetchResponseGroup:
     try:
-        if isinstance(reply, GroupError):
+        if isinstance(reply, CoordinatorError):
             raise reply
         answer: OffsetFetchResponseGroup = await reply
-    except GroupError as error:
+    except CoordinatorError as error:
         return OffsetFetchResponseGroup(group_id=group.group_id, error_code=wire_error(error).code)
     return answer
 
 
-def _submit(group: OffsetFetchRequestGroup, context: RequestContext) -> Reply | GroupError:
+def _submit(group: OffsetFetchRequestGroup, context: RequestContext) -> Reply | CoordinatorError:
     unknown = []
     topics = context.image.topics
     by_id = context.version >= _FIRST_VERSION_WITH_TOPIC_IDS
@@ -191,7 +191,7 @@ def _submit(group: OffsetFetchRequestGroup, context: RequestContext) -> Reply | 
         group.topics = [topic for topic in group.topics if topic.name]
     try:
         reply = context.services.groups.submit(group.group_id, FetchOffsets(group))
-    except GroupError as error:
+    except CoordinatorError as error:
         return error
     if not by_id:
         return reply

@@ -99,10 +99,6 @@ class DeleteGroups(NamedTuple):
     group_ids: Sequence[str]
 
 
-class Loaded(NamedTuple):
-    """The partition's log is replayed: members' sessions begin. Answered by None."""
-
-
 class ExpireOffsets(NamedTuple):
     """Offsets whose retention is over go, and groups without any. Answered by None."""
 

@@ -1,4 +1,7 @@
-"""The life of one coordinator: a partition of `__consumer_offsets` from election to resignation."""
+"""The life of one shard: a partition of an internal topic from election to resignation.
+
+Owns the table of its states. Must not know how a log is read, nor what is coordinated.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from pybroker.machine.transitions import Transitions
 
 
 class ShardState(Enum):
-    """Where a coordinator stands."""
+    """Where a shard stands."""
 
     LOADING = "its log is replayed"
     ACTIVE = "it answers"
@@ -17,7 +20,7 @@ class ShardState(Enum):
 
 
 class ShardStep(Enum):
-    """What happens to a coordinator."""
+    """What happens to a shard."""
 
     LOADED = "the log is replayed to its end"
     FAIL = "the log cannot be read"
