@@ -40,8 +40,8 @@ wheels: $(STAMPS)/venv ## Build the wheels of pybroker, pybroker-bench and pybro
 	@$(BIN)/uv build --quiet --wheel --out-dir dist spark
 
 profiling: build ## Put an extension with line tables in place, for perf; `make build` after a change ends that
-	cargo build --release --package pybroker-py
-	cp target/release/lib_native.so pybroker/_native.abi3.so
+	cargo build --profile profiling --package pybroker-py
+	cp target/profiling/lib_native.so pybroker/_native.abi3.so
 
 fmt: $(STAMPS)/lint ## Rewrite Python and Rust sources in the one accepted layout
 	$(BIN)/ruff check --quiet --fix-only .
