@@ -23,7 +23,7 @@ TEST_PROCESSES ?= 3
 PYTHON_ROOTS := pybroker tests bench spark docs changes
 
 .DEFAULT_GOAL := all
-.PHONY: all help build wheels profiling fmt lint test demo bench bench-spark docs test-rust test-python soak audit-large fuzz micro changelog clean
+.PHONY: all help build wheel wheels profiling fmt lint test demo bench bench-spark docs test-rust test-python soak audit-large fuzz micro changelog clean
 
 all: fmt build lint test ## Format, build, lint and test: the round before every commit
 
@@ -33,9 +33,13 @@ help: ## List every target
 build: $(STAMPS)/broker $(STAMPS)/pybench ## Make .venv with the release extension, .venv/bin/pybroker and .venv/bin/pybench, no more
 	@:
 
-wheels: $(STAMPS)/venv ## Build the wheels of pybroker, pybroker-bench and pybroker-spark into dist
-	@rm -rf dist
-	@$(BIN)/maturin build --release --quiet --out dist
+wheel: $(STAMPS)/zig $(STAMPS)/test ## Build the wheel of pybroker into dist, for any Linux with glibc 2.17, and run it in an empty environment
+	@rm -f dist/pybroker-*.whl
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/maturin build --release --quiet --zig --compatibility manylinux_2_17 --target-dir target/wheel --out dist
+	PYBROKER_WHEEL="$$(echo dist/pybroker-*.whl)" $(BIN)/pytest tests/cluster/test_wheel.py
+
+wheels: wheel ## As wheel, and build those of pybroker-bench and pybroker-spark
+	@rm -f dist/pybroker_*.whl
 	@$(BIN)/uv build --quiet --wheel --out-dir dist bench
 	@$(BIN)/uv build --quiet --wheel --out-dir dist spark
 
@@ -99,8 +103,8 @@ clean: ## Remove the virtual environment and all build output
 	rm -rf $(VENV) target build dist
 
 # What each stamp stands for: tools = new enough tools were seen, venv = an environment with uv and maturin, broker = the
-# extension is built and pybroker installed, pybench = so is pybench, lint and test = what linting and testing need. The
-# three distributions are editable.
+# extension is built and pybroker installed, pybench = so is pybench, lint, test and zig = what linting, testing and a
+# wheel for old systems need. The three distributions are editable.
 
 $(STAMPS)/tools: Cargo.toml Makefile
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < tuple(map(int, "$(PYTHON_AT_LEAST)".split("."))))' 2>/dev/null \
@@ -128,6 +132,10 @@ $(STAMPS)/broker: $(NATIVE_SOURCES) Cargo.lock pyproject.toml $(STAMPS)/tools $(
 $(STAMPS)/pybench: bench/pyproject.toml $(STAMPS)/venv | $(STAMPS)/broker
 	@$(BIN)/uv pip install --quiet --editable bench
 	@$(BIN)/python -m compileall -q bench/pybench
+	@touch $@
+
+$(STAMPS)/zig: pyproject.toml $(STAMPS)/venv
+	@$(BIN)/uv pip install --quiet --group wheel
 	@touch $@
 
 $(STAMPS)/lint: pyproject.toml $(STAMPS)/venv
