@@ -166,7 +166,7 @@ def _check(scenario: Scenario, where: str) -> None:
 def _check_properties(kind: type[ConnectionSettings], properties: Settings, where: str) -> None:
     """Refuse here what the clients in the tasks would refuse. Raises ScenarioError."""
     try:
-        kind.from_properties({"bootstrap.servers": "any:1", **build_properties(properties)})
+        kind.check(build_properties(properties))
     except SettingError as error:
         raise ScenarioError(f"{where}: properties: {error}") from None
 
