@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::codes;
 use super::wire::metadata::MetadataResponse;
+use pybroker_wire::ErrorCode;
 
 /// A broker's id; bootstrap servers have ids below zero until it is known which brokers they are.
 pub type NodeId = i32;
@@ -22,7 +22,7 @@ pub struct Leader {
 pub struct Topic {
     pub leaders: Vec<Option<Leader>>,
     /// The topic's own error code in the last answer.
-    pub error_code: i16,
+    pub error_code: ErrorCode,
 }
 
 /// The latest known state.
@@ -85,7 +85,7 @@ impl Cluster {
         for topic in &answer.topics {
             let known = self.topics.entry(topic.name.clone()).or_default();
             known.error_code = topic.error_code;
-            if topic.error_code != codes::NONE {
+            if topic.error_code != ErrorCode::NONE {
                 missing = true;
                 continue;
             }
@@ -135,11 +135,12 @@ mod tests {
     fn a_topic_without_leader_keeps_the_cluster_stale() {
         let mut cluster = Cluster::default();
         cluster.want("t");
-        let partition = |index, leader| PartitionMetadata { error_code: 0, index, leader, leader_epoch: 3 };
+        let partition =
+            |index, leader| PartitionMetadata { error_code: ErrorCode::NONE, index, leader, leader_epoch: 3 };
         let mut answer = MetadataResponse {
             brokers: vec![Broker { node_id: 1, host: "::1".into(), port: 9092 }],
             topics: vec![TopicMetadata {
-                error_code: 0,
+                error_code: ErrorCode::NONE,
                 name: "t".into(),
                 partitions: vec![partition(1, -1), partition(0, 1)],
             }],

@@ -15,6 +15,7 @@ use super::cluster::Topic;
 use super::error::ClientError;
 use super::new_record::NewRecord;
 use super::partitioner::{Choice, Partitioner};
+use pybroker_wire::ErrorCode;
 
 /// A topic that records can be sent to.
 #[derive(Debug)]
@@ -38,7 +39,7 @@ pub struct Destination {
 pub struct Directory {
     pub known: FxHashMap<Arc<str>, Arc<Destination>>,
     /// Error codes of topics that metadata did not give partitions for.
-    pub refused: FxHashMap<String, i16>,
+    pub refused: FxHashMap<String, ErrorCode>,
     /// Topics the sender has not asked for yet.
     pub asked: Vec<String>,
 }

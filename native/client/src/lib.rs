@@ -17,7 +17,6 @@ mod chunk;
 mod chunk_walk;
 mod clock;
 mod cluster;
-mod codes;
 pub mod columns;
 mod config;
 mod connection;

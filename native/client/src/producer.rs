@@ -8,7 +8,6 @@ use parking_lot::{Condvar, Mutex};
 
 use super::accumulator::{Accumulator, Ticket};
 use super::clock::now_ms;
-use super::codes;
 use super::config::ProducerConfig;
 use super::destination::Destination;
 use super::error::ClientError;
@@ -23,6 +22,7 @@ use super::stamp::{Due, Since, Stamp};
 use super::wait::wait_until;
 use super::waker::Waker;
 use super::wire::init_producer_id::ProducerIdentity;
+use pybroker_wire::ErrorCode;
 
 /// What became of the records that were sent to one partition.
 #[derive(Debug, Clone)]
@@ -87,7 +87,7 @@ impl Producer {
             if self.shared.accumulator.closed.load(Ordering::Acquire) {
                 return Err(ClientError::Closed { what: "producer" });
             }
-            if late || code.is_some_and(|c| !codes::is_retriable(c)) {
+            if late || code.is_some_and(|c| !c.is_retriable()) {
                 return Err(self.unknown(topic, code, began.elapsed()));
             }
         }
@@ -103,7 +103,7 @@ impl Producer {
             return Err(ClientError::Closed { what: "producer" });
         }
         let code = directory.refused.get(topic).copied();
-        if code.is_some_and(|c| !codes::is_retriable(c)) {
+        if code.is_some_and(|c| !c.is_retriable()) {
             return Err(self.unknown(topic, code, Duration::ZERO));
         }
         directory.ask(topic);
@@ -122,7 +122,7 @@ impl Producer {
         self.shared.accumulator.full(config.batch_size.max(record.upper_bound()), config.max_block)
     }
 
-    fn unknown(&self, topic: &str, code: Option<i16>, waited: Duration) -> ClientError {
+    fn unknown(&self, topic: &str, code: Option<ErrorCode>, waited: Duration) -> ClientError {
         let servers = self.shared.config.connection.bootstrap_servers.join(",");
         let waited_ms = waited.as_millis() as u64;
         match (code, self.shared.network_failure.lock().as_ref()) {
@@ -132,7 +132,7 @@ impl Producer {
                 topic: topic.to_owned(),
                 servers,
                 waited_ms,
-                code: codes::LEADER_NOT_AVAILABLE,
+                code: ErrorCode::LEADER_NOT_AVAILABLE,
             },
         }
     }

@@ -12,7 +12,6 @@ use rustc_hash::FxHashMap;
 use super::chunk::{Chunk, Extent};
 use super::clock::now_ms;
 use super::cluster::NodeId;
-use super::codes;
 use super::config::OffsetReset;
 use super::connection::Frame;
 use super::error::ClientError;
@@ -22,6 +21,7 @@ use super::network::{Event, Network};
 use super::wire::fetch::{self, FetchLimits, FetchPosition, FetchedPartition};
 use super::wire::header::{FETCH, LIST_OFFSETS};
 use super::wire::list_offsets::{self, EARLIEST, LATEST, OffsetAnswer, OffsetQuestion};
+use pybroker_wire::ErrorCode;
 
 /// The longest sleep; anything that happens wakes the thread earlier.
 const IDLE: Duration = Duration::from_secs(1);
@@ -157,7 +157,7 @@ impl Reader {
         let part = &mut self.parts[index];
         self.network.cluster.stale = true;
         let Some(topic) = self.network.cluster.topic(&part.topic) else { return };
-        if topic.error_code != codes::NONE && !codes::is_retriable(topic.error_code) {
+        if topic.error_code != ErrorCode::NONE && !topic.error_code.is_retriable() {
             let (topic, partition, code) = (part.topic.to_string(), part.index, topic.error_code);
             part.hold_until = Some(Instant::now() + IDLE);
             let (mark, error) = (part.mark, ClientError::Broker { topic, partition, code, message: None });
@@ -286,7 +286,7 @@ impl Reader {
 
     fn take_offset(&mut self, answer: &OffsetAnswer, parts: &[usize], now: Instant) {
         let Some(index) = self.find(parts, &answer.topic, answer.index) else { return };
-        if answer.error_code != codes::NONE {
+        if answer.error_code != ErrorCode::NONE {
             return self.take_error(index, answer.error_code, now);
         }
         if answer.offset < 0 {
@@ -308,7 +308,7 @@ impl Reader {
             Ok(answer) => answer,
             Err(e) => return self.malformed(node, FETCH.name, &e.to_string(), parts.to_vec(), now),
         };
-        if error_code != codes::NONE {
+        if error_code != ErrorCode::NONE {
             parts.iter().for_each(|i| self.take_error(*i, error_code, now));
             return;
         }
@@ -316,7 +316,7 @@ impl Reader {
         let mut chunks = Vec::with_capacity(fetched.len());
         for partition in fetched {
             let Some(index) = self.find(parts, &partition.topic, partition.index) else { continue };
-            if partition.error_code != codes::NONE {
+            if partition.error_code != ErrorCode::NONE {
                 self.take_error(index, partition.error_code, now);
                 continue;
             }
@@ -367,8 +367,8 @@ impl Reader {
         }
     }
 
-    fn take_error(&mut self, index: usize, code: i16, now: Instant) {
-        if codes::asks_for_metadata(code) {
+    fn take_error(&mut self, index: usize, code: ErrorCode, now: Instant) {
+        if code.asks_for_metadata() {
             self.network.cluster.stale = true;
         }
         self.hold(index, now);
@@ -379,9 +379,9 @@ impl Reader {
             OffsetReset::Before(span) => Some(now_ms().saturating_sub_unsigned(span.as_millis() as u64)),
             OffsetReset::None => None,
         };
-        if let Some(time) = reset.filter(|_| code == codes::OFFSET_OUT_OF_RANGE) {
+        if let Some(time) = reset.filter(|_| code == ErrorCode::OFFSET_OUT_OF_RANGE) {
             part.start = Start::Time(time);
-        } else if !codes::is_retriable(code) {
+        } else if !code.is_retriable() {
             let (topic, partition) = (part.topic.to_string(), part.index);
             part.hold_until = Some(now + IDLE);
             let (mark, error) = (part.mark, ClientError::Broker { topic, partition, code, message: None });

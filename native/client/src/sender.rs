@@ -12,7 +12,6 @@ use rustc_hash::FxHashMap;
 
 use super::batch::{Batch, Sealed};
 use super::cluster::NodeId;
-use super::codes;
 use super::connection::Frame;
 use super::delivery::Written;
 use super::error::ClientError;
@@ -23,6 +22,7 @@ use super::producer_state::ProducerState;
 use super::wire::header::{INIT_PRODUCER_ID, PRODUCE};
 use super::wire::init_producer_id::{self, ANONYMOUS, ProducerIdentity};
 use super::wire::produce::{self, PartitionBatch, PartitionOutcome, ProduceHead};
+use pybroker_wire::ErrorCode;
 
 /// The longest sleep; anything that happens wakes the thread earlier.
 const IDLE: Duration = Duration::from_secs(1);
@@ -269,7 +269,7 @@ impl Sender {
                 self.identity_asked = false;
                 match frame.map(|f| init_producer_id::read_response(f.bytes(), version)) {
                     Some(Ok(Ok(identity))) => self.take_identity(identity),
-                    Some(Ok(Err(code))) if !codes::is_retriable(code) => {
+                    Some(Ok(Err(code))) if !code.is_retriable() => {
                         let error = ClientError::Broker {
                             topic: String::new(),
                             partition: -1,
@@ -337,22 +337,22 @@ impl Sender {
 
     fn judge(&mut self, queue: usize, batch: Batch, outcome: &PartitionOutcome, now: Instant) {
         let code = outcome.error_code;
-        if code == codes::NONE {
+        if code == ErrorCode::NONE {
             let written = Written { base_offset: outcome.base_offset, log_append_time_ms: outcome.log_append_time_ms };
             return self.succeed(batch, written, now);
         }
-        if code == codes::DUPLICATE_SEQUENCE_NUMBER {
+        if code == ErrorCode::DUPLICATE_SEQUENCE_NUMBER {
             return self.succeed(batch, Written { base_offset: -1, log_append_time_ms: -1 }, now);
         }
-        if codes::asks_for_metadata(code) {
+        if code.asks_for_metadata() {
             self.network.cluster.stale = true;
         }
         let message = outcome.error_message.clone();
         let error = ClientError::Broker { topic: outcome.topic.clone(), partition: outcome.index, code, message };
         // A gap that an earlier batch of this partition leaves, which itself is being sent again, closes by itself.
         let behind_another =
-            code == codes::OUT_OF_ORDER_SEQUENCE_NUMBER && self.queues[queue].again.iter().any(|b| b.id < batch.id);
-        if codes::is_retriable(code) || behind_another {
+            code == ErrorCode::OUT_OF_ORDER_SEQUENCE_NUMBER && self.queues[queue].again.iter().any(|b| b.id < batch.id);
+        if code.is_retriable() || behind_another {
             self.retry(queue, batch, error, now)
         } else {
             self.fail(batch, error)

@@ -8,7 +8,7 @@
 //! `FetchRequest` and `FetchResponse` schemas.
 
 use super::primitives::{Malformed, Reader, Writer};
-use super::{BrokerEndpoint, TopicRef};
+use super::{BrokerEndpoint, ErrorCode, TopicRef};
 
 /// First flexible version.
 const FLEXIBLE: i16 = 12;
@@ -145,7 +145,7 @@ pub struct FetchedPartition {
     /// The partition index.
     pub index: i32,
     /// Kafka's error code.
-    pub error: i16,
+    pub error: ErrorCode,
     /// The high watermark, -1 on error.
     pub high_watermark: i64,
     /// The last stable offset, -1 on error.
@@ -166,7 +166,7 @@ pub struct FetchedPartition {
 #[derive(Clone, Copy, Debug)]
 pub struct FetchedHead {
     /// The error of the whole request.
-    pub error: i16,
+    pub error: ErrorCode,
     /// The session, 0 for none.
     pub session_id: i32,
     /// Whether the client asked for committed data only: it gets the list of aborted transactions then.
@@ -190,7 +190,7 @@ pub fn write_response(
         writer.i32(0); // throttle_time_ms
     }
     if version >= 7 {
-        writer.i16(head.error);
+        writer.i16(head.error.0);
         writer.i32(head.session_id);
     }
     let topics = partitions.chunk_by(|a, b| a.topic == b.topic);
@@ -230,7 +230,7 @@ fn write_partition(
     place: &mut dyn FnMut(usize, usize),
 ) {
     writer.i32(partition.index);
-    writer.i16(partition.error);
+    writer.i16(partition.error.0);
     writer.i64(partition.high_watermark);
     if version >= 4 {
         writer.i64(partition.last_stable_offset);

@@ -4,6 +4,8 @@
 //! 2; version 2 follows it with tagged fields, which are left to the code that reads the message. Source:
 //! Kafka's `RequestHeader` schema.
 
+use super::ApiKey;
+
 /// The fixed part: key, version, correlation id, length of the client id.
 const FIXED: usize = 10;
 
@@ -11,7 +13,7 @@ const FIXED: usize = 10;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestHead {
     /// Which API.
-    pub api_key: i16,
+    pub api_key: ApiKey,
     /// Which version of it.
     pub api_version: i16,
     /// The number that the answer carries again.
@@ -57,7 +59,7 @@ impl RequestHead {
             Err(_) => return Err(BadHead::ClientId { length, frame: frame.len() }),
         };
         Ok(Self {
-            api_key: i16::from_be_bytes([k0, k1]),
+            api_key: ApiKey(i16::from_be_bytes([k0, k1])),
             api_version: i16::from_be_bytes([v0, v1]),
             correlation_id: i32::from_be_bytes([c0, c1, c2, c3]),
             client_id,
@@ -80,7 +82,7 @@ mod tests {
     fn a_head_names_api_version_correlation_and_client() {
         let frame = [0, 18, 0, 3, 0, 0, 0, 7, 0, 2, b'm', b'e', 0xff];
         let head = RequestHead::parse(&frame).unwrap();
-        assert_eq!((head.api_key, head.api_version, head.correlation_id, head.body), (18, 3, 7, 12));
+        assert_eq!((head.api_key.0, head.api_version, head.correlation_id, head.body), (18, 3, 7, 12));
         assert_eq!(head.client_id(&frame), Some("me"));
     }
 

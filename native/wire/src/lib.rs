@@ -3,7 +3,9 @@
 //!
 //! Knows bytes and versions; must not know sockets or logs.
 
+mod api_key;
 pub mod codec;
+mod error_code;
 pub mod fetch;
 pub mod frame;
 pub mod primitives;
@@ -12,6 +14,8 @@ pub mod schema;
 mod topics;
 pub mod tree;
 
+pub use api_key::ApiKey;
+pub use error_code::ErrorCode;
 use primitives::Writer;
 pub use topics::{BrokerEndpoint, TopicId, TopicRef, ZERO_TOPIC_ID};
 

@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use super::primitives::{Malformed, Reader, Writer};
-use super::{BrokerEndpoint, TopicRef};
+use super::{BrokerEndpoint, ErrorCode, TopicRef};
 
 /// First flexible version.
 const FLEXIBLE: i16 = 9;
@@ -77,7 +77,7 @@ pub struct ProducedPartition {
     /// The partition index.
     pub index: i32,
     /// Kafka's error code.
-    pub error: i16,
+    pub error: ErrorCode,
     /// The offset of the first record, -1 on error.
     pub base_offset: i64,
     /// The broker's append time, -1 with CreateTime.
@@ -118,7 +118,7 @@ pub fn write_response(
 
 fn write_partition(writer: &mut Writer<'_>, version: i16, partition: &ProducedPartition) {
     writer.i32(partition.index);
-    writer.i16(partition.error);
+    writer.i16(partition.error.0);
     writer.i64(partition.base_offset);
     if version >= 2 {
         writer.i64(partition.log_append_time);

@@ -2,7 +2,7 @@
 
 use super::fields::{FieldError, FieldReader, FieldWriter};
 use super::header::{API_VERSIONS, Api};
-use crate::codes;
+use pybroker_wire::ErrorCode;
 
 /// The version ranges that one broker serves.
 #[derive(Debug, Clone, Default)]
@@ -30,7 +30,7 @@ pub fn write_request(out: &mut Vec<u8>, version: i16) {
 /// The answer; `None` when the broker wants version 0 (it answers UNSUPPORTED_VERSION in version 0's encoding).
 pub fn read_response(frame: &[u8], version: i16) -> Result<Option<ServedVersions>, FieldError> {
     let (_, mut body) = API_VERSIONS.response_body(version, frame)?;
-    if body.i16()? == codes::UNSUPPORTED_VERSION && version > 0 {
+    if ErrorCode(body.i16()?) == ErrorCode::UNSUPPORTED_VERSION && version > 0 {
         return Ok(None);
     }
     read_keys(&mut body).map(Some)

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::fields::{FieldError, FieldWriter};
 use super::header::FETCH;
+use pybroker_wire::ErrorCode;
 
 /// What bounds one request. Field names are Kafka's keys.
 #[derive(Debug, Clone, Copy)]
@@ -74,7 +75,7 @@ pub fn write_request(out: &mut Vec<u8>, version: i16, limits: FetchLimits, posit
 pub struct FetchedPartition {
     pub topic: String,
     pub index: i32,
-    pub error_code: i16,
+    pub error_code: ErrorCode,
     pub high_watermark: i64,
     pub log_start_offset: i64,
     /// `(producer id, first offset)` of transactions that were aborted, in the order of the log.
@@ -84,19 +85,19 @@ pub struct FetchedPartition {
 }
 
 /// Read the answer; the request's error code comes first.
-pub fn read_response(frame: &[u8], version: i16) -> Result<(i16, Vec<FetchedPartition>), FieldError> {
+pub fn read_response(frame: &[u8], version: i16) -> Result<(ErrorCode, Vec<FetchedPartition>), FieldError> {
     let (_, mut body) = FETCH.response_body(version, frame)?;
     body.i32()?;
-    let mut error_code = 0;
+    let mut error_code = ErrorCode::NONE;
     if version >= 7 {
-        error_code = body.i16()?;
+        error_code = ErrorCode(body.i16()?);
         body.i32()?;
     }
     let mut fetched = Vec::new();
     for _ in 0..body.array()? {
         let topic = body.string()?;
         for _ in 0..body.array()? {
-            let (index, error_code, high_watermark) = (body.i32()?, body.i16()?, body.i64()?);
+            let (index, error_code, high_watermark) = (body.i32()?, ErrorCode(body.i16()?), body.i64()?);
             body.i64()?;
             let log_start_offset = if version >= 5 { body.i64()? } else { -1 };
             let mut aborted = Vec::new();

@@ -2,6 +2,7 @@
 
 use super::fields::{FieldError, FieldWriter};
 use super::header::INIT_PRODUCER_ID;
+use pybroker_wire::ErrorCode;
 
 /// An idempotent producer's identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,10 +27,10 @@ pub fn write_request(out: &mut Vec<u8>, version: i16) {
 }
 
 /// The identity, or the broker's error code.
-pub fn read_response(frame: &[u8], version: i16) -> Result<Result<ProducerIdentity, i16>, FieldError> {
+pub fn read_response(frame: &[u8], version: i16) -> Result<Result<ProducerIdentity, ErrorCode>, FieldError> {
     let (_, mut body) = INIT_PRODUCER_ID.response_body(version, frame)?;
     body.i32()?;
-    let error_code = body.i16()?;
+    let error_code = ErrorCode(body.i16()?);
     let identity = ProducerIdentity { id: body.i64()?, epoch: body.i16()? };
-    Ok(if error_code == 0 { Ok(identity) } else { Err(error_code) })
+    Ok(if error_code == ErrorCode::NONE { Ok(identity) } else { Err(error_code) })
 }

@@ -2,6 +2,7 @@
 
 use super::fields::{FieldError, FieldWriter};
 use super::header::LIST_OFFSETS;
+use pybroker_wire::ErrorCode;
 
 /// The offset after the last record.
 pub const LATEST: i64 = -1;
@@ -21,7 +22,7 @@ pub struct OffsetQuestion<'a> {
 pub struct OffsetAnswer {
     pub topic: String,
     pub index: i32,
-    pub error_code: i16,
+    pub error_code: ErrorCode,
     pub offset: i64,
 }
 
@@ -60,7 +61,8 @@ pub fn read_response(frame: &[u8], version: i16) -> Result<Vec<OffsetAnswer>, Fi
     for _ in 0..body.array()? {
         let topic = body.string()?;
         for _ in 0..body.array()? {
-            let (index, error_code, _timestamp, offset) = (body.i32()?, body.i16()?, body.i64()?, body.i64()?);
+            let (index, error_code, _timestamp, offset) =
+                (body.i32()?, ErrorCode(body.i16()?), body.i64()?, body.i64()?);
             if version >= 4 {
                 body.i32()?;
             }

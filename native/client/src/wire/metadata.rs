@@ -2,6 +2,7 @@
 
 use super::fields::{FieldError, FieldWriter};
 use super::header::METADATA;
+use pybroker_wire::ErrorCode;
 
 /// A broker's address.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,7 +15,7 @@ pub struct Broker {
 /// One partition as metadata describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartitionMetadata {
-    pub error_code: i16,
+    pub error_code: ErrorCode,
     pub index: i32,
     /// -1: none.
     pub leader: i32,
@@ -25,7 +26,7 @@ pub struct PartitionMetadata {
 /// One topic as metadata describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TopicMetadata {
-    pub error_code: i16,
+    pub error_code: ErrorCode,
     pub name: String,
     pub partitions: Vec<PartitionMetadata>,
 }
@@ -84,14 +85,14 @@ pub fn read_response(frame: &[u8], version: i16) -> Result<MetadataResponse, Fie
     }
     body.i32()?;
     for _ in 0..body.array()? {
-        let (error_code, name) = (body.i16()?, body.string()?.to_owned());
+        let (error_code, name) = (ErrorCode(body.i16()?), body.string()?.to_owned());
         if version >= 10 {
             body.uuid()?;
         }
         body.bool()?;
         let mut partitions = Vec::new();
         for _ in 0..body.array()? {
-            let (error_code, index, leader) = (body.i16()?, body.i32()?, body.i32()?);
+            let (error_code, index, leader) = (ErrorCode(body.i16()?), body.i32()?, body.i32()?);
             let leader_epoch = if version >= 7 { body.i32()? } else { -1 };
             for _ in 0..if version >= 5 { 3 } else { 2 } {
                 let nodes = body.array()?;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::fields::{FieldError, FieldWriter};
 use super::header::{Api, PRODUCE, finish_frame};
+use pybroker_wire::ErrorCode;
 
 /// Bytes of a request: fields, then records, then fields, as they go on the wire.
 #[derive(Debug, Clone)]
@@ -90,7 +91,7 @@ impl Segment {
 pub struct PartitionOutcome {
     pub topic: String,
     pub index: i32,
-    pub error_code: i16,
+    pub error_code: ErrorCode,
     pub base_offset: i64,
     /// -1 where the records keep the producer's timestamps.
     pub log_append_time_ms: i64,
@@ -105,7 +106,7 @@ pub fn read_response(frame: &[u8], version: i16) -> Result<Vec<PartitionOutcome>
         let topic = body.string()?;
         for _ in 0..body.array()? {
             let (index, error_code, base_offset, log_append_time_ms) =
-                (body.i32()?, body.i16()?, body.i64()?, body.i64()?);
+                (body.i32()?, ErrorCode(body.i16()?), body.i64()?, body.i64()?);
             if version >= 5 {
                 body.i64()?;
             }
