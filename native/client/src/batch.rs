@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use super::delivery::{Decided, Delivery};
 use super::error::ClientError;
-use super::wire::init_producer_id::ProducerIdentity;
 use pybroker_record::{BatchBuilder, seal};
+use pybroker_wire::init_producer_id::ProducerIdentity;
 
 /// Records sent closer together than this share one entry of the latency count.
 const STRIDE_US: u128 = 50;

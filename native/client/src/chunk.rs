@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::connection::Frame;
 use super::error::ClientError;
 use pybroker_record::{BatchHeader, LOG_OVERHEAD, Record, RecordError, StoredRecord, TimestampType};
+use pybroker_wire::fetch::AbortedTransaction;
 
 /// How many bytes of a response are whole batches, which offset follows them, and the last one's leader epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,8 +93,8 @@ pub struct Chunk {
     pub leader_epoch: i32,
     /// The partition's high watermark when the broker answered.
     pub high_watermark: i64,
-    /// `(producer id, first offset)` of aborted transactions, ascending by offset.
-    pub aborted: Vec<(i64, i64)>,
+    /// Aborted transactions, ascending by offset.
+    pub aborted: Vec<AbortedTransaction>,
     pub(super) check_crcs: bool,
     pub(super) read_committed: bool,
     pub(super) max_decompressed_bytes: usize,

@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::wire::metadata::MetadataResponse;
 use pybroker_wire::ErrorCode;
+use pybroker_wire::metadata::MetadataResponse;
 
 /// A broker's id; bootstrap servers have ids below zero until it is known which brokers they are.
 pub type NodeId = i32;
@@ -79,13 +79,13 @@ impl Cluster {
     /// Take in an answer. Topics that it does not name keep their state.
     pub fn apply(&mut self, answer: &MetadataResponse, now: Instant) {
         if !answer.brokers.is_empty() {
-            self.servers = answer.brokers.iter().map(|b| (b.node_id, format_server(&b.host, b.port))).collect();
+            self.servers = answer.brokers.iter().map(|b| (b.id, format_server(&b.host, b.port))).collect();
         }
         let mut missing = false;
         for topic in &answer.topics {
             let known = self.topics.entry(topic.name.clone()).or_default();
-            known.error_code = topic.error_code;
-            if topic.error_code != ErrorCode::NONE {
+            known.error_code = topic.error;
+            if topic.error != ErrorCode::NONE {
                 missing = true;
                 continue;
             }
@@ -112,7 +112,7 @@ pub fn format_server(host: &str, port: i32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::metadata::{Broker, PartitionMetadata, TopicMetadata};
+    use pybroker_wire::metadata::{BrokerMetadata, PartitionMetadata, TopicMetadata};
 
     #[test]
     fn a_topic_wanted_while_a_question_is_under_way_is_asked_for_next() {
@@ -135,12 +135,11 @@ mod tests {
     fn a_topic_without_leader_keeps_the_cluster_stale() {
         let mut cluster = Cluster::default();
         cluster.want("t");
-        let partition =
-            |index, leader| PartitionMetadata { error_code: ErrorCode::NONE, index, leader, leader_epoch: 3 };
+        let partition = |index, leader| PartitionMetadata { error: ErrorCode::NONE, index, leader, leader_epoch: 3 };
         let mut answer = MetadataResponse {
-            brokers: vec![Broker { node_id: 1, host: "::1".into(), port: 9092 }],
+            brokers: vec![BrokerMetadata { id: 1, host: "::1".into(), port: 9092 }],
             topics: vec![TopicMetadata {
-                error_code: ErrorCode::NONE,
+                error: ErrorCode::NONE,
                 name: "t".into(),
                 partitions: vec![partition(1, -1), partition(0, 1)],
             }],

@@ -14,7 +14,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use super::config::ConnectionConfig;
 use super::pool::BufferPool;
-use super::wire::produce::Segment;
+use super::request::Segment;
 
 /// Responses up to this size are read together with what follows them.
 const STAGING: usize = 16 * 1024;

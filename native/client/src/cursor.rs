@@ -32,10 +32,10 @@ impl Cursor {
         while let Some(batch) = Batches::new(&chunk.bytes()[self.at..]).next() {
             let (header, bytes) = batch.map_err(|e| chunk.corrupt(chunk.position, e.to_string()))?;
             check_crc(chunk, &header, bytes)?;
-            while let Some((producer, _)) =
-                chunk.aborted.get(self.begun).filter(|(_, first)| *first <= header.last_offset())
+            while let Some(transaction) =
+                chunk.aborted.get(self.begun).filter(|transaction| transaction.first_offset <= header.last_offset())
             {
-                self.aborting.push(*producer);
+                self.aborting.push(transaction.producer_id);
                 self.begun += 1;
             }
             if header.is_control() {

@@ -12,6 +12,7 @@
 //! whole batches and whole responses, never in single records.
 
 mod accumulator;
+mod apis;
 mod batch;
 mod chunk;
 mod chunk_walk;
@@ -43,13 +44,13 @@ mod producer_state;
 mod random;
 mod reader;
 mod received;
+mod request;
 mod sender;
 mod stamp;
 #[cfg(test)]
 mod tests;
 mod wait;
 mod waker;
-mod wire;
 
 pub use accumulator::Ticket;
 pub use chunk::{Chunk, Count, FetchedRecord};

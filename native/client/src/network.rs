@@ -11,17 +11,22 @@ use std::time::{Duration, Instant};
 use rustc_hash::FxHashMap;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::apis::{API_VERSIONS, Api, FETCH, METADATA};
 use super::cluster::{Cluster, NodeId};
 use super::config::{ConnectionConfig, doubled};
 use super::connection::{Connection, Frame, Pending};
 use super::counters::{Counters, Total};
 use super::error::ClientError;
 use super::pool::BufferPool;
+use super::request::{self, Segment};
 use super::waker::Waker;
-use super::wire::api_versions::{self, ServedVersions};
-use super::wire::header::{API_VERSIONS, Api, FETCH, METADATA, finish_frame};
-use super::wire::metadata;
-use super::wire::produce::Segment;
+use pybroker_wire::ErrorCode;
+use pybroker_wire::api_versions::{self, ApiVersionsResponse, ClientSoftware, ServedVersions};
+use pybroker_wire::frame::{NewRequest, RESPONSE_BODY};
+use pybroker_wire::metadata::{self, MetadataResponse};
+
+/// What this client says that it is (KIP-511).
+const SOFTWARE: ClientSoftware<'static> = ClientSoftware { name: "pybroker", version: env!("CARGO_PKG_VERSION") };
 
 /// What a request is for.
 #[derive(Debug)]
@@ -46,7 +51,7 @@ pub enum Event<T> {
 struct Link<T> {
     connection: Connection<Purpose<T>>,
     /// Known after the handshake; until then nothing but the handshake is sent.
-    versions: Option<ServedVersions>,
+    versions: Option<Vec<ServedVersions>>,
     deadline: Option<Instant>,
 }
 
@@ -141,7 +146,7 @@ impl<T> Network<T> {
 
     /// The version to speak with a ready node.
     pub fn version(&self, node: NodeId, api: Api) -> Result<i16, ClientError> {
-        let chosen = self.links.get(&node).and_then(|l| l.versions.as_ref()).map_or(Err((-1, -1)), |v| v.choose(api));
+        let chosen = self.links.get(&node).and_then(|l| l.versions.as_ref()).map_or(Err((-1, -1)), |v| api.choose(v));
         chosen.map_err(|(theirs_min, theirs_max)| ClientError::UnsupportedVersion {
             server: self.server(node),
             api: api.name,
@@ -212,13 +217,12 @@ impl<T> Network<T> {
         write: impl FnOnce(&mut Vec<u8>),
     ) {
         let correlation_id = self.next_correlation_id();
-        let mut out = Vec::with_capacity(256);
-        api.start_request(&mut out, version, correlation_id, &self.config.client_id);
-        write(&mut out);
-        finish_frame(&mut out, 0);
+        let client_id = &self.config.client_id;
+        let head = NewRequest { api_key: api.key, api_version: version, correlation_id, client_id };
+        let segments = request::encode(head, write);
         let mut pending = Pending::new(purpose, version, correlation_id, deadline, true);
         pending.asked_at = timed;
-        self.enqueue(node, vec![Segment::Fields(out)], pending);
+        self.enqueue(node, segments, pending);
     }
 
     fn connect(&mut self, node: NodeId, now: Instant) {
@@ -245,7 +249,7 @@ impl<T> Network<T> {
 
     fn shake_hands(&mut self, node: NodeId, version: i16, now: Instant) {
         let deadline = now + self.config.request_timeout;
-        let write = |out: &mut Vec<u8>| api_versions::write_request(out, version);
+        let write = |out: &mut Vec<u8>| api_versions::write_request(out, version, SOFTWARE);
         self.request(node, API_VERSIONS, version, Purpose::Handshake, deadline, None, write);
     }
 
@@ -391,21 +395,23 @@ impl<T> Network<T> {
                 events.push(Event::Answered { node, token, version, frame: Some(frame) });
                 return;
             }
-            Purpose::Handshake => match api_versions::read_response(frame.bytes(), version) {
-                Ok(Some(versions)) => {
+            Purpose::Handshake => match ApiVersionsResponse::parse(frame.bytes(), RESPONSE_BODY, version) {
+                Ok(ApiVersionsResponse { error: ErrorCode::UNSUPPORTED_VERSION, .. }) if version > 0 => {
+                    return self.shake_hands(node, 0, now);
+                }
+                Ok(ApiVersionsResponse { served, .. }) => {
                     self.backoffs.remove(&node);
                     if let Some(link) = self.links.get_mut(&node) {
-                        link.versions = Some(versions);
+                        link.versions = Some(served);
                         link.deadline = None;
                     }
                     return;
                 }
-                Ok(None) => return self.shake_hands(node, 0, now),
                 Err(error) => (API_VERSIONS.name, error),
             },
             Purpose::Metadata => {
                 self.asked = None;
-                match metadata::read_response(frame.bytes(), version) {
+                match MetadataResponse::parse(frame.bytes(), RESPONSE_BODY, version) {
                     Ok(answer) => {
                         self.cluster.apply(&answer, now);
                         self.metadata_rest = Some(now + self.config.retry_backoff);

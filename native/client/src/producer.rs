@@ -21,8 +21,8 @@ use super::sender::Sender;
 use super::stamp::{Due, Since, Stamp};
 use super::wait::wait_until;
 use super::waker::Waker;
-use super::wire::init_producer_id::ProducerIdentity;
 use pybroker_wire::ErrorCode;
+use pybroker_wire::init_producer_id::ProducerIdentity;
 
 /// What became of the records that were sent to one partition.
 #[derive(Debug, Clone)]

@@ -10,7 +10,7 @@ use super::destination::Directory;
 use super::error::ClientError;
 use super::latency::Latency;
 use super::waker::Waker;
-use super::wire::init_producer_id::ProducerIdentity;
+use pybroker_wire::init_producer_id::ProducerIdentity;
 
 /// See the module.
 #[derive(Debug)]

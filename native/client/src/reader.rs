@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
 
+use super::apis::{FETCH, LIST_OFFSETS};
 use super::chunk::{Chunk, Extent};
 use super::clock::now_ms;
 use super::cluster::NodeId;
@@ -18,10 +19,10 @@ use super::error::ClientError;
 use super::fetcher_state::FetcherState;
 use super::inbox::{Mark, Start, Wanted};
 use super::network::{Event, Network};
-use super::wire::fetch::{self, FetchLimits, FetchPosition, FetchedPartition};
-use super::wire::header::{FETCH, LIST_OFFSETS};
-use super::wire::list_offsets::{self, EARLIEST, LATEST, OffsetAnswer, OffsetQuestion};
-use pybroker_wire::ErrorCode;
+use pybroker_wire::fetch::{FetchPartition, FetchRequest, FetchResponse, ReceivedPartition, ReplicaState};
+use pybroker_wire::frame::RESPONSE_BODY;
+use pybroker_wire::list_offsets::{self, AskedOffset, EARLIEST, LATEST, ListedOffset};
+use pybroker_wire::{ErrorCode, TopicRef};
 
 /// The longest sleep; anything that happens wakes the thread earlier.
 const IDLE: Duration = Duration::from_secs(1);
@@ -176,34 +177,45 @@ impl Reader {
         parts.sort_by_key(|i| {
             (self.parts[*i].topic != self.parts[first].topic, Arc::clone(&self.parts[*i].topic), *i < first, *i)
         });
-        let positions: Vec<FetchPosition> = parts.iter().filter_map(|i| self.position(*i)).collect();
         let config = &self.shared.config;
-        let limits = FetchLimits {
+        let request = FetchRequest {
+            replica: ReplicaState::CONSUMER,
             max_wait_ms: config.fetch_max_wait.as_millis() as i32,
             min_bytes: config.fetch_min_bytes,
             max_bytes: config.fetch_max_bytes,
-            partition_max_bytes: config.max_partition_fetch_bytes,
             read_committed: config.read_committed,
+            // Sessions (KIP-227) are not used: each request names its partitions.
+            session_id: 0,
+            session_epoch: -1,
+            partitions: parts.iter().filter_map(|i| self.asked(*i)).collect(),
+            forgotten: Vec::new(),
+            rack: "",
         };
         let wait = config.fetch_max_wait + FETCH_GRACE.max(config.connection.request_timeout);
         for index in &parts {
             self.parts[*index].busy = true;
         }
         let token = Token::Fetch { parts: self.marks(&parts) };
-        self.network.ask((node, FETCH, version), token, wait, now, |out| {
-            fetch::write_request(out, version, limits, &positions)
-        });
+        self.network.ask((node, FETCH, version), token, wait, now, |out| request.write(out, version));
     }
 
     fn marks(&self, parts: &[usize]) -> Vec<Mark> {
         parts.iter().map(|i| self.parts[*i].mark).collect()
     }
 
-    fn position(&self, index: usize) -> Option<FetchPosition> {
+    fn asked(&self, index: usize) -> Option<FetchPartition> {
         let part = &self.parts[index];
         let Start::Offset(offset) = part.start else { return None };
         let leader_epoch = self.network.cluster.leader(&part.topic, part.index).map_or(-1, |l| l.epoch);
-        Some(FetchPosition { topic: Arc::clone(&part.topic), index: part.index, offset, leader_epoch })
+        Some(FetchPartition {
+            topic: TopicRef::Name(Arc::clone(&part.topic)),
+            index: part.index,
+            fetch_offset: offset,
+            max_bytes: self.shared.config.max_partition_fetch_bytes,
+            leader_epoch,
+            last_fetched_epoch: -1,
+            log_start_offset: -1,
+        })
     }
 
     fn ask_offsets(&mut self, node: NodeId, mut parts: Vec<usize>, now: Instant) {
@@ -212,13 +224,13 @@ impl Reader {
             Err(error) => return self.refuse(parts, error, now),
         };
         parts.sort_unstable();
-        let questions: Vec<(Arc<str>, i32, i64)> = parts
-            .iter()
-            .filter_map(|i| match self.parts[*i].start {
-                Start::Time(timestamp) => Some((Arc::clone(&self.parts[*i].topic), self.parts[*i].index, timestamp)),
-                Start::Offset(_) => None,
-            })
-            .collect();
+        let asked = parts.iter().map(|i| &self.parts[*i]).filter_map(|part| match part.start {
+            Start::Time(timestamp) => {
+                Some(AskedOffset { topic: TopicRef::Name(Arc::clone(&part.topic)), index: part.index, timestamp })
+            }
+            Start::Offset(_) => None,
+        });
+        let asked: Vec<AskedOffset> = asked.collect();
         let read_committed = self.shared.config.read_committed;
         let wait = self.shared.config.connection.request_timeout;
         for index in &parts {
@@ -226,11 +238,7 @@ impl Reader {
         }
         let token = Token::Offsets { parts: self.marks(&parts) };
         self.network.ask((node, LIST_OFFSETS, version), token, wait, now, |out| {
-            let questions: Vec<OffsetQuestion<'_>> = questions
-                .iter()
-                .map(|(topic, index, timestamp)| OffsetQuestion { topic, index: *index, timestamp: *timestamp })
-                .collect();
-            list_offsets::write_request(out, version, read_committed, &questions);
+            list_offsets::write_request(out, version, read_committed, &asked);
         });
     }
 
@@ -256,7 +264,7 @@ impl Reader {
             }
             Event::Answered { token: Token::Offsets { parts }, node, version, frame: Some(frame) } => {
                 let parts = self.answered(&parts);
-                match list_offsets::read_response(frame.bytes(), version) {
+                match list_offsets::parse_response(frame.bytes(), RESPONSE_BODY, version) {
                     Ok(answers) => answers.iter().for_each(|answer| self.take_offset(answer, &parts, now)),
                     Err(e) => self.malformed(node, LIST_OFFSETS.name, &e.to_string(), parts, now),
                 }
@@ -284,10 +292,10 @@ impl Reader {
         self.refuse(parts, error, now);
     }
 
-    fn take_offset(&mut self, answer: &OffsetAnswer, parts: &[usize], now: Instant) {
+    fn take_offset(&mut self, answer: &ListedOffset, parts: &[usize], now: Instant) {
         let Some(index) = self.find(parts, &answer.topic, answer.index) else { return };
-        if answer.error_code != ErrorCode::NONE {
-            return self.take_error(index, answer.error_code, now);
+        if answer.error != ErrorCode::NONE {
+            return self.take_error(index, answer.error, now);
         }
         if answer.offset < 0 {
             // No record is as young as the timestamp: read what comes from now on.
@@ -299,31 +307,32 @@ impl Reader {
         self.shared.found(&(Arc::clone(&part.topic), part.index), part.mark, answer.offset);
     }
 
-    fn find(&self, parts: &[usize], topic: &str, index: i32) -> Option<usize> {
-        parts.iter().copied().find(|i| self.parts[*i].index == index && *self.parts[*i].topic == *topic)
+    fn find(&self, parts: &[usize], topic: &TopicRef, index: i32) -> Option<usize> {
+        parts.iter().copied().find(|i| self.parts[*i].index == index && topic.is_named(&self.parts[*i].topic))
     }
 
     fn take_records(&mut self, node: NodeId, version: i16, frame: Frame, parts: &[usize], now: Instant) {
-        let (error_code, fetched) = match fetch::read_response(frame.bytes(), version) {
-            Ok(answer) => answer,
+        let response = match FetchResponse::parse(frame.bytes(), RESPONSE_BODY, version) {
+            Ok(response) => response,
             Err(e) => return self.malformed(node, FETCH.name, &e.to_string(), parts.to_vec(), now),
         };
-        if error_code != ErrorCode::NONE {
-            parts.iter().for_each(|i| self.take_error(*i, error_code, now));
+        if response.error != ErrorCode::NONE {
+            parts.iter().for_each(|i| self.take_error(*i, response.error, now));
             return;
         }
         let frame = Arc::new(frame);
-        let mut chunks = Vec::with_capacity(fetched.len());
-        for partition in fetched {
+        let mut chunks = Vec::with_capacity(response.partitions.len());
+        for received in response.partitions {
+            let partition = &received.partition;
             let Some(index) = self.find(parts, &partition.topic, partition.index) else { continue };
-            if partition.error_code != ErrorCode::NONE {
-                self.take_error(index, partition.error_code, now);
+            if partition.error != ErrorCode::NONE {
+                self.take_error(index, partition.error, now);
                 continue;
             }
             self.parts[index].failures = 0;
-            if !partition.records.is_empty() {
+            if partition.records > 0 {
                 let mark = self.parts[index].mark;
-                chunks.extend(self.take_batches(index, partition, &frame, now).map(|chunk| (mark, chunk)));
+                chunks.extend(self.take_batches(index, received, &frame, now).map(|chunk| (mark, chunk)));
             }
         }
         self.shared.deliver(chunks);
@@ -332,13 +341,13 @@ impl Reader {
     fn take_batches(
         &mut self,
         index: usize,
-        fetched: FetchedPartition,
+        ReceivedPartition { partition, records }: ReceivedPartition,
         frame: &Arc<Frame>,
         now: Instant,
     ) -> Option<Chunk> {
         let part = &mut self.parts[index];
         let Start::Offset(position) = part.start else { return None };
-        match Extent::measure(&frame.bytes()[fetched.records.clone()]) {
+        match Extent::measure(&frame.bytes()[records.clone()]) {
             Ok(Extent { len: 0, .. }) => None,
             Ok(extent) => {
                 part.start = Start::Offset(extent.next_offset);
@@ -349,13 +358,13 @@ impl Reader {
                     position,
                     next_offset: extent.next_offset,
                     leader_epoch: extent.leader_epoch,
-                    high_watermark: fetched.high_watermark,
-                    aborted: fetched.aborted,
+                    high_watermark: partition.high_watermark,
+                    aborted: partition.aborted,
                     check_crcs: config.check_crcs,
                     read_committed: config.read_committed,
                     max_decompressed_bytes: config.max_decompressed_bytes,
                     frame: Arc::clone(frame),
-                    range: fetched.records.start..fetched.records.start + extent.len,
+                    range: records.start..records.start + extent.len,
                 })
             }
             Err(detail) => {

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
 
+use super::apis::{INIT_PRODUCER_ID, PRODUCE};
 use super::batch::{Batch, Sealed};
 use super::cluster::NodeId;
 use super::connection::Frame;
@@ -19,10 +20,12 @@ use super::network::{Event, Network};
 use super::partition_queue::PartitionQueue;
 use super::pool::BufferPool;
 use super::producer_state::ProducerState;
-use super::wire::header::{INIT_PRODUCER_ID, PRODUCE};
-use super::wire::init_producer_id::{self, ANONYMOUS, ProducerIdentity};
-use super::wire::produce::{self, PartitionBatch, PartitionOutcome, ProduceHead};
+use super::request;
 use pybroker_wire::ErrorCode;
+use pybroker_wire::TopicRef;
+use pybroker_wire::frame::{NewRequest, RESPONSE_BODY};
+use pybroker_wire::init_producer_id::{self, InitProducerIdResponse, ProducerIdentity};
+use pybroker_wire::produce::{PartitionBatch, ProduceHead, ProduceResponse, ProducedPartition};
 
 /// The longest sleep; anything that happens wakes the thread earlier.
 const IDLE: Duration = Duration::from_secs(1);
@@ -58,7 +61,7 @@ impl Sender {
         let identity = match &shared.config.continues {
             Some(from) => Some(ProducerIdentity { id: from.producer_id, epoch: from.epoch }),
             None if shared.config.enable_idempotence => None,
-            None => Some(ANONYMOUS),
+            None => Some(ProducerIdentity::NONE),
         };
         *shared.identity.lock() = shared.config.continues.is_some().then_some(identity).flatten().map(Ok);
         Self {
@@ -173,7 +176,7 @@ impl Sender {
 
     /// One request with at most one batch of each partition. False when nothing could be sent.
     fn send_request(&mut self, node: NodeId, queues: &[usize], now: Instant) -> bool {
-        let identity = self.identity.unwrap_or(ANONYMOUS);
+        let identity = self.identity.unwrap_or(ProducerIdentity::NONE);
         let mut taken: Vec<(usize, Batch)> = Vec::new();
         let mut parts: Vec<PartitionBatch> = Vec::new();
         let mut size = 0;
@@ -199,8 +202,9 @@ impl Sender {
         let correlation_id = self.network.next_correlation_id();
         let timeout_ms = config.connection.request_timeout.as_millis() as i32;
         let client_id = self.network.client_id();
-        let segments =
-            produce::request(ProduceHead { version, correlation_id, client_id, acks: config.acks, timeout_ms }, &parts);
+        let head = NewRequest { api_key: PRODUCE.key, api_version: version, correlation_id, client_id };
+        let produce = ProduceHead { transactional_id: None, acks: config.acks, timeout_ms };
+        let segments = request::encode_produce(head, produce, &parts);
         drop(parts);
         for (queue, _) in &taken {
             self.queues[*queue].in_flight += 1;
@@ -227,7 +231,7 @@ impl Sender {
         parts: &mut Vec<PartitionBatch>,
     ) {
         let queue = &mut self.queues[index];
-        if identity != ANONYMOUS && batch.sequence.is_none() {
+        if identity != ProducerIdentity::NONE && batch.sequence.is_none() {
             batch.sequence = Some(queue.take_sequence(batch.records));
         }
         batch.attempts += 1;
@@ -238,7 +242,7 @@ impl Sender {
                     accumulator.keep_builder(builder, batch.reserved);
                 }
                 parts.push(PartitionBatch {
-                    topic: Arc::clone(&queue.waiting.topic),
+                    topic: TopicRef::Name(Arc::clone(&queue.waiting.topic)),
                     index: queue.waiting.index,
                     records,
                 });
@@ -267,9 +271,11 @@ impl Sender {
             }
             Event::Answered { token: Token::Identity, version, frame, .. } => {
                 self.identity_asked = false;
-                match frame.map(|f| init_producer_id::read_response(f.bytes(), version)) {
-                    Some(Ok(Ok(identity))) => self.take_identity(identity),
-                    Some(Ok(Err(code))) if !code.is_retriable() => {
+                match frame.map(|f| InitProducerIdResponse::parse(f.bytes(), RESPONSE_BODY, version)) {
+                    Some(Ok(InitProducerIdResponse { error: ErrorCode::NONE, identity })) => {
+                        self.take_identity(identity)
+                    }
+                    Some(Ok(InitProducerIdResponse { error: code, .. })) if !code.is_retriable() => {
                         let error = ClientError::Broker {
                             topic: String::new(),
                             partition: -1,
@@ -306,8 +312,8 @@ impl Sender {
 
     /// Decide the fate of a request's batches from its answer (none with acks=0: written is all there is to know).
     fn settle(&mut self, node: NodeId, batches: Vec<(usize, Batch)>, version: i16, frame: Option<Frame>, now: Instant) {
-        let outcomes = match frame.map(|f| produce::read_response(f.bytes(), version)).transpose() {
-            Ok(outcomes) => outcomes,
+        let response = match frame.map(|f| ProduceResponse::parse(f.bytes(), RESPONSE_BODY, version)).transpose() {
+            Ok(response) => response,
             Err(e) => {
                 let error = ClientError::Malformed {
                     server: self.network.server(node),
@@ -319,13 +325,13 @@ impl Sender {
             }
         };
         for (queue, batch) in batches {
-            let Some(outcomes) = &outcomes else {
+            let Some(response) = &response else {
                 self.succeed(batch, Written { base_offset: -1, log_append_time_ms: -1 }, now);
                 continue;
             };
             let waiting = &self.queues[queue].waiting;
-            match outcomes.iter().find(|o| o.index == waiting.index && *o.topic == *waiting.topic) {
-                Some(outcome) => self.judge(queue, batch, outcome, now),
+            match find(response, &waiting.topic, waiting.index) {
+                Some(produced) => self.judge(queue, batch, produced, now),
                 None => {
                     let detail = "an answer without the partition that was sent".to_owned();
                     let error = ClientError::Malformed { server: self.network.server(node), api: PRODUCE.name, detail };
@@ -335,10 +341,10 @@ impl Sender {
         }
     }
 
-    fn judge(&mut self, queue: usize, batch: Batch, outcome: &PartitionOutcome, now: Instant) {
-        let code = outcome.error_code;
+    fn judge(&mut self, queue: usize, batch: Batch, produced: &ProducedPartition, now: Instant) {
+        let code = produced.error;
         if code == ErrorCode::NONE {
-            let written = Written { base_offset: outcome.base_offset, log_append_time_ms: outcome.log_append_time_ms };
+            let written = Written { base_offset: produced.base_offset, log_append_time_ms: produced.log_append_time };
             return self.succeed(batch, written, now);
         }
         if code == ErrorCode::DUPLICATE_SEQUENCE_NUMBER {
@@ -347,8 +353,8 @@ impl Sender {
         if code.asks_for_metadata() {
             self.network.cluster.stale = true;
         }
-        let message = outcome.error_message.clone();
-        let error = ClientError::Broker { topic: outcome.topic.clone(), partition: outcome.index, code, message };
+        let topic = self.queues[queue].waiting.topic.to_string();
+        let error = ClientError::Broker { topic, partition: produced.index, code, message: message(produced) };
         // A gap that an earlier batch of this partition leaves, which itself is being sent again, closes by itself.
         let behind_another =
             code == ErrorCode::OUT_OF_ORDER_SEQUENCE_NUMBER && self.queues[queue].again.iter().any(|b| b.id < batch.id);
@@ -477,4 +483,16 @@ impl Sender {
         self.shared.accumulator.finish();
         self.shared.notify_topics();
     }
+}
+
+/// What became of a partition's batch; `None` where the response does not name the partition.
+fn find<'a>(response: &'a ProduceResponse, topic: &str, index: i32) -> Option<&'a ProducedPartition> {
+    let topics = response.topics.iter().filter(|(named, _)| named.is_named(topic));
+    topics.flat_map(|(_, partitions)| partitions).find(|partition| partition.index == index)
+}
+
+/// A broker's own words about a batch: those about all of it, or the first ones about a record.
+fn message(produced: &ProducedPartition) -> Option<String> {
+    let of_records = || produced.record_errors.iter().find_map(|(_, message)| message.clone());
+    produced.error_message.clone().or_else(of_records)
 }

@@ -7,7 +7,7 @@ use pybroker_record::InvalidBatch;
 use pybroker_replica::{LeaderCheck, NotAppended, Partition, PartitionSlot, TopicTable};
 use pybroker_storage::AppendError;
 use pybroker_wire::produce::ProducedPartition;
-use pybroker_wire::{ApiKey, BrokerEndpoint, ErrorCode, TopicRef};
+use pybroker_wire::{ApiKey, BrokerEndpoint, ErrorCode, LeaderAndEpoch, TopicRef};
 
 /// The outcome for topics that the table lacks, or `None` when there is none.
 pub fn unresolved<'a>(api_key: ApiKey, unknown: impl Iterator<Item = &'a TopicRef>) -> Option<Outcome> {
@@ -23,19 +23,24 @@ pub fn unresolved<'a>(api_key: ApiKey, unknown: impl Iterator<Item = &'a TopicRe
 }
 
 /// Where the leaders are that an answer names, each once.
-pub fn endpoints(table: &TopicTable, leaders: impl Iterator<Item = (i32, i32)>) -> Vec<&BrokerEndpoint> {
-    let mut ids: Vec<i32> = leaders.map(|(leader, _)| leader).collect();
+pub fn endpoints(table: &TopicTable, leaders: impl Iterator<Item = LeaderAndEpoch>) -> Vec<&BrokerEndpoint> {
+    let mut ids: Vec<i32> = leaders.map(|leader| leader.id).collect();
     ids.sort_unstable();
     ids.dedup();
     ids.iter().filter_map(|id| table.brokers.iter().find(|broker| broker.id == *id)).collect()
 }
 
+/// Who leads a partition, as the table has it.
+pub fn leader_of(slot: &PartitionSlot) -> LeaderAndEpoch {
+    LeaderAndEpoch { id: slot.leader, epoch: slot.leader_epoch }
+}
+
 /// The answer for a partition without a replica to serve it here: its directory failed, or it lives elsewhere.
-pub fn not_here(slot: &PartitionSlot) -> (ErrorCode, Option<(i32, i32)>) {
+pub fn not_here(slot: &PartitionSlot) -> (ErrorCode, Option<LeaderAndEpoch>) {
     if slot.offline {
         return (ErrorCode::KAFKA_STORAGE_ERROR, None);
     }
-    (ErrorCode::NOT_LEADER_OR_FOLLOWER, Some((slot.leader, slot.leader_epoch)))
+    (ErrorCode::NOT_LEADER_OR_FOLLOWER, Some(leader_of(slot)))
 }
 
 /// Why what was appended below `end_offset` cannot be acknowledged; `None` when it is committed.

@@ -12,10 +12,11 @@ use pybroker_record::Compression;
 use pybroker_replica::{FetchSession, LeaderCheck, Partition, SessionRefused, TopicTable, Waiter, WaitingFetch};
 use pybroker_storage::{ConvertedSlice, FileSlice, NotConverted, ReadError};
 use pybroker_wire::fetch::{
-    FetchPartition, FetchRequest, FetchedHead, FetchedPartition, names_by_id, newest_format, write_response,
+    AbortedTransaction, DivergingEpoch, FetchPartition, FetchRequest, FetchedHead, FetchedPartition, names_by_id,
+    newest_format, write_response,
 };
 use pybroker_wire::frame::RequestHead;
-use pybroker_wire::{ApiKey, ErrorCode, TopicRef};
+use pybroker_wire::{ApiKey, ErrorCode, LeaderAndEpoch, TopicRef};
 
 /// First Fetch version whose clients know zstd (KIP-110).
 const ZSTD_VERSION: i16 = 10;
@@ -114,7 +115,7 @@ pub fn handle(shared: &Shared, head: &RequestHead, frame: &[u8], decided: bool, 
 }
 
 /// Finds or makes the session that a request speaks of (KIP-227).
-fn begin(shared: &Shared, head: &RequestHead, request: FetchRequest) -> Result<PendingFetch, SessionRefused> {
+fn begin(shared: &Shared, head: &RequestHead, request: FetchRequest<'_>) -> Result<PendingFetch, SessionRefused> {
     let by_id = names_by_id(head.api_version);
     let now = shared.wall_ms();
     let source = match (request.session_id, request.session_epoch) {
@@ -281,7 +282,10 @@ impl PendingFetch {
         match planned {
             Ok((slice, aborted)) if slice.len > 0 => {
                 fetched.records = slice.len;
-                fetched.aborted = aborted.iter().map(|txn| (txn.producer_id, txn.first_offset)).collect();
+                let sent = aborted
+                    .iter()
+                    .map(|txn| AbortedTransaction { producer_id: txn.producer_id, first_offset: txn.first_offset });
+                fetched.aborted = sent.collect();
                 Read {
                     place,
                     end,
@@ -396,7 +400,7 @@ fn note_sent(session: &mut FetchSession, read: &Read) -> bool {
 }
 
 /// An error code, and the leader to return with it.
-type NotServed = (ErrorCode, Option<(i32, i32)>);
+type NotServed = (ErrorCode, Option<LeaderAndEpoch>);
 
 /// The replica that a partition is read from, or why there is none.
 fn locate<'a>(table: &'a TopicTable, partition: &FetchPartition) -> Result<&'a Partition, NotServed> {
@@ -405,7 +409,7 @@ fn locate<'a>(table: &'a TopicTable, partition: &FetchPartition) -> Result<&'a P
         TopicRef::Name(_) => (ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, None),
     })?;
     let slot = topic.slot(partition.index).ok_or((ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, None))?;
-    let leader = Some((slot.leader, slot.leader_epoch));
+    let leader = Some(errors::leader_of(slot));
     let replica = slot.partition.as_deref().ok_or_else(|| errors::not_here(slot))?;
     match replica.check_leader(partition.leader_epoch) {
         LeaderCheck::Leads => Ok(replica),
@@ -416,11 +420,11 @@ fn locate<'a>(table: &'a TopicTable, partition: &FetchPartition) -> Result<&'a P
 }
 
 /// Where the client's log leaves this one, if it does (KIP-595): it has records of an epoch that ended earlier here.
-fn diverging(replica: &Partition, partition: &FetchPartition) -> Option<(i32, i64)> {
+fn diverging(replica: &Partition, partition: &FetchPartition) -> Option<DivergingEpoch> {
     if partition.last_fetched_epoch < 0 {
         return None;
     }
     let (epoch, end_offset) = replica.log().end_offset_for_epoch(partition.last_fetched_epoch);
     let differs = epoch < partition.last_fetched_epoch || end_offset < partition.fetch_offset;
-    (differs && epoch >= 0).then_some((epoch, end_offset))
+    (differs && epoch >= 0).then_some(DivergingEpoch { epoch, end_offset })
 }

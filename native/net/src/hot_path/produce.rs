@@ -189,7 +189,7 @@ fn produce(
     let end_offset = append(shared, request, version, partition, records, &mut answer, wake);
     answer.error = known_to(version, answer.error);
     if answer.error == ErrorCode::NOT_LEADER_OR_FOLLOWER {
-        answer.current_leader = Some((slot.leader, slot.leader_epoch));
+        answer.current_leader = Some(errors::leader_of(slot));
     }
     let pending = end_offset.filter(|end_offset| !partition.has_committed(*end_offset));
     (answer, pending.map(|end_offset| (Arc::clone(partition), end_offset)))
