@@ -33,9 +33,9 @@ help: ## List every target
 build: $(STAMPS)/native $(STAMPS)/installed ## Make .venv with the release extension, .venv/bin/pybroker and .venv/bin/pybench
 	@:
 
-wheels: $(STAMPS)/packages ## Build the wheels of pybroker, pybroker-bench and pybroker-spark into dist
+wheels: $(STAMPS)/packages ## Build the wheels of pybroker (LOAD=no: without load generation), pybench and pybroker-spark into dist
 	@rm -rf dist
-	@$(BIN)/maturin build --release --quiet --out dist
+	@$(BIN)/maturin build --release --quiet --out dist $(if $(filter no,$(LOAD)),--no-default-features)
 	@$(BIN)/uv build --quiet --wheel --out-dir dist bench
 	@$(BIN)/uv build --quiet --wheel --out-dir dist spark
 
@@ -56,6 +56,7 @@ lint: build ## Check layout, lints, types, layers and the stub of the extension
 	MYPYPATH= $(BIN)/stubtest pybroker._native --allowlist tests/house/stubtest-allowlist.txt
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- $(CLIPPY_DENIES)
+	cargo clippy --package pybroker-py --no-default-features --features extension-module --quiet -- $(CLIPPY_DENIES)
 
 test: test-rust test-python ## Run every test; what is skipped is named with what to install
 

@@ -17,7 +17,7 @@ use super::delivery::{Decided, Delivery, Written};
 use super::error::ClientError;
 use super::new_record::{NewRecord, NewRecords, RECORD_OVERHEAD};
 use super::pool::BufferPool;
-use super::stamp::Since;
+use super::since::Since;
 use super::wait::wait_until;
 use super::waker::{Signal, Waker};
 use pybroker_record::BatchBuilder;

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use super::delivery::{Decided, Delivery};
 use super::error::ClientError;
+use super::observer::Stride;
 use pybroker_record::{BatchBuilder, seal};
 use pybroker_wire::init_producer_id::ProducerIdentity;
 
@@ -15,15 +16,6 @@ const STRIDE_US: u128 = 50;
 const PRODUCER_ID: std::ops::Range<usize> = 43..51;
 const PRODUCER_EPOCH: std::ops::Range<usize> = 51..53;
 const BASE_SEQUENCE: std::ops::Range<usize> = 53..57;
-
-/// Records that were sent at about the same moment.
-#[derive(Debug, Clone, Copy)]
-pub struct Stride {
-    pub sent: Instant,
-    pub records: u32,
-    pub bytes: u64,
-    pub phase: u8,
-}
 
 /// One partition's batch.
 #[derive(Debug)]

@@ -14,7 +14,7 @@ use super::clock::now_ms;
 use super::cluster::Topic;
 use super::error::ClientError;
 use super::new_record::NewRecord;
-use super::partitioner::{Choice, Partitioner};
+use super::partitioner::{Choice, Partitioner, for_key};
 use pybroker_wire::ErrorCode;
 
 /// A topic that records can be sent to.
@@ -32,6 +32,19 @@ pub struct Destination {
     sticky: AtomicUsize,
     /// Bytes that went to it since it became that.
     sticky_bytes: AtomicUsize,
+}
+
+/// The partitions of a topic at some moment: many records find theirs without asking again.
+#[derive(Debug, Clone)]
+pub struct Partitions {
+    pub(super) queues: Arc<Vec<Arc<Queue>>>,
+}
+
+impl Partitions {
+    /// The partition that a key leads to (Kafka's default partitioner).
+    pub fn of_key(&self, key: &[u8]) -> usize {
+        for_key(key, self.queues.len())
+    }
 }
 
 /// Topics that callers asked for and the sender found.
@@ -60,6 +73,11 @@ impl Destination {
     /// The queues of its partitions.
     pub(super) fn queues(&self) -> Arc<Vec<Arc<Queue>>> {
         self.queues.load_full()
+    }
+
+    /// Its partitions as they are now.
+    pub fn snapshot(&self) -> Partitions {
+        Partitions { queues: self.queues() }
     }
 
     /// The partitions that have a leader, as far as is known.

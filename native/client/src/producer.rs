@@ -9,16 +9,13 @@ use parking_lot::{Condvar, Mutex};
 use super::accumulator::{Accumulator, Ticket};
 use super::clock::now_ms;
 use super::config::ProducerConfig;
-use super::destination::Destination;
+use super::destination::{Destination, Partitions};
 use super::error::ClientError;
-use super::keyed::KeyedStamps;
-use super::latency::Latency;
 use super::new_record::{EqualValues, NewRecord};
-use super::partitioner;
-use super::payload::Payload;
+use super::observer::DeliveryObserver;
 use super::producer_state::ProducerState;
 use super::sender::Sender;
-use super::stamp::{Due, Since, Stamp};
+use super::since::Since;
 use super::wait::wait_until;
 use super::waker::Waker;
 use pybroker_wire::ErrorCode;
@@ -45,8 +42,8 @@ pub struct Producer {
 }
 
 impl Producer {
-    /// Start the I/O thread; no broker is asked before the first record.
-    pub fn new(config: ProducerConfig) -> Result<Self, ClientError> {
+    /// Start the I/O thread; no broker is asked before the first record. `observer` is called for every batch.
+    pub fn new(config: ProducerConfig, observer: Option<Arc<dyn DeliveryObserver>>) -> Result<Self, ClientError> {
         config.check()?;
         let failed =
             |e: std::io::Error| ClientError::Disconnected { server: "local".to_owned(), detail: e.to_string() };
@@ -54,7 +51,7 @@ impl Producer {
         let shared = Arc::new(ProducerState {
             accumulator: Accumulator::new(config.clone(), Arc::clone(&waker)),
             config,
-            latency: Mutex::default(),
+            observer,
             directory: Mutex::default(),
             directory_changed: Condvar::new(),
             waker,
@@ -168,67 +165,36 @@ impl Producer {
     }
 
     /// Add values of `size` bytes each that lie behind each other in `values`; returns how many were added. Their latency
-    /// counts from when they are `due`, if that is given.
+    /// counts from `since`.
     pub fn send_many(
         &self,
         destination: &Destination,
         partition: i32,
         values: &[u8],
         size: usize,
-        due: Option<&Due>,
+        since: Since,
     ) -> Result<usize, ClientError> {
         let queue = destination.queue(partition, None)?;
         let mut records = EqualValues { timestamp_ms: now_ms(), values, size };
-        self.shared.accumulator.append_all(&queue, &mut records, Since::due(due)).1?;
+        self.shared.accumulator.append_all(&queue, &mut records, since).1?;
         if partition < 0 {
             destination.count_bytes(values.len(), self.shared.config.batch_size);
         }
         Ok(values.len().checked_div(size).unwrap_or(0))
     }
 
-    /// Add `count` values of `size` bytes that `payload` makes: random letters, behind stamps where `first` is given.
-    pub fn send_made(
+    /// Add one record to a partition of a topic; its latency counts from `sent`.
+    ///
+    /// # Panics
+    /// When the topic has no such partition.
+    pub fn send_since(
         &self,
-        destination: &Destination,
-        partition: i32,
-        payload: &mut Payload,
-        (size, count): (usize, usize),
-        first: Option<Stamp>,
-        due: Option<&Due>,
+        partitions: &Partitions,
+        partition: usize,
+        record: &NewRecord<'_>,
+        sent: Instant,
     ) -> Result<(), ClientError> {
-        let mut made = 0;
-        while made < count {
-            let records = (count - made).min(Payload::together(size));
-            let due = due.map(|due| Due { first_us: due.at_us(made), ..*due });
-            let values = match first {
-                Some(stamp) => {
-                    let next = Stamp { sequence: stamp.sequence + made as u64, ..stamp };
-                    payload.stamped(size, records, next, due.as_ref())
-                }
-                None => payload.letters(size, records),
-            };
-            self.send_many(destination, partition, values, size, due.as_ref())?;
-            made += records;
-        }
-        Ok(())
-    }
-
-    /// Add `count` stamped values of `size` bytes with keys, which lead to their partitions.
-    pub fn send_keyed(
-        &self,
-        destination: &Destination,
-        producer: u64,
-        keyed: &mut KeyedStamps,
-        size: (usize, usize),
-        due: Option<&Due>,
-    ) -> Result<(), ClientError> {
-        let (queues, timestamp_ms) = (destination.queues.load_full(), now_ms());
-        let place = |key: &[u8]| partitioner::for_key(key, queues.len());
-        keyed.make(size, producer, due, place, |record, since| {
-            let queue = &queues[record.partition as usize];
-            let new = NewRecord { timestamp_ms, key: Some(record.key), value: Some(record.value), headers: &[] };
-            self.shared.accumulator.append_since(queue, &new, since).map(|_| ())
-        })
+        self.shared.accumulator.append_since(&partitions.queues[partition], record, sent).map(|_| ())
     }
 
     /// By partition, how many records were acknowledged and how many given up.
@@ -328,12 +294,7 @@ impl Producer {
         self.shared.accumulator.incomplete()
     }
 
-    /// What was measured so far.
-    pub fn latency(&self) -> &Mutex<Latency> {
-        &self.shared.latency
-    }
-
-    /// Records sent from now on belong to this phase of the measurement.
+    /// Records sent from now on belong to this phase, which the observer is given.
     pub fn begin_phase(&self, phase: u8) {
         self.shared.accumulator.phase.store(phase, Ordering::Relaxed);
     }

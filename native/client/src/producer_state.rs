@@ -8,7 +8,7 @@ use super::accumulator::Accumulator;
 use super::config::ProducerConfig;
 use super::destination::Directory;
 use super::error::ClientError;
-use super::latency::Latency;
+use super::observer::DeliveryObserver;
 use super::waker::Waker;
 use pybroker_wire::init_producer_id::ProducerIdentity;
 
@@ -17,7 +17,7 @@ use pybroker_wire::init_producer_id::ProducerIdentity;
 pub struct ProducerState {
     pub config: ProducerConfig,
     pub accumulator: Accumulator,
-    pub latency: Mutex<Latency>,
+    pub observer: Option<Arc<dyn DeliveryObserver>>,
     pub directory: Mutex<Directory>,
     pub directory_changed: Condvar,
     pub waker: Arc<Waker>,

@@ -366,12 +366,9 @@ impl Sender {
     }
 
     fn succeed(&mut self, batch: Batch, written: Written, now: Instant) {
-        let mut latency = self.shared.latency.lock();
-        for stride in &batch.strides {
-            let waited_us = now.duration_since(stride.sent).as_micros() as u64;
-            latency.acknowledged(stride.phase, u64::from(stride.records), stride.bytes, waited_us);
+        if let Some(observer) = &self.shared.observer {
+            observer.acknowledged(&batch.strides, now);
         }
-        drop(latency);
         batch.decided.count(batch.records, true);
         self.shared.accumulator.complete(batch, Ok(written));
     }
@@ -394,11 +391,9 @@ impl Sender {
             }
             None => {}
         }
-        let mut latency = self.shared.latency.lock();
-        for stride in &batch.strides {
-            latency.failed(stride.phase, u64::from(stride.records));
+        if let Some(observer) = &self.shared.observer {
+            observer.failed(&batch.strides);
         }
-        drop(latency);
         self.shared.first_failure.lock().get_or_insert_with(|| error.clone());
         batch.decided.count(batch.records, false);
         self.shared.accumulator.complete(batch, Err(error));

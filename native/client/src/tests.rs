@@ -13,7 +13,7 @@ use super::new_record::{EqualValues, NewRecord};
 use super::partitioner::Partitioner;
 use super::pool::BufferPool;
 use super::request::Segment;
-use super::stamp::Since;
+use super::since::Since;
 use super::waker::Waker;
 use super::{ClientError, Written};
 use pybroker_record::{

@@ -13,7 +13,7 @@ use crate::destination::Destination;
 use crate::error::ClientError;
 use crate::new_record::{NewRecord, NewRecords, RECORD_OVERHEAD};
 use crate::producer::Producer;
-use crate::stamp::Since;
+use crate::since::Since;
 use pybroker_record::RecordHeader;
 
 /// A topic that rows go to.

@@ -3,10 +3,13 @@
 //! Owns the choice of the key and the sequences, which count by partition as keys lead there. A key is its number in
 //! decimal digits, so that people can read it.
 
-use super::clock::now_us;
-use super::payload::Payload;
-use super::random::split_mix;
-use super::stamp::{Due, Since, Stamp};
+use std::time::Instant;
+
+use pybroker_client::{now_us, split_mix};
+
+use super::payload::{MadeRecords, Payload};
+use super::schedule::{Due, since};
+use super::stamp::Stamp;
 
 /// Numbers below a bound with given weights, in constant time each (Vose's alias method, 1991).
 #[derive(Debug)]
@@ -58,7 +61,7 @@ pub struct KeyedStamps {
 #[derive(Debug)]
 pub struct KeyedRecord<'a> {
     pub key: &'a [u8],
-    pub partition: i32,
+    pub partition: usize,
     pub value: &'a [u8],
 }
 
@@ -68,17 +71,17 @@ impl KeyedStamps {
         Self { alias: Alias::zipf(keys.max(1), skew), state: seed, payload: Payload::new(seed), sequences: Vec::new() }
     }
 
-    /// Make `count` records of `size` bytes and hand each to `add` with what its latency counts from. `place` says which
+    /// Make records and hand each to `add` with what its latency counts from. `place` says which
     /// partition a key leads to.
     pub fn make<E>(
         &mut self,
-        (size, count): (usize, usize),
+        MadeRecords { size, count }: MadeRecords,
         producer: u64,
         due: Option<&Due>,
         place: impl Fn(&[u8]) -> usize,
-        mut add: impl FnMut(KeyedRecord<'_>, std::time::Instant) -> Result<(), E>,
+        mut add: impl FnMut(KeyedRecord<'_>, Instant) -> Result<(), E>,
     ) -> Result<(), E> {
-        let (since, mut made) = (Since::due(due), 0);
+        let (since, mut made) = (since(due), 0);
         while made < count {
             let values = self.payload.letters(size, (count - made).min(Payload::together(size)));
             for value in values.chunks_exact_mut(size) {
@@ -90,7 +93,7 @@ impl KeyedStamps {
                 }
                 let sent_us = due.map_or_else(now_us, |due| due.at_us(made));
                 Stamp { producer, sequence: self.sequences[partition], sent_us }.write(value);
-                add(KeyedRecord { key, partition: partition as i32, value }, since.of(made))?;
+                add(KeyedRecord { key, partition, value }, since.of(made))?;
                 self.sequences[partition] += 1;
                 made += 1;
             }
@@ -113,7 +116,7 @@ fn decimal(mut number: u32, digits: &mut [u8; 10]) -> &[u8] {
 
 #[cfg(test)]
 mod tests {
-    use super::{Alias, KeyedStamps, Stamp, decimal};
+    use super::{Alias, KeyedStamps, MadeRecords, Stamp, decimal};
 
     #[test]
     fn keys_are_chosen_as_often_as_zipfs_law_says() {
@@ -135,10 +138,10 @@ mod tests {
         let (mut keyed, mut seen) = (KeyedStamps::new(50, 1.0, 1), vec![Vec::new(); 3]);
         for _ in 0..2 {
             let place = |key: &[u8]| usize::from(key[key.len() - 1]) % 3;
-            let made: Result<(), ()> = keyed.make((40, 500), 9, None, place, |record, _| {
+            let made: Result<(), ()> = keyed.make(MadeRecords { size: 40, count: 500 }, 9, None, place, |record, _| {
                 let stamp = Stamp::parse(record.value).ok_or(())?;
                 assert_eq!((9, 40), (stamp.producer, record.value.len()));
-                seen[record.partition as usize].push(stamp.sequence);
+                seen[record.partition].push(stamp.sequence);
                 Ok(())
             });
             assert_eq!(Ok(()), made);

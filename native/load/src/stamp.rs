@@ -3,11 +3,8 @@
 //! Load generators write them; consumers take latencies from them, and audits find what was lost, duplicated or reordered.
 //! Owns the layout: producer u64, sequence u64, time i64 in microseconds since the epoch, big-endian; filler follows.
 
-use std::time::{Duration, Instant};
+use pybroker_client::{Chunk, ClientError, Count};
 
-use super::chunk::{Chunk, Count};
-use super::clock::now_us;
-use super::error::ClientError;
 use super::histogram::LatencyHistogram;
 use super::latency::Tally;
 
@@ -39,62 +36,6 @@ impl Stamp {
         let (sequence, rest) = rest.split_first_chunk()?;
         let sent_us = i64::from_be_bytes(*rest.first_chunk()?);
         Some(Self { producer: u64::from_be_bytes(*producer), sequence: u64::from_be_bytes(*sequence), sent_us })
-    }
-}
-
-/// When the records of one call should have been sent by an open-loop schedule: their latency counts from then, so that a
-/// producer that falls behind shows it (no coordinated omission).
-#[derive(Debug, Clone, Copy)]
-pub struct Due {
-    /// The first one's time, microseconds since the epoch.
-    pub first_us: i64,
-    /// From each to the next, microseconds.
-    pub every_us: f64,
-}
-
-impl Due {
-    /// The time of the record with this index, microseconds since the epoch.
-    pub fn at_us(&self, index: usize) -> i64 {
-        self.first_us + (self.every_us * index as f64) as i64
-    }
-}
-
-/// What latency counts from: the moment at which a record is sent, or due.
-#[derive(Debug, Clone, Copy)]
-pub struct Since {
-    due: Option<(Instant, f64)>,
-}
-
-/// Records whose times lie closer together than this may share one.
-const TOGETHER_US: f64 = 50.0;
-
-impl Since {
-    /// From the moment of sending.
-    pub const SENT: Self = Self { due: None };
-
-    /// From the schedule's time, where there is one.
-    pub fn due(due: Option<&Due>) -> Self {
-        let Some(due) = due else { return Self::SENT };
-        let (now, ahead_us) = (Instant::now(), due.first_us - now_us());
-        let distance = Duration::from_micros(ahead_us.unsigned_abs());
-        let first = if ahead_us < 0 { now.checked_sub(distance) } else { now.checked_add(distance) };
-        Self { due: Some((first.unwrap_or(now), due.every_us)) }
-    }
-
-    /// The moment for the record with this index.
-    pub fn of(&self, index: usize) -> Instant {
-        match self.due {
-            Some((first, every_us)) => first + Duration::from_nanos((every_us * index as f64 * 1e3) as u64),
-            None => Instant::now(),
-        }
-    }
-
-    /// How many records, at most `most`, may share the moment of the first of them.
-    pub fn shared_by(&self, most: usize) -> usize {
-        match self.due {
-            Some((_, every_us)) if every_us > 0.0 => ((TOGETHER_US / every_us) as usize).clamp(1, most),
-            _ => most,
-        }
     }
 }
 
@@ -136,9 +77,7 @@ impl Arrivals {
 
 #[cfg(test)]
 mod tests {
-    use super::{Due, STAMP_BYTES, Since, Stamp};
-    use crate::clock::now_us;
-    use std::time::{Duration, Instant};
+    use super::{STAMP_BYTES, Stamp};
 
     #[test]
     fn a_stamp_is_three_big_endian_numbers() {
@@ -148,16 +87,5 @@ mod tests {
         assert_eq!(b"\xff\xff\xff\xff\xff\xff\xff\xfeAAAAAA", &value[16..]);
         assert_eq!(Some(stamp), Stamp::parse(&value));
         assert_eq!(None, Stamp::parse(&value[..STAMP_BYTES - 1]));
-    }
-
-    #[test]
-    fn a_record_that_is_late_counts_from_its_time() {
-        let due = Due { first_us: now_us() - 1_000_000, every_us: 10.0 };
-        let (since, now) = (Since::due(Some(&due)), Instant::now());
-        let late = now.duration_since(since.of(0));
-        assert!(late >= Duration::from_millis(999) && late < Duration::from_secs(10), "{late:?}");
-        assert_eq!(Duration::from_micros(70), since.of(7).duration_since(since.of(0)));
-        assert_eq!((5, 64), (since.shared_by(64), Since::SENT.shared_by(64)));
-        assert_eq!(due.first_us + 70, due.at_us(7));
     }
 }

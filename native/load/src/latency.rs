@@ -4,6 +4,11 @@
 //! A window holds what was acknowledged since it was last taken; a phase holds everything sent in it (a performance tool
 //! has two: warm-up and steady state).
 
+use std::time::Instant;
+
+use parking_lot::Mutex;
+use pybroker_client::{DeliveryObserver, Stride};
+
 use super::histogram::LatencyHistogram;
 
 /// Phases of a measurement that can be distinguished.
@@ -104,6 +109,25 @@ impl Latency {
     }
 }
 
+/// What one producer has measured, shared between its I/O thread and who asks.
+#[derive(Debug, Default)]
+pub struct Measurement(pub Mutex<Latency>);
+
+impl DeliveryObserver for Measurement {
+    fn acknowledged(&self, strides: &[Stride], now: Instant) {
+        let mut latency = self.0.lock();
+        for stride in strides {
+            let waited_us = now.duration_since(stride.sent).as_micros() as u64;
+            latency.acknowledged(stride.phase, u64::from(stride.records), stride.bytes, waited_us);
+        }
+    }
+
+    fn failed(&self, strides: &[Stride]) {
+        let mut latency = self.0.lock();
+        strides.iter().for_each(|stride| latency.failed(stride.phase, u64::from(stride.records)));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::Latency;
@@ -123,6 +147,7 @@ mod tests {
         assert!(quantiles[0].abs_diff(1_000) < 2 && quantiles[1].abs_diff(5_000) < 5);
         assert_eq!(30, latency.summary(1, &[]).0.records);
     }
+
     #[test]
     fn intervals_of_a_phase_hold_what_is_new_in_it() {
         let mut latency = Latency::default();

@@ -1,8 +1,16 @@
 //! Record values for load generators: random capital letters, as Kafka's producer performance tool sends, and stamps.
 
-use super::clock::now_us;
-use super::random::split_mix;
-use super::stamp::{Due, STAMP_BYTES, Stamp};
+use pybroker_client::{now_us, split_mix};
+
+use super::schedule::Due;
+use super::stamp::{STAMP_BYTES, Stamp};
+
+/// How many records are made, and of how many bytes each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MadeRecords {
+    pub size: usize,
+    pub count: usize,
+}
 
 /// Bytes of values made at a time: they are still in the cache when they are copied into a batch.
 const TOGETHER: usize = 64 * 1024;
@@ -65,8 +73,7 @@ fn fill_random_letters(buffer: &mut [u8], state: &mut u64) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::stamp::{Due, Stamp};
-    use super::{Payload, fill_random_letters};
+    use super::{Due, Payload, Stamp, fill_random_letters};
 
     #[test]
     fn stamps_count_and_follow_the_schedule() {
