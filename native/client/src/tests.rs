@@ -5,17 +5,17 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::accumulator::{Accumulator, Queue};
-use super::chunk::Extent;
-use super::config::{ConnectionConfig, ProducerConfig};
-use super::connection::{Connection, Pending};
-use super::new_record::{EqualValues, NewRecord};
-use super::partitioner::Partitioner;
-use super::pool::BufferPool;
-use super::request::Segment;
-use super::since::Since;
-use super::waker::Waker;
-use super::{ClientError, Written};
+use crate::config::{ConnectionConfig, ProducerConfig};
+use crate::fetcher::chunk::Extent;
+use crate::network::connection::{Connection, Pending};
+use crate::network::pool::BufferPool;
+use crate::network::request::Segment;
+use crate::network::waker::Waker;
+use crate::producer::accumulator::{Accumulator, Queue};
+use crate::producer::new_record::{EqualValues, NewRecord};
+use crate::producer::partitioner::Partitioner;
+use crate::producer::since::Since;
+use crate::{ClientError, Written};
 use pybroker_record::{
     BatchBuilder, BatchHeader, Compression, Records, batch_crc, records_section, set_base_offset,
     set_partition_leader_epoch,

@@ -12,8 +12,8 @@ use proptest::prelude::*;
 use super::pieces::Pieces;
 use super::*;
 use crate::Received;
-use crate::chunk::{Chunk, Extent, FetchedRecord};
-use crate::connection::Frame;
+use crate::fetcher::chunk::{Chunk, Extent, FetchedRecord};
+use crate::network::connection::Frame;
 use pybroker_record::{
     BatchBuilder, Compression, EndMarker, Headers, MessageSetBuilder, NewMessage, RecordHeader, TimestampType, seal,
     set_base_offset, set_transactional,

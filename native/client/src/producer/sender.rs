@@ -10,17 +10,17 @@ use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
 
-use super::apis::{INIT_PRODUCER_ID, PRODUCE};
 use super::batch::{Batch, Sealed};
-use super::cluster::NodeId;
-use super::connection::Frame;
 use super::delivery::Written;
-use super::error::ClientError;
-use super::network::{Event, Network};
 use super::partition_queue::PartitionQueue;
-use super::pool::BufferPool;
-use super::producer_state::ProducerState;
-use super::request;
+use super::state::ProducerState;
+use crate::error::ClientError;
+use crate::network::apis::{INIT_PRODUCER_ID, PRODUCE};
+use crate::network::cluster::NodeId;
+use crate::network::connection::Frame;
+use crate::network::pool::BufferPool;
+use crate::network::request;
+use crate::network::{Event, Network};
 use pybroker_wire::ErrorCode;
 use pybroker_wire::TopicRef;
 use pybroker_wire::frame::{NewRequest, RESPONSE_BODY};

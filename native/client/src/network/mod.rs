@@ -3,6 +3,13 @@
 //! Owns the sockets and the [`Cluster`]; knows ApiVersions and Metadata, and passes every other response on with the
 //! token of its request. The I/O thread calls [`Network::poll`], which is the only place where it sleeps.
 
+pub mod apis;
+pub mod cluster;
+pub mod connection;
+pub mod pool;
+pub mod request;
+pub mod waker;
+
 use std::net::ToSocketAddrs;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -11,15 +18,15 @@ use std::time::{Duration, Instant};
 use rustc_hash::FxHashMap;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::apis::{API_VERSIONS, Api, FETCH, METADATA};
-use super::cluster::{Cluster, NodeId};
-use super::config::{ConnectionConfig, doubled};
-use super::connection::{Connection, Frame, Pending};
-use super::counters::{Counters, Total};
-use super::error::ClientError;
-use super::pool::BufferPool;
-use super::request::{self, Segment};
-use super::waker::Waker;
+use self::apis::{API_VERSIONS, Api, FETCH, METADATA};
+use self::cluster::{Cluster, NodeId};
+use self::connection::{Connection, Frame, Pending};
+use self::pool::BufferPool;
+use self::request::Segment;
+use self::waker::Waker;
+use crate::config::{ConnectionConfig, doubled};
+use crate::counters::{Counters, Total};
+use crate::error::ClientError;
 use pybroker_wire::ErrorCode;
 use pybroker_wire::api_versions::{self, ApiVersionsResponse, ClientSoftware, ServedVersions};
 use pybroker_wire::frame::{NewRequest, RESPONSE_BODY};

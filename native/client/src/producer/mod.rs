@@ -1,4 +1,16 @@
-//! The producer's face: records in, tickets out. Its I/O thread is the [`sender`](super::sender).
+//! The producer's face: records in, tickets out. Its I/O thread is the [`sender`].
+
+pub mod accumulator;
+pub mod batch;
+pub mod delivery;
+pub mod destination;
+pub mod new_record;
+pub mod observer;
+pub mod partition_queue;
+pub mod partitioner;
+pub mod sender;
+pub mod since;
+pub mod state;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -6,18 +18,18 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-use super::accumulator::{Accumulator, Ticket};
-use super::clock::now_ms;
-use super::config::ProducerConfig;
-use super::destination::{Destination, Partitions};
-use super::error::ClientError;
-use super::new_record::{EqualValues, NewRecord};
-use super::observer::DeliveryObserver;
-use super::producer_state::ProducerState;
-use super::sender::Sender;
-use super::since::Since;
-use super::wait::wait_until;
-use super::waker::Waker;
+use self::accumulator::{Accumulator, Ticket};
+use self::destination::{Destination, Partitions};
+use self::new_record::{EqualValues, NewRecord};
+use self::observer::DeliveryObserver;
+use self::sender::Sender;
+use self::since::Since;
+use self::state::ProducerState;
+use crate::clock::now_ms;
+use crate::config::ProducerConfig;
+use crate::error::ClientError;
+use crate::network::waker::Waker;
+use crate::wait::wait_until;
 use pybroker_wire::ErrorCode;
 use pybroker_wire::init_producer_id::ProducerIdentity;
 
@@ -37,7 +49,7 @@ pub struct Outcome {
 /// A producer: thread-safe, one I/O thread, closed by `close` or when dropped.
 #[derive(Debug)]
 pub struct Producer {
-    pub(super) shared: Arc<ProducerState>,
+    pub(crate) shared: Arc<ProducerState>,
     thread: Mutex<Option<std::thread::JoinHandle<()>>>,
 }
 

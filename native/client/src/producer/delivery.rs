@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-use super::error::ClientError;
-use super::wait::wait_until;
+use crate::error::ClientError;
+use crate::wait::wait_until;
 
 /// Where an acknowledged batch was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

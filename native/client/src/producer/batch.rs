@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::delivery::{Decided, Delivery};
-use super::error::ClientError;
 use super::observer::Stride;
+use crate::error::ClientError;
 use pybroker_record::{BatchBuilder, seal};
 use pybroker_wire::init_producer_id::ProducerIdentity;
 

@@ -6,8 +6,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::connection::Frame;
-use super::error::ClientError;
+use crate::error::ClientError;
+use crate::network::connection::Frame;
 use pybroker_record::{BatchHeader, LOG_OVERHEAD, Record, RecordError, StoredRecord, TimestampType};
 use pybroker_wire::fetch::AbortedTransaction;
 
@@ -62,7 +62,7 @@ pub struct FetchedRecord<'a> {
 }
 
 impl<'a> FetchedRecord<'a> {
-    pub(super) fn of_old(stored: &StoredRecord<'a>) -> Self {
+    pub(crate) fn of_old(stored: &StoredRecord<'a>) -> Self {
         let StoredRecord { offset, timestamp, key, value, .. } = *stored;
         let record = Record { offset_delta: 0, timestamp_delta: 0, key, value, headers: &[], header_count: 0 };
         Self { offset, timestamp_ms: timestamp, leader_epoch: -1, record }
@@ -95,11 +95,11 @@ pub struct Chunk {
     pub high_watermark: i64,
     /// Aborted transactions, ascending by offset.
     pub aborted: Vec<AbortedTransaction>,
-    pub(super) check_crcs: bool,
-    pub(super) read_committed: bool,
-    pub(super) max_decompressed_bytes: usize,
-    pub(super) frame: Arc<Frame>,
-    pub(super) range: Range<usize>,
+    pub(crate) check_crcs: bool,
+    pub(crate) read_committed: bool,
+    pub(crate) max_decompressed_bytes: usize,
+    pub(crate) frame: Arc<Frame>,
+    pub(crate) range: Range<usize>,
 }
 
 impl Chunk {
@@ -108,7 +108,7 @@ impl Chunk {
         &self.frame.bytes()[self.range.clone()]
     }
 
-    pub(super) fn corrupt(&self, offset: i64, detail: String) -> ClientError {
+    pub(crate) fn corrupt(&self, offset: i64, detail: String) -> ClientError {
         ClientError::CorruptBatch { topic: self.topic.to_string(), partition: self.index, offset, detail }
     }
 }

@@ -6,12 +6,12 @@ use std::sync::atomic::AtomicBool;
 use parking_lot::{Condvar, Mutex};
 
 use super::chunk::Chunk;
-use super::config::FetcherConfig;
-use super::counters::Counters;
-use super::error::ClientError;
 use super::inbox::{Inbox, Mark};
-use super::pool::BufferPool;
-use super::waker::{Signal, Waker};
+use crate::config::FetcherConfig;
+use crate::counters::Counters;
+use crate::error::ClientError;
+use crate::network::pool::BufferPool;
+use crate::network::waker::{Signal, Waker};
 
 /// See the module.
 #[derive(Debug)]

@@ -4,8 +4,8 @@
 use std::cell::Cell;
 use std::str::FromStr;
 
-use super::clock::now_us;
-use super::random::split_mix;
+use crate::clock::now_us;
+use crate::random::split_mix;
 use pybroker_record::crc32;
 
 /// Kafka's hash of keys (murmur2 with Kafka's seed), so that a key goes to the same partition from every client.

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use super::chunk::{Chunk, Count, FetchedRecord, timestamp};
 use super::cursor::Cursor;
-use super::error::ClientError;
+use crate::error::ClientError;
 use pybroker_record::{RecordError, Records, records_section, visit_records};
 
 impl Chunk {

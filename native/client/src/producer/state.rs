@@ -5,11 +5,11 @@ use std::sync::Arc;
 use parking_lot::{Condvar, Mutex};
 
 use super::accumulator::Accumulator;
-use super::config::ProducerConfig;
 use super::destination::Directory;
-use super::error::ClientError;
 use super::observer::DeliveryObserver;
-use super::waker::Waker;
+use crate::config::ProducerConfig;
+use crate::error::ClientError;
+use crate::network::waker::Waker;
 use pybroker_wire::init_producer_id::ProducerIdentity;
 
 /// See the module.

@@ -12,9 +12,9 @@ use std::time::Instant;
 
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::config::ConnectionConfig;
 use super::pool::BufferPool;
 use super::request::Segment;
+use crate::config::ConnectionConfig;
 
 /// Responses up to this size are read together with what follows them.
 const STAGING: usize = 16 * 1024;

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::chunk::{Chunk, FetchedRecord};
-use super::error::ClientError;
+use crate::error::ClientError;
 use pybroker_record::Record;
 
 /// Records of one partition that a consumer may see, and which of them is the next.

@@ -9,16 +9,16 @@ use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
 
-use super::apis::{FETCH, LIST_OFFSETS};
 use super::chunk::{Chunk, Extent};
-use super::clock::now_ms;
-use super::cluster::NodeId;
-use super::config::OffsetReset;
-use super::connection::Frame;
-use super::error::ClientError;
-use super::fetcher_state::FetcherState;
 use super::inbox::{Mark, Start, Wanted};
-use super::network::{Event, Network};
+use super::state::FetcherState;
+use crate::clock::now_ms;
+use crate::config::OffsetReset;
+use crate::error::ClientError;
+use crate::network::apis::{FETCH, LIST_OFFSETS};
+use crate::network::cluster::NodeId;
+use crate::network::connection::Frame;
+use crate::network::{Event, Network};
 use pybroker_wire::fetch::{FetchPartition, FetchRequest, FetchResponse, ReceivedPartition, ReplicaState};
 use pybroker_wire::frame::RESPONSE_BODY;
 use pybroker_wire::list_offsets::{self, AskedOffset, EARLIEST, LATEST, ListedOffset};

@@ -4,7 +4,7 @@
 //! aborted (`read_committed`). A batch that fails is met again until the reader gives up or goes elsewhere.
 
 use super::chunk::Chunk;
-use super::error::ClientError;
+use crate::error::ClientError;
 use pybroker_record::{BatchHeader, Batches, Records, batch_crc, records_section};
 
 /// Control records carry (version, type) as key; type 0 is an abort marker.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::accumulator::Queue;
 use super::batch::Batch;
-use super::error::ClientError;
+use crate::error::ClientError;
 
 /// A partition's state in the sender.
 #[derive(Debug)]

@@ -10,11 +10,11 @@ use rustc_hash::FxHashMap;
 
 use super::accumulator::Queue;
 use super::batch::Batch;
-use super::clock::now_ms;
-use super::cluster::Topic;
-use super::error::ClientError;
 use super::new_record::NewRecord;
 use super::partitioner::{Choice, Partitioner, for_key};
+use crate::clock::now_ms;
+use crate::error::ClientError;
+use crate::network::cluster::Topic;
 use pybroker_wire::ErrorCode;
 
 /// A topic that records can be sent to.
@@ -22,7 +22,7 @@ use pybroker_wire::ErrorCode;
 pub struct Destination {
     /// The topic's name.
     pub name: Arc<str>,
-    pub(super) queues: ArcSwap<Vec<Arc<Queue>>>,
+    pub(crate) queues: ArcSwap<Vec<Arc<Queue>>>,
     partitioner: Partitioner,
     /// Partitions that have a leader.
     available: ArcSwap<Vec<i32>>,
@@ -37,7 +37,7 @@ pub struct Destination {
 /// The partitions of a topic at some moment: many records find theirs without asking again.
 #[derive(Debug, Clone)]
 pub struct Partitions {
-    pub(super) queues: Arc<Vec<Arc<Queue>>>,
+    pub(crate) queues: Arc<Vec<Arc<Queue>>>,
 }
 
 impl Partitions {
@@ -64,14 +64,14 @@ impl Destination {
     }
 
     /// The queue of a partition; of the chosen one where it is -1.
-    pub(super) fn queue(&self, partition: i32, key: Option<&[u8]>) -> Result<Arc<Queue>, ClientError> {
+    pub(crate) fn queue(&self, partition: i32, key: Option<&[u8]>) -> Result<Arc<Queue>, ClientError> {
         let queues = self.queues.load();
         let index = usize::try_from(partition).unwrap_or_else(|_| self.choose(key, queues.len()));
         queues.get(index).cloned().ok_or_else(|| self.unknown_partition(partition, queues.len()))
     }
 
     /// The queues of its partitions.
-    pub(super) fn queues(&self) -> Arc<Vec<Arc<Queue>>> {
+    pub(crate) fn queues(&self) -> Arc<Vec<Arc<Queue>>> {
         self.queues.load_full()
     }
 
@@ -87,7 +87,7 @@ impl Destination {
 
     /// The partition of a record that names none, among so many: as the partitioner says, or the one that is being filled.
     #[inline]
-    pub(super) fn choose(&self, key: Option<&[u8]>, partitions: usize) -> usize {
+    pub(crate) fn choose(&self, key: Option<&[u8]>, partitions: usize) -> usize {
         match self.partitioner.choose(key, partitions) {
             Choice::Partition(partition) => partition,
             Choice::Sticky => self.sticky.load(Ordering::Relaxed) % partitions.max(1),
@@ -100,26 +100,26 @@ impl Destination {
         }
     }
 
-    pub(super) fn unknown_partition(&self, partition: i32, partitions: usize) -> ClientError {
+    pub(crate) fn unknown_partition(&self, partition: i32, partitions: usize) -> ClientError {
         ClientError::UnknownPartition { topic: self.name.to_string(), partition, partitions }
     }
 
     /// Count a record whose partition was chosen.
     #[inline]
-    pub(super) fn count(&self, record: &NewRecord<'_>, batch_size: usize) {
+    pub(crate) fn count(&self, record: &NewRecord<'_>, batch_size: usize) {
         if self.partitioner.is_sticky(record.key) {
             self.count_bytes(record.value.map_or(0, <[u8]>::len), batch_size);
         }
     }
 
     /// Bytes until records without key go to the next partition; `None` where each of them is given its own.
-    pub(super) fn room(&self, batch_size: usize) -> Option<usize> {
+    pub(crate) fn room(&self, batch_size: usize) -> Option<usize> {
         let filled = self.sticky_bytes.load(Ordering::Relaxed);
         self.partitioner.is_sticky(None).then(|| batch_size.saturating_sub(filled))
     }
 
     /// After `batch.size` bytes, records without key go to the next partition (KIP-794).
-    pub(super) fn count_bytes(&self, bytes: usize, batch_size: usize) {
+    pub(crate) fn count_bytes(&self, bytes: usize, batch_size: usize) {
         if self.sticky_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes >= batch_size {
             self.sticky_bytes.store(0, Ordering::Relaxed);
             self.sticky.fetch_add(1, Ordering::Relaxed);

@@ -11,15 +11,15 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 
 use super::batch::Batch;
-use super::config::ProducerConfig;
-use super::counters::Counters;
 use super::delivery::{Decided, Delivery, Written};
-use super::error::ClientError;
 use super::new_record::{NewRecord, NewRecords, RECORD_OVERHEAD};
-use super::pool::BufferPool;
 use super::since::Since;
-use super::wait::wait_until;
-use super::waker::{Signal, Waker};
+use crate::config::ProducerConfig;
+use crate::counters::Counters;
+use crate::error::ClientError;
+use crate::network::pool::BufferPool;
+use crate::network::waker::{Signal, Waker};
+use crate::wait::wait_until;
 use pybroker_record::BatchBuilder;
 
 /// Records appended between two looks at the clock.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::chunk::Chunk;
-use super::error::ClientError;
+use crate::error::ClientError;
 
 /// Where reading of a partition starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,5 +1,13 @@
 //! The fetcher's face: assigned partitions in, whole received responses out. Its I/O thread is the
-//! [`reader`](super::reader).
+//! [`reader`].
+
+pub mod chunk;
+pub mod chunk_walk;
+pub mod cursor;
+pub mod inbox;
+pub mod reader;
+pub mod received;
+pub mod state;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,21 +15,21 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-use super::chunk::Chunk;
-use super::config::FetcherConfig;
-use super::counters::{Counters, Total};
-use super::error::ClientError;
-use super::fetcher_state::FetcherState;
-use super::inbox::{Assignment, Inbox, Start};
-use super::pool::BufferPool;
-use super::reader::Reader;
-use super::wait::wait_until;
-use super::waker::{Signal, Waker};
+use self::chunk::Chunk;
+use self::inbox::{Assignment, Inbox, Start};
+use self::reader::Reader;
+use self::state::FetcherState;
+use crate::config::FetcherConfig;
+use crate::counters::{Counters, Total};
+use crate::error::ClientError;
+use crate::network::pool::BufferPool;
+use crate::network::waker::{Signal, Waker};
+use crate::wait::wait_until;
 
 /// A reader of assigned partitions: one I/O thread, closed by `close` or when dropped.
 #[derive(Debug)]
 pub struct Fetcher {
-    pub(super) shared: Arc<FetcherState>,
+    pub(crate) shared: Arc<FetcherState>,
     thread: Mutex<Option<std::thread::JoinHandle<()>>>,
 }
 
