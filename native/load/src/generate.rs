@@ -14,7 +14,8 @@ use super::stamp::Stamp;
 /// As [`Producer::send_many`].
 pub fn send_made(
     producer: &Producer,
-    (destination, partition): (&Destination, i32),
+    destination: &Destination,
+    partition: i32,
     payload: &mut Payload,
     records: MadeRecords,
     first: Option<Stamp>,

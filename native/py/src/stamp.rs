@@ -144,8 +144,7 @@ pub fn send_made(
     let due = due.map(|(first_us, every_us)| Due { first_us, every_us });
     let sent = py.detach(|| {
         let destination = producer.destination(topic)?;
-        let to = (&*destination, partition);
-        pybroker_load::send_made(producer, to, &mut payload.lock(), records, first, due.as_ref())
+        pybroker_load::send_made(producer, &destination, partition, &mut payload.lock(), records, first, due.as_ref())
     });
     sent.map_err(client_error)
 }

@@ -167,8 +167,8 @@ impl Reader {
     }
 
     fn ask_records(&mut self, node: NodeId, mut parts: Vec<usize>, now: Instant) {
-        let version = match self.network.version(node, FETCH) {
-            Ok(version) => version,
+        let target = match self.network.target(node, FETCH) {
+            Ok(target) => target,
             Err(error) => return self.refuse(parts, error, now),
         };
         self.turn = self.turn.wrapping_add(1);
@@ -196,7 +196,7 @@ impl Reader {
             self.parts[*index].busy = true;
         }
         let token = Token::Fetch { parts: self.marks(&parts) };
-        self.network.ask((node, FETCH, version), token, wait, now, |out| request.write(out, version));
+        self.network.ask(target, token, wait, now, |out| request.write(out, target.version));
     }
 
     fn marks(&self, parts: &[usize]) -> Vec<Mark> {
@@ -219,8 +219,8 @@ impl Reader {
     }
 
     fn ask_offsets(&mut self, node: NodeId, mut parts: Vec<usize>, now: Instant) {
-        let version = match self.network.version(node, LIST_OFFSETS) {
-            Ok(version) => version,
+        let target = match self.network.target(node, LIST_OFFSETS) {
+            Ok(target) => target,
             Err(error) => return self.refuse(parts, error, now),
         };
         parts.sort_unstable();
@@ -237,8 +237,8 @@ impl Reader {
             self.parts[*index].busy = true;
         }
         let token = Token::Offsets { parts: self.marks(&parts) };
-        self.network.ask((node, LIST_OFFSETS, version), token, wait, now, |out| {
-            list_offsets::write_request(out, version, read_committed, &asked);
+        self.network.ask(target, token, wait, now, |out| {
+            list_offsets::write_request(out, target.version, read_committed, &asked);
         });
     }
 

@@ -22,7 +22,7 @@ use self::apis::{API_VERSIONS, Api, FETCH, METADATA};
 use self::cluster::{Cluster, NodeId};
 use self::connection::{Connection, Frame, Pending};
 use self::pool::BufferPool;
-use self::request::Segment;
+use self::request::{Encoded, Segment};
 use self::waker::Waker;
 use crate::config::{ConnectionConfig, doubled};
 use crate::counters::{Counters, Total};
@@ -52,6 +52,14 @@ pub enum Event<T> {
     Failed { token: T, error: ClientError },
     /// The cluster's metadata was renewed.
     Metadata,
+}
+
+/// A node, an API, and the version of it that both sides speak.
+#[derive(Debug, Clone, Copy)]
+pub struct Target {
+    pub node: NodeId,
+    pub api: Api,
+    pub version: i16,
 }
 
 #[derive(Debug)]
@@ -151,9 +159,10 @@ impl<T> Network<T> {
         None
     }
 
-    /// The version to speak with a ready node.
-    pub fn version(&self, node: NodeId, api: Api) -> Result<i16, ClientError> {
+    /// In which version a ready node is asked.
+    pub fn target(&self, node: NodeId, api: Api) -> Result<Target, ClientError> {
         let chosen = self.links.get(&node).and_then(|l| l.versions.as_ref()).map_or(Err((-1, -1)), |v| api.choose(v));
+        let chosen = chosen.map(|version| Target { node, api, version });
         chosen.map_err(|(theirs_min, theirs_max)| ClientError::UnsupportedVersion {
             server: self.server(node),
             api: api.name,
@@ -175,33 +184,18 @@ impl<T> Network<T> {
         &self.config.client_id
     }
 
-    /// Send a request whose body `write` appends; the node must be ready and the version chosen for it.
-    pub fn ask(
-        &mut self,
-        (node, api, version): (NodeId, Api, i16),
-        token: T,
-        wait: Duration,
-        now: Instant,
-        write: impl FnOnce(&mut Vec<u8>),
-    ) {
-        let timed = (api.key == FETCH.key).then_some(now);
-        self.request(node, api, version, Purpose::Caller(token), now + wait, timed, write);
+    /// Send a request whose message `write` appends; the node must be ready.
+    pub fn ask(&mut self, target: Target, token: T, wait: Duration, now: Instant, write: impl FnOnce(&mut Vec<u8>)) {
+        let timed = (target.api == FETCH).then_some(now);
+        self.request(target, Purpose::Caller(token), now + wait, timed, write);
     }
 
-    /// Send an encoded request, its size included.
-    pub fn send(
-        &mut self,
-        node: NodeId,
-        segments: Vec<Segment>,
-        pending: (i16, i32),
-        token: T,
-        answered: bool,
-        deadline: Instant,
-    ) {
-        let (version, correlation_id) = pending;
-        let mut pending = Pending::new(Purpose::Caller(token), version, correlation_id, deadline, answered);
+    /// Send an encoded request.
+    pub fn send(&mut self, target: Target, request: Encoded, token: T, answered: bool, deadline: Instant) {
+        let Encoded { correlation_id, segments } = request;
+        let mut pending = Pending::new(Purpose::Caller(token), target.version, correlation_id, deadline, answered);
         pending.asked_at = Some(Instant::now());
-        self.enqueue(node, segments, pending);
+        self.enqueue(target.node, segments, pending);
     }
 
     fn enqueue(&mut self, node: NodeId, segments: Vec<Segment>, pending: Pending<Purpose<T>>) {
@@ -212,12 +206,9 @@ impl<T> Network<T> {
         }
     }
 
-    #[allow(clippy::too_many_arguments, reason = "what a request is made of, each named where it is called")]
     fn request(
         &mut self,
-        node: NodeId,
-        api: Api,
-        version: i16,
+        target: Target,
         purpose: Purpose<T>,
         deadline: Instant,
         timed: Option<Instant>,
@@ -225,11 +216,11 @@ impl<T> Network<T> {
     ) {
         let correlation_id = self.next_correlation_id();
         let client_id = &self.config.client_id;
-        let head = NewRequest { api_key: api.key, api_version: version, correlation_id, client_id };
-        let segments = request::encode(head, write);
-        let mut pending = Pending::new(purpose, version, correlation_id, deadline, true);
+        let head = NewRequest { api_key: target.api.key, api_version: target.version, correlation_id, client_id };
+        let Encoded { segments, .. } = request::encode(head, write);
+        let mut pending = Pending::new(purpose, target.version, correlation_id, deadline, true);
         pending.asked_at = timed;
-        self.enqueue(node, segments, pending);
+        self.enqueue(target.node, segments, pending);
     }
 
     fn connect(&mut self, node: NodeId, now: Instant) {
@@ -257,7 +248,8 @@ impl<T> Network<T> {
     fn shake_hands(&mut self, node: NodeId, version: i16, now: Instant) {
         let deadline = now + self.config.request_timeout;
         let write = |out: &mut Vec<u8>| api_versions::write_request(out, version, SOFTWARE);
-        self.request(node, API_VERSIONS, version, Purpose::Handshake, deadline, None, write);
+        let target = Target { node, api: API_VERSIONS, version };
+        self.request(target, Purpose::Handshake, deadline, None, write);
     }
 
     fn count_failure(&mut self, node: NodeId, error: ClientError, now: Instant) {
@@ -281,8 +273,8 @@ impl<T> Network<T> {
             return due.max(now + Duration::from_secs(u64::from(self.asked.is_some())));
         }
         let Some(node) = self.any_ready(now) else { return now + self.config.reconnect_backoff };
-        match self.version(node, METADATA) {
-            Ok(version) => {
+        match self.target(node, METADATA) {
+            Ok(target) => {
                 (self.cluster.stale, self.cluster.unasked) = (false, false);
                 self.asked = Some(node);
                 self.metadata_rest = Some(now + self.config.retry_backoff);
@@ -290,9 +282,9 @@ impl<T> Network<T> {
                 let deadline = now + self.config.request_timeout;
                 let create = self.config.allow_auto_create_topics;
                 let write = |out: &mut Vec<u8>| {
-                    metadata::write_request(out, version, create, topics.iter().map(String::as_str));
+                    metadata::write_request(out, target.version, create, topics.iter().map(String::as_str));
                 };
-                self.request(node, METADATA, version, Purpose::Metadata, deadline, None, write);
+                self.request(target, Purpose::Metadata, deadline, None, write);
             }
             Err(error) => self.drop_link(node, error, now, &mut Vec::new()),
         }

@@ -32,17 +32,24 @@ impl Segment {
     }
 }
 
-/// A whole request whose message `write` appends, size included.
-pub fn encode(head: NewRequest<'_>, write: impl FnOnce(&mut Vec<u8>)) -> Vec<Segment> {
+/// A whole request, size included.
+#[derive(Debug)]
+pub struct Encoded {
+    pub correlation_id: i32,
+    pub segments: Vec<Segment>,
+}
+
+/// A request whose message `write` appends.
+pub fn encode(head: NewRequest<'_>, write: impl FnOnce(&mut Vec<u8>)) -> Encoded {
     let mut fields = Vec::with_capacity(256);
     head.begin(&mut fields);
     write(&mut fields);
     finish_request(&mut fields, 0);
-    vec![Segment::Fields(fields)]
+    Encoded { correlation_id: head.correlation_id, segments: vec![Segment::Fields(fields)] }
 }
 
-/// A whole Produce request, size included. Batches of one topic stand together.
-pub fn encode_produce(head: NewRequest<'_>, produce: ProduceHead<'_>, batches: &[PartitionBatch]) -> Vec<Segment> {
+/// A Produce request. Batches of one topic stand together.
+pub fn encode_produce(head: NewRequest<'_>, produce: ProduceHead<'_>, batches: &[PartitionBatch]) -> Encoded {
     let mut segments: Vec<Segment> = Vec::with_capacity(batches.len() * 2 + 1);
     let mut fields = Vec::with_capacity(128);
     head.begin(&mut fields);
@@ -55,7 +62,7 @@ pub fn encode_produce(head: NewRequest<'_>, produce: ProduceHead<'_>, batches: &
     if let Some(Segment::Fields(first)) = segments.first_mut() {
         finish_request(first, beside);
     }
-    segments
+    Encoded { correlation_id: head.correlation_id, segments }
 }
 
 #[cfg(test)]
@@ -75,7 +82,8 @@ mod tests {
         let batches = [batch("a", 0, b"one"), batch("a", 1, b"two"), batch("b", 7, b"three")];
         let head = NewRequest { api_key: ApiKey::PRODUCE, api_version: 9, correlation_id: 5, client_id: "me" };
         let produce = ProduceHead { transactional_id: None, acks: -1, timeout_ms: 30 };
-        let segments = encode_produce(head, produce, &batches);
+        let Encoded { correlation_id, segments } = encode_produce(head, produce, &batches);
+        assert_eq!(correlation_id, 5);
         let records: Vec<_> = segments.iter().filter(|it| matches!(it, Segment::Records(_))).collect();
         assert_eq!(records.iter().map(|it| it.bytes()).collect::<Vec<_>>(), [&b"one"[..], b"two", b"three"]);
         let bytes: Vec<u8> = segments.iter().flat_map(|it| it.bytes().to_vec()).collect();

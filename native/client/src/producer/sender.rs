@@ -191,8 +191,8 @@ impl Sender {
         let mut order: Vec<usize> = (0..parts.len()).collect();
         order.sort_by(|a, b| (&parts[*a].topic, parts[*a].index).cmp(&(&parts[*b].topic, parts[*b].index)));
         let parts: Vec<PartitionBatch> = order.into_iter().map(|i| parts[i].clone()).collect();
-        let version = match self.network.version(node, PRODUCE) {
-            Ok(version) => version,
+        let target = match self.network.target(node, PRODUCE) {
+            Ok(target) => target,
             Err(error) => {
                 taken.into_iter().for_each(|(_, batch)| self.fail(batch, error.clone()));
                 return true;
@@ -202,9 +202,9 @@ impl Sender {
         let correlation_id = self.network.next_correlation_id();
         let timeout_ms = config.connection.request_timeout.as_millis() as i32;
         let client_id = self.network.client_id();
-        let head = NewRequest { api_key: PRODUCE.key, api_version: version, correlation_id, client_id };
+        let head = NewRequest { api_key: PRODUCE.key, api_version: target.version, correlation_id, client_id };
         let produce = ProduceHead { transactional_id: None, acks: config.acks, timeout_ms };
-        let segments = request::encode_produce(head, produce, &parts);
+        let request = request::encode_produce(head, produce, &parts);
         drop(parts);
         for (queue, _) in &taken {
             self.queues[*queue].in_flight += 1;
@@ -212,7 +212,7 @@ impl Sender {
         self.in_flight += 1;
         let deadline = now + config.connection.request_timeout;
         let (token, answered) = (Token::Produce(taken), config.acks != 0);
-        self.network.send(node, segments, (version, correlation_id), token, answered, deadline);
+        self.network.send(target, request, token, answered, deadline);
         true
     }
 
@@ -427,12 +427,12 @@ impl Sender {
             return false;
         }
         let Some(node) = self.network.any_ready(now) else { return false };
-        match self.network.version(node, INIT_PRODUCER_ID) {
-            Ok(version) => {
+        match self.network.target(node, INIT_PRODUCER_ID) {
+            Ok(target) => {
                 self.identity_asked = true;
                 let wait = self.shared.config.connection.request_timeout;
-                let write = |out: &mut Vec<u8>| init_producer_id::write_request(out, version);
-                self.network.ask((node, INIT_PRODUCER_ID, version), Token::Identity, wait, now, write);
+                let write = |out: &mut Vec<u8>| init_producer_id::write_request(out, target.version);
+                self.network.ask(target, Token::Identity, wait, now, write);
             }
             Err(error) => {
                 self.fail_waiting(&error);
