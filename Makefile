@@ -33,9 +33,10 @@ help: ## List every target
 build: $(STAMPS)/broker $(STAMPS)/pybench ## Make .venv with the release extension, .venv/bin/pybroker and .venv/bin/pybench, no more
 	@:
 
-wheel: $(STAMPS)/zig $(STAMPS)/test ## Build the wheel of pybroker into dist, for any Linux with glibc 2.17, and run it in an empty environment
+wheel: $(STAMPS)/zig $(STAMPS)/test ## Build the wheel of pybroker into dist, for any Linux with glibc 2.17, and run it in an empty environment (LOAD=no: without load generation)
 	@rm -f dist/pybroker-*.whl
-	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/maturin build --release --quiet --zig --compatibility manylinux_2_17 --target-dir target/wheel --out dist
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/maturin build --release --quiet --zig --compatibility manylinux_2_17 --target-dir target/wheel --out dist \
+		$(if $(filter no,$(LOAD)),--no-default-features)
 	PYBROKER_WHEEL="$$(echo dist/pybroker-*.whl)" $(BIN)/pytest tests/cluster/test_wheel.py
 
 wheels: wheel ## As wheel, and build those of pybroker-bench and pybroker-spark
@@ -60,6 +61,7 @@ lint: build $(STAMPS)/lint $(STAMPS)/test ## Check layout, lints, types, layers 
 	MYPYPATH= $(BIN)/stubtest pybroker._native --allowlist tests/house/stubtest-allowlist.txt
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- $(CLIPPY_DENIES)
+	cargo clippy --package pybroker-py --no-default-features --features extension-module --quiet -- $(CLIPPY_DENIES)
 
 test: test-rust test-python ## Run every test; what is skipped is named with what to install
 

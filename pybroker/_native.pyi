@@ -1,6 +1,8 @@
 """The whole contract with Rust: what `native/py` registers, typed and documented.
 
-Sections, one per file of `native/py/src`, in alphabetical order.
+Sections, one per file of `native/py/src`, in alphabetical order. An extension that was built without the cargo feature
+`load` lacks `micro.rs` and `stamp.rs`, and what measures or makes records elsewhere
+(docs/adr/0034-load-generation-is-a-crate-and-a-feature.md).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,6 +13,11 @@ from typing_extensions import Buffer, disjoint_base
 from pybroker.client.record_metadata import RecordMetadata
 
 _Headers = Sequence[tuple[str, bytes | bytearray | None]] | Mapping[str, bytes | bytearray | None]
+
+# ------------------------------------------------------------------------------------------------ checksum.rs
+
+def crc32c(data: bytes) -> int:
+    """The CRC-32C (RFC 3720)."""
 
 # ------------------------------------------------------------------------------------------------- cleaner.rs
 
@@ -692,9 +699,6 @@ def build_batch(values: list[bytes], timestamp_ms: int, codec: str = "none") -> 
 
     `ValueError` for more than a batch can hold (2 GiB)."""
 
-def crc32c(data: bytes) -> int:
-    """The CRC-32C (RFC 3720)."""
-
 def decode_varints(data: bytes) -> bytes:
     """The 64-bit integers, in the machine's byte order, whose zigzag varints stand one after the other in `data`.
 
@@ -969,21 +973,6 @@ class Producer(MeasuredProducer):
 class Outgoing:
     """A record, serialized, that waits for its topic's metadata or for memory."""
 
-@final
-class Tally:
-    """Sums over acknowledged records; latency is from `send` to the acknowledgement."""
-
-    @property
-    def records(self) -> int: ...
-    @property
-    def bytes(self) -> int: ...
-    @property
-    def failed(self) -> int: ...
-    @property
-    def latency_sum_us(self) -> int: ...
-    @property
-    def latency_max_us(self) -> int: ...
-
 # -------------------------------------------------------------------------------------------------- quorum.rs
 
 @final
@@ -1255,6 +1244,21 @@ class LatencyHistogram:
         """The latency in microseconds that this part (0 to 1) of the records did not exceed."""
     def encode(self) -> bytes:
         """HdrHistogram's V2 encoding, compressed; other implementations of it read that."""
+
+@final
+class Tally:
+    """Sums over acknowledged records; latency is from `send` to the acknowledgement."""
+
+    @property
+    def records(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def failed(self) -> int: ...
+    @property
+    def latency_sum_us(self) -> int: ...
+    @property
+    def latency_max_us(self) -> int: ...
 
 # --------------------------------------------------------------------------------------------- topic_table.rs
 

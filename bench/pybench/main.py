@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from pybench.options import ToolError
 from pybench.peers.errors import PeerError
+from pybroker.client import LatencyHistogram
 from pybroker.client.errors import ClientError
 
 TOOLS = {
@@ -41,6 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             importlib.import_module(module).add_options(tool)
     options = parser.parse_args(words)
     try:
+        # A pybroker that was built without load generation says so here, and not in the middle of a run.
+        LatencyHistogram()
         return int(importlib.import_module(TOOLS[options.tool][0]).main(options))
     except (ToolError, ClientError, PeerError) as error:
         print(f"pybench {options.tool}: {error}", file=sys.stderr)

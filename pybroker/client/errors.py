@@ -15,6 +15,7 @@
     ├── SerializationError   a serializer or a partitioner of the program's failed
     ├── DeserializationError a deserializer of the program's failed: `.partition` and `.offset` say at which record
     ├── SettingError         a setting's value cannot work; also a ValueError
+    ├── LoadUnavailableError  the extension module was built without load generation; says how to get one with it
     ├── UnsendableError      a value does not fit the field of the request that it is for; also a ValueError
     └── ClosedError          the producer, fetcher or admin was closed
 
@@ -104,6 +105,10 @@ def _describe(partition: TopicPartition, at: OffsetAndMetadata, parts: OffsetAnd
         f"{name}: the log differs {where} from what was read up to position {at.offset} (leader epoch "
         f"{at.leader_epoch}), and auto.offset.reset=none; seek to go on"
     )
+
+
+class LoadUnavailableError(ClientError):
+    """The extension module was built without load generation."""
 
 
 class NewLeaderError(ClientError):

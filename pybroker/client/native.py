@@ -1,4 +1,8 @@
-"""The gateway to Rust: the only module of this package that imports the extension."""
+"""The gateway to Rust: the only module of this package that imports the extension.
+
+Load generation is a part that an extension may be built without
+(docs/adr/0034-load-generation-is-a-crate-and-a-feature.md); its classes then say so when they are called.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +10,27 @@ from pybroker._native import (
     ColumnReader,
     Delivery,
     Fetcher,
-    KeyedStamps,
-    LatencyHistogram,
     Outgoing,
     Producer,
     Received,
     Record,
     RecordColumns,
     Settlements,
-    Tally,
 )
+from pybroker.client.errors import LoadUnavailableError
+
+try:
+    from pybroker._native import KeyedStamps, LatencyHistogram, Tally
+except ImportError:
+
+    class _WithoutLoad:
+        def __init__(self, *_arguments: object) -> None:
+            raise LoadUnavailableError(
+                "this pybroker was built without load generation (the cargo feature `load`), which measuring tools "
+                "need: install a wheel that has it, or build one with `make wheels` or `pip install .` in a checkout"
+            )
+
+    KeyedStamps = LatencyHistogram = Tally = _WithoutLoad  # type: ignore[misc, assignment]
 
 __all__ = [
     "ColumnReader",

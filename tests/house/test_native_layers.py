@@ -20,6 +20,7 @@ MAY_USE = {
     "replica": {"record", "wire", "storage", "sys"},
     "net": {"record", "wire", "storage", "replica", "sys"},
     "client": {"record", "wire"},
+    "load": {"client"},
 }
 
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 
-use super::error::ClientError;
-use super::partitioner::Partitioner;
+use crate::error::ClientError;
+use crate::producer::partitioner::Partitioner;
 use pybroker_record::Compression;
 
 /// What every connection to a cluster needs. Field names are Kafka's keys.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use super::batch::Batch;
+use crate::producer::batch::Batch;
 
 /// A number that only grows.
 #[derive(Debug, Clone, Copy)]

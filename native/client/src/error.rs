@@ -1,6 +1,6 @@
 //! What can go wrong in the client, by meaning. Every message names the server, topic or value it is about.
 
-use super::codes;
+use pybroker_wire::ErrorCode;
 
 /// A failure of the client; cloned, because one batch's failure is reported for every record in it.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -58,14 +58,14 @@ pub enum ClientError {
         detail: String,
     },
     /// The broker answered with an error code.
-    #[error("topic {topic:?} partition {partition}: {} ({code}){}", codes::name(*code), codes::suffix(message))]
+    #[error("topic {topic:?} partition {partition}: {code}{}", suffix(message))]
     Broker {
         /// Topic that the code is about (empty: about the whole request).
         topic: String,
         /// Partition, or -1.
         partition: i32,
         /// Kafka's error code.
-        code: i16,
+        code: ErrorCode,
         /// The broker's own words, where it sent some.
         message: Option<String>,
     },
@@ -80,7 +80,7 @@ pub enum ClientError {
         epoch: i32,
     },
     /// The metadata of a topic did not become known in time.
-    #[error("topic {topic:?} is not known at {servers} after {waited_ms} ms: {} ({code})", codes::name(*code))]
+    #[error("topic {topic:?} is not known at {servers} after {waited_ms} ms: {code}")]
     UnknownTopic {
         /// The topic.
         topic: String,
@@ -89,7 +89,7 @@ pub enum ClientError {
         /// How long was waited.
         waited_ms: u64,
         /// The last error code that the metadata held for it.
-        code: i16,
+        code: ErrorCode,
     },
     /// A partition index that the topic does not have.
     #[error("topic {topic:?} has {partitions} partitions; there is no partition {partition}")]
@@ -218,12 +218,7 @@ pub enum ClientError {
     },
 }
 
-impl ClientError {
-    /// Kafka's error code, where a broker sent one.
-    pub fn code(&self) -> Option<i16> {
-        match self {
-            Self::Broker { code, .. } | Self::UnknownTopic { code, .. } => Some(*code),
-            _ => None,
-        }
-    }
+/// A broker's own words, as the end of a sentence.
+fn suffix(message: &Option<String>) -> String {
+    message.as_ref().map(|message| format!(": {message}")).unwrap_or_default()
 }

@@ -3,72 +3,43 @@
 //! Owns the accumulator, the connections to brokers and the few requests that carry records (Produce, Fetch) or are
 //! needed to get there (ApiVersions, Metadata, InitProducerId, ListOffsets). Must not know Python, groups, transactions
 //! or any default. It stands at the other end of the broker's way: a record enters [`Producer::send`], waits in the
-//! [`accumulator`], is put in a request by the [`sender`] and leaves through the [`network`]; it comes back through the
-//! network to the [`fetcher`], which hands out whole received buffers for iteration in place.
+//! [`producer::accumulator`], is put in a request by the [`producer::sender`] and leaves through the [`network`]; it comes
+//! back through the network to the [`fetcher`], which hands out whole received buffers for iteration in place.
 //!
 //! [`columns`] is the other face of both: Arrow arrays instead of records.
 //!
 //! One producer or fetcher has one I/O thread, which alone touches its sockets. Callers and that thread meet in queues of
 //! whole batches and whole responses, never in single records.
 
-mod accumulator;
-mod batch;
-mod chunk;
-mod chunk_walk;
 mod clock;
-mod cluster;
-mod codes;
 pub mod columns;
 mod config;
-mod connection;
 mod counters;
-mod cursor;
-mod delivery;
-mod destination;
 mod error;
 mod fetcher;
-mod fetcher_state;
-mod histogram;
-mod inbox;
-mod keyed;
-mod latency;
 mod metrics;
 mod network;
-mod new_record;
-mod partition_queue;
-mod partitioner;
-mod payload;
-mod pool;
 mod producer;
-mod producer_state;
 mod random;
-mod reader;
-mod received;
-mod sender;
-mod stamp;
 #[cfg(test)]
 mod tests;
 mod wait;
-mod waker;
-mod wire;
 
-pub use accumulator::Ticket;
-pub use chunk::{Chunk, Count, FetchedRecord};
 pub use clock::{now_ms, now_us};
 pub use config::{ConnectionConfig, Continuation, FetcherConfig, OffsetReset, ProducerConfig};
-pub use delivery::{Delivery, Written};
-pub use destination::Destination;
 pub use error::ClientError;
 pub use fetcher::Fetcher;
-pub use histogram::LatencyHistogram;
-pub use inbox::{Assignment, Start};
-pub use keyed::KeyedStamps;
-pub use latency::{Latency, PHASES, Tally};
+pub use fetcher::chunk::{Chunk, Count, FetchedRecord};
+pub use fetcher::inbox::{Assignment, Start};
+pub use fetcher::received::Received;
 pub use metrics::Metrics;
-pub use new_record::NewRecord;
-pub use partitioner::Partitioner;
-pub use payload::Payload;
+pub use producer::accumulator::Ticket;
+pub use producer::delivery::{Delivery, Written};
+pub use producer::destination::{Destination, Partitions};
+pub use producer::new_record::NewRecord;
+pub use producer::observer::{DeliveryObserver, Stride};
+pub use producer::partitioner::Partitioner;
+pub use producer::since::Since;
 pub use producer::{Outcome, Producer};
-pub use received::Received;
-pub use stamp::{Arrivals, Due, STAMP_BYTES, Stamp};
+pub use random::split_mix;
 pub use wait::interrupt_waits_when;

@@ -4,9 +4,9 @@
 
 use std::time::Instant;
 
-use super::counters::{Counters, Peak, Total};
-use super::fetcher::Fetcher;
-use super::producer::Producer;
+use crate::counters::{Counters, Peak, Total};
+use crate::fetcher::Fetcher;
+use crate::producer::Producer;
 
 /// Names and values.
 pub type Metrics = Vec<(&'static str, f64)>;

@@ -5,22 +5,22 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::accumulator::{Accumulator, Queue};
-use super::chunk::Extent;
-use super::config::{ConnectionConfig, ProducerConfig};
-use super::connection::{Connection, Pending};
-use super::new_record::{EqualValues, NewRecord};
-use super::partitioner::Partitioner;
-use super::pool::BufferPool;
-use super::stamp::Since;
-use super::waker::Waker;
-use super::wire::init_producer_id::{ANONYMOUS, ProducerIdentity};
-use super::wire::produce::Segment;
-use super::{ClientError, Written};
+use crate::config::{ConnectionConfig, ProducerConfig};
+use crate::fetcher::chunk::Extent;
+use crate::network::connection::{Connection, Pending};
+use crate::network::pool::BufferPool;
+use crate::network::request::Segment;
+use crate::network::waker::Waker;
+use crate::producer::accumulator::{Accumulator, Queue};
+use crate::producer::new_record::{EqualValues, NewRecord};
+use crate::producer::partitioner::Partitioner;
+use crate::producer::since::Since;
+use crate::{ClientError, Written};
 use pybroker_record::{
     BatchBuilder, BatchHeader, Compression, Records, batch_crc, records_section, set_base_offset,
     set_partition_leader_epoch,
 };
+use pybroker_wire::init_producer_id::ProducerIdentity;
 
 fn connection_config() -> ConnectionConfig {
     ConnectionConfig {
@@ -205,7 +205,7 @@ fn a_sealed_batch_takes_another_identity_without_being_built_again() {
     let (accumulator, queue) = (accumulator(300, 10_000), queue());
     accumulator.append(&queue, &record(b"a")).unwrap();
     let mut batch = queue.pop().unwrap();
-    let before = batch.seal(ANONYMOUS, Vec::new).unwrap().bytes;
+    let before = batch.seal(ProducerIdentity::NONE, Vec::new).unwrap().bytes;
     batch.sequence = Some(4);
     let after = batch.seal(ProducerIdentity { id: 8, epoch: 2 }, Vec::new).unwrap().bytes;
     let header = BatchHeader::parse(&after).unwrap();

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, MutexGuard};
 
-use super::error::ClientError;
+use crate::error::ClientError;
 
 /// Between two questions whether a wait is to end.
 const SLICE: Duration = Duration::from_millis(50);

@@ -7,8 +7,6 @@
 
 use std::collections::HashMap;
 
-/// The API's key.
-pub const API_VERSIONS: i16 = 18;
 /// First version whose requests carry tagged fields and the client's software.
 const FLEXIBLE_VERSION: i16 = 3;
 /// Lengths of a compact string stay in one byte of the varint up to this: longer names go up.

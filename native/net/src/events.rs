@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crossbeam_queue::SegQueue;
 
+use pybroker_wire::ApiKey;
+
 /// How loud a line for the broker's log is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
@@ -27,7 +29,7 @@ pub struct ControlRequest {
     /// The request's number on it.
     pub request: u64,
     /// The API key.
-    pub api_key: i16,
+    pub api_key: ApiKey,
     /// The version.
     pub api_version: i16,
     /// The correlation id, which the answer carries again.
@@ -52,7 +54,7 @@ pub struct UnresolvedRequest {
     /// The request's number on it.
     pub request: u64,
     /// The API key: 0 or 1.
-    pub api_key: i16,
+    pub api_key: ApiKey,
     /// Unknown topics named by name.
     pub topics: Vec<String>,
     /// Unknown topics named by id.

@@ -10,6 +10,7 @@ use super::connection::{Closing, Connection, Framing, Unanswered};
 use super::events::Event;
 use super::processor::{End, Processor};
 use super::response::Response;
+use pybroker_wire::ApiKey;
 use pybroker_wire::frame::RequestHead;
 
 /// The APIs whose requests are intercepted: one bit for each key from 0 to 127.
@@ -20,7 +21,7 @@ pub struct InterceptedApis {
 
 impl InterceptedApis {
     /// Whether requests of an API are intercepted.
-    pub fn contains(&self, api_key: i16) -> bool {
+    pub fn contains(&self, ApiKey(api_key): ApiKey) -> bool {
         let word = usize::try_from(api_key >> 6).ok().and_then(|at| self.words.get(at));
         // Relaxed: a request that comes while the set changes may count as before or after the change.
         word.is_some_and(|word| word.load(Ordering::Relaxed) >> (api_key & 63) & 1 == 1)
@@ -116,11 +117,11 @@ mod tests {
     #[test]
     fn an_api_is_intercepted_from_when_it_is_set_until_another_set_lacks_it() {
         let apis = InterceptedApis::default();
-        assert!((-1..=200).all(|key| !apis.contains(key)));
+        assert!((-1..=200).all(|key| !apis.contains(ApiKey(key))));
         apis.set(&[0, 63, 64, 127, -1, 128]);
-        let found: Vec<i16> = (i16::MIN..=i16::MAX).filter(|&key| apis.contains(key)).collect();
+        let found: Vec<i16> = (i16::MIN..=i16::MAX).filter(|&key| apis.contains(ApiKey(key))).collect();
         assert_eq!(found, [0, 63, 64, 127]);
         apis.set(&[1]);
-        assert_eq!((0..128).filter(|&key| apis.contains(key)).collect::<Vec<i16>>(), [1]);
+        assert_eq!((0..128).filter(|&key| apis.contains(ApiKey(key))).collect::<Vec<i16>>(), [1]);
     }
 }

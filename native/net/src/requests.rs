@@ -1,6 +1,5 @@
 //! A request on a processor: begun from a frame, concluded on the hot path or handed up, evaluated again when it waited.
 
-use super::api_versions::API_VERSIONS;
 use super::connection::{Connection, Framing, Parked, Slot};
 use super::data_plane::processor_of;
 use super::events::{Event, UnresolvedRequest};
@@ -8,6 +7,7 @@ use super::hot_path::{self, HotPathApi, Outcome, Site};
 use super::processor::{AT_ONCE, Deadline, End, Processor};
 use super::response::Response;
 use pybroker_replica::Waiter;
+use pybroker_wire::ApiKey;
 use pybroker_wire::frame::RequestHead;
 
 /// API keys run from 0; a larger one is not a request of Kafka's protocol.
@@ -127,10 +127,10 @@ impl Processor {
         head: &RequestHead,
         at: std::ops::Range<usize>,
     ) -> Result<(), End> {
-        if !(0..API_KEYS).contains(&head.api_key) {
+        if !(0..API_KEYS).contains(&head.api_key.0) {
             return Err(End::Refused(format!("unknown API key {}", head.api_key)));
         }
-        if head.api_key == API_VERSIONS {
+        if head.api_key == ApiKey::API_VERSIONS {
             let table = self.shared.api_versions.load();
             let frame = connection.frame_mut(at.clone());
             if let Some(answer) = table.answer(head.api_version, &frame[head.body..]) {

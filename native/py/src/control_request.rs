@@ -39,12 +39,12 @@ impl PyControlRequest {
 
     #[getter]
     fn api(&self) -> i32 {
-        i32::from(self.inner.api_key) << 16 | i32::from(self.inner.api_version as u16)
+        i32::from(self.inner.api_key.0) << 16 | i32::from(self.inner.api_version as u16)
     }
 
     #[getter]
     fn api_key(&self) -> i16 {
-        self.inner.api_key
+        self.inner.api_key.0
     }
 
     #[getter]

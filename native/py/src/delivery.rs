@@ -1,4 +1,4 @@
-//! What became of records that were sent: one by one, and in sums.
+//! What became of a record that was sent.
 //!
 //! Owns no behaviour; a wait releases the interpreter lock.
 
@@ -53,22 +53,5 @@ impl Delivery {
         let (written, ticket) = (outcome.map_err(client_error)?, &self.ticket);
         let row = row(self.topic.bind(py).clone(), ticket.partition, (ticket.index, ticket.timestamp_ms), written);
         RECORD_METADATA.import(py, "pybroker.client.record_metadata", "RecordMetadata")?.call1(row)
-    }
-}
-
-/// Sums over acknowledged records.
-#[pyclass(frozen, get_all, module = "pybroker._native")]
-pub struct Tally {
-    records: u64,
-    bytes: u64,
-    failed: u64,
-    latency_sum_us: u64,
-    latency_max_us: u64,
-}
-
-impl From<pybroker_client::Tally> for Tally {
-    fn from(tally: pybroker_client::Tally) -> Self {
-        let pybroker_client::Tally { records, bytes, failed, latency_sum_us, latency_max_us } = tally;
-        Self { records, bytes, failed, latency_sum_us, latency_max_us }
     }
 }

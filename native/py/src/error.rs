@@ -167,7 +167,9 @@ fn client_error_saying(error: ClientError, text: String) -> PyErr {
         ClientError::Unreachable { .. } => UnreachableError::new_err(text),
         ClientError::Disconnected { .. } | ClientError::Malformed { .. } => ConnectionLostError::new_err(text),
         ClientError::UnsupportedVersion { .. } => UnservedApiError::new_err(text),
-        ClientError::Broker { code, .. } | ClientError::UnknownTopic { code, .. } => BrokerError::new_err((text, code)),
+        ClientError::Broker { code, .. } | ClientError::UnknownTopic { code, .. } => {
+            BrokerError::new_err((text, code.0))
+        }
         ClientError::DeliveryTimeout { .. } | ClientError::FlushTimeout { .. } => DeliveryError::new_err(text),
         ClientError::NewLeader { topic, partition, epoch } => NewLeaderError::new_err((topic, partition, epoch)),
         ClientError::BufferFull { .. } => BufferFullError::new_err(text),

@@ -33,7 +33,7 @@ impl PyUnresolvedRequest {
 
     #[getter]
     fn api_key(&self) -> i16 {
-        self.inner.api_key
+        self.inner.api_key.0
     }
 
     #[getter]

@@ -7,16 +7,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use pybroker_client::{Arrivals, FetcherConfig, OffsetReset, Start, now_us};
+use pybroker_client::{FetcherConfig, OffsetReset, Start};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::connection::{ConnectionSettings, wait};
-use crate::delivery::Tally;
+use crate::counting::Counting;
 use crate::error::client_error;
 use crate::positions::{as_rows, assignment, start};
 use crate::received::Received;
-use crate::stamp::LatencyHistogram;
+#[cfg(feature = "load")]
+use crate::stamp::{LatencyHistogram, Tally};
 
 /// The attributes of `pybroker.client.settings.FetcherSettings` that are the fetcher's own.
 #[derive(FromPyObject)]
@@ -39,7 +40,7 @@ struct FetcherSettings {
 pub struct Fetcher {
     pub(crate) inner: Arc<pybroker_client::Fetcher>,
     scratch: Mutex<Vec<u8>>,
-    arrivals: Mutex<Arrivals>,
+    counting: Counting,
 }
 
 #[pymethods]
@@ -72,7 +73,7 @@ impl Fetcher {
             max_decompressed_bytes: own.max_decompressed_bytes,
         };
         let inner = pybroker_client::Fetcher::new(config).map_err(client_error)?;
-        Ok(Self { inner: Arc::new(inner), scratch: Mutex::default(), arrivals: Mutex::default() })
+        Ok(Self { inner: Arc::new(inner), scratch: Mutex::default(), counting: Counting::default() })
     }
 
     /// Reads these partitions from now on: (topic, partition, offset; -1 after the last record, -2 from the first).
@@ -129,20 +130,17 @@ impl Fetcher {
     fn count(&self, py: Python<'_>, timeout_s: f64, stamped: bool) -> PyResult<Option<(u64, u64)>> {
         let counted = py.detach(|| {
             let Some(chunk) = self.inner.next(wait(timeout_s))? else { return Ok(None) };
-            let scratch = &mut self.scratch.lock();
-            let count =
-                if stamped { self.arrivals.lock().read(&chunk, scratch, now_us()) } else { chunk.count(scratch) };
-            let count = count?;
+            let count = self.counting.read(&chunk, stamped)?;
             self.inner.consumed(count.records as usize);
             Ok(Some((count.records, count.bytes)))
         });
         counted.map_err(client_error)
     }
 
+    #[cfg(feature = "load")]
     /// The stamped records counted since the last call, and their latencies.
     fn take_arrivals(&self) -> (Tally, LatencyHistogram) {
-        let (tally, histogram) = self.arrivals.lock().take();
-        (Tally::from(tally), LatencyHistogram::from(histogram))
+        self.counting.take_arrivals()
     }
 
     /// Takes the next received batches of one partition; `None` when nothing came in time.

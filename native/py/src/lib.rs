@@ -2,12 +2,14 @@
 
 #![allow(missing_docs, reason = "what Python sees is documented in pybroker/_native.pyi")]
 
+mod checksum;
 mod cleaner;
 mod codec;
 mod columns;
 mod columns_import;
 mod connection;
 mod control_request;
+mod counting;
 mod data_plane;
 mod delivery;
 mod draft;
@@ -21,6 +23,7 @@ mod log_config;
 mod log_opening;
 mod log_walk;
 mod measured_producer;
+#[cfg(feature = "load")]
 mod micro;
 mod moves;
 mod partition;
@@ -37,6 +40,7 @@ mod recovery_progress;
 mod retention;
 mod sending;
 mod settlements;
+#[cfg(feature = "load")]
 mod stamp;
 mod topic_table;
 mod verify;
@@ -46,6 +50,7 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     pybroker_client::interrupt_waits_when(interrupt::interrupted);
+    m.add_function(wrap_pyfunction!(checksum::crc32c, m)?)?;
     m.add_class::<cleaner::PyCleanedLog>()?;
     m.add_class::<cleaner::PyLogCleaner>()?;
     m.add_function(wrap_pyfunction!(cleaner::earliest_dirty_timestamp, m)?)?;
@@ -77,15 +82,6 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(log_opening::open_logs, m)?)?;
     m.add_class::<log_walk::FileBatch>()?;
     m.add_class::<log_walk::LogWalk>()?;
-    m.add_function(wrap_pyfunction!(micro::build_batch, m)?)?;
-    m.add_function(wrap_pyfunction!(micro::crc32c, m)?)?;
-    m.add_function(wrap_pyfunction!(micro::decode_varints, m)?)?;
-    m.add_function(wrap_pyfunction!(micro::down_convert, m)?)?;
-    m.add_function(wrap_pyfunction!(micro::encode_varints, m)?)?;
-    m.add_function(wrap_pyfunction!(micro::search_index, m)?)?;
-    m.add_function(wrap_pyfunction!(micro::up_convert, m)?)?;
-    m.add_function(wrap_pyfunction!(micro::validate_batch, m)?)?;
-    m.add_function(wrap_pyfunction!(micro::zigzag, m)?)?;
     m.add_class::<moves::PyLogMove>()?;
     m.add_class::<moves::PyLogMover>()?;
     m.add_function(wrap_pyfunction!(moves::move_count, m)?)?;
@@ -99,7 +95,6 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<producer::Outgoing>()?;
     m.add_class::<producer::Producer>()?;
     m.add_class::<settlements::Settlements>()?;
-    m.add_class::<delivery::Tally>()?;
     m.add_class::<quorum::Quorum>()?;
     m.add_class::<quorum::QuorumReady>()?;
     m.add_function(wrap_pyfunction!(quorum::build_leader_change_batch, m)?)?;
@@ -110,13 +105,30 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<retention::PyRemovedSegments>()?;
     m.add_function(wrap_pyfunction!(retention::advance_log_start, m)?)?;
     m.add_function(wrap_pyfunction!(retention::delete_old_segments, m)?)?;
-    m.add_class::<stamp::KeyedStamps>()?;
-    m.add_class::<stamp::LatencyHistogram>()?;
     m.add_class::<topic_table::PyPartitionEntry>()?;
     m.add_class::<topic_table::PyTopicEntry>()?;
     m.add_class::<topic_table::PyTopicTable>()?;
     m.add_class::<verify::PyVerifiedLog>()?;
     m.add_function(wrap_pyfunction!(verify::set_aside_files, m)?)?;
     m.add_function(wrap_pyfunction!(verify::verify_log, m)?)?;
+    #[cfg(feature = "load")]
+    add_load(m)?;
+    Ok(())
+}
+
+/// What only tools that measure call.
+#[cfg(feature = "load")]
+fn add_load(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<stamp::KeyedStamps>()?;
+    m.add_class::<stamp::LatencyHistogram>()?;
+    m.add_class::<stamp::Tally>()?;
+    m.add_function(wrap_pyfunction!(micro::build_batch, m)?)?;
+    m.add_function(wrap_pyfunction!(micro::decode_varints, m)?)?;
+    m.add_function(wrap_pyfunction!(micro::down_convert, m)?)?;
+    m.add_function(wrap_pyfunction!(micro::encode_varints, m)?)?;
+    m.add_function(wrap_pyfunction!(micro::search_index, m)?)?;
+    m.add_function(wrap_pyfunction!(micro::up_convert, m)?)?;
+    m.add_function(wrap_pyfunction!(micro::validate_batch, m)?)?;
+    m.add_function(wrap_pyfunction!(micro::zigzag, m)?)?;
     Ok(())
 }

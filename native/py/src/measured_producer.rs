@@ -4,27 +4,43 @@
 
 use std::sync::Arc;
 
+#[cfg(feature = "load")]
 use parking_lot::Mutex;
-use pybroker_client::{Payload, Stamp, now_ms};
+use pybroker_client::{ClientError, ProducerConfig, Since};
+#[cfg(feature = "load")]
+use pybroker_load::{MadeRecords, Measurement, Payload, Stamp};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::connection::wait;
-use crate::delivery::Tally;
 use crate::error::client_error;
-use crate::stamp::{LatencyHistogram, check_stamped, send_made};
+#[cfg(feature = "load")]
+use crate::stamp::{LatencyHistogram, Tally, check_stamped, send_made};
 
 /// A native producer, without what a program's records need.
 #[pyclass(frozen, subclass, module = "pybroker._native")]
 pub struct MeasuredProducer {
     pub inner: Arc<pybroker_client::Producer>,
+    #[cfg(feature = "load")]
     payload: Mutex<Payload>,
+    #[cfg(feature = "load")]
+    measurement: Arc<Measurement>,
 }
 
 impl MeasuredProducer {
-    /// The face of an engine.
-    pub fn new(inner: Arc<pybroker_client::Producer>) -> Self {
-        Self { inner, payload: Mutex::new(Payload::new(now_ms() as u64)) }
+    /// Opens an engine whose batches are measured.
+    #[cfg(feature = "load")]
+    pub fn open(config: ProducerConfig) -> Result<Self, ClientError> {
+        let measurement = Arc::new(Measurement::default());
+        let inner = pybroker_client::Producer::new(config, Some(Arc::clone(&measurement) as _))?;
+        let payload = Mutex::new(Payload::new(pybroker_client::now_ms() as u64));
+        Ok(Self { inner: Arc::new(inner), payload, measurement })
+    }
+
+    /// Opens an engine.
+    #[cfg(not(feature = "load"))]
+    pub fn open(config: ProducerConfig) -> Result<Self, ClientError> {
+        Ok(Self { inner: Arc::new(pybroker_client::Producer::new(config, None)?) })
     }
 }
 
@@ -46,11 +62,12 @@ impl MeasuredProducer {
         }
         let sent = py.detach(|| {
             let destination = self.inner.destination(topic)?;
-            self.inner.send_many(&destination, partition, values, record_size, None)
+            self.inner.send_many(&destination, partition, values, record_size, Since::SENT)
         });
         sent.map_err(client_error)
     }
 
+    #[cfg(feature = "load")]
     /// Adds `count` values of random capital letters.
     #[pyo3(signature = (topic, partition, record_size, count, due=None))]
     fn send_random_letters(
@@ -62,9 +79,17 @@ impl MeasuredProducer {
         count: usize,
         due: Option<(i64, f64)>,
     ) -> PyResult<()> {
-        send_made(py, (&self.inner, &self.payload), (topic, partition), (record_size, count), None, due)
+        send_made(
+            py,
+            (&self.inner, &self.payload),
+            (topic, partition),
+            MadeRecords { size: record_size, count },
+            None,
+            due,
+        )
     }
 
+    #[cfg(feature = "load")]
     /// Adds `count` values of random capital letters behind stamps.
     #[pyo3(signature = (topic, partition, producer, first_sequence, record_size, count, due=None))]
     #[allow(clippy::too_many_arguments, reason = "the stub names them")]
@@ -81,7 +106,8 @@ impl MeasuredProducer {
     ) -> PyResult<()> {
         check_stamped(partition, record_size)?;
         let first = Stamp { producer, sequence: first_sequence, sent_us: 0 };
-        send_made(py, (&self.inner, &self.payload), (topic, partition), (record_size, count), Some(first), due)
+        let records = MadeRecords { size: record_size, count };
+        send_made(py, (&self.inner, &self.payload), (topic, partition), records, Some(first), due)
     }
 
     /// By partition: (topic, partition, records acknowledged, records given up).
@@ -118,28 +144,32 @@ impl MeasuredProducer {
         self.inner.incomplete()
     }
 
+    #[cfg(feature = "load")]
     /// Records sent from now on belong to this phase of the measurement.
     #[pyo3(signature = (phase))]
     fn begin_phase(&self, phase: u8) {
         self.inner.begin_phase(phase);
     }
 
+    #[cfg(feature = "load")]
     /// What was acknowledged since the last call.
     fn take_window(&self) -> Tally {
-        Tally::from(self.inner.latency().lock().take_window())
+        Tally::from(self.measurement.0.lock().take_window())
     }
 
+    #[cfg(feature = "load")]
     /// What was acknowledged of a phase since the last call, and its latencies.
     #[pyo3(signature = (phase))]
     fn take_interval(&self, phase: u8) -> (Tally, LatencyHistogram) {
-        let (tally, histogram) = self.inner.latency().lock().take_interval(phase);
+        let (tally, histogram) = self.measurement.0.lock().take_interval(phase);
         (Tally::from(tally), LatencyHistogram::from(histogram))
     }
 
+    #[cfg(feature = "load")]
     /// The measurement from a phase on, and the latency in microseconds at each quantile.
     #[pyo3(signature = (first_phase, quantiles))]
     fn summary(&self, first_phase: usize, quantiles: Vec<f64>) -> (Tally, Vec<u64>) {
-        let (tally, latencies) = self.inner.latency().lock().summary(first_phase, &quantiles);
+        let (tally, latencies) = self.measurement.0.lock().summary(first_phase, &quantiles);
         (Tally::from(tally), latencies)
     }
 

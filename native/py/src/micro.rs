@@ -27,13 +27,6 @@ fn invalid(error: impl std::fmt::Display) -> PyErr {
 
 /// See `_native.pyi`.
 #[pyfunction]
-#[pyo3(signature = (data))]
-pub fn crc32c(data: &[u8]) -> u32 {
-    pybroker_record::crc32c(data)
-}
-
-/// See `_native.pyi`.
-#[pyfunction]
 #[pyo3(signature = (values))]
 pub fn zigzag<'py>(py: Python<'py>, values: PyBuffer<i64>) -> PyResult<Bound<'py, PyBytes>> {
     let coded: Vec<u8> = values.to_vec(py)?.into_iter().flat_map(|value| varint::zigzag(value).to_ne_bytes()).collect();

@@ -64,7 +64,8 @@ impl Producer {
     ) -> PyResult<PyClassInitializer<Self>> {
         let mut config = settings.extract::<ProducerSettings>()?.config(settings, acks, enable_idempotence)?;
         config.continues = continues.map(continuation);
-        let inner = Arc::new(pybroker_client::Producer::new(config).map_err(client_error)?);
+        let base = MeasuredProducer::open(config).map_err(client_error)?;
+        let inner = Arc::clone(&base.inner);
         let own = Self {
             functions: Functions { key_serializer, value_serializer, partitioner },
             on_delivery,
@@ -72,9 +73,9 @@ impl Producer {
             is_watched: AtomicBool::new(false),
             watched: Arc::new(Watched::new(Arc::clone(&inner))),
             last: Mutex::default(),
-            inner: Arc::clone(&inner),
+            inner,
         };
-        Ok(PyClassInitializer::from(MeasuredProducer::new(inner)).add_subclass(own))
+        Ok(PyClassInitializer::from(base).add_subclass(own))
     }
 
     /// Adds one record to its partition's batch.

@@ -1,9 +1,9 @@
-//! Stamped records and latency histograms in Python.
+//! Stamped records, latency histograms and sums in Python.
 //!
 //! Owns no behaviour: numbers in, numbers and bytes out.
 
 use parking_lot::Mutex;
-use pybroker_client::{Due, Payload, STAMP_BYTES, Stamp};
+use pybroker_load::{Due, MadeRecords, Payload, STAMP_BYTES, Stamp};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -14,11 +14,11 @@ use crate::producer::Producer;
 /// Latencies that merge exactly.
 #[pyclass(frozen, module = "pybroker._native")]
 pub struct LatencyHistogram {
-    inner: Mutex<pybroker_client::LatencyHistogram>,
+    inner: Mutex<pybroker_load::LatencyHistogram>,
 }
 
-impl From<pybroker_client::LatencyHistogram> for LatencyHistogram {
-    fn from(histogram: pybroker_client::LatencyHistogram) -> Self {
+impl From<pybroker_load::LatencyHistogram> for LatencyHistogram {
+    fn from(histogram: pybroker_load::LatencyHistogram) -> Self {
         Self { inner: Mutex::new(histogram) }
     }
 }
@@ -29,8 +29,8 @@ impl LatencyHistogram {
     #[new]
     #[pyo3(signature = (encoded=None))]
     fn new(encoded: Option<&[u8]>) -> PyResult<Self> {
-        let histogram = encoded
-            .map_or_else(|| Ok(pybroker_client::LatencyHistogram::new()), pybroker_client::LatencyHistogram::decode);
+        let histogram =
+            encoded.map_or_else(|| Ok(pybroker_load::LatencyHistogram::new()), pybroker_load::LatencyHistogram::decode);
         Ok(Self::from(histogram.map_err(PyValueError::new_err)?))
     }
 
@@ -81,7 +81,7 @@ impl LatencyHistogram {
 /// Keyed records of one producer and topic.
 #[pyclass(frozen, module = "pybroker._native")]
 pub struct KeyedStamps {
-    inner: Mutex<pybroker_client::KeyedStamps>,
+    inner: Mutex<pybroker_load::KeyedStamps>,
 }
 
 #[pymethods]
@@ -92,7 +92,7 @@ impl KeyedStamps {
         if keys == 0 || !(0.0..=100.0).contains(&skew) {
             return Err(PyValueError::new_err("keys must be at least 1, and skew from 0 to 100"));
         }
-        Ok(Self { inner: Mutex::new(pybroker_client::KeyedStamps::new(keys, skew, seed)) })
+        Ok(Self { inner: Mutex::new(pybroker_load::KeyedStamps::new(keys, skew, seed)) })
     }
 
     /// Makes `count` records and sends them with a producer.
@@ -113,7 +113,8 @@ impl KeyedStamps {
         let sent = py.detach(|| {
             let destination = producer.inner.destination(topic)?;
             let keyed = &mut self.inner.lock();
-            producer.inner.send_keyed(&destination, number, keyed, (record_size, count), due.as_ref())
+            let records = MadeRecords { size: record_size, count };
+            pybroker_load::send_keyed(&producer.inner, &destination, number, keyed, records, due.as_ref())
         });
         sent.map_err(client_error)
     }
@@ -136,14 +137,31 @@ pub fn send_made(
     py: Python<'_>,
     (producer, payload): (&pybroker_client::Producer, &Mutex<Payload>),
     (topic, partition): (&str, i32),
-    size: (usize, usize),
+    records: MadeRecords,
     first: Option<Stamp>,
     due: Option<(i64, f64)>,
 ) -> PyResult<()> {
     let due = due.map(|(first_us, every_us)| Due { first_us, every_us });
     let sent = py.detach(|| {
         let destination = producer.destination(topic)?;
-        producer.send_made(&destination, partition, &mut payload.lock(), size, first, due.as_ref())
+        pybroker_load::send_made(producer, &destination, partition, &mut payload.lock(), records, first, due.as_ref())
     });
     sent.map_err(client_error)
+}
+
+/// Sums over acknowledged records.
+#[pyclass(frozen, get_all, module = "pybroker._native")]
+pub struct Tally {
+    records: u64,
+    bytes: u64,
+    failed: u64,
+    latency_sum_us: u64,
+    latency_max_us: u64,
+}
+
+impl From<pybroker_load::Tally> for Tally {
+    fn from(tally: pybroker_load::Tally) -> Self {
+        let pybroker_load::Tally { records, bytes, failed, latency_sum_us, latency_max_us } = tally;
+        Self { records, bytes, failed, latency_sum_us, latency_max_us }
+    }
 }

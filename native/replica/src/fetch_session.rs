@@ -212,6 +212,7 @@ mod tests {
             max_bytes: 1,
             leader_epoch: -1,
             last_fetched_epoch: -1,
+            log_start_offset: -1,
         }
     }
 

@@ -1,22 +1,46 @@
-//! Fetch (API key 1), versions 0 to 18, as the hot path needs it.
+//! Fetch (API key 1), versions 0 to 18: what a consumer or follower asks for, and where the records of the answer lie.
 //!
-//! The answer is written around the record bytes: [`write_response`] leaves a note where each partition's slice of the
-//! log file goes. Version notes: 1 adds the throttle time, 2 v1 messages (KIP-32), 3 the bound on the whole answer
-//! (KIP-74), 4 v2 batches and the isolation level (KIP-98), 5 adds the log start offset, 7 sessions (KIP-227), 9 the leader epoch, 11 the rack
-//! (KIP-392), 12 is flexible and adds the diverging epoch (KIP-595), 13 names topics by id (KIP-516), 15 moves the replica
-//! id into a tag (KIP-903), 16 adds leader endpoints (KIP-951), 17 and 18 add tags of followers. Source: Kafka's
-//! `FetchRequest` and `FetchResponse` schemas.
+//! A response is written around the record bytes: [`write_response`] says where each partition's slice of the log file goes.
+//! Version notes: 1 adds the throttle time, 2 v1 messages (KIP-32), 3 the bound on the whole answer (KIP-74), 4 v2 batches
+//! and the isolation level (KIP-98), 5 adds the log start offset, 7 sessions (KIP-227), 9 the leader epoch, 11 the rack
+//! (KIP-392), 12 is flexible and adds the diverging epoch (KIP-595), 13 names topics by id (KIP-516), 15 moves the
+//! replica id into a tag (KIP-903), 16 adds leader endpoints (KIP-951), 17 and 18 add tags of followers, which are passed
+//! over. Source: Kafka's `FetchRequest` and `FetchResponse` schemas.
 
+use std::ops::Range;
+
+use super::leaders::{BrokerEndpoint, LeaderAndEpoch, read_endpoints, write_endpoints};
 use super::primitives::{Malformed, Reader, Writer};
-use super::{BrokerEndpoint, TopicRef};
+use super::{ErrorCode, TopicRef};
 
 /// First flexible version.
 const FLEXIBLE: i16 = 12;
 /// First version that names topics by id.
 const BY_ID: i16 = 13;
+/// First version with the replica's state in a tag, in place of its id in front.
+const WITH_REPLICA_STATE: i16 = 15;
+/// The tag of the replica's state.
+const REPLICA_STATE_TAG: u32 = 1;
+/// The tag of a partition's diverging epoch.
+const DIVERGING_TAG: u32 = 0;
+/// The tag of a partition's current leader.
+const LEADER_TAG: u32 = 1;
+
+/// Who fetches: a follower's broker id and epoch (KIP-903), or a consumer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReplicaState {
+    pub id: i32,
+    /// -1 where the version does not carry it.
+    pub epoch: i64,
+}
+
+impl ReplicaState {
+    /// Not a replica.
+    pub const CONSUMER: Self = Self { id: -1, epoch: -1 };
+}
 
 /// One partition of a request.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FetchPartition {
     /// The topic as the client names it.
     pub topic: TopicRef,
@@ -30,11 +54,15 @@ pub struct FetchPartition {
     pub leader_epoch: i32,
     /// The epoch of the last record the client has, -1 for none (KIP-595).
     pub last_fetched_epoch: i32,
+    /// Where a follower's log begins, -1 for a consumer.
+    pub log_start_offset: i64,
 }
 
 /// A Fetch request.
-#[derive(Debug)]
-pub struct FetchRequest {
+#[derive(Debug, PartialEq, Eq)]
+pub struct FetchRequest<'a> {
+    /// Who fetches.
+    pub replica: ReplicaState,
     /// Most milliseconds to wait for `min_bytes`.
     pub max_wait_ms: i32,
     /// Bytes worth answering for.
@@ -47,10 +75,12 @@ pub struct FetchRequest {
     pub session_id: i32,
     /// The session's epoch: -1 ends it, 0 begins one.
     pub session_epoch: i32,
-    /// The partitions in their order.
+    /// The partitions in their order. Those of one topic stand together.
     pub partitions: Vec<FetchPartition>,
-    /// Partitions that leave the session.
+    /// Partitions that leave the session. Those of one topic stand together.
     pub forgotten: Vec<(TopicRef, i32)>,
+    /// The consumer's rack (KIP-392), empty for none.
+    pub rack: &'a str,
 }
 
 /// The newest message format that a version can carry, where that is not v2 (Kafka's `FetchRequest`).
@@ -67,16 +97,17 @@ pub fn names_by_id(version: i16) -> bool {
     version >= BY_ID
 }
 
-impl FetchRequest {
+impl<'a> FetchRequest<'a> {
     /// Reads the message that begins at `body` of `frame`.
     ///
     /// # Errors
     /// When a length runs over the frame or a name is not UTF-8.
-    pub fn parse(frame: &[u8], body: usize, version: i16) -> Result<Self, Malformed> {
+    pub fn parse(frame: &'a [u8], body: usize, version: i16) -> Result<Self, Malformed> {
         let mut reader = Reader::new(frame, body, version >= FLEXIBLE);
         reader.header_tags()?;
-        if version <= 14 {
-            reader.i32()?; // replica_id: consumers say -1; followers of this broker do not exist yet
+        let mut replica = ReplicaState::CONSUMER;
+        if version < WITH_REPLICA_STATE {
+            replica.id = reader.i32()?;
         }
         let max_wait_ms = reader.i32()?;
         let min_bytes = reader.i32()?;
@@ -85,30 +116,81 @@ impl FetchRequest {
         let (session_id, session_epoch) = if version >= 7 { (reader.i32()?, reader.i32()?) } else { (0, -1) };
         let partitions = read_partitions(&mut reader, version)?;
         let forgotten = if version >= 7 { read_forgotten(&mut reader, version)? } else { Vec::new() };
-        if version >= 11 {
-            reader.string()?; // rack_id
+        let rack = if version >= 11 { reader.string()? } else { "" };
+        reader.each_tag(|tag, field| {
+            if tag == REPLICA_STATE_TAG && version >= WITH_REPLICA_STATE {
+                replica = ReplicaState { id: field.i32()?, epoch: field.i64()? };
+            }
+            Ok(())
+        })?;
+        Ok(Self {
+            replica,
+            max_wait_ms,
+            min_bytes,
+            max_bytes,
+            read_committed,
+            session_id,
+            session_epoch,
+            partitions,
+            forgotten,
+            rack,
+        })
+    }
+
+    /// Writes the message behind its head in `out`.
+    pub fn write(&self, out: &mut Vec<u8>, version: i16) {
+        let mut writer = Writer::new(out, version >= FLEXIBLE);
+        writer.tags_none();
+        if version < WITH_REPLICA_STATE {
+            writer.i32(self.replica.id);
         }
-        reader.tags()?;
-        Ok(Self { max_wait_ms, min_bytes, max_bytes, read_committed, session_id, session_epoch, partitions, forgotten })
+        writer.i32(self.max_wait_ms);
+        writer.i32(self.min_bytes);
+        if version >= 3 {
+            writer.i32(self.max_bytes);
+        }
+        if version >= 4 {
+            writer.i8(self.read_committed.into());
+        }
+        if version >= 7 {
+            writer.i32(self.session_id);
+            writer.i32(self.session_epoch);
+        }
+        write_partitions(&mut writer, version, &self.partitions);
+        if version >= 7 {
+            write_forgotten(&mut writer, &self.forgotten);
+        }
+        if version >= 11 {
+            writer.string(self.rack);
+        }
+        if version >= WITH_REPLICA_STATE && self.replica != ReplicaState::CONSUMER {
+            write_replica_state(&mut writer, self.replica);
+        } else {
+            writer.tags_none();
+        }
     }
 }
 
-fn read_topic(reader: &mut Reader<'_>, version: i16) -> Result<TopicRef, Malformed> {
-    Ok(if version >= BY_ID { TopicRef::Id(reader.uuid()?) } else { TopicRef::Name(reader.string()?.into()) })
+/// The tagged section of a follower's request: `{replica_id: i32, replica_epoch: i64}`.
+fn write_replica_state(writer: &mut Writer<'_>, replica: ReplicaState) {
+    writer.uvarint(1);
+    writer.uvarint(REPLICA_STATE_TAG);
+    writer.uvarint(13);
+    writer.i32(replica.id);
+    writer.i64(replica.epoch);
+    writer.uvarint(0);
 }
 
 fn read_partitions(reader: &mut Reader<'_>, version: i16) -> Result<Vec<FetchPartition>, Malformed> {
     let mut partitions = Vec::new();
     for _ in 0..reader.array_len()? {
-        let topic = read_topic(reader, version)?;
+        let topic = TopicRef::read(reader, version >= BY_ID)?;
         for _ in 0..reader.array_len()? {
             let index = reader.i32()?;
             let leader_epoch = if version >= 9 { reader.i32()? } else { -1 };
             let fetch_offset = reader.i64()?;
             let last_fetched_epoch = if version >= 12 { reader.i32()? } else { -1 };
-            if version >= 5 {
-                reader.i64()?; // log_start_offset of a follower
-            }
+            let log_start_offset = if version >= 5 { reader.i64()? } else { -1 };
             let max_bytes = reader.i32()?;
             reader.tags()?;
             partitions.push(FetchPartition {
@@ -118,6 +200,7 @@ fn read_partitions(reader: &mut Reader<'_>, version: i16) -> Result<Vec<FetchPar
                 max_bytes,
                 leader_epoch,
                 last_fetched_epoch,
+                log_start_offset,
             });
         }
         reader.tags()?;
@@ -125,10 +208,35 @@ fn read_partitions(reader: &mut Reader<'_>, version: i16) -> Result<Vec<FetchPar
     Ok(partitions)
 }
 
+fn write_partitions(writer: &mut Writer<'_>, version: i16, partitions: &[FetchPartition]) {
+    let topics = partitions.chunk_by(|a, b| a.topic == b.topic);
+    writer.array_len(topics.clone().count());
+    for partitions in topics {
+        partitions[0].topic.write(writer);
+        writer.array_len(partitions.len());
+        for partition in partitions {
+            writer.i32(partition.index);
+            if version >= 9 {
+                writer.i32(partition.leader_epoch);
+            }
+            writer.i64(partition.fetch_offset);
+            if version >= 12 {
+                writer.i32(partition.last_fetched_epoch);
+            }
+            if version >= 5 {
+                writer.i64(partition.log_start_offset);
+            }
+            writer.i32(partition.max_bytes);
+            writer.tags_none();
+        }
+        writer.tags_none();
+    }
+}
+
 fn read_forgotten(reader: &mut Reader<'_>, version: i16) -> Result<Vec<(TopicRef, i32)>, Malformed> {
     let mut forgotten = Vec::new();
     for _ in 0..reader.array_len()? {
-        let topic = read_topic(reader, version)?;
+        let topic = TopicRef::read(reader, version >= BY_ID)?;
         for _ in 0..reader.array_len()? {
             forgotten.push((topic.clone(), reader.i32()?));
         }
@@ -137,43 +245,82 @@ fn read_forgotten(reader: &mut Reader<'_>, version: i16) -> Result<Vec<(TopicRef
     Ok(forgotten)
 }
 
+fn write_forgotten(writer: &mut Writer<'_>, forgotten: &[(TopicRef, i32)]) {
+    let topics = forgotten.chunk_by(|a, b| a.0 == b.0);
+    writer.array_len(topics.clone().count());
+    for partitions in topics {
+        partitions[0].0.write(writer);
+        writer.array_len(partitions.len());
+        for (_, index) in partitions {
+            writer.i32(*index);
+        }
+        writer.tags_none();
+    }
+}
+
+/// Where a reader's log leaves the leader's (KIP-595): the last epoch that both have, and where it ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DivergingEpoch {
+    pub epoch: i32,
+    pub end_offset: i64,
+}
+
+impl DivergingEpoch {
+    /// Writes it as the only field of a tagged section.
+    fn write_tag(self, writer: &mut Writer<'_>) {
+        writer.uvarint(1);
+        writer.uvarint(DIVERGING_TAG);
+        writer.uvarint(13);
+        writer.i32(self.epoch);
+        writer.i64(self.end_offset);
+        writer.uvarint(0);
+    }
+}
+
+/// A transaction whose records a `read_committed` consumer leaves out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AbortedTransaction {
+    pub producer_id: i64,
+    pub first_offset: i64,
+}
+
 /// What one partition is answered with.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FetchedPartition {
     /// The topic as the client names it.
     pub topic: TopicRef,
     /// The partition index.
     pub index: i32,
     /// Kafka's error code.
-    pub error: i16,
+    pub error: ErrorCode,
     /// The high watermark, -1 on error.
     pub high_watermark: i64,
     /// The last stable offset, -1 on error.
     pub last_stable_offset: i64,
     /// The log start offset, -1 on error.
     pub log_start_offset: i64,
-    /// Aborted transactions that a `read_committed` client has to leave out: producer and first offset.
-    pub aborted: Vec<(i64, i64)>,
-    /// Bytes of record batches.
+    /// Aborted transactions among the records, in the order of the log.
+    pub aborted: Vec<AbortedTransaction>,
+    /// Bytes of record batches; the last batch may be cut short.
     pub records: usize,
-    /// Where the client's log leaves the leader's: epoch and end offset (KIP-595).
-    pub diverging: Option<(i32, i64)>,
-    /// The leader and its epoch, returned with errors that say "not here".
-    pub current_leader: Option<(i32, i32)>,
+    /// Where the client's log leaves the leader's.
+    pub diverging: Option<DivergingEpoch>,
+    /// Returned with errors that say "not here".
+    pub current_leader: Option<LeaderAndEpoch>,
 }
 
 /// What stands before the topics of a Fetch answer.
 #[derive(Clone, Copy, Debug)]
 pub struct FetchedHead {
     /// The error of the whole request.
-    pub error: i16,
+    pub error: ErrorCode,
     /// The session, 0 for none.
     pub session_id: i32,
     /// Whether the client asked for committed data only: it gets the list of aborted transactions then.
     pub read_committed: bool,
 }
 
-/// Writes a Fetch answer behind the correlation id in `out`. Partitions of one topic stand together.
+/// Writes a Fetch response behind the correlation id in `out`. Partitions of one topic stand together.
 ///
 /// `place(out_len, partition)` is called where the records of `partitions[partition]` go.
 pub fn write_response(
@@ -190,14 +337,14 @@ pub fn write_response(
         writer.i32(0); // throttle_time_ms
     }
     if version >= 7 {
-        writer.i16(head.error);
+        writer.error_code(head.error);
         writer.i32(head.session_id);
     }
     let topics = partitions.chunk_by(|a, b| a.topic == b.topic);
     writer.array_len(topics.clone().count());
     let mut at = 0;
     for topic in topics {
-        super::write_topic(&mut writer, &topic[0].topic);
+        topic[0].topic.write(&mut writer);
         writer.array_len(topic.len());
         for partition in topic {
             write_partition(&mut writer, version, head, partition, at, place);
@@ -205,7 +352,7 @@ pub fn write_response(
         }
         writer.tags_none();
     }
-    super::write_endpoints(&mut writer, version >= 16, endpoints);
+    write_endpoints(&mut writer, version >= 16, endpoints);
 }
 
 /// The aborted transactions among the records, for a client that reads committed data only.
@@ -214,9 +361,9 @@ fn write_aborted(writer: &mut Writer<'_>, head: FetchedHead, partition: &Fetched
         return writer.array_null();
     }
     writer.array_len(partition.aborted.len());
-    for &(producer_id, first_offset) in &partition.aborted {
-        writer.i64(producer_id);
-        writer.i64(first_offset);
+    for transaction in &partition.aborted {
+        writer.i64(transaction.producer_id);
+        writer.i64(transaction.first_offset);
         writer.tags_none();
     }
 }
@@ -230,7 +377,7 @@ fn write_partition(
     place: &mut dyn FnMut(usize, usize),
 ) {
     writer.i32(partition.index);
-    writer.i16(partition.error);
+    writer.error_code(partition.error);
     writer.i64(partition.high_watermark);
     if version >= 4 {
         writer.i64(partition.last_stable_offset);
@@ -250,22 +397,98 @@ fn write_partition(
     }
     let leader = partition.current_leader.filter(|_| version >= FLEXIBLE);
     match (partition.diverging.filter(|_| version >= FLEXIBLE), leader) {
-        (Some((epoch, end_offset)), _) => super::write_diverging_tag(writer, epoch, end_offset),
-        (None, Some((leader, epoch))) => super::write_leader_tag(writer, 1, leader, epoch),
+        (Some(diverging), _) => diverging.write_tag(writer),
+        (None, Some(leader)) => leader.write_tag(writer, LEADER_TAG),
         (None, None) => writer.tags_none(),
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
+/// What one partition was answered with, and where in the frame its records lie.
+#[derive(Debug)]
+pub struct ReceivedPartition {
+    pub partition: FetchedPartition,
+    pub records: Range<usize>,
+}
 
-    use super::*;
+/// A Fetch response.
+#[derive(Debug)]
+pub struct FetchResponse {
+    /// The error of the whole request.
+    pub error: ErrorCode,
+    /// The session, 0 for none.
+    pub session_id: i32,
+    /// The partitions in their order.
+    pub partitions: Vec<ReceivedPartition>,
+    /// Where the leaders are that it names.
+    pub endpoints: Vec<BrokerEndpoint>,
+}
 
-    proptest! {
-        #[test]
-        fn arbitrary_bytes_never_panic(bytes: Vec<u8>, body in 0_usize..20, version in 0_i16..=18) {
-            let _ = FetchRequest::parse(&bytes, body, version);
+impl FetchResponse {
+    /// Reads the message that begins at `body` of `frame`.
+    ///
+    /// # Errors
+    /// When a length runs over the frame or a name is not UTF-8.
+    pub fn parse(frame: &[u8], body: usize, version: i16) -> Result<Self, Malformed> {
+        let mut reader = Reader::new(frame, body, version >= FLEXIBLE);
+        reader.header_tags()?;
+        if version >= 1 {
+            reader.i32()?; // throttle_time_ms
         }
+        let (error, session_id) =
+            if version >= 7 { (reader.error_code()?, reader.i32()?) } else { (ErrorCode::NONE, 0) };
+        let mut partitions = Vec::new();
+        for _ in 0..reader.array_len()? {
+            let topic = TopicRef::read(&mut reader, version >= BY_ID)?;
+            for _ in 0..reader.array_len()? {
+                partitions.push(read_partition(&mut reader, version, &topic)?);
+            }
+            reader.tags()?;
+        }
+        Ok(Self { error, session_id, partitions, endpoints: read_endpoints(&mut reader)? })
     }
 }
+
+fn read_partition(reader: &mut Reader<'_>, version: i16, topic: &TopicRef) -> Result<ReceivedPartition, Malformed> {
+    let (index, error, high_watermark) = (reader.i32()?, reader.error_code()?, reader.i64()?);
+    let last_stable_offset = if version >= 4 { reader.i64()? } else { -1 };
+    let log_start_offset = if version >= 5 { reader.i64()? } else { -1 };
+    let aborted = if version >= 4 { read_aborted(reader)? } else { Vec::new() };
+    if version >= 11 {
+        reader.i32()?; // preferred_read_replica
+    }
+    let records = reader.nullable_bytes_range()?.unwrap_or_default();
+    let (mut diverging, mut current_leader) = (None, None);
+    reader.each_tag(|tag, field| {
+        match tag {
+            DIVERGING_TAG => diverging = Some(DivergingEpoch { epoch: field.i32()?, end_offset: field.i64()? }),
+            LEADER_TAG => current_leader = Some(LeaderAndEpoch::read(field)?),
+            _ => {}
+        }
+        Ok(())
+    })?;
+    let partition = FetchedPartition {
+        topic: topic.clone(),
+        index,
+        error,
+        high_watermark,
+        last_stable_offset,
+        log_start_offset,
+        aborted,
+        records: records.len(),
+        diverging,
+        current_leader,
+    };
+    Ok(ReceivedPartition { partition, records })
+}
+
+fn read_aborted(reader: &mut Reader<'_>) -> Result<Vec<AbortedTransaction>, Malformed> {
+    let mut aborted = Vec::new();
+    for _ in 0..reader.nullable_array_len()?.unwrap_or(0) {
+        aborted.push(AbortedTransaction { producer_id: reader.i64()?, first_offset: reader.i64()? });
+        reader.tags()?;
+    }
+    Ok(aborted)
+}
+
+#[cfg(test)]
+mod tests;

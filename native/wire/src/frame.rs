@@ -1,17 +1,55 @@
-//! The head of a request: what every frame begins with, whatever API it is of.
+//! What every frame begins with, whatever API it is of: the head of a request, the correlation id of a response.
 //!
 //! `api_key: i16, api_version: i16, correlation_id: i32, client_id: nullable string`, the same in header versions 1 and
 //! 2; version 2 follows it with tagged fields, which are left to the code that reads the message. Source:
 //! Kafka's `RequestHeader` schema.
 
+use super::ApiKey;
+use super::primitives::Writer;
+
 /// The fixed part: key, version, correlation id, length of the client id.
 const FIXED: usize = 10;
+
+/// Where the rest of a response begins: behind its correlation id.
+pub const RESPONSE_BODY: usize = 4;
+/// Bytes of the size in front of a frame.
+const SIZE: usize = 4;
+
+/// The head of a request to send.
+#[derive(Clone, Copy, Debug)]
+pub struct NewRequest<'a> {
+    pub api_key: ApiKey,
+    pub api_version: i16,
+    /// The number that the answer carries again.
+    pub correlation_id: i32,
+    pub client_id: &'a str,
+}
+
+impl NewRequest<'_> {
+    /// Begins a request in `out`, which is empty: room for the size, then the head. The message follows, and then
+    /// [`finish_request`].
+    pub fn begin(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&[0; SIZE]);
+        // The client id has a length of 16 bits in every version of the header.
+        let mut writer = Writer::new(out, false);
+        writer.i16(self.api_key.0);
+        writer.i16(self.api_version);
+        writer.i32(self.correlation_id);
+        writer.string(self.client_id);
+    }
+}
+
+/// Writes the size of a request that [`NewRequest::begin`] began; `beside` bytes of it are not in `out`.
+pub fn finish_request(out: &mut [u8], beside: usize) {
+    let size = (out.len() - SIZE + beside) as u32;
+    out[..SIZE].copy_from_slice(&size.to_be_bytes());
+}
 
 /// A request's head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestHead {
     /// Which API.
-    pub api_key: i16,
+    pub api_key: ApiKey,
     /// Which version of it.
     pub api_version: i16,
     /// The number that the answer carries again.
@@ -57,7 +95,7 @@ impl RequestHead {
             Err(_) => return Err(BadHead::ClientId { length, frame: frame.len() }),
         };
         Ok(Self {
-            api_key: i16::from_be_bytes([k0, k1]),
+            api_key: ApiKey(i16::from_be_bytes([k0, k1])),
             api_version: i16::from_be_bytes([v0, v1]),
             correlation_id: i32::from_be_bytes([c0, c1, c2, c3]),
             client_id,
@@ -80,8 +118,20 @@ mod tests {
     fn a_head_names_api_version_correlation_and_client() {
         let frame = [0, 18, 0, 3, 0, 0, 0, 7, 0, 2, b'm', b'e', 0xff];
         let head = RequestHead::parse(&frame).unwrap();
-        assert_eq!((head.api_key, head.api_version, head.correlation_id, head.body), (18, 3, 7, 12));
+        assert_eq!((head.api_key.0, head.api_version, head.correlation_id, head.body), (18, 3, 7, 12));
         assert_eq!(head.client_id(&frame), Some("me"));
+    }
+
+    #[test]
+    fn the_head_of_a_request_is_read_as_it_was_written() {
+        let mut out = Vec::new();
+        let (api_key, client_id) = (ApiKey::FETCH, "me");
+        NewRequest { api_key, api_version: 12, correlation_id: -7, client_id }.begin(&mut out);
+        finish_request(&mut out, 5);
+        assert_eq!(out[..SIZE], [0, 0, 0, 17]);
+        let head = RequestHead::parse(&out[SIZE..]).unwrap();
+        assert_eq!((head.api_key, head.api_version, head.correlation_id), (api_key, 12, -7));
+        assert_eq!((head.client_id(&out[SIZE..]), head.body), (Some(client_id), out.len() - SIZE));
     }
 
     #[test]

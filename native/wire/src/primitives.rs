@@ -6,6 +6,8 @@
 
 use std::ops::Range;
 
+use super::ErrorCode;
+
 /// No message has arrays as long as this; Kafka 4.4 refuses them too.
 pub const MAX_ARRAY: usize = 1_000_000;
 /// The longest string in bytes, in either encoding.
@@ -71,6 +73,14 @@ pub enum Malformed {
         at: usize,
         /// Bytes that nothing reads.
         left: usize,
+    },
+    /// A port that is none.
+    #[error("port {port} at byte {at}")]
+    Port {
+        /// Where it stands.
+        at: usize,
+        /// The number.
+        port: i32,
     },
     /// A varint that does not end within its type.
     #[error("a varint without end at byte {at}")]
@@ -164,6 +174,11 @@ impl<'a> Reader<'a> {
     /// A double.
     pub fn f64(&mut self) -> Result<f64, Malformed> {
         Ok(f64::from_be_bytes(self.array()?))
+    }
+
+    /// An error code.
+    pub fn error_code(&mut self) -> Result<ErrorCode, Malformed> {
+        Ok(ErrorCode(self.i16()?))
     }
 
     /// A UUID's 16 bytes.
@@ -282,22 +297,26 @@ impl<'a> Reader<'a> {
 
     /// Passes over the tagged section that ends a structure, if the message is flexible.
     pub fn tags(&mut self) -> Result<(), Malformed> {
-        self.each_tag(|_, _| {})
+        self.each_tag(|_, _| Ok(()))
     }
 
-    /// Visits the tagged fields that end a structure, if the message is flexible.
-    pub fn each_tag(&mut self, mut visit: impl FnMut(u32, &'a [u8])) -> Result<(), Malformed> {
+    /// Visits the tagged fields that end a structure, if the message is flexible: the tag, and a reader of its value. What
+    /// `visit` leaves of a value is passed over.
+    pub fn each_tag(
+        &mut self,
+        mut visit: impl FnMut(u32, &mut Reader<'a>) -> Result<(), Malformed>,
+    ) -> Result<(), Malformed> {
         if !self.flexible {
             return Ok(());
         }
         for _ in 0..self.tag_count()? {
-            let (tag, value) = self.tagged_field()?;
-            visit(tag, &value.bytes[value.at..]);
+            let (tag, mut value) = self.tagged_field()?;
+            visit(tag, &mut value)?;
         }
         Ok(())
     }
 
-    /// Passes over the tagged section of a request header, which a flexible message has in front.
+    /// Passes over the tagged section of a header, which a flexible message has in front.
     pub fn header_tags(&mut self) -> Result<(), Malformed> {
         self.tags()
     }
@@ -314,6 +333,11 @@ impl<'a> Writer<'a> {
     /// A writer at the end of `bytes`.
     pub fn new(bytes: &'a mut Vec<u8>, flexible: bool) -> Self {
         Self { bytes, flexible }
+    }
+
+    /// The buffer, for what is put between two fields.
+    pub fn buffer(&mut self) -> &mut Vec<u8> {
+        self.bytes
     }
 
     /// Bytes in the buffer, those before this writer's included.
@@ -369,6 +393,11 @@ impl<'a> Writer<'a> {
     /// A double.
     pub fn f64(&mut self, value: f64) {
         self.raw(&value.to_be_bytes());
+    }
+
+    /// An error code.
+    pub fn error_code(&mut self, value: ErrorCode) {
+        self.i16(value.0);
     }
 
     /// A UUID's 16 bytes.

@@ -1,21 +1,26 @@
-//! Produce (API key 0), versions 0 to 13, as the hot path needs it: where the record batches lie, and the answer's bytes.
+//! Produce (API key 0), versions 0 to 13: where the record batches lie, and what became of them.
 //!
-//! Nothing is copied out of the frame but topic names: batches are patched where they are. Version notes: 1 adds the
-//! throttle time, 2 the append time (KIP-32), 3 the transactional id and v2 batches (KIP-98), 5 the log start offset, 8 per-record errors (KIP-467), 9 is flexible, 10 adds the current leader (KIP-951), 13 names topics by
-//! id (KIP-516). Source: Kafka's `ProduceRequest` and `ProduceResponse` schemas.
+//! A request is read in place: nothing is copied out of the frame but topic names, as batches are patched where they are.
+//! It is written around the batches, which travel beside the fields, uncopied. Version notes: 1 adds the throttle time, 2 the
+//! append time (KIP-32), 3 the transactional id and v2 batches (KIP-98), 5 the log start offset, 8 per-record errors
+//! (KIP-467), 9 is flexible, 10 adds the current leader (KIP-951), 13 names topics by id (KIP-516). Source: Kafka's
+//! `ProduceRequest` and `ProduceResponse` schemas.
 
 use std::ops::Range;
+use std::sync::Arc;
 
+use super::leaders::{BrokerEndpoint, LeaderAndEpoch, read_endpoints, write_endpoints};
 use super::primitives::{Malformed, Reader, Writer};
-use super::{BrokerEndpoint, TopicRef};
+use super::{EXPECTED, ErrorCode, TopicRef};
 
 /// First flexible version.
 const FLEXIBLE: i16 = 9;
 /// First version that names topics by id.
 const BY_ID: i16 = 13;
-
-/// Elements that room is made for before they are read: an announced count is not a reason to take memory.
-const EXPECTED: usize = 64;
+/// First version whose responses name leaders.
+const WITH_LEADERS: i16 = 10;
+/// The tag of the current leader.
+const LEADER_TAG: u32 = 0;
 
 /// A Produce request.
 #[derive(Debug)]
@@ -45,8 +50,7 @@ impl ProduceRequest {
     /// # Errors
     /// When a length runs over the frame or a name is not UTF-8.
     pub fn parse(frame: &[u8], body: usize, version: i16) -> Result<Self, Malformed> {
-        let flexible = version >= FLEXIBLE;
-        let mut reader = Reader::new(frame, body, flexible);
+        let mut reader = Reader::new(frame, body, version >= FLEXIBLE);
         reader.header_tags()?;
         let transactional = version >= 3 && reader.nullable_string()?.is_some();
         let acks = reader.i16()?;
@@ -54,8 +58,7 @@ impl ProduceRequest {
         let count = reader.array_len()?;
         let mut topics = Vec::with_capacity(count.min(EXPECTED));
         for _ in 0..count {
-            let topic =
-                if version >= BY_ID { TopicRef::Id(reader.uuid()?) } else { TopicRef::Name(reader.string()?.into()) };
+            let topic = TopicRef::read(&mut reader, version >= BY_ID)?;
             let count = reader.array_len()?;
             let mut partitions = Vec::with_capacity(count.min(EXPECTED));
             for _ in 0..count {
@@ -71,13 +74,63 @@ impl ProduceRequest {
     }
 }
 
+/// What stands before the batches of a request.
+#[derive(Clone, Copy, Debug)]
+pub struct ProduceHead<'a> {
+    /// Written from version 3 on.
+    pub transactional_id: Option<&'a str>,
+    pub acks: i16,
+    pub timeout_ms: i32,
+}
+
+/// One partition's batch in a request to send.
+#[derive(Clone, Debug)]
+pub struct PartitionBatch {
+    pub topic: TopicRef,
+    pub index: i32,
+    pub records: Arc<Vec<u8>>,
+}
+
+/// Writes a request's message behind its head in `out`. Batches of one topic stand together.
+///
+/// `place(out, batch)` is called where the records of a batch go; it may take what `out` holds so far.
+pub fn write_request(
+    out: &mut Vec<u8>,
+    version: i16,
+    head: ProduceHead<'_>,
+    batches: &[PartitionBatch],
+    mut place: impl FnMut(&mut Vec<u8>, &PartitionBatch),
+) {
+    let mut writer = Writer::new(out, version >= FLEXIBLE);
+    writer.tags_none();
+    if version >= 3 {
+        writer.nullable_string(head.transactional_id);
+    }
+    writer.i16(head.acks);
+    writer.i32(head.timeout_ms);
+    let topics = batches.chunk_by(|a, b| a.topic == b.topic);
+    writer.array_len(topics.clone().count());
+    for batches in topics {
+        batches[0].topic.write(&mut writer);
+        writer.array_len(batches.len());
+        for batch in batches {
+            writer.i32(batch.index);
+            writer.bytes_len(batch.records.len());
+            place(writer.buffer(), batch);
+            writer.tags_none();
+        }
+        writer.tags_none();
+    }
+    writer.tags_none();
+}
+
 /// What became of one partition's batches.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProducedPartition {
     /// The partition index.
     pub index: i32,
     /// Kafka's error code.
-    pub error: i16,
+    pub error: ErrorCode,
     /// The offset of the first record, -1 on error.
     pub base_offset: i64,
     /// The broker's append time, -1 with CreateTime.
@@ -88,11 +141,11 @@ pub struct ProducedPartition {
     pub record_errors: Vec<(i32, Option<String>)>,
     /// What was wrong with all of it.
     pub error_message: Option<String>,
-    /// The leader and its epoch, returned with errors that say "not here".
-    pub current_leader: Option<(i32, i32)>,
+    /// Returned with errors that say "not here".
+    pub current_leader: Option<LeaderAndEpoch>,
 }
 
-/// Writes a Produce answer behind the correlation id in `out`.
+/// Writes a Produce response behind the correlation id in `out`.
 pub fn write_response(
     out: &mut Vec<u8>,
     version: i16,
@@ -103,7 +156,7 @@ pub fn write_response(
     writer.tags_none();
     writer.array_len(topics.len());
     for (topic, partitions) in topics {
-        super::write_topic(&mut writer, topic);
+        topic.write(&mut writer);
         writer.array_len(partitions.len());
         for partition in partitions {
             write_partition(&mut writer, version, partition);
@@ -113,12 +166,12 @@ pub fn write_response(
     if version >= 1 {
         writer.i32(0); // throttle_time_ms
     }
-    super::write_endpoints(&mut writer, version >= 10, endpoints);
+    write_endpoints(&mut writer, version >= WITH_LEADERS, endpoints);
 }
 
 fn write_partition(writer: &mut Writer<'_>, version: i16, partition: &ProducedPartition) {
     writer.i32(partition.index);
-    writer.i16(partition.error);
+    writer.error_code(partition.error);
     writer.i64(partition.base_offset);
     if version >= 2 {
         writer.i64(partition.log_append_time);
@@ -136,48 +189,74 @@ fn write_partition(writer: &mut Writer<'_>, version: i16, partition: &ProducedPa
         writer.nullable_string(partition.error_message.as_deref());
     }
     match partition.current_leader {
-        Some((leader, epoch)) if version >= 10 => super::write_leader_tag(writer, 0, leader, epoch),
+        Some(leader) if version >= WITH_LEADERS => leader.write_tag(writer, LEADER_TAG),
         _ => writer.tags_none(),
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
+/// A Produce response.
+#[derive(Debug)]
+pub struct ProduceResponse {
+    /// The topics in their order.
+    pub topics: Vec<(TopicRef, Vec<ProducedPartition>)>,
+    /// Where the leaders are that it names.
+    pub endpoints: Vec<BrokerEndpoint>,
+}
 
-    use super::*;
-
-    proptest! {
-        #[test]
-        fn arbitrary_bytes_never_panic(bytes: Vec<u8>, body in 0_usize..20, version in 0_i16..=13) {
-            let _ = ProduceRequest::parse(&bytes, body, version);
-        }
-
-        #[test]
-        fn what_is_found_lies_in_the_frame(
-            records: Vec<u8>, index: i32, name in "[a-z]{1,9}", cut: prop::sample::Index, version in 0_i16..=12,
-        ) {
-            let mut frame = Vec::new();
-            let mut writer = Writer::new(&mut frame, version >= FLEXIBLE);
-            writer.tags_none();
-            if version >= 3 {
-                writer.nullable_string(None);
+impl ProduceResponse {
+    /// Reads the message that begins at `body` of `frame`.
+    ///
+    /// # Errors
+    /// When a length runs over the frame or a text is not UTF-8.
+    pub fn parse(frame: &[u8], body: usize, version: i16) -> Result<Self, Malformed> {
+        let mut reader = Reader::new(frame, body, version >= FLEXIBLE);
+        reader.header_tags()?;
+        let count = reader.array_len()?;
+        let mut topics = Vec::with_capacity(count.min(EXPECTED));
+        for _ in 0..count {
+            let topic = TopicRef::read(&mut reader, version >= BY_ID)?;
+            let count = reader.array_len()?;
+            let mut partitions = Vec::with_capacity(count.min(EXPECTED));
+            for _ in 0..count {
+                partitions.push(read_partition(&mut reader, version)?);
             }
-            writer.i16(-1);
-            writer.i32(30_000);
-            writer.array_len(1);
-            writer.string(&name);
-            writer.array_len(1);
-            writer.i32(index);
-            writer.bytes(&records);
-            for _ in 0..3 {
-                writer.tags_none();
-            }
-            let request = ProduceRequest::parse(&frame, 0, version).unwrap();
-            let (found, range) = request.topics[0].partitions[0].clone();
-            prop_assert_eq!(found, index);
-            prop_assert_eq!(&frame[range.unwrap()], &records[..]);
-            prop_assert!(ProduceRequest::parse(&frame[..cut.index(frame.len())], 0, version).is_err());
+            reader.tags()?;
+            topics.push((topic, partitions));
         }
+        if version >= 1 {
+            reader.i32()?; // throttle_time_ms
+        }
+        Ok(Self { topics, endpoints: read_endpoints(&mut reader)? })
     }
 }
+
+fn read_partition(reader: &mut Reader<'_>, version: i16) -> Result<ProducedPartition, Malformed> {
+    let mut partition = ProducedPartition {
+        index: reader.i32()?,
+        error: reader.error_code()?,
+        base_offset: reader.i64()?,
+        log_append_time: if version >= 2 { reader.i64()? } else { -1 },
+        log_start_offset: if version >= 5 { reader.i64()? } else { -1 },
+        record_errors: Vec::new(),
+        error_message: None,
+        current_leader: None,
+    };
+    if version >= 8 {
+        for _ in 0..reader.array_len()? {
+            let index = reader.i32()?;
+            partition.record_errors.push((index, reader.nullable_string()?.map(str::to_owned)));
+            reader.tags()?;
+        }
+        partition.error_message = reader.nullable_string()?.map(str::to_owned);
+    }
+    reader.each_tag(|tag, field| {
+        if tag == LEADER_TAG {
+            partition.current_leader = Some(LeaderAndEpoch::read(field)?);
+        }
+        Ok(())
+    })?;
+    Ok(partition)
+}
+
+#[cfg(test)]
+mod tests;

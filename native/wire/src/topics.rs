@@ -1,6 +1,8 @@
-//! Topics and brokers as messages name them.
+//! Topics as messages name them.
 
 use std::sync::Arc;
+
+use super::primitives::{Malformed, Reader, Writer};
 
 /// A topic's id (KIP-516): 16 bytes; all zero means "none".
 pub type TopicId = [u8; 16];
@@ -9,7 +11,7 @@ pub type TopicId = [u8; 16];
 pub const ZERO_TOPIC_ID: TopicId = [0; 16];
 
 /// A topic as a request names it: by name (Fetch and Produce up to 12) or by id (from 13 on).
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TopicRef {
     /// By name.
     Name(Arc<str>),
@@ -17,15 +19,35 @@ pub enum TopicRef {
     Id(TopicId),
 }
 
-/// Where clients reach a broker (KIP-951: sent with errors that say "not here").
-#[derive(Clone, Debug)]
-pub struct BrokerEndpoint {
-    /// The broker's id.
-    pub id: i32,
-    /// The advertised host.
-    pub host: String,
-    /// The advertised port.
-    pub port: u16,
-    /// The broker's rack, if it has one.
-    pub rack: Option<String>,
+impl TopicRef {
+    /// Whether it is the topic of this name.
+    pub fn is_named(&self, topic: &str) -> bool {
+        matches!(self, Self::Name(name) if **name == *topic)
+    }
+
+    pub(crate) fn write(&self, writer: &mut Writer<'_>) {
+        match self {
+            Self::Name(name) => writer.string(name),
+            Self::Id(id) => writer.uuid(id),
+        }
+    }
+
+    pub(crate) fn read(reader: &mut Reader<'_>, by_id: bool) -> Result<Self, Malformed> {
+        Ok(if by_id { Self::Id(reader.uuid()?) } else { Self::Name(reader.string()?.into()) })
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use proptest::prelude::*;
+
+    use super::TopicRef;
+
+    /// A topic as a message names it, one of few, so that neighbours are often of the same.
+    pub fn topic(by_id: bool) -> impl Strategy<Value = TopicRef> {
+        (0_u8..3).prop_map(move |number| match by_id {
+            true => TopicRef::Id([number; 16]),
+            false => TopicRef::Name(format!("topic-{number}").into()),
+        })
+    }
 }

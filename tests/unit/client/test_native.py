@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import runpy
 import struct
+import sys
 import time
+from types import ModuleType
 
 import pytest
 
-from pybroker.client import KeyedStamps
-from pybroker.client.errors import UnservedApiError
+import pybroker._native as extension
+from pybroker.client import KeyedStamps, native
+from pybroker.client.errors import LoadUnavailableError, UnservedApiError
 from pybroker.client.fetcher import Fetcher
 from pybroker.client.producer import Producer
 from pybroker.client.topics import EARLIEST, TopicPartition
@@ -112,3 +116,15 @@ def test_keyed_records_are_stamped_by_the_partition_that_their_key_leads_to() ->
 def test_keys_without_sense_are_refused(keys: int, skew: float) -> None:
     with pytest.raises(ValueError, match="keys must be at least 1, and skew from 0 to 100"):
         KeyedStamps(keys, skew, 0)
+
+
+def test_an_extension_without_load_generation_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    without = ModuleType("pybroker._native")
+    load = {"KeyedStamps", "LatencyHistogram", "Tally"}
+    vars(without).update({name: value for name, value in vars(extension).items() if name not in load})
+    monkeypatch.setitem(sys.modules, "pybroker._native", without)
+    gateway = runpy.run_path(native.__file__)
+    assert gateway["Producer"] is native.Producer
+    for name in sorted(load):
+        with pytest.raises(LoadUnavailableError, match="built without load generation"):
+            gateway[name]()

@@ -7,9 +7,9 @@ use std::ops::{ControlFlow, Range};
 
 use super::builder::{ColumnsBuilder, NewRow};
 use super::{Pick, RecordColumns};
-use crate::chunk::{Chunk, timestamp};
-use crate::cursor::Cursor;
 use crate::error::ClientError;
+use crate::fetcher::chunk::{Chunk, timestamp};
+use crate::fetcher::cursor::Cursor;
 use pybroker_record::{
     BatchHeader, Compression, HEADER_LEN, Headers, Progress, Record, RecordError, Records, TimestampType,
     records_section, visit_records,

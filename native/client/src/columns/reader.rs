@@ -10,7 +10,7 @@ use super::pieces::Pieces;
 use super::{Pick, RecordColumns};
 use crate::error::ClientError;
 use crate::fetcher::Fetcher;
-use crate::inbox::{Assignment, Start};
+use crate::fetcher::inbox::{Assignment, Start};
 
 #[derive(Debug, Default)]
 struct Held {

@@ -7,13 +7,13 @@ use rustc_hash::FxHashMap;
 
 use super::parts::Parts;
 use super::sent::{Row, SentColumns};
-use crate::accumulator::Queue;
 use crate::clock::now_ms;
-use crate::destination::Destination;
 use crate::error::ClientError;
-use crate::new_record::{NewRecord, NewRecords, RECORD_OVERHEAD};
 use crate::producer::Producer;
-use crate::stamp::Since;
+use crate::producer::accumulator::Queue;
+use crate::producer::destination::Destination;
+use crate::producer::new_record::{NewRecord, NewRecords, RECORD_OVERHEAD};
+use crate::producer::since::Since;
 use pybroker_record::RecordHeader;
 
 /// A topic that rows go to.

@@ -13,7 +13,7 @@ use arrow_schema::{DataType, TimeUnit};
 
 use super::parts::{Ends, Parts, is_text};
 use crate::error::ClientError;
-use crate::new_record::NewRecord;
+use crate::producer::new_record::NewRecord;
 use pybroker_record::RecordHeader;
 
 const NAMES: &str = "value, key, topic, partition, headers or timestamp";

@@ -12,12 +12,13 @@ use proptest::prelude::*;
 use super::pieces::Pieces;
 use super::*;
 use crate::Received;
-use crate::chunk::{Chunk, Extent, FetchedRecord};
-use crate::connection::Frame;
+use crate::fetcher::chunk::{Chunk, Extent, FetchedRecord};
+use crate::network::connection::Frame;
 use pybroker_record::{
     BatchBuilder, Compression, EndMarker, Headers, MessageSetBuilder, NewMessage, RecordHeader, TimestampType, seal,
     set_base_offset, set_transactional,
 };
+use pybroker_wire::fetch::AbortedTransaction;
 
 const EVERYTHING: [Column; 9] = Column::ALL;
 const MOST: Pick<'_> = Pick { columns: &EVERYTHING, end: None, max_rows: usize::MAX, max_bytes: usize::MAX };
@@ -41,7 +42,7 @@ enum Stored {
 /// A row in any form.
 type Seen = (i64, i64, Part, Part, Option<Vec<(String, Part)>>);
 
-fn chunk(bytes: Vec<u8>, position: i64, aborted: Vec<(i64, i64)>, read_committed: bool) -> Chunk {
+fn chunk(bytes: Vec<u8>, position: i64, aborted: Vec<AbortedTransaction>, read_committed: bool) -> Chunk {
     let Extent { len, next_offset, leader_epoch } = Extent::measure(&bytes).unwrap();
     Chunk {
         topic: "t".into(),
@@ -74,7 +75,7 @@ fn batch(records: &[(i64, Part, Part, OwnedHeaders)], codec: Compression, produc
 }
 
 /// The bytes of a log, and its aborted transactions.
-fn log(stored: &[Stored]) -> (Vec<u8>, Vec<(i64, i64)>) {
+fn log(stored: &[Stored]) -> (Vec<u8>, Vec<AbortedTransaction>) {
     let (mut bytes, mut aborted, mut next) = (Vec::new(), Vec::new(), 100_i64);
     let mut begun = std::collections::BTreeMap::new();
     for one in stored {
@@ -95,8 +96,8 @@ fn log(stored: &[Stored]) -> (Vec<u8>, Vec<(i64, i64)>) {
                 let marker = EndMarker { commit: *commit, coordinator_epoch: 0 };
                 let mut made = marker.build(*producer, 0, 5).unwrap();
                 set_base_offset(&mut made, next);
-                if let Some(first) = begun.remove(producer).filter(|_| !commit) {
-                    aborted.push((*producer, first));
+                if let Some(first_offset) = begun.remove(producer).filter(|_| !commit) {
+                    aborted.push(AbortedTransaction { producer_id: *producer, first_offset });
                 }
                 next += 1;
                 bytes.extend(made);
@@ -112,7 +113,7 @@ fn log(stored: &[Stored]) -> (Vec<u8>, Vec<(i64, i64)>) {
             }
         }
     }
-    aborted.sort_by_key(|(_, first)| *first);
+    aborted.sort_by_key(|transaction| transaction.first_offset);
     (bytes, aborted)
 }
 

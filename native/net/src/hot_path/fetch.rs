@@ -7,15 +7,16 @@ use parking_lot::Mutex;
 use super::super::data_plane::Shared;
 use super::super::response::{Response, Slice};
 use super::Outcome;
-use super::errors::{self, code};
+use super::errors;
 use pybroker_record::Compression;
 use pybroker_replica::{FetchSession, LeaderCheck, Partition, SessionRefused, TopicTable, Waiter, WaitingFetch};
 use pybroker_storage::{ConvertedSlice, FileSlice, NotConverted, ReadError};
-use pybroker_wire::TopicRef;
 use pybroker_wire::fetch::{
-    FetchPartition, FetchRequest, FetchedHead, FetchedPartition, names_by_id, newest_format, write_response,
+    AbortedTransaction, DivergingEpoch, FetchPartition, FetchRequest, FetchedHead, FetchedPartition, names_by_id,
+    newest_format, write_response,
 };
 use pybroker_wire::frame::RequestHead;
+use pybroker_wire::{ApiKey, ErrorCode, LeaderAndEpoch, TopicRef};
 
 /// First Fetch version whose clients know zstd (KIP-110).
 const ZSTD_VERSION: i16 = 10;
@@ -89,7 +90,7 @@ pub fn handle(shared: &Shared, head: &RequestHead, frame: &[u8], decided: bool, 
     if !decided {
         let table = shared.table.load();
         let unknown = request.partitions.iter().map(|p| &p.topic).filter(|topic| table.find(topic).is_none());
-        if let Some(outcome) = errors::unresolved(1, unknown) {
+        if let Some(outcome) = errors::unresolved(ApiKey::FETCH, unknown) {
             return outcome;
         }
     }
@@ -114,7 +115,7 @@ pub fn handle(shared: &Shared, head: &RequestHead, frame: &[u8], decided: bool, 
 }
 
 /// Finds or makes the session that a request speaks of (KIP-227).
-fn begin(shared: &Shared, head: &RequestHead, request: FetchRequest) -> Result<PendingFetch, SessionRefused> {
+fn begin(shared: &Shared, head: &RequestHead, request: FetchRequest<'_>) -> Result<PendingFetch, SessionRefused> {
     let by_id = names_by_id(head.api_version);
     let now = shared.wall_ms();
     let source = match (request.session_id, request.session_epoch) {
@@ -152,9 +153,9 @@ fn begin(shared: &Shared, head: &RequestHead, request: FetchRequest) -> Result<P
 
 fn refuse(head: &RequestHead, refused: SessionRefused) -> Response {
     let error = match refused {
-        SessionRefused::NotFound => code::FETCH_SESSION_ID_NOT_FOUND,
-        SessionRefused::InvalidEpoch => code::INVALID_FETCH_SESSION_EPOCH,
-        SessionRefused::TopicIdError => code::FETCH_SESSION_TOPIC_ID_ERROR,
+        SessionRefused::NotFound => ErrorCode::FETCH_SESSION_ID_NOT_FOUND,
+        SessionRefused::InvalidEpoch => ErrorCode::INVALID_FETCH_SESSION_EPOCH,
+        SessionRefused::TopicIdError => ErrorCode::FETCH_SESSION_TOPIC_ID_ERROR,
     };
     let mut bytes = Response::begin(head.correlation_id, 64);
     let fetched = FetchedHead { error, session_id: 0, read_committed: false };
@@ -225,7 +226,7 @@ impl PendingFetch {
         self.source.each(|place, partition| {
             let read = self.read((shared, table), place, partition, plan.bytes);
             plan.bytes += read.fetched.records as i64;
-            plan.failed |= read.fetched.error != code::NONE || read.fetched.diverging.is_some();
+            plan.failed |= read.fetched.error != ErrorCode::NONE || read.fetched.diverging.is_some();
             plan.reads.push(read);
         });
         plan
@@ -242,7 +243,7 @@ impl PendingFetch {
         let mut fetched = FetchedPartition {
             topic: partition.topic.clone(),
             index: partition.index,
-            error: code::NONE,
+            error: ErrorCode::NONE,
             high_watermark: -1,
             last_stable_offset: -1,
             log_start_offset: -1,
@@ -259,7 +260,7 @@ impl PendingFetch {
             }
         };
         if self.version < ZSTD_VERSION && replica.log().compression() == Some(Compression::Zstd) {
-            fetched.error = code::UNSUPPORTED_COMPRESSION_TYPE;
+            fetched.error = ErrorCode::UNSUPPORTED_COMPRESSION_TYPE;
             return Read::nothing(place, fetched);
         }
         let end = if self.read_committed { replica.last_stable_offset() } else { replica.high_watermark() };
@@ -281,7 +282,10 @@ impl PendingFetch {
         match planned {
             Ok((slice, aborted)) if slice.len > 0 => {
                 fetched.records = slice.len;
-                fetched.aborted = aborted.iter().map(|txn| (txn.producer_id, txn.first_offset)).collect();
+                let sent = aborted
+                    .iter()
+                    .map(|txn| AbortedTransaction { producer_id: txn.producer_id, first_offset: txn.first_offset });
+                fetched.aborted = sent.collect();
                 Read {
                     place,
                     end,
@@ -293,7 +297,7 @@ impl PendingFetch {
             Ok(_) => Read { end, ..Read::nothing(place, fetched) },
             Err(error) => {
                 fetched.error = match error {
-                    ReadError::OffsetOutOfRange { .. } => code::OFFSET_OUT_OF_RANGE,
+                    ReadError::OffsetOutOfRange { .. } => ErrorCode::OFFSET_OUT_OF_RANGE,
                     ReadError::Io { .. } => self.storage_error(),
                     // Clients ask again.
                     ReadError::Exhausted { .. } => {
@@ -308,8 +312,12 @@ impl PendingFetch {
     }
 
     /// The code of a failed directory: an older client that does not know it asks for metadata again for the other.
-    fn storage_error(&self) -> i16 {
-        if self.version < STORAGE_ERROR_VERSION { code::NOT_LEADER_OR_FOLLOWER } else { code::KAFKA_STORAGE_ERROR }
+    fn storage_error(&self) -> ErrorCode {
+        if self.version < STORAGE_ERROR_VERSION {
+            ErrorCode::NOT_LEADER_OR_FOLLOWER
+        } else {
+            ErrorCode::KAFKA_STORAGE_ERROR
+        }
     }
 
     /// What is answered for a read: its slice as it lies in the log, or in the format that the client knows.
@@ -326,8 +334,8 @@ impl PendingFetch {
                 let any = !converted.is_empty();
                 return (fetched, any.then(|| Slice::Converted(Box::new(converted))));
             }
-            Err(NotConverted::Codec) => fetched.error = code::UNSUPPORTED_COMPRESSION_TYPE,
-            Err(NotConverted::Corrupt(_)) => fetched.error = code::CORRUPT_MESSAGE,
+            Err(NotConverted::Codec) => fetched.error = ErrorCode::UNSUPPORTED_COMPRESSION_TYPE,
+            Err(NotConverted::Corrupt(_)) => fetched.error = ErrorCode::CORRUPT_MESSAGE,
             Err(NotConverted::Io(_)) => fetched.error = self.storage_error(),
         }
         (fetched.high_watermark, fetched.last_stable_offset) = (-1, -1);
@@ -347,7 +355,7 @@ impl PendingFetch {
         reads.sort_by_key(|read| read.place);
         let (fetched, mut slices): (Vec<_>, Vec<_>) = reads.into_iter().map(|read| self.slice(read)).unzip();
         let endpoints = errors::endpoints(table, fetched.iter().filter_map(|fetched| fetched.current_leader));
-        let head = FetchedHead { error: code::NONE, session_id, read_committed: self.read_committed };
+        let head = FetchedHead { error: ErrorCode::NONE, session_id, read_committed: self.read_committed };
         let mut bytes = Response::begin(self.correlation_id, 96 + 64 * fetched.len());
         let mut placed = Vec::new();
         write_response(&mut bytes, self.version, head, &fetched, &endpoints, &mut |at, partition| {
@@ -382,7 +390,7 @@ fn note_sent(session: &mut FetchSession, read: &Read) -> bool {
     }
     let Some(known) = session.partitions_mut().get_mut(read.place) else { return false };
     let news = fetched.records > 0
-        || fetched.error != code::NONE
+        || fetched.error != ErrorCode::NONE
         || fetched.diverging.is_some()
         || fetched.high_watermark != known.sent_high_watermark
         || fetched.log_start_offset != known.sent_log_start;
@@ -392,31 +400,31 @@ fn note_sent(session: &mut FetchSession, read: &Read) -> bool {
 }
 
 /// An error code, and the leader to return with it.
-type NotServed = (i16, Option<(i32, i32)>);
+type NotServed = (ErrorCode, Option<LeaderAndEpoch>);
 
 /// The replica that a partition is read from, or why there is none.
 fn locate<'a>(table: &'a TopicTable, partition: &FetchPartition) -> Result<&'a Partition, NotServed> {
     let topic = table.find(&partition.topic).ok_or(match partition.topic {
-        TopicRef::Id(_) => (code::UNKNOWN_TOPIC_ID, None),
-        TopicRef::Name(_) => (code::UNKNOWN_TOPIC_OR_PARTITION, None),
+        TopicRef::Id(_) => (ErrorCode::UNKNOWN_TOPIC_ID, None),
+        TopicRef::Name(_) => (ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, None),
     })?;
-    let slot = topic.slot(partition.index).ok_or((code::UNKNOWN_TOPIC_OR_PARTITION, None))?;
-    let leader = Some((slot.leader, slot.leader_epoch));
+    let slot = topic.slot(partition.index).ok_or((ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, None))?;
+    let leader = Some(errors::leader_of(slot));
     let replica = slot.partition.as_deref().ok_or_else(|| errors::not_here(slot))?;
     match replica.check_leader(partition.leader_epoch) {
         LeaderCheck::Leads => Ok(replica),
-        LeaderCheck::NotLeader => Err((code::NOT_LEADER_OR_FOLLOWER, leader)),
-        LeaderCheck::Fenced => Err((code::FENCED_LEADER_EPOCH, leader)),
-        LeaderCheck::Unknown => Err((code::UNKNOWN_LEADER_EPOCH, None)),
+        LeaderCheck::NotLeader => Err((ErrorCode::NOT_LEADER_OR_FOLLOWER, leader)),
+        LeaderCheck::Fenced => Err((ErrorCode::FENCED_LEADER_EPOCH, leader)),
+        LeaderCheck::Unknown => Err((ErrorCode::UNKNOWN_LEADER_EPOCH, None)),
     }
 }
 
 /// Where the client's log leaves this one, if it does (KIP-595): it has records of an epoch that ended earlier here.
-fn diverging(replica: &Partition, partition: &FetchPartition) -> Option<(i32, i64)> {
+fn diverging(replica: &Partition, partition: &FetchPartition) -> Option<DivergingEpoch> {
     if partition.last_fetched_epoch < 0 {
         return None;
     }
     let (epoch, end_offset) = replica.log().end_offset_for_epoch(partition.last_fetched_epoch);
     let differs = epoch < partition.last_fetched_epoch || end_offset < partition.fetch_offset;
-    (differs && epoch >= 0).then_some((epoch, end_offset))
+    (differs && epoch >= 0).then_some(DivergingEpoch { epoch, end_offset })
 }

@@ -16,6 +16,7 @@ use super::cross_thread::SMALL_APPEND_BYTES;
 use super::data_plane::Shared;
 use super::response::Response;
 use pybroker_replica::Waiter;
+use pybroker_wire::ApiKey;
 use pybroker_wire::frame::RequestHead;
 
 /// Produce versions that the hot path answers.
@@ -26,17 +27,15 @@ pub const FETCH_VERSIONS: RangeInclusive<i16> = 0..=18;
 /// The APIs of the hot path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HotPathApi {
-    /// API key 0.
     Produce,
-    /// API key 1.
     Fetch,
 }
 
 /// Whether an API key stays on the hot path.
-pub fn of(api_key: i16) -> Option<HotPathApi> {
+pub fn of(api_key: ApiKey) -> Option<HotPathApi> {
     match api_key {
-        0 => Some(HotPathApi::Produce),
-        1 => Some(HotPathApi::Fetch),
+        ApiKey::PRODUCE => Some(HotPathApi::Produce),
+        ApiKey::FETCH => Some(HotPathApi::Fetch),
         _ => None,
     }
 }
@@ -67,7 +66,7 @@ pub enum Outcome {
     /// It names topics that the table lacks: Python looks at it once.
     Unresolved {
         /// The API key.
-        api_key: i16,
+        api_key: ApiKey,
         /// Topics by name.
         topics: Vec<String>,
         /// Topics by id.

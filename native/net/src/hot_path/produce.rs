@@ -6,12 +6,12 @@ use super::super::data_plane::Shared;
 use super::super::events::Event;
 use super::super::response::Response;
 use super::Outcome;
-use super::errors::{self, code};
+use super::errors;
 use pybroker_record::{Compression, InvalidBatch, SentRecords};
 use pybroker_replica::{Partition, Topic, TopicTable, Waiter, WaitingProduce};
-use pybroker_wire::TopicRef;
 use pybroker_wire::frame::RequestHead;
 use pybroker_wire::produce::{ProduceRequest, ProducedPartition, write_response};
+use pybroker_wire::{ApiKey, ErrorCode, TopicRef};
 
 /// First Produce version that carries v2 batches, and them alone.
 const BATCH_VERSION: i16 = 3;
@@ -104,7 +104,7 @@ pub fn handle(
     }
     let mut partitions = answered.iter().flat_map(|(_, partitions)| partitions);
     if request.acks == 0 {
-        return match partitions.find(|partition| partition.error != code::NONE) {
+        return match partitions.find(|partition| partition.error != ErrorCode::NONE) {
             // The producer wants no answer: a closed connection is the only way to report it (as Kafka does).
             Some(failed) => Outcome::Close(format!("Produce with acks=0 failed with error {}", failed.error)),
             None => Outcome::Silent,
@@ -139,7 +139,7 @@ fn wait(
 
 fn unknown(table: &TopicTable, request: &ProduceRequest) -> Option<Outcome> {
     let unknown = request.topics.iter().map(|topic| &topic.topic).filter(|topic| table.find(topic).is_none());
-    errors::unresolved(0, unknown)
+    errors::unresolved(ApiKey::PRODUCE, unknown)
 }
 
 /// First Produce version whose clients know KAFKA_STORAGE_ERROR (KIP-112).
@@ -160,7 +160,7 @@ fn produce(
 ) -> (ProducedPartition, Option<Pending>) {
     let mut answer = ProducedPartition {
         index,
-        error: code::NONE,
+        error: ErrorCode::NONE,
         base_offset: -1,
         log_append_time: -1,
         log_start_offset: -1,
@@ -169,7 +169,7 @@ fn produce(
         current_leader: None,
     };
     if !(-1..=1).contains(&request.acks) {
-        answer.error = code::INVALID_REQUIRED_ACKS;
+        answer.error = ErrorCode::INVALID_REQUIRED_ACKS;
         answer.error_message = Some(format!("acks is {}; it has to be -1 (all), 0 or 1", request.acks));
         return (answer, None);
     }
@@ -177,7 +177,7 @@ fn produce(
         Some(Some(slot)) => slot,
         unknown => {
             let by_id = unknown.is_none() && matches!(name, TopicRef::Id(_));
-            answer.error = if by_id { code::UNKNOWN_TOPIC_ID } else { code::UNKNOWN_TOPIC_OR_PARTITION };
+            answer.error = if by_id { ErrorCode::UNKNOWN_TOPIC_ID } else { ErrorCode::UNKNOWN_TOPIC_OR_PARTITION };
             return (answer, None);
         }
     };
@@ -188,35 +188,35 @@ fn produce(
     };
     let end_offset = append(shared, request, version, partition, records, &mut answer, wake);
     answer.error = known_to(version, answer.error);
-    if answer.error == code::NOT_LEADER_OR_FOLLOWER {
-        answer.current_leader = Some((slot.leader, slot.leader_epoch));
+    if answer.error == ErrorCode::NOT_LEADER_OR_FOLLOWER {
+        answer.current_leader = Some(errors::leader_of(slot));
     }
     let pending = end_offset.filter(|end_offset| !partition.has_committed(*end_offset));
     (answer, pending.map(|end_offset| (Arc::clone(partition), end_offset)))
 }
 
 /// An older client gets another error than that of a failed directory, so that it asks for metadata again, as in Kafka.
-fn known_to(version: i16, error: i16) -> i16 {
-    let unknown = error == code::KAFKA_STORAGE_ERROR && version < STORAGE_ERROR_VERSION;
-    if unknown { code::NOT_LEADER_OR_FOLLOWER } else { error }
+fn known_to(version: i16, error: ErrorCode) -> ErrorCode {
+    let unknown = error == ErrorCode::KAFKA_STORAGE_ERROR && version < STORAGE_ERROR_VERSION;
+    if unknown { ErrorCode::NOT_LEADER_OR_FOLLOWER } else { error }
 }
 
 /// What the request's version allows its records to be: from version 3 on one v2 batch a partition (KIP-98), and zstd
 /// from version 7 on (KIP-110).
-fn check_shape(sent: &SentRecords<'_>, version: i16) -> Result<(), (i16, String)> {
+fn check_shape(sent: &SentRecords<'_>, version: i16) -> Result<(), (ErrorCode, String)> {
     if version >= BATCH_VERSION && (sent.old_format().is_some() || sent.headers().len() != 1) {
         let text = "a Produce carries exactly one record batch, of format 2, for each partition".to_owned();
-        return Err((code::INVALID_RECORD, text));
+        return Err((ErrorCode::INVALID_RECORD, text));
     }
     if version < ZSTD_VERSION && sent.has_codec(Compression::Zstd) {
         let text = format!("zstd needs Produce version {ZSTD_VERSION} or later; this is version {version}");
-        return Err((code::UNSUPPORTED_COMPRESSION_TYPE, text));
+        return Err((ErrorCode::UNSUPPORTED_COMPRESSION_TYPE, text));
     }
     Ok(())
 }
 
 /// Finds the batches in what was sent, and checks that the request's version allows them.
-fn find(records: &mut [u8], version: i16) -> Result<SentRecords<'_>, (i16, String)> {
+fn find(records: &mut [u8], version: i16) -> Result<SentRecords<'_>, (ErrorCode, String)> {
     let refused = |invalid: InvalidBatch| (errors::invalid_batch(&invalid), invalid.to_string());
     let sent = SentRecords::find(records).map_err(refused)?;
     check_shape(&sent, version)?;

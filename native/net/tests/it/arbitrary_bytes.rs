@@ -9,6 +9,8 @@ mod frame;
 mod message;
 #[path = "../../../fuzz/decoders/message_set.rs"]
 mod message_set;
+#[path = "../../../fuzz/decoders/response.rs"]
+mod response;
 #[path = "../../../fuzz/decoders/snapshot.rs"]
 mod snapshot;
 #[path = "../../../fuzz/decoders/txn_index.rs"]
@@ -16,6 +18,9 @@ mod txn_index;
 
 use proptest::prelude::*;
 use pybroker_record::{BatchBuilder, Compression, MessageSetBuilder, NewMessage, TimestampType};
+use pybroker_wire::fetch::{AbortedTransaction, FetchedHead, FetchedPartition, write_response as write_fetched};
+use pybroker_wire::produce::{ProducedPartition, write_response as write_produced};
+use pybroker_wire::{BrokerEndpoint, ErrorCode, LeaderAndEpoch, TopicRef};
 
 /// A valid batch of some records with headers.
 fn valid_batch(codec: Compression, values: &[Vec<u8>]) -> Vec<u8> {
@@ -53,6 +58,7 @@ proptest! {
         frame::decode(&headed(api_key, version, &bytes));
         message::decode(&bytes);
         message_set::decode(&bytes);
+        response::decode(&bytes);
         snapshot::decode(&bytes);
         txn_index::decode(&bytes);
     }
@@ -126,6 +132,58 @@ proptest! {
     }
 }
 
+/// A Fetch response, and a Produce response, of one partition each.
+fn responses(version: i16, partition: &FetchedPartition) -> [Vec<u8>; 2] {
+    let (topic, index, error, leader) = (&partition.topic, partition.index, partition.error, partition.current_leader);
+    let host = BrokerEndpoint { id: 1, host: "host".into(), port: 9092, rack: None };
+    let (mut fetched, mut produced) = (vec![0; 4], vec![0; 4]);
+    let head = FetchedHead { error, session_id: 1, read_committed: true };
+    write_fetched(&mut fetched, version, head, std::slice::from_ref(partition), &[&host], &mut |_, _| {});
+    let (base_offset, log_append_time, log_start_offset) = (1, 2, 3);
+    let (record_errors, error_message) = (vec![(1, Some("bad".into()))], None);
+    let answer = ProducedPartition {
+        index,
+        error,
+        base_offset,
+        log_append_time,
+        log_start_offset,
+        record_errors,
+        error_message,
+        current_leader: leader,
+    };
+    write_produced(&mut produced, version.min(13), &[(topic.clone(), vec![answer])], &[&host]);
+    [fetched, produced]
+}
+
+proptest! {
+    #[test]
+    fn damaged_responses(
+        version in 0_i16..=18, index: i32, error: i16, producer_id: i64, epoch: i32,
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..5),
+    ) {
+        let topic = if version < 13 { TopicRef::Name("t".into()) } else { TopicRef::Id([7; 16]) };
+        let partition = FetchedPartition {
+            topic,
+            index,
+            error: ErrorCode(error),
+            high_watermark: 1,
+            last_stable_offset: 2,
+            log_start_offset: 3,
+            aborted: vec![AbortedTransaction { producer_id, first_offset: 4 }],
+            records: 0,
+            diverging: None,
+            current_leader: Some(LeaderAndEpoch { id: 1, epoch }),
+        };
+        for mut bytes in responses(version, &partition) {
+            for (at, byte) in &damage {
+                let at = at.index(bytes.len());
+                bytes[at] = *byte;
+            }
+            response::decode(&bytes);
+        }
+    }
+}
+
 /// Memory for a length that only the bytes claim would show at once: gibibytes are named in a few dozen bytes.
 #[test]
 fn claimed_lengths_take_no_memory() {
@@ -135,4 +193,5 @@ fn claimed_lengths_take_no_memory() {
     batch::decode(&record_of_two_gib);
     frame::decode(&headed(0, 3, &[0xff, 0xff, 0, 1, 0, 0, 0, 0, 0x7f, 0xff, 0xff, 0xff]));
     message::decode(&[0xff; 64]);
+    response::decode(&[&[0; 4], &i32::MAX.to_be_bytes()[..], &[0xff; 64]].concat());
 }

@@ -24,7 +24,7 @@ fn an_intercepted_request_waits_for_its_decision_and_those_behind_it_too() {
     let two = [produce_request(7, "t", 0, -1, &batch(&["a"])), fetch_request(8, "t", 0, 0, 1, 0)].concat();
     socket.write_all(&two).unwrap();
     let request = intercepted(&plane);
-    assert_eq!((request.api_key, request.api_version, request.correlation_id), (PRODUCE, 7, 7));
+    assert_eq!((request.api_key.0, request.api_version, request.correlation_id), (PRODUCE, 7, 7));
     assert_eq!(request.client_id.as_deref(), Some("test"));
     assert_eq!(plane.partition("t", 0).log().log_end_offset(), 0);
     plane.data_plane().decide(request.connection, Decision::Proceed);

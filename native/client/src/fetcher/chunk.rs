@@ -1,0 +1,124 @@
+//! Received batches of one partition, iterated where they lie in the receive buffer.
+//!
+//! Which batches a consumer may see is found by the [`cursor`](super::cursor); here is the offset that reading starts from.
+//! Copies nothing but what has to be decompressed.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::error::ClientError;
+use crate::network::connection::Frame;
+use pybroker_record::{BatchHeader, LOG_OVERHEAD, Record, RecordError, StoredRecord, TimestampType};
+use pybroker_wire::fetch::AbortedTransaction;
+
+/// How many bytes of a response are whole batches, which offset follows them, and the last one's leader epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extent {
+    pub len: usize,
+    pub next_offset: i64,
+    pub leader_epoch: i32,
+}
+
+impl Extent {
+    /// Walk the batch headers. A batch that is cut short at the end does not count (the broker cuts at its byte limit).
+    pub fn measure(bytes: &[u8]) -> Result<Self, String> {
+        let mut extent = Self { len: 0, next_offset: 0, leader_epoch: -1 };
+        while extent.len < bytes.len() {
+            let rest = &bytes[extent.len..];
+            let header = match BatchHeader::parse_stored(rest) {
+                Ok(header) => header,
+                Err(RecordError::Truncated { .. }) => break,
+                Err(error) => return Err(error.to_string()),
+            };
+            if header.size() > rest.len() {
+                break;
+            }
+            extent.len += header.size();
+            extent.next_offset = header.next_offset();
+            extent.leader_epoch = header.partition_leader_epoch;
+        }
+        let rest = &bytes[extent.len..];
+        if extent.len == 0 && rest.len() > LOG_OVERHEAD {
+            return Err(format!(
+                "{} bytes hold no whole batch; max.partition.fetch.bytes is below the batch's size",
+                rest.len()
+            ));
+        }
+        Ok(extent)
+    }
+}
+
+/// A record with its absolute place.
+#[derive(Debug, Clone)]
+pub struct FetchedRecord<'a> {
+    /// Its offset in the partition.
+    pub offset: i64,
+    /// Its time, or the broker's where the topic keeps that.
+    pub timestamp_ms: i64,
+    /// Leader epoch in which it was written; -1 where the format does not say.
+    pub leader_epoch: i32,
+    /// Key, value and headers, borrowed from the chunk.
+    pub record: Record<'a>,
+}
+
+impl<'a> FetchedRecord<'a> {
+    pub(crate) fn of_old(stored: &StoredRecord<'a>) -> Self {
+        let StoredRecord { offset, timestamp, key, value, .. } = *stored;
+        let record = Record { offset_delta: 0, timestamp_delta: 0, key, value, headers: &[], header_count: 0 };
+        Self { offset, timestamp_ms: timestamp, leader_epoch: -1, record }
+    }
+}
+
+/// Records and bytes (keys and values) counted in a chunk.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Records that a consumer may see.
+    pub records: u64,
+    /// Bytes of their keys and values.
+    pub bytes: u64,
+}
+
+/// Whole batches of one partition in a received response.
+#[derive(Debug)]
+pub struct Chunk {
+    /// The topic.
+    pub topic: Arc<str>,
+    /// The partition.
+    pub index: i32,
+    /// The offset that was asked for: records before it (of a batch that began earlier) are skipped.
+    pub position: i64,
+    /// The offset after the last record.
+    pub next_offset: i64,
+    /// Leader epoch of the last batch; -1 where the format does not say.
+    pub leader_epoch: i32,
+    /// The partition's high watermark when the broker answered.
+    pub high_watermark: i64,
+    /// Aborted transactions, ascending by offset.
+    pub aborted: Vec<AbortedTransaction>,
+    pub(crate) check_crcs: bool,
+    pub(crate) read_committed: bool,
+    pub(crate) max_decompressed_bytes: usize,
+    pub(crate) frame: Arc<Frame>,
+    pub(crate) range: Range<usize>,
+}
+
+impl Chunk {
+    /// The batches as the broker keeps them.
+    pub fn bytes(&self) -> &[u8] {
+        &self.frame.bytes()[self.range.clone()]
+    }
+
+    pub(crate) fn corrupt(&self, offset: i64, detail: String) -> ClientError {
+        ClientError::CorruptBatch { topic: self.topic.to_string(), partition: self.index, offset, detail }
+    }
+}
+
+/// The time of a record of format v2, as its batch says.
+#[inline(always)]
+pub fn timestamp(header: &BatchHeader, record: &Record<'_>) -> i64 {
+    if header.timestamp_type() == TimestampType::LogAppendTime {
+        header.max_timestamp
+    } else {
+        header.base_timestamp.wrapping_add(record.timestamp_delta)
+    }
+}

@@ -1,0 +1,126 @@
+//! The records of a chunk, found once and handed out some at a time.
+//!
+//! Owns where each record lies: those of uncompressed batches in the receive buffer, others in a copy of their own. Making
+//! objects of records only when a program asks for them keeps those that wait small, and out of a garbage collector.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::chunk::{Chunk, FetchedRecord};
+use crate::error::ClientError;
+use pybroker_record::Record;
+
+/// Records of one partition that a consumer may see, and which of them is the next.
+#[derive(Debug)]
+pub struct Received {
+    chunk: Chunk,
+    /// Keys, values and headers that do not lie in the chunk.
+    copied: Vec<u8>,
+    records: Vec<Place>,
+    next: usize,
+}
+
+/// Where a record lies.
+#[derive(Debug)]
+struct Place {
+    offset: i64,
+    timestamp_ms: i64,
+    leader_epoch: i32,
+    header_count: i32,
+    key: Option<Range<usize>>,
+    value: Option<Range<usize>>,
+    headers: Range<usize>,
+    is_copied: bool,
+}
+
+impl Received {
+    /// Find every record of a chunk. `scratch` is kept between chunks to hold decompressed records.
+    pub fn read(chunk: Chunk, scratch: &mut Vec<u8>) -> Result<Self, ClientError> {
+        let (mut copied, mut records) = (Vec::new(), Vec::new());
+        chunk.for_each(scratch, |fetched| records.push(Place::of(&chunk, &mut copied, &fetched)))?;
+        Ok(Self { chunk, copied, records, next: 0 })
+    }
+
+    /// The topic.
+    pub fn topic(&self) -> &Arc<str> {
+        &self.chunk.topic
+    }
+
+    /// The partition.
+    pub fn index(&self) -> i32 {
+        self.chunk.index
+    }
+
+    /// How many records were not handed out.
+    pub fn left(&self) -> usize {
+        self.records.len() - self.next
+    }
+
+    /// Offset of the next record, if one is left.
+    pub fn next_offset(&self) -> Option<i64> {
+        self.records.get(self.next).map(|place| place.offset)
+    }
+
+    /// Hand out up to so many records.
+    pub fn take(&mut self, most: usize) -> impl ExactSizeIterator<Item = FetchedRecord<'_>> {
+        let first = self.next;
+        self.next += most.min(self.left());
+        self.records[first..self.next].iter().map(|place| place.fetched(&self.chunk, &self.copied))
+    }
+
+    /// Have the last of those that were handed out be the next again.
+    pub fn put_back(&mut self, count: usize) {
+        self.next = self.next.saturating_sub(count);
+    }
+}
+
+impl Place {
+    fn of(chunk: &Chunk, copied: &mut Vec<u8>, fetched: &FetchedRecord<'_>) -> Self {
+        let Record { key, value, headers, header_count, .. } = fetched.record;
+        let bytes = chunk.bytes().as_ptr_range();
+        // The parts of a record lie side by side, in one buffer or in the other.
+        let is_copied = [key, value, Some(headers)]
+            .into_iter()
+            .flatten()
+            .any(|part| !part.is_empty() && !bytes.contains(&part.as_ptr()));
+        let mut place = |part: &[u8]| {
+            let begin = match (is_copied, part.is_empty()) {
+                (_, true) => 0,
+                (false, false) => part.as_ptr().addr() - bytes.start.addr(),
+                (true, false) => {
+                    copied.extend_from_slice(part);
+                    copied.len() - part.len()
+                }
+            };
+            begin..begin + part.len()
+        };
+        Self {
+            offset: fetched.offset,
+            timestamp_ms: fetched.timestamp_ms,
+            leader_epoch: fetched.leader_epoch,
+            header_count,
+            key: key.map(&mut place),
+            value: value.map(&mut place),
+            headers: place(headers),
+            is_copied,
+        }
+    }
+
+    fn fetched<'a>(&self, chunk: &'a Chunk, copied: &'a [u8]) -> FetchedRecord<'a> {
+        let bytes = if self.is_copied { copied } else { chunk.bytes() };
+        let part = |range: &Range<usize>| &bytes[range.clone()];
+        FetchedRecord {
+            offset: self.offset,
+            timestamp_ms: self.timestamp_ms,
+            leader_epoch: self.leader_epoch,
+            record: Record {
+                offset_delta: 0,
+                timestamp_delta: 0,
+                key: self.key.as_ref().map(part),
+                value: self.value.as_ref().map(part),
+                headers: part(&self.headers),
+                header_count: self.header_count,
+            },
+        }
+    }
+}

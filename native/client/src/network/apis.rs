@@ -1,0 +1,48 @@
+//! The APIs that this client speaks, and in which versions: those that Kafka 4 serves by topic name.
+//!
+//! Everything else that a client asks goes through `pybroker.protocol`.
+
+use pybroker_wire::ApiKey;
+use pybroker_wire::api_versions::ServedVersions;
+
+/// One API as this client speaks it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Api {
+    pub key: ApiKey,
+    pub name: &'static str,
+    pub min: i16,
+    pub max: i16,
+}
+
+/// Version 13 names topics by id (KIP-516), which a producer that was given a name gains nothing from.
+pub const PRODUCE: Api = Api { key: ApiKey::PRODUCE, name: "Produce", min: 3, max: 12 };
+/// Version 13 names topics by id, as above.
+pub const FETCH: Api = Api { key: ApiKey::FETCH, name: "Fetch", min: 4, max: 12 };
+pub const LIST_OFFSETS: Api = Api { key: ApiKey::LIST_OFFSETS, name: "ListOffsets", min: 1, max: 7 };
+pub const METADATA: Api = Api { key: ApiKey::METADATA, name: "Metadata", min: 1, max: 12 };
+pub const API_VERSIONS: Api = Api { key: ApiKey::API_VERSIONS, name: "ApiVersions", min: 0, max: 3 };
+pub const INIT_PRODUCER_ID: Api = Api { key: ApiKey::INIT_PRODUCER_ID, name: "InitProducerId", min: 0, max: 4 };
+
+impl Api {
+    /// The highest version that both sides speak, or the broker's range (-1, -1 when it lacks the API).
+    pub fn choose(&self, served: &[ServedVersions]) -> Result<i16, (i16, i16)> {
+        let theirs = served.iter().find(|it| it.api_key == self.key).ok_or((-1, -1))?;
+        let version = self.max.min(theirs.max);
+        if version >= self.min && version >= theirs.min { Ok(version) } else { Err((theirs.min, theirs.max)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FETCH, PRODUCE, ServedVersions};
+
+    #[test]
+    fn the_highest_version_is_chosen_that_both_speak() {
+        let served = |min, max| [ServedVersions { api_key: FETCH.key, min, max }];
+        assert_eq!(FETCH.choose(&served(0, 18)), Ok(12));
+        assert_eq!(FETCH.choose(&served(0, 7)), Ok(7));
+        assert_eq!(FETCH.choose(&served(0, 3)), Err((0, 3)));
+        assert_eq!(FETCH.choose(&served(13, 18)), Err((13, 18)));
+        assert_eq!(PRODUCE.choose(&served(0, 18)), Err((-1, -1)));
+    }
+}

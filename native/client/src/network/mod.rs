@@ -1,0 +1,483 @@
+//! The connections of one I/O thread: who is connected, who may be asked, and the cluster's metadata kept fresh.
+//!
+//! Owns the sockets and the [`Cluster`]; knows ApiVersions and Metadata, and passes every other response on with the
+//! token of its request. The I/O thread calls [`Network::poll`], which is the only place where it sleeps.
+
+pub mod apis;
+pub mod cluster;
+pub mod connection;
+pub mod pool;
+pub mod request;
+pub mod waker;
+
+use std::net::ToSocketAddrs;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustc_hash::FxHashMap;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use self::apis::{API_VERSIONS, Api, FETCH, METADATA};
+use self::cluster::{Cluster, NodeId};
+use self::connection::{Connection, Frame, Pending};
+use self::pool::BufferPool;
+use self::request::{Encoded, Segment};
+use self::waker::Waker;
+use crate::config::{ConnectionConfig, doubled};
+use crate::counters::{Counters, Total};
+use crate::error::ClientError;
+use pybroker_wire::ErrorCode;
+use pybroker_wire::api_versions::{self, ApiVersionsResponse, ClientSoftware, ServedVersions};
+use pybroker_wire::frame::{NewRequest, RESPONSE_BODY};
+use pybroker_wire::metadata::{self, MetadataResponse};
+
+/// What this client says that it is (KIP-511).
+const SOFTWARE: ClientSoftware<'static> = ClientSoftware { name: "pybroker", version: env!("CARGO_PKG_VERSION") };
+
+/// What a request is for.
+#[derive(Debug)]
+enum Purpose<T> {
+    Handshake,
+    Metadata,
+    Caller(T),
+}
+
+/// What `poll` found for the caller.
+#[derive(Debug)]
+pub enum Event<T> {
+    /// An answer; for requests without one, `frame` is `None` and the request is written.
+    Answered { node: NodeId, token: T, version: i16, frame: Option<Frame> },
+    /// No answer will come.
+    Failed { token: T, error: ClientError },
+    /// The cluster's metadata was renewed.
+    Metadata,
+}
+
+/// A node, an API, and the version of it that both sides speak.
+#[derive(Debug, Clone, Copy)]
+pub struct Target {
+    pub node: NodeId,
+    pub api: Api,
+    pub version: i16,
+}
+
+#[derive(Debug)]
+struct Link<T> {
+    connection: Connection<Purpose<T>>,
+    /// Known after the handshake; until then nothing but the handshake is sent.
+    versions: Option<Vec<ServedVersions>>,
+    deadline: Option<Instant>,
+}
+
+#[derive(Debug, Default)]
+struct Backoff {
+    failures: u32,
+    until: Option<Instant>,
+}
+
+/// All connections of one I/O thread.
+#[derive(Debug)]
+pub struct Network<T> {
+    config: ConnectionConfig,
+    pub cluster: Cluster,
+    links: FxHashMap<NodeId, Link<T>>,
+    backoffs: FxHashMap<NodeId, Backoff>,
+    waker: Arc<Waker>,
+    pool: Arc<BufferPool>,
+    counters: Arc<Counters>,
+    next_correlation_id: i32,
+    /// The node that a Metadata request is under way to.
+    asked: Option<NodeId>,
+    /// Metadata is not asked for again before this moment.
+    metadata_rest: Option<Instant>,
+    /// Why the last connection failed; for messages.
+    pub last_failure: Option<ClientError>,
+}
+
+impl<T> Network<T> {
+    /// No connection yet. `pool` holds the buffers that responses are read into.
+    pub fn new(config: &ConnectionConfig, waker: &Arc<Waker>, pool: Arc<BufferPool>, counters: &Arc<Counters>) -> Self {
+        Self {
+            config: config.clone(),
+            cluster: Cluster::default(),
+            links: FxHashMap::default(),
+            backoffs: FxHashMap::default(),
+            waker: Arc::clone(waker),
+            pool,
+            counters: Arc::clone(counters),
+            next_correlation_id: 1,
+            asked: None,
+            metadata_rest: None,
+            last_failure: None,
+        }
+    }
+
+    /// `host:port` of a node.
+    pub fn server(&self, node: NodeId) -> String {
+        self.address(node).unwrap_or_else(|| format!("node {node}"))
+    }
+
+    fn address(&self, node: NodeId) -> Option<String> {
+        if node >= 0 {
+            return self.cluster.servers.get(&node).cloned();
+        }
+        self.config.bootstrap_servers.get((-1 - node) as usize).cloned()
+    }
+
+    /// Whether a node can be asked now; begins to connect when it is not connected and need not be left alone.
+    pub fn ready(&mut self, node: NodeId, now: Instant) -> bool {
+        if let Some(link) = self.links.get(&node) {
+            return link.versions.is_some();
+        }
+        if self.backoffs.get(&node).and_then(|b| b.until).is_none_or(|until| until <= now) {
+            self.connect(node, now);
+        }
+        false
+    }
+
+    /// Requests that a node has not answered yet.
+    pub fn in_flight(&self, node: NodeId) -> usize {
+        self.links.get(&node).map_or(0, |l| l.connection.in_flight())
+    }
+
+    /// Any connected node, or one that is being connected; bootstrap servers until the cluster is known.
+    pub fn any_ready(&mut self, now: Instant) -> Option<NodeId> {
+        let connected = self.links.iter().filter(|(_, l)| l.versions.is_some());
+        if let Some((node, _)) = connected.min_by_key(|(node, l)| (l.connection.in_flight(), **node < 0, **node)) {
+            return Some(*node);
+        }
+        if self.links.is_empty() {
+            let mut nodes: Vec<NodeId> = self.cluster.servers.keys().copied().collect();
+            nodes.sort_unstable();
+            nodes.extend((0..self.config.bootstrap_servers.len()).map(|i| -1 - i as NodeId));
+            let rested = |n: &NodeId| self.backoffs.get(n).and_then(|b| b.until).is_none_or(|u| u <= now);
+            if let Some(node) = nodes.into_iter().find(rested) {
+                self.connect(node, now);
+            }
+        }
+        None
+    }
+
+    /// In which version a ready node is asked.
+    pub fn target(&self, node: NodeId, api: Api) -> Result<Target, ClientError> {
+        let chosen = self.links.get(&node).and_then(|l| l.versions.as_ref()).map_or(Err((-1, -1)), |v| api.choose(v));
+        let chosen = chosen.map(|version| Target { node, api, version });
+        chosen.map_err(|(theirs_min, theirs_max)| ClientError::UnsupportedVersion {
+            server: self.server(node),
+            api: api.name,
+            theirs_min,
+            theirs_max,
+            ours_min: api.min,
+            ours_max: api.max,
+        })
+    }
+
+    /// A correlation id for a request that the caller encodes itself.
+    pub fn next_correlation_id(&mut self) -> i32 {
+        self.next_correlation_id = self.next_correlation_id.wrapping_add(1);
+        self.next_correlation_id
+    }
+
+    /// The client id that request headers carry.
+    pub fn client_id(&self) -> &str {
+        &self.config.client_id
+    }
+
+    /// Send a request whose message `write` appends; the node must be ready.
+    pub fn ask(&mut self, target: Target, token: T, wait: Duration, now: Instant, write: impl FnOnce(&mut Vec<u8>)) {
+        let timed = (target.api == FETCH).then_some(now);
+        self.request(target, Purpose::Caller(token), now + wait, timed, write);
+    }
+
+    /// Send an encoded request.
+    pub fn send(&mut self, target: Target, request: Encoded, token: T, answered: bool, deadline: Instant) {
+        let Encoded { correlation_id, segments } = request;
+        let mut pending = Pending::new(Purpose::Caller(token), target.version, correlation_id, deadline, answered);
+        pending.asked_at = Some(Instant::now());
+        self.enqueue(target.node, segments, pending);
+    }
+
+    fn enqueue(&mut self, node: NodeId, segments: Vec<Segment>, pending: Pending<Purpose<T>>) {
+        if let Some(link) = self.links.get_mut(&node) {
+            let bytes = link.connection.enqueue(segments, pending);
+            self.counters.add(Total::Requests, 1);
+            self.counters.add(Total::BytesOut, bytes);
+        }
+    }
+
+    fn request(
+        &mut self,
+        target: Target,
+        purpose: Purpose<T>,
+        deadline: Instant,
+        timed: Option<Instant>,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) {
+        let correlation_id = self.next_correlation_id();
+        let client_id = &self.config.client_id;
+        let head = NewRequest { api_key: target.api.key, api_version: target.version, correlation_id, client_id };
+        let Encoded { segments, .. } = request::encode(head, write);
+        let mut pending = Pending::new(purpose, target.version, correlation_id, deadline, true);
+        pending.asked_at = timed;
+        self.enqueue(target.node, segments, pending);
+    }
+
+    fn connect(&mut self, node: NodeId, now: Instant) {
+        let Some(server) = self.address(node) else {
+            self.cluster.stale = true;
+            return;
+        };
+        let attempt = self.backoffs.get(&node).map_or(0, |b| b.failures);
+        let opened = resolve(&server, attempt).and_then(|address| {
+            Connection::open(address, &self.config, Arc::clone(&self.pool))
+                .map_err(|e| ClientError::Disconnected { server, detail: e.to_string() })
+        });
+        match opened {
+            Ok(connection) => {
+                self.counters.add(Total::ConnectionsMade, 1);
+                let (first, longest) = (self.config.connection_setup_timeout, self.config.connection_setup_timeout_max);
+                let deadline = Some(now + doubled(first, attempt, longest));
+                self.links.insert(node, Link { connection, versions: None, deadline });
+                self.shake_hands(node, API_VERSIONS.max, now);
+            }
+            Err(error) => self.count_failure(node, error, now),
+        }
+    }
+
+    fn shake_hands(&mut self, node: NodeId, version: i16, now: Instant) {
+        let deadline = now + self.config.request_timeout;
+        let write = |out: &mut Vec<u8>| api_versions::write_request(out, version, SOFTWARE);
+        let target = Target { node, api: API_VERSIONS, version };
+        self.request(target, Purpose::Handshake, deadline, None, write);
+    }
+
+    fn count_failure(&mut self, node: NodeId, error: ClientError, now: Instant) {
+        log::debug!("{error}");
+        self.last_failure = Some(error);
+        let backoff = self.backoffs.entry(node).or_default();
+        let wait = doubled(self.config.reconnect_backoff, backoff.failures, self.config.reconnect_backoff_max);
+        backoff.failures += 1;
+        backoff.until = Some(now + wait);
+        self.cluster.stale = true;
+    }
+
+    /// Ask for metadata when it is stale or old; returns when it next has to be looked at.
+    fn refresh_metadata(&mut self, now: Instant) -> Instant {
+        let old = self.cluster.answered_at.map_or(now, |at| at + self.config.metadata_max_age);
+        let due = if self.cluster.stale { now } else { old };
+        // The rest between questions is for those that are asked again, not for the first about a topic.
+        let rest = self.metadata_rest.filter(|_| !self.cluster.unasked);
+        let due = rest.map_or(due, |rest| due.max(rest));
+        if due > now || self.asked.is_some() {
+            return due.max(now + Duration::from_secs(u64::from(self.asked.is_some())));
+        }
+        let Some(node) = self.any_ready(now) else { return now + self.config.reconnect_backoff };
+        match self.target(node, METADATA) {
+            Ok(target) => {
+                (self.cluster.stale, self.cluster.unasked) = (false, false);
+                self.asked = Some(node);
+                self.metadata_rest = Some(now + self.config.retry_backoff);
+                let topics: Vec<String> = self.cluster.wanted().into_iter().map(str::to_owned).collect();
+                let deadline = now + self.config.request_timeout;
+                let create = self.config.allow_auto_create_topics;
+                let write = |out: &mut Vec<u8>| {
+                    metadata::write_request(out, target.version, create, topics.iter().map(String::as_str));
+                };
+                self.request(target, Purpose::Metadata, deadline, None, write);
+            }
+            Err(error) => self.drop_link(node, error, now, &mut Vec::new()),
+        }
+        now + self.config.request_timeout
+    }
+
+    /// Send what is queued, sleep until something comes, `wake_at` or a caller's wake-up, and report what came.
+    /// `work_waits` is asked once more after sleep was announced: true means not to sleep.
+    pub fn poll(&mut self, wake_at: Instant, events: &mut Vec<Event<T>>, work_waits: impl FnOnce() -> bool) {
+        let now = Instant::now();
+        let wake_at = wake_at.min(self.refresh_metadata(now));
+        self.flush_all(now, events);
+        let in_flight = self.links.values().map(|link| link.connection.in_flight()).sum();
+        self.counters.look(self.links.len(), in_flight, now);
+        let deadline =
+            self.links.values().filter_map(|l| [l.deadline, l.connection.deadline()].into_iter().flatten().min()).min();
+        let rest = self.backoffs.values().filter_map(|b| b.until).filter(|until| *until > now).min();
+        let wake_at = [deadline, rest].into_iter().flatten().fold(wake_at, Instant::min);
+        self.waker.will_sleep();
+        let wait =
+            if work_waits() || !events.is_empty() { Duration::ZERO } else { wake_at.saturating_duration_since(now) };
+        let (signalled, ready) = self.wait(wait);
+        self.waker.woke(signalled);
+        let now = Instant::now();
+        for (node, flags) in ready {
+            self.serve(node, flags, now, events);
+        }
+        self.expire(now, events);
+    }
+
+    fn flush_all(&mut self, now: Instant, events: &mut Vec<Event<T>>) {
+        let mut broken = Vec::new();
+        for (node, link) in &mut self.links {
+            if link.connection.connected
+                && link.connection.wants_write()
+                && let Err(error) = link.connection.flush()
+            {
+                broken.push((*node, error.to_string()));
+            }
+            pop_written(*node, link, events);
+        }
+        for (node, detail) in broken {
+            let server = self.server(node);
+            self.drop_link(node, ClientError::Disconnected { server, detail }, now, events);
+        }
+    }
+
+    fn wait(&self, wait: Duration) -> (bool, Vec<(NodeId, PollFlags)>) {
+        let mut fds = vec![PollFd::new(&*self.waker, PollFlags::IN)];
+        let mut nodes = Vec::with_capacity(self.links.len());
+        for (node, link) in &self.links {
+            let write = if link.connection.wants_write() { PollFlags::OUT } else { PollFlags::empty() };
+            fds.push(PollFd::from_borrowed_fd(link.connection.as_fd(), PollFlags::IN | write));
+            nodes.push(*node);
+        }
+        let timeout = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().into() };
+        // An interrupted or failed poll reports nothing; the loop comes round again.
+        if poll(&mut fds, Some(&timeout)).is_err() {
+            return (false, Vec::new());
+        }
+        let signalled = !fds[0].revents().is_empty();
+        let ready = nodes.into_iter().zip(&fds[1..]).map(|(node, fd)| (node, fd.revents()));
+        (signalled, ready.filter(|(_, flags)| !flags.is_empty()).collect())
+    }
+
+    fn serve(&mut self, node: NodeId, flags: PollFlags, now: Instant, events: &mut Vec<Event<T>>) {
+        let Some(link) = self.links.get_mut(&node) else { return };
+        let connection = &mut link.connection;
+        let mut received = Vec::new();
+        let mut result = Ok(());
+        if !connection.connected && flags.intersects(PollFlags::OUT | PollFlags::ERR | PollFlags::HUP) {
+            result = connection.finish_connecting();
+        }
+        if result.is_ok() && connection.connected {
+            result = connection.flush();
+            if result.is_ok() && flags.intersects(PollFlags::IN | PollFlags::ERR | PollFlags::HUP) {
+                result = connection.receive(&mut received);
+            }
+        }
+        pop_written(node, link, events);
+        for (pending, frame) in received {
+            let bytes = frame.bytes().len() as u64;
+            self.counters.add(Total::Responses, 1);
+            self.counters.add(Total::BytesIn, bytes);
+            if let Some(asked_at) = pending.asked_at {
+                self.counters.answered(now.saturating_duration_since(asked_at), bytes);
+            }
+            self.take_answer(node, pending, frame, now, events);
+        }
+        if let Err(error) = result {
+            let server = self.server(node);
+            self.drop_link(node, ClientError::Disconnected { server, detail: error.to_string() }, now, events);
+        }
+    }
+
+    fn take_answer(
+        &mut self,
+        node: NodeId,
+        pending: Pending<Purpose<T>>,
+        frame: Frame,
+        now: Instant,
+        events: &mut Vec<Event<T>>,
+    ) {
+        let version = pending.version;
+        let unreadable = match pending.token {
+            Purpose::Caller(token) => {
+                events.push(Event::Answered { node, token, version, frame: Some(frame) });
+                return;
+            }
+            Purpose::Handshake => match ApiVersionsResponse::parse(frame.bytes(), RESPONSE_BODY, version) {
+                Ok(ApiVersionsResponse { error: ErrorCode::UNSUPPORTED_VERSION, .. }) if version > 0 => {
+                    return self.shake_hands(node, 0, now);
+                }
+                Ok(ApiVersionsResponse { served, .. }) => {
+                    self.backoffs.remove(&node);
+                    if let Some(link) = self.links.get_mut(&node) {
+                        link.versions = Some(served);
+                        link.deadline = None;
+                    }
+                    return;
+                }
+                Err(error) => (API_VERSIONS.name, error),
+            },
+            Purpose::Metadata => {
+                self.asked = None;
+                match MetadataResponse::parse(frame.bytes(), RESPONSE_BODY, version) {
+                    Ok(answer) => {
+                        self.cluster.apply(&answer, now);
+                        self.metadata_rest = Some(now + self.config.retry_backoff);
+                        events.push(Event::Metadata);
+                        return;
+                    }
+                    Err(error) => (METADATA.name, error),
+                }
+            }
+        };
+        let (api, error) = unreadable;
+        let error = ClientError::Malformed { server: self.server(node), api, detail: error.to_string() };
+        self.drop_link(node, error, now, events);
+    }
+
+    fn expire(&mut self, now: Instant, events: &mut Vec<Event<T>>) {
+        let overdue = |l: &Link<T>| [l.deadline, l.connection.deadline()].into_iter().flatten().any(|d| d <= now);
+        let late: Vec<NodeId> = self.links.iter().filter(|(_, l)| overdue(l)).map(|(n, _)| *n).collect();
+        for node in late {
+            let connecting = self.links.get(&node).is_some_and(|l| l.versions.is_none());
+            let (what, limit) = if connecting {
+                ("no connection within socket.connection.setup.timeout.ms", self.config.connection_setup_timeout)
+            } else {
+                ("no answer within request.timeout.ms", self.config.request_timeout)
+            };
+            let detail = format!("{what}={}", limit.as_millis());
+            let error = ClientError::Disconnected { server: self.server(node), detail };
+            self.drop_link(node, error, now, events);
+        }
+    }
+
+    /// Close every connection.
+    pub fn drop_all(&mut self, error: &ClientError, events: &mut Vec<Event<T>>) {
+        let nodes: Vec<NodeId> = self.links.keys().copied().collect();
+        nodes.into_iter().for_each(|node| self.drop_link(node, error.clone(), Instant::now(), events));
+    }
+
+    /// Close a connection; its unanswered requests fail with `error`.
+    pub fn drop_link(&mut self, node: NodeId, error: ClientError, now: Instant, events: &mut Vec<Event<T>>) {
+        if let Some(mut link) = self.links.remove(&node) {
+            self.counters.add(Total::ConnectionsEnded, 1);
+            for pending in link.connection.abandon() {
+                if let Purpose::Caller(token) = pending.token {
+                    events.push(Event::Failed { token, error: error.clone() });
+                }
+            }
+        }
+        if self.asked == Some(node) {
+            self.asked = None;
+        }
+        self.count_failure(node, error, now);
+    }
+}
+
+/// Requests that end with being written (acks=0).
+fn pop_written<T>(node: NodeId, link: &mut Link<T>, events: &mut Vec<Event<T>>) {
+    while let Some(pending) = link.connection.pop_unanswered() {
+        if let Purpose::Caller(token) = pending.token {
+            events.push(Event::Answered { node, token, version: pending.version, frame: None });
+        }
+    }
+}
+
+/// The address to try: a name with several (::1 and 127.0.0.1 for localhost) gets the next one after each failure.
+fn resolve(server: &str, attempt: u32) -> Result<std::net::SocketAddr, ClientError> {
+    let bad = |detail: String| ClientError::BadAddress { server: server.to_owned(), detail };
+    let addresses: Vec<_> = server.to_socket_addrs().map_err(|e| bad(e.to_string()))?.collect();
+    let chosen = addresses.get(attempt as usize % addresses.len().max(1));
+    chosen.copied().ok_or_else(|| bad("the name has no address".to_owned()))
+}

@@ -1,0 +1,147 @@
+//! A batch on its way: open while records are added, sealed when the sender encodes it, kept until it is acknowledged.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::delivery::{Decided, Delivery};
+use super::observer::Stride;
+use crate::error::ClientError;
+use pybroker_record::{BatchBuilder, seal};
+use pybroker_wire::init_producer_id::ProducerIdentity;
+
+/// Records sent closer together than this share one entry of the latency count.
+const STRIDE_US: u128 = 50;
+
+/// Positions in a v2 batch header.
+const PRODUCER_ID: std::ops::Range<usize> = 43..51;
+const PRODUCER_EPOCH: std::ops::Range<usize> = 51..53;
+const BASE_SEQUENCE: std::ops::Range<usize> = 53..57;
+
+/// One partition's batch.
+#[derive(Debug)]
+pub struct Batch {
+    /// Ascending in the order of opening, over all partitions of a producer.
+    pub id: u64,
+    pub opened: Instant,
+    pub records: u32,
+    /// Bytes taken from `buffer.memory`, given back when the batch is decided.
+    pub reserved: usize,
+    pub strides: Vec<Stride>,
+    pub delivery: Arc<Delivery>,
+    /// Of the batch's partition.
+    pub decided: Arc<Decided>,
+    /// No record fits any more.
+    pub full: bool,
+    content: Content,
+    /// Set when the batch is first sent; kept over retries so that the broker can recognise a repetition.
+    pub sequence: Option<i32>,
+    pub attempts: u32,
+    pub last_error: Option<ClientError>,
+}
+
+#[derive(Debug)]
+enum Content {
+    Open(BatchBuilder),
+    Sealed(Arc<Vec<u8>>),
+}
+
+/// What sealing gives.
+#[derive(Debug)]
+pub struct Sealed {
+    pub bytes: Arc<Vec<u8>>,
+    /// The builder, empty and with its buffer, at the first call.
+    pub emptied: Option<BatchBuilder>,
+}
+
+impl Batch {
+    /// An empty batch that was granted `reserved` bytes.
+    pub fn open(id: u64, builder: BatchBuilder, reserved: usize, decided: Arc<Decided>) -> Self {
+        Self {
+            id,
+            opened: Instant::now(),
+            records: 0,
+            reserved,
+            strides: Vec::new(),
+            delivery: Arc::default(),
+            decided,
+            full: false,
+            content: Content::Open(builder),
+            sequence: None,
+            attempts: 0,
+            last_error: None,
+        }
+    }
+
+    /// The builder, while records may be added.
+    pub fn builder(&mut self) -> Option<&mut BatchBuilder> {
+        match &mut self.content {
+            Content::Open(builder) if !self.full => Some(builder),
+            _ => None,
+        }
+    }
+
+    /// Count records that were just added.
+    pub fn count(&mut self, records: u32, bytes: u64, phase: u8, now: Instant) {
+        self.records += records;
+        match self.strides.last_mut() {
+            Some(last) if last.phase == phase && now.duration_since(last.sent).as_micros() < STRIDE_US => {
+                last.records += records;
+                last.bytes += bytes;
+            }
+            _ => self.strides.push(Stride { sent: now, records, bytes, phase }),
+        }
+    }
+
+    /// The finished bytes, with this producer's identity and sequence in the header. Encodes at the first call, into
+    /// `out`, and gives the emptied builder back; changes the header when the identity has changed since. The error is a
+    /// codec's.
+    pub fn seal(&mut self, identity: ProducerIdentity, out: impl FnOnce() -> Vec<u8>) -> Result<Sealed, String> {
+        let sequence = self.sequence.unwrap_or(-1);
+        let mut emptied = None;
+        if let Content::Open(builder) = &mut self.content {
+            let mut out = out();
+            out.clear();
+            builder.finish(identity.id, identity.epoch, sequence, &mut out).map_err(|e| e.to_string())?;
+            if let Content::Open(builder) = std::mem::replace(&mut self.content, Content::Sealed(Arc::new(out))) {
+                emptied = Some(builder);
+            }
+        }
+        match &mut self.content {
+            Content::Sealed(bytes) => {
+                patch_identity(bytes, identity, sequence);
+                Ok(Sealed { bytes: Arc::clone(bytes), emptied })
+            }
+            Content::Open(_) => Err("the batch is still open".to_owned()),
+        }
+    }
+
+    /// Bytes on the wire, exact once sealed.
+    pub fn size(&self) -> usize {
+        match &self.content {
+            Content::Open(builder) => builder.size(),
+            Content::Sealed(bytes) => bytes.len(),
+        }
+    }
+
+    /// The buffer of a decided batch, when nothing else holds it.
+    pub fn into_buffer(self) -> Option<Vec<u8>> {
+        match self.content {
+            Content::Sealed(bytes) => Arc::try_unwrap(bytes).ok(),
+            Content::Open(_) => None,
+        }
+    }
+}
+
+fn patch_identity(bytes: &mut Arc<Vec<u8>>, identity: ProducerIdentity, sequence: i32) {
+    let same = bytes[PRODUCER_ID] == identity.id.to_be_bytes()
+        && bytes[PRODUCER_EPOCH] == identity.epoch.to_be_bytes()
+        && bytes[BASE_SEQUENCE] == sequence.to_be_bytes();
+    if same {
+        return;
+    }
+    let batch = Arc::make_mut(bytes);
+    batch[PRODUCER_ID].copy_from_slice(&identity.id.to_be_bytes());
+    batch[PRODUCER_EPOCH].copy_from_slice(&identity.epoch.to_be_bytes());
+    batch[BASE_SEQUENCE].copy_from_slice(&sequence.to_be_bytes());
+    seal(batch);
+}

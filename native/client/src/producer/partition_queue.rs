@@ -1,0 +1,76 @@
+//! One partition as the sender sees it: what waits, what is sent again, what is under way, and which number comes next.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::accumulator::Queue;
+use super::batch::Batch;
+use crate::error::ClientError;
+
+/// A partition's state in the sender.
+#[derive(Debug)]
+pub struct PartitionQueue {
+    pub waiting: Arc<Queue>,
+    /// Batches to send again, in the order of their ids.
+    pub again: Vec<Batch>,
+    pub in_flight: usize,
+    pub hold_until: Option<Instant>,
+    pub next_sequence: i32,
+    /// The queue may hold batches.
+    pub listed: bool,
+}
+
+impl PartitionQueue {
+    /// Of a partition that nothing was sent to yet.
+    pub fn new(waiting: Arc<Queue>, next_sequence: i32) -> Self {
+        Self { waiting, again: Vec::new(), in_flight: 0, hold_until: None, next_sequence, listed: false }
+    }
+
+    /// Have a batch sent again, after an error, not before that moment.
+    pub fn send_again(&mut self, mut batch: Batch, error: ClientError, not_before: Instant) {
+        batch.last_error = Some(error);
+        self.hold_until = Some(not_before);
+        let place = self.again.partition_point(|other| other.id < batch.id);
+        self.again.insert(place, batch);
+    }
+
+    /// The batch that is sent next, where `fits` accepts its bytes.
+    pub fn take_next(&mut self, fits: impl FnOnce(usize) -> bool) -> Option<Batch> {
+        let size = match self.again.first() {
+            Some(batch) => batch.size(),
+            None => self.waiting.front()?.size,
+        };
+        if !fits(size) {
+            return None;
+        }
+        if self.again.is_empty() { self.waiting.pop() } else { Some(self.again.remove(0)) }
+    }
+
+    /// The oldest batch, where it was opened `limit` ago or earlier.
+    pub fn take_expired(&mut self, now: Instant, limit: Duration) -> Option<Batch> {
+        let opened = match self.again.first() {
+            Some(batch) => batch.opened,
+            None if self.listed => self.waiting.front()?.opened,
+            None => return None,
+        };
+        if opened + limit <= now { self.take_next(|_| true) } else { None }
+    }
+
+    /// The sequence number of the first of so many records. Numbers count 0..=`i32::MAX` and start again at 0 (KIP-98).
+    pub fn take_sequence(&mut self, records: u32) -> i32 {
+        let first = self.next_sequence;
+        self.next_sequence = ((i64::from(first) + i64::from(records)) & i64::from(i32::MAX)) as i32;
+        first
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sequence_numbers_go_on_from_a_place_and_start_again_at_the_largest() {
+        let mut queue = PartitionQueue::new(Arc::new(Queue::new("t".into(), 0)), i32::MAX - 1);
+        assert_eq!([i32::MAX - 1, 1, 4], [3, 3, 1].map(|records| queue.take_sequence(records)));
+    }
+}

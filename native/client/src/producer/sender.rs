@@ -1,0 +1,493 @@
+//! The producer's I/O thread: takes batches whose time has come, puts them in requests to their leaders, and decides each
+//! batch's fate from the answer.
+//!
+//! Owns sequences and retries. Order: batches of a partition leave in the order of their opening; with idempotence, a batch
+//! that has to be sent again is sent again before any later one, and only when nothing of its partition is under way.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use rustc_hash::FxHashMap;
+
+use super::batch::{Batch, Sealed};
+use super::delivery::Written;
+use super::partition_queue::PartitionQueue;
+use super::state::ProducerState;
+use crate::error::ClientError;
+use crate::network::apis::{INIT_PRODUCER_ID, PRODUCE};
+use crate::network::cluster::NodeId;
+use crate::network::connection::Frame;
+use crate::network::pool::BufferPool;
+use crate::network::request;
+use crate::network::{Event, Network};
+use pybroker_wire::ErrorCode;
+use pybroker_wire::TopicRef;
+use pybroker_wire::frame::{NewRequest, RESPONSE_BODY};
+use pybroker_wire::init_producer_id::{self, InitProducerIdResponse, ProducerIdentity};
+use pybroker_wire::produce::{PartitionBatch, ProduceHead, ProduceResponse, ProducedPartition};
+
+/// The longest sleep; anything that happens wakes the thread earlier.
+const IDLE: Duration = Duration::from_secs(1);
+
+#[derive(Debug)]
+enum Token {
+    Produce(Vec<(usize, Batch)>),
+    Identity,
+}
+
+/// State of the I/O thread.
+#[derive(Debug)]
+pub struct Sender {
+    shared: Arc<ProducerState>,
+    network: Network<Token>,
+    queues: Vec<PartitionQueue>,
+    queue_of: FxHashMap<(Arc<str>, i32), usize>,
+    /// `None`: an identity has to be asked for before anything is sent.
+    identity: Option<ProducerIdentity>,
+    /// Why a producer that has to keep its identity sends nothing any more.
+    ended: Option<ClientError>,
+    identity_asked: bool,
+    /// Produce requests under way.
+    in_flight: usize,
+    /// Where the next round begins, so that no partition is always last.
+    turn: usize,
+}
+
+impl Sender {
+    pub fn new(shared: Arc<ProducerState>) -> Self {
+        let pool = Arc::new(BufferPool::new(4));
+        let network = Network::new(&shared.config.connection, &shared.waker, pool, &shared.accumulator.counters);
+        let identity = match &shared.config.continues {
+            Some(from) => Some(ProducerIdentity { id: from.producer_id, epoch: from.epoch }),
+            None if shared.config.enable_idempotence => None,
+            None => Some(ProducerIdentity::NONE),
+        };
+        *shared.identity.lock() = shared.config.continues.is_some().then_some(identity).flatten().map(Ok);
+        Self {
+            shared,
+            network,
+            queues: Vec::new(),
+            queue_of: FxHashMap::default(),
+            identity,
+            ended: None,
+            identity_asked: false,
+            in_flight: 0,
+            turn: 0,
+        }
+    }
+
+    /// Run until the producer is closed and nothing waits any more.
+    pub fn run(mut self) {
+        let mut events = Vec::new();
+        loop {
+            let now = Instant::now();
+            self.take_news();
+            let closing = self.shared.accumulator.closed.load(Ordering::Acquire);
+            if closing {
+                self.give_up_all();
+                return;
+            }
+            let wake_at = self.send_ready(now);
+            let shared = Arc::clone(&self.shared);
+            let news = || shared.accumulator.has_news() || !shared.directory.lock().asked.is_empty();
+            self.network.poll(wake_at, &mut events, news);
+            for event in events.drain(..) {
+                self.step(event, Instant::now());
+            }
+            *self.shared.network_failure.lock() = self.network.last_failure.clone();
+        }
+    }
+
+    fn take_news(&mut self) {
+        let asked = std::mem::take(&mut self.shared.directory.lock().asked);
+        for topic in &asked {
+            self.network.cluster.want(topic);
+            self.network.cluster.stale = true;
+        }
+        for waiting in self.shared.accumulator.take_listed() {
+            let (topic, index) = (Arc::clone(&waiting.topic), waiting.index);
+            let continues = self.shared.config.continues.as_ref();
+            let queue = *self.queue_of.entry((topic, index)).or_insert_with(|| {
+                let place = continues.and_then(|from| from.sequences.get(&(waiting.topic.to_string(), waiting.index)));
+                self.queues.push(PartitionQueue::new(waiting, place.copied().unwrap_or(0)));
+                self.queues.len() - 1
+            });
+            self.queues[queue].listed = true;
+        }
+    }
+
+    /// Send every batch whose time has come; returns when the next one's comes.
+    fn send_ready(&mut self, now: Instant) -> Instant {
+        let mut wake_at = now + IDLE;
+        self.expire(now);
+        if let Some(error) = self.ended.clone() {
+            self.fail_waiting(&error);
+            return wake_at;
+        }
+        if self.identity.is_none() && !self.ask_identity(now) {
+            return wake_at;
+        }
+        loop {
+            let by_node = self.ready_lanes(now, &mut wake_at);
+            let mut sent = false;
+            for (node, queues) in by_node {
+                if self.network.ready(node, now) && self.network.in_flight(node) < self.shared.config.max_in_flight {
+                    sent |= self.send_request(node, &queues, now);
+                }
+            }
+            self.turn = self.turn.wrapping_add(1);
+            if !sent {
+                return wake_at;
+            }
+        }
+    }
+
+    fn ready_lanes(&mut self, now: Instant, wake_at: &mut Instant) -> FxHashMap<NodeId, Vec<usize>> {
+        let hurried = self.shared.accumulator.is_hurried();
+        let (linger, ordered) = (self.shared.config.linger, self.shared.config.enable_idempotence);
+        let mut by_node: FxHashMap<NodeId, Vec<usize>> = FxHashMap::default();
+        let count = self.queues.len();
+        for queue_index in (0..count).map(|i| (i + self.turn) % count) {
+            let queue = &mut self.queues[queue_index];
+            if let Some(hold) = queue.hold_until.filter(|hold| *hold > now) {
+                *wake_at = (*wake_at).min(hold);
+                continue;
+            }
+            if queue.again.is_empty() {
+                let Some(front) = queue.listed.then(|| queue.waiting.front()).flatten() else {
+                    queue.listed = false;
+                    continue;
+                };
+                if !front.full && !hurried && front.opened + linger > now {
+                    *wake_at = (*wake_at).min(front.opened + linger);
+                    continue;
+                }
+            } else if ordered && queue.in_flight > 0 {
+                continue;
+            }
+            match self.network.cluster.leader(&queue.waiting.topic, queue.waiting.index) {
+                Some(leader) => by_node.entry(leader.node).or_default().push(queue_index),
+                None => self.network.cluster.stale = true,
+            }
+        }
+        by_node
+    }
+
+    /// One request with at most one batch of each partition. False when nothing could be sent.
+    fn send_request(&mut self, node: NodeId, queues: &[usize], now: Instant) -> bool {
+        let identity = self.identity.unwrap_or(ProducerIdentity::NONE);
+        let mut taken: Vec<(usize, Batch)> = Vec::new();
+        let mut parts: Vec<PartitionBatch> = Vec::new();
+        let mut size = 0;
+        for &index in queues {
+            let Some(batch) = self.take_batch(index, size) else { continue };
+            size += batch.size();
+            self.seal(index, batch, identity, &mut taken, &mut parts);
+        }
+        if taken.is_empty() {
+            return false;
+        }
+        let mut order: Vec<usize> = (0..parts.len()).collect();
+        order.sort_by(|a, b| (&parts[*a].topic, parts[*a].index).cmp(&(&parts[*b].topic, parts[*b].index)));
+        let parts: Vec<PartitionBatch> = order.into_iter().map(|i| parts[i].clone()).collect();
+        let target = match self.network.target(node, PRODUCE) {
+            Ok(target) => target,
+            Err(error) => {
+                taken.into_iter().for_each(|(_, batch)| self.fail(batch, error.clone()));
+                return true;
+            }
+        };
+        let config = &self.shared.config;
+        let correlation_id = self.network.next_correlation_id();
+        let timeout_ms = config.connection.request_timeout.as_millis() as i32;
+        let client_id = self.network.client_id();
+        let head = NewRequest { api_key: PRODUCE.key, api_version: target.version, correlation_id, client_id };
+        let produce = ProduceHead { transactional_id: None, acks: config.acks, timeout_ms };
+        let request = request::encode_produce(head, produce, &parts);
+        drop(parts);
+        for (queue, _) in &taken {
+            self.queues[*queue].in_flight += 1;
+        }
+        self.in_flight += 1;
+        let deadline = now + config.connection.request_timeout;
+        let (token, answered) = (Token::Produce(taken), config.acks != 0);
+        self.network.send(target, request, token, answered, deadline);
+        true
+    }
+
+    /// The batch of a partition that is sent next, if it still fits in a request that holds `size` bytes.
+    fn take_batch(&mut self, index: usize, size: usize) -> Option<Batch> {
+        let limit = self.shared.config.max_request_size;
+        self.queues[index].take_next(|next| size == 0 || size + next <= limit)
+    }
+
+    fn seal(
+        &mut self,
+        index: usize,
+        mut batch: Batch,
+        identity: ProducerIdentity,
+        taken: &mut Vec<(usize, Batch)>,
+        parts: &mut Vec<PartitionBatch>,
+    ) {
+        let queue = &mut self.queues[index];
+        if identity != ProducerIdentity::NONE && batch.sequence.is_none() {
+            batch.sequence = Some(queue.take_sequence(batch.records));
+        }
+        batch.attempts += 1;
+        let accumulator = &self.shared.accumulator;
+        match batch.seal(identity, || accumulator.spare.take().unwrap_or_default()) {
+            Ok(Sealed { bytes: records, emptied }) => {
+                if let Some(builder) = emptied {
+                    accumulator.keep_builder(builder, batch.reserved);
+                }
+                parts.push(PartitionBatch {
+                    topic: TopicRef::Name(Arc::clone(&queue.waiting.topic)),
+                    index: queue.waiting.index,
+                    records,
+                });
+                taken.push((index, batch));
+            }
+            Err(detail) => {
+                let (topic, partition) = (queue.waiting.topic.to_string(), queue.waiting.index);
+                self.fail(batch, ClientError::Unbuildable { topic, partition, detail });
+            }
+        }
+    }
+
+    fn step(&mut self, event: Event<Token>, now: Instant) {
+        match event {
+            Event::Metadata => self.publish_topics(),
+            Event::Answered { token: Token::Produce(batches), version, frame, node } => {
+                self.returned(&batches);
+                self.settle(node, batches, version, frame, now);
+            }
+            Event::Failed { token: Token::Produce(batches), error, .. } => {
+                self.returned(&batches);
+                self.network.cluster.stale = true;
+                for (queue, batch) in batches {
+                    self.retry(queue, batch, error.clone(), now);
+                }
+            }
+            Event::Answered { token: Token::Identity, version, frame, .. } => {
+                self.identity_asked = false;
+                match frame.map(|f| InitProducerIdResponse::parse(f.bytes(), RESPONSE_BODY, version)) {
+                    Some(Ok(InitProducerIdResponse { error: ErrorCode::NONE, identity })) => {
+                        self.take_identity(identity)
+                    }
+                    Some(Ok(InitProducerIdResponse { error: code, .. })) if !code.is_retriable() => {
+                        let error = ClientError::Broker {
+                            topic: String::new(),
+                            partition: -1,
+                            code,
+                            message: Some("InitProducerId".to_owned()),
+                        };
+                        self.fail_waiting(&error);
+                        self.shared.set_identity(Some(Err(error)));
+                    }
+                    _ => {}
+                }
+            }
+            Event::Failed { token: Token::Identity, .. } => self.identity_asked = false,
+        }
+    }
+
+    fn returned(&mut self, batches: &[(usize, Batch)]) {
+        self.in_flight -= 1;
+        for (queue, _) in batches {
+            self.queues[*queue].in_flight -= 1;
+        }
+    }
+
+    fn publish_topics(&mut self) {
+        let mut directory = self.shared.directory.lock();
+        for name in self.network.cluster.wanted() {
+            if let Some(topic) = self.network.cluster.topic(name) {
+                directory.update(name, topic, self.shared.config.partitioner);
+            }
+        }
+        drop(directory);
+        self.shared.notify_topics();
+    }
+
+    /// Decide the fate of a request's batches from its answer (none with acks=0: written is all there is to know).
+    fn settle(&mut self, node: NodeId, batches: Vec<(usize, Batch)>, version: i16, frame: Option<Frame>, now: Instant) {
+        let response = match frame.map(|f| ProduceResponse::parse(f.bytes(), RESPONSE_BODY, version)).transpose() {
+            Ok(response) => response,
+            Err(e) => {
+                let error = ClientError::Malformed {
+                    server: self.network.server(node),
+                    api: PRODUCE.name,
+                    detail: e.to_string(),
+                };
+                batches.into_iter().for_each(|(_, batch)| self.fail(batch, error.clone()));
+                return;
+            }
+        };
+        for (queue, batch) in batches {
+            let Some(response) = &response else {
+                self.succeed(batch, Written { base_offset: -1, log_append_time_ms: -1 }, now);
+                continue;
+            };
+            let waiting = &self.queues[queue].waiting;
+            match find(response, &waiting.topic, waiting.index) {
+                Some(produced) => self.judge(queue, batch, produced, now),
+                None => {
+                    let detail = "an answer without the partition that was sent".to_owned();
+                    let error = ClientError::Malformed { server: self.network.server(node), api: PRODUCE.name, detail };
+                    self.fail(batch, error);
+                }
+            }
+        }
+    }
+
+    fn judge(&mut self, queue: usize, batch: Batch, produced: &ProducedPartition, now: Instant) {
+        let code = produced.error;
+        if code == ErrorCode::NONE {
+            let written = Written { base_offset: produced.base_offset, log_append_time_ms: produced.log_append_time };
+            return self.succeed(batch, written, now);
+        }
+        if code == ErrorCode::DUPLICATE_SEQUENCE_NUMBER {
+            return self.succeed(batch, Written { base_offset: -1, log_append_time_ms: -1 }, now);
+        }
+        if code.asks_for_metadata() {
+            self.network.cluster.stale = true;
+        }
+        let topic = self.queues[queue].waiting.topic.to_string();
+        let error = ClientError::Broker { topic, partition: produced.index, code, message: message(produced) };
+        // A gap that an earlier batch of this partition leaves, which itself is being sent again, closes by itself.
+        let behind_another =
+            code == ErrorCode::OUT_OF_ORDER_SEQUENCE_NUMBER && self.queues[queue].again.iter().any(|b| b.id < batch.id);
+        if code.is_retriable() || behind_another {
+            self.retry(queue, batch, error, now)
+        } else {
+            self.fail(batch, error)
+        }
+    }
+
+    fn succeed(&mut self, batch: Batch, written: Written, now: Instant) {
+        if let Some(observer) = &self.shared.observer {
+            observer.acknowledged(&batch.strides, now);
+        }
+        batch.decided.count(batch.records, true);
+        self.shared.accumulator.complete(batch, Ok(written));
+    }
+
+    fn retry(&mut self, queue: usize, batch: Batch, error: ClientError, now: Instant) {
+        if batch.attempts > self.shared.config.retries {
+            return self.fail(batch, error);
+        }
+        let rest = self.shared.config.connection.backoff(batch.attempts);
+        self.queues[queue].send_again(batch, error, now + rest);
+    }
+
+    fn fail(&mut self, batch: Batch, error: ClientError) {
+        // The broker has not seen these sequences and will not: later batches need a new identity (KIP-360).
+        match &self.shared.config.continues {
+            Some(_) => drop(self.ended.get_or_insert_with(|| error.clone())),
+            None if batch.sequence.is_some() => {
+                self.identity = None;
+                self.shared.set_identity(None);
+            }
+            None => {}
+        }
+        if let Some(observer) = &self.shared.observer {
+            observer.failed(&batch.strides);
+        }
+        self.shared.first_failure.lock().get_or_insert_with(|| error.clone());
+        batch.decided.count(batch.records, false);
+        self.shared.accumulator.complete(batch, Err(error));
+    }
+
+    /// Give up batches that are older than `delivery.timeout.ms`.
+    fn expire(&mut self, now: Instant) {
+        let limit = self.shared.config.delivery_timeout;
+        for index in 0..self.queues.len() {
+            while let Some(batch) = self.queues[index].take_expired(now, limit) {
+                let failure = batch.last_error.as_ref().or(self.network.last_failure.as_ref());
+                let detail = failure.map_or("no leader answered".to_owned(), ToString::to_string);
+                let waiting = &self.queues[index].waiting;
+                let (topic, partition) = (waiting.topic.to_string(), waiting.index);
+                let error = ClientError::DeliveryTimeout {
+                    topic,
+                    partition,
+                    records: batch.records,
+                    timeout_ms: limit.as_millis() as u64,
+                    detail,
+                };
+                self.fail(batch, error);
+            }
+        }
+    }
+
+    /// False while there is no identity. One is asked for only when nothing is under way, so that no batch of the old
+    /// identity can arrive after one of the new.
+    fn ask_identity(&mut self, now: Instant) -> bool {
+        if self.identity_asked || self.in_flight > 0 {
+            return false;
+        }
+        let Some(node) = self.network.any_ready(now) else { return false };
+        match self.network.target(node, INIT_PRODUCER_ID) {
+            Ok(target) => {
+                self.identity_asked = true;
+                let wait = self.shared.config.connection.request_timeout;
+                let write = |out: &mut Vec<u8>| init_producer_id::write_request(out, target.version);
+                self.network.ask(target, Token::Identity, wait, now, write);
+            }
+            Err(error) => {
+                self.fail_waiting(&error);
+                self.shared.set_identity(Some(Err(error)));
+            }
+        }
+        false
+    }
+
+    fn take_identity(&mut self, identity: ProducerIdentity) {
+        self.identity = Some(identity);
+        self.shared.set_identity(Some(Ok(identity)));
+        for queue in &mut self.queues {
+            queue.next_sequence = 0;
+            for batch in &mut queue.again {
+                batch.sequence = None;
+            }
+        }
+    }
+
+    /// Fail everything that waits.
+    fn fail_waiting(&mut self, error: &ClientError) {
+        for index in 0..self.queues.len() {
+            while let Some(batch) = self.queues[index].take_next(|_| true) {
+                self.fail(batch, error.clone());
+            }
+        }
+    }
+
+    /// The producer was closed: whatever is not acknowledged fails.
+    fn give_up_all(&mut self) {
+        let error = ClientError::Closed { what: "producer" };
+        let mut events = Vec::new();
+        self.network.drop_all(&error, &mut events);
+        for event in events {
+            if let Event::Failed { token: Token::Produce(batches), error, .. } = event {
+                batches.into_iter().for_each(|(_, batch)| self.fail(batch, error.clone()));
+            }
+        }
+        self.fail_waiting(&error);
+        let late = self.shared.directory.lock().leftovers();
+        late.into_iter().for_each(|batch| self.fail(batch, error.clone()));
+        self.shared.accumulator.finish();
+        self.shared.notify_topics();
+    }
+}
+
+/// What became of a partition's batch; `None` where the response does not name the partition.
+fn find<'a>(response: &'a ProduceResponse, topic: &str, index: i32) -> Option<&'a ProducedPartition> {
+    let topics = response.topics.iter().filter(|(named, _)| named.is_named(topic));
+    topics.flat_map(|(_, partitions)| partitions).find(|partition| partition.index == index)
+}
+
+/// A broker's own words about a batch: those about all of it, or the first ones about a record.
+fn message(produced: &ProducedPartition) -> Option<String> {
+    let of_records = || produced.record_errors.iter().find_map(|(_, message)| message.clone());
+    produced.error_message.clone().or_else(of_records)
+}

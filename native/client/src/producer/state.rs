@@ -1,0 +1,46 @@
+//! What a producer's callers and its I/O thread share.
+
+use std::sync::Arc;
+
+use parking_lot::{Condvar, Mutex};
+
+use super::accumulator::Accumulator;
+use super::destination::Directory;
+use super::observer::DeliveryObserver;
+use crate::config::ProducerConfig;
+use crate::error::ClientError;
+use crate::network::waker::Waker;
+use pybroker_wire::init_producer_id::ProducerIdentity;
+
+/// See the module.
+#[derive(Debug)]
+pub struct ProducerState {
+    pub config: ProducerConfig,
+    pub accumulator: Accumulator,
+    pub observer: Option<Arc<dyn DeliveryObserver>>,
+    pub directory: Mutex<Directory>,
+    pub directory_changed: Condvar,
+    pub waker: Arc<Waker>,
+    /// The first failure of a record, for tools that only count.
+    pub first_failure: Mutex<Option<ClientError>>,
+    /// Why no broker can be reached at present.
+    pub network_failure: Mutex<Option<ClientError>>,
+    /// What the broker last said to InitProducerId.
+    pub identity: Mutex<Option<Result<ProducerIdentity, ClientError>>>,
+    pub identity_changed: Condvar,
+}
+
+impl ProducerState {
+    /// Wake the callers that wait for a topic: metadata came, or none will.
+    pub fn notify_topics(&self) {
+        self.directory_changed.notify_all();
+        self.accumulator.signal.raise();
+    }
+
+    /// Set what the broker answered to InitProducerId, and wake the callers that wait for it; `None` while it is being
+    /// asked.
+    pub fn set_identity(&self, identity: Option<Result<ProducerIdentity, ClientError>>) {
+        *self.identity.lock() = identity;
+        self.identity_changed.notify_all();
+    }
+}

@@ -1,0 +1,25 @@
+//! The keys of the APIs that native code speaks: the first number of a request.
+//!
+//! They are those of `pybroker/protocol/api_keys.py`, which has all of them (a house test compares them).
+
+use std::fmt;
+
+/// An API's key. Every number is a value of it: what a peer sends is compared before it is believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ApiKey(pub i16);
+
+impl ApiKey {
+    pub const PRODUCE: Self = Self(0);
+    pub const FETCH: Self = Self(1);
+    pub const LIST_OFFSETS: Self = Self(2);
+    pub const METADATA: Self = Self(3);
+    pub const API_VERSIONS: Self = Self(18);
+    pub const INIT_PRODUCER_ID: Self = Self(22);
+}
+
+/// The number.
+impl fmt::Display for ApiKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}

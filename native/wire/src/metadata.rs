@@ -1,0 +1,267 @@
+//! Metadata (API key 3), versions 1 to 12: brokers, and the leaders of the partitions of some topics.
+//!
+//! Version notes: 2 adds the cluster id, 3 the throttle time, 4 whether topics are created, 5 offline replicas, 7 leader
+//! epochs, 8 authorized operations (KIP-430), 9 is flexible, 10 adds topic ids (KIP-516), 11 takes the cluster's authorized
+//! operations out, 12 lets a topic have no name. Source: Kafka's `MetadataRequest` and `MetadataResponse` schemas.
+
+use super::primitives::{Malformed, Reader, Writer};
+use super::{ErrorCode, ZERO_TOPIC_ID};
+
+/// First flexible version.
+const FLEXIBLE: i16 = 9;
+/// First version with topic ids.
+const WITH_TOPIC_IDS: i16 = 10;
+
+/// Writes a request for topics by name (none: for the brokers only) behind its head in `out`. Topics that lack are created
+/// where `create` says so and the broker allows it; before version 4 the broker alone decides.
+pub fn write_request<'a>(
+    out: &mut Vec<u8>,
+    version: i16,
+    create: bool,
+    topics: impl ExactSizeIterator<Item = &'a str>,
+) {
+    let mut writer = Writer::new(out, version >= FLEXIBLE);
+    writer.tags_none();
+    writer.array_len(topics.len());
+    for topic in topics {
+        if version >= WITH_TOPIC_IDS {
+            writer.uuid(&ZERO_TOPIC_ID);
+        }
+        writer.string(topic);
+        writer.tags_none();
+    }
+    if version >= 4 {
+        writer.bool(create);
+    }
+    if (8..=10).contains(&version) {
+        writer.bool(false); // include_cluster_authorized_operations
+    }
+    if version >= 8 {
+        writer.bool(false); // include_topic_authorized_operations
+    }
+    writer.tags_none();
+}
+
+/// A broker's address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BrokerMetadata {
+    pub id: i32,
+    pub host: String,
+    pub port: i32,
+}
+
+/// One partition as metadata describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PartitionMetadata {
+    pub error: ErrorCode,
+    pub index: i32,
+    /// -1: none.
+    pub leader: i32,
+    /// -1 before version 7.
+    pub leader_epoch: i32,
+}
+
+/// One topic as metadata describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TopicMetadata {
+    pub error: ErrorCode,
+    /// Empty where the topic is named by id alone.
+    pub name: String,
+    pub partitions: Vec<PartitionMetadata>,
+}
+
+/// A Metadata response, as far as a client needs it to find leaders.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MetadataResponse {
+    pub brokers: Vec<BrokerMetadata>,
+    pub topics: Vec<TopicMetadata>,
+}
+
+impl MetadataResponse {
+    /// Reads the message that begins at `body` of `frame`.
+    ///
+    /// # Errors
+    /// When a length runs over the frame or a text is not UTF-8.
+    pub fn parse(frame: &[u8], body: usize, version: i16) -> Result<Self, Malformed> {
+        let mut reader = Reader::new(frame, body, version >= FLEXIBLE);
+        reader.header_tags()?;
+        let mut response = Self::default();
+        if version >= 3 {
+            reader.i32()?; // throttle_time_ms
+        }
+        for _ in 0..reader.array_len()? {
+            response.brokers.push(read_broker(&mut reader)?);
+        }
+        if version >= 2 {
+            reader.nullable_string()?; // cluster_id
+        }
+        reader.i32()?; // controller_id
+        for _ in 0..reader.array_len()? {
+            response.topics.push(read_topic(&mut reader, version)?);
+        }
+        if (8..=10).contains(&version) {
+            reader.i32()?; // cluster_authorized_operations
+        }
+        reader.tags()?;
+        Ok(response)
+    }
+}
+
+fn read_broker(reader: &mut Reader<'_>) -> Result<BrokerMetadata, Malformed> {
+    let (id, host, port) = (reader.i32()?, reader.string()?.to_owned(), reader.i32()?);
+    reader.nullable_string()?; // rack
+    reader.tags()?;
+    Ok(BrokerMetadata { id, host, port })
+}
+
+fn read_topic(reader: &mut Reader<'_>, version: i16) -> Result<TopicMetadata, Malformed> {
+    let (error, name) = (reader.error_code()?, reader.nullable_string()?.unwrap_or_default().to_owned());
+    if version >= WITH_TOPIC_IDS {
+        reader.uuid()?;
+    }
+    reader.bool()?; // is_internal
+    let mut partitions = Vec::new();
+    for _ in 0..reader.array_len()? {
+        partitions.push(read_partition(reader, version)?);
+    }
+    if version >= 8 {
+        reader.i32()?; // topic_authorized_operations
+    }
+    reader.tags()?;
+    Ok(TopicMetadata { error, name, partitions })
+}
+
+fn read_partition(reader: &mut Reader<'_>, version: i16) -> Result<PartitionMetadata, Malformed> {
+    let (error, index, leader) = (reader.error_code()?, reader.i32()?, reader.i32()?);
+    let leader_epoch = if version >= 7 { reader.i32()? } else { -1 };
+    // Replicas, in-sync replicas, and from version 5 on offline replicas.
+    for _ in 0..if version >= 5 { 3 } else { 2 } {
+        let nodes = reader.array_len()?;
+        reader.take(nodes * size_of::<i32>())?;
+    }
+    reader.tags()?;
+    Ok(PartitionMetadata { error, index, leader, leader_epoch })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn write_response(version: i16, response: &MetadataResponse) -> Vec<u8> {
+        let mut frame = vec![0xee; 4];
+        let mut writer = Writer::new(&mut frame, version >= FLEXIBLE);
+        writer.tags_none();
+        if version >= 3 {
+            writer.i32(0);
+        }
+        writer.array_len(response.brokers.len());
+        for broker in &response.brokers {
+            writer.i32(broker.id);
+            writer.string(&broker.host);
+            writer.i32(broker.port);
+            writer.nullable_string(Some("rack"));
+            writer.tags_none();
+        }
+        if version >= 2 {
+            writer.nullable_string(None);
+        }
+        writer.i32(1);
+        writer.array_len(response.topics.len());
+        for topic in &response.topics {
+            write_topic(&mut writer, version, topic);
+        }
+        if (8..=10).contains(&version) {
+            writer.i32(i32::MIN);
+        }
+        writer.tags_none();
+        frame
+    }
+
+    fn write_topic(writer: &mut Writer<'_>, version: i16, topic: &TopicMetadata) {
+        writer.error_code(topic.error);
+        writer.string(&topic.name);
+        if version >= WITH_TOPIC_IDS {
+            writer.uuid(&[7; 16]);
+        }
+        writer.bool(true);
+        writer.array_len(topic.partitions.len());
+        for partition in &topic.partitions {
+            writer.error_code(partition.error);
+            writer.i32(partition.index);
+            writer.i32(partition.leader);
+            if version >= 7 {
+                writer.i32(partition.leader_epoch);
+            }
+            for nodes in [&[1, 2, 3][..], &[1], &[]].iter().take(if version >= 5 { 3 } else { 2 }) {
+                writer.array_len(nodes.len());
+                nodes.iter().for_each(|node| writer.i32(*node));
+            }
+            writer.tags_none();
+        }
+        if version >= 8 {
+            writer.i32(i32::MIN);
+        }
+        writer.tags_none();
+    }
+
+    fn response(version: i16) -> impl Strategy<Value = MetadataResponse> {
+        let broker = (any::<i32>(), "[a-z.]{0,9}", any::<i32>());
+        let broker = broker.prop_map(|(id, host, port)| BrokerMetadata { id, host, port });
+        let epoch = if version >= 7 { any::<i32>().boxed() } else { Just(-1).boxed() };
+        let partition = (any::<i16>(), any::<i32>(), any::<i32>(), epoch);
+        let partition = partition.prop_map(|(error, index, leader, leader_epoch)| PartitionMetadata {
+            error: ErrorCode(error),
+            index,
+            leader,
+            leader_epoch,
+        });
+        let topic = (any::<i16>(), "[a-z]{0,9}", prop::collection::vec(partition, 0..4));
+        let topic =
+            topic.prop_map(|(error, name, partitions)| TopicMetadata { error: ErrorCode(error), name, partitions });
+        let (brokers, topics) = (prop::collection::vec(broker, 0..4), prop::collection::vec(topic, 0..4));
+        (brokers, topics).prop_map(|(brokers, topics)| MetadataResponse { brokers, topics })
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes: Vec<u8>, body in 0_usize..20, version in 1_i16..=12) {
+            let _ = MetadataResponse::parse(&bytes, body, version);
+        }
+
+        #[test]
+        fn a_response_is_read_as_it_was_written(
+            (version, sent) in (1_i16..=12).prop_flat_map(|version| (Just(version), response(version))),
+            cut: prop::sample::Index,
+        ) {
+            let frame = write_response(version, &sent);
+            prop_assert!(MetadataResponse::parse(&frame[..4 + cut.index(frame.len() - 4)], 4, version).is_err());
+            prop_assert_eq!(MetadataResponse::parse(&frame, 4, version), Ok(sent));
+        }
+
+        #[test]
+        fn a_request_names_its_topics(
+            version in 1_i16..=12, create: bool, topics in prop::collection::vec("[a-z]{1,9}", 0..4),
+        ) {
+            let mut out = Vec::new();
+            write_request(&mut out, version, create, topics.iter().map(String::as_str));
+            let mut reader = Reader::new(&out, 0, version >= FLEXIBLE);
+            reader.header_tags().unwrap();
+            prop_assert_eq!(reader.array_len().unwrap_or(0), topics.len());
+            for topic in &topics {
+                if version >= WITH_TOPIC_IDS {
+                    prop_assert_eq!(reader.uuid().unwrap(), ZERO_TOPIC_ID);
+                }
+                prop_assert_eq!(reader.string().unwrap(), topic);
+                reader.tags().unwrap();
+            }
+            prop_assert!(version < 4 || reader.bool().unwrap() == create);
+            for _ in 0..match version { 8..=10 => 2, 11.. => 1, _ => 0 } {
+                prop_assert!(!reader.bool().unwrap());
+            }
+            reader.tags().unwrap();
+            prop_assert_eq!(reader.left(), 0);
+        }
+    }
+}
