@@ -95,6 +95,7 @@ pub fn append_error(error: AppendError) -> PyErr {
         | AppendError::InvalidProducerEpoch { .. }
         | AppendError::CoordinatorFenced { .. }
         | AppendError::InvalidTxnState { .. }
+        | AppendError::LeaderFenced { .. }
         | AppendError::UnexpectedOffset { .. } => PyValueError::new_err(text),
     }
 }

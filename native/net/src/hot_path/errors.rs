@@ -111,6 +111,7 @@ fn log_refused(shared: &Shared, partition: &Partition, error: AppendError, answe
         AppendError::OutOfOrderSequence { .. } | AppendError::UnexpectedOffset { .. } => {
             code::OUT_OF_ORDER_SEQUENCE_NUMBER
         }
+        AppendError::LeaderFenced { .. } => code::NOT_LEADER_OR_FOLLOWER,
         AppendError::InvalidProducerEpoch { .. } => code::INVALID_PRODUCER_EPOCH,
         AppendError::CoordinatorFenced { .. } => code::TRANSACTION_COORDINATOR_FENCED,
         AppendError::InvalidTxnState { .. } => code::INVALID_TXN_STATE,
