@@ -8,7 +8,7 @@ use pybroker_client::ClientError;
 use pybroker_net::ListenError;
 use pybroker_quorum::QuorumError as QuorumRefusal;
 use pybroker_record::InvalidBatch;
-use pybroker_replica::NotAppended;
+use pybroker_replica::{NotAppended, NotBecome};
 use pybroker_storage::{AppendError, CleanError, LogError, MoveError, ReadError};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::import_exception;
@@ -52,6 +52,14 @@ pub fn log_error(error: LogError) -> PyErr {
         LogError::Io { source, .. } | LogError::Exhausted { source, .. } => os_error(&source, text),
         LogError::Corrupt { .. } => PyValueError::new_err(text),
         LogError::Offline { .. } => PyOSError::new_err((libc_eio(), text)),
+    }
+}
+
+/// A role that was not changed. A change that cannot be is a `ValueError`.
+pub fn not_become(error: NotBecome) -> PyErr {
+    match error {
+        NotBecome::Refused(refused) => PyValueError::new_err(refused.to_string()),
+        NotBecome::Log(error) => log_error(error),
     }
 }
 

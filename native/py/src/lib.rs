@@ -35,6 +35,7 @@ mod record;
 mod record_table;
 mod recovery_progress;
 mod retention;
+mod role;
 mod sending;
 mod settlements;
 mod stamp;
@@ -92,7 +93,6 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(partition_metadata::read_topic_ids, m)?)?;
     m.add_function(wrap_pyfunction!(moves::prepare_move, m)?)?;
     m.add_class::<partition::PyPartition>()?;
-    m.add_function(wrap_pyfunction!(partition::become_leaders, m)?)?;
     m.add_class::<partition_log::PartitionLog>()?;
     m.add_class::<delivery::Delivery>()?;
     m.add_class::<measured_producer::MeasuredProducer>()?;
@@ -110,6 +110,8 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<retention::PyRemovedSegments>()?;
     m.add_function(wrap_pyfunction!(retention::advance_log_start, m)?)?;
     m.add_function(wrap_pyfunction!(retention::delete_old_segments, m)?)?;
+    m.add_class::<role::PyRole>()?;
+    m.add_function(wrap_pyfunction!(role::become_roles, m)?)?;
     m.add_class::<stamp::KeyedStamps>()?;
     m.add_class::<stamp::LatencyHistogram>()?;
     m.add_class::<topic_table::PyPartitionEntry>()?;

@@ -4,7 +4,7 @@ use super::super::data_plane::Shared;
 use super::super::events::Event;
 use super::Outcome;
 use pybroker_record::InvalidBatch;
-use pybroker_replica::{LeaderCheck, NotAppended, Partition, PartitionSlot, TopicTable};
+use pybroker_replica::{Awaited, NotAppended, Partition, PartitionSlot, Standing, TopicTable};
 use pybroker_storage::AppendError;
 use pybroker_wire::produce::ProducedPartition;
 use pybroker_wire::{BrokerEndpoint, TopicRef};
@@ -21,6 +21,7 @@ pub mod code {
     pub const MESSAGE_TOO_LARGE: i16 = 10;
     pub const RECORD_LIST_TOO_LARGE: i16 = 18;
     pub const NOT_ENOUGH_REPLICAS: i16 = 19;
+    pub const NOT_ENOUGH_REPLICAS_AFTER_APPEND: i16 = 20;
     pub const INVALID_REQUIRED_ACKS: i16 = 21;
     pub const INVALID_TIMESTAMP: i16 = 32;
     pub const OUT_OF_ORDER_SEQUENCE_NUMBER: i16 = 45;
@@ -67,17 +68,21 @@ pub fn not_here(slot: &PartitionSlot) -> (i16, Option<(i32, i32)>) {
     (code::NOT_LEADER_OR_FOLLOWER, Some((slot.leader, slot.leader_epoch)))
 }
 
-/// Why what was appended below `end_offset` cannot be acknowledged; `None` when it is committed.
-pub fn not_committed(replica: &Partition, end_offset: i64) -> Option<i16> {
-    if replica.has_committed(end_offset) {
-        None
-    } else if replica.check_leader(-1) == LeaderCheck::NotLeader {
-        Some(code::NOT_LEADER_OR_FOLLOWER)
-    } else if replica.log().is_offline() {
-        Some(code::KAFKA_STORAGE_ERROR)
-    } else {
-        Some(code::REQUEST_TIMED_OUT)
+/// Why what was appended cannot be acknowledged; `None` when it may be.
+pub fn not_acknowledged(replica: &Partition, awaited: &Awaited) -> Option<i16> {
+    match replica.standing(awaited) {
+        Standing::Reached => None,
+        Standing::TooFewInSync => Some(code::NOT_ENOUGH_REPLICAS_AFTER_APPEND),
+        Standing::NotLeader => Some(code::NOT_LEADER_OR_FOLLOWER),
+        Standing::Offline => Some(code::KAFKA_STORAGE_ERROR),
+        Standing::Waiting => Some(code::REQUEST_TIMED_OUT),
     }
+}
+
+/// The leader to return with an answer that says "not here" after it has waited (KIP-951).
+pub fn leader_after(table: &TopicTable, topic: &TopicRef, answer: &ProducedPartition) -> Option<(i32, i32)> {
+    let slot = table.find(topic)?.slot(answer.index)?;
+    (answer.error == code::NOT_LEADER_OR_FOLLOWER).then_some((slot.leader, slot.leader_epoch))
 }
 
 /// Says in a Produce answer why nothing was appended.
