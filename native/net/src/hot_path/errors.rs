@@ -65,7 +65,7 @@ pub fn not_here(slot: &PartitionSlot) -> (i16, Option<(i32, i32)>) {
     if slot.offline {
         return (code::KAFKA_STORAGE_ERROR, None);
     }
-    (code::NOT_LEADER_OR_FOLLOWER, Some((slot.leader, slot.leader_epoch)))
+    (code::NOT_LEADER_OR_FOLLOWER, Some(slot.current_leader()))
 }
 
 /// Why what was appended cannot be acknowledged; `None` when it may be.
@@ -82,7 +82,7 @@ pub fn not_acknowledged(replica: &Partition, awaited: &Awaited) -> Option<i16> {
 /// The leader to return with an answer that says "not here" after it has waited (KIP-951).
 pub fn leader_after(table: &TopicTable, topic: &TopicRef, answer: &ProducedPartition) -> Option<(i32, i32)> {
     let slot = table.find(topic)?.slot(answer.index)?;
-    (answer.error == code::NOT_LEADER_OR_FOLLOWER).then_some((slot.leader, slot.leader_epoch))
+    (answer.error == code::NOT_LEADER_OR_FOLLOWER).then(|| slot.current_leader())
 }
 
 /// Says in a Produce answer why nothing was appended.

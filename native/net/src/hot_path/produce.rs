@@ -193,7 +193,7 @@ fn produce(
     let awaited = append(shared, request, version, partition, records, &mut answer, wake);
     answer.error = known_to(version, answer.error);
     if answer.error == code::NOT_LEADER_OR_FOLLOWER {
-        answer.current_leader = Some((slot.leader, slot.leader_epoch));
+        answer.current_leader = Some(slot.current_leader());
     }
     (answer, awaited.map(|awaited| (Arc::clone(partition), awaited)))
 }
