@@ -771,7 +771,7 @@ def prepare_move(partition: Partition, future: str) -> None:
 
 @final
 class Partition:
-    """A replica on this broker. Opened (`open_logs`) as nobody's leader: `become_leader` lets it serve."""
+    """A replica on this broker. Opened (`open_logs`) without a role: `become_roles` lets it serve."""
 
     @property
     def topic(self) -> str:
@@ -806,8 +806,9 @@ class Partition:
     @property
     def leader_epoch(self) -> int:
         """The leader epoch in force, -1 before the first."""
-    def become_leader(self, leader_epoch: int, *, in_sync_replicas: int, min_insync_replicas: int) -> None:
-        """Serves as leader at `leader_epoch`; again with the same epoch it changes the two counts. `OSError`."""
+    @property
+    def role(self) -> str:
+        """What this broker is to the partition: `leader`, `follower` or `none`."""
     def find_timestamp(self, timestamp_ms: int) -> tuple[int, int, int] | None:
         """(timestamp, offset, leader epoch) of the first record at or after `timestamp_ms`."""
     def max_timestamp(self) -> tuple[int, int, int] | None:
@@ -828,10 +829,6 @@ class Partition:
         """The log directory failed: takes the log offline; all that waits for it is answered."""
     def delete(self) -> None:
         """Renames the directory to `<topic>-<index>.<32 hex>-delete` and removes it."""
-
-def become_leaders(roles: Sequence[tuple[Partition, int, int, int]]) -> list[OSError | ValueError | None]:
-    """`Partition.become_leader` for many: (partition, leader epoch, replicas in sync, `min.insync.replicas`). Gives the
-    error of each, None where it leads. Releases the GIL once."""
 
 # ------------------------------------------------------------------------------------------- partition_log.rs
 
@@ -1184,6 +1181,30 @@ def delete_old_segments(
 ) -> RemovedSegments:
     """Takes segments out of use that are below the log start, make the log larger than `retention_bytes`, or have no
     record younger than `retention_ms`; None is no limit. Only what is committed goes. Releases the GIL. `OSError`."""
+
+# ----------------------------------------------------------------------------------------------------- role.rs
+
+@final
+class Role:
+    """What this broker is to be to a partition. Each belongs to a leader epoch."""
+
+    @staticmethod
+    def leader(leader_epoch: int, *, followers: Sequence[tuple[int, bool]], min_insync_replicas: int) -> Role:
+        """Takes appends. `followers` are the other replicas: broker id, and whether it is in sync."""
+    @staticmethod
+    def follower(leader_epoch: int, *, leader: int) -> Role:
+        """Takes no appends; follows the broker of id `leader`."""
+    @staticmethod
+    def none(leader_epoch: int) -> Role:
+        """Serves nobody: there is no leader, or this broker is none of the replicas."""
+
+def become_roles(changes: Sequence[tuple[Partition, Role]], data_plane: DataPlane) -> list[OSError | ValueError | None]:
+    """Changes the roles of many partitions. Requests that waited on the old ones are answered by `data_plane`. Within
+    an epoch a leader may get other replicas, or other replicas in sync. Releases the GIL once.
+
+    Gives the error of each, None where the role was changed; with an error the role is as it was. `ValueError`: the
+    epoch is over, or has another leader. `OSError`: the log could not be made ready.
+    """
 
 # --------------------------------------------------------------------------------------------- settlements.rs
 

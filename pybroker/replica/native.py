@@ -1,7 +1,7 @@
-"""The gateway of `replica` to Rust: the topic table and what it is made of."""
+"""The gateway of `replica` to Rust: roles, the topic table and what it is made of."""
 
 from __future__ import annotations
 
-from pybroker._native import DataPlane, PartitionEntry, TopicEntry, TopicTable
+from pybroker._native import DataPlane, PartitionEntry, Role, TopicEntry, TopicTable, become_roles
 
-__all__ = ["DataPlane", "PartitionEntry", "TopicEntry", "TopicTable"]
+__all__ = ["DataPlane", "PartitionEntry", "Role", "TopicEntry", "TopicTable", "become_roles"]

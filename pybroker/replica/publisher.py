@@ -1,4 +1,4 @@
-"""From metadata to partitions: what a new image changes here is opened, made leader, closed or deleted; then published.
+"""From metadata to partitions: what a new image changes here is opened, gets its role, or is deleted; then published.
 
 Owns the order of those steps and the topic table that the data plane sees. Must not decide anything about the cluster.
 The loader hands over images on the loop thread; the work on disks is done by worker threads, one image after the other,
@@ -16,11 +16,11 @@ from pybroker.config.topic import TopicConfig
 from pybroker.metadata.image import EMPTY_IMAGE
 from pybroker.metadata.replica_directories import directory_of
 from pybroker.replica.endpoints import plan_endpoints
-from pybroker.replica.native import PartitionEntry, TopicEntry, TopicTable
-from pybroker.replica.roles import Leader, plan_roles
+from pybroker.replica.native import PartitionEntry, TopicEntry, TopicTable, become_roles
+from pybroker.replica.native import Role as NativeRole
+from pybroker.replica.roles import Follower, Leader, NoRole, plan_role, plan_roles
 from pybroker.storage.exhaustion import is_exhaustion, limits
 from pybroker.storage.log_config import build_log_config
-from pybroker.storage.native import become_leaders
 from pybroker.storage.opening import OpeningQueue
 from pybroker.storage.partitions import Opening
 
@@ -97,8 +97,8 @@ class PartitionPublisher:
         # Invariant: `_table` and the open partitions show exactly this image.
         self._published = EMPTY_IMAGE
         self._newest = EMPTY_IMAGE
-        # Why partitions that are to be open here are not, or do not lead. Those that lacked a descriptor or memory are
-        # tried again. Written by the workers too.
+        # Why partitions that are to be open here are not, or have not their role. Those that lacked a descriptor or
+        # memory are tried again. Written by the workers too.
         self._failures: dict[tuple[str, int], Exception] = {}
         self._again: asyncio.TimerHandle | None = None
         self._retrying = False
@@ -264,7 +264,8 @@ class PartitionPublisher:
         self._waiting = still_waiting
 
     def _plan(self, topics: list[TopicImage], image: MetadataImage) -> list[OpeningQueue[_Wanted]]:
-        """Return what is to be opened of the topics, by the directory that it lies in."""
+        """Return what is to be opened of the topics, by the directory that it lies in, and leave what is not ours."""
+        self._leave(topics)
         recovering = self._partitions.to_recover
         wanted: dict[Path | None, list[tuple[_Wanted, int]]] = {}
         for topic in topics:
@@ -282,13 +283,26 @@ class PartitionPublisher:
         recovered = partial(self._partitions.recovered_bytes, path) if is_reported and path is not None else None
         return OpeningQueue(path, waiting, self._open_all, recovered=recovered)
 
+    def _leave(self, topics: list[TopicImage]) -> None:
+        """Serve nobody from partitions that are open here, and of which this broker is no replica any more."""
+        node_id = self._config.node_id
+        left = []
+        for topic in topics:
+            for index, image in topic.partitions.items():
+                partition = None if node_id in image.replicas else self._partitions.get(topic.name, index)
+                if partition is not None:
+                    left.append((partition, NativeRole.none(plan_role(image, node_id).epoch)))
+        for (partition, _), failure in zip(left, become_roles(left, self._data_plane), strict=True):
+            if failure is not None:
+                log.error("partition %s-%d keeps its role: %s", partition.topic, partition.index, failure)
+
     def _open_all(self, wanted: list[_Wanted]) -> None:
-        """Open and lead partitions; one that fails does not fail the others."""
+        """Open partitions and give them their roles; one that fails does not fail the others."""
         served = {it.key: it for it in wanted if not self._partitions.is_lost(*it.key)}
         shared: dict[int, LogConfig] = {}
         configs = {key: _config_of(it.settings, shared) for key, it in served.items()}
         opened = self._partitions.open_all([self._opening(it, configs[key]) for key, it in served.items()])
-        leaders = {}
+        roles = {}
         for key, it in served.items():
             partition = opened[key]
             if isinstance(partition, Exception):
@@ -297,14 +311,13 @@ class PartitionPublisher:
             self._failures.pop(key, None)
             if it.topic_id in self._published.topics.by_id:
                 partition.set_config(configs[key])
-            if isinstance(it.role, Leader):
-                leaders[key] = (partition, *it.role, it.settings.min_insync_replicas)
-        for key, failure in zip(leaders, become_leaders(list(leaders.values())), strict=True):
+            roles[key] = (partition, _native_role(it.role, it.settings.min_insync_replicas))
+        for key, failure in zip(roles, become_roles(list(roles.values()), self._data_plane), strict=True):
             if failure is not None:
                 self._note(served[key], failure)
 
     def _note(self, wanted: _Wanted, error: Exception) -> None:
-        """Note why a partition is not open, or does not lead. Of those that are tried again not each has a line."""
+        """Note why a partition is not open, or has not its role. Of those that are tried again not each has a line."""
         self._failures[wanted.key] = error
         if not is_exhaustion(error):
             # A ValueError is a log that is damaged beyond recovery.
@@ -370,6 +383,16 @@ class PartitionPublisher:
 
     def _open_partition(self, topic: str, index: int) -> Partition | None:
         return self._partitions.get(topic, index)
+
+
+def _native_role(role: Role, min_insync_replicas: int) -> NativeRole:
+    match role:
+        case Leader(epoch, followers):
+            return NativeRole.leader(epoch, followers=followers, min_insync_replicas=min_insync_replicas)
+        case Follower(leader, epoch):
+            return NativeRole.follower(epoch, leader=leader)
+        case NoRole(epoch):
+            return NativeRole.none(epoch)
 
 
 def _config_of(settings: TopicConfig, shared: dict[int, LogConfig]) -> LogConfig:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from pybroker.metadata.image import NO_LEADER
+
 if TYPE_CHECKING:
     from pybroker.metadata.image import PartitionImage, TopicImage
 
@@ -16,32 +18,43 @@ class Leader(NamedTuple):
 
     epoch: int
     """The leader epoch."""
-    in_sync_replicas: int
-    """How many replicas are in sync, the leader among them."""
+    followers: tuple[tuple[int, bool], ...]
+    """The other replicas: broker id, and whether it is in sync."""
 
 
 class Follower(NamedTuple):
-    """This broker has a replica of a partition that another one leads, or none."""
+    """This broker has a replica of a partition that another one leads."""
 
     leader: int
-    """Broker id of the leader, `NO_LEADER` where there is none."""
+    """Broker id of the leader."""
     epoch: int
     """The leader epoch: what is fetched from the leader, and refused of an older one."""
 
 
-Role = Leader | Follower
+class NoRole(NamedTuple):
+    """The partition has no leader, or this broker has no replica of it."""
+
+    epoch: int
+    """The leader epoch."""
 
 
-def plan_role(partition: PartitionImage, node_id: int) -> Role | None:
-    """Return the role of a broker's replica, None where it has none."""
-    if node_id not in partition.replicas:
-        return None
+Role = Leader | Follower | NoRole
+
+
+def plan_role(partition: PartitionImage, node_id: int) -> Role:
+    """Return the role of a broker in a partition."""
+    if node_id not in partition.replicas or partition.leader == NO_LEADER:
+        return NoRole(partition.leader_epoch)
     if partition.leader == node_id:
-        return Leader(partition.leader_epoch, len(partition.isr))
+        others = (replica for replica in partition.replicas if replica != node_id)
+        return Leader(partition.leader_epoch, tuple((replica, replica in partition.isr) for replica in others))
     return Follower(partition.leader, partition.leader_epoch)
 
 
 def plan_roles(topic: TopicImage, node_id: int) -> dict[int, Role]:
     """Return the roles of a broker's replicas of a topic, by partition index."""
-    planned = ((index, plan_role(partition, node_id)) for index, partition in topic.partitions.items())
-    return {index: role for index, role in planned if role is not None}
+    return {
+        index: plan_role(partition, node_id)
+        for index, partition in topic.partitions.items()
+        if node_id in partition.replicas
+    }

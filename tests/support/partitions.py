@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from pybroker.config.broker import BrokerConfig
+from pybroker.net.data_plane_settings import build_data_plane_settings
+from pybroker.net.descriptors import divide
+from pybroker.replica.native import DataPlane, Role, become_roles
 from pybroker.storage.native import LogConfig, Partition
 from pybroker.storage.partitions import Opening, Partitions
 
@@ -14,3 +18,16 @@ def open_one(
     if isinstance(opened, Exception):
         raise opened
     return opened
+
+
+def start_data_plane(config: BrokerConfig) -> DataPlane:
+    """Start a data plane that listens nowhere; `shut_down` ends it."""
+    return DataPlane(build_data_plane_settings(config, divide()))
+
+
+def lead(partition: Partition) -> None:
+    """Have this broker lead a partition that has no other replica."""
+    data_plane = start_data_plane(BrokerConfig({"num.network.threads": "1"}))
+    (failure,) = become_roles([(partition, Role.leader(0, followers=[], min_insync_replicas=1))], data_plane)
+    data_plane.shut_down(grace_ms=0)
+    assert failure is None, failure

@@ -298,6 +298,11 @@ impl DataPlane {
         self.shared.clock_offset_ms.store(by_ms, Ordering::Relaxed);
     }
 
+    /// Milliseconds since 1970, by the clock of appends and fetch sessions.
+    pub fn wall_ms(&self) -> i64 {
+        self.shared.wall_ms()
+    }
+
     /// The topics as last published.
     pub fn table(&self) -> Arc<TopicTable> {
         self.shared.table.load_full()
@@ -313,12 +318,16 @@ impl DataPlane {
         self.shared.api_versions.store(Arc::new(ApiVersionsTable::new(answers)));
     }
 
-    /// Has a partition synced up to `end_offset` by its directory's thread; an [`Event::AppendSettled`] with the ticket
-    /// follows when that is done, or failed.
+    /// Has everything below `end_offset` of a partition settled: committed, and synced by its directory's thread where that
+    /// is due. An [`Event::AppendSettled`] with the ticket follows when that is done, or failed.
     pub fn settle(&self, partition: &Arc<Partition>, end_offset: i64, ticket: u64) {
         let waiter = Waiter { connection: CONTROL_PLANE, request: ticket };
-        partition.await_sync(end_offset, &WaitingProduce::new(waiter, 1));
-        self.shared.group_flush.request(partition);
+        let awaited = partition.awaited_to_settle(end_offset);
+        let waiting = WaitingProduce::new(waiter, awaited.waits());
+        partition.await_acknowledgement(&awaited, &waiting, &mut |waiter| self.shared.wake(waiter));
+        if awaited.durable {
+            self.shared.group_flush.request(partition);
+        }
     }
 
     /// How many syncs `flush=group` took, and how many appends they covered.

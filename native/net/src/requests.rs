@@ -84,7 +84,7 @@ impl Processor {
                 }
                 self.let_wait(connection, Slot::Fetch(fetch), max_wait_ms, (request, at.is_some()));
             }
-            (Outcome::WaitForCommit(produce), at) => {
+            (Outcome::WaitForAcknowledgement(produce), at) => {
                 let max_wait_ms = produce.max_wait_ms();
                 self.let_wait(connection, Slot::Produce(produce), max_wait_ms, (request, at.is_some()));
             }

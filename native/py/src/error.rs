@@ -8,7 +8,7 @@ use pybroker_client::ClientError;
 use pybroker_net::ListenError;
 use pybroker_quorum::QuorumError as QuorumRefusal;
 use pybroker_record::InvalidBatch;
-use pybroker_replica::NotAppended;
+use pybroker_replica::{NotAppended, NotBecome};
 use pybroker_storage::{AppendError, CleanError, LogError, MoveError, ReadError};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::import_exception;
@@ -55,6 +55,14 @@ pub fn log_error(error: LogError) -> PyErr {
     }
 }
 
+/// A role that was not changed. A change that cannot be is a `ValueError`.
+pub fn not_become(error: NotBecome) -> PyErr {
+    match error {
+        NotBecome::Refused(refused) => PyValueError::new_err(refused.to_string()),
+        NotBecome::Log(error) => log_error(error),
+    }
+}
+
 /// A pass of compaction that did not come to its end.
 pub fn clean_error(error: CleanError) -> PyErr {
     match error {
@@ -95,6 +103,7 @@ pub fn append_error(error: AppendError) -> PyErr {
         | AppendError::InvalidProducerEpoch { .. }
         | AppendError::CoordinatorFenced { .. }
         | AppendError::InvalidTxnState { .. }
+        | AppendError::LeaderFenced { .. }
         | AppendError::UnexpectedOffset { .. } => PyValueError::new_err(text),
     }
 }

@@ -38,6 +38,7 @@ mod record;
 mod record_table;
 mod recovery_progress;
 mod retention;
+mod role;
 mod sending;
 mod settlements;
 #[cfg(feature = "load")]
@@ -88,7 +89,6 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(partition_metadata::read_topic_ids, m)?)?;
     m.add_function(wrap_pyfunction!(moves::prepare_move, m)?)?;
     m.add_class::<partition::PyPartition>()?;
-    m.add_function(wrap_pyfunction!(partition::become_leaders, m)?)?;
     m.add_class::<partition_log::PartitionLog>()?;
     m.add_class::<delivery::Delivery>()?;
     m.add_class::<measured_producer::MeasuredProducer>()?;
@@ -105,6 +105,8 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<retention::PyRemovedSegments>()?;
     m.add_function(wrap_pyfunction!(retention::advance_log_start, m)?)?;
     m.add_function(wrap_pyfunction!(retention::delete_old_segments, m)?)?;
+    m.add_class::<role::PyRole>()?;
+    m.add_function(wrap_pyfunction!(role::become_roles, m)?)?;
     m.add_class::<topic_table::PyPartitionEntry>()?;
     m.add_class::<topic_table::PyTopicEntry>()?;
     m.add_class::<topic_table::PyTopicTable>()?;

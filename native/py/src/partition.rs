@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pybroker_replica::{Partition, Waiter};
 use pybroker_storage::TimestampAndOffset;
-use pyo3::exceptions::{PyBaseException, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -82,18 +82,12 @@ impl PyPartition {
 
     #[getter]
     fn leader_epoch(&self) -> i32 {
-        self.inner.leadership().leader_epoch
+        self.inner.leader_epoch()
     }
 
-    #[pyo3(signature = (leader_epoch, *, in_sync_replicas, min_insync_replicas))]
-    fn become_leader(
-        &self,
-        py: Python<'_>,
-        leader_epoch: i32,
-        in_sync_replicas: usize,
-        min_insync_replicas: usize,
-    ) -> PyResult<()> {
-        py.detach(|| self.inner.become_leader(leader_epoch, in_sync_replicas, min_insync_replicas)).map_err(log_error)
+    #[getter]
+    fn role(&self) -> String {
+        self.inner.role().kind().to_string()
     }
 
     #[pyo3(signature = (timestamp_ms))]
@@ -151,18 +145,4 @@ impl PyPartition {
     fn delete(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.inner.log().delete()).map_err(log_error)
     }
-}
-
-/// What a partition is to be: with its leader epoch, replicas in sync, and how many of them are needed.
-type Role<'py> = (PyRef<'py, PyPartition>, i32, usize, usize);
-
-/// Serves many partitions as leader; see `_native.pyi`.
-#[pyfunction]
-pub fn become_leaders(py: Python<'_>, roles: Vec<Role<'_>>) -> Vec<Option<Py<PyBaseException>>> {
-    let roles: Vec<_> =
-        roles.iter().map(|(it, epoch, in_sync, needed)| (&it.inner, *epoch, *in_sync, *needed)).collect();
-    let lead =
-        |(it, epoch, in_sync, needed): (&Arc<Partition>, _, _, _)| it.become_leader(epoch, in_sync, needed).err();
-    let failures: Vec<_> = py.detach(|| roles.into_iter().map(lead).collect());
-    failures.into_iter().map(|failure| Some(log_error(failure?).into_value(py))).collect()
 }

@@ -85,7 +85,7 @@ impl GroupFlush {
             // Without a thread to do it, the caller has to wait itself.
             None => {
                 if self.sync(partition).is_err() {
-                    partition.give_up_sync(&mut |waiter| self.listener.wake(waiter));
+                    partition.wake_unacknowledged(&mut |waiter| self.listener.wake(waiter));
                 }
             }
         }
@@ -104,7 +104,7 @@ impl GroupFlush {
                 for partition in partitions {
                     let exhausted = sync(&partition, &syncs, &*listener).is_err_and(|error| error.is_exhausted());
                     if exhausted && !own.put_off(&partition) {
-                        partition.give_up_sync(&mut |waiter| listener.wake(waiter));
+                        partition.wake_unacknowledged(&mut |waiter| listener.wake(waiter));
                     }
                 }
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::{Condvar, Mutex};
 
-use super::super::{Partition, Waiter, WaitingProduce};
+use super::super::{Awaited, Leadership, Partition, Standing, Waiter, WaitingProduce};
 use super::{FlushListener, GroupFlush};
 use pybroker_record::Compression;
 use pybroker_storage::{Log, LogConfig, LogError, OpenLog};
@@ -51,32 +51,37 @@ fn open(directory: &Path, index: i32, config: LogConfig) -> Arc<Partition> {
     let how = OpenLog { clean_shutdown: true, recovery_point: 0, log_start_offset: 0, high_watermark: 0, now_ms: NOW };
     let (log, _) = Log::open(&directory.join(format!("t-{index}")), config, how).unwrap();
     let partition = Partition::new("t".into(), index, [1; 16], directory.to_path_buf(), log, 0);
-    partition.become_leader(0, 1, 1).unwrap();
+    partition.become_leader(Leadership::alone(0), NOW, &mut |_| ()).unwrap();
     Arc::new(partition)
 }
 
-fn append(partition: &Partition) -> i64 {
+/// Appends a record with acks=all; what it lacks before it may be acknowledged.
+fn append(partition: &Partition) -> Awaited {
     let (mut bytes, _) = build(&[100], 0, (-1, -1, -1), Compression::None);
-    let appended = partition.append(&mut bytes, true, NOW, &mut |waiter| panic!("{waiter:?} was woken early")).unwrap();
-    appended.last_offset + 1
+    let produced = partition.append(&mut bytes, true, NOW, &mut |waiter| panic!("{waiter:?} was woken early")).unwrap();
+    produced.awaited.expect("it is not synced")
+}
+
+fn waiting(waiter: Waiter, awaited: &Awaited) -> Arc<WaitingProduce> {
+    WaitingProduce::new(waiter, awaited.waits())
 }
 
 #[test]
 fn an_append_is_committed_and_shown_when_a_sync_has_covered_it() {
     let root = quick_directory();
     let (partition, calls) = (partition(root.path(), 0), Arc::new(Calls::default()));
-    let end_offset = append(&partition);
-    assert!(!partition.has_committed(end_offset));
+    let awaited = append(&partition);
+    assert_eq!((awaited.end_offset, awaited.committed, awaited.durable), (1, true, true));
     assert_eq!((partition.high_watermark(), partition.log().log_end_offset()), (0, 1));
     let waiter = Waiter { connection: 1, request: 2 };
-    let produce = WaitingProduce::new(waiter, 1);
-    partition.await_commit(end_offset, &produce, &mut |_| panic!("woken before the sync"));
+    let produce = waiting(waiter, &awaited);
+    partition.await_acknowledgement(&awaited, &produce, &mut |_| panic!("woken before the sync"));
     let group = GroupFlush::new(Arc::clone(&calls) as Arc<dyn FlushListener>);
     group.request(&partition);
     calls.wait(|(woken, _)| *woken == [waiter]);
     assert_eq!((partition.high_watermark(), partition.log().recovery_point()), (1, 1));
     drop(group);
-    assert_eq!(partition.unacknowledged(), 0);
+    assert_eq!(partition.unacknowledged(), (0, 0));
 }
 
 #[test]
@@ -94,7 +99,8 @@ fn a_deferred_append_whose_sync_is_due_is_settled_in_the_background() {
     let end_offset = append();
     assert!(partition.has_committed(end_offset) && !partition.has_settled(end_offset));
     let waiter = Waiter { connection: 1, request: 2 };
-    partition.await_sync(end_offset, &WaitingProduce::new(waiter, 1));
+    let awaited = partition.awaited_to_settle(end_offset);
+    partition.await_acknowledgement(&awaited, &waiting(waiter, &awaited), &mut |_| panic!("woken before the sync"));
     let group = GroupFlush::new(Arc::clone(&calls) as Arc<dyn FlushListener>);
     group.request(&partition);
     calls.wait(|(woken, _)| *woken == [waiter]);
@@ -103,19 +109,17 @@ fn a_deferred_append_whose_sync_is_due_is_settled_in_the_background() {
 }
 
 #[test]
-fn a_request_that_awaits_the_sync_of_a_partition_that_went_away_is_woken() {
+fn a_request_that_awaits_a_partition_that_went_away_is_woken_at_once() {
     let root = quick_directory();
-    let (partition, calls) = (partition(root.path(), 0), Arc::new(Calls::default()));
-    let end_offset = append(&partition);
+    let partition = partition(root.path(), 0);
+    let awaited = append(&partition);
     partition.log().close().unwrap();
     partition.retire(&mut |waiter| panic!("{waiter:?} was woken"));
-    let waiter = Waiter { connection: 1, request: 2 };
-    partition.await_sync(end_offset + 1, &WaitingProduce::new(waiter, 1));
-    let group = GroupFlush::new(Arc::clone(&calls) as Arc<dyn FlushListener>);
-    group.request(&partition);
-    calls.wait(|(woken, _)| *woken == [waiter]);
-    drop(group);
-    assert_eq!(partition.unacknowledged(), 0);
+    let (waiter, mut woken) = (Waiter { connection: 1, request: 2 }, Vec::new());
+    let beyond = Awaited { end_offset: awaited.end_offset + 1, ..awaited };
+    partition.await_acknowledgement(&beyond, &waiting(waiter, &beyond), &mut |waiter| woken.push(waiter));
+    assert_eq!((woken, partition.standing(&beyond)), (vec![waiter], Standing::NotLeader));
+    assert_eq!(partition.unacknowledged(), (0, 0));
 }
 
 #[test]
@@ -133,9 +137,9 @@ fn appends_that_gather_while_a_sync_runs_share_the_next_one() {
     });
     let group = GroupFlush::new(Arc::new(Gated { calls: Arc::clone(&calls), gate }) as Arc<dyn FlushListener>);
     let wait_for = |request: u64, partition: &Arc<Partition>| {
-        let end_offset = append(partition);
-        let produce = WaitingProduce::new(Waiter { connection: 1, request }, 1);
-        partition.await_commit(end_offset, &produce, &mut |_| panic!("woken before the sync"));
+        let awaited = append(partition);
+        let produce = waiting(Waiter { connection: 1, request }, &awaited);
+        partition.await_acknowledgement(&awaited, &produce, &mut |_| panic!("woken before the sync"));
         group.request(partition);
     };
     // The first wake-up holds the directory's thread: what comes meanwhile waits for one sync.
@@ -183,13 +187,14 @@ fn a_sync_that_fails_is_reported_and_never_tried_again_as_if_it_could_succeed() 
         first.then(|| std::io::Error::from_raw_os_error(5))
     });
     let group = GroupFlush::new(Arc::clone(&calls) as Arc<dyn FlushListener>);
-    let end_offset = append(&partition);
+    let awaited = append(&partition);
     let waiter = Waiter { connection: 1, request: 2 };
-    partition.await_commit(end_offset, &WaitingProduce::new(waiter, 1), &mut |_| panic!("woken before the sync"));
+    let produce = waiting(waiter, &awaited);
+    partition.await_acknowledgement(&awaited, &produce, &mut |_| panic!("woken before the sync"));
     group.request(&partition);
     calls.wait(|(woken, failures)| *woken == [waiter] && !failures.is_empty());
     assert!(calls.state.lock().1[0].starts_with(&path.display().to_string()));
-    assert!(!partition.has_committed(end_offset) && partition.log().is_offline());
+    assert!(partition.standing(&awaited) == Standing::Offline);
     // The device works again, the page is gone all the same.
     group.request(&partition);
     calls.wait(|(_, failures)| failures.len() == 2);
@@ -197,7 +202,7 @@ fn a_sync_that_fails_is_reported_and_never_tried_again_as_if_it_could_succeed() 
     // A request that comes later does not wait for what will never be.
     let mut woken = Vec::new();
     let late = Waiter { connection: 3, request: 4 };
-    partition.await_commit(end_offset, &WaitingProduce::new(late, 1), &mut |waiter| woken.push(waiter));
+    partition.await_acknowledgement(&awaited, &waiting(late, &awaited), &mut |waiter| woken.push(waiter));
     assert_eq!(woken, [late]);
 }
 
@@ -223,7 +228,7 @@ fn what_recovery_found_is_synced_before_a_leader_shows_it() {
     let (log, _) = Log::open(&root.path().join("t-0"), config, how).unwrap();
     assert_eq!((log.log_end_offset(), log.recovery_point()), (1, 0));
     let again = Partition::new("t".into(), 0, [1; 16], root.path().to_path_buf(), log, 0);
-    again.become_leader(1, 1, 1).unwrap();
+    again.become_leader(Leadership::alone(1), NOW, &mut |_| ()).unwrap();
     assert_eq!((again.high_watermark(), again.log().recovery_point()), (1, 1));
 }
 
@@ -232,7 +237,7 @@ fn a_sync_that_lacks_a_descriptor_is_tried_again_and_acknowledges_then() {
     let root = quick_directory();
     let path = root.path().canonicalize().unwrap();
     let (partition, calls) = (partition(&path, 0), Arc::new(Calls::default()));
-    let end_offset = append(&partition);
+    let awaited = append(&partition);
     // As after a while without use.
     assert_eq!((partition.log().close_idle_files(), partition.log().close_idle_files()), (0, 1));
     let layer = FaultLayer::over(&path);
@@ -244,9 +249,10 @@ fn a_sync_that_lacks_a_descriptor_is_tried_again_and_acknowledges_then() {
     });
     let group = GroupFlush::new(Arc::clone(&calls) as Arc<dyn FlushListener>);
     let waiter = Waiter { connection: 1, request: 2 };
-    partition.await_commit(end_offset, &WaitingProduce::new(waiter, 1), &mut |_| panic!("woken before the sync"));
+    let produce = waiting(waiter, &awaited);
+    partition.await_acknowledgement(&awaited, &produce, &mut |_| panic!("woken before the sync"));
     group.request(&partition);
     calls.wait(|(woken, _)| *woken == [waiter]);
-    assert!(partition.has_committed(end_offset) && !partition.log().is_offline());
+    assert!(partition.standing(&awaited) == Standing::Reached && !partition.log().is_offline());
     assert_eq!(calls.state.lock().1.len(), 2, "each of both was reported");
 }

@@ -13,11 +13,22 @@ pub fn high_watermark(local: i64, others: impl IntoIterator<Item = i64>) -> i64 
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::high_watermark;
 
     #[test]
     fn a_leader_alone_commits_what_it_has() {
         assert_eq!(high_watermark(7, []), 7);
+    }
+
+    proptest! {
+        #[test]
+        fn every_replica_that_counts_has_what_is_below_and_one_has_no_more(local: i64, others: Vec<i64>) {
+            let reached = high_watermark(local, others.iter().copied());
+            let all: Vec<i64> = others.into_iter().chain([local]).collect();
+            prop_assert!(all.iter().all(|position| reached <= *position) && all.contains(&reached));
+        }
     }
 
     #[test]

@@ -9,19 +9,30 @@
 mod log_fixture;
 
 mod acknowledgement;
+mod append;
+mod commit;
 mod fetch_session;
 mod group_flush;
 mod high_watermark;
+mod ids;
+mod leader;
 mod partition;
+mod role;
+mod role_change;
 mod topic_table;
 mod waiting;
 mod waiting_readers;
 
-pub use acknowledgement::{AcknowledgementList, WaitingProduce};
+pub use acknowledgement::{AcknowledgementList, Awaited, Standing, WaitingProduce};
+pub use append::{NotAppended, Produced};
 pub use fetch_session::{FetchSession, FetchSessionCache, SessionPartition, SessionRefused};
 pub use group_flush::{FlushCounts, FlushListener, GroupFlush};
 pub use high_watermark::high_watermark;
-pub use partition::{LeaderCheck, Leadership, NotAppended, Partition};
+pub use ids::{BrokerId, LeaderEpoch};
+pub use leader::{FollowerInSync, FollowerPosition, Leader, Leadership, PositionRefused, ReplicaState};
+pub use partition::{LeaderCheck, Partition};
+pub use role::{EpochStep, Following, Role, RoleKind, RoleRefused, TRANSITIONS};
+pub use role_change::NotBecome;
 pub use topic_table::{PartitionSlot, Topic, TopicTable};
 pub use waiting::{Waiter, WaitingFetch, WaitingList};
 pub use waiting_readers::WaitingReaders;

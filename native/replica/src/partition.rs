@@ -1,34 +1,27 @@
 //! One replica of one partition: its log, its role, its high watermark, and the requests that wait for it.
 //!
-//! The same type with one replica or five: what followers add is their fetch positions (the `others` of
-//! [`high_watermark`]), which arrive by Fetch and are kept here. With one replica an append commits itself.
+//! The same type with one replica or five: what followers add is their positions, which a [`Leader`](super::Leader) keeps.
+//! With one replica an append commits itself. Appends are in `append`, what they wait for is in `commit`, and how the role
+//! changes is in `role_change`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use arc_swap::ArcSwap;
+use parking_lot::Mutex;
 
-use super::{AcknowledgementList, Waiter, WaitingFetch, WaitingProduce, WaitingReaders, high_watermark};
-use pybroker_record::SentRecords;
+use super::acknowledgement::AcknowledgementList;
+use super::ids::LeaderEpoch;
+use super::leader::ReplicaState;
+use super::role::Role;
+use super::waiting::{Waiter, WaitingFetch};
+use super::waiting_readers::WaitingReaders;
 use pybroker_storage::{
-    AppendError, Appended, CommittedSlice, Expired, FileSlice, Log, LogError, LogMove, MoveError, MovedLog, ReadError,
-    Removed, RetentionLimits, Throttle,
+    CommittedSlice, Expired, FileSlice, Log, LogError, LogMove, MoveError, MovedLog, ReadError, Removed,
+    RetentionLimits, Throttle,
 };
 use pybroker_wire::TopicId;
-
-/// What a partition is to this broker, as the control plane last said. Swapped whole.
-#[derive(Clone, Copy, Debug)]
-pub struct Leadership {
-    /// The leader epoch; -1 before the first.
-    pub leader_epoch: i32,
-    /// Whether this broker leads.
-    pub is_leader: bool,
-    /// How many replicas are in sync, this one included.
-    pub in_sync: usize,
-    /// `min.insync.replicas` of the topic.
-    pub min_in_sync: usize,
-}
 
 /// Why a leader epoch named by a client is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,24 +36,6 @@ pub enum LeaderCheck {
     Unknown,
 }
 
-/// Why nothing was appended.
-#[derive(Debug)]
-pub enum NotAppended {
-    /// This broker does not lead the partition, or its log is closed.
-    NotLeader,
-    /// `acks=all` with fewer replicas in sync than `min.insync.replicas`.
-    NotEnoughReplicas {
-        /// Replicas in sync.
-        in_sync: usize,
-        /// Replicas asked for.
-        wanted: usize,
-    },
-    /// A transactional batch without a transaction: no transaction is open here.
-    NoTransaction,
-    /// The log refused the batches.
-    Log(AppendError),
-}
-
 /// A partition's replica on this broker.
 #[derive(Debug)]
 pub struct Partition {
@@ -69,16 +44,22 @@ pub struct Partition {
     topic_id: TopicId,
     /// Changes when the log is moved.
     directory: ArcSwap<PathBuf>,
-    log: Log,
+    pub(crate) log: Log,
     /// Only rises while this broker leads; never above the log end offset.
-    high_watermark: AtomicI64,
-    leadership: ArcSwap<Leadership>,
+    pub(crate) high_watermark: AtomicI64,
+    pub(crate) role: ArcSwap<Role>,
+    /// Held by a change of role, and by what reads other replicas' positions to commit: nothing is committed by a role
+    /// that is not in force any more. A leader alone commits without it.
+    pub(crate) role_change: Mutex<()>,
     /// Set when the log is closed or deleted; nothing is appended or read any more.
-    closed: AtomicBool,
-    waiting: WaitingReaders,
-    acknowledgements: AcknowledgementList,
+    pub(crate) closed: AtomicBool,
+    pub(crate) waiting: WaitingReaders,
+    /// Appends that are to be committed, by the high watermark.
+    pub(crate) uncommitted: AcknowledgementList,
+    /// Appends that are to be durable, by the recovery point.
+    pub(crate) unsynced: AcknowledgementList,
     /// Set while a sync is asked for that has not begun.
-    sync_wanted: AtomicBool,
+    pub(crate) sync_wanted: AtomicBool,
 }
 
 impl Partition {
@@ -95,7 +76,6 @@ impl Partition {
         let bounded = high_watermark.clamp(log.log_start_offset(), log.log_end_offset());
         log.settle_transactions(bounded);
         let stable = log.first_unstable_offset().map_or(bounded, |unstable| unstable.min(bounded));
-        let nobody = Leadership { leader_epoch: -1, is_leader: false, in_sync: 0, min_in_sync: 1 };
         Self {
             topic,
             index,
@@ -103,10 +83,12 @@ impl Partition {
             directory: ArcSwap::from_pointee(directory),
             log,
             high_watermark: AtomicI64::new(bounded),
-            leadership: ArcSwap::from_pointee(nobody),
+            role: ArcSwap::from_pointee(Role::None { leader_epoch: LeaderEpoch(-1) }),
+            role_change: Mutex::new(()),
             closed: AtomicBool::new(false),
             waiting: WaitingReaders::new(stable),
-            acknowledgements: AcknowledgementList::default(),
+            uncommitted: AcknowledgementList::default(),
+            unsynced: AcknowledgementList::default(),
             sync_wanted: AtomicBool::new(false),
         }
     }
@@ -150,214 +132,34 @@ impl Partition {
     }
 
     /// The role in force.
-    pub fn leadership(&self) -> Leadership {
-        **self.leadership.load()
+    pub fn role(&self) -> Arc<Role> {
+        self.role.load_full()
     }
 
-    /// Begins to lead at `leader_epoch`. With one replica in sync everything in the log is committed.
-    ///
-    /// # Errors
-    /// When the log's leader epoch file cannot be written; the role is then as it was.
-    pub fn become_leader(&self, leader_epoch: i32, in_sync: usize, min_in_sync: usize) -> Result<(), LogError> {
-        self.log.begin_epoch(leader_epoch)?;
-        if self.log.is_synced_in_groups() {
-            // What a crash left in the page cache is shown only when it cannot be lost any more.
-            self.log.flush()?;
-        }
-        self.leadership.store(Arc::new(Leadership { leader_epoch, is_leader: true, in_sync, min_in_sync }));
-        self.maybe_advance_high_watermark();
-        // Nobody waits at a replica that did not lead.
-        self.waiting.stable_at(self.last_stable_offset(), |_, _| 0, &mut |_| {});
-        Ok(())
+    /// The leader epoch of the role in force, -1 before the first.
+    pub fn leader_epoch(&self) -> i32 {
+        self.role.load().leader_epoch().0
+    }
+
+    /// The other replicas, as far as this broker leads and knows them.
+    pub fn replicas(&self) -> Vec<ReplicaState> {
+        self.role.load().leader().map_or_else(Vec::new, |leader| leader.replicas().collect())
     }
 
     /// Compares a leader epoch that a client named (-1: none) with the one in force (KIP-320).
     pub fn check_leader(&self, named_epoch: i32) -> LeaderCheck {
-        let now = self.leadership.load();
-        if self.closed.load(Ordering::Acquire) || !now.is_leader {
-            LeaderCheck::NotLeader
-        } else if named_epoch < 0 || named_epoch == now.leader_epoch {
+        let role = self.role.load();
+        let Some(leader) = role.leader().filter(|_| !self.closed.load(Ordering::Acquire)) else {
+            return LeaderCheck::NotLeader;
+        };
+        let in_force = leader.leader_epoch().0;
+        if named_epoch < 0 || named_epoch == in_force {
             LeaderCheck::Leads
-        } else if named_epoch < now.leader_epoch {
+        } else if named_epoch < in_force {
             LeaderCheck::Fenced
         } else {
             LeaderCheck::Unknown
         }
-    }
-
-    /// Appends a producer's batches, which are still to be found in the bytes; see [`Partition::append_sent`].
-    pub fn append(
-        &self,
-        batches: &mut [u8],
-        all: bool,
-        now_ms: i64,
-        wake: &mut dyn FnMut(Waiter),
-    ) -> Result<Appended, NotAppended> {
-        let sent = SentRecords::find(batches).map_err(|error| NotAppended::Log(AppendError::Invalid(error)))?;
-        self.append_sent(sent, all, now_ms, wake)
-    }
-
-    /// Appends a producer's records, advances the high watermark, and wakes by `wake` the requests that this satisfies.
-    ///
-    /// Batches that need not be converted are patched in place (offsets, leader epoch, append time). `all` asks for
-    /// `min.insync.replicas`.
-    pub fn append_sent(
-        &self,
-        sent: SentRecords<'_>,
-        all: bool,
-        now_ms: i64,
-        wake: &mut dyn FnMut(Waiter),
-    ) -> Result<Appended, NotAppended> {
-        self.append_by(sent, all, wake, |log, sent, leader_epoch| log.append_sent(sent, leader_epoch, now_ms))
-    }
-
-    /// Appends what a coordinator has decided, for all replicas in sync, as [`Partition::append`] does but for one thing:
-    /// it waits for no disk. What is not settled then has to be synced.
-    pub fn append_deferred(
-        &self,
-        batches: &mut [u8],
-        now_ms: i64,
-        wake: &mut dyn FnMut(Waiter),
-    ) -> Result<Appended, NotAppended> {
-        let sent = SentRecords::find(batches).map_err(|error| NotAppended::Log(AppendError::Invalid(error)))?;
-        self.append_by(sent, true, wake, |log, sent, leader_epoch| log.append_deferred(sent, leader_epoch, now_ms))
-    }
-
-    fn append_by<'a>(
-        &self,
-        sent: SentRecords<'a>,
-        all: bool,
-        wake: &mut dyn FnMut(Waiter),
-        append: impl FnOnce(&Log, SentRecords<'a>, i32) -> Result<Appended, AppendError>,
-    ) -> Result<Appended, NotAppended> {
-        let role = self.leadership();
-        if !role.is_leader || self.closed.load(Ordering::Acquire) {
-            return Err(NotAppended::NotLeader);
-        }
-        if all && role.in_sync < role.min_in_sync {
-            return Err(NotAppended::NotEnoughReplicas { in_sync: role.in_sync, wanted: role.min_in_sync });
-        }
-        if sent.is_transactional() {
-            return Err(NotAppended::NoTransaction);
-        }
-        let appended = append(&self.log, sent, role.leader_epoch).map_err(NotAppended::Log)?;
-        self.appended(&appended, wake);
-        Ok(appended)
-    }
-
-    /// Appends a coordinator's batches as they are: markers, and what else belongs to transactions. Wakes as
-    /// [`Partition::append_sent`] does.
-    pub fn append_as_coordinator(
-        &self,
-        batches: &mut [u8],
-        now_ms: i64,
-        wake: &mut dyn FnMut(Waiter),
-    ) -> Result<Appended, NotAppended> {
-        let role = self.leadership();
-        if !role.is_leader || self.closed.load(Ordering::Acquire) {
-            return Err(NotAppended::NotLeader);
-        }
-        let appended = self.log.append_internal(batches, role.leader_epoch, now_ms).map_err(NotAppended::Log)?;
-        self.appended(&appended, wake);
-        Ok(appended)
-    }
-
-    /// Commits what was appended, as far as it can be, and wakes those whom that satisfies.
-    fn appended(&self, appended: &Appended, wake: &mut dyn FnMut(Waiter)) {
-        self.maybe_advance_high_watermark();
-        if !appended.duplicate && self.has_committed(appended.last_offset + 1) {
-            self.waiting.arrived(appended.last_offset + 1, appended.bytes, wake);
-        }
-        self.notify_stable(wake);
-    }
-
-    /// Wakes the `read_committed` fetches that the last stable offset satisfies.
-    fn notify_stable(&self, wake: &mut dyn FnMut(Waiter)) {
-        let between = |from, to| self.log.bytes_between(from, to);
-        self.waiting.stable_at(self.last_stable_offset(), between, wake);
-    }
-
-    /// Whether everything below `end_offset` is committed: a Produce that ends there may be acknowledged.
-    pub fn has_committed(&self, end_offset: i64) -> bool {
-        self.high_watermark() >= end_offset
-    }
-
-    /// Whether everything below `end_offset` is committed, and synced where the log's settings want it to be by now.
-    pub fn has_settled(&self, end_offset: i64) -> bool {
-        self.has_committed(end_offset) && (self.log.recovery_point() >= end_offset || !self.log.is_sync_due())
-    }
-
-    /// Raises the high watermark to what the in-sync replicas have; never lowers it. Returns where it stood.
-    ///
-    /// Under `flush=group` this replica has what is on its device: nobody reads what a crash could take back
-    /// (docs/adr/0012).
-    fn maybe_advance_high_watermark(&self) -> i64 {
-        let end_offset = self.log.log_end_offset();
-        let local = if self.log.is_synced_in_groups() { self.log.recovery_point().min(end_offset) } else { end_offset };
-        let reached = high_watermark(local, []);
-        let before = self.high_watermark.fetch_max(reached, Ordering::AcqRel);
-        self.log.settle_transactions(before.max(reached));
-        before
-    }
-
-    /// Notes that a sync is wanted; false when one is asked for already that will cover what is in the log now.
-    pub(super) fn want_sync(&self) -> bool {
-        !self.sync_wanted.swap(true, Ordering::AcqRel)
-    }
-
-    /// Syncs the log and commits what that covers; requests that waited for it are woken, also when it fails for good.
-    ///
-    /// # Errors
-    /// As [`Log::flush`]; the log is then offline, unless the error is [`LogError::Exhausted`]: then those who wait go on
-    /// waiting for another try.
-    pub fn sync(&self, wake: &mut dyn FnMut(Waiter)) -> Result<(), LogError> {
-        // Before the sync: what is appended from here on asks for another. A swap, so that it sees what those appended who
-        // found the wish standing.
-        self.sync_wanted.swap(false, Ordering::AcqRel);
-        if let Err(error) = self.log.flush() {
-            if !error.is_exhausted() {
-                self.acknowledgements.wake_all(wake);
-            }
-            return Err(error);
-        }
-        let before = self.maybe_advance_high_watermark();
-        let reached = self.high_watermark();
-        if reached > before {
-            self.waiting.arrived(reached, self.log.bytes_between(before, reached) as usize, wake);
-            self.notify_stable(wake);
-        }
-        self.acknowledgements.reached(reached.min(self.log.recovery_point()), wake);
-        if self.closed.load(Ordering::Acquire) {
-            // A closed log is not synced any more: a request that came after the others were woken is woken here.
-            self.acknowledgements.wake_all(wake);
-        }
-        Ok(())
-    }
-
-    /// Wakes those who wait for a sync that will not be tried again.
-    pub(super) fn give_up_sync(&self, wake: &mut dyn FnMut(Waiter)) {
-        self.acknowledgements.wake_all(wake);
-    }
-
-    /// Has somebody woken when a sync has covered everything below `end_offset`, or never will; the caller asks for one.
-    pub fn await_sync(&self, end_offset: i64, waiting: &Arc<WaitingProduce>) {
-        self.acknowledgements.register(end_offset, waiting);
-    }
-
-    /// Lets a Produce wait until everything below `end_offset` is committed.
-    pub fn await_commit(&self, end_offset: i64, produce: &Arc<WaitingProduce>, wake: &mut dyn FnMut(Waiter)) {
-        self.acknowledgements.register(end_offset, produce);
-        // A sync that was faster has woken nobody.
-        if self.has_committed(end_offset) {
-            self.acknowledgements.reached(self.high_watermark(), wake);
-        } else if self.log.is_offline() {
-            self.acknowledgements.wake_all(wake);
-        }
-    }
-
-    /// How many Produces wait for the high watermark.
-    pub fn unacknowledged(&self) -> usize {
-        self.acknowledgements.len()
     }
 
     /// Where the bytes lie that answer a read from `offset`, below the exclusive bound `end`.
@@ -428,14 +230,19 @@ impl Partition {
     /// Refuses appends from now on and wakes all that wait: they get NOT_LEADER_OR_FOLLOWER.
     pub fn retire(&self, wake: &mut dyn FnMut(Waiter)) {
         self.closed.store(true, Ordering::Release);
-        self.waiting.wake_all(wake);
-        self.acknowledgements.wake_all(wake);
+        self.wake_all(wake);
     }
 
     /// The log directory failed: takes the log offline and wakes all that wait: they get an error.
     pub fn fail(&self, wake: &mut dyn FnMut(Waiter)) {
         self.log.take_offline();
+        self.wake_all(wake);
+    }
+
+    /// Wakes all that wait, who will then see why.
+    pub(crate) fn wake_all(&self, wake: &mut dyn FnMut(Waiter)) {
         self.waiting.wake_all(wake);
-        self.acknowledgements.wake_all(wake);
+        self.uncommitted.wake_all(wake);
+        self.unsynced.wake_all(wake);
     }
 }

@@ -7,8 +7,12 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::Partition;
-use pybroker_wire::{BrokerEndpoint, TopicId, TopicRef};
+use super::partition::Partition;
+use super::role::{Following, Role};
+use pybroker_wire::{BrokerEndpoint, LeaderAndEpoch, TopicId, TopicRef};
+
+/// The leader's id where there is none.
+const NO_LEADER: i32 = -1;
 
 /// One partition of the table: whether it lives here, and who leads it.
 #[derive(Clone, Debug)]
@@ -21,6 +25,25 @@ pub struct PartitionSlot {
     pub leader: i32,
     /// The leader epoch that goes with it.
     pub leader_epoch: i32,
+}
+
+impl PartitionSlot {
+    /// The leader and its epoch, as answers name them (KIP-951). A role that has changed is known here before the table that
+    /// says so is published.
+    pub fn current_leader(&self) -> LeaderAndEpoch {
+        let known = LeaderAndEpoch { id: self.leader, epoch: self.leader_epoch };
+        let Some(partition) = self.partition.as_ref().filter(|it| it.leader_epoch() > self.leader_epoch) else {
+            return known;
+        };
+        match &*partition.role() {
+            Role::Follower(Following { leader, leader_epoch }) => {
+                LeaderAndEpoch { id: leader.0, epoch: leader_epoch.0 }
+            }
+            Role::None { leader_epoch } => LeaderAndEpoch { id: NO_LEADER, epoch: leader_epoch.0 },
+            // It is asked for as the leader that it is not yet in the table.
+            Role::Leader(_) => known,
+        }
+    }
 }
 
 /// A topic: its name, its id, its partitions by index.

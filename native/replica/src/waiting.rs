@@ -90,14 +90,15 @@ impl WaitingList {
         }
     }
 
-    /// `bytes` more are readable, which end at offset `end`: wakes every fetch that they satisfy. A fetch may have come, and
-    /// seen them, after they were readable and before this call: it does not count them again.
-    pub fn arrived(&self, end: i64, bytes: usize, wake: &mut dyn FnMut(Waiter)) {
+    /// `bytes` more are readable, which end at offset `end`: wakes every fetch that they satisfy. They are counted only if
+    /// somebody waits. A fetch may have come, and seen them, after they were readable and before this call: it does not
+    /// count them again.
+    pub fn arrived(&self, end: i64, bytes: impl FnOnce() -> usize, wake: &mut dyn FnMut(Waiter)) {
         fence(Ordering::SeqCst);
         if self.count.load(Ordering::SeqCst) == 0 {
             return;
         }
-        let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+        let bytes = i64::try_from(bytes()).unwrap_or(i64::MAX);
         for (fetch, seen) in self.fetches.lock().values() {
             if *seen < end && fetch.arrived(bytes) {
                 wake(fetch.waiter);
@@ -131,7 +132,7 @@ mod tests {
 
     fn woken(list: &WaitingList, bytes: usize) -> Vec<Waiter> {
         let mut out = Vec::new();
-        list.arrived(1, bytes, &mut |waiter| out.push(waiter));
+        list.arrived(1, || bytes, &mut |waiter| out.push(waiter));
         out
     }
 
@@ -152,7 +153,7 @@ mod tests {
         list.register(&WaitingFetch::new(waiter, 1), 7);
         let woken = |end: i64| {
             let mut out = Vec::new();
-            list.arrived(end, 100, &mut |waiter| out.push(waiter));
+            list.arrived(end, || 100, &mut |waiter| out.push(waiter));
             out
         };
         assert_eq!(woken(7), [], "the word of an append that was readable before the fetch looked");

@@ -37,7 +37,7 @@ impl WaitingReaders {
     }
 
     /// `bytes` more lie below the high watermark, the last of them below `end`.
-    pub fn arrived(&self, end: i64, bytes: usize, wake: &mut dyn FnMut(Waiter)) {
+    pub fn arrived(&self, end: i64, bytes: impl FnOnce() -> usize, wake: &mut dyn FnMut(Waiter)) {
         self.uncommitted.arrived(end, bytes, wake);
     }
 
@@ -45,7 +45,7 @@ impl WaitingReaders {
     pub fn stable_at(&self, stable: i64, bytes_between: impl FnOnce(i64, i64) -> u64, wake: &mut dyn FnMut(Waiter)) {
         let before = self.stable.fetch_max(stable, Ordering::SeqCst);
         if before < stable && !self.committed.is_empty() {
-            self.committed.arrived(stable, bytes_between(before, stable) as usize, wake);
+            self.committed.arrived(stable, || bytes_between(before, stable) as usize, wake);
         }
     }
 
@@ -82,7 +82,7 @@ mod tests {
     fn a_committed_reader_counts_what_the_stable_offset_passes_and_nothing_twice() {
         let readers = WaitingReaders::new(5);
         readers.register(&WaitingFetch::new(ONE, 30), true, 5);
-        readers.arrived(9, 1000, &mut |waiter| panic!("{waiter:?} woken by what is not committed"));
+        readers.arrived(9, || 1000, &mut |waiter| panic!("{waiter:?} woken by what is not committed"));
         assert_eq!(stable_at(&readers, 5), []);
         assert_eq!(stable_at(&readers, 7), []);
         assert_eq!(stable_at(&readers, 6), [], "an older thread's word");

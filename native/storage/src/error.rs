@@ -123,6 +123,14 @@ pub enum AppendError {
         /// First offset of the transaction.
         first_offset: i64,
     },
+    /// The leader's epoch is over: another one has begun, or this broker leads no more (NOT_LEADER_OR_FOLLOWER).
+    #[error("leader epoch {epoch} is over: the log takes appends from epoch {oldest} on")]
+    LeaderFenced {
+        /// Epoch of the append.
+        epoch: i32,
+        /// The oldest epoch that may append.
+        oldest: i32,
+    },
     /// A follower's batch does not continue the log.
     #[error("batch at offset {found} does not continue the log, which ends at {expected}")]
     UnexpectedOffset {

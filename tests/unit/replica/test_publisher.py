@@ -14,6 +14,7 @@ from pybroker.config.broker import BrokerConfig
 from pybroker.metadata.delta import MetadataDelta
 from pybroker.metadata.image import (
     EMPTY_IMAGE,
+    NO_LEADER,
     TOPIC_RESOURCE,
     BrokerRegistration,
     ClusterImage,
@@ -24,49 +25,39 @@ from pybroker.metadata.image import (
     TopicImage,
     TopicsImage,
 )
-from pybroker.net.data_plane_settings import build_data_plane_settings
-from pybroker.net.descriptors import divide
 from pybroker.net.listeners import open_listeners
-from pybroker.net.native import DataPlane
 from pybroker.replica import publisher as publisher_module
-from pybroker.replica.native import TopicTable
 from pybroker.replica.publisher import PartitionPublisher
 from pybroker.storage import partitions as partitions_module
 from pybroker.storage.directories import Directories
 from pybroker.storage.native import LogOpening
 from pybroker.storage.partitions import Partitions
 from tests.support.batches import batch_of
+from tests.support.partitions import start_data_plane
 from tests.support.wire import Wire, produce, produced
 
 NOT_LEADER_OR_FOLLOWER = 6
 
 
-class Tables:
-    """A data plane that keeps the tables that it is given."""
-
-    def __init__(self) -> None:
-        self.sizes: list[int] = []
-
-    def publish(self, table: TopicTable) -> None:
-        self.sizes.append(len(table))
-
-
 class Broker:
     """A publisher over a directory, and the image that it was given last."""
 
-    def __init__(self, directory: Path, data_plane: DataPlane | None = None) -> None:
-        config = BrokerConfig({"log.dirs": str(directory)})
+    def __init__(self, directory: Path) -> None:
+        config = BrokerConfig({"log.dirs": str(directory), "listeners": "PLAINTEXT://127.0.0.1:0"})
+        self.config = config
         self.directories = Directories.acquire(config.log_directories, config.metadata_directory, config.node_id)
         self.directories.format(config.node_id)
         self.partitions = Partitions(self.directories, lambda: 0)
         self.partitions.scan()
-        self.data_plane = Tables()
+        self.data_plane = start_data_plane(config)
+        self.sizes: list[int] = []
         self.workers = ThreadPoolExecutor(2)
         self.publisher = PartitionPublisher(
             config,
             self.partitions,
-            data_plane or self.data_plane,  # type: ignore[arg-type]
+            self.data_plane,
             self.workers,
+            published=lambda _image: self.sizes.append(len(self.publisher._table)),
         )
         self.image = EMPTY_IMAGE
 
@@ -85,6 +76,7 @@ class Broker:
 
     def close(self) -> None:
         self.workers.shutdown()
+        self.data_plane.shut_down(grace_ms=0)
         self.directories.release()
 
 
@@ -106,7 +98,7 @@ async def test_a_topic_is_open_has_its_leader_and_is_shown_when_it_is_published(
     opened = broker.partitions.get("orders", 0)
     assert opened is not None
     assert opened.leader_epoch == 3
-    assert broker.data_plane.sizes[-1] == 1
+    assert broker.sizes[-1] == 1
 
 
 async def test_images_that_come_while_one_is_worked_on_are_taken_in_one_go(broker: Broker) -> None:
@@ -115,8 +107,8 @@ async def test_images_that_come_while_one_is_worked_on_are_taken_in_one_go(broke
         topics.append(topic(f"topic-{number}"))
         broker.publish(*topics)
     await broker.agree()
-    assert broker.data_plane.sizes[-1] == 20
-    assert len(broker.data_plane.sizes) <= 3
+    assert broker.sizes[-1] == 20
+    assert len(broker.sizes) <= 3
 
 
 async def test_a_topic_that_is_gone_is_not_shown_and_its_log_is_deleted(broker: Broker, tmp_path: Path) -> None:
@@ -130,7 +122,7 @@ async def test_a_topic_that_is_gone_is_not_shown_and_its_log_is_deleted(broker: 
     broker.publish()
     await broker.agree()
     assert retired == [gone]
-    assert broker.data_plane.sizes[-1] == 0
+    assert broker.sizes[-1] == 0
     assert not (tmp_path / "orders-0").exists()
 
 
@@ -138,7 +130,57 @@ async def test_a_partition_of_other_brokers_is_shown_and_not_opened(broker: Brok
     broker.publish(topic("elsewhere", leader=2, replicas=(2, 3)))
     await broker.agree()
     assert broker.partitions.all() == []
-    assert broker.data_plane.sizes[-1] == 1
+    assert broker.sizes[-1] == 1
+
+
+def replicated(before: TopicImage, *, leader: int, epoch: int, isr: tuple[int, ...] = (1, 2)) -> TopicImage:
+    partition = PartitionImage(leader, epoch, epoch, (1, 2), isr)
+    return TopicImage(before.name, before.topic_id, {0: partition})
+
+
+def role_of(broker: Broker) -> tuple[str, int]:
+    opened = broker.partitions.get("orders", 0)
+    assert opened is not None
+    return opened.role, opened.leader_epoch
+
+
+async def test_a_broker_that_another_one_succeeds_leads_no_more(broker: Broker) -> None:
+    orders = topic("orders", epoch=3, replicas=(1, 2))
+    broker.publish(orders)
+    await broker.agree()
+    assert role_of(broker) == ("leader", 3)
+    broker.publish(replicated(orders, leader=2, epoch=4))
+    await broker.agree()
+    assert role_of(broker) == ("follower", 4)
+    broker.publish(replicated(orders, leader=NO_LEADER, epoch=5))
+    await broker.agree()
+    assert role_of(broker) == ("none", 5)
+    broker.publish(replicated(orders, leader=1, epoch=6, isr=(1,)))
+    await broker.agree()
+    assert role_of(broker) == ("leader", 6)
+    assert broker.publisher.failure_of("orders") is None
+
+
+async def test_a_broker_that_is_no_replica_any_more_leads_no_more(broker: Broker) -> None:
+    orders = topic("orders", epoch=3)
+    broker.publish(orders)
+    await broker.agree()
+    elsewhere = PartitionImage(2, 4, 1, (2,), (2,))
+    broker.publish(TopicImage(orders.name, orders.topic_id, {0: elsewhere}))
+    await broker.agree()
+    assert role_of(broker) == ("none", 4)
+
+
+async def test_a_role_that_cannot_be_is_reported_and_the_one_before_stays(
+    broker: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    orders = topic("orders", epoch=3, replicas=(1, 2))
+    broker.publish(orders)
+    await broker.agree()
+    broker.publish(replicated(orders, leader=2, epoch=3))
+    await broker.agree()
+    assert role_of(broker) == ("leader", 3)
+    assert "the role at leader epoch 3 is leader: within the epoch it cannot become follower" in caplog.text
 
 
 async def test_what_waits_for_an_image_is_woken_by_a_newer_one(broker: Broker) -> None:
@@ -221,7 +263,7 @@ async def test_a_partition_that_lacks_a_descriptor_is_opened_and_gets_its_leader
         if step == "open":
             famine.setattr(partitions_module, "open_logs", lambda openings, *, now_ms: [emfile for _ in openings])
         else:
-            famine.setattr(publisher_module, "become_leaders", lambda roles: [emfile for _ in roles])
+            famine.setattr(publisher_module, "become_roles", lambda changes, _data_plane: [emfile for _ in changes])
         broker.publish(topic("orders", epoch=3))
         await broker.agree()
         failure = broker.publisher.failure_of("orders") or ""
@@ -264,11 +306,9 @@ async def test_what_lacks_a_descriptor_and_is_deleted_leaves_nothing_behind(
     assert list(tmp_path.glob("orders-*")) == []
 
 
-async def test_answers_name_where_the_leader_is_as_soon_as_it_is_registered_and_as_long(tmp_path: Path) -> None:
-    config = BrokerConfig({"log.dirs": str(tmp_path), "listeners": "PLAINTEXT://127.0.0.1:0"})
-    data_plane = DataPlane(build_data_plane_settings(config, divide()))
-    (listener,) = open_listeners(data_plane, config.endpoints, config.socket_listen_backlog_size)
-    broker = Broker(tmp_path, data_plane)
+async def test_answers_name_where_the_leader_is_as_soon_as_it_is_registered_and_as_long(broker: Broker) -> None:
+    config = broker.config
+    (listener,) = open_listeners(broker.data_plane, config.endpoints, config.socket_listen_backlog_size)
 
     def named(wire: Wire) -> list[tuple[int, str, int, str | None]]:
         answer = wire.ask(produce("orders", batch_of(b"a"), version=10))
@@ -279,15 +319,9 @@ async def test_answers_name_where_the_leader_is_as_soon_as_it_is_registered_and_
     here = BrokerRegistration(1, b"i" * 16, 1, {"PLAINTEXT": ("h", 1)}, {}, fenced=False)
     there = BrokerRegistration(2, b"i" * 16, 1, {"PLAINTEXT": ("there", 9092)}, {}, rack="r", fenced=False)
     orders = topic("orders", leader=2, replicas=(2,))
-    try:
-        with Wire(f"127.0.0.1:{listener.bound.port}") as wire:
-            for brokers, endpoints in (([here], []), ([here, there], [(2, "there", 9092, "r")]), ([here], [])):
-                broker.image = msgspec.structs.replace(
-                    broker.image, cluster=ClusterImage({one.id: one for one in brokers})
-                )
-                broker.publish(orders)
-                await broker.agree()
-                assert await asyncio.to_thread(named, wire) == endpoints
-    finally:
-        await asyncio.to_thread(data_plane.shut_down, grace_ms=0)
-        broker.close()
+    with Wire(f"127.0.0.1:{listener.bound.port}") as wire:
+        for brokers, endpoints in (([here], []), ([here, there], [(2, "there", 9092, "r")]), ([here], [])):
+            broker.image = msgspec.structs.replace(broker.image, cluster=ClusterImage({one.id: one for one in brokers}))
+            broker.publish(orders)
+            await broker.agree()
+            assert await asyncio.to_thread(named, wire) == endpoints

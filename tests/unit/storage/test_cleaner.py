@@ -21,7 +21,7 @@ from pybroker.storage.log_config import build_log_config
 from pybroker.storage.native import Partition
 from pybroker.storage.partitions import Partitions
 from tests.support.batches import Batch, Record, read_batches
-from tests.support.partitions import open_one
+from tests.support.partitions import lead, open_one
 
 NOW = int(time.time() * 1000)
 COMPACT = {"cleanup.policy": "compact", "delete.retention.ms": "0", "file.delete.delay.ms": "7"}
@@ -58,7 +58,7 @@ class Broker:
             (folder / f"{base:020}.log").write_bytes(content)
         self.partitions.scan()
         partition = open_one(self.partitions, name, 0, os.urandom(16), build_log_config(self.settings_of(name)))
-        partition.become_leader(0, in_sync_replicas=1, min_insync_replicas=1)
+        lead(partition)
         return partition
 
     def settings_of(self, name: str) -> TopicConfig:

@@ -26,7 +26,7 @@ from pybroker.storage.native import Partition, advance_log_start, move_count, pr
 from pybroker.storage.partitions import Partitions
 from tests.support.batches import batch_of
 from tests.support.conditions import wait_until
-from tests.support.partitions import open_one
+from tests.support.partitions import lead, open_one
 
 CONFIG = build_log_config(TopicConfig({}, BrokerConfig({})))
 ID = os.urandom(16)
@@ -72,7 +72,7 @@ class Node:
 
     def open(self, topic: str = "orders", index: int = 0, assigned: bytes | None = None) -> Partition:
         partition = open_one(self.partitions, topic, index, ID, CONFIG, assigned)
-        partition.become_leader(0, in_sync_replicas=1, min_insync_replicas=1)
+        lead(partition)
         return partition
 
     def request(self, path: Path, topic: str = "orders", index: int = 0) -> None:

@@ -14,7 +14,7 @@ from pybroker.storage.native import Partition
 from pybroker.storage.partitions import Partitions
 from pybroker.storage.retention import Limits, Retention, limits_of
 from tests.support.batches import batch_of
-from tests.support.partitions import open_one
+from tests.support.partitions import lead, open_one
 from tests.support.wire import Wire, produce
 
 BROKER = BrokerConfig({})
@@ -58,7 +58,7 @@ class Stage:
     def open(self) -> Partition:
         assert self.settings is not None
         opened = open_one(self.partitions, "t", 0, os.urandom(16), build_log_config(self.settings))
-        opened.become_leader(0, in_sync_replicas=1, min_insync_replicas=1)
+        lead(opened)
         return opened
 
 
@@ -102,7 +102,7 @@ def test_files_are_removed_when_their_delay_is_over(tmp_path: Path) -> None:
         wire.ask(produce("t", batch_of(b"a")))
     stage = Stage(tmp_path / "data")
     partition = open_one(stage.partitions, "t", 0, topic_id(tmp_path / "data/t-0"), build_log_config(settings()))
-    partition.become_leader(0, in_sync_replicas=1, min_insync_replicas=1)
+    lead(partition)
     stage.settings = settings(retention_ms="0", file_delete_delay_ms="77")
     stage.retention.delete_old_segments()
     assert partition.log_start_offset == partition.log_end_offset == 1

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 use parking_lot::{Condvar, Mutex};
-use pybroker_replica::{FlushListener, GroupFlush, Partition, Waiter, WaitingProduce};
+use pybroker_replica::{FlushListener, GroupFlush, Leadership, Partition, Waiter, WaitingProduce};
 use pybroker_storage::LogError;
 
 use super::{Failure, Measured, build_batch, config, now_ms, open};
@@ -48,7 +48,7 @@ pub fn flush(directory: &Path, (appends, size, writers): (u64, u64, u64), mode: 
     config.flush_messages = if mode == 2 { 1 } else { i64::MAX };
     let log = open(&directory.join("t-0"), config, true)?;
     let partition = Arc::new(Partition::new("t".into(), 0, [1; 16], directory.to_path_buf(), log, 0));
-    partition.become_leader(0, 1, 1)?;
+    partition.become_leader(Leadership::alone(0), now_ms(), &mut |_| ())?;
     let waiting = Arc::new(Writers((0..writers).map(|_| Default::default()).collect()));
     let group = GroupFlush::new(Arc::clone(&waiting) as Arc<dyn FlushListener>);
     let (batch, _) = build_batch(size as usize, BATCH_BYTES)?;
@@ -77,14 +77,11 @@ pub fn flush(directory: &Path, (appends, size, writers): (u64, u64, u64), mode: 
 
 fn append(partition: &Arc<Partition>, group: &GroupFlush, writers: &Writers, (writer, batch): (usize, &mut [u8])) {
     pybroker_record::set_base_offset(batch, 0);
-    let appended = partition.append(batch, true, now_ms(), &mut |_| ()).expect("a disk with room");
-    let end_offset = appended.last_offset + 1;
-    if partition.has_committed(end_offset) {
-        return;
-    }
+    let produced = partition.append(batch, true, now_ms(), &mut |_| ()).expect("a disk with room");
+    let Some(awaited) = produced.awaited else { return };
     group.request(partition);
-    let produce = WaitingProduce::new(Waiter { connection: writer as u64, request: 0 }, 1);
-    partition.await_commit(end_offset, &produce, &mut |waiter| writers.wake(waiter));
+    let produce = WaitingProduce::new(Waiter { connection: writer as u64, request: 0 }, awaited.waits());
+    partition.await_acknowledgement(&awaited, &produce, &mut |waiter| writers.wake(waiter));
     writers.wait(writer);
 }
 

@@ -4,7 +4,7 @@ use super::super::data_plane::Shared;
 use super::super::events::Event;
 use super::Outcome;
 use pybroker_record::InvalidBatch;
-use pybroker_replica::{LeaderCheck, NotAppended, Partition, PartitionSlot, TopicTable};
+use pybroker_replica::{Awaited, NotAppended, Partition, PartitionSlot, Standing, TopicTable};
 use pybroker_storage::AppendError;
 use pybroker_wire::produce::ProducedPartition;
 use pybroker_wire::{ApiKey, BrokerEndpoint, ErrorCode, LeaderAndEpoch, TopicRef};
@@ -30,30 +30,29 @@ pub fn endpoints(table: &TopicTable, leaders: impl Iterator<Item = LeaderAndEpoc
     ids.iter().filter_map(|id| table.brokers.iter().find(|broker| broker.id == *id)).collect()
 }
 
-/// Who leads a partition, as the table has it.
-pub fn leader_of(slot: &PartitionSlot) -> LeaderAndEpoch {
-    LeaderAndEpoch { id: slot.leader, epoch: slot.leader_epoch }
-}
-
 /// The answer for a partition without a replica to serve it here: its directory failed, or it lives elsewhere.
 pub fn not_here(slot: &PartitionSlot) -> (ErrorCode, Option<LeaderAndEpoch>) {
     if slot.offline {
         return (ErrorCode::KAFKA_STORAGE_ERROR, None);
     }
-    (ErrorCode::NOT_LEADER_OR_FOLLOWER, Some(leader_of(slot)))
+    (ErrorCode::NOT_LEADER_OR_FOLLOWER, Some(slot.current_leader()))
 }
 
-/// Why what was appended below `end_offset` cannot be acknowledged; `None` when it is committed.
-pub fn not_committed(replica: &Partition, end_offset: i64) -> Option<ErrorCode> {
-    if replica.has_committed(end_offset) {
-        None
-    } else if replica.check_leader(-1) == LeaderCheck::NotLeader {
-        Some(ErrorCode::NOT_LEADER_OR_FOLLOWER)
-    } else if replica.log().is_offline() {
-        Some(ErrorCode::KAFKA_STORAGE_ERROR)
-    } else {
-        Some(ErrorCode::REQUEST_TIMED_OUT)
+/// Why what was appended cannot be acknowledged; `None` when it may be.
+pub fn not_acknowledged(replica: &Partition, awaited: &Awaited) -> Option<ErrorCode> {
+    match replica.standing(awaited) {
+        Standing::Reached => None,
+        Standing::TooFewInSync => Some(ErrorCode::NOT_ENOUGH_REPLICAS_AFTER_APPEND),
+        Standing::NotLeader => Some(ErrorCode::NOT_LEADER_OR_FOLLOWER),
+        Standing::Offline => Some(ErrorCode::KAFKA_STORAGE_ERROR),
+        Standing::Waiting => Some(ErrorCode::REQUEST_TIMED_OUT),
     }
+}
+
+/// The leader to return with an answer that says "not here" after it has waited (KIP-951).
+pub fn leader_after(table: &TopicTable, topic: &TopicRef, answer: &ProducedPartition) -> Option<LeaderAndEpoch> {
+    let slot = table.find(topic)?.slot(answer.index)?;
+    (answer.error == ErrorCode::NOT_LEADER_OR_FOLLOWER).then(|| slot.current_leader())
 }
 
 /// Says in a Produce answer why nothing was appended.
@@ -87,6 +86,7 @@ fn log_refused(shared: &Shared, partition: &Partition, error: AppendError, answe
         AppendError::OutOfOrderSequence { .. } | AppendError::UnexpectedOffset { .. } => {
             ErrorCode::OUT_OF_ORDER_SEQUENCE_NUMBER
         }
+        AppendError::LeaderFenced { .. } => ErrorCode::NOT_LEADER_OR_FOLLOWER,
         AppendError::InvalidProducerEpoch { .. } => ErrorCode::INVALID_PRODUCER_EPOCH,
         AppendError::CoordinatorFenced { .. } => ErrorCode::TRANSACTION_COORDINATOR_FENCED,
         AppendError::InvalidTxnState { .. } => ErrorCode::INVALID_TXN_STATE,

@@ -409,12 +409,11 @@ fn locate<'a>(table: &'a TopicTable, partition: &FetchPartition) -> Result<&'a P
         TopicRef::Name(_) => (ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, None),
     })?;
     let slot = topic.slot(partition.index).ok_or((ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, None))?;
-    let leader = Some(errors::leader_of(slot));
     let replica = slot.partition.as_deref().ok_or_else(|| errors::not_here(slot))?;
     match replica.check_leader(partition.leader_epoch) {
         LeaderCheck::Leads => Ok(replica),
-        LeaderCheck::NotLeader => Err((ErrorCode::NOT_LEADER_OR_FOLLOWER, leader)),
-        LeaderCheck::Fenced => Err((ErrorCode::FENCED_LEADER_EPOCH, leader)),
+        LeaderCheck::NotLeader => Err((ErrorCode::NOT_LEADER_OR_FOLLOWER, Some(slot.current_leader()))),
+        LeaderCheck::Fenced => Err((ErrorCode::FENCED_LEADER_EPOCH, Some(slot.current_leader()))),
         LeaderCheck::Unknown => Err((ErrorCode::UNKNOWN_LEADER_EPOCH, None)),
     }
 }

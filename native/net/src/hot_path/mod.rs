@@ -61,8 +61,8 @@ pub enum Outcome {
     Silent,
     /// It waits for data.
     Wait(Box<PendingFetch>),
-    /// It waits for what it appended to be committed.
-    WaitForCommit(Box<PendingProduce>),
+    /// It waits until what it appended may be acknowledged.
+    WaitForAcknowledgement(Box<PendingProduce>),
     /// It names topics that the table lacks: Python looks at it once.
     Unresolved {
         /// The API key.

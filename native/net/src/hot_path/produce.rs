@@ -8,7 +8,7 @@ use super::super::response::Response;
 use super::Outcome;
 use super::errors;
 use pybroker_record::{Compression, InvalidBatch, SentRecords};
-use pybroker_replica::{Partition, Topic, TopicTable, Waiter, WaitingProduce};
+use pybroker_replica::{Awaited, Partition, Produced, Topic, TopicTable, Waiter, WaitingProduce};
 use pybroker_wire::frame::RequestHead;
 use pybroker_wire::produce::{ProduceRequest, ProducedPartition, write_response};
 use pybroker_wire::{ApiKey, ErrorCode, TopicRef};
@@ -18,14 +18,13 @@ const BATCH_VERSION: i16 = 3;
 /// First Produce version that may carry zstd.
 const ZSTD_VERSION: i16 = 7;
 
-/// A partition that has not committed yet what a Produce appended to it.
+/// A partition where what a Produce appended may not be acknowledged yet.
 #[derive(Debug)]
-struct Uncommitted {
+struct Unacknowledged {
     topic: usize,
     partition: usize,
     replica: Arc<Partition>,
-    /// What its high watermark has to reach.
-    end_offset: i64,
+    awaited: Awaited,
 }
 
 /// A Produce between its appends and its answer.
@@ -35,7 +34,7 @@ pub struct PendingProduce {
     correlation_id: i32,
     timeout_ms: u64,
     answered: Vec<(TopicRef, Vec<ProducedPartition>)>,
-    uncommitted: Vec<Uncommitted>,
+    unacknowledged: Vec<Unacknowledged>,
     waiting: Arc<WaitingProduce>,
 }
 
@@ -50,13 +49,15 @@ impl PendingProduce {
         self.waiting.claim()
     }
 
-    /// Answers with what is committed now; the rest failed, or its time is up.
+    /// Answers with what may be acknowledged now; the rest failed, or its time is up.
     pub fn complete(mut self, shared: &Shared) -> Response {
         let table = shared.table.load();
-        for Uncommitted { topic, partition, replica, end_offset } in &self.uncommitted {
-            let answer = &mut self.answered[*topic].1[*partition];
-            if let Some(error) = errors::not_committed(replica, *end_offset) {
-                answer.error = error;
+        for Unacknowledged { topic, partition, replica, awaited } in &self.unacknowledged {
+            let (name, answers) = &mut self.answered[*topic];
+            let answer = &mut answers[*partition];
+            if let Some(error) = errors::not_acknowledged(replica, awaited) {
+                answer.error = known_to(self.version, error);
+                answer.current_leader = errors::leader_after(&table, name, answer);
             }
         }
         let partitions = self.answered.iter().flat_map(|(_, partitions)| partitions);
@@ -67,8 +68,8 @@ impl PendingProduce {
     }
 }
 
-/// Appends what a Produce carries and answers it, or lets it wait until that is committed. With one replica in sync an
-/// append commits itself, unless a sync has to come first (`flush=group`).
+/// Appends what a Produce carries and answers it, or lets it wait: with `acks=all` until that is committed, which an append
+/// to the only replica is at once, and under `flush=group` until it is durable.
 pub fn handle(
     shared: &Shared,
     head: &RequestHead,
@@ -85,7 +86,7 @@ pub fn handle(
     if !decided && let Some(outcome) = unknown(&table, &request) {
         return outcome;
     }
-    let mut uncommitted = Vec::new();
+    let mut unacknowledged = Vec::new();
     let mut answered = Vec::with_capacity(request.topics.len());
     for (at, topic) in request.topics.iter().enumerate() {
         let found = table.find(&topic.topic);
@@ -94,9 +95,11 @@ pub fn handle(
             let records = records.clone().map(|at| &mut frame[at]);
             let how = (&request, head.api_version);
             let (answer, pending) = produce(shared, how, &topic.topic, found, *index, records, wake);
-            uncommitted.extend(pending.map(|(replica, end_offset)| {
-                shared.group_flush.request(&replica);
-                Uncommitted { topic: at, partition: partitions.len(), replica, end_offset }
+            unacknowledged.extend(pending.map(|(replica, awaited)| {
+                if awaited.durable {
+                    shared.group_flush.request(&replica);
+                }
+                Unacknowledged { topic: at, partition: partitions.len(), replica, awaited }
             }));
             partitions.push(answer);
         }
@@ -110,9 +113,9 @@ pub fn handle(
             None => Outcome::Silent,
         };
     }
-    if !uncommitted.is_empty() {
+    if !unacknowledged.is_empty() {
         let timeout_ms = request.timeout_ms.max(0) as u64;
-        return wait((head.api_version, head.correlation_id, timeout_ms), answered, uncommitted, waiter, wake);
+        return wait((head.api_version, head.correlation_id, timeout_ms), answered, unacknowledged, waiter, wake);
     }
     let leaders = partitions.filter_map(|partition| partition.current_leader);
     let endpoints = errors::endpoints(&table, leaders);
@@ -121,20 +124,21 @@ pub fn handle(
     Outcome::Answer(Response::finish(bytes, Vec::new()))
 }
 
-/// Lets a Produce wait until its partitions have committed.
+/// Lets a Produce wait until all of its partitions may be acknowledged.
 fn wait(
     (version, correlation_id, timeout_ms): (i16, i32, u64),
     answered: Vec<(TopicRef, Vec<ProducedPartition>)>,
-    uncommitted: Vec<Uncommitted>,
+    unacknowledged: Vec<Unacknowledged>,
     waiter: Waiter,
     wake: &mut dyn FnMut(Waiter),
 ) -> Outcome {
-    let waiting = WaitingProduce::new(waiter, uncommitted.len());
-    for Uncommitted { replica, end_offset, .. } in &uncommitted {
-        replica.await_commit(*end_offset, &waiting, wake);
+    let waits = unacknowledged.iter().map(|Unacknowledged { awaited, .. }| awaited.waits()).sum();
+    let waiting = WaitingProduce::new(waiter, waits);
+    for Unacknowledged { replica, awaited, .. } in &unacknowledged {
+        replica.await_acknowledgement(awaited, &waiting, wake);
     }
-    let pending = PendingProduce { version, correlation_id, timeout_ms, answered, uncommitted, waiting };
-    Outcome::WaitForCommit(Box::new(pending))
+    let pending = PendingProduce { version, correlation_id, timeout_ms, answered, unacknowledged, waiting };
+    Outcome::WaitForAcknowledgement(Box::new(pending))
 }
 
 fn unknown(table: &TopicTable, request: &ProduceRequest) -> Option<Outcome> {
@@ -145,8 +149,8 @@ fn unknown(table: &TopicTable, request: &ProduceRequest) -> Option<Outcome> {
 /// First Produce version whose clients know KAFKA_STORAGE_ERROR (KIP-112).
 const STORAGE_ERROR_VERSION: i16 = 4;
 
-/// The replica that has not committed yet, and the offset that its high watermark has to reach.
-type Pending = (Arc<Partition>, i64);
+/// The replica where an append may not be acknowledged yet, and what it lacks.
+type Pending = (Arc<Partition>, Awaited);
 
 /// The answer for one partition.
 fn produce(
@@ -186,13 +190,12 @@ fn produce(
         answer.error = known_to(version, answer.error);
         return (answer, None);
     };
-    let end_offset = append(shared, request, version, partition, records, &mut answer, wake);
+    let awaited = append(shared, request, version, partition, records, &mut answer, wake);
     answer.error = known_to(version, answer.error);
     if answer.error == ErrorCode::NOT_LEADER_OR_FOLLOWER {
-        answer.current_leader = Some(errors::leader_of(slot));
+        answer.current_leader = Some(slot.current_leader());
     }
-    let pending = end_offset.filter(|end_offset| !partition.has_committed(*end_offset));
-    (answer, pending.map(|end_offset| (Arc::clone(partition), end_offset)))
+    (answer, awaited.map(|awaited| (Arc::clone(partition), awaited)))
 }
 
 /// An older client gets another error than that of a failed directory, so that it asks for metadata again, as in Kafka.
@@ -223,7 +226,7 @@ fn find(records: &mut [u8], version: i16) -> Result<SentRecords<'_>, (ErrorCode,
     Ok(sent)
 }
 
-/// Appends, and returns where the batches end in the log; `None` when they were refused.
+/// Appends, and returns what has to come before that is acknowledged; `None` for nothing, or when it was refused.
 fn append(
     shared: &Shared,
     request: &ProduceRequest,
@@ -232,7 +235,7 @@ fn append(
     records: Option<&mut [u8]>,
     answer: &mut ProducedPartition,
     wake: &mut dyn FnMut(Waiter),
-) -> Option<i64> {
+) -> Option<Awaited> {
     let sent = match find(records.unwrap_or_default(), version) {
         Ok(sent) => sent,
         Err((error, text)) => {
@@ -245,7 +248,7 @@ fn append(
         return None;
     }
     match partition.append_sent(sent, request.acks == -1, shared.wall_ms(), wake) {
-        Ok(appended) => {
+        Ok(Produced { appended, awaited }) => {
             if appended.rolled {
                 let (topic, index) = (Arc::clone(partition.topic()), partition.index());
                 shared.events.push(Event::SegmentRolled { topic, index });
@@ -253,7 +256,7 @@ fn append(
             answer.base_offset = appended.first_offset;
             answer.log_append_time = appended.log_append_time;
             answer.log_start_offset = appended.log_start_offset;
-            Some(appended.last_offset + 1)
+            awaited
         }
         Err(refused) => {
             errors::not_appended(shared, partition, refused, answer);

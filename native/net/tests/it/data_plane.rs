@@ -4,6 +4,7 @@ mod bounds;
 mod group_flush;
 mod interception;
 mod read_committed;
+mod roles;
 mod support;
 
 use std::io::{Read, Write};

@@ -96,6 +96,7 @@ impl Log {
             TimestampType::LogAppendTime => now_ms,
         };
         let mut writer = self.writer.lock();
+        writer.ensure_leads(leader_epoch)?;
         if let Some(original) = placed.iter().find_map(|batch| writer.producers.find_duplicate(&batch.header)) {
             return Ok(self.duplicate(original, log_append_time));
         }
@@ -138,6 +139,7 @@ impl Log {
         }
         let appended = {
             let mut writer = self.writer.lock();
+            writer.ensure_leads(leader_epoch)?;
             self.assign(batches, &mut placed, leader_epoch);
             let staged = stage(&writer, batches, &placed, Origin::Coordinator)?;
             self.write(&mut writer, batches, &placed, staged, -1, now_ms)?

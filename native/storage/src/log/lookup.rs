@@ -106,11 +106,12 @@ impl Log {
     }
 
     /// Notes that `epoch` begins at the log end (this node becomes leader); an epoch that has begun already is no news.
+    /// Appends of older epochs are refused from then on.
     ///
     /// # Errors
     /// `Io` when the epoch file cannot be replaced.
     pub fn begin_epoch(&self, epoch: i32) -> Result<(), LogError> {
-        let _writer = self.writer.lock();
+        let mut writer = self.writer.lock();
         let end_offset = self.log_end_offset();
         let mut file = self.epochs.lock();
         let mut epochs = file.epochs.clone();
@@ -119,7 +120,15 @@ impl Log {
             file.epochs = epochs;
             file.dirty = true;
         }
+        writer.oldest_epoch = writer.oldest_epoch.max(epoch);
         Ok(())
+    }
+
+    /// Refuses what leaders of epochs below `epoch` append: this node leads no more. An append that is under way is in the
+    /// log when this returns.
+    pub fn fence_leaders_before(&self, epoch: i32) {
+        let mut writer = self.writer.lock();
+        writer.oldest_epoch = writer.oldest_epoch.max(epoch);
     }
 }
 

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use crate::AppendError;
 use crate::directory::leader_epochs::LeaderEpochs;
 use crate::producer::producer_state::ProducerStates;
 use crate::segment::segment_list::SegmentList;
@@ -70,6 +71,8 @@ pub(crate) struct Writer {
     pub(crate) created_ms: i64,
     /// Largest timestamp of the first batch; `None` until it is known.
     pub(crate) first_timestamp: Option<i64>,
+    /// Leaders of older epochs append nothing any more. Only rises.
+    pub(crate) oldest_epoch: i32,
 }
 
 impl Writer {
@@ -79,6 +82,12 @@ impl Writer {
         self.reserved = 0;
         self.created_ms = now_ms;
         self.first_timestamp = None;
+    }
+
+    /// Refuses a leader whose epoch is over. Asked under the writer's lock, so that none appends after its successor.
+    pub(crate) fn ensure_leads(&self, leader_epoch: i32) -> Result<(), AppendError> {
+        let oldest = self.oldest_epoch;
+        if leader_epoch < oldest { Err(AppendError::LeaderFenced { epoch: leader_epoch, oldest }) } else { Ok(()) }
     }
 }
 

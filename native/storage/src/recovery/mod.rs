@@ -390,6 +390,7 @@ impl Loader<'_> {
             reserved: end.end_position,
             created_ms: self.how.now_ms,
             first_timestamp: None,
+            oldest_epoch: i32::MIN,
         };
         let view = View {
             segments: Arc::new(SegmentList::new(self.segments)),

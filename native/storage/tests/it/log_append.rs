@@ -40,6 +40,24 @@ fn several_batches_of_one_append_are_placed_one_after_the_other() {
 }
 
 #[test]
+fn a_leader_whose_epoch_is_over_appends_nothing() {
+    let root = tempfile::tempdir().unwrap();
+    let log = open(root.path(), config());
+    log.begin_epoch(3).unwrap();
+    log.append(&mut batch(&[1]), 3, NOW).unwrap();
+    log.fence_leaders_before(4);
+    log.fence_leaders_before(2);
+    let refused = log.append(&mut batch(&[1]), 3, NOW);
+    assert!(matches!(refused, Err(AppendError::LeaderFenced { epoch: 3, oldest: 4 })), "{refused:?}");
+    let refused = log.append_internal(&mut batch(&[1]), 3, NOW);
+    assert!(matches!(refused, Err(AppendError::LeaderFenced { epoch: 3, oldest: 4 })), "{refused:?}");
+    assert_eq!((log.log_end_offset(), log.latest_epoch()), (1, Some(3)), "a fence begins no epoch");
+    log.append(&mut batch(&[1]), 4, NOW).unwrap();
+    log.begin_epoch(6).unwrap();
+    assert!(matches!(log.append(&mut batch(&[1]), 5, NOW), Err(AppendError::LeaderFenced { epoch: 5, oldest: 6 })));
+}
+
+#[test]
 fn log_append_time_is_stamped_and_the_checksum_follows() {
     let root = tempfile::tempdir().unwrap();
     let log = open(root.path(), LogConfig { timestamp_type: TimestampType::LogAppendTime, ..config() });

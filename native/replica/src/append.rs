@@ -1,0 +1,136 @@
+//! Appending to a partition: who may, and what has to come before it is acknowledged.
+
+use std::sync::atomic::Ordering;
+
+use super::acknowledgement::Awaited;
+use super::leader::Leader;
+use super::partition::Partition;
+use super::role::Role;
+use super::waiting::Waiter;
+use pybroker_record::SentRecords;
+use pybroker_storage::{AppendError, Appended};
+
+/// Why nothing was appended.
+#[derive(Debug)]
+pub enum NotAppended {
+    /// This broker does not lead the partition, or its log is closed.
+    NotLeader,
+    /// `acks=all` with fewer replicas in sync than `min.insync.replicas`.
+    NotEnoughReplicas {
+        /// Replicas in sync.
+        in_sync: usize,
+        /// Replicas asked for.
+        wanted: usize,
+    },
+    /// A transactional batch without a transaction: no transaction is open here.
+    NoTransaction,
+    /// The log refused the batches.
+    Log(AppendError),
+}
+
+/// What a producer sent is in the log.
+#[derive(Debug)]
+pub struct Produced {
+    pub appended: Appended,
+    /// What has to come before it is acknowledged; `None` when it may be at once.
+    pub awaited: Option<Awaited>,
+}
+
+impl From<AppendError> for NotAppended {
+    fn from(error: AppendError) -> Self {
+        match error {
+            AppendError::LeaderFenced { .. } => Self::NotLeader,
+            AppendError::Invalid(_)
+            | AppendError::TooLarge { .. }
+            | AppendError::OutOfOrderSequence { .. }
+            | AppendError::InvalidProducerEpoch { .. }
+            | AppendError::CoordinatorFenced { .. }
+            | AppendError::InvalidTxnState { .. }
+            | AppendError::UnexpectedOffset { .. }
+            | AppendError::Io { .. }
+            | AppendError::Exhausted { .. }
+            | AppendError::Offline { .. } => Self::Log(error),
+        }
+    }
+}
+
+impl Partition {
+    /// Appends a producer's batches, which are still to be found in the bytes; see [`Partition::append_sent`].
+    pub fn append(
+        &self,
+        batches: &mut [u8],
+        all: bool,
+        now_ms: i64,
+        wake: &mut dyn FnMut(Waiter),
+    ) -> Result<Produced, NotAppended> {
+        let sent = SentRecords::find(batches).map_err(|error| NotAppended::Log(AppendError::Invalid(error)))?;
+        self.append_sent(sent, all, now_ms, wake)
+    }
+
+    /// Appends a producer's records, advances the high watermark, and wakes by `wake` the requests that this satisfies.
+    ///
+    /// Batches that need not be converted are patched in place (offsets, leader epoch, append time). `all` asks for
+    /// `min.insync.replicas`, and that they have it before it is acknowledged.
+    pub fn append_sent(
+        &self,
+        sent: SentRecords<'_>,
+        all: bool,
+        now_ms: i64,
+        wake: &mut dyn FnMut(Waiter),
+    ) -> Result<Produced, NotAppended> {
+        let role = self.role.load();
+        let leader = self.leads(&role)?;
+        admit(leader, &sent, all)?;
+        let appended = self.log.append_sent(sent, leader.leader_epoch().0, now_ms)?;
+        self.maybe_advance_high_watermark(Some(&appended), wake);
+        let awaited = self.awaited(leader.leader_epoch(), appended.last_offset + 1, all, wake);
+        Ok(Produced { appended, awaited })
+    }
+
+    /// Appends what a coordinator has decided, for all replicas in sync, as [`Partition::append`] does but for one thing:
+    /// it waits for no disk. What is not settled then has to be synced.
+    pub fn append_deferred(
+        &self,
+        batches: &mut [u8],
+        now_ms: i64,
+        wake: &mut dyn FnMut(Waiter),
+    ) -> Result<Appended, NotAppended> {
+        let sent = SentRecords::find(batches).map_err(|error| NotAppended::Log(AppendError::Invalid(error)))?;
+        let role = self.role.load();
+        let leader = self.leads(&role)?;
+        admit(leader, &sent, true)?;
+        let appended = self.log.append_deferred(sent, leader.leader_epoch().0, now_ms)?;
+        self.maybe_advance_high_watermark(Some(&appended), wake);
+        Ok(appended)
+    }
+
+    /// Appends a coordinator's batches as they are: markers, and what else belongs to transactions. Wakes as
+    /// [`Partition::append_sent`] does.
+    pub fn append_as_coordinator(
+        &self,
+        batches: &mut [u8],
+        now_ms: i64,
+        wake: &mut dyn FnMut(Waiter),
+    ) -> Result<Appended, NotAppended> {
+        let role = self.role.load();
+        let leader = self.leads(&role)?;
+        let appended = self.log.append_internal(batches, leader.leader_epoch().0, now_ms)?;
+        self.maybe_advance_high_watermark(Some(&appended), wake);
+        Ok(appended)
+    }
+
+    fn leads<'a>(&self, role: &'a Role) -> Result<&'a Leader, NotAppended> {
+        role.leader().filter(|_| !self.closed.load(Ordering::Acquire)).ok_or(NotAppended::NotLeader)
+    }
+}
+
+/// Checks what a leader asks of a producer's records before they are appended.
+fn admit(leader: &Leader, sent: &SentRecords<'_>, all: bool) -> Result<(), NotAppended> {
+    if all && !leader.has_enough_in_sync() {
+        return Err(NotAppended::NotEnoughReplicas { in_sync: leader.in_sync(), wanted: leader.min_in_sync() });
+    }
+    if sent.is_transactional() {
+        return Err(NotAppended::NoTransaction);
+    }
+    Ok(())
+}

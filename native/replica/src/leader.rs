@@ -1,0 +1,263 @@
+//! What a leader knows of the other replicas: how far each has the log, since when it keeps up, whether it is in sync.
+//!
+//! A follower's Fetch says how far it has the log (its fetch offset is its log end offset). Which replicas are in sync is the
+//! controller's word, and changes with the metadata alone.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use parking_lot::Mutex;
+
+use super::high_watermark::high_watermark;
+use super::ids::{BrokerId, LeaderEpoch};
+
+/// A replica of which nothing is known at this leader epoch.
+const UNKNOWN: i64 = -1;
+
+/// What the metadata says to a leader.
+#[derive(Clone, Debug)]
+pub struct Leadership {
+    pub leader_epoch: LeaderEpoch,
+    /// The other replicas.
+    pub followers: Vec<FollowerInSync>,
+    /// `min.insync.replicas` of the topic.
+    pub min_in_sync: usize,
+}
+
+/// Another replica, and whether the in-sync replicas (ISR) have it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FollowerInSync {
+    pub id: BrokerId,
+    pub in_sync: bool,
+}
+
+impl Leadership {
+    /// Leadership of the only replica.
+    pub fn alone(leader_epoch: i32) -> Self {
+        Self { leader_epoch: LeaderEpoch(leader_epoch), followers: Vec::new(), min_in_sync: 1 }
+    }
+}
+
+/// A leader's role.
+#[derive(Debug)]
+pub struct Leader {
+    leader_epoch: LeaderEpoch,
+    /// The first epoch since which this broker is the leader without a break: what it appended from then on is still there.
+    leads_since: LeaderEpoch,
+    followers: Vec<Follower>,
+    /// Replicas in sync, this one included.
+    in_sync: usize,
+    min_in_sync: usize,
+}
+
+/// One of the other replicas. Its position is shared by the roles of one leader epoch.
+#[derive(Debug)]
+struct Follower {
+    id: BrokerId,
+    in_sync: bool,
+    position: Arc<Position>,
+}
+
+#[derive(Debug)]
+struct Position {
+    /// The replica's log end offset as its last Fetch said; read without the lock.
+    log_end_offset: AtomicI64,
+    keeping_up: Mutex<KeepingUp>,
+}
+
+/// Kafka's rule for when a replica had all that the leader had (`Replica.updateFetchStateOrThrow`).
+#[derive(Clone, Copy, Debug)]
+struct KeepingUp {
+    caught_up_ms: Option<i64>,
+    /// The last Fetch: when it came, and the leader's log end offset then.
+    fetched_ms: i64,
+    leader_end_offset: i64,
+}
+
+/// Another replica as the leader knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReplicaState {
+    pub id: BrokerId,
+    /// -1 before its first Fetch at this leader epoch.
+    pub log_end_offset: i64,
+    /// When it last had all that the leader had, ms since 1970; `None` for never at this leader epoch.
+    pub caught_up_ms: Option<i64>,
+    pub in_sync: bool,
+}
+
+/// How far a follower has the log: its Fetch asks for what follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FollowerPosition {
+    pub replica: BrokerId,
+    /// The leader epoch that the follower follows at. What it had at an older one says nothing: it may have cut it off.
+    pub leader_epoch: LeaderEpoch,
+    pub log_end_offset: i64,
+}
+
+/// Why a follower's position was not noted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PositionRefused {
+    /// This broker does not lead, or not at the follower's leader epoch.
+    NotLeader,
+    /// The follower is none of the partition's replicas.
+    NotAReplica,
+}
+
+impl Position {
+    fn unknown(caught_up_ms: Option<i64>) -> Self {
+        let keeping_up = KeepingUp { caught_up_ms, fetched_ms: 0, leader_end_offset: i64::MAX };
+        Self { log_end_offset: AtomicI64::new(UNKNOWN), keeping_up: Mutex::new(keeping_up) }
+    }
+
+    fn update(&self, log_end_offset: i64, leader_end_offset: i64, now_ms: i64) {
+        let mut state = self.keeping_up.lock();
+        let caught_up = if log_end_offset >= leader_end_offset {
+            Some(now_ms)
+        } else if log_end_offset >= state.leader_end_offset {
+            // It has what the leader had at its last Fetch.
+            Some(state.fetched_ms)
+        } else {
+            None
+        };
+        state.caught_up_ms = state.caught_up_ms.max(caught_up);
+        (state.fetched_ms, state.leader_end_offset) = (now_ms, leader_end_offset);
+        self.log_end_offset.store(log_end_offset, Ordering::Release);
+    }
+}
+
+impl Leader {
+    /// A leader as the metadata says, after the role of `before`. Within an epoch positions are kept; at a new one nothing is
+    /// known of a replica, and the in-sync ones have until `now_ms` kept up.
+    pub(crate) fn new(leadership: Leadership, before: Option<&Leader>, now_ms: i64) -> Self {
+        let Leadership { leader_epoch, followers, min_in_sync } = leadership;
+        let leads_since = before.map_or(leader_epoch, |before| before.leads_since);
+        let same = before.filter(|before| before.leader_epoch == leader_epoch);
+        let follower = |FollowerInSync { id, in_sync }| {
+            let known = same.and_then(|before| before.followers.iter().find(|follower| follower.id == id));
+            let position = known.map(|follower| Arc::clone(&follower.position));
+            let position = position.unwrap_or_else(|| Arc::new(Position::unknown(in_sync.then_some(now_ms))));
+            Follower { id, in_sync, position }
+        };
+        let followers: Vec<_> = followers.into_iter().map(follower).collect();
+        let in_sync = 1 + followers.iter().filter(|follower| follower.in_sync).count();
+        Self { leader_epoch, leads_since, followers, in_sync, min_in_sync }
+    }
+
+    /// The epoch at which it leads.
+    pub fn leader_epoch(&self) -> LeaderEpoch {
+        self.leader_epoch
+    }
+
+    /// Whether this broker is the leader without a break since `leader_epoch`.
+    pub fn has_led_since(&self, leader_epoch: LeaderEpoch) -> bool {
+        self.leads_since <= leader_epoch
+    }
+
+    /// Whether there is no other replica.
+    pub fn is_alone(&self) -> bool {
+        self.followers.is_empty()
+    }
+
+    /// Replicas in sync, this one included.
+    pub fn in_sync(&self) -> usize {
+        self.in_sync
+    }
+
+    /// `min.insync.replicas` of the topic.
+    pub fn min_in_sync(&self) -> usize {
+        self.min_in_sync
+    }
+
+    /// Whether `acks=all` finds as many replicas in sync as it asks for.
+    pub fn has_enough_in_sync(&self) -> bool {
+        self.in_sync >= self.min_in_sync
+    }
+
+    /// The other replicas.
+    pub fn replicas(&self) -> impl Iterator<Item = ReplicaState> {
+        self.followers.iter().map(|follower| ReplicaState {
+            id: follower.id,
+            log_end_offset: follower.position.log_end_offset.load(Ordering::Acquire),
+            caught_up_ms: follower.position.keeping_up.lock().caught_up_ms,
+            in_sync: follower.in_sync,
+        })
+    }
+
+    /// Where the in-sync replicas put the high watermark, when this one has the log up to `own`.
+    pub(crate) fn high_watermark(&self, own: i64) -> i64 {
+        let in_sync = self.followers.iter().filter(|follower| follower.in_sync);
+        high_watermark(own, in_sync.map(|follower| follower.position.log_end_offset.load(Ordering::Acquire)))
+    }
+
+    /// Notes how far a replica has the log, where this broker's ends at `own_end_offset`.
+    pub(crate) fn update_position(
+        &self,
+        position: FollowerPosition,
+        own_end_offset: i64,
+        now_ms: i64,
+    ) -> Result<(), PositionRefused> {
+        let FollowerPosition { replica, leader_epoch, log_end_offset } = position;
+        if leader_epoch != self.leader_epoch {
+            return Err(PositionRefused::NotLeader);
+        }
+        let follower = self.followers.iter().find(|follower| follower.id == replica);
+        follower.ok_or(PositionRefused::NotAReplica)?.position.update(log_end_offset, own_end_offset, now_ms);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn leadership(epoch: i32, followers: &[(i32, bool)]) -> Leadership {
+        let followers = followers.iter().map(|&(id, in_sync)| FollowerInSync { id: BrokerId(id), in_sync }).collect();
+        Leadership { leader_epoch: LeaderEpoch(epoch), followers, min_in_sync: 2 }
+    }
+
+    fn state(leader: &Leader, id: i32) -> (i64, Option<i64>, bool) {
+        let state = leader.replicas().find(|state| state.id == BrokerId(id)).unwrap();
+        (state.log_end_offset, state.caught_up_ms, state.in_sync)
+    }
+
+    fn at(replica: i32, log_end_offset: i64) -> FollowerPosition {
+        FollowerPosition { replica: BrokerId(replica), leader_epoch: LeaderEpoch(3), log_end_offset }
+    }
+
+    #[test]
+    fn a_replica_that_is_out_of_sync_does_not_hold_the_high_watermark_back() {
+        let leader = Leader::new(leadership(3, &[(2, true), (3, false)]), None, 0);
+        assert_eq!((leader.in_sync(), leader.high_watermark(9)), (2, UNKNOWN));
+        leader.update_position(at(2, 5), 9, 1).unwrap();
+        assert_eq!(leader.high_watermark(9), 5);
+        assert_eq!(leader.update_position(at(4, 5), 9, 1), Err(PositionRefused::NotAReplica));
+    }
+
+    #[test]
+    fn a_replica_has_caught_up_when_it_has_what_the_leader_had_at_its_last_fetch() {
+        let leader = Leader::new(leadership(3, &[(2, true), (3, false)]), None, 100);
+        assert_eq!((state(&leader, 2), state(&leader, 3)), ((-1, Some(100), true), (-1, None, false)));
+        leader.update_position(at(3, 0), 10, 200).unwrap();
+        assert_eq!(state(&leader, 3), (0, None, false));
+        leader.update_position(at(3, 9), 20, 300).unwrap();
+        assert_eq!(state(&leader, 3), (9, None, false), "it lacks a record that was there at 200");
+        leader.update_position(at(3, 20), 30, 400).unwrap();
+        assert_eq!(state(&leader, 3), (20, Some(300), false));
+        leader.update_position(at(3, 30), 30, 500).unwrap();
+        assert_eq!(state(&leader, 3), (30, Some(500), false));
+    }
+
+    #[test]
+    fn positions_outlive_a_change_of_the_replicas_and_end_with_the_epoch() {
+        let first = Leader::new(leadership(3, &[(2, true), (3, false)]), None, 0);
+        first.update_position(at(3, 7), 7, 50).unwrap();
+        let grown = Leader::new(leadership(3, &[(3, true), (4, true)]), Some(&first), 60);
+        assert_eq!((state(&grown, 3), state(&grown, 4)), ((7, Some(50), true), (-1, Some(60), true)));
+        first.update_position(at(3, 8), 8, 70).unwrap();
+        assert_eq!(state(&grown, 3).0, 8, "a Fetch that found the older role");
+        let next = Leader::new(leadership(4, &[(3, true), (4, true)]), Some(&grown), 80);
+        assert_eq!(state(&next, 3), (-1, Some(80), true));
+        assert_eq!(next.update_position(at(3, 9), 9, 90), Err(PositionRefused::NotLeader), "of the epoch before");
+        assert!(next.has_led_since(LeaderEpoch(3)) && !next.has_led_since(LeaderEpoch(2)));
+    }
+}

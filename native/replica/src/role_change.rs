@@ -1,0 +1,93 @@
+//! How a partition's role changes: fenced first, swapped then, and the requests that waited on the old one are woken last.
+//!
+//! A change that [`TRANSITIONS`](super::TRANSITIONS) does not list, or that meets an error, changes nothing.
+
+use std::sync::Arc;
+
+use super::ids::LeaderEpoch;
+use super::leader::{Leader, Leadership};
+use super::partition::Partition;
+use super::role::{Following, Role, RoleKind, RoleRefused};
+use super::waiting::Waiter;
+use pybroker_storage::LogError;
+
+/// Why a role was not changed.
+#[derive(Debug, thiserror::Error)]
+pub enum NotBecome {
+    /// The change is none.
+    #[error(transparent)]
+    Refused(RoleRefused),
+    /// The log could not be made ready for it.
+    #[error(transparent)]
+    Log(LogError),
+}
+
+impl Partition {
+    /// Leads at an epoch; within it, takes other in-sync replicas, or another `min.insync.replicas`. A leader alone commits
+    /// everything in its log.
+    ///
+    /// # Errors
+    /// When the role in force allows it not, or the log's leader epoch file cannot be written; the role is then as it was.
+    pub fn become_leader(
+        &self,
+        leadership: Leadership,
+        now_ms: i64,
+        wake: &mut dyn FnMut(Waiter),
+    ) -> Result<(), NotBecome> {
+        {
+            let _changing = self.role_change.lock();
+            let before = self.role.load();
+            before.check(RoleKind::Leader, leadership.leader_epoch).map_err(NotBecome::Refused)?;
+            self.log.begin_epoch(leadership.leader_epoch.0).map_err(NotBecome::Log)?;
+            if self.log.is_synced_in_groups() {
+                // What a crash left in the page cache is shown only when it cannot be lost any more.
+                self.log.flush().map_err(NotBecome::Log)?;
+            }
+            let leader = Leader::new(leadership, before.leader(), now_ms);
+            self.role.store(Arc::new(Role::Leader(leader)));
+        }
+        self.maybe_advance_high_watermark(None, wake);
+        self.unsynced.reached(self.log.recovery_point(), wake);
+        Ok(())
+    }
+
+    /// Follows a leader. Nothing of older epochs is appended when this returns; requests that waited get
+    /// NOT_LEADER_OR_FOLLOWER.
+    ///
+    /// # Errors
+    /// When the role in force allows it not, or the epoch is known to have another leader.
+    pub fn become_follower(&self, following: Following, wake: &mut dyn FnMut(Waiter)) -> Result<(), NotBecome> {
+        self.become_no_leader(Role::Follower(following), following.leader_epoch, wake)
+    }
+
+    /// Serves nobody: the partition has no leader at `leader_epoch`, or this broker is none of its replicas. Requests that
+    /// waited get NOT_LEADER_OR_FOLLOWER.
+    ///
+    /// # Errors
+    /// When the role in force is of a newer epoch.
+    pub fn become_none(&self, leader_epoch: LeaderEpoch, wake: &mut dyn FnMut(Waiter)) -> Result<(), NotBecome> {
+        // Also when it was the leader at this very epoch.
+        self.become_no_leader(Role::None { leader_epoch }, LeaderEpoch(leader_epoch.0.saturating_add(1)), wake)
+    }
+
+    fn become_no_leader(
+        &self,
+        role: Role,
+        fenced_before: LeaderEpoch,
+        wake: &mut dyn FnMut(Waiter),
+    ) -> Result<(), NotBecome> {
+        {
+            let _changing = self.role_change.lock();
+            let before = self.role.load();
+            let checked = match &role {
+                Role::Follower(following) => before.check_follower(*following),
+                Role::None { .. } | Role::Leader(_) => before.check(role.kind(), role.leader_epoch()),
+            };
+            checked.map_err(NotBecome::Refused)?;
+            self.log.fence_leaders_before(fenced_before.0);
+            self.role.store(Arc::new(role));
+        }
+        self.wake_all(wake);
+        Ok(())
+    }
+}
