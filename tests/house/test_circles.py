@@ -37,18 +37,6 @@ NATIVE = {
 }
 #: Modules that still need each other. This list may only shrink.
 NATIVE_CIRCLES = {
-    "net/acceptor",
-    "net/connection",
-    "net/cross_thread",
-    "net/data_plane",
-    "net/events",
-    "net/hot_path",
-    "net/inbox",
-    "net/interception",
-    "net/open_connections",
-    "net/processor",
-    "net/room",
-    "net/slot",
     "storage/cleaner/filter",
     "storage/cleaner/half_done",
     "storage/cleaner/map_fill",

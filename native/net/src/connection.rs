@@ -5,12 +5,12 @@
 //! [`super::cross_thread`].
 
 use std::collections::VecDeque;
-use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 
+use super::accepted::Accepted;
 use super::events::ControlRequest;
 use super::hot_path::PendingFetch;
 use super::response::{Progress, Response};
@@ -27,19 +27,6 @@ const KEEP_BYTES: usize = 64 << 10;
 
 /// What the epoll set looks for at first: bytes, and the peer's end, which shows although nothing is read.
 pub const FIRST_INTEREST: EventFlags = EventFlags::IN.union(EventFlags::RDHUP);
-
-/// A connection as the acceptor hands it over.
-#[derive(Debug)]
-pub struct Accepted {
-    /// The socket, non-blocking.
-    pub stream: TcpStream,
-    /// The listener's name.
-    pub listener: Arc<str>,
-    /// The address dialled.
-    pub local: SocketAddr,
-    /// The client's address.
-    pub peer: SocketAddr,
-}
 
 /// When a connection that is about to end does so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

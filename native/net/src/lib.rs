@@ -6,26 +6,31 @@
 //!
 //! Knows partitions and wire messages. Must not know Python, configuration files, or who may do what.
 
+mod accepted;
 mod acceptor;
 mod api_versions;
-mod bounds;
+mod clock;
 mod connection;
+mod connection_number;
 mod control_room;
 mod cross_thread;
 mod data_plane;
 mod events;
+mod flush_outcomes;
 mod hot_path;
 mod inbox;
+mod inboxes;
 mod interception;
 mod open_connections;
 mod processor;
+mod reactor;
 mod request_memory;
-mod requests;
 mod response;
 mod room;
 mod settings;
 mod slot;
 mod timer_wheel;
+mod wake_up;
 
 pub use acceptor::ListenError;
 pub use data_plane::DataPlane;

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use super::super::data_plane::Shared;
 use super::super::events::Event;
 use super::super::response::Response;
-use super::Outcome;
 use super::errors::{self, code};
+use super::{HotPath, Outcome};
 use pybroker_record::{Compression, InvalidBatch, SentRecords};
 use pybroker_replica::{Partition, Topic, TopicTable, Waiter, WaitingProduce};
 use pybroker_wire::TopicRef;
@@ -51,7 +50,7 @@ impl PendingProduce {
     }
 
     /// Answers with what is committed now; the rest failed, or its time is up.
-    pub fn complete(mut self, shared: &Shared) -> Response {
+    pub fn complete(mut self, shared: &HotPath) -> Response {
         let table = shared.table.load();
         for Uncommitted { topic, partition, replica, end_offset } in &self.uncommitted {
             let answer = &mut self.answered[*topic].1[*partition];
@@ -70,7 +69,7 @@ impl PendingProduce {
 /// Appends what a Produce carries and answers it, or lets it wait until that is committed. With one replica in sync an
 /// append commits itself, unless a sync has to come first (`flush=group`).
 pub fn handle(
-    shared: &Shared,
+    shared: &HotPath,
     head: &RequestHead,
     frame: &mut [u8],
     decided: bool,
@@ -150,7 +149,7 @@ type Pending = (Arc<Partition>, i64);
 
 /// The answer for one partition.
 fn produce(
-    shared: &Shared,
+    shared: &HotPath,
     (request, version): (&ProduceRequest, i16),
     name: &TopicRef,
     topic: Option<&Topic>,
@@ -225,7 +224,7 @@ fn find(records: &mut [u8], version: i16) -> Result<SentRecords<'_>, (i16, Strin
 
 /// Appends, and returns where the batches end in the log; `None` when they were refused.
 fn append(
-    shared: &Shared,
+    shared: &HotPath,
     request: &ProduceRequest,
     version: i16,
     partition: &Partition,
