@@ -1,13 +1,15 @@
 //! A connection as the acceptor hands it to a processor.
 
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::sync::Arc;
+
+use super::transport::Transport;
 
 /// See the module.
 #[derive(Debug)]
 pub struct Accepted {
-    /// The socket, non-blocking.
-    pub stream: TcpStream,
+    /// How its bytes come and go.
+    pub transport: Transport,
     /// The listener's name.
     pub listener: Arc<str>,
     /// The address dialled.

@@ -18,6 +18,7 @@ use super::inbox::Message;
 use super::inboxes::Inboxes;
 use super::room::Room;
 use super::settings::{ListenerSettings, Settings};
+use super::transport::Transport;
 
 /// How long the acceptor stands back when descriptors or memory have run out, unless a connection closes before.
 const EXHAUSTED_PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
@@ -272,12 +273,12 @@ impl State {
     }
 
     fn place(&self, stream: TcpStream, peer: SocketAddr, listener: &Listener, count: &mut usize) {
-        let set_up = stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true));
-        let (Ok(()), Ok(local)) = (set_up, stream.local_addr()) else {
+        let local = stream.local_addr();
+        let (Ok(transport), Ok(local)) = (Transport::plaintext(stream), local) else {
             self.placing.room.give_back();
             return;
         };
-        let accepted = Accepted { stream, listener: Arc::clone(&listener.name), local, peer };
+        let accepted = Accepted { transport, listener: Arc::clone(&listener.name), local, peer };
         self.placing.inboxes.deal(*count, Message::Accept(accepted));
         *count += 1;
     }

@@ -15,6 +15,7 @@ use super::events::ControlRequest;
 use super::hot_path::PendingFetch;
 use super::response::{Progress, Response};
 pub use super::slot::{Parked, Slot};
+use super::transport::Received;
 use pybroker_wire::frame::RequestHead;
 
 /// Bytes read at once when nothing is known of what comes.
@@ -191,22 +192,15 @@ impl Connection {
         &mut self.input[at]
     }
 
-    /// Reads once into the input buffer. `Ok(0)`: the peer has closed. `Err(AGAIN)`: nothing there.
-    /// The second value says whether the buffer was filled, so that more may wait.
-    pub fn read(&mut self) -> Result<(usize, bool), Errno> {
+    /// Reads once into the input buffer. `Err(AGAIN)`: nothing there.
+    pub fn read(&mut self) -> Result<Received, Errno> {
         if self.consumed > 0 {
             self.input.drain(..self.consumed);
             self.consumed = 0;
         }
         let room = self.missing().max(self.expected).clamp(READ_BYTES, READ_AHEAD_BYTES);
         self.input.reserve(room);
-        let (_, spare) = (self.input.len(), self.input.capacity() - self.input.len());
-        let read = rustix::net::recv(
-            &self.accepted.stream,
-            rustix::buffer::spare_capacity(&mut self.input),
-            rustix::net::RecvFlags::empty(),
-        )?;
-        Ok((read.0, read.0 == spare))
+        self.accepted.transport.receive(&mut self.input)
     }
 
     /// Bytes that the frame in the buffer still lacks, as far as its size is known.
@@ -301,10 +295,7 @@ impl Connection {
 
     /// Whether the peer has closed its side and everything that it sent has been read.
     pub fn at_end(&self) -> bool {
-        let mut byte = [0_u8; 1];
-        let flags = rustix::net::RecvFlags::PEEK | rustix::net::RecvFlags::DONTWAIT;
-        self.consumed == self.input.len()
-            && matches!(rustix::net::recv(&self.accepted.stream, &mut byte[..], flags), Ok((0, _)))
+        self.consumed == self.input.len() && self.accepted.transport.at_end()
     }
 
     /// Gives back memory that an idle connection does not need.
@@ -418,7 +409,7 @@ impl Connection {
             let Some(front) = self.out.front_mut() else { break };
             self.last_active = now;
             let (size, memory) = (front.size(), front.memory());
-            match front.write_to(&self.accepted.stream, more)? {
+            match front.write_to(&mut self.accepted.transport, more)? {
                 Progress::Done => {
                     self.out_bytes -= size;
                     self.memory -= memory;

@@ -1,5 +1,8 @@
 //! The data plane as the control plane holds it: tables in, events out, answers in.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;

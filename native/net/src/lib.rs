@@ -6,6 +6,10 @@
 //!
 //! Knows partitions and wire messages. Must not know Python, configuration files, or who may do what.
 
+// The integration tests' support, which unit tests use too, names the crate as others do.
+#[cfg(test)]
+extern crate self as pybroker_net;
+
 mod accepted;
 mod acceptor;
 mod api_versions;
@@ -30,6 +34,7 @@ mod room;
 mod settings;
 mod slot;
 mod timer_wheel;
+mod transport;
 mod wake_up;
 
 pub use acceptor::ListenError;

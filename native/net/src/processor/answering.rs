@@ -72,8 +72,7 @@ impl Processor {
         }
         if connection.interest != interest {
             connection.interest = interest;
-            let token = epoll::EventData::new_u64(connection.number);
-            epoll::modify(&self.epoll, &connection.accepted.stream, token, interest)?;
+            connection.accepted.transport.watch_for(&self.epoll, connection.number, interest)?;
         }
         Ok(())
     }

@@ -2,8 +2,6 @@
 
 use std::sync::atomic::Ordering;
 
-use rustix::event::epoll;
-
 use super::{Deadline, End, Processor};
 use crate::connection::{Closing, Connection};
 use crate::events::{Event, Level};
@@ -36,7 +34,7 @@ impl Processor {
             self.reactor.events.push(Event::ConnectionClosed { connection: number });
         }
         // The socket closes when the last holder of the connection lets go; nothing is to be seen of it before that.
-        let _ = epoll::delete(&self.epoll, &connection.accepted.stream);
+        connection.accepted.transport.unwatch(&self.epoll);
         self.reactor.room.give_back();
     }
 

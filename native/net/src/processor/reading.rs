@@ -12,6 +12,7 @@ use crate::connection::{Connection, FIRST_INTEREST, Framing, Slot};
 use crate::connection_number::connection_number;
 use crate::events::Level;
 use crate::request_memory::Wish;
+use crate::transport::Received;
 use pybroker_replica::Waiter;
 
 /// Reads of one connection before the others get their turn.
@@ -23,8 +24,7 @@ impl Processor {
     pub(super) fn accept(&mut self, accepted: Accepted) {
         self.accepted += 1;
         let number = connection_number(self.accepted, self.index);
-        let token = epoll::EventData::new_u64(number);
-        if self.stop_at.is_some() || epoll::add(&self.epoll, &accepted.stream, token, FIRST_INTEREST).is_err() {
+        if self.stop_at.is_some() || accepted.transport.watch(&self.epoll, number, FIRST_INTEREST).is_err() {
             self.reactor.room.give_back();
             return;
         }
@@ -68,15 +68,15 @@ impl Processor {
             if self.paused(connection) || !self.has_memory(connection) {
                 return Ok(());
             }
-            let filled = match connection.read() {
-                Ok((0, _)) => return Err(End::Gone),
-                Ok((_, filled)) => filled,
+            let more = match connection.read() {
+                Ok(Received { bytes: 0, .. }) => return Err(End::Gone),
+                Ok(Received { more, .. }) => more,
                 Err(Errno::AGAIN | Errno::INTR) => return Ok(()),
                 Err(error) => return Err(error.into()),
             };
             connection.last_active = self.reactor.clock.now();
             self.work(connection)?;
-            if !filled {
+            if !more {
                 return Ok(());
             }
             connection.write(connection.last_active)?;
