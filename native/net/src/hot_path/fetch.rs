@@ -6,6 +6,7 @@ use parking_lot::Mutex;
 
 use super::super::response::{Response, Slice};
 use super::errors::{self, code};
+use super::throttle::throttle_time_ms;
 use super::{HotPath, Outcome};
 use pybroker_record::Compression;
 use pybroker_replica::{FetchSession, LeaderCheck, Partition, SessionRefused, TopicTable, Waiter, WaitingFetch};
@@ -156,7 +157,7 @@ fn refuse(head: &RequestHead, refused: SessionRefused) -> Response {
         SessionRefused::TopicIdError => code::FETCH_SESSION_TOPIC_ID_ERROR,
     };
     let mut bytes = Response::begin(head.correlation_id, 64);
-    let fetched = FetchedHead { error, session_id: 0, read_committed: false };
+    let fetched = FetchedHead { throttle_time_ms: throttle_time_ms(), error, session_id: 0, read_committed: false };
     write_response(&mut bytes, head.api_version, fetched, &[], &[], &mut |_, _| {});
     Response::finish(bytes, Vec::new())
 }
@@ -346,7 +347,12 @@ impl PendingFetch {
         reads.sort_by_key(|read| read.place);
         let (fetched, mut slices): (Vec<_>, Vec<_>) = reads.into_iter().map(|read| self.slice(read)).unzip();
         let endpoints = errors::endpoints(table, fetched.iter().filter_map(|fetched| fetched.current_leader));
-        let head = FetchedHead { error: code::NONE, session_id, read_committed: self.read_committed };
+        let head = FetchedHead {
+            throttle_time_ms: throttle_time_ms(),
+            error: code::NONE,
+            session_id,
+            read_committed: self.read_committed,
+        };
         let mut bytes = Response::begin(self.correlation_id, 96 + 64 * fetched.len());
         let mut placed = Vec::new();
         write_response(&mut bytes, self.version, head, &fetched, &endpoints, &mut |at, partition| {

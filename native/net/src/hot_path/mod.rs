@@ -5,6 +5,7 @@
 mod errors;
 mod fetch;
 mod produce;
+mod throttle;
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::super::events::Event;
 use super::super::response::Response;
 use super::errors::{self, code};
+use super::throttle::throttle_time_ms;
 use super::{HotPath, Outcome};
 use pybroker_record::{Compression, InvalidBatch, SentRecords};
 use pybroker_replica::{Partition, Topic, TopicTable, Waiter, WaitingProduce};
@@ -58,12 +59,22 @@ impl PendingProduce {
                 answer.error = error;
             }
         }
-        let partitions = self.answered.iter().flat_map(|(_, partitions)| partitions);
-        let endpoints = errors::endpoints(&table, partitions.filter_map(|partition| partition.current_leader));
-        let mut bytes = Response::begin(self.correlation_id, 128);
-        write_response(&mut bytes, self.version, &self.answered, &endpoints);
-        Response::finish(bytes, Vec::new())
+        answer(self.version, self.correlation_id, &table, &self.answered)
     }
+}
+
+/// The answer of this version and correlation id.
+fn answer(
+    version: i16,
+    correlation_id: i32,
+    table: &TopicTable,
+    answered: &[(TopicRef, Vec<ProducedPartition>)],
+) -> Response {
+    let partitions = answered.iter().flat_map(|(_, partitions)| partitions);
+    let endpoints = errors::endpoints(table, partitions.filter_map(|partition| partition.current_leader));
+    let mut bytes = Response::begin(correlation_id, 128);
+    write_response(&mut bytes, version, answered, &endpoints, throttle_time_ms());
+    Response::finish(bytes, Vec::new())
 }
 
 /// Appends what a Produce carries and answers it, or lets it wait until that is committed. With one replica in sync an
@@ -101,8 +112,8 @@ pub fn handle(
         }
         answered.push((topic.topic.clone(), partitions));
     }
-    let mut partitions = answered.iter().flat_map(|(_, partitions)| partitions);
     if request.acks == 0 {
+        let mut partitions = answered.iter().flat_map(|(_, partitions)| partitions);
         return match partitions.find(|partition| partition.error != code::NONE) {
             // The producer wants no answer: a closed connection is the only way to report it (as Kafka does).
             Some(failed) => Outcome::Close(format!("Produce with acks=0 failed with error {}", failed.error)),
@@ -113,11 +124,7 @@ pub fn handle(
         let timeout_ms = request.timeout_ms.max(0) as u64;
         return wait((head.api_version, head.correlation_id, timeout_ms), answered, uncommitted, waiter, wake);
     }
-    let leaders = partitions.filter_map(|partition| partition.current_leader);
-    let endpoints = errors::endpoints(&table, leaders);
-    let mut bytes = Response::begin(head.correlation_id, 128);
-    write_response(&mut bytes, head.api_version, &answered, &endpoints);
-    Outcome::Answer(Response::finish(bytes, Vec::new()))
+    Outcome::Answer(answer(head.api_version, head.correlation_id, &table, &answered))
 }
 
 /// Lets a Produce wait until its partitions have committed.
