@@ -12,9 +12,9 @@ use rustix::io::Errno;
 
 use super::accepted::Accepted;
 use super::events::ControlRequest;
-use super::hot_path::PendingFetch;
+use super::hot_path::HotPathApi;
 use super::response::{Progress, Response};
-pub use super::slot::{Parked, Slot};
+pub use super::slot::{Asked, Parked, Slot};
 use super::transport::Received;
 use pybroker_wire::frame::RequestHead;
 
@@ -342,8 +342,13 @@ impl Connection {
 
     /// Takes a request that waits out of its slot, which keeps its turn until [`Connection::answer`] fills it.
     pub fn take_out(&mut self, request: u64) -> Option<Slot> {
-        let slot = self.slot_mut(request).filter(|slot| matches!(slot, Slot::Fetch(_) | Slot::Produce(_)))?;
-        let waiting = std::mem::replace(slot, Slot::Parked);
+        let slot = self.slot_mut(request)?;
+        let api = match slot {
+            Slot::Fetch(_) => HotPathApi::Fetch,
+            Slot::Produce(_) => HotPathApi::Produce,
+            Slot::Control(_) | Slot::Held(_) | Slot::Parked(_) | Slot::Ready(_) => return None,
+        };
+        let waiting = std::mem::replace(slot, Slot::Parked(api));
         self.memory -= waiting.memory();
         Some(waiting)
     }
@@ -369,7 +374,7 @@ impl Connection {
 
     /// Takes out the parked request's slot without an answer (`acks=0`). It is the last: nothing is read behind it.
     pub fn drop_parked_slot(&mut self) {
-        if matches!(self.slots.back(), Some(Slot::Parked)) {
+        if matches!(self.slots.back(), Some(Slot::Parked(_))) {
             self.slots.pop_back();
         }
     }
@@ -425,11 +430,10 @@ impl Connection {
         Ok(())
     }
 
-    /// The fetches that wait on this connection, taken out; it is about to end.
-    pub fn take_waiting(&mut self) -> Vec<PendingFetch> {
+    /// What has become of the requests in work, taken out; the connection is about to end.
+    pub fn take_slots(&mut self) -> VecDeque<Slot> {
         self.memory = 0;
-        let slots = std::mem::take(&mut self.slots);
-        slots.into_iter().filter_map(|slot| if let Slot::Fetch(fetch) = slot { Some(*fetch) } else { None }).collect()
+        std::mem::take(&mut self.slots)
     }
 
     /// Numbers of the requests whose fetches wait.

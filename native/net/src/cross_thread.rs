@@ -9,6 +9,8 @@
 use rustix::event::epoll::EventFlags;
 
 use super::connection::{Connection, Slot};
+use super::counters::ThreadCounters;
+use super::hot_path::HotPathApi;
 use super::inbox::Message;
 use super::reactor::Reactor;
 use super::response::Response;
@@ -17,8 +19,9 @@ use pybroker_replica::Waiter;
 /// The control plane has other things to do than to copy larger answers into sockets.
 const SMALL_ANSWER_BYTES: usize = 16 << 10;
 
-/// Answers a fetch of another processor's connection here and now; `false` where that is its owner's to do.
-pub fn try_serve(reactor: &Reactor, waiter: Waiter) -> bool {
+/// Answers a fetch of another processor's connection here and now, on the thread that writes `counters`; `false` where
+/// that is its owner's to do.
+pub fn try_serve(reactor: &Reactor, counters: &ThreadCounters, waiter: Waiter) -> bool {
     let Some(open) = reactor.open.get(waiter.connection) else { return true };
     let Some(mut connection) = open.try_lock() else { return false };
     if !connection.only_waits() {
@@ -27,10 +30,11 @@ pub fn try_serve(reactor: &Reactor, waiter: Waiter) -> bool {
     match connection.slot_mut(waiter.request) {
         Some(Slot::Fetch(_)) => {}
         Some(Slot::Produce(_)) => return false,
-        Some(Slot::Control(_) | Slot::Held(_) | Slot::Parked | Slot::Ready(_)) | None => return true,
+        Some(Slot::Control(_) | Slot::Held(_) | Slot::Parked(_) | Slot::Ready(_)) | None => return true,
     }
     if let Some(Slot::Fetch(fetch)) = connection.take_out(waiter.request) {
-        let response = fetch.complete(&reactor.hot_path);
+        let response = fetch.complete(&reactor.hot_path, counters);
+        counters.ended(HotPathApi::Fetch.key(), response.size());
         connection.answer(waiter.request, response);
     }
     write(reactor, &mut connection);
@@ -46,12 +50,14 @@ pub fn try_answer(reactor: &Reactor, to: Waiter, payload: &[u8]) -> bool {
     if !plain || payload.len() > SMALL_ANSWER_BYTES {
         return false;
     }
-    let (correlation_id, counts) = match connection.slot_mut(to.request) {
-        Some(&mut Slot::Control(correlation_id)) => (correlation_id, true),
-        Some(&mut Slot::Held(correlation_id)) => (correlation_id, false),
-        Some(Slot::Fetch(_) | Slot::Produce(_) | Slot::Parked | Slot::Ready(_)) | None => return true,
+    let (asked, counts) = match connection.slot_mut(to.request) {
+        Some(&mut Slot::Control(asked)) => (asked, true),
+        Some(&mut Slot::Held(asked)) => (asked, false),
+        Some(Slot::Fetch(_) | Slot::Produce(_) | Slot::Parked(_) | Slot::Ready(_)) | None => return true,
     };
-    connection.answer(to.request, Response::from_payload(correlation_id, payload));
+    let response = Response::from_payload(asked.correlation_id, payload);
+    reactor.counters.ended_by_control_plane(asked.api_key, response.size());
+    connection.answer(to.request, response);
     write(reactor, &mut connection);
     drop(connection);
     if counts {

@@ -17,6 +17,7 @@ use super::api_versions::ApiVersionsTable;
 use super::clock::Clock;
 use super::connection_number::CONTROL_PLANE;
 use super::control_room::ControlRoom;
+use super::counters::{Counters, CountersSnapshot};
 use super::cross_thread;
 use super::events::EventQueue;
 use super::flush_outcomes::FlushOutcomes;
@@ -151,6 +152,11 @@ impl DataPlane {
         self.reactor.hot_path.group_flush.counts()
     }
 
+    /// What has been counted since the start.
+    pub fn counters(&self) -> CountersSnapshot {
+        self.reactor.counters.snapshot()
+    }
+
     /// Wakes the owner of a request that waits for a partition that goes away.
     pub fn wake(&self, waiter: Waiter) {
         self.reactor.inboxes.wake(waiter);
@@ -217,6 +223,7 @@ fn reactor(settings: Arc<Settings>) -> io::Result<Reactor> {
     Ok(Reactor {
         api_versions: ArcSwap::from_pointee(ApiVersionsTable::default()),
         intercepted: InterceptedApis::default(),
+        counters: Counters::new(settings.network_threads),
         open: OpenConnections::new(settings.network_threads),
         control: ControlRoom::new(settings.queued_max_requests),
         request_memory: RequestMemory::new(settings.queued_request_bytes),

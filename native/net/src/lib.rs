@@ -17,6 +17,7 @@ mod clock;
 mod connection;
 mod connection_number;
 mod control_room;
+mod counters;
 mod cross_thread;
 mod data_plane;
 mod events;
@@ -38,6 +39,7 @@ mod transport;
 mod wake_up;
 
 pub use acceptor::ListenError;
+pub use counters::{ApiCounters, CountersSnapshot, ProcessorCounters};
 pub use data_plane::DataPlane;
 pub use events::{ControlRequest, Event, EventQueue, Level, UnresolvedRequest};
 pub use hot_path::{FETCH_VERSIONS, PRODUCE_VERSIONS};

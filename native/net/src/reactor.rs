@@ -10,6 +10,7 @@ use arc_swap::ArcSwap;
 use super::api_versions::ApiVersionsTable;
 use super::clock::Clock;
 use super::control_room::ControlRoom;
+use super::counters::Counters;
 use super::events::EventQueue;
 use super::hot_path::HotPath;
 use super::inbox::Message;
@@ -39,6 +40,8 @@ pub struct Reactor {
     pub api_versions: ArcSwap<ApiVersionsTable>,
     /// The APIs whose requests the control plane decides about first.
     pub intercepted: InterceptedApis,
+    /// What is counted for metrics.
+    pub counters: Counters,
     /// The connections of all processors.
     pub open: OpenConnections,
     /// Control requests that Python has not answered yet, and the connections that wait for room.

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use super::super::counters::ThreadCounters;
 use super::super::response::{Response, Slice};
 use super::errors::{self, code};
 use super::throttle::throttle_time_ms;
-use super::{HotPath, Outcome};
+use super::{HotPath, HotPathApi, Outcome};
 use pybroker_record::Compression;
 use pybroker_replica::{FetchSession, LeaderCheck, Partition, SessionRefused, TopicTable, Waiter, WaitingFetch};
 use pybroker_storage::{ConvertedSlice, FileSlice, NotConverted, ReadError};
@@ -81,7 +82,14 @@ impl Plan {
 }
 
 /// Reads what a Fetch asks for and answers it, or lets it wait.
-pub fn handle(hot_path: &HotPath, head: &RequestHead, frame: &[u8], decided: bool, waiter: Waiter) -> Outcome {
+pub fn handle(
+    hot_path: &HotPath,
+    head: &RequestHead,
+    frame: &[u8],
+    decided: bool,
+    waiter: Waiter,
+    counters: &ThreadCounters,
+) -> Outcome {
     let request = match FetchRequest::parse(frame, head.body, head.api_version) {
         Ok(request) => request,
         Err(error) => return Outcome::Close(format!("malformed Fetch version {}: {error}", head.api_version)),
@@ -96,19 +104,19 @@ pub fn handle(hot_path: &HotPath, head: &RequestHead, frame: &[u8], decided: boo
     let (min_bytes, max_wait_ms) = (i64::from(request.min_bytes), request.max_wait_ms.max(0) as u64);
     let mut pending = match begin(hot_path, head, request) {
         Ok(pending) => pending,
-        Err(refused) => return Outcome::Answer(refuse(head, refused)),
+        Err(refused) => return Outcome::Answer(refuse(head, refused, counters)),
     };
     let table = hot_path.table.load();
     let plan = pending.plan(hot_path, &table);
     if max_wait_ms == 0 || plan.enough(min_bytes) {
-        return Outcome::Answer(pending.answer(&table, plan));
+        return Outcome::Answer(pending.answer(&table, plan, counters));
     }
     pending.wait(&table, WaitingFetch::new(waiter, min_bytes - plan.bytes), &plan);
     // What was appended between the plan and the registration has woken nobody.
     let again = pending.plan(hot_path, &table);
     if (again.bytes > plan.bytes || again.failed) && again.enough(min_bytes) && pending.claim() {
         pending.leave();
-        return Outcome::Answer(pending.answer(&table, again));
+        return Outcome::Answer(pending.answer(&table, again, counters));
     }
     Outcome::Wait(Box::new(pending))
 }
@@ -150,12 +158,13 @@ fn begin(hot_path: &HotPath, head: &RequestHead, request: FetchRequest) -> Resul
     })
 }
 
-fn refuse(head: &RequestHead, refused: SessionRefused) -> Response {
+fn refuse(head: &RequestHead, refused: SessionRefused, counters: &ThreadCounters) -> Response {
     let error = match refused {
         SessionRefused::NotFound => code::FETCH_SESSION_ID_NOT_FOUND,
         SessionRefused::InvalidEpoch => code::INVALID_FETCH_SESSION_EPOCH,
         SessionRefused::TopicIdError => code::FETCH_SESSION_TOPIC_ID_ERROR,
     };
+    counters.error(HotPathApi::Fetch.key(), error);
     let mut bytes = Response::begin(head.correlation_id, 64);
     let fetched = FetchedHead { throttle_time_ms: throttle_time_ms(), error, session_id: 0, read_committed: false };
     write_response(&mut bytes, head.api_version, fetched, &[], &[], &mut |_, _| {});
@@ -183,11 +192,11 @@ impl PendingFetch {
     }
 
     /// Answers with what there is now.
-    pub fn complete(mut self, hot_path: &HotPath) -> Response {
+    pub fn complete(mut self, hot_path: &HotPath, counters: &ThreadCounters) -> Response {
         self.leave();
         let table = hot_path.table.load();
         let plan = self.plan(hot_path, &table);
-        self.answer(&table, plan)
+        self.answer(&table, plan, counters)
     }
 
     /// Ends it without an answer: its connection is gone.
@@ -335,7 +344,7 @@ impl PendingFetch {
     }
 
     /// Writes the answer; a session leaves out what it has sent before, and notes what it sends now.
-    fn answer(&self, table: &TopicTable, plan: Plan) -> Response {
+    fn answer(&self, table: &TopicTable, plan: Plan, counters: &ThreadCounters) -> Response {
         let mut reads = plan.reads;
         let mut session_id = 0;
         if let Source::Session { session, full } = &self.source {
@@ -346,6 +355,9 @@ impl PendingFetch {
         // Kafka's schema groups partitions by topic; reading may have begun in the middle.
         reads.sort_by_key(|read| read.place);
         let (fetched, mut slices): (Vec<_>, Vec<_>) = reads.into_iter().map(|read| self.slice(read)).unzip();
+        for error in fetched.iter().map(|fetched| fetched.error).filter(|error| *error != code::NONE) {
+            counters.error(HotPathApi::Fetch.key(), error);
+        }
         let endpoints = errors::endpoints(table, fetched.iter().filter_map(|fetched| fetched.current_leader));
         let head = FetchedHead {
             throttle_time_ms: throttle_time_ms(),

@@ -16,6 +16,7 @@ pub use fetch::PendingFetch;
 pub use produce::PendingProduce;
 
 use super::clock::Clock;
+use super::counters::ThreadCounters;
 use super::events::EventQueue;
 use super::response::Response;
 use pybroker_replica::{FetchSessionCache, GroupFlush, TopicTable, Waiter};
@@ -59,9 +60,16 @@ impl HotPath {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HotPathApi {
     /// API key 0.
-    Produce,
+    Produce = 0,
     /// API key 1.
-    Fetch,
+    Fetch = 1,
+}
+
+impl HotPathApi {
+    /// The API's key.
+    pub fn key(self) -> i16 {
+        self as i16
+    }
 }
 
 /// Whether an API key stays on the hot path.
@@ -110,7 +118,8 @@ pub enum Outcome {
 }
 
 /// Works on one frame of an API of the hot path, whose `head` has been read. `decided`: the control plane has looked already,
-/// so that topics still unknown are answered as unknown. `wake` is called with what an append satisfies.
+/// so that topics still unknown are answered as unknown. `wake` is called with what an append satisfies; errors of the
+/// answer go to `counters`.
 pub fn handle(
     hot_path: &HotPath,
     (api, head): (HotPathApi, &RequestHead),
@@ -118,9 +127,10 @@ pub fn handle(
     frame: &mut [u8],
     decided: bool,
     wake: &mut dyn FnMut(Waiter),
+    counters: &ThreadCounters,
 ) -> Outcome {
     match api {
-        HotPathApi::Produce => produce::handle(hot_path, head, frame, decided, waiter, wake),
-        HotPathApi::Fetch => fetch::handle(hot_path, head, frame, decided, waiter),
+        HotPathApi::Produce => produce::handle(hot_path, head, frame, decided, waiter, wake, counters),
+        HotPathApi::Fetch => fetch::handle(hot_path, head, frame, decided, waiter, counters),
     }
 }

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use super::super::counters::ThreadCounters;
 use super::super::events::Event;
 use super::super::response::Response;
 use super::errors::{self, code};
 use super::throttle::throttle_time_ms;
-use super::{HotPath, Outcome};
+use super::{HotPath, HotPathApi, Outcome};
 use pybroker_record::{Compression, InvalidBatch, SentRecords};
 use pybroker_replica::{Partition, Topic, TopicTable, Waiter, WaitingProduce};
 use pybroker_wire::TopicRef;
@@ -51,7 +52,7 @@ impl PendingProduce {
     }
 
     /// Answers with what is committed now; the rest failed, or its time is up.
-    pub fn complete(mut self, shared: &HotPath) -> Response {
+    pub fn complete(mut self, shared: &HotPath, counters: &ThreadCounters) -> Response {
         let table = shared.table.load();
         for Uncommitted { topic, partition, replica, end_offset } in &self.uncommitted {
             let answer = &mut self.answered[*topic].1[*partition];
@@ -59,7 +60,13 @@ impl PendingProduce {
                 answer.error = error;
             }
         }
-        answer(self.version, self.correlation_id, &table, &self.answered)
+        answer(self.version, self.correlation_id, &table, &self.answered, counters)
+    }
+}
+
+fn count_error(counters: &ThreadCounters, error: i16) {
+    if error != code::NONE {
+        counters.error(HotPathApi::Produce.key(), error);
     }
 }
 
@@ -69,8 +76,10 @@ fn answer(
     correlation_id: i32,
     table: &TopicTable,
     answered: &[(TopicRef, Vec<ProducedPartition>)],
+    counters: &ThreadCounters,
 ) -> Response {
     let partitions = answered.iter().flat_map(|(_, partitions)| partitions);
+    partitions.clone().for_each(|partition| count_error(counters, partition.error));
     let endpoints = errors::endpoints(table, partitions.filter_map(|partition| partition.current_leader));
     let mut bytes = Response::begin(correlation_id, 128);
     write_response(&mut bytes, version, answered, &endpoints, throttle_time_ms());
@@ -86,6 +95,7 @@ pub fn handle(
     decided: bool,
     waiter: Waiter,
     wake: &mut dyn FnMut(Waiter),
+    counters: &ThreadCounters,
 ) -> Outcome {
     let request = match ProduceRequest::parse(frame, head.body, head.api_version) {
         Ok(request) => request,
@@ -114,6 +124,7 @@ pub fn handle(
     }
     if request.acks == 0 {
         let mut partitions = answered.iter().flat_map(|(_, partitions)| partitions);
+        partitions.clone().for_each(|partition| count_error(counters, partition.error));
         return match partitions.find(|partition| partition.error != code::NONE) {
             // The producer wants no answer: a closed connection is the only way to report it (as Kafka does).
             Some(failed) => Outcome::Close(format!("Produce with acks=0 failed with error {}", failed.error)),
@@ -124,7 +135,7 @@ pub fn handle(
         let timeout_ms = request.timeout_ms.max(0) as u64;
         return wait((head.api_version, head.correlation_id, timeout_ms), answered, uncommitted, waiter, wake);
     }
-    Outcome::Answer(answer(head.api_version, head.correlation_id, &table, &answered))
+    Outcome::Answer(answer(head.api_version, head.correlation_id, &table, &answered, counters))
 }
 
 /// Lets a Produce wait until its partitions have committed.

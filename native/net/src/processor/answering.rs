@@ -13,8 +13,10 @@ impl Processor {
         let mut connection = open.lock();
         let slot = connection.slot_mut(to.request);
         let counts = matches!(slot, Some(Slot::Control(_)));
-        if let Some(&mut (Slot::Control(correlation_id) | Slot::Held(correlation_id))) = slot {
-            connection.answer(to.request, Response::from_payload(correlation_id, payload));
+        if let Some(&mut (Slot::Control(asked) | Slot::Held(asked))) = slot {
+            let response = Response::from_payload(asked.correlation_id, payload);
+            self.counters().ended(asked.api_key, response.size());
+            connection.answer(to.request, response);
         }
         if counts {
             self.reactor.control_done();
@@ -27,9 +29,9 @@ impl Processor {
         let Some(open) = self.reactor.open.get(waiter.connection) else { return };
         let mut connection = open.lock();
         if let Some(slot) = connection.slot_mut(waiter.request)
-            && let Slot::Control(correlation_id) = *slot
+            && let Slot::Control(asked) = *slot
         {
-            *slot = Slot::Held(correlation_id);
+            *slot = Slot::Held(asked);
             self.reactor.control_done();
         }
     }

@@ -3,8 +3,9 @@
 use std::sync::atomic::Ordering;
 
 use super::{Deadline, End, Processor};
-use crate::connection::{Closing, Connection};
+use crate::connection::{Closing, Connection, Slot};
 use crate::events::{Event, Level};
+use crate::hot_path::HotPathApi;
 use pybroker_replica::Waiter;
 
 impl Processor {
@@ -19,8 +20,8 @@ impl Processor {
         if connection.has_control_in_work() {
             self.reactor.control_done();
         }
-        for fetch in connection.take_waiting() {
-            fetch.abandon();
+        for slot in connection.take_slots() {
+            self.drop_request(slot);
         }
         if let Some((before, now)) = connection.account() {
             self.reactor.account_answers(number, before, now);
@@ -36,6 +37,21 @@ impl Processor {
         // The socket closes when the last holder of the connection lets go; nothing is to be seen of it before that.
         connection.accepted.transport.unwatch(&self.epoll);
         self.reactor.room.give_back();
+    }
+
+    /// Ends a request that is not answered, as its connection has ended.
+    fn drop_request(&self, slot: Slot) {
+        let api_key = match slot {
+            Slot::Ready(_) => return,
+            Slot::Control(asked) | Slot::Held(asked) => asked.api_key,
+            Slot::Produce(_) => HotPathApi::Produce.key(),
+            Slot::Fetch(fetch) => {
+                fetch.abandon();
+                HotPathApi::Fetch.key()
+            }
+            Slot::Parked(api) => api.key(),
+        };
+        self.counters().ended(api_key, 0);
     }
 
     pub(super) fn close_when_written(&mut self, number: u64) {

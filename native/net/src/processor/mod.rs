@@ -18,6 +18,7 @@ use std::sync::Arc;
 use rustix::event::epoll;
 use rustix::io::Errno;
 
+use super::counters::ThreadCounters;
 use super::inbox::Message;
 use super::reactor::Reactor;
 use super::timer_wheel::TimerWheel;
@@ -116,6 +117,11 @@ impl Processor {
             self.serve_woken();
         }
         self.close_all();
+    }
+
+    /// What this thread counts.
+    fn counters(&self) -> &ThreadCounters {
+        self.reactor.counters.of(self.index)
     }
 
     fn read_inbox(&mut self) {

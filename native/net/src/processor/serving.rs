@@ -4,8 +4,9 @@ use std::collections::VecDeque;
 
 use super::{AT_ONCE, Deadline, End, Processor};
 use crate::api_versions::API_VERSIONS;
-use crate::connection::{Closing, Connection, Framing, Parked, Slot, Unanswered};
+use crate::connection::{Asked, Closing, Connection, Framing, Parked, Slot, Unanswered};
 use crate::connection_number::processor_of;
+use crate::counters::API_KEYS;
 use crate::cross_thread;
 use crate::events::{Event, UnresolvedRequest};
 use crate::hot_path::{self, HotPathApi, Outcome};
@@ -15,11 +16,11 @@ use crate::response::Response;
 use pybroker_replica::Waiter;
 use pybroker_wire::frame::RequestHead;
 
-/// API keys run from 0; a larger one is not a request of Kafka's protocol.
-const API_KEYS: i16 = 128;
 /// Appends of larger frames wake the owner of a fetch on another thread: to send what they brought would keep the
 /// appending processor from its own.
 const SMALL_APPEND_BYTES: usize = 16 << 10;
+/// Bytes of the size in front of a frame.
+const FRAME_SIZE_BYTES: usize = 4;
 
 impl Processor {
     /// Begins a request: on the hot path, or upward.
@@ -39,9 +40,10 @@ impl Processor {
         match hot_path::of(head.api_key) {
             Some(api) => {
                 hot_path::check_version(api, head.api_version).map_err(End::Refused)?;
+                self.counters().begun(head.api_key, FRAME_SIZE_BYTES + at.len());
                 let waiter = Waiter { connection: connection.number, request: connection.next_request() };
                 let outcome = self.evaluate((api, &head), waiter, connection.frame_mut(at.clone()), false);
-                self.conclude(connection, outcome, Some((api, head, at)))
+                self.conclude(connection, api, outcome, Some((head, at)))
             }
             None => self.hand_up(connection, &head, at),
         }
@@ -58,7 +60,8 @@ impl Processor {
         let near = frame.len() <= SMALL_APPEND_BYTES;
         let (reactor, index, woken) = (&*self.reactor, self.index, &mut self.woken);
         let mut wake = |waiter| wake(reactor, index, near, woken, waiter);
-        hot_path::handle(&reactor.hot_path, request, waiter, frame, decided, &mut wake)
+        let counters = reactor.counters.of(index);
+        hot_path::handle(&reactor.hot_path, request, waiter, frame, decided, &mut wake, counters)
     }
 
     /// Does with a connection what the hot path says of its next request; `at` is its head and where the frame lies, or `None`
@@ -66,15 +69,25 @@ impl Processor {
     fn conclude(
         &mut self,
         connection: &mut Connection,
+        api: HotPathApi,
         outcome: Outcome,
-        at: Option<(HotPathApi, RequestHead, std::ops::Range<usize>)>,
+        at: Option<(RequestHead, std::ops::Range<usize>)>,
     ) -> Result<(), End> {
         let request = connection.parked.as_ref().map_or(connection.next_request(), |parked| parked.request);
         match (outcome, at) {
-            (Outcome::Answer(response), Some(_)) => connection.answer_next(response),
-            (Outcome::Answer(response), None) => connection.answer(request, response),
-            (Outcome::Silent, Some(_)) => {}
-            (Outcome::Silent, None) => connection.drop_parked_slot(),
+            (Outcome::Answer(response), at) => {
+                self.counters().ended(api.key(), response.size());
+                match at {
+                    Some(_) => connection.answer_next(response),
+                    None => connection.answer(request, response),
+                }
+            }
+            (Outcome::Silent, at) => {
+                self.counters().ended(api.key(), 0);
+                if at.is_none() {
+                    connection.drop_parked_slot();
+                }
+            }
             (Outcome::Wait(fetch), at) => {
                 let max_wait_ms = fetch.max_wait_ms();
                 // A peer that has closed waits for nothing: what is there is its answer.
@@ -87,9 +100,9 @@ impl Processor {
                 let max_wait_ms = produce.max_wait_ms();
                 self.let_wait(connection, Slot::Produce(produce), max_wait_ms, (request, at.is_some()));
             }
-            (Outcome::Unresolved { topics, topic_ids, api_key }, Some((api, head, at))) => {
+            (Outcome::Unresolved { topics, topic_ids, api_key }, Some((head, at))) => {
                 connection.parked = Some(Parked { request, api, head, frame: connection.frame_mut(at).to_vec() });
-                connection.open(Slot::Parked);
+                connection.open(Slot::Parked(api));
                 connection.known_above = true;
                 let event = UnresolvedRequest { connection: connection.number, request, api_key, topics, topic_ids };
                 self.reactor.events.push(Event::Unresolved(event));
@@ -97,7 +110,13 @@ impl Processor {
             (Outcome::Unresolved { .. }, None) => {
                 return Err(End::Refused("a request that stays unresolved after its retry".into()));
             }
-            (Outcome::Close(why), _) => return Err(End::Refused(why)),
+            (Outcome::Close(why), at) => {
+                // One that was parked ends with its slot.
+                if at.is_some() {
+                    self.counters().ended(api.key(), 0);
+                }
+                return Err(End::Refused(why));
+            }
         }
         Ok(())
     }
@@ -126,7 +145,7 @@ impl Processor {
         head: &RequestHead,
         at: std::ops::Range<usize>,
     ) -> Result<(), End> {
-        if !(0..API_KEYS).contains(&head.api_key) {
+        if !usize::try_from(head.api_key).is_ok_and(|key| key < API_KEYS) {
             return Err(End::Refused(format!("unknown API key {}", head.api_key)));
         }
         if head.api_key == API_VERSIONS {
@@ -134,7 +153,7 @@ impl Processor {
             let frame = connection.frame_mut(at.clone());
             if let Some(answer) = table.answer(head.api_version, &frame[head.body..]) {
                 let response = Response::from_payload(head.correlation_id, answer);
-                connection.answer_next(response);
+                self.answer_at_once(connection, head, &at, response);
                 return Ok(());
             }
         }
@@ -143,10 +162,24 @@ impl Processor {
             connection.throttled = true;
             return Ok(());
         }
+        self.counters().begun(head.api_key, FRAME_SIZE_BYTES + at.len());
         self.reactor.events.push(Event::Control(connection.control_request(head, at)));
         connection.known_above = true;
-        connection.open(Slot::Control(head.correlation_id));
+        connection.open(Slot::Control(Asked { correlation_id: head.correlation_id, api_key: head.api_key }));
         Ok(())
+    }
+
+    /// Answers the next request, which nobody works on.
+    fn answer_at_once(
+        &self,
+        connection: &mut Connection,
+        head: &RequestHead,
+        at: &std::ops::Range<usize>,
+        response: Response,
+    ) {
+        self.counters().begun(head.api_key, FRAME_SIZE_BYTES + at.len());
+        self.counters().ended(head.api_key, response.size());
+        connection.answer_next(response);
     }
 
     /// Leaves a frame in the input buffer and asks the control plane about it.
@@ -188,7 +221,8 @@ impl Processor {
                 Ok(())
             }
             Decision::Answer(payload) => {
-                connection.answer_next(Response::from_payload(head.correlation_id, &payload));
+                let response = Response::from_payload(head.correlation_id, &payload);
+                self.answer_at_once(connection, &head, &at, response);
                 Ok(())
             }
         }
@@ -216,8 +250,9 @@ impl Processor {
         let mut done = Ok(());
         if let Some(mut parked) = connection.parked.take_if(|parked| parked.request == waiter.request) {
             let outcome = self.evaluate((parked.api, &parked.head), waiter, &mut parked.frame, true);
+            let api = parked.api;
             connection.parked = Some(parked);
-            done = self.conclude(&mut connection, outcome, None);
+            done = self.conclude(&mut connection, api, outcome, None);
             connection.parked = None;
         }
         let done = done.and_then(|()| self.work(&mut connection));
@@ -231,7 +266,7 @@ impl Processor {
             if processor_of(waiter.connection) == self.index {
                 self.serve_waiting(waiter);
             } else {
-                if !cross_thread::try_serve(&self.reactor, waiter) {
+                if !cross_thread::try_serve(&self.reactor, self.counters(), waiter) {
                     self.reactor.inboxes.wake(waiter);
                 }
             }
@@ -242,12 +277,14 @@ impl Processor {
     fn serve_waiting(&mut self, waiter: Waiter) {
         let Some(open) = self.reactor.open.get(waiter.connection) else { return };
         let mut connection = open.lock();
-        let response = match connection.take_out(waiter.request) {
-            Some(Slot::Fetch(fetch)) => Some(fetch.complete(&self.reactor.hot_path)),
-            Some(Slot::Produce(produce)) => Some(produce.complete(&self.reactor.hot_path)),
-            Some(Slot::Control(_) | Slot::Held(_) | Slot::Parked | Slot::Ready(_)) | None => None,
+        let (hot_path, counters) = (&self.reactor.hot_path, self.counters());
+        let answered = match connection.take_out(waiter.request) {
+            Some(Slot::Fetch(fetch)) => Some((HotPathApi::Fetch, fetch.complete(hot_path, counters))),
+            Some(Slot::Produce(produce)) => Some((HotPathApi::Produce, produce.complete(hot_path, counters))),
+            Some(Slot::Control(_) | Slot::Held(_) | Slot::Parked(_) | Slot::Ready(_)) | None => None,
         };
-        if let Some(response) = response {
+        if let Some((api, response)) = answered {
+            counters.ended(api.key(), response.size());
             connection.answer(waiter.request, response);
         }
         let done = self.work(&mut connection);
