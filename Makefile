@@ -23,32 +23,36 @@ TEST_PROCESSES ?= 3
 PYTHON_ROOTS := pybroker tests bench spark docs changes
 
 .DEFAULT_GOAL := all
-.PHONY: all help build wheels profiling fmt lint test demo bench bench-spark docs test-rust test-python soak audit-large fuzz micro changelog clean
+.PHONY: all help build wheel wheels profiling fmt lint test demo bench bench-spark docs test-rust test-python soak audit-large fuzz micro changelog clean
 
 all: fmt build lint test ## Format, build, lint and test: the round before every commit
 
 help: ## List every target
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-build: $(STAMPS)/native $(STAMPS)/installed ## Make .venv with the release extension, .venv/bin/pybroker and .venv/bin/pybench
+build: $(STAMPS)/broker $(STAMPS)/pybench ## Make .venv with the release extension, .venv/bin/pybroker and .venv/bin/pybench, no more
 	@:
 
-wheels: $(STAMPS)/packages ## Build the wheels of pybroker, pybroker-bench and pybroker-spark into dist
-	@rm -rf dist
-	@$(BIN)/maturin build --release --quiet --out dist
+wheel: $(STAMPS)/zig $(STAMPS)/test ## Build the wheel of pybroker into dist, for any Linux with glibc 2.17, and run it in an empty environment
+	@rm -f dist/pybroker-*.whl
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/maturin build --release --quiet --zig --compatibility manylinux_2_17 --target-dir target/wheel --out dist
+	PYBROKER_WHEEL="$$(echo dist/pybroker-*.whl)" $(BIN)/pytest tests/cluster/test_wheel.py
+
+wheels: wheel ## As wheel, and build those of pybroker-bench and pybroker-spark
+	@rm -f dist/pybroker_*.whl
 	@$(BIN)/uv build --quiet --wheel --out-dir dist bench
 	@$(BIN)/uv build --quiet --wheel --out-dir dist spark
 
 profiling: build ## Put an extension with line tables in place, for perf; `make build` after a change ends that
-	cargo build --release --package pybroker-py
-	cp target/release/lib_native.so pybroker/_native.abi3.so
+	cargo build --profile profiling --package pybroker-py
+	cp target/profiling/lib_native.so pybroker/_native.abi3.so
 
-fmt: $(STAMPS)/packages ## Rewrite Python and Rust sources in the one accepted layout
+fmt: $(STAMPS)/lint ## Rewrite Python and Rust sources in the one accepted layout
 	$(BIN)/ruff check --quiet --fix-only .
 	$(BIN)/ruff format --quiet .
 	cargo fmt --all
 
-lint: build ## Check layout, lints, types, layers and the stub of the extension
+lint: build $(STAMPS)/lint $(STAMPS)/test ## Check layout, lints, types, layers and the stub of the extension
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -62,31 +66,31 @@ test: test-rust test-python ## Run every test; what is skipped is named with wha
 test-rust: $(STAMPS)/tools ## Run the tests of the Rust core
 	cargo test --workspace --exclude pybroker-py --exclude pybroker-bench --quiet --lib --tests
 
-test-python: build ## Run the Python tests: unit, property, house, conformance, cluster, Spark
+test-python: build $(STAMPS)/test ## Run the Python tests: unit, property, house, conformance, cluster, Spark
 	$(BIN)/pytest -n $(TEST_PROCESSES) --dist loadgroup --no-loadscope-reorder
 
 demo: build ## Start a broker, produce and consume 5,000,000 records, stop it and clean up
 	@$(BIN)/python -m pybench.demo
 
-bench-spark: build ## Measure what runs on Spark, in turns, and write bench/REPORT.md (long; needs Java and Maven)
+bench-spark: build $(STAMPS)/test ## Measure what runs on Spark, in turns, and write bench/REPORT.md (long; needs Java and Maven)
 	$(BIN)/pybench compare --suite spark
 
-bench: build ## Compare with Apache Kafka in turns, and write bench/REPORT.md (long; needs Java, Maven, gcc)
+bench: build $(STAMPS)/test ## Compare with Apache Kafka in turns, and write bench/REPORT.md (long; needs Java, Maven, gcc)
 	$(BIN)/pybench compare
 
-micro: build ## Compare kernels in pure Python, NumPy, Cython and Rust (long)
+micro: build $(STAMPS)/test ## Compare kernels in pure Python, NumPy, Cython and Rust (long)
 	@$(BIN)/uv pip install --quiet --editable 'bench[micro]'
 	$(BIN)/pytest bench/micro --benchmark-only --benchmark-columns=min,median,ops --benchmark-sort=min
 
 docs: build ## Write docs/reference again from the code
 	$(BIN)/python docs/generate.py
 
-soak: build ## Ten minutes of churn with flat memory; then kill a broker 500 times, members 50 times, and audit (long)
+soak: build $(STAMPS)/test ## Ten minutes of churn with flat memory; then kill a broker 500 times, members 50 times, and audit (long)
 	$(BIN)/python -m pybench.churn --seconds 600
 	PYBROKER_KILL_ROUNDS=500 $(BIN)/pytest tests/cluster/test_kill.py --timeout 14400
 	PYBROKER_GROUP_ROUNDS=50 $(BIN)/pytest tests/conformance/test_group_members.py
 
-audit-large: build ## Send 100,000,000 stamped records and audit them on Spark, then a damaged tenth (long; 14 GB of disk, Java)
+audit-large: build $(STAMPS)/test ## Send 100,000,000 stamped records and audit them on Spark, then a damaged tenth (long; 14 GB of disk, Java)
 	$(BIN)/python -m pybench.large_audit --records 100000000
 
 fuzz: ## Fuzz every decoder for a minute each (long; needs a nightly toolchain with cargo-fuzz)
@@ -98,9 +102,9 @@ changelog: ## Collate changes/*.md into CHANGELOG.md for a release: make changel
 clean: ## Remove the virtual environment and all build output
 	rm -rf $(VENV) target build dist
 
-# What each stamp stands for: tools = new enough tools were seen, venv = an empty environment with uv, packages = what
-# tests and lints need, native = the extension is built and pybroker installed, installed = pybench and pybroker-spark
-# are, all of them editable.
+# What each stamp stands for: tools = new enough tools were seen, venv = an environment with uv and maturin, broker = the
+# extension is built and pybroker installed, pybench = so is pybench, lint, test and zig = what linting, testing and a
+# wheel for old systems need. The three distributions are editable.
 
 $(STAMPS)/tools: Cargo.toml Makefile
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < tuple(map(int, "$(PYTHON_AT_LEAST)".split("."))))' 2>/dev/null \
@@ -117,18 +121,28 @@ $(STAMPS)/tools: Cargo.toml Makefile
 $(STAMPS)/venv: | $(STAMPS)/tools
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv>=0.8'
+	@$(BIN)/uv pip install --quiet 'maturin>=1.9,<2'
 	@touch $@
 
-$(STAMPS)/packages: pyproject.toml $(STAMPS)/tools $(STAMPS)/venv
-	@$(BIN)/uv pip install --quiet 'maturin>=1.9,<2' --group lint --group test
-	@touch $@
-
-$(STAMPS)/native: $(NATIVE_SOURCES) Cargo.lock pyproject.toml $(STAMPS)/packages
+$(STAMPS)/broker: $(NATIVE_SOURCES) Cargo.lock pyproject.toml $(STAMPS)/tools $(STAMPS)/venv
 	@$(BIN)/maturin develop --release --uv
+	@$(BIN)/python -m compileall -q pybroker
 	@touch $@
 
-$(STAMPS)/installed: bench/pyproject.toml spark/pyproject.toml $(STAMPS)/packages | $(STAMPS)/native
-	@$(BIN)/uv pip install --quiet --editable 'bench[plots]'
-	@$(BIN)/uv pip install --quiet --editable 'spark[connect]'
-	@$(BIN)/python -m compileall -q pybroker bench/pybench spark/pybroker_spark
+$(STAMPS)/pybench: bench/pyproject.toml $(STAMPS)/venv | $(STAMPS)/broker
+	@$(BIN)/uv pip install --quiet --editable bench
+	@$(BIN)/python -m compileall -q bench/pybench
+	@touch $@
+
+$(STAMPS)/zig: pyproject.toml $(STAMPS)/venv
+	@$(BIN)/uv pip install --quiet --group wheel
+	@touch $@
+
+$(STAMPS)/lint: pyproject.toml $(STAMPS)/venv
+	@$(BIN)/uv pip install --quiet --group lint
+	@touch $@
+
+$(STAMPS)/test: pyproject.toml bench/pyproject.toml spark/pyproject.toml $(STAMPS)/venv | $(STAMPS)/broker
+	@$(BIN)/uv pip install --quiet --group test --editable 'bench[plots]' --editable 'spark[connect]'
+	@$(BIN)/python -m compileall -q spark/pybroker_spark
 	@touch $@

@@ -26,6 +26,7 @@ from pybroker.client.settings import (
 )
 from pybroker.config import reference
 from pybroker.handlers import registry
+from pybroker.security.requirements import NothingRequired, Requirements
 
 REFERENCE = Path(__file__).resolve().parent / "reference"
 PACKAGE = Path(pybroker.__file__).resolve().parent
@@ -50,6 +51,11 @@ them all before it connects, and raises `SettingError`, a ValueError, for the fi
 *Accepted* keys are checked and change nothing; another value than the default is logged at WARN, by the logger
 `pybroker.client`, and so is a key that only other kinds of clients have."""
 
+RIGHTS = """\
+The last column has the operations of Kafka's ACLs that an API requires, and the types of resources. Each API's list
+says what they are for (a whole request, one of its items, or what only the answer names), and by which fields the
+request names the resources. There is no authorizer yet: every principal may do all of them."""
+
 
 def configs() -> str:
     """The page of all configuration keys."""
@@ -69,14 +75,17 @@ def client_settings() -> str:
 def apis() -> str:
     """The page of all Kafka APIs: a table, and each handler's data sheet."""
     served = sorted(registry.registered_apis().values(), key=lambda api: api.key)
-    lines = ["# Kafka APIs", "", MADE_BY, "| key | API | versions | answered in |", "|---|---|---|---|"]
+    lines = ["# Kafka APIs", "", MADE_BY, RIGHTS, ""]
+    lines += ["| key | API | versions | answered in | operations on resources |", "|---|---|---|---|---|"]
     for api in served:
         plane = "the data plane (Rust)" if api.in_data_plane else "the control plane (Python)"
         versions = f"{api.min_version}-{api.max_version}"
-        lines.append(f"| {api.key} | [{api.name}](#{api.name.lower()}) | {versions} | {plane} |")
+        link = f"[{api.name}](#{api.name.lower()})"
+        lines.append(f"| {api.key} | {link} | {versions} | {plane} | {_required(api.requires)} |")
     for api in served:
         module = importlib.import_module(f"pybroker.handlers.{_module_name(api.name)}")
         lines += ["", f"## {api.name}", "", *_sheet(inspect.getdoc(module) or "")]
+        lines += ["", "**Operations on resources**", "", *_rights(api.requires)]
     return "\n".join(lines) + "\n"
 
 
@@ -93,6 +102,26 @@ def _sheet(docstring: str) -> Iterator[str]:
         if heading in {"Key", "Versions"}:
             continue
         yield from ("", f"**{heading}**", "", inspect.cleandoc("\n" + body).strip())
+
+
+def _required(requirements: Requirements) -> str:
+    """The cell of the table: each operation and type of resource once."""
+    if isinstance(requirements, NothingRequired):
+        return "none"
+    needed = (f"{one.operation.name} {one.resource_type.name}" for one in requirements)
+    return ", ".join(dict.fromkeys(needed))
+
+
+def _rights(requirements: Requirements) -> Iterator[str]:
+    """Yield a list of what an API requires, each with what it is for."""
+    if isinstance(requirements, NothingRequired):
+        yield f"- None. {requirements.reason}"
+        return
+    for one in requirements:
+        where = f" (`{'`, `'.join(one.fields)}`)" if one.fields else ""
+        instead = f", or {one.unless.name} on the cluster" if one.unless else ""
+        when = f", when {one.when}" if one.when else ""
+        yield f"- For {one.scope.value}: {one.operation.name} on {one.resource_type.name}{where}{instead}{when}."
 
 
 def states() -> str:

@@ -75,7 +75,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_json_option(parser)
 
 
-@dataclass
+@dataclass(slots=True)
 class Progress:
     """What was read so far, and what the last detailed row reported."""
 

@@ -12,7 +12,6 @@ import json
 import sys
 import time
 from collections.abc import Sequence
-from typing import Any
 
 from pybroker.client import AsyncConsumer, Producer, TopicPartition
 from pybroker.client.assignors import CooperativeStickyAssignor
@@ -20,7 +19,7 @@ from pybroker.client.cluster import Cluster
 from pybroker.client.drivers.classic import ClassicDriver
 from pybroker.client.drivers.driver import MembershipDriver
 from pybroker.client.drivers.modern import ModernDriver
-from pybroker.client.membership.modern import ModernMember
+from pybroker.client.membership.modern import ModernMember, ModernRules
 from pybroker.client.settings import ConsumerSettings
 from pybroker.client.topic_watch import TopicWatch
 
@@ -55,15 +54,9 @@ async def _join_once(servers: str, topic: str, group: str) -> float:
 class _EagerMember(ModernMember):
     """A member that sends heartbeats more often than it is asked to."""
 
-    _last = float("-inf")
-
-    def step_heartbeat_sent(self, request: Any, now: float) -> None:
-        super().step_heartbeat_sent(request, now)
-        self._last = now
-
     def heartbeat_at(self) -> float:
-        due = super().heartbeat_at()
-        return due if due == float("inf") and self.epoch == 0 else min(due, self._last + _HEARTBEAT_S)
+        # What is due an interval after the last one is due a quarter of a second after it.
+        return super().heartbeat_at() - max(self.membership.interval_s - _HEARTBEAT_S, 0)
 
 
 class _Member:
@@ -71,7 +64,8 @@ class _Member:
 
     def __init__(self, servers: str, topic: str, group: str, protocol: str) -> None:
         properties = {"bootstrap.servers": servers, "group.id": group, "group.protocol": protocol}
-        properties["heartbeat.interval.ms"] = str(round(_HEARTBEAT_S * 1000))
+        if protocol == "classic":  # else the broker decides, and `_EagerMember` does not wait for it
+            properties["heartbeat.interval.ms"] = str(round(_HEARTBEAT_S * 1000))
         settings = ConsumerSettings.from_properties(properties)
         self._cluster = Cluster(settings)
         self._topics = TopicWatch(self._cluster, settings, lambda _failure: None)
@@ -79,9 +73,8 @@ class _Member:
         self.driver: MembershipDriver
         if protocol == "consumer":
             modern = ModernDriver(self._cluster, settings, self._topics, self._do_steps)
-            modern.member = _EagerMember(
-                group_id=group, member_id=modern.member.member_id, instance_id=None, max_poll_interval_s=300
-            )
+            rules = ModernRules(group_id=group, instance_id=None, max_poll_interval_s=300)
+            modern.member = _EagerMember(rules, modern.member.member_id)
             self.driver = modern
         else:
             assignors = [CooperativeStickyAssignor()]

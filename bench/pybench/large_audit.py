@@ -35,7 +35,7 @@ _LIMITS = {"java": 3 << 30, "python": 1 << 30}
 """What the driver's JVM, and any one Python process, may come to; both are far less than the records."""
 
 
-@dataclass
+@dataclass(slots=True)
 class Memory:
     """The largest resident memory of the processes below one, by the program they run."""
 

@@ -22,6 +22,7 @@ from pybench.peers.c_program import build_c_program
 from pybench.peers.errors import ArtefactError, PeerError
 from pybench.peers.java import build_client, java_command
 from pybench.spark_loads import Words, consume_words, produce_words, scale_words
+from pybench.wheel import measure_wheel
 
 TIMEOUT_S = 600
 
@@ -290,6 +291,7 @@ LOADS: dict[str, Callable[[Task], Outcome]] = {
     "spark-produce": _spark_load(produce_words("pybroker")),
     "spark-produce-confluent": _spark_load(produce_words("confluent-kafka")),
     **{f"spark-scale-{tasks}": _spark_load(scale_words(tasks)) for tasks in (1, 2, 4, 8)},
+    "wheel": lambda _task: Outcome(*measure_wheel()),
 }
 """By the names that scenarios use; those that start a broker of their own are `turns.OWN_BROKER`."""
 

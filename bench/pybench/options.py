@@ -77,7 +77,7 @@ def warn_of_unknown(settings: type[ConnectionSettings], properties: dict[str, An
 def check_settings(settings: type[ConnectionSettings], properties: dict[str, Any]) -> None:
     """Refuse at once what a client that begins later would refuse. Raises ToolError."""
     try:
-        settings.from_properties({"bootstrap.servers": "any:1", **properties})
+        settings.check(properties)
     except SettingError as error:
         raise ToolError(f"properties of the client: {error}") from None
 

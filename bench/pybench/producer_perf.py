@@ -97,7 +97,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_json_option(parser)
 
 
-@dataclass
+@dataclass(slots=True)
 class Window:
     """What was acknowledged since `start`."""
 
@@ -115,7 +115,7 @@ class Window:
         )
 
 
-@dataclass
+@dataclass(slots=True)
 class Run:
     """One run: what was asked for, and what was seen so far."""
 

@@ -5,11 +5,12 @@ Knows how a scenario is written, not how it is run.
 
 from __future__ import annotations
 
+import re
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, Literal
+
+import msgspec
 
 from pybench.checkout import BENCH
 from pybench.options import ToolError
@@ -17,12 +18,17 @@ from pybench.options import ToolError
 DIRECTORY = BENCH / "scenarios"
 LIMIT = "limit"
 """A baseline that is a number, not a contestant."""
-BROKERS, SPARK = "brokers", "spark"
-SUITES = (BROKERS, SPARK)
+PLAIN_WRITE = "plain write"
+"""The contestant that a row with `plain_write` has beside its own."""
+BROKERS: Final = "brokers"
+SPARK: Final = "spark"
+Suite = Literal["brokers", "spark"]
+SUITES: tuple[Suite, ...] = (BROKERS, SPARK)
+#: msgspec ends its messages with the path of the value, unless it is the document itself.
+_PATH = re.compile(r" - at `\$\.?(.*)`$")
 
 
-@dataclass(frozen=True, slots=True)
-class Contestant:
+class Contestant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One side of a comparison: a load against a broker."""
 
     name: str
@@ -32,8 +38,7 @@ class Contestant:
     """A name of `pybench.loads.LOADS`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reach:
+class Reach(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a figure of a contestant is to reach, as a ratio to the baseline's or to plain write()."""
 
     figure: str
@@ -60,46 +65,57 @@ class Reach:
         return f"{bound}{' ' + self.note if self.note else ''}"
 
 
-@dataclass(frozen=True, slots=True)
-class Scenario:
+class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One row of the comparison."""
 
     id: str
+    """The file's name, without its suffix; no key of the file."""
     title: str
     contestants: tuple[Contestant, ...]
-    reaches: tuple[Reach, ...]
+    reaches: tuple[Reach, ...] = msgspec.field(default=(), name="reach")
     figures: tuple[str, ...]
     """The figures that the report shows, the most important first."""
     records: int
     quick_records: int
-    size: int
-    fill: bool
+    size: int = 0
+    fill: bool = False
     """The topic is filled once, before the rounds, and not deleted between them."""
-    plain_write: bool
-    properties: Mapping[str, Any] = field(default_factory=dict)
+    plain_write: bool = False
+    properties: dict[str, Any] = msgspec.field(default_factory=dict)
     """Settings of the load."""
-    suite: str = BROKERS
+    suite: Suite = BROKERS
     """What is compared; a run takes the rows of one suite."""
     remark: str = ""
 
 
 def read_scenario(path: Path) -> Scenario:
-    """Read one file. Raises ToolError, naming the file and the key."""
-    document = tomllib.loads(path.read_text())
+    """Read one file. Raises ToolError, naming the file, the key, its value and what would be right."""
     try:
-        contestants = tuple(Contestant(**c) for c in document.pop("contestants"))
-        names = {c.name for c in contestants} | {"plain write", LIMIT}
-        reaches = tuple(Reach(**r) for r in document.pop("reach", ()))
-        for reach in reaches:
-            if {reach.contestant, reach.baseline} - names:
-                raise ToolError(f"{path}: reach of {reach.figure} names {reach.contestant} and {reach.baseline}")
-        defaults: dict[str, Any] = {"size": 0, "fill": False, "plain_write": False}
-        values = {**defaults, **document, "figures": tuple(document["figures"])}
-        if values.get("suite", BROKERS) not in SUITES:
-            raise ToolError(f"{path}: suite = {values['suite']!r} is none of {', '.join(SUITES)}")
-        return Scenario(id=path.stem, contestants=contestants, reaches=reaches, **values)
-    except (TypeError, KeyError) as error:
-        raise ToolError(f"{path}: {error}") from None
+        document = tomllib.loads(path.read_text())
+    except tomllib.TOMLDecodeError as error:
+        raise ToolError(f"{path}: no TOML: {error}") from None
+    if "id" in document:
+        raise ToolError(f"{path}: id = {document['id']!r}: the id is the file's name; leave the key out")
+    try:
+        scenario = msgspec.convert({"id": path.stem, **document}, Scenario)
+    except msgspec.ValidationError as error:
+        raise ToolError(f"{path}: {_explain(str(error), document)}") from None
+    names = {contestant.name for contestant in scenario.contestants} | {PLAIN_WRITE, LIMIT}
+    for reach in scenario.reaches:
+        if strangers := {reach.contestant, reach.baseline} - names:
+            known = ", ".join(sorted(names))
+            raise ToolError(f"{path}: reach of {reach.figure} names {', '.join(sorted(strangers))}; there are: {known}")
+    return scenario
+
+
+def _explain(message: str, value: Any) -> str:
+    """msgspec's message behind the key and the value that it is about."""
+    found = _PATH.search(message)
+    if not found:
+        return message
+    for key, index in re.findall(r"(\w+)|\[(\d+)\]", found[1]):
+        value = value[key] if key else value[int(index)]
+    return f"{found[1]} = {value!r}: {_PATH.sub('', message)}"
 
 
 def read_scenarios(directory: Path = DIRECTORY) -> list[Scenario]:

@@ -80,7 +80,8 @@ def have_topics(servers: str, topics: tuple[Topic, ...]) -> dict[str, list[int]]
             except BrokerError as error:
                 if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                     raise
-                admin.create_topics([NewTopic(topic.name, topic.partitions, topic.replication_factor, topic.config)])
+                wanted = NewTopic(topic.name, topic.partitions, topic.replication_factor, topic.build_config())
+                admin.create_topics([wanted])
                 found = admin.wait_for_leaders(topic.name)
             if len(found.partitions) != topic.partitions:
                 print(

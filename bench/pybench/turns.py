@@ -16,14 +16,13 @@ from pybench.loads import Task, plain_write, run_load
 from pybench.offsets_load import measure_offsets_load
 from pybench.process import cpu_time, resident_bytes
 from pybench.restarts import Restarts
-from pybench.scenario import Contestant, Scenario
+from pybench.scenario import PLAIN_WRITE, Contestant, Scenario
 from pybench.spark_loads import TOGETHER, fill_partitions, measure_rows
 from pybench.startup import measure_start
 from pybench.storm_load import measure_fairness, measure_storm
 from pybench.topic_loads import measure_creations, measure_metadata
 from pybroker.client import Admin, NewTopic
 
-PLAIN_WRITE = "plain write"
 _REMOVAL_TIMEOUT_S = 90.0
 _numbers = itertools.count(1)
 WHOLE: dict[str, Callable[[str, int, Path], tuple[str, dict[str, float]]]] = {

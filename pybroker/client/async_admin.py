@@ -98,7 +98,7 @@ class AsyncAdmin(ConfigCalls, GroupCalls, LogDirCalls, ReassignmentCalls, AsyncC
             topics=states, topic_names=list(names), timeout_ms=self.cluster.server_timeout_ms(timeout_ms)
         )
         async with self.cluster.controller() as connection:
-            if connection.version_of(request) >= 6:
+            if connection.version_of(request) >= delete.FIRST_VERSION_WITH_TOPIC_IDS:
                 request.topic_names = []
             else:
                 request.topics = []

@@ -19,7 +19,11 @@ from pybroker.client.retrying import retry, time_left_ms
 from pybroker.client.settings import ConnectionSettings
 from pybroker.client.topics import TopicPartition
 from pybroker.protocol.errors import ErrorCode
-from pybroker.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from pybroker.protocol.messages.find_coordinator import (
+    FIRST_VERSION_WITH_MANY_KEYS,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
 from pybroker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 
 Answer = TypeVar("Answer")
@@ -135,7 +139,7 @@ class Cluster:
     async def _find_coordinator(self, group: str) -> str:
         async with self.node(ANY) as connection:
             request = FindCoordinatorRequest(key=group, coordinator_keys=[group])
-            if connection.version_of(request) >= 4:
+            if connection.version_of(request) >= FIRST_VERSION_WITH_MANY_KEYS:
                 request.key = ""
             else:
                 request.coordinator_keys = []

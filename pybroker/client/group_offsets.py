@@ -15,9 +15,9 @@ from pybroker.protocol.messages import offset_commit as commit
 from pybroker.protocol.messages import offset_delete as delete
 from pybroker.protocol.messages import offset_fetch as fetch
 
-NEWEST_WITH_NAMES = 9
+LAST_VERSION_WITH_TOPIC_NAMES = 9
 """From version 10 on OffsetCommit and OffsetFetch carry topic ids."""
-_BATCHED = 8
+_FIRST_VERSION_WITH_REQUIRE_STABLE = 7
 
 Outcome = dict[TopicPartition, int]
 """Error code by partition."""
@@ -50,7 +50,7 @@ async def commit_offsets(
             for topic, indexes in by_topic(offsets).items()
         ],
     )
-    answer = await connection.ask(request, commit.OffsetCommitResponse, NEWEST_WITH_NAMES)
+    answer = await connection.ask(request, commit.OffsetCommitResponse, LAST_VERSION_WITH_TOPIC_NAMES)
     return {TopicPartition(t.name, p.partition_index): p.error_code for t in answer.topics for p in t.partitions}
 
 
@@ -78,10 +78,10 @@ async def fetch_offsets(
     """
     wanted = None if partitions is None else by_topic(partitions)
     request = fetch.OffsetFetchRequest(require_stable=stable)
-    version = min(connection.version_of(request), NEWEST_WITH_NAMES)
-    if version < 7:
+    version = min(connection.version_of(request), LAST_VERSION_WITH_TOPIC_NAMES)
+    if version < _FIRST_VERSION_WITH_REQUIRE_STABLE:
         request.require_stable = False
-    if version >= _BATCHED:
+    if version >= fetch.FIRST_VERSION_WITH_MANY_GROUPS:
         topics = (
             None
             if wanted is None
@@ -98,8 +98,8 @@ async def fetch_offsets(
             if wanted is None
             else [fetch.OffsetFetchRequestTopic(name=t, partition_indexes=i) for t, i in wanted.items()]
         )
-    answer = await connection.ask(request, fetch.OffsetFetchResponse, NEWEST_WITH_NAMES)
-    found = answer.groups[0] if version >= _BATCHED else answer
+    answer = await connection.ask(request, fetch.OffsetFetchResponse, LAST_VERSION_WITH_TOPIC_NAMES)
+    found = answer.groups[0] if version >= fetch.FIRST_VERSION_WITH_MANY_GROUPS else answer
     offsets: Offsets = {}
     errors: Outcome = {}
     for topic in found.topics:

@@ -22,7 +22,7 @@ from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages import offset_for_leader_epoch as epochs
 
 _API_KEY = 23
-_FOR_CONSUMERS = 3
+_FIRST_VERSION_FOR_CONSUMERS = 3
 """From this version on reading a topic is right enough to ask."""
 _CONSUMER = -1
 _UNKNOWN = -1
@@ -66,7 +66,7 @@ async def _ask(
     verdict: Verdict,
     resets: bool,
 ) -> None:
-    if not connection.serves(_API_KEY, _FOR_CONSUMERS):
+    if not connection.serves(_API_KEY, _FIRST_VERSION_FOR_CONSUMERS):
         verdict.begin.update({partition: at for partition, (at, _) in asked.items()})
         return
     request = epochs.OffsetForLeaderEpochRequest(

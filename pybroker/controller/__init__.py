@@ -1,5 +1,10 @@
 """The controller: decides what the cluster's metadata becomes, and gets it agreed on.
 
-Two rooms and a face: `cluster` decides (a pure machine), `quorum` agrees (Raft, the metadata log), `service` is what
-the rest of the broker calls. Must not know handlers, connections or partitions' logs.
+Must not know handlers, connections or partitions' logs.
+
+    cluster        decides: a pure machine
+    quorum         agrees: Raft, the metadata log
+    service        opens, replays, leads, resigns: where the two meet
+    channel        what handlers may ask the controller for, wherever it is
+    local_channel  the channel to the controller in this process
 """

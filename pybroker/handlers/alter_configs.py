@@ -25,13 +25,15 @@ from typing import TYPE_CHECKING
 from pybroker.controller.cluster.events import ConfigChange
 from pybroker.handlers.config_changes import change_configs, null_fault
 from pybroker.handlers.registry import handles
-from pybroker.metadata.image import ConfigResource
+from pybroker.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE, ConfigResource
 from pybroker.protocol.messages.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResource,
     AlterConfigsResourceResponse,
     AlterConfigsResponse,
 )
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_items
 
 if TYPE_CHECKING:
     from pybroker.handlers.context import RequestContext
@@ -56,7 +58,19 @@ def _response(request: AlterConfigsRequest, outcomes: list[WireError]) -> AlterC
     )
 
 
-@handles(AlterConfigsRequest, failed=_failed)
+@handles(
+    AlterConfigsRequest,
+    requires=[
+        of_items(
+            Operation.ALTER_CONFIGS, ResourceType.TOPIC, f"resources[resource_type={TOPIC_RESOURCE}].resource_name"
+        ),
+        of_items(
+            Operation.ALTER_CONFIGS, ResourceType.GROUP, f"resources[resource_type={GROUP_RESOURCE}].resource_name"
+        ),
+        of_items(Operation.ALTER_CONFIGS, ResourceType.CLUSTER, f"resources[resource_type={BROKER_RESOURCE}]"),
+    ],
+    failed=_failed,
+)
 async def alter_configs(request: AlterConfigsRequest, context: RequestContext) -> AlterConfigsResponse:
     """Replace what can be replaced, and wait until it is in force."""
     outcomes = await change_configs(request.resources, _fault, _change, context, validate_only=request.validate_only)

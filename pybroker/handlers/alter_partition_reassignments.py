@@ -40,6 +40,8 @@ from pybroker.protocol.messages.alter_partition_reassignments import (
     ReassignablePartitionResponse,
     ReassignableTopicResponse,
 )
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_request
 
 if TYPE_CHECKING:
     from pybroker.controller.cluster.events import ReassignedPartition, ReassignedTopic
@@ -69,7 +71,9 @@ def _failed(
     )
 
 
-@handles(AlterPartitionReassignmentsRequest, failed=_failed)
+@handles(
+    AlterPartitionReassignmentsRequest, requires=[of_request(Operation.ALTER, ResourceType.CLUSTER)], failed=_failed
+)
 async def alter_partition_reassignments(
     request: AlterPartitionReassignmentsRequest, context: RequestContext
 ) -> AlterPartitionReassignmentsResponse:

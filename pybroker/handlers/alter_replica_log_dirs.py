@@ -44,6 +44,8 @@ from pybroker.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsResponse,
     AlterReplicaLogDirTopicResult,
 )
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_request
 from pybroker.storage.errors import PartitionNotHereError, StorageError
 
 if TYPE_CHECKING:
@@ -77,7 +79,7 @@ def _failed(request: AlterReplicaLogDirsRequest, _version: int, error: WireError
     return _answer(dict.fromkeys(_asked(request), error.code))
 
 
-@handles(AlterReplicaLogDirsRequest, failed=_failed)
+@handles(AlterReplicaLogDirsRequest, requires=[of_request(Operation.ALTER, ResourceType.CLUSTER)], failed=_failed)
 async def alter_replica_log_dirs(
     request: AlterReplicaLogDirsRequest, context: RequestContext
 ) -> AlterReplicaLogDirsResponse:

@@ -41,12 +41,15 @@ from pybroker.protocol.messages.api_versions import (
     FinalizedFeatureKey,
     SupportedFeatureKey,
 )
+from pybroker.security.requirements import NothingRequired
 
 if TYPE_CHECKING:
     from pybroker.handlers.context import RequestContext
     from pybroker.handlers.errors import WireError
     from pybroker.metadata.image import MetadataImage
 
+_FIRST_VERSION_WITH_SOFTWARE_NAME = 3
+_FIRST_VERSION_WITH_FEATURES_FROM_0 = 4
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
@@ -71,11 +74,16 @@ def _unsupported(_context: RequestContext) -> bytes:
     )
 
 
-@handles(ApiVersionsRequest, failed=_failed, unsupported=_unsupported)
+@handles(
+    ApiVersionsRequest,
+    requires=NothingRequired("Clients ask before they authenticate, to find out how they can."),
+    failed=_failed,
+    unsupported=_unsupported,
+)
 def api_versions(request: ApiVersionsRequest, context: RequestContext) -> ApiVersionsResponse:
     """Answer with everything that is registered."""
     version = context.version
-    if version >= 3 and not (
+    if version >= _FIRST_VERSION_WITH_SOFTWARE_NAME and not (
         _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
     ):
         raise ApiError(ErrorCode.INVALID_REQUEST)
@@ -99,7 +107,7 @@ def _build_response(image: MetadataImage, version: int) -> ApiVersionsResponse:
         supported_features=[
             SupportedFeatureKey(name=name, min_version=low, max_version=high)
             for name, (low, high) in SUPPORTED_FEATURES.items()
-            if low > 0 or version >= 4
+            if low > 0 or version >= _FIRST_VERSION_WITH_FEATURES_FROM_0
         ],
         finalized_features_epoch=features.epoch,
         finalized_features=[

@@ -1,7 +1,7 @@
 """What AlterConfigs and IncrementalAlterConfigs share: refusing what cannot be, asking the controller, waiting.
 
-Owns the refusals that need no look at what is set now. Must not know what the two requests look like beyond resources
-and their keys.
+Owns the refusals that need the request as it came: what it names twice, and a broker that is not this one. Must not
+know what the two requests look like beyond resources and their keys.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from pybroker.handlers.errors import WireError
 from pybroker.machine.slices import each
-from pybroker.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
+from pybroker.metadata.image import BROKER_RESOURCE
 from pybroker.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -88,8 +88,6 @@ def _refusal(resource: ChangedResource, times: int, fault: str | None, context: 
         words = "Error due to duplicate config keys"
     elif fault is None and resource.resource_type == BROKER_RESOURCE and resource.resource_name:
         words = _broker_fault(resource.resource_name, context.services.config.node_id)
-    elif fault is None and resource.resource_type not in (TOPIC_RESOURCE, BROKER_RESOURCE, GROUP_RESOURCE):
-        words = f"Unsupported resource type: {resource.resource_type}"
     return None if words is None else WireError(ErrorCode.INVALID_REQUEST, words)
 
 

@@ -23,9 +23,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pybroker.coordinator.group.errors import GroupError
 from pybroker.coordinator.group.modern.describe import DescribeConsumerGroups
 from pybroker.coordinator.group.service import by_partition
+from pybroker.coordinator.runtime.errors import CoordinatorError
 from pybroker.handlers.errors import ApiError, WireError, wire_error
 from pybroker.handlers.registry import handles
 from pybroker.metadata.features import GROUP_VERSION
@@ -35,7 +35,9 @@ from pybroker.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeResponse,
     DescribedGroup,
 )
-from pybroker.security.operations import GROUP_OPERATIONS
+from pybroker.security.authorizer import authorized_operations
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_answer, of_items
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -53,7 +55,14 @@ def _refused(group_ids: Iterable[str], error: WireError) -> list[DescribedGroup]
     ]
 
 
-@handles(ConsumerGroupDescribeRequest, failed=_failed)
+@handles(
+    ConsumerGroupDescribeRequest,
+    requires=[
+        of_items(Operation.DESCRIBE, ResourceType.GROUP, "group_ids"),
+        of_answer(Operation.DESCRIBE, ResourceType.TOPIC),
+    ],
+    failed=_failed,
+)
 async def consumer_group_describe(
     request: ConsumerGroupDescribeRequest, context: RequestContext
 ) -> ConsumerGroupDescribeResponse:
@@ -68,11 +77,12 @@ async def consumer_group_describe(
     for partition, group_ids in await context.services.slices.run(by_partition(named, coordinator)):
         try:
             groups = await coordinator.submit_to(partition, DescribeConsumerGroups(group_ids))
-        except GroupError as error:
+        except CoordinatorError as error:
             groups = _refused(group_ids, wire_error(error))
         described.update((group.group_id, group) for group in groups)
     if request.include_authorized_operations:
+        operations = authorized_operations(context, ResourceType.GROUP)
         for group in described.values():
             if group.error_code == ErrorCode.NONE:
-                group.authorized_operations = GROUP_OPERATIONS
+                group.authorized_operations = operations
     return ConsumerGroupDescribeResponse(groups=[described[group_id] for group_id in asked])

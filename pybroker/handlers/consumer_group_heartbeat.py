@@ -38,6 +38,8 @@ from pybroker.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_answer, of_request
 
 if TYPE_CHECKING:
     from pybroker.handlers.context import RequestContext
@@ -49,11 +51,19 @@ def _failed(_request: ConsumerGroupHeartbeatRequest, _version: int, error: WireE
     return ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=error.message)
 
 
-@handles(ConsumerGroupHeartbeatRequest, failed=_failed)
+@handles(
+    ConsumerGroupHeartbeatRequest,
+    requires=[
+        of_request(Operation.READ, ResourceType.GROUP, "group_id"),
+        of_request(Operation.DESCRIBE, ResourceType.TOPIC, "subscribed_topic_names"),
+        of_answer(Operation.DESCRIBE, ResourceType.TOPIC, when="the member subscribes to a pattern"),
+    ],
+    failed=_failed,
+)
 def consumer_group_heartbeat(request: ConsumerGroupHeartbeatRequest, context: RequestContext) -> Reply:
     """Hand the heartbeat to the group's coordinator."""
     if context.image.features.levels.get(GROUP_VERSION, 0) < 1:
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
-    client = Client(context.origin.client_id or "", f"/{context.origin.peer_host}")
+    client = Client(context.client_id or "", f"/{context.client_host}")
     event = ConsumerHeartbeat(request, context.version, client, str(uuid.uuid4()))
     return context.services.groups.submit(request.group_id, event)

@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
 
+from pybroker.security.principals import ANONYMOUS, Principal
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from pybroker.broker.producer_ids import ProducerIds
     from pybroker.config.broker import BrokerConfig
-    from pybroker.controller.service import Controller
+    from pybroker.controller.channel import ControllerChannel
     from pybroker.coordinator.group.service import GroupCoordinator
     from pybroker.handlers.encoded_topics import EncodedTopics
     from pybroker.machine.slices import Slices
     from pybroker.metadata.image import MetadataImage
-    from pybroker.replica.producer_ids import ProducerIds
     from pybroker.replica.publisher import PartitionPublisher
     from pybroker.storage.moves import LogMoves
     from pybroker.storage.partitions import Partitions
@@ -63,7 +65,7 @@ class Services(NamedTuple):
     config: BrokerConfig
     cluster_id: str
     image: Callable[[], MetadataImage]
-    controller: Controller
+    controller: ControllerChannel
     groups: GroupCoordinator
     partitions: Partitions
     moves: LogMoves
@@ -75,11 +77,46 @@ class Services(NamedTuple):
     advertised: Mapping[str, tuple[str, int]]  # by listener; a listener not in it advertises what the client dialled
 
 
+class Contexts:
+    """Makes the context of every request, of the services and the image that are in force when it comes."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    def reconfigure(self, config: BrokerConfig) -> None:
+        """Take the broker's changed settings; they hold for every request from now on."""
+        self._services = self._services._replace(config=config)
+
+    def build(self, origin: Origin) -> RequestContext:
+        """Return the context of a request."""
+        return RequestContext(self._services, origin, self._services.image(), origin.api_version)
+
+
 class RequestContext(msgspec.Struct, eq=False, gc=False):
-    """One request's surroundings. `image` is read once, so a handler sees one state of the cluster."""
+    """One request's surroundings. `image` is read once, so a handler sees one state of the cluster.
+
+    What a request's head says is read when it is asked for: most requests need none of it.
+    """
 
     services: Services
     origin: Origin
     image: MetadataImage
     version: int
     """Version of the request and of its response."""
+    principal: Principal = ANONYMOUS
+    """Who the request is from, as the connection has proved it; nobody in particular on a PLAINTEXT listener."""
+
+    @property
+    def listener(self) -> str:
+        """Name of the listener that accepted the connection; answers name brokers by their endpoints of that name."""
+        return self.origin.listener
+
+    @property
+    def client_id(self) -> str | None:
+        """What the client calls itself."""
+        return self.origin.client_id
+
+    @property
+    def client_host(self) -> str:
+        """The client's address."""
+        return self.origin.peer_host

@@ -26,19 +26,18 @@ Not done
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
-from pybroker.controller.cluster.partitions import MAX_PARTITIONS_PER_REQUEST
-from pybroker.handlers.errors import ApiError, WireError
+from pybroker.handlers.errors import WireError
 from pybroker.handlers.registry import handles
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
-    CreatePartitionsTopic,
     CreatePartitionsTopicResult,
 )
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_items
 
 if TYPE_CHECKING:
     from pybroker.handlers.context import RequestContext
@@ -48,40 +47,27 @@ def _failed(request: CreatePartitionsRequest, _version: int, error: WireError) -
     return CreatePartitionsResponse(results=[_result(topic.name, error) for topic in request.topics])
 
 
-def _check_size(topics: list[CreatePartitionsTopic], context: RequestContext) -> None:
-    """Refuse a request for more partitions than one may ask for, before anything is planned; raises ApiError."""
-    known = context.image.topics.by_name
-    more = sum(max(topic.count - len(known[topic.name].partitions), 0) for topic in topics if topic.name in known)
-    if more > MAX_PARTITIONS_PER_REQUEST:
-        raise ApiError(
-            ErrorCode.POLICY_VIOLATION,
-            f"Excessively large number of partitions per request: {more}, at most {MAX_PARTITIONS_PER_REQUEST}.",
-        )
-
-
 def _result(name: str, error: WireError) -> CreatePartitionsTopicResult:
     return CreatePartitionsTopicResult(name=name, error_code=error.code, error_message=error.message)
 
 
-@handles(CreatePartitionsRequest, failed=_failed)
+@handles(
+    CreatePartitionsRequest, requires=[of_items(Operation.ALTER, ResourceType.TOPIC, "topics.name")], failed=_failed
+)
 async def create_partitions(request: CreatePartitionsRequest, context: RequestContext) -> CreatePartitionsResponse:
-    """Enlarge the topics that are named once, and wait until this broker serves the new partitions."""
+    """Enlarge the topics that can be, and wait until this broker serves the new partitions."""
     services = context.services
-    times = Counter(topic.name for topic in request.topics)
-    twice = WireError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-    results = [_result(name, twice) for name, count in times.items() if count > 1]
-    wanted = [topic for topic in request.topics if times[topic.name] == 1]
-    _check_size(wanted, context)
     known = services.image().topics.by_name
-    before = {topic.name: len(known[topic.name].partitions) for topic in wanted if topic.name in known}
-    enlarged = await services.controller.create_partitions(wanted, validate_only=request.validate_only)
+    before = {topic.name: len(known[topic.name].partitions) for topic in request.topics if topic.name in known}
+    enlarged = await services.controller.create_partitions(request.topics, validate_only=request.validate_only)
     if not request.validate_only:
         await services.publisher.published(services.image().offset)
+    results = {}  # one that the request names more than once is described once
     for topic in enlarged:
         error = WireError(topic.error_code, topic.error_message)
         done = topic.error_code == ErrorCode.NONE and not request.validate_only
         failure = services.publisher.failure_of(topic.name, before.get(topic.name, 0)) if done else None
         if failure is not None:
             error = WireError(ErrorCode.KAFKA_STORAGE_ERROR, f"the partitions were created, but {failure}")
-        results.append(_result(topic.name, error))
-    return CreatePartitionsResponse(results=results)
+        results[topic.name] = _result(topic.name, error)
+    return CreatePartitionsResponse(results=list(results.values()))

@@ -7,7 +7,8 @@ Versions
     2-7
 
 Behaviour
-    - Each topic succeeds or fails by itself; a name that the request has twice fails as INVALID_REQUEST.
+    - Each topic succeeds or fails by itself; a name that the request has twice fails as INVALID_REQUEST, and
+      __cluster_metadata as TOPIC_AUTHORIZATION_FAILED. More than 10,000 partitions: POLICY_VIOLATION for every topic.
     - A partition count or replication factor of -1 is the broker's num.partitions or default.replication.factor.
     - A success is answered when the topic is committed and its logs on this broker are open, so that the next request
       of the same client finds it. Where they cannot be opened the answer is KAFKA_STORAGE_ERROR with the reason; the
@@ -26,16 +27,12 @@ Not done
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
-from pybroker.config.errors import ConfigError
 from pybroker.config.topic import TopicConfig
-from pybroker.controller.cluster.partitions import MAX_PARTITIONS_PER_REQUEST
 from pybroker.handlers.config_entries import topic_entries
 from pybroker.handlers.errors import WireError
 from pybroker.handlers.registry import handles
-from pybroker.machine.slices import each
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.create_topics import (
     CreatableTopic,
@@ -44,13 +41,13 @@ from pybroker.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_answer, of_items
 
 if TYPE_CHECKING:
     from pybroker.controller.cluster.events import CreatedTopic
     from pybroker.handlers.context import RequestContext
     from pybroker.machine.slices import Sliced
-
-_METADATA_TOPIC = "__cluster_metadata"
 
 
 def _failed(request: CreateTopicsRequest, _version: int, error: WireError) -> CreateTopicsResponse:
@@ -63,93 +60,54 @@ def _failed_topic(name: str, error: WireError) -> CreatableTopicResult:
     )
 
 
-@handles(CreateTopicsRequest, failed=_failed)
+@handles(
+    CreateTopicsRequest,
+    requires=[
+        of_items(Operation.CREATE, ResourceType.TOPIC, "topics.name", unless=Operation.CREATE),
+        of_answer(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC),
+    ],
+    failed=_failed,
+)
 async def create_topics(request: CreateTopicsRequest, context: RequestContext) -> CreateTopicsResponse:
-    """Create the topics that are well-formed, and wait until this broker serves them."""
-    slices = context.services.slices
-    excess = _excess(request.topics, context)
-    if excess is not None:
-        refusals = each(lambda topic: _failed_topic(topic.name, excess), request.topics)
-        return CreateTopicsResponse(topics=await slices.run(refusals))
-    refused, topics = await slices.run(_sort_out(request.topics, context))
-    results = await context.services.controller.create_topics(topics, validate_only=request.validate_only)
+    """Create the topics that can be, and wait until this broker serves them."""
+    services = context.services
+    results = await services.controller.create_topics(request.topics, validate_only=request.validate_only)
     if not request.validate_only:
-        await context.services.publisher.published(context.services.image().offset)
-    created = await slices.run(_created(topics, results, context, validate_only=request.validate_only))
-    return CreateTopicsResponse(topics=[*refused, *created])
+        await services.publisher.published(services.image().offset)
+    topics = await services.slices.run(_described(request, results, context))
+    return CreateTopicsResponse(topics=topics)
 
 
-def _excess(topics: list[CreatableTopic], context: RequestContext) -> WireError | None:
-    """Return the error of a request for too many partitions, before anything else of it is looked at."""
-    default = context.services.config.num_partitions
-    wanted = sum(
-        len(topic.assignments) or (default if topic.num_partitions == -1 else max(topic.num_partitions, 0))
-        for topic in topics
-    )
-    if wanted <= MAX_PARTITIONS_PER_REQUEST:
-        return None
-    words = f"Excessively large number of partitions per request: {wanted}, at most {MAX_PARTITIONS_PER_REQUEST}."
-    return WireError(ErrorCode.POLICY_VIOLATION, words)
-
-
-def _created(
-    topics: list[CreatableTopic], results: list[CreatedTopic], context: RequestContext, *, validate_only: bool
+def _described(
+    request: CreateTopicsRequest, results: list[CreatedTopic], context: RequestContext
 ) -> Sliced[list[CreatableTopicResult]]:
-    overrides = {topic.name: topic.configs for topic in topics}
-    created = []
-    for result in results:
+    """Return what became of every topic, one that the request names more than once described once."""
+    described: dict[str, CreatableTopicResult] = {}
+    for topic, result in zip(request.topics, results, strict=True):
         yield
-        if result.error_code != ErrorCode.NONE:
-            created.append(_failed_topic(result.name, WireError(result.error_code, result.error_message)))
-            continue
-        failure = None if validate_only else context.services.publisher.failure_of(result.name)
-        if failure is not None:
-            error = WireError(ErrorCode.KAFKA_STORAGE_ERROR, f"topic {result.name} was created, but {failure}")
-            created.append(_failed_topic(result.name, error))
-            continue
-        configs = {config.name: config.value or "" for config in overrides[result.name]}
-        created.append(
-            CreatableTopicResult(
-                name=result.name,
-                topic_id=result.topic_id,
-                error_message=None,
-                num_partitions=result.num_partitions,
-                replication_factor=result.replication_factor,
-                configs=_configs(TopicConfig(configs, context.services.config)),
-            )
-        )
-    return created
+        if result.name not in described:
+            described[result.name] = _describe(topic, result, context, validate_only=request.validate_only)
+    return list(described.values())
 
 
-def _sort_out(
-    topics: list[CreatableTopic], context: RequestContext
-) -> Sliced[tuple[list[CreatableTopicResult], list[CreatableTopic]]]:
-    """Return the answers to topics that cannot be, and the topics that the controller is asked to create."""
-    times = Counter(topic.name for topic in topics)
-    refused, wanted = {}, []
-    for topic in topics:
-        yield
-        error = _refusal(topic, times[topic.name], context)
-        if error is None:
-            wanted.append(topic)
-        else:
-            refused[topic.name] = _failed_topic(topic.name, error)
-    return list(refused.values()), wanted
-
-
-def _refusal(topic: CreatableTopic, times: int, context: RequestContext) -> WireError | None:
-    if times > 1:
-        return WireError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-    if topic.name == _METADATA_TOPIC:
-        return WireError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, None)
-    missing = next((config.name for config in topic.configs if config.value is None), None)
-    if missing is not None:
-        return WireError(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {missing}")
-    try:
-        TopicConfig({config.name: config.value or "" for config in topic.configs}, context.services.config)
-    except ConfigError as error:
-        return WireError(ErrorCode.INVALID_CONFIG, str(error))
-    return None
+def _describe(
+    topic: CreatableTopic, result: CreatedTopic, context: RequestContext, *, validate_only: bool
+) -> CreatableTopicResult:
+    if result.error_code != ErrorCode.NONE:
+        return _failed_topic(result.name, WireError(result.error_code, result.error_message))
+    failure = None if validate_only else context.services.publisher.failure_of(result.name)
+    if failure is not None:
+        words = f"topic {result.name} was created, but {failure}"
+        return _failed_topic(result.name, WireError(ErrorCode.KAFKA_STORAGE_ERROR, words))
+    configs = {config.name: config.value or "" for config in topic.configs}
+    return CreatableTopicResult(
+        name=result.name,
+        topic_id=result.topic_id,
+        error_message=None,
+        num_partitions=result.num_partitions,
+        replication_factor=result.replication_factor,
+        configs=_configs(TopicConfig(configs, context.services.config)),
+    )
 
 
 def _configs(topic: TopicConfig) -> list[CreatableTopicConfigs]:

@@ -21,12 +21,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pybroker.coordinator.group.errors import GroupError
 from pybroker.coordinator.group.events import DeleteGroups
 from pybroker.coordinator.group.service import by_partition
+from pybroker.coordinator.runtime.errors import CoordinatorError
 from pybroker.handlers.errors import wire_error
 from pybroker.handlers.registry import handles
 from pybroker.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_items
 
 if TYPE_CHECKING:
     from pybroker.handlers.context import RequestContext
@@ -42,7 +44,7 @@ def _refused(group_ids: list[str], code: ErrorCode) -> list[DeletableGroupResult
     return [DeletableGroupResult(group_id=group_id, error_code=code) for group_id in group_ids]
 
 
-@handles(DeleteGroupsRequest, failed=_failed)
+@handles(DeleteGroupsRequest, requires=[of_items(Operation.DELETE, ResourceType.GROUP, "groups_names")], failed=_failed)
 async def delete_groups(request: DeleteGroupsRequest, context: RequestContext) -> DeleteGroupsResponse:
     """Delete groups, in the order asked."""
     coordinator = context.services.groups
@@ -51,7 +53,7 @@ async def delete_groups(request: DeleteGroupsRequest, context: RequestContext) -
     for partition, group_ids in await context.services.slices.run(by_partition(asked, coordinator)):
         try:
             results = await coordinator.submit_to(partition, DeleteGroups(group_ids))
-        except GroupError as error:
+        except CoordinatorError as error:
             results = _refused(group_ids, wire_error(error).code)
         deleted.update((result.group_id, result) for result in results)
     return DeleteGroupsResponse(results=[deleted[group_id] for group_id in asked])

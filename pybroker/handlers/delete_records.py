@@ -39,6 +39,8 @@ from pybroker.protocol.messages.delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_items
 from pybroker.storage.exhaustion import limits
 
 if TYPE_CHECKING:
@@ -68,7 +70,7 @@ def _refused(index: int, code: ErrorCode) -> DeleteRecordsPartitionResult:
     return DeleteRecordsPartitionResult(partition_index=index, low_watermark=_NO_OFFSET, error_code=code)
 
 
-@handles(DeleteRecordsRequest, failed=_failed)
+@handles(DeleteRecordsRequest, requires=[of_items(Operation.DELETE, ResourceType.TOPIC, "topics.name")], failed=_failed)
 async def delete_records(request: DeleteRecordsRequest, context: RequestContext) -> DeleteRecordsResponse:
     """Move each log start by itself, then make all of them durable at once."""
     return await asyncio.get_running_loop().run_in_executor(None, _delete, request, context)

@@ -23,7 +23,6 @@ Not done
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from pybroker.handlers.errors import WireError
@@ -36,10 +35,15 @@ from pybroker.protocol.messages.delete_topics import (
     DeleteTopicState,
 )
 from pybroker.protocol.schema import ZERO_UUID
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_items
 
 if TYPE_CHECKING:
     from pybroker.handlers.context import RequestContext
     from pybroker.machine.slices import Sliced
+
+_FIRST_VERSION_WITH_DELETION_DISABLED = 3
+"""Clients of earlier ones do not know the error."""
 
 
 def _failed(request: DeleteTopicsRequest, _version: int, error: WireError) -> DeleteTopicsResponse:
@@ -55,50 +59,43 @@ def _result(name: str | None, topic_id: bytes, error: WireError) -> DeletableTop
     return DeletableTopicResult(name=name, topic_id=topic_id, error_code=error.code, error_message=message)
 
 
-@handles(DeleteTopicsRequest, failed=_failed)
+@handles(
+    DeleteTopicsRequest,
+    requires=[
+        of_items(Operation.DELETE, ResourceType.TOPIC, "topics.name", "topics.topic_id", "topic_names"),
+        of_items(Operation.DESCRIBE, ResourceType.TOPIC, "topics.name", "topics.topic_id", "topic_names"),
+    ],
+    failed=_failed,
+)
 async def delete_topics(request: DeleteTopicsRequest, context: RequestContext) -> DeleteTopicsResponse:
     """Delete what is there, and wait until this broker no longer serves it."""
     services = context.services
     if not services.config.delete_topic_enable:
-        code = ErrorCode.TOPIC_DELETION_DISABLED if context.version >= 3 else ErrorCode.INVALID_REQUEST
+        is_known = context.version >= _FIRST_VERSION_WITH_DELETION_DISABLED
+        code = ErrorCode.TOPIC_DELETION_DISABLED if is_known else ErrorCode.INVALID_REQUEST
         return _failed(request, context.version, WireError(code, None))
-    responses, found = await services.slices.run(_look_up(_asked(request), context))
-    if found:
-        results = await services.controller.delete_topics(list(found))
-        await services.publisher.published(services.image().offset)
-        for result in results:
-            error = WireError(result.error_code, result.error_message)
-            responses.append(_result(found[result.topic_id], result.topic_id, error))
-    return DeleteTopicsResponse(responses=responses)
+    responses, wanted = await services.slices.run(_sort_out(_asked(request)))
+    results = await services.controller.delete_topics(wanted)
+    await services.publisher.published(services.image().offset)
+    deleted = {}  # one that the request names more than once is described once
+    for result in results:
+        error = WireError(result.error_code, result.error_message)
+        deleted[result.name, result.topic_id] = _result(result.name, result.topic_id, error)
+    return DeleteTopicsResponse(responses=[*responses, *deleted.values()])
 
 
-def _look_up(
-    asked: list[DeleteTopicState], context: RequestContext
-) -> Sliced[tuple[list[DeletableTopicResult], dict[bytes, str]]]:
-    """Return the answers to what cannot be deleted, and the topics to delete as name by id."""
-    image = context.image.topics
+def _sort_out(asked: list[DeleteTopicState]) -> Sliced[tuple[list[DeletableTopicResult], list[str | bytes]]]:
+    """Return the answers to what names no topic, and the topics to delete by name or id."""
     refused: list[DeletableTopicResult] = []
-    found: list[tuple[bytes, str]] = []
+    wanted: list[str | bytes] = []
     for topic in asked:
         yield
-        if (topic.name is None) == (topic.topic_id == ZERO_UUID):
-            words = (
-                "Neither topic name nor id were specified."
-                if topic.name is None
-                else ("You may not specify both topic name and topic id.")
-            )
-            refused.append(_result(topic.name, topic.topic_id, WireError(ErrorCode.INVALID_REQUEST, words)))
-            continue
-        by_name = topic.name is not None
-        there = image.by_name.get(topic.name) if topic.name is not None else image.by_id.get(topic.topic_id)
-        if there is None:
-            code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if by_name else ErrorCode.UNKNOWN_TOPIC_ID
-            refused.append(_result(topic.name, topic.topic_id, WireError(code, None)))
+        if topic.name is None and topic.topic_id == ZERO_UUID:
+            error = WireError(ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
+            refused.append(_result(None, ZERO_UUID, error))
+        elif topic.name is not None and topic.topic_id != ZERO_UUID:
+            error = WireError(ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id.")
+            refused.append(_result(topic.name, topic.topic_id, error))
         else:
-            found.append((there.topic_id, there.name))
-    times = Counter(found)
-    for (topic_id, name), count in times.items():
-        if count > 1:
-            error = WireError(ErrorCode.INVALID_REQUEST, "The provided topic is named more than once.")
-            refused.append(_result(name, topic_id, error))
-    return refused, {topic_id: name for (topic_id, name), count in times.items() if count == 1}
+            wanted.append(topic.topic_id if topic.name is None else topic.name)
+    return refused, wanted

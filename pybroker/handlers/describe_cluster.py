@@ -31,7 +31,9 @@ from pybroker.protocol.messages.describe_cluster import (
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
-from pybroker.security.operations import CLUSTER_OPERATIONS, NOT_ASKED
+from pybroker.security.authorizer import NOT_ASKED, authorized_operations
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_answer
 
 if TYPE_CHECKING:
     from pybroker.handlers.context import RequestContext
@@ -45,7 +47,11 @@ def _failed(_request: DescribeClusterRequest, _version: int, error: WireError) -
     return DescribeClusterResponse(error_code=error.code, error_message=error.message)
 
 
-@handles(DescribeClusterRequest, failed=_failed)
+@handles(
+    DescribeClusterRequest,
+    requires=[of_answer(Operation.DESCRIBE, ResourceType.CLUSTER, when="its authorized operations are asked for")],
+    failed=_failed,
+)
 def describe_cluster(request: DescribeClusterRequest, context: RequestContext) -> DescribeClusterResponse:
     """Describe the cluster as one listener sees it."""
     if request.endpoint_type == _CONTROLLERS:
@@ -54,7 +60,7 @@ def describe_cluster(request: DescribeClusterRequest, context: RequestContext) -
         raise ApiError(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}")
     return DescribeClusterResponse(
         cluster_id=context.services.cluster_id,
-        controller_id=context.services.config.node_id,
+        controller_id=context.services.controller.leader_id,
         brokers=[
             DescribeClusterBroker(
                 broker_id=broker.node_id,
@@ -66,6 +72,8 @@ def describe_cluster(request: DescribeClusterRequest, context: RequestContext) -
             for broker in broker_addresses(context, fenced=request.include_fenced_brokers)
         ],
         cluster_authorized_operations=(
-            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
+            authorized_operations(context, ResourceType.CLUSTER)
+            if request.include_cluster_authorized_operations
+            else NOT_ASKED
         ),
     )

@@ -53,6 +53,8 @@ from pybroker.protocol.messages.describe_configs import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_items
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -76,7 +78,19 @@ def _failed_result(resource: DescribeConfigsResource, error: WireError) -> Descr
     )
 
 
-@handles(DescribeConfigsRequest, failed=_failed)
+@handles(
+    DescribeConfigsRequest,
+    requires=[
+        of_items(
+            Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, f"resources[resource_type={TOPIC_RESOURCE}].resource_name"
+        ),
+        of_items(
+            Operation.DESCRIBE_CONFIGS, ResourceType.GROUP, f"resources[resource_type={GROUP_RESOURCE}].resource_name"
+        ),
+        of_items(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER, f"resources[resource_type={BROKER_RESOURCE}]"),
+    ],
+    failed=_failed,
+)
 def describe_configs(request: DescribeConfigsRequest, context: RequestContext) -> Reply:
     """Describe each resource by itself: one that fails does not fail the others."""
     return context.services.slices.run(_describe_all(request, context))

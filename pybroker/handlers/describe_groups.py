@@ -23,14 +23,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pybroker.coordinator.group.errors import GroupError
 from pybroker.coordinator.group.events import DescribeGroups
 from pybroker.coordinator.group.service import by_partition
+from pybroker.coordinator.runtime.errors import CoordinatorError
 from pybroker.handlers.errors import wire_error
 from pybroker.handlers.registry import handles
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
-from pybroker.security.operations import GROUP_OPERATIONS
+from pybroker.security.authorizer import authorized_operations
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_items
 
 if TYPE_CHECKING:
     from pybroker.handlers.context import RequestContext
@@ -45,7 +47,7 @@ def _refused(group_ids: list[str], code: ErrorCode) -> list[DescribedGroup]:
     return [DescribedGroup(group_id=group_id, error_code=code) for group_id in group_ids]
 
 
-@handles(DescribeGroupsRequest, failed=_failed)
+@handles(DescribeGroupsRequest, requires=[of_items(Operation.DESCRIBE, ResourceType.GROUP, "groups")], failed=_failed)
 async def describe_groups(request: DescribeGroupsRequest, context: RequestContext) -> DescribeGroupsResponse:
     """Describe groups, in the order asked, each once."""
     coordinator = context.services.groups
@@ -54,11 +56,12 @@ async def describe_groups(request: DescribeGroupsRequest, context: RequestContex
     for partition, group_ids in await context.services.slices.run(by_partition(asked, coordinator)):
         try:
             groups = await coordinator.submit_to(partition, DescribeGroups(group_ids, context.version))
-        except GroupError as error:
+        except CoordinatorError as error:
             groups = _refused(group_ids, wire_error(error).code)
         described.update((group.group_id, group) for group in groups)
     if request.include_authorized_operations:
+        operations = authorized_operations(context, ResourceType.GROUP)
         for group in described.values():
             if group.error_code == ErrorCode.NONE:
-                group.authorized_operations = GROUP_OPERATIONS
+                group.authorized_operations = operations
     return DescribeGroupsResponse(groups=[described[group_id] for group_id in asked])

@@ -37,6 +37,8 @@ from pybroker.protocol.messages.describe_log_dirs import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_request
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -73,7 +75,7 @@ def _failed(_request: DescribeLogDirsRequest, _version: int, error: WireError) -
     return DescribeLogDirsResponse(error_code=error.code)
 
 
-@handles(DescribeLogDirsRequest, failed=_failed)
+@handles(DescribeLogDirsRequest, requires=[of_request(Operation.DESCRIBE, ResourceType.CLUSTER)], failed=_failed)
 def describe_log_dirs(request: DescribeLogDirsRequest, context: RequestContext) -> DescribeLogDirsResponse:
     """Describe each directory by itself."""
     asked = None

@@ -38,13 +38,15 @@ from pybroker.protocol.messages.describe_quorum import (
     Node,
     ReplicaState,
 )
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_request
 
 if TYPE_CHECKING:
     from pybroker.handlers.context import RequestContext
     from pybroker.handlers.errors import WireError
 
 _METADATA = "__cluster_metadata"
-_NODES = 2
+_FIRST_VERSION_WITH_NODES = 2
 _NOT_HERE = "This server does not host this topic-partition."
 
 
@@ -52,13 +54,13 @@ def _failed(_request: DescribeQuorumRequest, _version: int, error: WireError) ->
     return DescribeQuorumResponse(error_code=error.code, error_message=error.message)
 
 
-@handles(DescribeQuorumRequest, failed=_failed)
+@handles(DescribeQuorumRequest, requires=[of_request(Operation.DESCRIBE, ResourceType.CLUSTER)], failed=_failed)
 def describe_quorum(request: DescribeQuorumRequest, context: RequestContext) -> DescribeQuorumResponse:
     """Describe the quorum of one."""
     asked = [(topic.topic_name, part.partition_index) for topic in request.topics for part in topic.partitions]
     if len(request.topics) != 1 or asked != [(_METADATA, 0)]:
         return DescribeQuorumResponse(topics=_unknown(request))
-    quorum = context.services.controller.quorum()
+    quorum = context.services.controller.quorum_state()
     now_ms = int(time.time() * 1000)
     state = ReplicaState(
         replica_id=quorum.leader_id,
@@ -74,7 +76,7 @@ def describe_quorum(request: DescribeQuorumRequest, context: RequestContext) -> 
     )
     return DescribeQuorumResponse(
         topics=[DescribedTopicData(topic_name=_METADATA, partitions=[partition])],
-        nodes=_nodes(quorum.leader_id, context) if context.version >= _NODES else [],
+        nodes=_nodes(quorum.leader_id, context) if context.version >= _FIRST_VERSION_WITH_NODES else [],
     )
 
 
@@ -95,7 +97,7 @@ def _unknown(request: DescribeQuorumRequest) -> list[DescribedTopicData]:
 
 
 def _nodes(leader_id: int, context: RequestContext) -> list[Node]:
-    listener = context.origin.listener
+    listener = context.listener
     return [
         Node(node_id=leader_id, listeners=[Listener(name=listener, host=broker.host, port=broker.port)])
         for broker in broker_addresses(context)

@@ -46,7 +46,9 @@ from pybroker.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
 )
-from pybroker.security.operations import TOPIC_OPERATIONS
+from pybroker.security.authorizer import authorized_operations
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_answer, of_items
 
 if TYPE_CHECKING:
     from pybroker.handlers.context import RequestContext
@@ -66,7 +68,14 @@ def _failed(
     )
 
 
-@handles(DescribeTopicPartitionsRequest, failed=_failed)
+@handles(
+    DescribeTopicPartitionsRequest,
+    requires=[
+        of_items(Operation.DESCRIBE, ResourceType.TOPIC, "topics.name"),
+        of_answer(Operation.DESCRIBE, ResourceType.TOPIC, when="all topics are asked for"),
+    ],
+    failed=_failed,
+)
 def describe_topic_partitions(request: DescribeTopicPartitionsRequest, context: RequestContext) -> Reply:
     """Describe what fits, from the cursor on."""
     return context.services.slices.run(_describe_all(request, context))
@@ -89,7 +98,7 @@ def _describe_all(
         begin = first.get(name, 0)
         topic = context.image.topics.by_name.get(name)
         if topic is None:
-            response.topics.append(_unknown(name))
+            response.topics.append(_unknown(name, describe.operations))
             continue
         described = describe(topic, begin, room)
         response.topics.append(described)
@@ -130,13 +139,13 @@ def _order(name: str) -> bytes:
     return name.encode("utf-16-be", "surrogatepass")
 
 
-def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
+def _unknown(name: str, operations: int) -> DescribeTopicPartitionsResponseTopic:
     known = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return DescribeTopicPartitionsResponseTopic(
         error_code=known if name_fault(name) is None else ErrorCode.INVALID_TOPIC_EXCEPTION,
         name=name,
         is_internal=name in INTERNAL_TOPICS,
-        topic_authorized_operations=TOPIC_OPERATIONS,
+        topic_authorized_operations=operations,
     )
 
 
@@ -146,6 +155,7 @@ class _Describer:
     def __init__(self, context: RequestContext) -> None:
         self._reachable = {broker.node_id for broker in broker_addresses(context)}
         self._working = directories_by_broker(context.image.cluster)
+        self.operations = authorized_operations(context, ResourceType.TOPIC)
 
     def __call__(self, topic: TopicImage, begin: int, room: int) -> DescribeTopicPartitionsResponseTopic:
         """Describe up to `room` partitions."""
@@ -155,7 +165,7 @@ class _Describer:
             topic_id=topic.topic_id,
             is_internal=topic.name in INTERNAL_TOPICS,
             partitions=[self._partition(index, topic.partitions[index]) for index in range(begin, end)],
-            topic_authorized_operations=TOPIC_OPERATIONS,
+            topic_authorized_operations=self.operations,
         )
 
     def _partition(self, index: int, partition: PartitionImage) -> DescribeTopicPartitionsResponsePartition:

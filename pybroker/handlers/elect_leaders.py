@@ -43,6 +43,8 @@ from pybroker.protocol.messages.elect_leaders import (
     PartitionResult,
     ReplicaElectionResult,
 )
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_request
 
 if TYPE_CHECKING:
     from pybroker.controller.cluster.events import ElectedPartition, ElectedTopic
@@ -50,10 +52,12 @@ if TYPE_CHECKING:
     from pybroker.handlers.errors import WireError
     from pybroker.machine.slices import Sliced
 
+_FIRST_VERSION_WITH_TOP_LEVEL_ERROR = 1
+
 
 def _failed(request: ElectLeadersRequest, version: int, error: WireError) -> ElectLeadersResponse:
     return ElectLeadersResponse(
-        error_code=error.code if version >= 1 else ErrorCode.NONE,
+        error_code=error.code if version >= _FIRST_VERSION_WITH_TOP_LEVEL_ERROR else ErrorCode.NONE,
         replica_election_results=[
             ReplicaElectionResult(
                 topic=topic.topic,
@@ -67,7 +71,7 @@ def _failed(request: ElectLeadersRequest, version: int, error: WireError) -> Ele
     )
 
 
-@handles(ElectLeadersRequest, failed=_failed)
+@handles(ElectLeadersRequest, requires=[of_request(Operation.ALTER, ResourceType.CLUSTER)], failed=_failed)
 async def elect_leaders(request: ElectLeadersRequest, context: RequestContext) -> ElectLeadersResponse:
     """Have the controller elect, and wait until this broker knows."""
     asked = request.topic_partitions

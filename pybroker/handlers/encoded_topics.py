@@ -25,8 +25,11 @@ MAX_BYTES = 32 * 1024 * 1024
 """Of encoded topics that are kept; beyond it all are dropped, and made anew as they are asked for."""
 _OF_AN_ENTRY = 200
 """Bytes that a kept topic takes beside its own."""
-_FLEXIBLE = 9
-"""The first version of Metadata whose arrays have compact lengths and whose structures end in tagged fields."""
+FIRST_FLEXIBLE_VERSION = MetadataResponse.__message__.flexible.first
+"""From here on arrays have compact lengths and structures end in tagged fields."""
+FIRST_VERSION_WITH_OPERATIONS, LAST_VERSION_WITH_CLUSTER_OPERATIONS = 8, 10
+"""Authorized operations; those of the cluster went to DescribeCluster, those of topics stayed (KIP-700)."""
+FIRST_VERSION_WITH_TOP_LEVEL_ERROR = 13
 _AT_ONCE = 64
 """Topics that are looked up between two places to interrupt the work."""
 
@@ -43,22 +46,25 @@ class Form(NamedTuple):
 
 def _begin_and_end(empty: bytes, version: int) -> tuple[int, int]:
     """Return where the array of topics begins in a response without topics, and the bytes that follow the array."""
-    tail = (4 if 8 <= version <= 10 else 0) + (2 if version >= 13 else 0) + (version >= _FLEXIBLE)
-    return len(empty) - tail - (1 if version >= _FLEXIBLE else 4), tail
+    has_operations = FIRST_VERSION_WITH_OPERATIONS <= version <= LAST_VERSION_WITH_CLUSTER_OPERATIONS
+    tail = (
+        4 * has_operations + 2 * (version >= FIRST_VERSION_WITH_TOP_LEVEL_ERROR) + (version >= FIRST_FLEXIBLE_VERSION)
+    )
+    return len(empty) - tail - (1 if version >= FIRST_FLEXIBLE_VERSION else 4), tail
 
 
 def encode_topic(topic: MetadataResponseTopic, version: int) -> bytes:
     """Encode a topic as it stands in a response of that version."""
     begin, tail = _begin_and_end(encode(MetadataResponse(), version), version)
     data = encode(MetadataResponse(topics=[topic]), version)
-    return data[begin + (1 if version >= _FLEXIBLE else 4) : len(data) - tail]
+    return data[begin + (1 if version >= FIRST_FLEXIBLE_VERSION else 4) : len(data) - tail]
 
 
 def encode_response(response: MetadataResponse, topics: Sequence[bytes], version: int) -> bytes:
     """Encode a response that has no topics of its own with these, which are encoded in the same version."""
     empty = encode(response, version)
     begin, tail = _begin_and_end(empty, version)
-    count = _uvarint(len(topics) + 1) if version >= _FLEXIBLE else len(topics).to_bytes(4)
+    count = _uvarint(len(topics) + 1) if version >= FIRST_FLEXIBLE_VERSION else len(topics).to_bytes(4)
     return b"".join((empty[:begin], count, *topics, empty[len(empty) - tail :]))
 
 

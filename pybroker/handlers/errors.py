@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 from pybroker.config.errors import ConfigError
 from pybroker.controller.errors import NotControllerError, StaleBrokerEpochError
-from pybroker.coordinator.group.errors import GroupError
+from pybroker.coordinator.runtime.errors import CoordinatorError
 from pybroker.machine.runner import ClosedError, SupersededError, UncommittedError, UnwritableError
 from pybroker.protocol.errors import ErrorCode
+from pybroker.security.operations import ResourceType
 from pybroker.storage.errors import (
     DirectoryOfflineError,
     LogDirectoryNotFoundError,
@@ -72,7 +73,7 @@ def wire_error(error: Exception) -> WireError:
     """Return the client's error for `error`; one that nobody foresaw is logged and becomes UNKNOWN_SERVER_ERROR."""
     if isinstance(error, ApiError):
         return WireError(error.code, error.message)
-    if isinstance(error, GroupError):
+    if isinstance(error, CoordinatorError):
         return WireError(error.code, error.message)
     for kind in type(error).__mro__:
         code = _CODES.get(kind)
@@ -80,3 +81,16 @@ def wire_error(error: Exception) -> WireError:
             return WireError(code, str(error))
     log.error("a request failed unexpectedly", exc_info=error)
     return WireError(ErrorCode.UNKNOWN_SERVER_ERROR, None)
+
+
+_DENIALS = {
+    ResourceType.TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    ResourceType.GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    ResourceType.CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    ResourceType.TRANSACTIONAL_ID: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+}
+
+
+def denial(resource_type: ResourceType) -> ApiError:
+    """Return the refusal of a request whose principal lacks a right on a resource of that type."""
+    return ApiError(_DENIALS[resource_type])

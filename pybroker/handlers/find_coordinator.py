@@ -38,10 +38,13 @@ from pybroker.handlers.topic_metadata import broker_addresses
 from pybroker.machine.slices import whole
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.find_coordinator import (
+    FIRST_VERSION_WITH_MANY_KEYS,
     Coordinator,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_items, of_request
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterable, Iterator, Sequence
@@ -51,7 +54,7 @@ if TYPE_CHECKING:
     from pybroker.machine.slices import Sliced
 
 _GROUP, _TRANSACTION, _SHARE = 0, 1, 2
-_MANY = 4
+_FIRST_VERSION_WITH_SHARE_GROUPS = 6
 
 
 class _Found(NamedTuple):
@@ -69,12 +72,25 @@ def _failed(request: FindCoordinatorRequest, version: int, error: WireError) -> 
     return whole(_build_response(found, version, error.message))
 
 
-@handles(FindCoordinatorRequest, failed=_failed)
+@handles(
+    FindCoordinatorRequest,
+    requires=[
+        of_items(Operation.DESCRIBE, ResourceType.GROUP, "[key_type=0].key", "[key_type=0].coordinator_keys"),
+        of_items(
+            Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, "[key_type=1].key", "[key_type=1].coordinator_keys"
+        ),
+        of_request(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, "[key_type=2]"),
+    ],
+    failed=_failed,
+)
 def find_coordinator(
     request: FindCoordinatorRequest, context: RequestContext
 ) -> Reply | Awaitable[FindCoordinatorResponse]:
     """Return the leaders of the groups' partitions, after creating the topic where it lacks."""
-    if request.key_type not in (_GROUP, _TRANSACTION, _SHARE) or (request.key_type == _SHARE and context.version < 6):
+    known = (
+        (_GROUP, _TRANSACTION) if context.version < _FIRST_VERSION_WITH_SHARE_GROUPS else (_GROUP, _TRANSACTION, _SHARE)
+    )
+    if request.key_type not in known:
         raise ApiError(ErrorCode.INVALID_REQUEST, f"Unknown coordinator type {request.key_type}")
     keys = _keys(request, context.version)
     if request.key_type == _TRANSACTION:
@@ -88,7 +104,7 @@ def find_coordinator(
 
 
 def _keys(request: FindCoordinatorRequest, version: int) -> list[str]:
-    return [request.key] if version < _MANY else request.coordinator_keys
+    return [request.key] if version < FIRST_VERSION_WITH_MANY_KEYS else request.coordinator_keys
 
 
 async def _create_and_find(keys: Sequence[str], context: RequestContext) -> FindCoordinatorResponse:
@@ -131,7 +147,7 @@ def _build_response(
 ) -> Sliced[FindCoordinatorResponse]:
     coordinators = []
     for one in found:
-        if version < _MANY:
+        if version < FIRST_VERSION_WITH_MANY_KEYS:
             return _of_one(one, message)
         coordinators.append(
             Coordinator(

@@ -27,6 +27,8 @@ from pybroker.coordinator.group.events import Heartbeat
 from pybroker.handlers.registry import handles
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_request
 
 if TYPE_CHECKING:
     from pybroker.handlers.context import RequestContext
@@ -40,7 +42,7 @@ def _failed(_request: HeartbeatRequest, _version: int, error: WireError) -> Hear
     return HeartbeatResponse(error_code=ErrorCode.NONE if loading else error.code)
 
 
-@handles(HeartbeatRequest, failed=_failed)
+@handles(HeartbeatRequest, requires=[of_request(Operation.READ, ResourceType.GROUP, "group_id")], failed=_failed)
 def heartbeat(request: HeartbeatRequest, context: RequestContext) -> Reply:
     """Begin the member's session anew."""
     if not request.group_id:

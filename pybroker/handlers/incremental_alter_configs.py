@@ -43,13 +43,15 @@ from typing import TYPE_CHECKING
 from pybroker.controller.cluster.events import ConfigChange
 from pybroker.handlers.config_changes import change_configs, null_fault
 from pybroker.handlers.registry import handles
-from pybroker.metadata.image import ConfigResource
+from pybroker.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE, ConfigResource
 from pybroker.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
     AlterConfigsResourceResponse,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_items
 
 if TYPE_CHECKING:
     from pybroker.handlers.context import RequestContext
@@ -78,7 +80,19 @@ def _response(request: IncrementalAlterConfigsRequest, outcomes: list[WireError]
     )
 
 
-@handles(IncrementalAlterConfigsRequest, failed=_failed)
+@handles(
+    IncrementalAlterConfigsRequest,
+    requires=[
+        of_items(
+            Operation.ALTER_CONFIGS, ResourceType.TOPIC, f"resources[resource_type={TOPIC_RESOURCE}].resource_name"
+        ),
+        of_items(
+            Operation.ALTER_CONFIGS, ResourceType.GROUP, f"resources[resource_type={GROUP_RESOURCE}].resource_name"
+        ),
+        of_items(Operation.ALTER_CONFIGS, ResourceType.CLUSTER, f"resources[resource_type={BROKER_RESOURCE}]"),
+    ],
+    failed=_failed,
+)
 async def incremental_alter_configs(
     request: IncrementalAlterConfigsRequest, context: RequestContext
 ) -> IncrementalAlterConfigsResponse:

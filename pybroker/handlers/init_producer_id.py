@@ -31,6 +31,8 @@ from pybroker.handlers.errors import NO_TRANSACTIONS, ApiError
 from pybroker.handlers.registry import handles
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_request
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -43,7 +45,19 @@ def _failed(_request: InitProducerIdRequest, _version: int, error: WireError) ->
     return InitProducerIdResponse(error_code=error.code, producer_id=-1, producer_epoch=-1)
 
 
-@handles(InitProducerIdRequest, failed=_failed, max_version=5)
+@handles(
+    InitProducerIdRequest,
+    requires=[
+        of_request(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "transactional_id"),
+        of_request(
+            Operation.IDEMPOTENT_WRITE,
+            ResourceType.CLUSTER,
+            when="the producer has no transactional id and may write to no topic",
+        ),
+    ],
+    failed=_failed,
+    max_version=5,
+)
 def init_producer_id(
     request: InitProducerIdRequest, context: RequestContext
 ) -> InitProducerIdResponse | Awaitable[InitProducerIdResponse]:

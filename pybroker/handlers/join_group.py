@@ -35,31 +35,33 @@ from pybroker.coordinator.group.errors import InvalidGroupIdError, InvalidSessio
 from pybroker.coordinator.group.events import Client, JoinGroup
 from pybroker.handlers.registry import handles
 from pybroker.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_request
 
 if TYPE_CHECKING:
     from pybroker.handlers.context import RequestContext
     from pybroker.handlers.errors import WireError
     from pybroker.machine.reply import Reply
 
-_MAY_LACK_PROTOCOL = 7
+_FIRST_VERSION_WITH_NULL_PROTOCOL = 7
 
 
 def _failed(request: JoinGroupRequest, _version: int, error: WireError) -> JoinGroupResponse:
     return JoinGroupResponse(error_code=error.code, member_id=request.member_id)
 
 
-@handles(JoinGroupRequest, failed=_failed)
+@handles(JoinGroupRequest, requires=[of_request(Operation.READ, ResourceType.GROUP, "group_id")], failed=_failed)
 def join_group(request: JoinGroupRequest, context: RequestContext) -> Reply:
     """Let a member join."""
-    config, origin = context.services.config, context.origin
+    config = context.services.config
     if not request.group_id:
         raise InvalidGroupIdError
     if not config.group_min_session_timeout_ms <= request.session_timeout_ms <= config.group_max_session_timeout_ms:
         raise InvalidSessionTimeoutError
-    client = Client(origin.client_id or "", f"/{origin.peer_host}")
+    client = Client(context.client_id or "", f"/{context.client_host}")
     event = JoinGroup(request, context.version, client, str(uuid4()))
     reply = context.services.groups.submit(request.group_id, event)
-    return reply if context.version >= _MAY_LACK_PROTOCOL else reply.through(_with_protocol)
+    return reply if context.version >= _FIRST_VERSION_WITH_NULL_PROTOCOL else reply.through(_with_protocol)
 
 
 def _with_protocol(response: JoinGroupResponse) -> JoinGroupResponse:

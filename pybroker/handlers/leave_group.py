@@ -27,18 +27,22 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pybroker.coordinator.group.errors import GroupError, InvalidGroupIdError
+from pybroker.coordinator.group.errors import InvalidGroupIdError
 from pybroker.coordinator.group.events import LeaveGroup
+from pybroker.coordinator.runtime.errors import CoordinatorError
 from pybroker.handlers.errors import wire_error
 from pybroker.handlers.registry import handles
 from pybroker.machine.parts import MANY, parts
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.leave_group import (
+    FIRST_VERSION_WITH_MANY_MEMBERS,
     LeaveGroupRequest,
     LeaveGroupResponse,
     MemberIdentity,
     MemberResponse,
 )
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_request
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -47,26 +51,24 @@ if TYPE_CHECKING:
     from pybroker.handlers.errors import WireError
     from pybroker.machine.reply import Reply
 
-_MANY = 3
-
 
 def _failed(request: LeaveGroupRequest, version: int, error: WireError) -> LeaveGroupResponse:
-    if error.code is not ErrorCode.UNKNOWN_MEMBER_ID or version < _MANY:
+    if error.code is not ErrorCode.UNKNOWN_MEMBER_ID or version < FIRST_VERSION_WITH_MANY_MEMBERS:
         return LeaveGroupResponse(error_code=error.code)
     return LeaveGroupResponse(members=[_lost(member, error.code) for member in request.members])
 
 
-@handles(LeaveGroupRequest, failed=_failed)
+@handles(LeaveGroupRequest, requires=[of_request(Operation.READ, ResourceType.GROUP, "group_id")], failed=_failed)
 def leave_group(request: LeaveGroupRequest, context: RequestContext) -> Reply | Awaitable[LeaveGroupResponse]:
     """Let members leave."""
     if not request.group_id:
         raise InvalidGroupIdError
-    if context.version < _MANY:
+    if context.version < FIRST_VERSION_WITH_MANY_MEMBERS:
         request.members = [MemberIdentity(member_id=request.member_id)]
     if len(request.members) > MANY:
         return _leave_in_parts(request, context)
     reply = context.services.groups.submit(request.group_id, LeaveGroup(request))
-    return reply if context.version >= _MANY else reply.through(_of_one)
+    return reply if context.version >= FIRST_VERSION_WITH_MANY_MEMBERS else reply.through(_of_one)
 
 
 async def _leave_in_parts(request: LeaveGroupRequest, context: RequestContext) -> LeaveGroupResponse:
@@ -76,7 +78,7 @@ async def _leave_in_parts(request: LeaveGroupRequest, context: RequestContext) -
         asked = msgspec.structs.replace(request, members=part)
         try:
             response: LeaveGroupResponse = await context.services.groups.submit(request.group_id, LeaveGroup(asked))
-        except GroupError as error:
+        except CoordinatorError as error:
             response = LeaveGroupResponse(members=[_lost(member, wire_error(error).code) for member in part])
         members += response.members
     return LeaveGroupResponse(members=members)

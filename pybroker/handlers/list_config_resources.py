@@ -32,6 +32,8 @@ from pybroker.protocol.messages.list_config_resources import (
     ListConfigResourcesRequest,
     ListConfigResourcesResponse,
 )
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_request
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -49,7 +51,9 @@ def _failed(_request: ListConfigResourcesRequest, _version: int, error: WireErro
     return ListConfigResourcesResponse(error_code=error.code)
 
 
-@handles(ListConfigResourcesRequest, failed=_failed)
+@handles(
+    ListConfigResourcesRequest, requires=[of_request(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER)], failed=_failed
+)
 def list_config_resources(request: ListConfigResourcesRequest, context: RequestContext) -> ListConfigResourcesResponse:
     """List the resources of each type, in the order of Kafka's broker."""
     known = _KNOWN[context.version]

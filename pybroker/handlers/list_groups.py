@@ -25,6 +25,8 @@ from typing import TYPE_CHECKING
 from pybroker.coordinator.group.events import ListGroups
 from pybroker.handlers.registry import handles
 from pybroker.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_answer
 
 if TYPE_CHECKING:
     from pybroker.handlers.context import RequestContext
@@ -35,7 +37,11 @@ def _failed(_request: ListGroupsRequest, _version: int, error: WireError) -> Lis
     return ListGroupsResponse(error_code=error.code)
 
 
-@handles(ListGroupsRequest, failed=_failed)
+@handles(
+    ListGroupsRequest,
+    requires=[of_answer(Operation.DESCRIBE, ResourceType.GROUP, unless=Operation.DESCRIBE)],
+    failed=_failed,
+)
 async def list_groups(request: ListGroupsRequest, context: RequestContext) -> ListGroupsResponse:
     """List what all coordinators here know."""
     states = frozenset(state.strip().lower() for state in request.states_filter)

@@ -43,6 +43,8 @@ from pybroker.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_items
 
 if TYPE_CHECKING:
     from pybroker.handlers.context import RequestContext
@@ -51,7 +53,7 @@ if TYPE_CHECKING:
     from pybroker.storage.native import Partition
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
-_FIRST_VERSION = {
+_FIRST_VERSION_WITH_TIME = {
     LATEST: 0,
     EARLIEST: 0,
     MAX_TIMESTAMP: 7,
@@ -59,6 +61,10 @@ _FIRST_VERSION = {
     LATEST_TIERED: 9,
     EARLIEST_PENDING_UPLOAD: 11,
 }
+_FIRST_VERSION_WITH_ONE_OFFSET = 1
+"""Before, the answer is a list."""
+_FIRST_VERSION_WITH_ISOLATION_LEVEL = 2
+_FIRST_VERSION_WITH_LEADER_EPOCH = 4
 _READ_COMMITTED = 1
 
 
@@ -86,7 +92,7 @@ def _failed(request: ListOffsetsRequest, _version: int, error: WireError) -> Lis
     )
 
 
-@handles(ListOffsetsRequest, failed=_failed)
+@handles(ListOffsetsRequest, requires=[of_items(Operation.DESCRIBE, ResourceType.TOPIC, "topics.name")], failed=_failed)
 def list_offsets(request: ListOffsetsRequest, context: RequestContext) -> Reply:
     """Look each partition up by itself."""
     return context.services.slices.run(_look_up_all(request, context))
@@ -112,10 +118,12 @@ def _answer(
             raise ApiError(ErrorCode.INVALID_REQUEST)
         _check_time(asked.timestamp, context.version)
         partition = leading_partition(topic, asked.partition_index, asked.current_leader_epoch, context)
-        committed = context.version >= 2 and request.isolation_level == _READ_COMMITTED
+        committed = (
+            context.version >= _FIRST_VERSION_WITH_ISOLATION_LEVEL and request.isolation_level == _READ_COMMITTED
+        )
         end = partition.last_stable_offset if committed else partition.high_watermark
         found = _look_up(partition, asked.timestamp, end)
-        if context.version == 0:
+        if context.version < _FIRST_VERSION_WITH_ONE_OFFSET:
             return ListOffsetsPartitionResponse(
                 partition_index=asked.partition_index,
                 old_style_offsets=_old_style(partition, end if found is _NOTHING else found.offset, asked),
@@ -126,12 +134,12 @@ def _answer(
         partition_index=asked.partition_index,
         timestamp=found.timestamp,
         offset=found.offset,
-        leader_epoch=found.leader_epoch if context.version >= 4 else -1,
+        leader_epoch=found.leader_epoch if context.version >= _FIRST_VERSION_WITH_LEADER_EPOCH else -1,
     )
 
 
 def _check_time(timestamp: int, version: int) -> None:
-    first = 0 if timestamp >= 0 else _FIRST_VERSION.get(timestamp)
+    first = 0 if timestamp >= 0 else _FIRST_VERSION_WITH_TIME.get(timestamp)
     if first is None or version < first:
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
 

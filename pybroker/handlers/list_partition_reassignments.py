@@ -31,6 +31,8 @@ from pybroker.protocol.messages.list_partition_reassignments import (
     OngoingPartitionReassignment,
     OngoingTopicReassignment,
 )
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_request
 
 if TYPE_CHECKING:
     from pybroker.handlers.context import RequestContext
@@ -53,7 +55,9 @@ def _failed(
     )
 
 
-@handles(ListPartitionReassignmentsRequest, failed=_failed)
+@handles(
+    ListPartitionReassignmentsRequest, requires=[of_request(Operation.DESCRIBE, ResourceType.CLUSTER)], failed=_failed
+)
 async def list_partition_reassignments(
     request: ListPartitionReassignmentsRequest, context: RequestContext
 ) -> ListPartitionReassignmentsResponse:

@@ -35,7 +35,14 @@ from typing import TYPE_CHECKING
 
 from pybroker.controller.cluster.topic_names import name_fault
 from pybroker.coordinator.group.offsets_topic import OFFSETS_TOPIC, build_offsets_topic
-from pybroker.handlers.encoded_topics import Form, encode_response, encode_topic
+from pybroker.handlers.encoded_topics import (
+    FIRST_VERSION_WITH_OPERATIONS,
+    FIRST_VERSION_WITH_TOP_LEVEL_ERROR,
+    LAST_VERSION_WITH_CLUSTER_OPERATIONS,
+    Form,
+    encode_response,
+    encode_topic,
+)
 from pybroker.handlers.errors import ApiError
 from pybroker.handlers.registry import handles
 from pybroker.handlers.topic_metadata import INTERNAL_TOPICS, broker_addresses
@@ -52,7 +59,10 @@ from pybroker.protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 from pybroker.protocol.schema import ZERO_UUID
-from pybroker.security.operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
+from pybroker.security.authorizer import NOT_ASKED, authorized_operations
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.quotas import throttle_time_ms
+from pybroker.security.requirements import of_answer, of_items
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Collection, Mapping
@@ -65,13 +75,19 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("pybroker.handlers")
 
+_FIRST_VERSION_WITH_NULL_TOPICS = 1
+"""Null topics are all of them; before, none named are all."""
+_FIRST_VERSION_WITH_CREATION_CHOICE = 4
+_FIRST_VERSION_WITH_TOPIC_IDS = 12
+"""Of requests. The responses have ids from version 10 on."""
+
 
 def _failed(request: MetadataRequest, version: int, error: WireError) -> MetadataResponse:
     return MetadataResponse(
-        error_code=error.code if version >= 13 else ErrorCode.NONE,
+        error_code=error.code if version >= FIRST_VERSION_WITH_TOP_LEVEL_ERROR else ErrorCode.NONE,
         topics=[
             MetadataResponseTopic(
-                name=topic.name or ("" if version < 12 else None),
+                name=topic.name or ("" if version < _FIRST_VERSION_WITH_TOPIC_IDS else None),
                 topic_id=topic.topic_id,
                 error_code=error.code,
             )
@@ -80,7 +96,18 @@ def _failed(request: MetadataRequest, version: int, error: WireError) -> Metadat
     )
 
 
-@handles(MetadataRequest, failed=_failed)
+@handles(
+    MetadataRequest,
+    requires=[
+        of_items(Operation.DESCRIBE, ResourceType.TOPIC, "topics.name", "topics.topic_id"),
+        of_answer(Operation.DESCRIBE, ResourceType.TOPIC, when="all topics are asked for"),
+        of_items(
+            Operation.CREATE, ResourceType.TOPIC, "topics.name", unless=Operation.CREATE, when="the topic is created"
+        ),
+        of_answer(Operation.DESCRIBE, ResourceType.CLUSTER, when="the cluster's authorized operations are asked for"),
+    ],
+    failed=_failed,
+)
 def metadata(request: MetadataRequest, context: RequestContext) -> Reply | Awaitable[bytes]:
     """Describe brokers and topics, creating topics where that is asked for."""
     _check(request, context.version)
@@ -92,7 +119,7 @@ def metadata(request: MetadataRequest, context: RequestContext) -> Reply | Await
 
 
 def _check(request: MetadataRequest, version: int) -> None:
-    if version >= 12 or request.topics is None:
+    if version >= _FIRST_VERSION_WITH_TOPIC_IDS or request.topics is None:
         return
     for topic in request.topics:
         if topic.name is None:
@@ -102,7 +129,7 @@ def _check(request: MetadataRequest, version: int) -> None:
 
 
 def _may_create(request: MetadataRequest, context: RequestContext) -> bool:
-    allowed = context.version < 4 or request.allow_auto_topic_creation
+    allowed = context.version < _FIRST_VERSION_WITH_CREATION_CHOICE or request.allow_auto_topic_creation
     return allowed and context.services.config.auto_create_topics_enable
 
 
@@ -137,8 +164,8 @@ async def _create_and_describe(request: MetadataRequest, context: RequestContext
         log.warning(
             "a Metadata request of client %s at %s names more topics that do not exist than "
             "auto.create.topics.max.per.request=%d: the first %d are created",
-            context.origin.client_id,
-            context.origin.peer_host,
+            context.client_id,
+            context.client_host,
             most,
             most,
         )
@@ -159,8 +186,14 @@ def _build_response(
     request: MetadataRequest, context: RequestContext, image: MetadataImage, errors: Mapping[str, ErrorCode]
 ) -> Sliced[bytes]:
     version = context.version
-    asks_topic_operations = version >= 8 and request.include_topic_authorized_operations
-    form = Form(version, TOPIC_OPERATIONS if asks_topic_operations else NOT_ASKED)
+    has_operations = version >= FIRST_VERSION_WITH_OPERATIONS
+    asks_of_topics = has_operations and request.include_topic_authorized_operations
+    asks_of_cluster = (
+        has_operations
+        and version <= LAST_VERSION_WITH_CLUSTER_OPERATIONS
+        and request.include_cluster_authorized_operations
+    )
+    form = Form(version, authorized_operations(context, ResourceType.TOPIC) if asks_of_topics else NOT_ASKED)
     working = directories_by_broker(image.cluster)
 
     def describe(topic: TopicImage) -> MetadataResponseTopic:
@@ -168,7 +201,7 @@ def _build_response(
 
     kept = context.services.topics
     topics: list[bytes]
-    if request.topics is None or (version == 0 and not request.topics):
+    if request.topics is None or (version < _FIRST_VERSION_WITH_NULL_TOPICS and not request.topics):
         topics = yield from kept.all_of(form, image, describe)
     else:
         encoded = kept.lookup(form, image, describe)
@@ -181,14 +214,15 @@ def _build_response(
                 topics.append(encode_topic(_unknown(asked, errors), version) if found is None else encoded(found))
                 yield
     response = MetadataResponse(
+        throttle_time_ms=throttle_time_ms(context),
         brokers=[
             MetadataResponseBroker(node_id=broker.node_id, host=broker.host, port=broker.port, rack=broker.rack)
             for broker in broker_addresses(context)
         ],
         cluster_id=context.services.cluster_id,
-        controller_id=context.services.config.node_id,
+        controller_id=context.services.controller.leader_id,
         cluster_authorized_operations=(
-            CLUSTER_OPERATIONS if 8 <= version <= 10 and request.include_cluster_authorized_operations else NOT_ASKED
+            authorized_operations(context, ResourceType.CLUSTER) if asks_of_cluster else NOT_ASKED
         ),
     )
     return response_prefix(MetadataResponse.__message__.api_key, version) + encode_response(response, topics, version)

@@ -35,8 +35,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pybroker.coordinator.group.errors import GroupError
 from pybroker.coordinator.group.events import CommitOffsets
+from pybroker.coordinator.runtime.errors import CoordinatorError
 from pybroker.handlers.errors import wire_error
 from pybroker.handlers.registry import handles
 from pybroker.machine.parts import MANY, length_of_lists, parts_of_lists
@@ -48,6 +48,8 @@ from pybroker.protocol.messages.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_items, of_request
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -57,7 +59,7 @@ if TYPE_CHECKING:
     from pybroker.machine.reply import Reply
     from pybroker.metadata.image import TopicImage, TopicsImage
 
-_BY_ID = 10
+_FIRST_VERSION_WITH_TOPIC_IDS = 10
 
 
 def _failed(request: OffsetCommitRequest, _version: int, error: WireError) -> OffsetCommitResponse:
@@ -75,13 +77,20 @@ def _refused(topic: OffsetCommitRequestTopic, code: ErrorCode) -> OffsetCommitRe
     )
 
 
-@handles(OffsetCommitRequest, failed=_failed)
+@handles(
+    OffsetCommitRequest,
+    requires=[
+        of_request(Operation.READ, ResourceType.GROUP, "group_id"),
+        of_items(Operation.READ, ResourceType.TOPIC, "topics.name", "topics.topic_id"),
+    ],
+    failed=_failed,
+)
 def offset_commit(
     request: OffsetCommitRequest, context: RequestContext
 ) -> OffsetCommitResponse | Reply | Awaitable[OffsetCommitResponse]:
     """Commit what can be, and answer for all."""
     version = context.version
-    refused = _sort_out(request, context.image.topics, by_id=version >= _BY_ID)
+    refused = _sort_out(request, context.image.topics, by_id=version >= _FIRST_VERSION_WITH_TOPIC_IDS)
     if not request.topics:
         return OffsetCommitResponse(topics=refused)
     if length_of_lists(request.topics, "partitions") > MANY:
@@ -99,7 +108,7 @@ async def _commit_in_parts(
         event = CommitOffsets(msgspec.structs.replace(request, topics=part), context.version)
         try:
             response: OffsetCommitResponse = await context.services.groups.submit(request.group_id, event)
-        except GroupError as error:
+        except CoordinatorError as error:
             code = wire_error(error).code
             topics += [_refused(topic, code) for topic in part]
         else:

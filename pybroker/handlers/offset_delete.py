@@ -38,6 +38,8 @@ from pybroker.protocol.messages.offset_delete import (
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_items, of_request
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -52,7 +54,14 @@ def _failed(_request: OffsetDeleteRequest, _version: int, error: WireError) -> O
     return OffsetDeleteResponse(error_code=error.code)
 
 
-@handles(OffsetDeleteRequest, failed=_failed)
+@handles(
+    OffsetDeleteRequest,
+    requires=[
+        of_request(Operation.DELETE, ResourceType.GROUP, "group_id"),
+        of_items(Operation.READ, ResourceType.TOPIC, "topics.name"),
+    ],
+    failed=_failed,
+)
 def offset_delete(request: OffsetDeleteRequest, context: RequestContext) -> Reply | Awaitable[OffsetDeleteResponse]:
     """Forget what can be forgotten."""
     if not request.group_id:

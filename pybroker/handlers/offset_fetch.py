@@ -30,13 +30,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pybroker.coordinator.group.errors import GroupError
 from pybroker.coordinator.group.events import FetchOffsets
+from pybroker.coordinator.runtime.errors import CoordinatorError
 from pybroker.handlers.errors import wire_error
 from pybroker.handlers.registry import handles
 from pybroker.machine.parts import MANY, MAX_WEIGHT, length_of_lists, parts, parts_of_lists
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.offset_fetch import (
+    FIRST_VERSION_WITH_MANY_GROUPS,
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
@@ -48,6 +49,8 @@ from pybroker.protocol.messages.offset_fetch import (
     OffsetFetchResponseTopics,
 )
 from pybroker.protocol.schema import ZERO_UUID
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_answer, of_items
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -57,16 +60,15 @@ if TYPE_CHECKING:
     from pybroker.machine.reply import Reply
     from pybroker.metadata.image import TopicsImage
 
-_WHOLE_ERROR = 2
-_MANY = 8
-_BY_ID = 10
+_FIRST_VERSION_WITH_GROUP_ERROR = 2
+_FIRST_VERSION_WITH_TOPIC_IDS = 10
 
 
 def _failed(request: OffsetFetchRequest, version: int, error: WireError) -> OffsetFetchResponse:
-    if version >= _MANY:
+    if version >= FIRST_VERSION_WITH_MANY_GROUPS:
         groups = [OffsetFetchResponseGroup(group_id=group.group_id, error_code=error.code) for group in request.groups]
         return OffsetFetchResponse(groups=groups)
-    if version >= _WHOLE_ERROR:
+    if version >= _FIRST_VERSION_WITH_GROUP_ERROR:
         return OffsetFetchResponse(error_code=error.code)
     topics = [
         OffsetFetchResponseTopic(
@@ -83,12 +85,20 @@ def _failed(request: OffsetFetchRequest, version: int, error: WireError) -> Offs
     return OffsetFetchResponse(topics=topics)
 
 
-@handles(OffsetFetchRequest, failed=_failed)
+@handles(
+    OffsetFetchRequest,
+    requires=[
+        of_items(Operation.DESCRIBE, ResourceType.GROUP, "group_id", "groups.group_id"),
+        of_items(Operation.DESCRIBE, ResourceType.TOPIC, "topics.name", "groups.topics.name", "groups.topics.topic_id"),
+        of_answer(Operation.DESCRIBE, ResourceType.TOPIC, when="all topics of a group are asked for"),
+    ],
+    failed=_failed,
+)
 def offset_fetch(
     request: OffsetFetchRequest, context: RequestContext
 ) -> OffsetFetchResponse | Reply | Awaitable[OffsetFetchResponse]:
     """Return the committed offsets of one group, or of several."""
-    if context.version >= _MANY:
+    if context.version >= FIRST_VERSION_WITH_MANY_GROUPS:
         return _fetch_many(request.groups, context)
     topics = None
     if request.topics is not None:
@@ -162,26 +172,26 @@ async def _fetch_in_parts(group: OffsetFetchRequestGroup, context: RequestContex
     return OffsetFetchResponseGroup(group_id=group.group_id, topics=topics)
 
 
-async def _answer(group: OffsetFetchRequestGroup, reply: Reply | GroupError) -> OffsetFetchResponseGroup:
+async def _answer(group: OffsetFetchRequestGroup, reply: Reply | CoordinatorError) -> OffsetFetchResponseGroup:
     try:
-        if isinstance(reply, GroupError):
+        if isinstance(reply, CoordinatorError):
             raise reply
         answer: OffsetFetchResponseGroup = await reply
-    except GroupError as error:
+    except CoordinatorError as error:
         return OffsetFetchResponseGroup(group_id=group.group_id, error_code=wire_error(error).code)
     return answer
 
 
-def _submit(group: OffsetFetchRequestGroup, context: RequestContext) -> Reply | GroupError:
+def _submit(group: OffsetFetchRequestGroup, context: RequestContext) -> Reply | CoordinatorError:
     unknown = []
     topics = context.image.topics
-    by_id = context.version >= _BY_ID
+    by_id = context.version >= _FIRST_VERSION_WITH_TOPIC_IDS
     if by_id and group.topics is not None:
         unknown = [topic for topic in group.topics if not _named(topic, topics)]
         group.topics = [topic for topic in group.topics if topic.name]
     try:
         reply = context.services.groups.submit(group.group_id, FetchOffsets(group))
-    except GroupError as error:
+    except CoordinatorError as error:
         return error
     if not by_id:
         return reply

@@ -33,6 +33,8 @@ from pybroker.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopicResult,
 )
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_items
 
 if TYPE_CHECKING:
     from pybroker.handlers.context import RequestContext
@@ -55,7 +57,11 @@ def _failed(request: OffsetForLeaderEpochRequest, _version: int, error: WireErro
     )
 
 
-@handles(OffsetForLeaderEpochRequest, failed=_failed)
+@handles(
+    OffsetForLeaderEpochRequest,
+    requires=[of_items(Operation.DESCRIBE, ResourceType.TOPIC, "topics.topic", unless=Operation.CLUSTER_ACTION)],
+    failed=_failed,
+)
 def offset_for_leader_epoch(request: OffsetForLeaderEpochRequest, context: RequestContext) -> Reply:
     """Look each partition up by itself."""
     return context.services.slices.run(_look_up_all(request, context))

@@ -33,5 +33,15 @@ from __future__ import annotations
 
 from pybroker.handlers.registry import answered_in_data_plane
 from pybroker.protocol.messages.produce import ProduceRequest
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_items, of_request
 
-answered_in_data_plane(ProduceRequest)
+answered_in_data_plane(
+    ProduceRequest,
+    requires=[
+        of_request(
+            Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "transactional_id", when="batches are transactional"
+        ),
+        of_items(Operation.WRITE, ResourceType.TOPIC, "topic_data.name", "topic_data.topic_id"),
+    ],
+)

@@ -11,13 +11,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import pybroker.handlers
+from pybroker.security import authorizer
+from pybroker.security.requirements import NothingRequired, Scope, actions_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from pybroker.handlers.context import RequestContext
     from pybroker.handlers.errors import WireError
     from pybroker.protocol.schema import Message
+    from pybroker.security.requirements import Requirement, Requirements
 
 H = TypeVar("H", bound="Callable[[Any, RequestContext], Any]")
 
@@ -45,7 +48,9 @@ class RegisteredApi(NamedTuple):
     min_version: int
     max_version: int
     request_type: type[Message]
+    requires: Requirements
     handle: Callable[[Any, RequestContext], Any]
+    """The handler, behind what the whole request requires."""
     answer_failure: Callable[[Any, int, WireError], Any]
     answer_unsupported: Callable[[RequestContext], bytes] | None
     in_data_plane: bool
@@ -67,6 +72,7 @@ _apis: dict[int, RegisteredApi] = {}
 def handles(
     request_type: type[Message],
     *,
+    requires: Sequence[Requirement] | NothingRequired,
     failed: Callable[[Any, int, WireError], Any],
     unsupported: Callable[[RequestContext], bytes] | None = None,
     max_version: int | None = None,
@@ -75,6 +81,9 @@ def handles(
 
     `max_version` leaves out later ones, which Kafka has marked unstable.
 
+    `requires` says which operations on which resources a request needs. What its whole needs is asked here, before the
+    function is called; what single items need is for the function to ask about.
+
     The function takes (request, context) and returns the response, ready-made bytes, or an awaitable of either.
     `failed` builds, from (request, version, error), the response that carries the error in every place where that
     version has room for one.
@@ -82,6 +91,7 @@ def handles(
 
     def register(handle: H) -> H:
         declared = request_type.__message__.versions
+        required = _declared(requires)
         _register(
             RegisteredApi(
                 key=request_type.__message__.api_key,
@@ -89,7 +99,8 @@ def handles(
                 min_version=declared.first,
                 max_version=declared.last if max_version is None else max_version,
                 request_type=request_type,
-                handle=handle,
+                requires=required,
+                handle=_authorized(handle, required),
                 answer_failure=failed,
                 answer_unsupported=unsupported,
                 in_data_plane=False,
@@ -100,7 +111,32 @@ def handles(
     return register
 
 
-def answered_in_data_plane(request_type: type[Message]) -> None:
+def _declared(requires: Sequence[Requirement] | NothingRequired) -> Requirements:
+    return requires if isinstance(requires, NothingRequired) else tuple(requires)
+
+
+def _authorized(
+    handle: Callable[[Any, RequestContext], Any], requires: Requirements
+) -> Callable[[Any, RequestContext], Any]:
+    """Put before a handler what the whole request requires."""
+    if isinstance(requires, NothingRequired):
+        return handle
+    of_whole = tuple(needed for needed in requires if needed.scope is Scope.REQUEST and needed.when is None)
+    if not of_whole:
+        return handle
+
+    def handle_authorized(request: Any, context: RequestContext) -> Any:
+        refused = authorizer.denied(context, actions_of(of_whole, request, context.version))
+        if refused:
+            from pybroker.handlers.errors import denial  # errors know more packages than a registration needs
+
+            raise denial(refused[0].resource_type)
+        return handle(request, context)
+
+    return handle_authorized
+
+
+def answered_in_data_plane(request_type: type[Message], *, requires: Sequence[Requirement]) -> None:
     """Register an API whose requests never come up here, so that ApiVersions lists it."""
 
     def unreachable(*_: Any) -> Any:
@@ -114,6 +150,7 @@ def answered_in_data_plane(request_type: type[Message]) -> None:
             min_version=declared.first,
             max_version=declared.last,
             request_type=request_type,
+            requires=_declared(requires),
             handle=unreachable,
             answer_failure=unreachable,
             answer_unsupported=None,

@@ -28,23 +28,27 @@ from pybroker.coordinator.group.errors import InconsistentGroupProtocolError, In
 from pybroker.coordinator.group.events import SyncGroup
 from pybroker.handlers.registry import handles
 from pybroker.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_request
 
 if TYPE_CHECKING:
     from pybroker.handlers.context import RequestContext
     from pybroker.handlers.errors import WireError
     from pybroker.machine.reply import Reply
 
-_HAS_PROTOCOL = 5
+_FIRST_VERSION_WITH_PROTOCOL = 5
 
 
 def _failed(_request: SyncGroupRequest, _version: int, error: WireError) -> SyncGroupResponse:
     return SyncGroupResponse(error_code=error.code)
 
 
-@handles(SyncGroupRequest, failed=_failed)
+@handles(SyncGroupRequest, requires=[of_request(Operation.READ, ResourceType.GROUP, "group_id")], failed=_failed)
 def sync_group(request: SyncGroupRequest, context: RequestContext) -> Reply:
     """Give a member its assignment."""
-    if context.version >= _HAS_PROTOCOL and (request.protocol_type is None or request.protocol_name is None):
+    if context.version >= _FIRST_VERSION_WITH_PROTOCOL and (
+        request.protocol_type is None or request.protocol_name is None
+    ):
         raise InconsistentGroupProtocolError
     if not request.group_id:
         raise InvalidGroupIdError

@@ -28,12 +28,14 @@ class BrokerAddress(NamedTuple):
 
 def broker_addresses(context: RequestContext, *, fenced: bool = False) -> Iterator[BrokerAddress]:
     """Yield the brokers that can be reached by the listener that the request came by, fenced ones only on demand."""
-    services, origin = context.services, context.origin
+    services, listener = context.services, context.listener
     for broker in context.image.cluster.brokers.values():
         if broker.fenced and not fenced:
             continue
-        address = broker.listeners.get(origin.listener)
+        address = broker.listeners.get(listener)
         if broker.id == services.config.node_id:
-            address = services.advertised.get(origin.listener, (origin.local_host, origin.local_port))
+            address = services.advertised.get(listener)
+            if address is None:
+                address = context.origin.local_host, context.origin.local_port
         if address is not None:
             yield BrokerAddress(broker.id, address[0], address[1], broker.rack, broker.fenced)

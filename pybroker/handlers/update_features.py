@@ -37,17 +37,21 @@ from pybroker.protocol.messages.update_features import (
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_request
 
 if TYPE_CHECKING:
     from pybroker.handlers.context import RequestContext
     from pybroker.handlers.errors import WireError
+
+_FIRST_VERSION_WITHOUT_RESULTS = 2
 
 
 def _failed(_request: UpdateFeaturesRequest, _version: int, error: WireError) -> UpdateFeaturesResponse:
     return UpdateFeaturesResponse(error_code=error.code, error_message=error.message)
 
 
-@handles(UpdateFeaturesRequest, failed=_failed)
+@handles(UpdateFeaturesRequest, requires=[of_request(Operation.ALTER, ResourceType.CLUSTER)], failed=_failed)
 async def update_features(request: UpdateFeaturesRequest, context: RequestContext) -> UpdateFeaturesResponse:
     """Have the controller decide, and wait until this broker knows."""
     services = context.services
@@ -61,7 +65,7 @@ async def update_features(request: UpdateFeaturesRequest, context: RequestContex
     if result.error_code:
         return UpdateFeaturesResponse(error_code=result.error_code, error_message=result.error_message)
     await services.publisher.published(services.image().offset)
-    named = request.feature_updates if context.version < 2 else ()
+    named = request.feature_updates if context.version < _FIRST_VERSION_WITHOUT_RESULTS else ()
     return UpdateFeaturesResponse(
         error_message=None,
         results=[UpdatableFeatureResult(feature=update.feature, error_message=ErrorCode.NONE.name) for update in named],

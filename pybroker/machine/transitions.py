@@ -1,7 +1,7 @@
 """Transition tables: the named states of a machine as data.
 
-Owns the look-up, which raises on what is not listed, and the diagrams that are drawn from a table. Must not know any
-particular machine. The table is the only place where a machine says which state may follow which.
+Owns the look-up, which raises on what is not listed. Must not know any particular machine. The table is the only place
+where a machine says which state may follow which; `docs/generate.py` draws it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Transitions(Generic[State, Trigger]):
     """What may follow what: state and trigger to the next state."""
 
     def __init__(self, name: str, initial: State, table: Mapping[tuple[State, Trigger], State]) -> None:
-        """`name` heads the diagrams; `initial` is where every life begins."""
+        """`name` begins the errors; `initial` is where every life begins."""
         self.name = name
         self.initial = initial
         self.table = dict(table)
@@ -45,24 +45,3 @@ class Transitions(Generic[State, Trigger]):
             grew = not following <= reached
             reached |= following
         return [state for state in type(self.initial) if state not in reached]
-
-    def build_mermaid(self) -> str:
-        """Draw the table as a Mermaid state diagram."""
-        lines = ["stateDiagram-v2", f"    [*] --> {self.initial.name}"]
-        lines += [
-            f"    {before.name} --> {after.name}: {_words(trigger)}" for (before, trigger), after in self.table.items()
-        ]
-        return "\n".join(lines) + "\n"
-
-    def build_dot(self) -> str:
-        """Draw the table for Graphviz."""
-        lines = [f'digraph "{self.name}" {{', f"    {self.initial.name} [peripheries=2];"]
-        lines += [
-            f'    {before.name} -> {after.name} [label="{_words(trigger)}"];'
-            for (before, trigger), after in self.table.items()
-        ]
-        return "\n".join([*lines, "}"]) + "\n"
-
-
-def _words(trigger: Enum) -> str:
-    return trigger.name.lower().replace("_", " ")

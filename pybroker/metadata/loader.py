@@ -40,6 +40,10 @@ class Loader:
             self._pending.apply(record)
         self._pending.reach(offset, epoch)
 
+    def stop(self) -> None:
+        """Call no publisher any more; the image stays."""
+        self._publishers.clear()
+
     def peek(self) -> MetadataImage:
         """Return the image that `publish` would make visible."""
         return self.image if self._pending is None else self._pending.build()

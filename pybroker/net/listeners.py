@@ -44,6 +44,11 @@ class OpenListener(NamedTuple):
         return (socket.gethostname() if host in (ANY_HOST, "::") else host), self.bound.port
 
 
+def advertised(listeners: Iterable[OpenListener]) -> dict[str, tuple[str, int]]:
+    """Return host and port by listener, without those of which clients receive the address that they dialled."""
+    return {one.name: (one.advertised.host, one.advertised.port) for one in listeners if one.advertised is not None}
+
+
 def open_listeners(data_plane: DataPlane, listeners: Iterable[Listener], backlog: int) -> tuple[OpenListener, ...]:
     """Bind every listener; raises ListenError for the first that fails. The others close with the data plane."""
     opened = []

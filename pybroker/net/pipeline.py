@@ -24,6 +24,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pybroker.machine.reply import Reply
+from pybroker.metrics.requests import RequestCounts
 from pybroker.net.dispatch import RefusedError
 from pybroker.net.native import (
     AppendSettled,
@@ -37,16 +38,14 @@ from pybroker.net.native import (
     UnresolvedRequest,
 )
 from pybroker.net.turns import Turns
-from pybroker.net.work import Way, Work
-from pybroker.protocol.codec import schema_of
+from pybroker.net.work import Way, Work, build_way
 from pybroker.protocol.errors import MalformedMessage, TooManyElements
-from pybroker.protocol.header import flexible, response_prefix
-from pybroker.protocol.messages import response_class
+from pybroker.security.quotas import throttle_time_ms
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from pybroker.net.dispatch import Api, Dispatch
+    from pybroker.net.dispatch import Dispatch
     from pybroker.net.native import DataPlane
 
     Event = (
@@ -103,6 +102,7 @@ class Pipeline:
         self._dispatch = dispatch
         # By `ControlRequest.api`, as they are first asked for.
         self._ways: dict[int, Way] = {}
+        self._counts = RequestCounts()
         self._new_context = new_context
         self._decide = decide
         self._directory_failed = directory_failed
@@ -159,6 +159,8 @@ class Pipeline:
         for task in self._tasks:
             task.cancel()
         self._coder.shutdown(wait=False, cancel_futures=True)
+        if counted := str(self._counts):
+            log.info("requests of the control plane: %s", counted)
 
     def _watch(self) -> None:
         if self._loop is not None and not self._reading:
@@ -306,10 +308,11 @@ class Pipeline:
         except (RefusedError, MalformedMessage) as error:
             self._close(event, self._refusal(error))
             return
+        way.counts.requests += 1
         try:
             outcome = way.api.handle(request, context)
         except Exception as error:  # noqa: BLE001  # every failure of a handler is its client's answer
-            self._respond(event, way, self._failure(way.api, request, context, error))
+            self._respond(event, way, self._failure(way, request, context, error), context)
             return
         if type(outcome) is Reply:
             work = self._works[connection] = Work(connection, event, way, request, context, outcome)
@@ -318,7 +321,7 @@ class Pipeline:
                 self._listen(work)
             return
         if isinstance(outcome, bytes) or not hasattr(outcome, "__await__"):
-            self._respond(event, way, outcome)
+            self._respond(event, way, outcome, context)
             return
         work = self._works[connection] = Work(connection, event, way, request, context, None)
         self._spawn(self._wait(work, outcome))
@@ -347,6 +350,7 @@ class Pipeline:
                 self._end(work)
                 self._close(work.event, self._refusal(error))
                 return
+            way.counts.requests += 1
             try:
                 outcome = way.api.handle(work.request, work.context)
                 if type(outcome) is Reply:
@@ -373,17 +377,15 @@ class Pipeline:
         api, served = self._dispatch.find(event)
         if not served:
             return None
-        key, version = event.api_key, event.api_version
-        request, response = schema_of(api.request_type), schema_of(response_class(key))
-        way = Way(api, version, request, flexible(key, version), response, response_prefix(key, version))
-        self._ways[event.api] = way
+        counts = self._counts.of(api.name, event.api_version)
+        way = self._ways[event.api] = build_way(api, event.api_key, event.api_version, counts)
         return way
 
     def _complete(self, work: Work, response: Any, error: Exception | None) -> None:
         self._end(work)
         if error is not None:
-            response = self._failure(work.way.api, work.request, work.context, error)
-        self._respond(work.event, work.way, response)
+            response = self._failure(work.way, work.request, work.context, error)
+        self._respond(work.event, work.way, response, work.context)
 
     def _end(self, work: Work) -> None:
         """Take a request that is about to be answered out of those that are worked on."""
@@ -409,11 +411,12 @@ class Pipeline:
             self._data_plane.retry(event.connection, event.request)
             self._settle(1)
 
-    def _failure(self, api: Api, request: Any, context: Any, error: Exception) -> Any:
+    def _failure(self, way: Way, request: Any, context: Any, error: Exception) -> Any:
+        way.counts.failures += 1
         try:
-            return api.failed(request, context, error)
+            return way.api.failed(request, context, error)
         except Exception:
-            log.exception("%s: no answer could be made of an error", api.name)
+            log.exception("%s: no answer could be made of an error", way.api.name)
             return None
 
     def _answer_unsupported(self, event: ControlRequest, context: Any) -> None:
@@ -428,13 +431,17 @@ class Pipeline:
         self._data_plane.respond(event.connection, event.request, answer)
         self._settle(1)
 
-    def _respond(self, event: ControlRequest, way: Way, response: Any) -> None:
-        """Send the response; `bytes` go as they are, None closes the connection."""
+    def _respond(self, event: ControlRequest, way: Way, response: Any, context: Any) -> None:
+        """Send the response, with the time that the client is to wait; `bytes` go as they are, None closes the
+        connection.
+        """
         if response is None:
             self._close(event, f"{way.api.name} could not be answered")
             return
         if not isinstance(response, bytes):
             try:
+                if way.has_throttle_time:
+                    response.throttle_time_ms = throttle_time_ms(context)
                 encoded = way.response.encode_within(response, way.version, _LARGE_ANSWER)
             except Exception:
                 log.exception("%s: the response could not be encoded", way.api.name)

@@ -1,6 +1,6 @@
 """A request in work: what the pipeline knows of it until it is answered, and how its API is served.
 
-Owns the shapes alone; `pipeline` says what becomes of them.
+Owns the shapes, and what of an API is looked up once; `pipeline` says what becomes of requests.
 """
 
 from __future__ import annotations
@@ -9,8 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from pybroker.protocol.codec import schema_of
+from pybroker.protocol.header import flexible, response_prefix
+from pybroker.protocol.messages import response_class
+
 if TYPE_CHECKING:
     from pybroker.machine.reply import Reply
+    from pybroker.metrics.requests import ApiCounts
     from pybroker.net.dispatch import Api
     from pybroker.net.native import ControlRequest
     from pybroker.protocol.native import Schema
@@ -26,6 +31,25 @@ class Way(NamedTuple):
     response: Schema
     prefix: bytes
     """What precedes its responses."""
+    has_throttle_time: bool
+    """Whether its responses have room for the time that the client is to wait."""
+    counts: ApiCounts
+    """What is counted of its requests."""
+
+
+def build_way(api: Api, key: int, version: int, counts: ApiCounts) -> Way:
+    """Look up what every request of a version needs."""
+    response = response_class(key)
+    return Way(
+        api,
+        version,
+        schema_of(api.request_type),
+        flexible(key, version),
+        schema_of(response),
+        response_prefix(key, version),
+        "throttle_time_ms" in response.__struct_fields__,
+        counts,
+    )
 
 
 class Work(msgspec.Struct, eq=False):

@@ -1,10 +1,10 @@
-"""One broker's part in the cluster: metadata becomes open partitions and a table in the data plane.
+"""One broker's replicas: metadata becomes open partitions and a table in the data plane.
 
-Owns becoming leader, the topic table that the hot path of Produce and Fetch sees, the broker's life, and its block of
-producer ids. Must not decide who leads (that is the controller's) and must not know requests.
+Owns becoming leader, and the topic table that the hot path of Produce and Fetch sees. Must not decide who leads (that
+is the controller's) and must not know requests.
 
-    native        the gateway to Rust
-    publisher     metadata delta -> opened and deleted partitions -> topic table
-    broker_state  the states of a broker's life
-    producer_ids  the block of producer ids that this broker gives out
+    native     the gateway to Rust
+    roles      image -> leader or follower
+    endpoints  image -> where clients find the other brokers
+    publisher  metadata delta -> opened and deleted partitions -> topic table
 """

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from pybroker.config.topic import TopicConfig
 from pybroker.metadata.image import EMPTY_IMAGE
 from pybroker.metadata.replica_directories import directory_of
+from pybroker.replica.endpoints import plan_endpoints
 from pybroker.replica.native import PartitionEntry, TopicEntry, TopicTable
+from pybroker.replica.roles import Leader, plan_roles
 from pybroker.storage.exhaustion import is_exhaustion, limits
 from pybroker.storage.log_config import build_log_config
 from pybroker.storage.native import become_leaders
@@ -30,7 +32,9 @@ if TYPE_CHECKING:
     from pybroker.config.broker import BrokerConfig
     from pybroker.metadata.delta import MetadataDelta
     from pybroker.metadata.image import MetadataImage, PartitionImage, TopicImage
+    from pybroker.replica.endpoints import Endpoint
     from pybroker.replica.native import DataPlane
+    from pybroker.replica.roles import Role
     from pybroker.storage.native import LogConfig, Partition
     from pybroker.storage.partitions import Partitions
 
@@ -56,6 +60,7 @@ class _Wanted(NamedTuple):
     key: tuple[str, int]
     topic_id: bytes
     image: PartitionImage
+    role: Role
     settings: TopicConfig
 
 
@@ -86,6 +91,8 @@ class PartitionPublisher:
         self._settings: dict[str, TopicConfig] = {}
         self._on_published = published
         self._on_placed = placed
+        # Invariant: of the other brokers in `_published`, those that `_table` names.
+        self._endpoints: list[Endpoint] = []
         self._table = TopicTable(brokers=[])
         # Invariant: `_table` and the open partitions show exactly this image.
         self._published = EMPTY_IMAGE
@@ -184,7 +191,7 @@ class PartitionPublisher:
                     for queue in queues:
                         queue.report()
                 await opening
-                self._show(upsert=change.added, remove=[])
+                self._show(upsert=self._shown_anew(change, image), remove=[])
                 self._report(change.added)
                 self._published = image
                 if self._on_published is not None:
@@ -262,12 +269,11 @@ class PartitionPublisher:
         wanted: dict[Path | None, list[tuple[_Wanted, int]]] = {}
         for topic in topics:
             settings = self._settings[topic.name] = self._topic_config(topic, image)
-            for index, partition in self._here(topic):
+            for index, role in plan_roles(topic, self._config.node_id).items():
                 directory = self._partitions.directory_of(topic.name, index)
                 unread = self._partitions.bytes_to_recover(topic.name, index) if directory in recovering else 0
-                wanted.setdefault(directory, []).append(
-                    (_Wanted((topic.name, index), topic.topic_id, partition, settings), unread)
-                )
+                one = _Wanted((topic.name, index), topic.topic_id, topic.partitions[index], role, settings)
+                wanted.setdefault(directory, []).append((one, unread))
         return [self._queue_of(path, waiting, is_reported=path in recovering) for path, waiting in wanted.items()]
 
     def _queue_of(
@@ -282,7 +288,7 @@ class PartitionPublisher:
         shared: dict[int, LogConfig] = {}
         configs = {key: _config_of(it.settings, shared) for key, it in served.items()}
         opened = self._partitions.open_all([self._opening(it, configs[key]) for key, it in served.items()])
-        roles = {}
+        leaders = {}
         for key, it in served.items():
             partition = opened[key]
             if isinstance(partition, Exception):
@@ -291,9 +297,9 @@ class PartitionPublisher:
             self._failures.pop(key, None)
             if it.topic_id in self._published.topics.by_id:
                 partition.set_config(configs[key])
-            if it.image.leader == self._config.node_id:
-                roles[key] = (partition, it.image.leader_epoch, len(it.image.isr), it.settings.min_insync_replicas)
-        for key, failure in zip(roles, become_leaders(list(roles.values())), strict=True):
+            if isinstance(it.role, Leader):
+                leaders[key] = (partition, *it.role, it.settings.min_insync_replicas)
+        for key, failure in zip(leaders, become_leaders(list(leaders.values())), strict=True):
             if failure is not None:
                 self._note(served[key], failure)
 
@@ -333,9 +339,18 @@ class PartitionPublisher:
 
     def _show(self, *, upsert: list[TopicImage], remove: list[str]) -> None:
         if not upsert and not remove:
-            return
+            return  # an empty table has no leaders to name
         self._table = self._table.replace(upsert=[self._entry(topic) for topic in upsert], remove=remove)
         self._data_plane.publish(self._table)
+
+    def _shown_anew(self, change: _Change, image: MetadataImage) -> list[TopicImage]:
+        """Return the topics whose entries an image changes: all of them where other brokers came, moved or went."""
+        endpoints = plan_endpoints(image.cluster, self._config.node_id)
+        if endpoints == self._endpoints:
+            return change.added
+        self._endpoints = endpoints
+        self._table = TopicTable(brokers=endpoints)
+        return list(image.topics.by_id.values())
 
     def _entry(self, topic: TopicImage) -> TopicEntry:
         return TopicEntry(

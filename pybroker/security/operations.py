@@ -1,7 +1,8 @@
-"""The operations of each kind of resource, as the bit fields that Metadata and DescribeCluster carry (KIP-430).
+"""Resources, and the operations that may be done to each type of them, numbered as in Kafka's protocol.
 
-Owns the numbers of operations and which belong to which resource. Without an authorizer everybody may do everything,
-so the field names every operation of the resource.
+Owns the numbers and which operation belongs to which type. Must not know who may do what; `authorizer` does.
+
+Source: Kafka's AclOperation, ResourceType and AclEntry.supportedOperations.
 """
 
 from __future__ import annotations
@@ -24,36 +25,45 @@ class Operation(IntEnum):
     IDEMPOTENT_WRITE = 12
 
 
-NOT_ASKED = -(2**31)  # what a response carries when the client did not ask for the field
+class ResourceType(IntEnum):
+    """What a right is given on, numbered as in Kafka's ResourceType."""
+
+    TOPIC = 2
+    GROUP = 3
+    CLUSTER = 4
+    TRANSACTIONAL_ID = 5
 
 
-def _bits(*operations: Operation) -> int:
-    return sum(1 << operation for operation in operations)
+CLUSTER_NAME = "kafka-cluster"
+"""Kafka's `Resource.CLUSTER_NAME`: the name of the only resource of type CLUSTER."""
 
-
-TOPIC_OPERATIONS = _bits(
-    Operation.READ,
-    Operation.WRITE,
-    Operation.CREATE,
-    Operation.DELETE,
-    Operation.ALTER,
-    Operation.DESCRIBE,
-    Operation.DESCRIBE_CONFIGS,
-    Operation.ALTER_CONFIGS,
-)
-GROUP_OPERATIONS = _bits(
-    Operation.READ,
-    Operation.DELETE,
-    Operation.DESCRIBE,
-    Operation.DESCRIBE_CONFIGS,
-    Operation.ALTER_CONFIGS,
-)
-CLUSTER_OPERATIONS = _bits(
-    Operation.CREATE,
-    Operation.ALTER,
-    Operation.DESCRIBE,
-    Operation.CLUSTER_ACTION,
-    Operation.DESCRIBE_CONFIGS,
-    Operation.ALTER_CONFIGS,
-    Operation.IDEMPOTENT_WRITE,
-)
+OPERATIONS = {
+    ResourceType.TOPIC: (
+        Operation.READ,
+        Operation.WRITE,
+        Operation.CREATE,
+        Operation.DELETE,
+        Operation.ALTER,
+        Operation.DESCRIBE,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+    ),
+    ResourceType.GROUP: (
+        Operation.READ,
+        Operation.DELETE,
+        Operation.DESCRIBE,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+    ),
+    ResourceType.CLUSTER: (
+        Operation.CREATE,
+        Operation.ALTER,
+        Operation.DESCRIBE,
+        Operation.CLUSTER_ACTION,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+        Operation.IDEMPOTENT_WRITE,
+    ),
+    ResourceType.TRANSACTIONAL_ID: (Operation.WRITE, Operation.DESCRIBE),
+}
+"""The operations of each type of resource."""

@@ -17,5 +17,6 @@ offset, and when a new topic's logs are opened before its creator gets an answer
     partitions       the open partitions
     moves            logs on their way to another directory
     chores           what is done again and again
+    upkeep           all of that together with retention, compaction and moves, from its beginning to its end
     native           the gateway to Rust
 """

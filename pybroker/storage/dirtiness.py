@@ -12,7 +12,6 @@ with a record younger than min.compaction.lag.ms. Owns these equations and nothi
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -30,8 +29,7 @@ class Segment(NamedTuple):
     """In ms; -1 when no record has one."""
 
 
-@dataclass(frozen=True, slots=True)
-class CompactionPolicy:
+class CompactionPolicy(NamedTuple):
     """What a topic says of compaction."""
 
     compact: bool

@@ -36,7 +36,7 @@ OF_SESSIONS = frozenset(
     }
 )
 """Errors of a whole Fetch, not of one of its partitions."""
-_FIRST_TOP_LEVEL = 7  # first Fetch version with an error for the whole answer
+_FIRST_VERSION_WITH_TOP_LEVEL_ERROR = 7  # first Fetch version with an error for the whole answer
 
 
 def payload_of(request: Request, response: Message) -> bytes:
@@ -89,7 +89,7 @@ def _produce_error(request: Request, code: ErrorCode, message: str | None) -> Pr
 
 
 def _fetch_error(request: Request, code: ErrorCode, concerns: Callable[[str, int], bool]) -> FetchResponse:
-    if code in OF_SESSIONS and request.version >= _FIRST_TOP_LEVEL:
+    if code in OF_SESSIONS and request.version >= _FIRST_VERSION_WITH_TOP_LEVEL_ERROR:
         return FetchResponse(error_code=code)
     return FetchResponse(
         responses=[

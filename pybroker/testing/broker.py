@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 import uvloop
 
+from pybroker.broker.broker_state import BrokerState
 from pybroker.config.broker import BrokerConfig
 from pybroker.config.errors import UnknownKeyError
 from pybroker.config.settings import suggestion
 from pybroker.net.listeners import open_listeners
 from pybroker.node import Node
-from pybroker.replica.broker_state import BrokerState
 from pybroker.testing.clock import SteppedClock, milliseconds
 from pybroker.testing.controls import Controls
 from pybroker.testing.interceptor import Interceptor

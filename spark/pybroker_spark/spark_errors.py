@@ -6,7 +6,8 @@ exceptions, never by their texts. Must not know what a program does with them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from py4j.java_gateway import is_instance_of
 from py4j.protocol import Py4JJavaError
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 SPARK_ERRORS = (PySparkException, Py4JJavaError)
 
 
-class Cause(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Cause:
     """One exception of the JVM."""
 
     kind: str

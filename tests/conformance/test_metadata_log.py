@@ -9,28 +9,28 @@ import pytest
 
 from pybench.peers import java
 from pybroker.controller.cluster.events import ConfigChange, NewTopic
+from pybroker.controller.cluster.settings import ClusterSettings
+from pybroker.controller.local_channel import LocalChannel
+from pybroker.controller.quorum.settings import QuorumSettings
 from pybroker.controller.quorum.voter import DIRECTORY_NAME
 from pybroker.controller.service import Controller
 from pybroker.metadata.image import TOPIC_RESOURCE, ConfigResource
 from pybroker.protocol.messages.create_topics import CreatableTopicConfig
 from tests.support import programs
+from tests.support.config_rules import BadIsWrong
 
 SEGMENT = "00000000000000000000.log"
 
 
 async def write_one_of_each_record(directory: Path) -> None:
-    controller = await Controller.start(
-        directory,
-        node_id=1,
-        cluster_id="c",
-        num_partitions=2,
-        replication_factor=1,
-        validate_topic_configs=lambda configs: None,
-        session_timeout_ms=9000,
-    )
+    settings = ClusterSettings(2, 1, 9000, BadIsWrong())
+    controller = Controller(settings, QuorumSettings(directory, "c", 1, voters=(1,)))
+    await controller.open()
+    await controller.campaign()
+    channel = LocalChannel(controller)
     epochs: dict[int, int] = {}
     for broker in (1, 2):
-        registered = await controller.register_broker(
+        registered = await channel.register_broker(
             broker,
             incarnation_id=bytes([broker]) * 16,
             listeners={"PLAINTEXT": ("localhost", 9092 + broker)},
@@ -41,14 +41,14 @@ async def write_one_of_each_record(directory: Path) -> None:
             fenced=broker == 2,
         )
         epochs[broker] = registered.broker_epoch
-    await controller.heartbeat(2, epochs[2])
+    await channel.heartbeat(2, epochs[2])
     config = CreatableTopicConfig(name="retention.ms", value="1000")
-    await controller.create_topics([NewTopic(name="t", num_partitions=4, replication_factor=2, configs=[config])])
-    await controller.heartbeat(2, epochs[2], want_fence=True)
-    await controller.alter_configs([ConfigChange(ConfigResource(TOPIC_RESOURCE, "t"), {"retention.ms": None})])
-    await controller.allocate_producer_ids(1, epochs[1])
-    await controller.delete_topics(["t"])
-    await controller.unregister_broker(2)
+    await channel.create_topics([NewTopic(name="t", num_partitions=4, replication_factor=2, configs=[config])])
+    await channel.heartbeat(2, epochs[2], want_fence=True)
+    await channel.alter_configs([ConfigChange(ConfigResource(TOPIC_RESOURCE, "t"), {"retention.ms": None})])
+    await channel.allocate_producer_ids(1, epochs[1])
+    await channel.delete_topics(["t"])
+    await channel.unregister_broker(2)
     await controller.stop()
 
 

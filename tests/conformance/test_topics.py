@@ -16,6 +16,7 @@ from tests.support.wire import Wire, fetch, fetched, produce, produced
 UNKNOWN_TOPIC_OR_PARTITION = 3
 LEADER_NOT_AVAILABLE = 5
 INVALID_TOPIC = 17
+TOPIC_AUTHORIZATION_FAILED = 29
 TOPIC_ALREADY_EXISTS = 36
 INVALID_PARTITIONS = 37
 INVALID_REPLICATION_FACTOR = 38
@@ -121,6 +122,11 @@ def test_a_topic_named_twice_in_one_request_is_not_made(wire: Wire, topic_name: 
     assert not exists(wire, topic_name)
 
 
+def test_the_metadata_topic_cannot_be_made(wire: Wire) -> None:
+    answer = create_topics(wire, item("__cluster_metadata"))["__cluster_metadata"]
+    assert (answer.error_code, answer.error_message) == (TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
+
+
 def test_names_that_differ_in_dot_and_underscore_collide(wire: Wire, topic_name: str) -> None:
     assert create_topics(wire, item(f"{topic_name}.x"))[f"{topic_name}.x"].error_code == 0
     assert create_topics(wire, item(f"{topic_name}_x"))[f"{topic_name}_x"].error_code == INVALID_TOPIC
@@ -210,6 +216,17 @@ def test_a_topic_is_deleted_by_its_id_and_unknown_ones_are_reported(wire: Wire, 
     answers = delete_topics(wire, 6, names=("no-such-topic",), ids=(topic.id, uuid.uuid4()))
     codes = {(answer.name or "nameless"): answer.error_code for answer in answers}
     assert codes == {"no-such-topic": UNKNOWN_TOPIC_OR_PARTITION, topic.name: 0, "nameless": UNKNOWN_TOPIC_ID}
+
+
+def test_a_topic_named_twice_in_one_request_is_not_deleted(wire: Wire, topic: Topic) -> None:
+    for version, names, ids, words in (
+        (5, (topic.name, topic.name), (), "Duplicate topic name."),
+        (6, (), (topic.id, topic.id), "Duplicate topic id."),
+        (6, (topic.name,), (topic.id,), "The provided topic name maps to an ID that was already supplied."),
+    ):
+        (answer,) = delete_topics(wire, version, names=names, ids=ids)
+        assert (answer.error_code, answer.error_message, answer.name) == (INVALID_REQUEST, words, topic.name)
+    assert exists(wire, topic.name)
 
 
 def test_a_topic_made_again_has_another_id_and_an_empty_log(wire: Wire, create: Callable[..., Topic]) -> None:

@@ -35,19 +35,6 @@ NATIVE = {
     for path in repository.rust_sources()
     if not path.endswith(("tests.rs", "sys/src/faults.rs"))  # the tests' own
 }
-#: Modules that still need each other. This list may only shrink.
-NATIVE_CIRCLES = {
-    "storage/cleaner/filter",
-    "storage/cleaner/half_done",
-    "storage/cleaner/map_fill",
-    "storage/cleaner/old_messages",
-    "storage/cleaner/output",
-    "storage/cleaner/pass",
-    "storage/cleaner/reader",
-    "storage/log",
-    "storage/rebuild",
-    "storage/recovery",
-}
 
 
 def branches(tree: str) -> Iterator[str]:
@@ -100,5 +87,5 @@ def test_python_has_no_circle() -> None:
     assert in_circles({module: set(imported(path)) for module, path in MODULES.items()}) == set()
 
 
-def test_the_native_core_has_no_circle_but_those_that_are_known() -> None:
-    assert in_circles({module: set(used_natively(module)) for module in NATIVE}) == NATIVE_CIRCLES
+def test_the_native_core_has_no_circle() -> None:
+    assert in_circles({module: set(used_natively(module)) for module in NATIVE}) == set()

@@ -42,6 +42,26 @@ def test_ci_lints_and_runs_the_readmes_tests() -> None:
     assert called == ["make lint", "make test"]
 
 
+def steps(tmp_path: Path, target: str) -> str:
+    """The commands of a target on a machine where nothing is installed yet."""
+    return make("--dry-run", f"STAMPS={tmp_path / 'stamps'}", target)
+
+
+def test_the_demo_installs_the_broker_and_pybench_and_no_more(tmp_path: Path) -> None:
+    commands = steps(tmp_path, "demo")
+    assert re.findall(r"(maturin develop|uv pip install) .*?(\S+)$", commands, re.M) == [
+        ("uv pip install", "'maturin>=1.9,<2'"),
+        ("maturin develop", "--uv"),
+        ("uv pip install", "bench"),
+    ]
+
+
+def test_the_layout_is_rewritten_without_a_build(tmp_path: Path) -> None:
+    commands = steps(tmp_path, "fmt")
+    assert "ruff format" in commands
+    assert "maturin develop" not in commands
+
+
 def refusal(tmp_path: Path, setting: str) -> str:
     """The one line with which `make` refuses to begin on a machine that `setting` pretends."""
     stamps = tmp_path / "stamps"

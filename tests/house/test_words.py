@@ -35,7 +35,6 @@ REPLACED_IN = {
 KEPT = {
     ("bench/micro/with_numpy.py", "lane"): "the lanes of a vector register",
     ("tests/house/test_words.py", ""): "this table",
-    ("bench/REPORT.md", ""): "generated: its words are the scenarios'",
 }
 
 

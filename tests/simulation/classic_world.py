@@ -15,9 +15,11 @@ from typing import Any
 from pybroker.coordinator.group import events
 from pybroker.coordinator.group.classic.group import ClassicGroup
 from pybroker.coordinator.group.classic.transitions import ClassicState
-from pybroker.coordinator.group.errors import GroupError, NotCoordinatorError
+from pybroker.coordinator.group.errors import GroupError
 from pybroker.coordinator.group.machine import GroupMachine
 from pybroker.coordinator.group.records import GroupRecord
+from pybroker.coordinator.runtime.errors import NotCoordinatorError
+from pybroker.coordinator.runtime.machine import Loaded
 from pybroker.machine.machine import Parked, Timer
 from pybroker.machine.runner import RETRY_MS
 from pybroker.protocol.errors import ErrorCode
@@ -112,7 +114,7 @@ class Coordinator:
         group = self.machine.state.group(GROUP)
         # A generation that did not come to rest was never written, so the next coordinator counts it again.
         self.generation = group.generation if isinstance(group, ClassicGroup) else 0
-        self.take(events.Loaded(), None)
+        self.take(Loaded(), None)
         for on_reply in parked.values():
             on_reply(NotCoordinatorError.code)
 

@@ -11,8 +11,6 @@ from collections.abc import Callable, Hashable
 from random import Random
 from typing import Any, NamedTuple
 
-from pybroker.coordinator.group import events
-from pybroker.coordinator.group.errors import CoordinatorNotAvailableError
 from pybroker.coordinator.group.log import decode_records, encode_records
 from pybroker.coordinator.group.machine import GroupMachine
 from pybroker.coordinator.group.modern.group import ConsumerGroup
@@ -20,6 +18,8 @@ from pybroker.coordinator.group.modern.settings import ConsumerGroupSettings, Mi
 from pybroker.coordinator.group.records import GroupRecord
 from pybroker.coordinator.group.settings import GroupSettings
 from pybroker.coordinator.group.view import TopicInfo, Topics
+from pybroker.coordinator.runtime.errors import CoordinatorNotAvailableError
+from pybroker.coordinator.runtime.machine import Loaded
 from pybroker.machine.machine import Parked, Timer
 from pybroker.machine.runner import RETRY_MS
 from pybroker.protocol.errors import ErrorCode
@@ -171,7 +171,7 @@ class World:
             gone = before.members if self.group is None else before.members.keys() - self.group.members.keys()
             self.fenced.update(gone)
         parked, self.parked, self.timers = self.parked, {}, {}
-        self.submit(events.Loaded())
+        self.submit(Loaded())
         for on_reply in parked.values():
             on_reply(Refusal(ErrorCode.NOT_COORDINATOR))
 

@@ -13,16 +13,15 @@ from typing import Any
 
 from pybroker.coordinator.group import events
 from pybroker.coordinator.group.errors import (
-    CoordinatorNotAvailableError,
     FencedInstanceIdError,
     FencedMemberEpochError,
-    GroupError,
     GroupIdNotFoundError,
     UnknownMemberIdError,
     UnreleasedInstanceIdError,
 )
 from pybroker.coordinator.group.modern.group import ConsumerGroup
 from pybroker.coordinator.group.modern.heartbeat import ConsumerHeartbeat
+from pybroker.coordinator.runtime.errors import CoordinatorError, CoordinatorNotAvailableError
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
 from pybroker.protocol.messages.consumer_protocol import decode_framed, encode_framed
@@ -65,7 +64,7 @@ def commit_next(world: World, member_id: str, epoch: int, owned: Partitions) -> 
     )
     try:
         world.submit(events.CommitOffsets(request, COMMIT_VERSION))
-    except GroupError:
+    except CoordinatorError:
         return
     world.invariants.acknowledged[partition] = offset
     group = world.group
@@ -255,7 +254,7 @@ class ClassicConsumer:
                 self._sync(self.joined)
             else:
                 self._heartbeat()
-        except GroupError as error:
+        except CoordinatorError as error:
             self._failed(error.code)
 
     def commit(self) -> None:
@@ -303,7 +302,7 @@ class ClassicConsumer:
         fresh = f"{self.world.random.getrandbits(64):x}"
         try:
             reply = self.world.submit(events.JoinGroup(request, 9, _CLIENT, fresh), self._joined)
-        except GroupError:
+        except CoordinatorError:
             self.waits = False
             raise
         if reply is not None:
@@ -331,7 +330,7 @@ class ClassicConsumer:
         self.waits = True
         try:
             reply = self.world.submit(events.SyncGroup(request), self._synced)
-        except GroupError:
+        except CoordinatorError:
             self.waits = False
             raise
         if reply is not None:

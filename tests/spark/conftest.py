@@ -20,6 +20,7 @@ from pybroker.client import Admin, NewTopic
 from pybroker.testing import Broker
 from pybroker_spark import register, session
 from tests.support import programs
+from tests.support.repository import ROOT
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,6 +50,8 @@ def spark() -> Iterator[SparkSession]:
         "spark.sql.shuffle.partitions": "2",
         "spark.ui.showConsoleProgress": "false",
         "spark.jars": connector_jars()[0],
+        # Python workers import `examples`, which is not installed.
+        "spark.executorEnv.PYTHONPATH": str(ROOT / "spark"),
     }
     with warnings.catch_warnings():
         warnings.simplefilter("default")  # PySpark's own import warns

@@ -35,8 +35,7 @@ def archive(spark: SparkSession, servers: str, directory: Path) -> dict[str, Any
 
 
 def jobs(spark: SparkSession, servers: str, directory: Path) -> dict[str, Any]:
-    requests = spark.createDataFrame([("10.0.0.1", NOON)] * 101, "address string, timestamp timestamp")
-    requests.write.parquet(str(directory / "requests"))
+    spark.createDataFrame([("Tea and tea",)], "value string").write.text(str(directory / "lines"))
     return {}
 
 
@@ -70,7 +69,7 @@ def test_every_page_of_spark_with_python_is_run() -> None:
 @pytest.mark.parametrize("page", sorted(GIVEN))
 def test_the_python_of_a_page_runs(spark: SparkSession, broker: Broker, page: str, tmp_path: Path) -> None:
     names = GIVEN[page](spark, broker.bootstrap_servers, tmp_path)
-    files = ["/archive", "requests", "orders.parquet", "orders.checkpoint", "/data/checkpoints/orders-clean"]
+    files = ["/archive", "lines", "orders.parquet", "orders.checkpoint", "/data/checkpoints/orders-clean"]
     paths = {f'"{file}"': f'"{tmp_path / file.rpartition("/")[2]}"' for file in files}
     left = guides.run(page, broker.bootstrap_servers, paths, spark=spark, **names)
     for query in spark.streams.active:

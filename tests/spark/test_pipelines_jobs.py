@@ -14,11 +14,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 import pytest
 
+from examples import abusive_callers, hot_words, robo_adviser
 from pybroker.client import LATEST, Admin, Fetcher, NewTopic, Producer, Record, TopicPartition
 from pybroker.client.settings import FetcherSettings, ProducerSettings
-from pybroker_spark.pipelines import abusive_callers, archive, hot_words, ingest, job, robo_adviser, streams, word_count
+from pybroker_spark.pipelines import archive, ingest, job, streams, word_count
 from pybroker_spark.pipelines import topics as job_topics
+from tests.support import repository
 from tests.support.processes import free_port
+from tests.support.repository import ROOT
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -142,6 +145,14 @@ def test_topics_become_parquet_in_folders_and_dead_letters(
     }
     (letter,) = topics.read("archive-dead")
     assert (letter.value, dict(letter.headers)["__connect.errors.offset"]) == (b'{"id": "x"}', b"1")
+
+
+@pytest.mark.java
+@pytest.mark.parametrize("example", repository.files_under("spark/examples", suffix=".py"))
+def test_an_example_is_run_as_a_file_of_the_clone(example: str) -> None:
+    ran = subprocess.run([sys.executable, example, "--help"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert "--bootstrap-server" in ran.stdout
 
 
 @pytest.mark.java

@@ -61,6 +61,7 @@ class BrokerProcess:
         *,
         port: int | None = None,
         before_exec: Callable[[], None] | None = None,
+        program: Path = PROGRAM,
     ) -> None:
         self.directory = directory
         self.port = free_port() if port is None else port
@@ -71,6 +72,7 @@ class BrokerProcess:
             **(overrides or {}),
         }
         self._before_exec = before_exec
+        self._program = program
         self._process: subprocess.Popen[str] | None = None
 
     def _prepare(self) -> None:
@@ -96,7 +98,7 @@ class BrokerProcess:
 
     def start(self) -> Self:
         """Start it and return when it is ready; raises NotStartedError."""
-        command = [str(PROGRAM), "start"]
+        command = [str(self._program), "start"]
         for key, value in self._overrides.items():
             command += ["--override", f"{key}={value}"]
         with self.log_path.open("a") as log:

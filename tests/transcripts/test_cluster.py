@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import itertools
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ import pytest
 from pybroker.controller.cluster import events
 from pybroker.controller.cluster.machine import ClusterMachine
 from pybroker.controller.cluster.settings import ClusterSettings
+from pybroker.controller.cluster.whole_requests import whole_creation, whole_deletion, whole_enlargement
 from pybroker.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, ConfigResource
 from pybroker.metadata.replica_directories import LOST_DIRECTORY
 from pybroker.protocol.messages.alter_partition_reassignments import ReassignablePartition, ReassignableTopic
@@ -34,29 +35,18 @@ from pybroker.protocol.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
 )
+from tests.support.config_rules import BadIsWrong
 from tests.transcripts.transcript import check_transcript
 
 HERE = Path(__file__).parent
 OFFSET_OF_EPOCHS = 100
 
 
-def fault(configs: Mapping[str, str]) -> str | None:
-    return next((f"{name} must not be bad" for name, value in configs.items() if value == "bad"), None)
-
-
-def broker_fault(configs: Mapping[str, str], /, *, is_own: bool) -> str | None:
-    return None if fault(configs) is None else f"{fault(configs)} ({'own' if is_own else 'of all'})"
-
-
-def list_inherited(_resource_type: int, name: str, /) -> tuple[str, ...] | None:
-    return ("delete",) if name == "cleanup.policy" else None
-
-
 class Stage:
     """A machine, and the text of what it answers."""
 
     def __init__(self) -> None:
-        self.machine = ClusterMachine(ClusterSettings(1, 1, fault, 9000, broker_fault, list_inherited))
+        self.machine = ClusterMachine(ClusterSettings(1, 1, 9000, BadIsWrong()))
         self.now = 0
         self.ids = itertools.count(1)
         self.epochs = itertools.count(OFFSET_OF_EPOCHS)
@@ -113,10 +103,11 @@ class Stage:
         validate = "validate" in words
         topics = [new_topic(some) for some in parted([word for word in words if word != "validate"])]
         ids = [next(self.ids).to_bytes(16) for _ in topics]
-        return events.CreateTopics(topics, ids, seed=0, validate_only=validate)
+        return events.CreateTopics(topics, ids, 0, whole_creation(topics, 1), validate)
 
     def event_delete(self, words: list[str]) -> events.DeleteTopics:
-        return events.DeleteTopics([int(word[1:]).to_bytes(16) if word[0] == "#" else word for word in words])
+        asked = [int(word[1:]).to_bytes(16) if word[0] == "#" else word for word in words]
+        return events.DeleteTopics(asked, whole_deletion(asked))
 
     def event_alter(self, words: list[str]) -> events.AlterConfigs:
         return events.AlterConfigs([config_change(some) for some in parted(words)])
@@ -127,7 +118,7 @@ class Stage:
     def event_enlarge(self, words: list[str]) -> events.CreatePartitions:
         validate_only = words[-1] == "validate"
         topics = [more_partitions(some) for some in parted(words[:-1] if validate_only else words)]
-        return events.CreatePartitions(topics, 0, validate_only)
+        return events.CreatePartitions(topics, 0, whole_enlargement(topics, self.machine.image), validate_only)
 
     def event_elect(self, words: list[str]) -> events.ElectLeaders:
         election_type = events.ElectionType[words[0].upper()]

@@ -24,6 +24,7 @@ from pybroker.coordinator.group.classic.group import ClassicGroup
 from pybroker.coordinator.group.errors import GroupError
 from pybroker.coordinator.group.machine import GroupMachine
 from pybroker.coordinator.group.records import GroupRecord
+from pybroker.coordinator.runtime.machine import Loaded
 from pybroker.machine.machine import Outcome, Parked, Timer
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.heartbeat import HeartbeatRequest
@@ -117,7 +118,7 @@ class Stage:
         for record in self.written:
             self.machine.apply(record)
         yield f"{len(self.written)} records"
-        yield from self.step(events.Loaded())
+        yield from self.step(Loaded())
 
     def do_group(self, _words: list[str]) -> Iterator[str]:
         group = self.machine.state.group(GROUP)

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from pybroker.broker.broker_state import BrokerState
+from pybroker.broker.directory_reports import DirectoryReports
 from pybroker.client.admin import Admin
 from pybroker.client.producer import Producer
 from pybroker.client.topics import NewTopic
@@ -13,8 +15,6 @@ from pybroker.config.broker import BrokerConfig
 from pybroker.controller.service import Controller
 from pybroker.coordinator.group.service import GroupCoordinator
 from pybroker.node import Node, NodeError
-from pybroker.replica.broker_state import BrokerState
-from pybroker.replica.directory_reports import DirectoryReports
 from pybroker.replica.publisher import PartitionPublisher
 from pybroker.storage.cleaner import Cleaner
 from pybroker.storage.directories import Directories
@@ -116,9 +116,9 @@ async def test_a_part_that_fails_at_the_end_does_not_keep_the_others(
         raise RuntimeError("a fault")
 
     node = Node(config(tmp_path))
-    await node.start()
     with monkeypatch.context() as patched:
         patched.setattr(part, ending, fail_later if inspect.iscoroutinefunction(original) else fail)
+        await node.start()
         await node.stop()
     assert node.state is BrokerState.NOT_RUNNING
     assert "did not end cleanly" in caplog.text

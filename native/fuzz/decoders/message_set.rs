@@ -4,8 +4,8 @@
 use std::ops::ControlFlow;
 
 use pybroker_record::{
-    BatchHeader, Inner, Message, Messages, SentRecords, TimestampType, ValidateRules, crc32, decompress_set,
-    down_convert, first_offset, up_convert, visit_records,
+    BatchHeader, Inner, Message, Messages, OlderFormat, SentRecords, TimestampType, ValidateRules, crc32,
+    decompress_set, down_convert, first_offset, up_convert, visit_records,
 };
 
 /// Nothing decompresses to more than this.
@@ -48,7 +48,8 @@ fn set(bytes: &[u8]) {
     if let Ok(header) = up_convert(bytes, &RULES, None, &mut scratch, &mut batch) {
         // What was taken can be given back.
         let mut again = Vec::new();
-        let converted = down_convert(&header, &batch, (0, 0), (&mut scratch, MOST), &mut again);
+        let converted =
+            down_convert(&header, &batch, OlderFormat { magic: 0, from: 0 }, &mut scratch, MOST, &mut again);
         assert!(converted.is_ok() && Messages::new(&again).all(|message| message.is_ok()));
     }
     let _ = SentRecords::find(&mut bytes.to_vec());
@@ -68,5 +69,5 @@ fn stored(bytes: &[u8]) {
     let Ok(header) = BatchHeader::parse_stored(bytes) else { return };
     let _ = visit_records(&header, bytes, &mut scratch, MOST, |_| ControlFlow::Continue(()));
     let _ = first_offset(&header, bytes, &mut scratch, MOST);
-    let _ = down_convert(&header, bytes, (0, 0), (&mut scratch, MOST), &mut Vec::new());
+    let _ = down_convert(&header, bytes, OlderFormat { magic: 0, from: 0 }, &mut scratch, MOST, &mut Vec::new());
 }

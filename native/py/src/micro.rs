@@ -2,7 +2,9 @@
 //!
 //! Owns conversion alone. The broker and the client never come here: a call for each batch would cost what it saves.
 
-use pybroker_record::{self, BatchBuilder, BatchHeader, Compression, HEADER_LEN, TimestampType, ValidateRules, varint};
+use pybroker_record::{
+    BatchBuilder, BatchHeader, Compression, HEADER_LEN, OlderFormat, TimestampType, ValidateRules, varint,
+};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -107,8 +109,8 @@ pub fn up_convert<'py>(py: Python<'py>, messages: &[u8]) -> PyResult<Bound<'py, 
 pub fn down_convert<'py>(py: Python<'py>, batch: &[u8], magic: i8) -> PyResult<Bound<'py, PyBytes>> {
     let header = BatchHeader::parse_stored(batch).map_err(invalid)?;
     let mut out = Vec::new();
-    let scratch = (&mut Vec::new(), RULES.max_decompressed_bytes);
-    pybroker_record::down_convert(&header, batch, (magic, 0), scratch, &mut out).map_err(invalid)?;
+    let (format, max) = (OlderFormat { magic, from: 0 }, RULES.max_decompressed_bytes);
+    pybroker_record::down_convert(&header, batch, format, &mut Vec::new(), max, &mut out).map_err(invalid)?;
     Ok(PyBytes::new(py, &out))
 }
 

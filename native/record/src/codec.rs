@@ -54,6 +54,14 @@ impl FromStr for Compression {
     }
 }
 
+/// A codec, and how hard it tries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Codec {
+    pub compression: Compression,
+    /// In the codec's own scale; `None` is its default.
+    pub level: Option<i32>,
+}
+
 /// Appends what `reader` gives to `out`, at most `max` bytes.
 pub(super) fn read_all(
     codec: Compression,

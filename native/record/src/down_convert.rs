@@ -6,7 +6,17 @@ use super::message_set::{MessageSetBuilder, NewMessage};
 use super::stored::visit_records;
 use super::{BatchHeader, Compression, RecordError};
 
-/// Appends a stored `batch` to `out` in format `magic` (0 or 1), in its codec; one that is no newer goes as it is.
+/// What an older client asks for.
+#[derive(Clone, Copy, Debug)]
+pub struct OlderFormat {
+    /// 0 or 1.
+    pub magic: i8,
+    /// The first offset wanted.
+    pub from: i64,
+}
+
+/// Appends a stored `batch` to `out` in an older format, in its codec; one that is no newer goes as it is. It decompresses
+/// into `scratch`, at most `max` bytes.
 ///
 /// What the older format cannot say is left out: headers, producers, transactions, in v0 timestamps; control batches
 /// vanish. Of an uncompressed batch only the records from `from` on are given, so that a client that asks for the middle
@@ -17,8 +27,9 @@ use super::{BatchHeader, Compression, RecordError};
 pub fn down_convert(
     header: &BatchHeader,
     batch: &[u8],
-    (magic, from): (i8, i64),
-    (scratch, max): (&mut Vec<u8>, usize),
+    OlderFormat { magic, from }: OlderFormat,
+    scratch: &mut Vec<u8>,
+    max: usize,
     out: &mut Vec<u8>,
 ) -> Result<(), RecordError> {
     if header.magic <= magic {

@@ -54,7 +54,6 @@ pub enum RecordError {
     /// Compressed bytes that do not decompress.
     #[error("{codec:?}: {reason}")]
     Compressed {
-        /// The codec.
         codec: Compression,
         /// The codec's words.
         reason: String,
@@ -62,7 +61,6 @@ pub enum RecordError {
     /// Compressed bytes that decompress to more than is allowed.
     #[error("{codec:?}: decompresses to more than {limit} bytes")]
     TooLarge {
-        /// The codec.
         codec: Compression,
         /// The bound.
         limit: usize,

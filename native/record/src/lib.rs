@@ -36,11 +36,11 @@ pub use batch::{
     set_control, set_partition_leader_epoch, set_transactional,
 };
 pub use builder::{BatchBuilder, RecordHeader};
-pub use codec::Compression;
+pub use codec::{Codec, Compression};
 pub use compression::{compress, decompress};
 pub use control::EndMarker;
 pub use crc::{Crc32c, crc32, crc32c};
-pub use down_convert::down_convert;
+pub use down_convert::{OlderFormat, down_convert};
 pub use error::{InvalidBatch, RecordError};
 pub use message::{Message, Messages};
 pub use message_set::{Inner, MessageSetBuilder, NewMessage, decompress_set};

@@ -1,10 +1,16 @@
-//! LZ4 frames where their crate does not do: levels of the slow compressor, and the frame of message format v0, whose
-//! descriptor checksum Kafka before 0.10 computed over the magic number too (KAFKA-3160).
+//! LZ4 frames as Kafka's clients write them, and the frame of message format v0, whose descriptor checksum Kafka before
+//! 0.10 computed over the magic number too (KAFKA-3160).
+//!
+//! Blocks are compressed and frames read by LZ4's own library; the frame around the blocks is written here, as that library
+//! writes no wrong checksum.
 //!
 //! Frame: magic, flags, block size, checksum of these two; blocks of a 32-bit length, its highest bit set where the block
 //! is stored as it is; a length of 0 at the end.
 
 use std::io::Read;
+
+use lz4::Decoder;
+use lz4::block::{CompressionMode, compress_bound, compress_to_buffer};
 
 use super::RecordError;
 use super::codec::{Compression, read_all};
@@ -32,40 +38,50 @@ fn failed(error: impl std::fmt::Display) -> RecordError {
     RecordError::Compressed { codec: Compression::Lz4, reason: error.to_string() }
 }
 
-/// Appends a frame of `source` to `out`, by the slow compressor at `level`.
+/// Appends a frame of `source` to `out`, by the fast compressor at `FAST_LEVEL`, by the slow one at any other level.
 pub(super) fn compress_at(level: i32, source: &[u8], out: &mut Vec<u8>) -> Result<(), RecordError> {
-    let mode = lz4::block::CompressionMode::HIGHCOMPRESSION(level);
-    frame(source, out, checksum(&[FLAGS, BLOCK_SIZE]), |block, room| {
-        lz4::block::compress_to_buffer(block, Some(mode), false, room).map_err(failed)
-    })
+    let mode = if level == FAST_LEVEL { CompressionMode::DEFAULT } else { CompressionMode::HIGHCOMPRESSION(level) };
+    frame(source, mode, checksum(&[FLAGS, BLOCK_SIZE]), out)
 }
 
 /// Appends a frame of `source` to `out`, as format v0 has it.
 pub(super) fn compress_v0(source: &[u8], out: &mut Vec<u8>) -> Result<(), RecordError> {
     let [m0, m1, m2, m3] = MAGIC;
-    frame(source, out, checksum(&[m0, m1, m2, m3, FLAGS, BLOCK_SIZE]), |block, room| {
-        lz4_flex::block::compress_into(block, room).map_err(failed)
-    })
+    frame(source, CompressionMode::DEFAULT, checksum(&[m0, m1, m2, m3, FLAGS, BLOCK_SIZE]), out)
 }
 
-fn frame(
-    source: &[u8],
-    out: &mut Vec<u8>,
-    checksum: u8,
-    compress: impl Fn(&[u8], &mut [u8]) -> Result<usize, RecordError>,
-) -> Result<(), RecordError> {
+fn frame(source: &[u8], mode: CompressionMode, checksum: u8, out: &mut Vec<u8>) -> Result<(), RecordError> {
     out.extend_from_slice(&MAGIC);
     out.extend_from_slice(&[FLAGS, BLOCK_SIZE, checksum]);
-    let mut room = vec![0; lz4_flex::block::get_maximum_output_size(BLOCK.min(source.len()))];
     for block in source.chunks(BLOCK) {
-        let size = compress(block, &mut room)?;
-        let (length, bytes) =
-            if size < block.len() { (size as u32, &room[..size]) } else { (block.len() as u32 | STORED, block) };
-        out.extend_from_slice(&length.to_le_bytes());
-        out.extend_from_slice(bytes);
+        let length_at = out.len();
+        let begin = length_at + 4;
+        out.resize(begin + compress_bound(block.len()).map_err(failed)?, 0);
+        let size = compress_to_buffer(block, Some(mode), false, &mut out[begin..]).map_err(failed)?;
+        let length = if size < block.len() {
+            out.truncate(begin + size);
+            size as u32
+        } else {
+            out.truncate(begin);
+            out.extend_from_slice(block);
+            block.len() as u32 | STORED
+        };
+        out[length_at..begin].copy_from_slice(&length.to_le_bytes());
     }
     out.extend_from_slice(&[0; 4]);
     Ok(())
+}
+
+/// Appends what a frame decompresses to, at most `max` bytes.
+pub(super) fn decompress(source: impl Read, max: usize, out: &mut Vec<u8>) -> Result<(), RecordError> {
+    let mut decoder = Decoder::new(source).map_err(failed)?;
+    let before = out.len();
+    read_all(Compression::Lz4, &mut decoder, max, out)?;
+    // A frame that is cut reads as one that ends.
+    decoder.finish().1.map_err(|_| {
+        out.truncate(before);
+        failed("the frame is cut")
+    })
 }
 
 /// Appends what a frame in a v0 or v1 message decompresses to, at most `max` bytes, whatever its descriptor's checksum is: the
@@ -79,7 +95,7 @@ pub(super) fn decompress_old(source: &[u8], max: usize, out: &mut Vec<u8>) -> Re
     header[..front.len()].copy_from_slice(front);
     header[checksum_at] = checksum(&front[4..checksum_at]);
     let frame = (&header[..front.len()]).chain(rest);
-    read_all(Compression::Lz4, lz4_flex::frame::FrameDecoder::new(frame), max, out)
+    decompress(frame, max, out)
 }
 
 #[cfg(test)]

@@ -27,7 +27,6 @@ pub struct Message<'a> {
     pub attributes: i8,
     /// Milliseconds; -1 in v0, which has none.
     pub timestamp: i64,
-    /// The key.
     pub key: Option<&'a [u8]>,
     /// The value; of a wrapper the compressed set.
     pub value: Option<&'a [u8]>,

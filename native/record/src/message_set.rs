@@ -95,9 +95,7 @@ pub struct NewMessage<'a> {
     pub offset: i64,
     /// Milliseconds; v0 drops it.
     pub timestamp: i64,
-    /// The key.
     pub key: Option<&'a [u8]>,
-    /// The value.
     pub value: Option<&'a [u8]>,
 }
 

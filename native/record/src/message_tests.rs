@@ -126,7 +126,7 @@ fn nine_messages_of_a_log_of_kafka_0_10() {
         let header = BatchHeader::parse(&batch).unwrap();
         assert_eq!(read(&batch), [record], "as a batch it says the same");
         let mut again = Vec::new();
-        down_convert(&header, &batch, (1, 0), (&mut Vec::new(), MOST), &mut again).unwrap();
+        down_convert(&header, &batch, OlderFormat { magic: 1, from: 0 }, &mut Vec::new(), MOST, &mut again).unwrap();
         assert_eq!(again, set, "and gives the same bytes back");
     }
 }
@@ -214,16 +214,16 @@ fn what_older_formats_cannot_say_is_left_out() {
     let mut batch = batch_of(Compression::None, &records);
     let (mut scratch, mut out) = (Vec::new(), Vec::new());
     let header = BatchHeader::parse(&batch).unwrap();
-    down_convert(&header, &batch, (1, 12), (&mut scratch, MOST), &mut out).unwrap();
+    down_convert(&header, &batch, OlderFormat { magic: 1, from: 12 }, &mut scratch, MOST, &mut out).unwrap();
     assert_eq!(read(&out), records[2..], "records before the offset asked for");
     batch[22] |= 0x20;
     out.clear();
     let header = BatchHeader::parse(&batch).unwrap();
-    down_convert(&header, &batch, (1, 0), (&mut scratch, MOST), &mut out).unwrap();
+    down_convert(&header, &batch, OlderFormat { magic: 1, from: 0 }, &mut scratch, MOST, &mut out).unwrap();
     assert!(out.is_empty(), "control batches");
     let packed = batch_of(Compression::Zstd, &records);
     let header = BatchHeader::parse(&packed).unwrap();
-    let refused = down_convert(&header, &packed, (1, 0), (&mut scratch, MOST), &mut out);
+    let refused = down_convert(&header, &packed, OlderFormat { magic: 1, from: 0 }, &mut scratch, MOST, &mut out);
     assert_eq!(refused, Err(RecordError::Codec(4)));
 }
 
@@ -241,7 +241,7 @@ proptest! {
         let set = set_of(magic, OLD_CODECS[codec], &records);
         let target = target.map(|code| Compression::from_code(code).unwrap());
         let (mut batch, mut scratch) = (b"before".to_vec(), Vec::new());
-        up_convert(&set, &RULES, target.map(|codec| (codec, None)), &mut scratch, &mut batch).unwrap();
+        up_convert(&set, &RULES, target.map(|compression| Codec { compression, level: None }), &mut scratch, &mut batch).unwrap();
         let batch = &mut batch[6..];
         prop_assert!(validate_batch(batch, &RULES, &mut scratch).is_ok());
         set_base_offset(batch, 1 << 33);
@@ -251,7 +251,7 @@ proptest! {
         let expected = as_read(magic, &counted(1 << 33, &records));
         prop_assert_eq!(&read(batch), &expected);
         let mut again = Vec::new();
-        down_convert(&header, batch, (magic, 0), (&mut scratch, MOST), &mut again).unwrap();
+        down_convert(&header, batch, OlderFormat { magic, from: 0 }, &mut scratch, MOST, &mut again).unwrap();
         prop_assert_eq!(read(&again), expected);
     }
 
@@ -260,7 +260,7 @@ proptest! {
         let batch = batch_of(OLD_CODECS[codec], &records);
         let header = BatchHeader::parse(&batch).unwrap();
         let mut out = Vec::new();
-        down_convert(&header, &batch, (magic, 0), (&mut Vec::new(), MOST), &mut out).unwrap();
+        down_convert(&header, &batch, OlderFormat { magic, from: 0 }, &mut Vec::new(), MOST, &mut out).unwrap();
         prop_assert_eq!(read(&out), as_read(magic, &counted(records[0].0, &records)));
         prop_assert!(Messages::new(&out).all(|message| message.unwrap().compression() == Ok(OLD_CODECS[codec])));
     }
@@ -271,7 +271,7 @@ proptest! {
         let (mut out, mut rest) = (Vec::new(), &set[..]);
         while let Ok(header) = BatchHeader::parse_stored(rest) {
             let (message, after) = rest.split_at(header.size());
-            down_convert(&header, message, (0, 0), (&mut Vec::new(), MOST), &mut out).unwrap();
+            down_convert(&header, message, OlderFormat { magic: 0, from: 0 }, &mut Vec::new(), MOST, &mut out).unwrap();
             rest = after;
         }
         prop_assert_eq!(read(&out), as_read(0, &records));
@@ -285,7 +285,7 @@ proptest! {
         let header = BatchHeader::parse(&batch).unwrap();
         let section = records_section(&header, &batch, &mut scratch, MOST).unwrap();
         let mut out = Vec::new();
-        let made = recompress(&header, section, to, None, &mut out).unwrap();
+        let made = recompress(&header, section, Codec { compression: to, level: None }, &mut out).unwrap();
         prop_assert_eq!(BatchHeader::parse(&out), Ok(made));
         prop_assert_eq!(made.compression(), Ok(to));
         prop_assert_eq!((made.producer_id, made.producer_epoch, made.base_sequence), (7, 1, 3));

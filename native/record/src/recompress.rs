@@ -1,6 +1,6 @@
 //! The same records in another codec, as a topic's `compression.type` may ask.
 
-use super::{BatchHeader, Compression, HEADER_LEN, RecordError, compress, seal};
+use super::{BatchHeader, Codec, HEADER_LEN, RecordError, compress, seal};
 
 /// Appends the batch of `header` to `out` with its decompressed `section` in `codec`; the new header comes back. Records,
 /// offsets, producer and timestamps stay as they are.
@@ -10,16 +10,15 @@ use super::{BatchHeader, Compression, HEADER_LEN, RecordError, compress, seal};
 pub fn recompress(
     header: &BatchHeader,
     section: &[u8],
-    codec: Compression,
-    level: Option<i32>,
+    codec: Codec,
     out: &mut Vec<u8>,
 ) -> Result<BatchHeader, RecordError> {
     let begin = out.len();
     out.resize(begin + HEADER_LEN, 0);
-    compress(codec, level, section, out)?;
+    compress(codec.compression, codec.level, section, out)?;
     let batch = &mut out[begin..];
     let mut header = *header;
-    header.set_compression(codec, batch.len());
+    header.set_compression(codec.compression, batch.len());
     header.write(batch);
     header.crc = seal(batch);
     Ok(header)

@@ -10,9 +10,7 @@ pub struct Record<'a> {
     pub offset_delta: i32,
     /// Timestamp less the batch's base timestamp, ms.
     pub timestamp_delta: i64,
-    /// The key.
     pub key: Option<&'a [u8]>,
-    /// The value.
     pub value: Option<&'a [u8]>,
     /// The headers as they are encoded; see [`Headers`].
     pub headers: &'a [u8],

@@ -16,9 +16,7 @@ pub struct StoredRecord<'a> {
     pub offset: i64,
     /// Its time, ms: the producer's or the broker's as the batch says; -1 for none.
     pub timestamp: i64,
-    /// The key.
     pub key: Option<&'a [u8]>,
-    /// The value.
     pub value: Option<&'a [u8]>,
     /// The headers; none before v2.
     pub headers: Option<Headers<'a>>,

@@ -5,7 +5,7 @@
 use super::blame::{Fault, MOST_NAMED, refuse};
 use super::message::{Message, Messages};
 use super::message_set::{Inner, decompress_set};
-use super::{BatchBuilder, BatchHeader, Compression, InvalidBatch, RecordError, TimestampType, ValidateRules};
+use super::{BatchBuilder, BatchHeader, Codec, Compression, InvalidBatch, RecordError, TimestampType, ValidateRules};
 
 /// Appends the messages of `set` to `out` as one batch in `codec`, where that is given, else in their own. A wrapper
 /// decompresses into `scratch`.
@@ -15,7 +15,7 @@ use super::{BatchBuilder, BatchHeader, Compression, InvalidBatch, RecordError, T
 pub fn up_convert(
     set: &[u8],
     rules: &ValidateRules,
-    codec: Option<(Compression, Option<i32>)>,
+    codec: Option<Codec>,
     scratch: &mut Vec<u8>,
     out: &mut Vec<u8>,
 ) -> Result<BatchHeader, InvalidBatch> {
@@ -25,7 +25,7 @@ pub fn up_convert(
     for message in Messages::new(set) {
         let message = check_message(message, rules, &mut magic)?;
         let own = message.compression().map_err(unreadable)?;
-        records.begin(codec.unwrap_or((own, None)));
+        records.begin(codec.unwrap_or(Codec { compression: own, level: None }));
         if own == Compression::None {
             records.add(&message, &message)?;
         } else if message.bytes.len() == set.len() {
@@ -94,8 +94,8 @@ struct Collected<'a> {
 }
 
 impl Collected<'_> {
-    fn begin(&mut self, (codec, level): (Compression, Option<i32>)) {
-        self.builder.get_or_insert_with(|| BatchBuilder::new(codec, level, usize::MAX));
+    fn begin(&mut self, codec: Codec) {
+        self.builder.get_or_insert_with(|| BatchBuilder::new(codec.compression, codec.level, usize::MAX));
     }
 
     /// Takes a record, or what is wrong with it; `outer` is its wrapper, or itself.

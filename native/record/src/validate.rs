@@ -12,7 +12,6 @@ use super::{BatchHeader, Compression, HEADER_LEN, InvalidBatch, RecordError, Tim
 /// The rules of a topic, and the time.
 #[derive(Clone, Copy, Debug)]
 pub struct ValidateRules {
-    /// `max.message.bytes`.
     pub max_message_bytes: usize,
     /// `message.timestamp.type`.
     pub timestamp_type: TimestampType,

@@ -90,7 +90,6 @@ pub enum AppendError {
     /// A sequence number does not continue the producer's last one (OUT_OF_ORDER_SEQUENCE_NUMBER).
     #[error("producer {producer_id}: sequence {found} does not follow {last}")]
     OutOfOrderSequence {
-        /// The producer.
         producer_id: i64,
         /// Last sequence number in the log; -1 when a new epoch has to start at 0.
         last: i32,
@@ -100,7 +99,6 @@ pub enum AppendError {
     /// The producer was fenced by a newer epoch (INVALID_PRODUCER_EPOCH).
     #[error("producer {producer_id}: epoch {found} is older than {current}")]
     InvalidProducerEpoch {
-        /// The producer.
         producer_id: i64,
         /// Epoch in the log.
         current: i16,
@@ -110,7 +108,6 @@ pub enum AppendError {
     /// A marker of a transaction coordinator that another one has succeeded (TRANSACTION_COORDINATOR_FENCED).
     #[error("producer {producer_id}: coordinator epoch {found} is older than {current}")]
     CoordinatorFenced {
-        /// The producer.
         producer_id: i64,
         /// Coordinator epoch of the last marker in the log.
         current: i32,
@@ -122,7 +119,6 @@ pub enum AppendError {
         "producer {producer_id}: its transaction since offset {first_offset} is open and the batch is not part of it"
     )]
     InvalidTxnState {
-        /// The producer.
         producer_id: i64,
         /// First offset of the transaction.
         first_offset: i64,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from pybroker.client.assignors.assignor import GroupMember
 from pybroker.client.java.hash_order import in_hash_order
@@ -18,7 +17,8 @@ from pybroker.client.topics import TopicPartition
 NO_GENERATION = -1
 
 
-class Claim(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Claim:
     """What one member says that it holds, and since which generation; None where it does not say."""
 
     partitions: tuple[TopicPartition, ...]

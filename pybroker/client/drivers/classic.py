@@ -16,7 +16,9 @@ from pybroker.client.connection import Connection
 from pybroker.client.drivers.driver import Identity, MembershipDriver
 from pybroker.client.errors import ClientError, SettingError
 from pybroker.client.group_offsets import by_topic
-from pybroker.client.membership.classic import ClassicMember, ClassicState
+from pybroker.client.membership import classic_events as events
+from pybroker.client.membership.classic import ClassicMember, ClassicRules, ClassicState
+from pybroker.client.membership.events import Left, Polled
 from pybroker.client.membership.rebalance_step import RebalanceStep, Remedy
 from pybroker.client.settings import ConsumerSettings
 from pybroker.client.topic_watch import TopicWatch
@@ -30,7 +32,7 @@ from pybroker.protocol.messages.consumer_protocol import decode_framed, encode_f
 _PROTOCOL_TYPE = "consumer"
 _GRACE_MS = 5_000
 """A JoinGroup may wait for the whole rebalance; the broker answers a little later."""
-_NEWEST = 3
+_WRITTEN_VERSION = 3
 """Version of the consumer protocol that is written."""
 
 
@@ -50,11 +52,13 @@ class ClassicDriver(MembershipDriver):
         super().__init__(cluster, settings, topics, notify)
         self._assignors = {assignor.name: assignor for assignor in assignors}
         self.member = ClassicMember(
-            session_timeout_s=settings.session_timeout_ms / 1000,
-            heartbeat_interval_s=settings.heartbeat_interval_ms / 1000,
-            max_poll_interval_s=settings.max_poll_interval_ms / 1000,
-            # One assignor that is not cooperative makes the whole consumer give everything back (KIP-429).
-            cooperative=all(assignor.cooperative for assignor in assignors),
+            ClassicRules(
+                session_timeout_s=settings.session_timeout_ms / 1000,
+                heartbeat_interval_s=settings.heartbeat_interval_ms / 1000,
+                max_poll_interval_s=settings.max_poll_interval_ms / 1000,
+                # One assignor that is not cooperative makes the whole consumer give everything back (KIP-429).
+                cooperative=all(assignor.cooperative for assignor in assignors),
+            )
         )
         self._moved = asyncio.Event()
         self._joined = join_group.JoinGroupResponse()
@@ -63,7 +67,7 @@ class ClassicDriver(MembershipDriver):
 
     def subscribe(self, keeps: frozenset[TopicPartition], reason: str, /) -> None:
         """Join, or join again."""
-        self.member.step_subscribed(keeps, reason, asyncio.get_running_loop().time())
+        self.drive(events.Subscribed(keeps, reason))
         self.start()
         self.wake()
 
@@ -71,7 +75,7 @@ class ClassicDriver(MembershipDriver):
         """The program is alive; one that had been given up as silent joins again."""
         if self.member.state is ClassicState.OUTSIDE:
             self.subscribe(self.member.owned, "need to rejoin after the poll timeout had expired")
-        self.member.step_poll(asyncio.get_running_loop().time())
+        self.drive(Polled())
 
     def rebalance_step(self) -> RebalanceStep | None:
         """As the machine says."""
@@ -79,7 +83,7 @@ class ClassicDriver(MembershipDriver):
 
     def step_done(self, step: RebalanceStep) -> None:
         """As the machine says."""
-        self.member.complete_step(step)
+        self.drive(events.StepDone(step))
         self.wake()
 
     def owned(self) -> frozenset[TopicPartition]:
@@ -95,14 +99,14 @@ class ClassicDriver(MembershipDriver):
         known, counts = self._counts, self.topics.counts
         if known is not None and any(known.get(t) != counts[t] for t in self.topics.subscribed() & counts.keys()):
             self._counts = None
-            self.member.step_rejoin("cached metadata has changed")
+            self.drive(events.RejoinWanted("cached metadata has changed"))
             self.wake()
 
     async def leave(self, reason: str, /) -> None:
         """Send LeaveGroup to the coordinator, unless the member is static: its place is kept until the session ends."""
         member_id, _, instance_id = self.identity()
         waits = self.member.state in (ClassicState.JOINING, ClassicState.SYNCING)
-        self.member.step_left()
+        self.drive(Left())
         self._counts = None
         self.wake()
         if not member_id or instance_id is not None:
@@ -113,7 +117,7 @@ class ClassicDriver(MembershipDriver):
                 await connection.close()
                 connection = await self.cluster.coordinator(self.group)
             request = leave_group.LeaveGroupRequest(group_id=self.group)
-            if connection.version_of(request) >= 3:
+            if connection.version_of(request) >= leave_group.FIRST_VERSION_WITH_MANY_MEMBERS:
                 request.members = [leave_group.MemberIdentity(member_id=member_id, reason=reason)]
             else:
                 request.member_id = member_id
@@ -154,14 +158,13 @@ class ClassicDriver(MembershipDriver):
                 await self.sleep_until(min(member.heartbeat_at(), member.stalls_at()))
 
     async def _heartbeat(self, connection: Connection) -> tuple[Remedy, int]:
-        clock = asyncio.get_running_loop().time
         member_id, generation, instance_id = self.identity()
         request = heartbeat.HeartbeatRequest(
             group_id=self.group, generation_id=generation, member_id=member_id, group_instance_id=instance_id
         )
-        self.member.step_heartbeat_sent(clock())
+        self.drive(events.HeartbeatSent())
         answer = await connection.ask(request, heartbeat.HeartbeatResponse)
-        return self.member.step_heartbeat(answer.error_code, generation, clock()), answer.error_code
+        return self.drive(events.HeartbeatAnswered(answer.error_code, generation)), answer.error_code
 
     async def _join(self, connection: Connection) -> tuple[Remedy, int]:
         request = join_group.JoinGroupRequest(
@@ -180,11 +183,9 @@ class ClassicDriver(MembershipDriver):
         timeout_ms = max(self.settings.max_poll_interval_ms + _GRACE_MS, self.settings.request_timeout_ms)
         answer = await connection.ask(request, join_group.JoinGroupResponse, timeout_ms=timeout_ms)
         self._joined = answer
-        now = asyncio.get_running_loop().time()
-        remedy = self.member.step_joined(
-            answer.error_code, answer.member_id, answer.generation_id, answer.protocol_name, now
-        )
-        return remedy, answer.error_code
+        code = answer.error_code
+        joined = events.JoinAnswered(code, answer.member_id, answer.generation_id, answer.protocol_name)
+        return self.drive(joined), code
 
     def _subscription(self, assignor: Assignor) -> bytes:
         owned = by_topic(sorted(self.member.owned, key=lambda p: (p.topic, p.partition)))
@@ -195,7 +196,7 @@ class ClassicDriver(MembershipDriver):
             generation_id=self.member.generation,
             rack_id=self.settings.client_rack or None,
         )
-        return encode_framed(payload, _NEWEST)
+        return encode_framed(payload, _WRITTEN_VERSION)
 
     async def _sync(self, connection: Connection) -> tuple[Remedy, int]:
         joined, generation = self._joined, self.member.generation
@@ -215,8 +216,8 @@ class ClassicDriver(MembershipDriver):
         assigned = _read_assignment(answer.assignment) if answer.error_code == ErrorCode.NONE else ()
         if answer.error_code == ErrorCode.NONE and self.member.generation == generation:
             self._assignor(joined.protocol_name).on_assignment(assigned, generation)
-        now = asyncio.get_running_loop().time()
-        return self.member.step_synced(answer.error_code, generation, frozenset(assigned), now), answer.error_code
+        synced = events.SyncAnswered(answer.error_code, generation, frozenset(assigned))
+        return self.drive(synced), answer.error_code
 
     def _assignor(self, name: str | None) -> Assignor:
         if name not in self._assignors:
@@ -255,7 +256,7 @@ def _read_member(member: join_group.JoinGroupResponseMember) -> GroupMember:
 
 def _assignment(partitions: Sequence[TopicPartition]) -> bytes:
     topics = [assignments.TopicPartition(topic=t, partitions=i) for t, i in by_topic(partitions).items()]
-    return encode_framed(assignments.ConsumerProtocolAssignment(assigned_partitions=topics), _NEWEST)
+    return encode_framed(assignments.ConsumerProtocolAssignment(assigned_partitions=topics), _WRITTEN_VERSION)
 
 
 def _read_assignment(raw: bytes) -> tuple[TopicPartition, ...]:

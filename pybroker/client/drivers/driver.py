@@ -9,11 +9,13 @@ import asyncio
 import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
-from typing import Protocol
+from typing import Any
 
 from pybroker.client.cluster import Cluster
 from pybroker.client.connection import Connection
 from pybroker.client.errors import BrokerError, ClientError, ConnectionLostError, UnreachableError
+from pybroker.client.membership.events import CommitRefused
+from pybroker.client.membership.machine import MemberMachine
 from pybroker.client.membership.rebalance_step import RebalanceStep, Remedy
 from pybroker.client.retry_budget import Backoff
 from pybroker.client.retrying import draw_jitter
@@ -28,17 +30,10 @@ Identity = tuple[str, int, str | None]
 _SILENT = "consumer poll timeout has expired."
 
 
-class Machine(Protocol):
-    """What every machine of `pybroker.client.membership` takes."""
-
-    def step_commit_refused(self, code: int, epoch: int, /) -> None:
-        """A commit by the member of that generation or epoch was refused."""
-
-
 class MembershipDriver(ABC):
     """A member's tie to its group."""
 
-    member: Machine
+    member: MemberMachine[Any]
     """The machine that the driver drives."""
 
     def __init__(
@@ -80,7 +75,7 @@ class MembershipDriver(ABC):
 
     def commit_refused(self, code: int, identity: Identity) -> None:
         """A commit was refused because of who committed: the machine says what follows."""
-        self.member.step_commit_refused(code, identity[1])
+        self.drive(CommitRefused(code, identity[1]))
         self.wake()
 
     @abstractmethod
@@ -96,6 +91,12 @@ class MembershipDriver(ABC):
         """What the program has by the group's leave."""
 
     # The tasks.
+
+    def drive(self, event: Any) -> Remedy:
+        """Have the machine decide about an event that happens now, and apply what it decides."""
+        outcome = self.member.handle(event, asyncio.get_running_loop().time())
+        self.member.apply(outcome.membership)
+        return outcome.remedy
 
     @abstractmethod
     def loops(self) -> list[Awaitable[None]]:

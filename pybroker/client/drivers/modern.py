@@ -14,12 +14,16 @@ from pybroker.client.cluster import Cluster
 from pybroker.client.connection import Connection
 from pybroker.client.drivers.driver import Identity, MembershipDriver
 from pybroker.client.errors import BrokerError, ClientError, ConnectionLostError
-from pybroker.client.membership.modern import JOIN_EPOCH, ModernMember, ModernState, Wishes
+from pybroker.client.membership import modern_events as events
+from pybroker.client.membership.events import Left, Polled
+from pybroker.client.membership.modern import JOIN_EPOCH, ModernMember, ModernRules, ModernState
+from pybroker.client.membership.modern_events import Wishes
 from pybroker.client.membership.rebalance_step import RebalanceStep, Remedy
 from pybroker.client.settings import ConsumerSettings
 from pybroker.client.topic_watch import TopicWatch
 from pybroker.client.topics import TopicPartition
 from pybroker.protocol.messages.consumer_group_heartbeat import (
+    FIRST_VERSION_WITH_MEMBERS_OWN_ID,
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
@@ -36,10 +40,12 @@ class ModernDriver(MembershipDriver):
     ) -> None:
         super().__init__(cluster, settings, topics, notify)
         self.member = ModernMember(
-            group_id=self.group,
+            ModernRules(
+                group_id=self.group,
+                instance_id=settings.group_instance_id,
+                max_poll_interval_s=settings.max_poll_interval_ms / 1000,
+            ),
             member_id=str(uuid.uuid4()),
-            instance_id=settings.group_instance_id,
-            max_poll_interval_s=settings.max_poll_interval_ms / 1000,
         )
         self._names: dict[bytes, str] = {}
 
@@ -51,14 +57,14 @@ class ModernDriver(MembershipDriver):
             assignor=self.settings.group_remote_assignor,
             rack=self.settings.client_rack or None,
         )
-        self.member.step_subscribed(wishes, asyncio.get_running_loop().time())
+        self.drive(events.Subscribed(wishes))
         self.start()
         self.wake()
 
     def poll(self) -> None:
         """The program is alive."""
         was = self.member.state
-        self.member.step_poll(asyncio.get_running_loop().time())
+        self.drive(Polled())
         if self.member.state is not was:
             self.wake()
 
@@ -68,7 +74,7 @@ class ModernDriver(MembershipDriver):
 
     def step_done(self, step: RebalanceStep) -> None:
         """As the machine says."""
-        self.member.complete_step(step, self._names, asyncio.get_running_loop().time())
+        self.drive(events.StepDone(step, self._names))
         self.wake()
 
     def owned(self) -> frozenset[TopicPartition]:
@@ -89,9 +95,9 @@ class ModernDriver(MembershipDriver):
         in_group = member.epoch != JOIN_EPOCH or member.state is ModernState.JOINING
         request = member.build_leave()
         if member.has_stalled(asyncio.get_running_loop().time()):
-            member.step_stalled()
+            self.drive(events.Stalled())
         else:
-            member.step_left()
+            self.drive(Left())
         self.wake()
         if in_group:
             with contextlib.suppress(ClientError):
@@ -110,30 +116,30 @@ class ModernDriver(MembershipDriver):
                 await self.leave_as_silent()
             elif member.heartbeat_at() <= now:
                 if not await self.attempt(self._heartbeat):
-                    member.step_heartbeat_lost(clock())
+                    self.drive(events.HeartbeatLost())
             else:
                 await self.sleep_until(min(member.heartbeat_at(), member.stalls_at()))
 
     async def _heartbeat(self, connection: Connection) -> tuple[Remedy, int]:
-        clock = asyncio.get_running_loop().time
         request = self._fit(connection, self.member.build_heartbeat())
-        self.member.step_heartbeat_sent(request, clock())
+        self.drive(events.HeartbeatSent(request))
         answer = await connection.ask(request, ConsumerGroupHeartbeatResponse)
         await self._learn_names(answer)
-        remedy = self.member.step_heartbeat(request.member_epoch, answer, clock())
+        remedy = self.drive(events.HeartbeatAnswered(request.member_epoch, answer))
         if remedy is Remedy.FAIL:
             raise BrokerError.of(connection.server, f"group {self.group!r}", answer.error_code, answer.error_message)
         return remedy, answer.error_code
 
     def _fit(self, connection: Connection, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatRequest:
-        if connection.version_of(request) == 0 and request.member_epoch == JOIN_EPOCH:
-            request.member_id = ""  # version 0: the broker makes the id
+        makes_own_id = connection.version_of(request) >= FIRST_VERSION_WITH_MEMBERS_OWN_ID
+        if not makes_own_id and request.member_epoch == JOIN_EPOCH:
+            request.member_id = ""
         return request
 
     async def _learn_names(self, answer: ConsumerGroupHeartbeatResponse) -> None:
         """Look up the names of assigned topics that are not known yet; one that is missing is looked up next time."""
         if answer.member_id:
-            self.member.member_id = answer.member_id
+            self.drive(events.IdGiven(answer.member_id))
         assigned = {} if answer.assignment is None else {t.topic_id for t in answer.assignment.topic_partitions}
         self._names |= {i: n for i, n in self.topics.names.items() if i in assigned}
         unknown = sorted(set(assigned) - self._names.keys())

@@ -1,19 +1,35 @@
 """A member of a group of the classic protocol: join, sync, heartbeat, and the generations between.
 
 Owns the states of a member and what leads from one to the next. Knows no assignor, and no request's fields. The states
-are those of Kafka's `AbstractCoordinator`, with the two rebalance steps of the program named.
+are those of Kafka's `AbstractCoordinator`, with the two rebalance steps of the program named. The shape is
+`pybroker.client.membership.machine`'s, which says what of the broker's machines does not apply.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from copy import copy
 from enum import Enum, auto
+from typing import Any
 
+import msgspec
+
+from pybroker.client.membership.classic_events import (
+    HeartbeatAnswered,
+    HeartbeatSent,
+    JoinAnswered,
+    Partitions,
+    RejoinWanted,
+    StepDone,
+    Subscribed,
+    SyncAnswered,
+)
+from pybroker.client.membership.events import CommitRefused, Left, Polled
+from pybroker.client.membership.machine import Outcome
 from pybroker.client.membership.rebalance_step import RebalanceStep, Remedy
-from pybroker.client.topics import TopicPartition
 from pybroker.machine.transitions import Transitions
 from pybroker.protocol.errors import ErrorCode
 
-Partitions = frozenset[TopicPartition]
 NO_GENERATION = -1
 NOTHING: Partitions = frozenset()
 
@@ -68,195 +84,265 @@ TRANSITIONS: dict[tuple[ClassicState, ClassicTrigger], ClassicState] = {
 }
 _TABLE = Transitions("ClassicMember", _S.OUTSIDE, TRANSITIONS)
 
+_BEATING = (_S.PREPARING, _S.SYNCING, _S.ASSIGNING, _S.STABLE)
+"""While it joins, JoinGroup says that it is alive."""
 _SEARCH = {ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE}
 _EXPELLED = {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION}
+
+
+class ClassicRules(msgspec.Struct, frozen=True, kw_only=True):
+    """The settings of a member."""
+
+    session_timeout_s: float
+    heartbeat_interval_s: float
+    max_poll_interval_s: float
+    cooperative: bool
+
+
+class ClassicMembership(msgspec.Struct):
+    """Where a member is, and what it knows. A decision changes a copy; a struct, as that costs least to copy."""
+
+    rules: ClassicRules
+    state: ClassicState = ClassicState.OUTSIDE
+    member_id: str = ""
+    generation: int = NO_GENERATION
+    assignor: str | None = None
+    """The protocol that the group chose last."""
+    owned: Partitions = NOTHING
+    """What the program has. Changes only by rebalance steps."""
+    reason: str = ""
+    """Why it joins, for the coordinator's log (KIP-800)."""
+    keeps: Partitions | None = None
+    """What else it has is given up before joining, also in a cooperative group; None: it keeps all."""
+    lost: bool = False
+    """Whether what it has is another member's, perhaps."""
+    rejoin: bool = False
+    """Something changed while a rebalance was under way: another one follows it."""
+    assigned: Partitions = NOTHING
+    polled_at: float = float("-inf")
+    answered_at: float = float("-inf")
+    heartbeat_at: float = float("inf")
+
+    def move(self, trigger: ClassicTrigger) -> None:
+        """Go to the state that follows; raises `TransitionError` where none does."""
+        self.state = _TABLE.following(self.state, trigger)
+
+    def forget(self) -> None:
+        """Be no member any more: what the program has, it has lost."""
+        self.member_id, self.generation = "", NO_GENERATION
+        self.heartbeat_at = float("inf")
+        self.lost = bool(self.owned)
 
 
 class ClassicMember:
     """One member. Times are seconds of any clock that only goes forward."""
 
-    def __init__(
-        self, *, session_timeout_s: float, heartbeat_interval_s: float, max_poll_interval_s: float, cooperative: bool
-    ) -> None:
-        self.state = ClassicState.OUTSIDE
-        self.member_id = ""
-        self.generation = NO_GENERATION
-        self.assignor: str | None = None
-        """The protocol that the group chose last."""
-        self.owned: Partitions = NOTHING
-        """What the program has. Changes only by rebalance steps."""
-        self.reason = ""
-        """Why it joins, for the coordinator's log (KIP-800)."""
-        self._session_timeout_s = session_timeout_s
-        self._heartbeat_interval_s = heartbeat_interval_s
-        self._max_poll_interval_s = max_poll_interval_s
-        self._cooperative = cooperative
-        self._keeps: Partitions | None = None
-        """What else it has is given up before joining, also in a cooperative group; None: it keeps all."""
-        self._lost = False
-        self._rejoin = False
-        """Something changed while a rebalance was under way: another one follows it."""
-        self._assigned: Partitions = NOTHING
-        self._polled_at = float("-inf")
-        self._answered_at = float("-inf")
-        self._heartbeat_at = float("inf")
+    def __init__(self, rules: ClassicRules) -> None:
+        self.membership = ClassicMembership(rules)
 
-    # ------------------------------------------------------------------------------------------------- the program
+    def handle(self, event: Any, now: float) -> Outcome[ClassicMembership]:
+        """Decide about an event at `now`; one that does not fit the state, a late answer say, has no effect."""
+        after = copy(self.membership)
+        remedy = DECISIONS[type(event)](after, event, now)
+        return Outcome(after, remedy)
 
-    def step_poll(self, now: float) -> None:
-        """The program is alive."""
-        self._polled_at = now
+    def apply(self, membership: ClassicMembership) -> None:
+        """Take a membership that `handle` has decided on."""
+        self.membership = membership
 
-    def step_subscribed(self, keeps: Partitions, reason: str, now: float) -> None:
-        """The program wants in, or wants something else; `keeps` is what it has and still wants."""
-        self._keeps = keeps
-        self.step_poll(now)
-        if self.state in (ClassicState.OUTSIDE, ClassicState.FAILED):
-            self.reason = reason
-            self._move(ClassicTrigger.WANTS_IN)
-        else:
-            self.step_rejoin(reason)
+    @property
+    def state(self) -> ClassicState:
+        """Where the member is."""
+        return self.membership.state
 
-    def step_rejoin(self, reason: str) -> None:
-        """The assignment no longer fits the topics: ask for another."""
-        if self.state is ClassicState.STABLE:
-            self.reason = reason
-            self._move(ClassicTrigger.HAS_TO_REJOIN)
-        elif self.state in _IN_GROUP:
-            self._rejoin, self.reason = True, reason
+    @property
+    def member_id(self) -> str:
+        """The id that the coordinator gave; empty before."""
+        return self.membership.member_id
+
+    @property
+    def generation(self) -> int:
+        """The generation that it is a member of."""
+        return self.membership.generation
+
+    @property
+    def owned(self) -> Partitions:
+        """What the program has."""
+        return self.membership.owned
+
+    @property
+    def reason(self) -> str:
+        """Why it joins."""
+        return self.membership.reason
 
     def rebalance_step(self) -> RebalanceStep | None:
         """What the program has to do now."""
-        if self.state is ClassicState.PREPARING:
-            if self._lost:
-                return RebalanceStep(lost=self.owned)
-            kept = self.owned & (self.owned if self._keeps is None else self._keeps) if self._cooperative else NOTHING
-            return RebalanceStep(revoked=self.owned - kept)
-        if self.state is ClassicState.ASSIGNING:
-            return RebalanceStep(revoked=self.owned - self._assigned, assigned=self._assigned - self.owned)
+        it = self.membership
+        if it.state is ClassicState.PREPARING:
+            if it.lost:
+                return RebalanceStep(lost=it.owned)
+            kept = NOTHING
+            if it.rules.cooperative:
+                kept = it.owned if it.keeps is None else it.owned & it.keeps
+            return RebalanceStep(revoked=it.owned - kept)
+        if it.state is ClassicState.ASSIGNING:
+            return RebalanceStep(revoked=it.owned - it.assigned, assigned=it.assigned - it.owned)
         return None
-
-    def complete_step(self, step: RebalanceStep) -> None:
-        """The program has done it."""
-        self.owned = (self.owned - step.lost - step.revoked) | (step.assigned or NOTHING)
-        if self.state is not ClassicState.ASSIGNING and step.assigned is not None:
-            self._lost = bool(self.owned)  # it lost its membership while the program took what it was assigned
-        elif self.state is ClassicState.PREPARING:
-            self._lost, self._keeps = False, None
-            self._move(ClassicTrigger.PREPARED)
-        elif self.state is ClassicState.ASSIGNING:
-            self._move(ClassicTrigger.TOOK_PARTITIONS)
-            if step.revoked:
-                self.step_rejoin("need to revoke partitions and re-join")
-            elif self._rejoin:
-                self.step_rejoin(self.reason)
-            self._rejoin = False
-
-    def step_left(self) -> None:
-        """The program leaves, or was silent for too long. What it has, it has lost, unless it gave it up before."""
-        if self.state is not ClassicState.OUTSIDE:
-            self._move(ClassicTrigger.LEFT)
-        self._forget_membership()
-
-    # ----------------------------------------------------------------------------------------------------- the clock
 
     def has_stalled(self, now: float) -> bool:
         """Whether the program was silent for longer than max.poll.interval.ms."""
-        return self.state in _IN_GROUP and now - self._polled_at > self._max_poll_interval_s
+        return self.stalls_at() < now
 
     def stalls_at(self) -> float:
         """When it will have been."""
-        return self._polled_at + self._max_poll_interval_s if self.state in _IN_GROUP else float("inf")
+        it = self.membership
+        return it.polled_at + it.rules.max_poll_interval_s if it.state in _IN_GROUP else float("inf")
 
     def heartbeat_at(self) -> float:
         """When the next heartbeat is due; never, while a JoinGroup says the same."""
-        beats = self.generation != NO_GENERATION and self.state in (
-            ClassicState.PREPARING,
-            ClassicState.SYNCING,
-            ClassicState.ASSIGNING,
-            ClassicState.STABLE,
-        )
-        return self._heartbeat_at if beats else float("inf")
+        beats = self.membership.generation != NO_GENERATION and self.membership.state in _BEATING
+        return self.membership.heartbeat_at if beats else float("inf")
 
     def is_unanswered(self, now: float) -> bool:
         """Whether the coordinator was silent for a whole session: it is looked for again."""
-        return self.heartbeat_at() != float("inf") and now - self._answered_at > self._session_timeout_s
+        silent_s = now - self.membership.answered_at
+        return self.heartbeat_at() != float("inf") and silent_s > self.membership.rules.session_timeout_s
 
-    # ----------------------------------------------------------------------------------------------------- answers
 
-    def step_heartbeat_sent(self, now: float) -> None:
-        """The next is due an interval later."""
-        self._heartbeat_at = now + self._heartbeat_interval_s
+def _polled(it: ClassicMembership, _event: Polled, now: float) -> Remedy:
+    it.polled_at = now
+    return Remedy.NONE
 
-    def step_heartbeat(self, code: int, generation: int, now: float) -> Remedy:
-        """An answer to a heartbeat that named `generation`."""
-        if generation != self.generation or self.state not in _IN_GROUP:
-            return Remedy.NONE
-        if code in (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS):
-            self._answered_at = now
-            if code == ErrorCode.REBALANCE_IN_PROGRESS and self.state is ClassicState.STABLE:
-                self.step_rejoin("group is already rebalancing")
-            return Remedy.NONE
-        return self._refused(code)
 
-    def step_joined(self, code: int, member_id: str, generation: int, assignor: str | None, now: float) -> Remedy:
-        """An answer to JoinGroup."""
-        if self.state is not ClassicState.JOINING:
-            return Remedy.NONE
-        if code == ErrorCode.NONE:
-            self.member_id, self.generation, self.assignor = member_id, generation, assignor
-            self._answered_at, self._heartbeat_at = now, now + self._heartbeat_interval_s
-            self._rejoin = False
-            self._move(ClassicTrigger.JOINED)
-            return Remedy.NONE
-        if code == ErrorCode.MEMBER_ID_REQUIRED:
-            self.member_id = member_id
-            return Remedy.NONE
-        if code == ErrorCode.REBALANCE_IN_PROGRESS:
-            return Remedy.WAIT
-        return self._refused(code)
+def _subscribed(it: ClassicMembership, event: Subscribed, now: float) -> Remedy:
+    it.keeps, it.polled_at = event.keeps, now
+    if it.state in (ClassicState.OUTSIDE, ClassicState.FAILED):
+        it.reason = event.reason
+        it.move(ClassicTrigger.WANTS_IN)
+    else:
+        _rejoin(it, event.reason)
+    return Remedy.NONE
 
-    def step_synced(self, code: int, generation: int, assigned: Partitions, now: float) -> Remedy:
-        """An answer to SyncGroup of `generation`."""
-        if self.state is not ClassicState.SYNCING or generation != self.generation:
-            return Remedy.NONE
-        if code == ErrorCode.NONE:
-            self._answered_at, self._assigned = now, assigned
-            self._move(ClassicTrigger.SYNCED)
-            return Remedy.NONE
-        if code not in _EXPELLED and code != ErrorCode.FENCED_INSTANCE_ID:
-            self._move(ClassicTrigger.TURNED_AWAY)
-        return Remedy.NONE if code == ErrorCode.REBALANCE_IN_PROGRESS else self._refused(code)
 
-    def step_commit_refused(self, code: int, generation: int) -> None:
-        """An OffsetCommit of `generation` was refused as a member's."""
-        if generation == self.generation and generation != NO_GENERATION:
-            if code in _EXPELLED or code == ErrorCode.FENCED_INSTANCE_ID:
-                self._refused(code)
-            elif code == ErrorCode.REBALANCE_IN_PROGRESS:
-                self.step_rejoin("offset commit failed since group is already rebalancing")
+def _rejoin_wanted(it: ClassicMembership, event: RejoinWanted, _now: float) -> Remedy:
+    _rejoin(it, event.reason)
+    return Remedy.NONE
 
-    def _refused(self, code: int) -> Remedy:
-        if code in _SEARCH:
-            return Remedy.SEARCH
-        if code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-            return Remedy.WAIT
-        if code in _EXPELLED:
-            keeps_id = code == ErrorCode.ILLEGAL_GENERATION
-            member_id = self.member_id
-            self._forget_membership()
-            self.member_id = member_id if keeps_id else ""
-            self.reason = f"encountered {ErrorCode(code).name} from the coordinator"
-            self._move(ClassicTrigger.LOST_MEMBERSHIP)
-            return Remedy.NONE
-        self._forget_membership()
-        self._move(ClassicTrigger.REFUSED)
-        return Remedy.FAIL
 
-    def _forget_membership(self) -> None:
-        self.member_id, self.generation = "", NO_GENERATION
-        self._heartbeat_at = float("inf")
-        self._lost = bool(self.owned)
+def _step_done(it: ClassicMembership, event: StepDone, _now: float) -> Remedy:
+    step = event.step
+    it.owned = (it.owned - step.lost - step.revoked) | (step.assigned or NOTHING)
+    if it.state is not ClassicState.ASSIGNING and step.assigned is not None:
+        it.lost = bool(it.owned)  # it lost its membership while the program took what it was assigned
+    elif it.state is ClassicState.PREPARING:
+        it.lost, it.keeps = False, None
+        it.move(ClassicTrigger.PREPARED)
+    elif it.state is ClassicState.ASSIGNING:
+        it.move(ClassicTrigger.TOOK_PARTITIONS)
+        if step.revoked:
+            _rejoin(it, "need to revoke partitions and re-join")
+        elif it.rejoin:
+            _rejoin(it, it.reason)
+        it.rejoin = False
+    return Remedy.NONE
 
-    def _move(self, trigger: ClassicTrigger) -> None:
-        self.state = _TABLE.following(self.state, trigger)
+
+def _left(it: ClassicMembership, _event: Left, _now: float) -> Remedy:
+    if it.state is not ClassicState.OUTSIDE:
+        it.move(ClassicTrigger.LEFT)
+    it.forget()
+    return Remedy.NONE
+
+
+def _heartbeat_sent(it: ClassicMembership, _event: HeartbeatSent, now: float) -> Remedy:
+    it.heartbeat_at = now + it.rules.heartbeat_interval_s
+    return Remedy.NONE
+
+
+def _heartbeat_answered(it: ClassicMembership, event: HeartbeatAnswered, now: float) -> Remedy:
+    if event.generation != it.generation or it.state not in _IN_GROUP:
+        return Remedy.NONE
+    if event.code in (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS):
+        it.answered_at = now
+        if event.code == ErrorCode.REBALANCE_IN_PROGRESS and it.state is ClassicState.STABLE:
+            _rejoin(it, "group is already rebalancing")
+        return Remedy.NONE
+    return _refused(it, event.code)
+
+
+def _join_answered(it: ClassicMembership, event: JoinAnswered, now: float) -> Remedy:
+    if it.state is not ClassicState.JOINING:
+        return Remedy.NONE
+    if event.code == ErrorCode.NONE:
+        it.member_id, it.generation, it.assignor = event.member_id, event.generation, event.assignor
+        it.answered_at, it.heartbeat_at = now, now + it.rules.heartbeat_interval_s
+        it.rejoin = False
+        it.move(ClassicTrigger.JOINED)
+        return Remedy.NONE
+    if event.code == ErrorCode.MEMBER_ID_REQUIRED:
+        it.member_id = event.member_id
+        return Remedy.NONE
+    if event.code == ErrorCode.REBALANCE_IN_PROGRESS:
+        return Remedy.WAIT
+    return _refused(it, event.code)
+
+
+def _sync_answered(it: ClassicMembership, event: SyncAnswered, now: float) -> Remedy:
+    if it.state is not ClassicState.SYNCING or event.generation != it.generation:
+        return Remedy.NONE
+    if event.code == ErrorCode.NONE:
+        it.answered_at, it.assigned = now, event.assigned
+        it.move(ClassicTrigger.SYNCED)
+        return Remedy.NONE
+    if event.code not in _EXPELLED and event.code != ErrorCode.FENCED_INSTANCE_ID:
+        it.move(ClassicTrigger.TURNED_AWAY)
+    return Remedy.NONE if event.code == ErrorCode.REBALANCE_IN_PROGRESS else _refused(it, event.code)
+
+
+def _commit_refused(it: ClassicMembership, event: CommitRefused, _now: float) -> Remedy:
+    if event.epoch == it.generation != NO_GENERATION:
+        if event.code in _EXPELLED or event.code == ErrorCode.FENCED_INSTANCE_ID:
+            return _refused(it, event.code)
+        if event.code == ErrorCode.REBALANCE_IN_PROGRESS:
+            _rejoin(it, "offset commit failed since group is already rebalancing")
+    return Remedy.NONE
+
+
+def _rejoin(it: ClassicMembership, reason: str) -> None:
+    if it.state is ClassicState.STABLE:
+        it.reason = reason
+        it.move(ClassicTrigger.HAS_TO_REJOIN)
+    elif it.state in _IN_GROUP:
+        it.rejoin, it.reason = True, reason
+
+
+def _refused(it: ClassicMembership, code: int) -> Remedy:
+    if code in _SEARCH:
+        return Remedy.SEARCH
+    if code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+        return Remedy.WAIT
+    if code in _EXPELLED:
+        member_id = it.member_id if code == ErrorCode.ILLEGAL_GENERATION else ""
+        it.forget()
+        it.member_id = member_id
+        it.reason = f"encountered {ErrorCode(code).name} from the coordinator"
+        it.move(ClassicTrigger.LOST_MEMBERSHIP)
+        return Remedy.NONE
+    it.forget()
+    it.move(ClassicTrigger.REFUSED)
+    return Remedy.FAIL
+
+
+DECISIONS: dict[type, Callable[[ClassicMembership, Any, float], Remedy]] = {
+    CommitRefused: _commit_refused,
+    HeartbeatAnswered: _heartbeat_answered,
+    HeartbeatSent: _heartbeat_sent,
+    JoinAnswered: _join_answered,
+    Left: _left,
+    Polled: _polled,
+    RejoinWanted: _rejoin_wanted,
+    StepDone: _step_done,
+    Subscribed: _subscribed,
+    SyncAnswered: _sync_answered,
+}
+"""Who decides about an event, on a copy of the membership."""

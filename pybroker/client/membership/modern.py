@@ -1,22 +1,37 @@
 """A member of a group of the protocol of KIP-848: heartbeats carry wishes there and assignments back.
 
 Owns the states of a member, those of Kafka's client, and what a heartbeat says. Topics are ids here; the driver
-resolves them, since only it can ask for metadata.
+resolves them, since only it can ask for metadata. The shape is `pybroker.client.membership.machine`'s, which says what
+of the broker's machines does not apply.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from copy import copy
 from enum import Enum, auto
+from typing import Any
 
+import msgspec
+
+from pybroker.client.membership.events import CommitRefused, Left, Polled
+from pybroker.client.membership.machine import Outcome
+from pybroker.client.membership.modern_events import (
+    HeartbeatAnswered,
+    HeartbeatLost,
+    HeartbeatSent,
+    IdGiven,
+    Stalled,
+    StepDone,
+    Subscribed,
+    Wishes,
+)
 from pybroker.client.membership.rebalance_step import RebalanceStep, Remedy
 from pybroker.client.topics import TopicPartition
 from pybroker.machine.transitions import Transitions
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
-    ConsumerGroupHeartbeatResponse,
     TopicPartitions,
 )
 
@@ -83,87 +98,93 @@ _SEARCH = {ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE}
 _EXPELLED = {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH}
 
 
-@dataclass(frozen=True, slots=True)
-class Wishes:
-    """What a member reports of itself, and again when it changes."""
+class ModernRules(msgspec.Struct, frozen=True, kw_only=True):
+    """Whose member it is, and its settings."""
 
-    topics: tuple[str, ...] = ()
-    regex: str | None = None
-    assignor: str | None = None
-    rack: str | None = None
+    group_id: str
+    instance_id: str | None
+    max_poll_interval_s: float
+
+
+class ModernMembership(msgspec.Struct):
+    """Where a member is, and what it knows. A decision changes a copy; a struct, as that costs least to copy."""
+
+    rules: ModernRules
+    member_id: str
+    state: ModernState = ModernState.UNSUBSCRIBED
+    epoch: int = JOIN_EPOCH
+    owned: frozenset[TopicPartition] = NOTHING
+    """What the program has. Changes only by rebalance steps."""
+    target: ById = {}
+    """What the group wants it to have; replaced and never changed, as are the other mappings."""
+    held: ById = {}
+    """What it has, by topic id, as it is acknowledged."""
+    wishes: Wishes = Wishes()
+    sent: Wishes | None = None
+    """The wishes that the coordinator knows; None before it knows any."""
+    sent_held: ById | None = None
+    interval_s: float = 0.0
+    """Between heartbeats, as the coordinator wants it; 0 before it has answered."""
+    due_at: float = float("inf")
+    """When the next heartbeat is due, while it is in the group."""
+    polled_at: float = float("-inf")
+
+    def move(self, trigger: ModernTrigger) -> None:
+        """Go to the state that follows; raises `TransitionError` where none does."""
+        self.state = _TABLE.following(self.state, trigger)
+
+    def forget(self) -> None:
+        """Be no member any more; the program has what it had."""
+        self.epoch, self.target, self.held = JOIN_EPOCH, {}, {}
+        self.sent = self.sent_held = None
 
 
 class ModernMember:
     """One member. Times are seconds of any clock that only goes forward."""
 
-    def __init__(self, *, group_id: str, member_id: str, instance_id: str | None, max_poll_interval_s: float) -> None:
-        self.state = ModernState.UNSUBSCRIBED
-        self.group_id, self.member_id, self.instance_id = group_id, member_id, instance_id
-        self.epoch = JOIN_EPOCH
-        self.owned: frozenset[TopicPartition] = NOTHING
-        """What the program has. Changes only by rebalance steps."""
-        self.target: ById = {}
-        """What the group wants it to have."""
-        self._held: ById = {}
-        """What it has, by topic id, as it is acknowledged."""
-        self._wishes = Wishes()
-        self._sent: Wishes | None = None
-        """The wishes that the coordinator knows; None before it knows any."""
-        self._sent_held: ById | None = None
-        self._max_poll_interval_s = max_poll_interval_s
-        self._interval_s = 0.0
-        self._due_at = float("inf")
-        self._polled_at = float("-inf")
+    def __init__(self, rules: ModernRules, member_id: str) -> None:
+        self.membership = ModernMembership(rules, member_id)
 
-    # ------------------------------------------------------------------------------------------------- the program
+    def handle(self, event: Any, now: float) -> Outcome[ModernMembership]:
+        """Decide about an event at `now`; raises `TransitionError` where it cannot happen in the state."""
+        after = copy(self.membership)
+        remedy = DECISIONS[type(event)](after, event, now)
+        return Outcome(after, remedy)
 
-    def step_poll(self, now: float) -> None:
-        """The program is alive; one that had been given up as silent joins again."""
-        self._polled_at = now
-        if self.state is ModernState.STALE:
-            self._move(ModernTrigger.WANTS_IN)
+    def apply(self, membership: ModernMembership) -> None:
+        """Take a membership that `handle` has decided on."""
+        self.membership = membership
 
-    def step_subscribed(self, wishes: Wishes, now: float) -> None:
-        """The program wants in, or wants something else."""
-        self._wishes = wishes
-        self.step_poll(now)
-        if self.state in (ModernState.UNSUBSCRIBED, ModernState.FATAL):
-            self._move(ModernTrigger.WANTS_IN)
-        self._due_at = now
+    @property
+    def state(self) -> ModernState:
+        """Where the member is."""
+        return self.membership.state
+
+    @property
+    def member_id(self) -> str:
+        """Its id, which it makes itself unless the coordinator gives one."""
+        return self.membership.member_id
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that the coordinator gave last."""
+        return self.membership.epoch
+
+    @property
+    def owned(self) -> frozenset[TopicPartition]:
+        """What the program has."""
+        return self.membership.owned
 
     def rebalance_step(self, names: Mapping[bytes, str]) -> RebalanceStep | None:
         """What the program has to do now; topics whose names are not known yet wait."""
-        if self.state is ModernState.FENCED:
-            return RebalanceStep(lost=self.owned)
-        if self.state is ModernState.RECONCILING:
-            wanted = _named(self.target, names)
-            if wanted != self.owned or self._held != _resolvable(self.target, names):
-                return RebalanceStep(revoked=self.owned - wanted, assigned=wanted - self.owned)
+        it = self.membership
+        if it.state is ModernState.FENCED:
+            return RebalanceStep(lost=it.owned)
+        if it.state is ModernState.RECONCILING:
+            wanted = _named(it.target, names)
+            if wanted != it.owned or it.held != _resolvable(it.target, names):
+                return RebalanceStep(revoked=it.owned - wanted, assigned=wanted - it.owned)
         return None
-
-    def complete_step(self, step: RebalanceStep, names: Mapping[bytes, str], now: float) -> None:
-        """The program has done it."""
-        self.owned = (self.owned - step.lost - step.revoked) | (step.assigned or NOTHING)
-        if self.state is ModernState.FENCED:
-            self._move(ModernTrigger.GAVE_UP)
-        elif self.state is ModernState.RECONCILING and step.assigned is not None:
-            ids = {name: topic_id for topic_id, name in names.items()}
-            self._held = _by_id(self.owned, ids)
-            self._move(ModernTrigger.RECONCILED)
-        self._due_at = now
-
-    def step_left(self) -> None:
-        """The program leaves. What it has it has lost, unless it gave it up before."""
-        if self.state is not ModernState.UNSUBSCRIBED:
-            self._move(ModernTrigger.LEFT)
-        self._reset()
-
-    def step_stalled(self) -> None:
-        """The program was silent for too long, and the coordinator was sent so."""
-        self._move(ModernTrigger.STALLED)
-        self._reset()
-
-    # ----------------------------------------------------------------------------------------------------- the clock
 
     def has_stalled(self, now: float) -> bool:
         """Whether the program was silent for longer than max.poll.interval.ms."""
@@ -171,24 +192,22 @@ class ModernMember:
 
     def stalls_at(self) -> float:
         """When it will have been."""
-        alive = self.state in (*_IN_GROUP, ModernState.FENCED)
-        return self._polled_at + self._max_poll_interval_s if alive else float("inf")
+        it = self.membership
+        alive = it.state in (*_IN_GROUP, ModernState.FENCED)
+        return it.polled_at + it.rules.max_poll_interval_s if alive else float("inf")
 
     def heartbeat_at(self) -> float:
         """When the next heartbeat is due."""
-        return self._due_at if self.state in _IN_GROUP else float("inf")
-
-    # --------------------------------------------------------------------------------------------------- heartbeats
+        return self.membership.due_at if self.membership.state in _IN_GROUP else float("inf")
 
     def build_heartbeat(self) -> ConsumerGroupHeartbeatRequest:
         """Everything when joining, else what has changed since the coordinator was sent."""
-        joins = self.epoch == JOIN_EPOCH
-        wishes, sent = self._wishes, None if joins else self._sent
-        request = ConsumerGroupHeartbeatRequest(
-            group_id=self.group_id, member_id=self.member_id, member_epoch=self.epoch, instance_id=self.instance_id
-        )
+        it = self.membership
+        joins = it.epoch == JOIN_EPOCH
+        wishes, sent = it.wishes, None if joins else it.sent
+        request = self._build_request(it.epoch)
         if sent is None:
-            request.rebalance_timeout_ms = round(self._max_poll_interval_s * 1000)
+            request.rebalance_timeout_ms = round(it.rules.max_poll_interval_s * 1000)
             request.rack_id = wishes.rack
             request.server_assignor = wishes.assignor
         if sent is None or (wishes.topics, wishes.regex) != (sent.topics, sent.regex):
@@ -197,78 +216,141 @@ class ModernMember:
             request.subscribed_topic_regex = wishes.regex or ("" if sent is not None and sent.regex else None)
         if joins:
             request.topic_partitions = []
-        elif self._held != self._sent_held:
+        elif it.held != it.sent_held:
             request.topic_partitions = [
-                TopicPartitions(topic_id=topic_id, partitions=sorted(held)) for topic_id, held in self._held.items()
+                TopicPartitions(topic_id=topic_id, partitions=sorted(held)) for topic_id, held in it.held.items()
             ]
         return request
 
     def build_leave(self) -> ConsumerGroupHeartbeatRequest:
         """A static member leaves for a while: its place is kept for the session timeout."""
-        epoch = LEAVE_EPOCH if self.instance_id is None else LEAVE_FOR_A_WHILE_EPOCH
-        return ConsumerGroupHeartbeatRequest(
-            group_id=self.group_id, member_id=self.member_id, member_epoch=epoch, instance_id=self.instance_id
+        return self._build_request(
+            LEAVE_EPOCH if self.membership.rules.instance_id is None else LEAVE_FOR_A_WHILE_EPOCH
         )
 
-    def step_heartbeat_sent(self, request: ConsumerGroupHeartbeatRequest, now: float) -> None:
-        """What it says is known from now on, unless it fails."""
-        self._sent = self._wishes
-        self._sent_held = {} if request.member_epoch == JOIN_EPOCH else self._held
-        self._due_at = now + self._interval_s if self._interval_s else float("inf")
-        if self.state is ModernState.ACKNOWLEDGING:
-            self._move(ModernTrigger.ACKNOWLEDGED)
-            if self.target != self._held:
-                self._move(ModernTrigger.GOT_TARGET)
+    def _build_request(self, epoch: int) -> ConsumerGroupHeartbeatRequest:
+        rules = self.membership.rules
+        return ConsumerGroupHeartbeatRequest(
+            group_id=rules.group_id, member_id=self.member_id, member_epoch=epoch, instance_id=rules.instance_id
+        )
 
-    def step_heartbeat_lost(self, now: float) -> None:
-        """No answer came: everything is sent again."""
-        self._sent = self._sent_held = None
-        self._due_at = now
 
-    def step_heartbeat(self, epoch: int, answer: ConsumerGroupHeartbeatResponse, now: float) -> Remedy:
-        """An answer to a heartbeat that named `epoch`."""
-        if self.state not in _IN_GROUP:
-            return Remedy.NONE
-        if answer.error_code:
-            return self._refused(answer.error_code, now)
-        if epoch == JOIN_EPOCH and self.epoch != JOIN_EPOCH:
-            return Remedy.NONE
-        self.epoch = answer.member_epoch
-        self._interval_s = answer.heartbeat_interval_ms / 1000
-        self._due_at = min(self._due_at, now + self._interval_s)
-        if answer.assignment is not None:
-            sent = answer.assignment.topic_partitions
-            self.target = {t.topic_id: frozenset(t.partitions) for t in sent if t.partitions}
-            if self.target != self._held:
-                self._move(ModernTrigger.GOT_TARGET)
-            elif self.state in (ModernState.JOINING, ModernState.RECONCILING):
-                self._move(ModernTrigger.HAS_TARGET)
+def _polled(it: ModernMembership, _event: Polled, now: float) -> Remedy:
+    it.polled_at = now
+    if it.state is ModernState.STALE:  # It had been given up as silent.
+        it.move(ModernTrigger.WANTS_IN)
+    return Remedy.NONE
+
+
+def _subscribed(it: ModernMembership, event: Subscribed, now: float) -> Remedy:
+    it.wishes, it.polled_at, it.due_at = event.wishes, now, now
+    if it.state in (ModernState.UNSUBSCRIBED, ModernState.STALE, ModernState.FATAL):
+        it.move(ModernTrigger.WANTS_IN)
+    return Remedy.NONE
+
+
+def _step_done(it: ModernMembership, event: StepDone, now: float) -> Remedy:
+    step = event.step
+    it.owned = (it.owned - step.lost - step.revoked) | (step.assigned or NOTHING)
+    if it.state is ModernState.FENCED:
+        it.move(ModernTrigger.GAVE_UP)
+    elif it.state is ModernState.RECONCILING and step.assigned is not None:
+        ids = {name: topic_id for topic_id, name in event.names.items()}
+        it.held = _by_id(it.owned, ids)
+        it.move(ModernTrigger.RECONCILED)
+    it.due_at = now
+    return Remedy.NONE
+
+
+def _left(it: ModernMembership, _event: Left, _now: float) -> Remedy:
+    if it.state is not ModernState.UNSUBSCRIBED:
+        it.move(ModernTrigger.LEFT)
+    it.forget()
+    return Remedy.NONE
+
+
+def _stalled(it: ModernMembership, _event: Stalled, _now: float) -> Remedy:
+    it.move(ModernTrigger.STALLED)
+    it.forget()
+    return Remedy.NONE
+
+
+def _id_given(it: ModernMembership, event: IdGiven, _now: float) -> Remedy:
+    it.member_id = event.member_id
+    return Remedy.NONE
+
+
+def _heartbeat_sent(it: ModernMembership, event: HeartbeatSent, now: float) -> Remedy:
+    it.sent = it.wishes
+    it.sent_held = {} if event.request.member_epoch == JOIN_EPOCH else it.held
+    it.due_at = now + it.interval_s if it.interval_s else float("inf")
+    if it.state is ModernState.ACKNOWLEDGING:
+        it.move(ModernTrigger.ACKNOWLEDGED)
+        if it.target != it.held:
+            it.move(ModernTrigger.GOT_TARGET)
+    return Remedy.NONE
+
+
+def _heartbeat_lost(it: ModernMembership, _event: HeartbeatLost, now: float) -> Remedy:
+    it.sent = it.sent_held = None
+    it.due_at = now
+    return Remedy.NONE
+
+
+def _heartbeat_answered(it: ModernMembership, event: HeartbeatAnswered, now: float) -> Remedy:
+    answer = event.answer
+    if it.state not in _IN_GROUP:
         return Remedy.NONE
+    if answer.error_code:
+        return _refused(it, answer.error_code, now)
+    if event.epoch == JOIN_EPOCH and it.epoch != JOIN_EPOCH:
+        return Remedy.NONE
+    it.epoch = answer.member_epoch
+    it.interval_s = answer.heartbeat_interval_ms / 1000
+    it.due_at = min(it.due_at, now + it.interval_s)
+    if answer.assignment is not None:
+        sent = answer.assignment.topic_partitions
+        it.target = {t.topic_id: frozenset(t.partitions) for t in sent if t.partitions}
+        if it.target != it.held:
+            it.move(ModernTrigger.GOT_TARGET)
+        elif it.state in (ModernState.JOINING, ModernState.RECONCILING):
+            it.move(ModernTrigger.HAS_TARGET)
+    return Remedy.NONE
 
-    def step_commit_refused(self, code: int, epoch: int) -> None:
-        """An OffsetCommit of `epoch` was refused as a member's: the next heartbeat shows where the member stands."""
-        if code in (*_EXPELLED, ErrorCode.STALE_MEMBER_EPOCH) and epoch == self.epoch:
-            self._due_at = float("-inf")
 
-    def _refused(self, code: int, now: float) -> Remedy:
-        if code in _SEARCH or code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-            self.step_heartbeat_lost(now)
-            return Remedy.SEARCH if code in _SEARCH else Remedy.WAIT
-        if code in _EXPELLED:
-            self._reset()
-            self._due_at = now
-            self._move(ModernTrigger.WAS_FENCED)
-            return Remedy.NONE
-        self._reset()
-        self._move(ModernTrigger.REFUSED)
-        return Remedy.FAIL
+def _commit_refused(it: ModernMembership, event: CommitRefused, _now: float) -> Remedy:
+    if event.code in (*_EXPELLED, ErrorCode.STALE_MEMBER_EPOCH) and event.epoch == it.epoch:
+        it.due_at = float("-inf")  # The next heartbeat shows where the member stands.
+    return Remedy.NONE
 
-    def _reset(self) -> None:
-        self.epoch, self.target, self._held = JOIN_EPOCH, {}, {}
-        self._sent = self._sent_held = None
 
-    def _move(self, trigger: ModernTrigger) -> None:
-        self.state = _TABLE.following(self.state, trigger)
+def _refused(it: ModernMembership, code: int, now: float) -> Remedy:
+    if code in _SEARCH or code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+        it.sent = it.sent_held = None
+        it.due_at = now
+        return Remedy.SEARCH if code in _SEARCH else Remedy.WAIT
+    it.forget()
+    if code in _EXPELLED:
+        it.due_at = now
+        it.move(ModernTrigger.WAS_FENCED)
+        return Remedy.NONE
+    it.move(ModernTrigger.REFUSED)
+    return Remedy.FAIL
+
+
+DECISIONS: dict[type, Callable[[ModernMembership, Any, float], Remedy]] = {
+    CommitRefused: _commit_refused,
+    HeartbeatAnswered: _heartbeat_answered,
+    HeartbeatLost: _heartbeat_lost,
+    HeartbeatSent: _heartbeat_sent,
+    IdGiven: _id_given,
+    Left: _left,
+    Polled: _polled,
+    Stalled: _stalled,
+    StepDone: _step_done,
+    Subscribed: _subscribed,
+}
+"""Who decides about an event, on a copy of the membership."""
 
 
 def _resolvable(target: ById, names: Mapping[bytes, str]) -> ById:

@@ -71,6 +71,11 @@ class ClientSettings(Settings):
         return made
 
     @classmethod
+    def check(cls, properties: Mapping[str, Any]) -> None:
+        """Refuse what a client with these properties would refuse, whatever its servers are. Raises SettingError."""
+        cls.from_properties({_SERVERS: "any:1", **properties})
+
+    @classmethod
     def of_client(
         cls,
         bootstrap_servers: str | Iterable[str],

@@ -37,23 +37,21 @@ class _RefusedError(Exception):
 def alter_configs(
     image: MetadataImage, event: AlterConfigs, settings: ClusterSettings
 ) -> Outcome[Message, list[ConfigResult]]:
-    """Decide about changed configurations, each resource by itself."""
+    """Decide about changed configurations, each resource by itself; one that comes again sees its change before."""
     results: list[ConfigResult] = []
     records: list[Message] = []
-    seen = set()
+    changed: dict[ConfigResource, Mapping[str, str]] = {}
     for change in event.changes:
         resource = change.resource
         try:
-            if resource in seen:
-                raise _RefusedError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
-            seen.add(resource)
-            before = image.configs.of(resource.type, resource.name)
+            before = changed.get(resource, image.configs.of(resource.type, resource.name))
             after = _after(before, change, settings)
             _check(image, resource, after, settings)
         except _RefusedError as refusal:
             results.append(ConfigResult(resource, refusal.code, str(refusal)))
             continue
         results.append(ConfigResult(resource))
+        changed[resource] = after
         records += _records(resource, before, after)
     return Outcome(() if event.validate_only else tuple(records), results)
 
@@ -88,7 +86,7 @@ def _takes(counts: Counter[str], item: str) -> bool:
 
 
 def _items(resource: ConfigResource, name: str, now: str | None, verb: str, settings: ClusterSettings) -> list[str]:
-    inherited = settings.list_inherited(resource.type, name)
+    inherited = settings.config_rules.list_inherited(resource.type, name)
     if inherited is None:
         raise _RefusedError(ErrorCode.INVALID_CONFIG, f"Can't {verb} to key {name} because its type is not LIST.")
     return list(inherited) if now is None else [item for item in now.split(",") if item]
@@ -107,7 +105,7 @@ def _check(image: MetadataImage, resource: ConfigResource, after: Mapping[str, s
         fault = name_fault(resource.name)
         if fault is not None:
             raise _RefusedError(ErrorCode.INVALID_TOPIC_EXCEPTION, fault)
-        fault = settings.validate_topic_configs(after)
+        fault = settings.config_rules.topic_fault(after)
         if fault is not None:
             raise _RefusedError(ErrorCode.INVALID_CONFIG, fault)
         if resource.name not in image.topics.by_name:
@@ -117,13 +115,13 @@ def _check(image: MetadataImage, resource: ConfigResource, after: Mapping[str, s
             raise _RefusedError(
                 ErrorCode.INVALID_REQUEST, f"Unable to parse broker name '{resource.name}' as a number."
             )
-        fault = settings.validate_broker_configs(after, is_own=bool(resource.name))
+        fault = settings.config_rules.broker_fault(after, is_own=bool(resource.name))
         if fault is not None:
             raise _RefusedError(ErrorCode.INVALID_REQUEST, fault)
     elif resource.type == GROUP_RESOURCE:
         if not resource.name:
             raise _RefusedError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
-        fault = settings.validate_group_configs(after)
+        fault = settings.config_rules.group_fault(after)
         if fault is not None:
             raise _RefusedError(ErrorCode.INVALID_CONFIG, fault)
     else:

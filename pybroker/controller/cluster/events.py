@@ -55,6 +55,7 @@ __all__ = [
     "UnregisterBroker",
     "UpdateFeatures",
     "UpgradeType",
+    "WholeRequest",
 ]
 
 
@@ -65,6 +66,15 @@ class Result(NamedTuple):
     error_message: str | None = None
 
 
+class WholeRequest(NamedTuple):
+    """What a request asks for, all its events together (`whole_requests`)."""
+
+    times: Mapping[str | bytes, int]
+    """How often each topic is named, by name or by id as the request has it."""
+    partitions: int
+    """How many partitions are to be made."""
+
+
 class CreateTopics(NamedTuple):
     """Create topics; each succeeds or fails by itself. Answered by a `CreatedTopic` for each, in order."""
 
@@ -73,6 +83,7 @@ class CreateTopics(NamedTuple):
     """A fresh id for each topic."""
     seed: int
     """Where placement begins."""
+    whole: WholeRequest
     validate_only: bool = False
 
 
@@ -93,6 +104,7 @@ class CreatePartitions(NamedTuple):
     topics: Sequence[MorePartitions]
     seed: int
     """Where placement begins."""
+    whole: WholeRequest
     validate_only: bool = False
 
 
@@ -108,6 +120,7 @@ class DeleteTopics(NamedTuple):
     """Delete topics, named by name or by id. Answered by a `DeletedTopic` for each, in order."""
 
     topics: Sequence[str | bytes]
+    whole: WholeRequest
 
 
 class DeletedTopic(NamedTuple):

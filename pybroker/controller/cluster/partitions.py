@@ -19,6 +19,7 @@ from pybroker.protocol.messages.records.partition import PartitionRecord
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from pybroker.controller.cluster.events import WholeRequest
     from pybroker.metadata.image import BrokerRegistration, MetadataImage, TopicImage
     from pybroker.protocol.schema import Message
 
@@ -38,12 +39,10 @@ def create_partitions(image: MetadataImage, event: CreatePartitions) -> Outcome[
     """Decide about more partitions, each topic by itself."""
     results: list[EnlargedTopic] = []
     records: list[PartitionRecord] = []
-    times = Counter(topic.name for topic in event.topics)
     for topic in event.topics:
         try:
-            if times[topic.name] > 1:
-                raise RefusedError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-            added = _added(image, topic, event.seed + len(records), len(records))
+            check_whole(topic.name, event.whole)
+            added = _added(image, topic, event.seed + len(records))
         except RefusedError as refusal:
             results.append(EnlargedTopic(topic.name, refusal.code, str(refusal)))
             continue
@@ -52,8 +51,8 @@ def create_partitions(image: MetadataImage, event: CreatePartitions) -> Outcome[
     return Outcome(() if event.validate_only else tuple(records), results)
 
 
-def _added(image: MetadataImage, more: MorePartitions, seed: int, before: int) -> list[PartitionRecord]:
-    """Return the records of a topic's new partitions, `before` being how many the request has had already."""
+def _added(image: MetadataImage, more: MorePartitions, seed: int) -> list[PartitionRecord]:
+    """Return the records of a topic's new partitions."""
     topic = image.topics.by_name.get(more.name)
     if topic is None:
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -66,7 +65,6 @@ def _added(image: MetadataImage, more: MorePartitions, seed: int, before: int) -
             ErrorCode.INVALID_PARTITIONS,
             f"The topic {more.name} currently has {count} partition(s); {more.count} would not be an increase.",
         )
-    check_size(before + more.count - count)
     brokers = image.cluster.brokers
     replicas = _replicas(topic, more, brokers, seed)
     return [
@@ -97,13 +95,16 @@ def _replicas(
     return assigned
 
 
-def check_size(partitions: int) -> None:
-    """Refuse more new partitions than one request may ask for; raises RefusedError."""
-    if partitions > MAX_PARTITIONS_PER_REQUEST:
+def check_whole(name: str, whole: WholeRequest) -> None:
+    """Refuse a topic of a request for too many partitions, or that names it more than once; raises RefusedError."""
+    if whole.partitions > MAX_PARTITIONS_PER_REQUEST:
         raise RefusedError(
             ErrorCode.POLICY_VIOLATION,
-            f"Excessively large number of partitions per request: at most {MAX_PARTITIONS_PER_REQUEST}.",
+            f"Excessively large number of partitions per request: {whole.partitions}, at most "
+            f"{MAX_PARTITIONS_PER_REQUEST}.",
         )
+    if whole.times[name] > 1:
+        raise RefusedError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
 
 
 def check_replicas(

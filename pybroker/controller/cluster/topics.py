@@ -6,14 +6,13 @@ order. Reads the image, changes nothing.
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from pybroker.controller.cluster.events import CreatedTopic, CreateTopics, DeletedTopic, DeleteTopics, NewTopic
 from pybroker.controller.cluster.partitions import (
     RefusedError,
     check_replicas,
-    check_size,
+    check_whole,
     invalid_assignment,
     partition_record,
 )
@@ -30,11 +29,14 @@ from pybroker.protocol.schema import ZERO_UUID
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from pybroker.controller.cluster.events import WholeRequest
     from pybroker.controller.cluster.settings import ClusterSettings
-    from pybroker.metadata.image import BrokerRegistration, MetadataImage
+    from pybroker.metadata.image import BrokerRegistration, MetadataImage, TopicImage
     from pybroker.protocol.schema import Message
 
 __all__ = ["NewTopic", "create_topics", "delete_topics"]
+
+METADATA_TOPIC = "__cluster_metadata"
 
 
 class _Plan(NamedTuple):
@@ -46,17 +48,14 @@ def create_topics(
     image: MetadataImage, event: CreateTopics, settings: ClusterSettings
 ) -> Outcome[Message, list[CreatedTopic]]:
     """Decide about new topics, each by itself."""
-    times = Counter(topic.name for topic in event.topics)
     taken = _metric_names(image, event.topics)
     results: list[CreatedTopic] = []
     records: list[Message] = []
     partitions = 0
     for topic, topic_id in zip(event.topics, event.topic_ids, strict=True):
         try:
-            if times[topic.name] > 1:
-                raise RefusedError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+            check_whole(topic.name, event.whole)
             _check_name(topic.name, image, taken)
-            check_size(partitions + _size(topic, settings))
             plan = _plan(topic, topic_id, image, event.seed + partitions, settings)
         except RefusedError as refusal:
             results.append(CreatedTopic(topic.name, refusal.code, str(refusal)))
@@ -77,26 +76,33 @@ def create_topics(
 
 
 def delete_topics(image: MetadataImage, event: DeleteTopics) -> Outcome[Message, list[DeletedTopic]]:
-    """Decide about topics to delete, each by itself; a topic named twice is deleted once."""
+    """Decide about topics to delete, each by itself; one that the request names more than once stays."""
     results: list[DeletedTopic] = []
-    gone: dict[bytes, None] = {}
+    records: list[Message] = []
     for asked in event.topics:
-        by_name = isinstance(asked, str)
         topic = image.topics.by_name.get(asked) if isinstance(asked, str) else image.topics.by_id.get(asked)
-        if topic is not None and topic.topic_id not in gone:
-            gone[topic.topic_id] = None
-            results.append(DeletedTopic(topic.name, topic.topic_id))
-        else:
-            code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if by_name else ErrorCode.UNKNOWN_TOPIC_ID
-            results.append(
-                DeletedTopic(
-                    asked if isinstance(asked, str) else None,
-                    ZERO_UUID if isinstance(asked, str) else asked,
-                    code,
-                    code.message,
-                )
-            )
-    return Outcome(tuple(RemoveTopicRecord(topic_id=topic_id) for topic_id in gone), results)
+        code, words = _deletion_fault(asked, topic, event.whole)
+        if topic is None:
+            name, topic_id = (asked, ZERO_UUID) if isinstance(asked, str) else (None, asked)
+            results.append(DeletedTopic(name, topic_id, code, words))
+            continue
+        results.append(DeletedTopic(topic.name, topic.topic_id, code, words))
+        if code is ErrorCode.NONE:
+            records.append(RemoveTopicRecord(topic_id=topic.topic_id))
+    return Outcome(tuple(records), results)
+
+
+def _deletion_fault(asked: str | bytes, topic: TopicImage | None, whole: WholeRequest) -> tuple[ErrorCode, str | None]:
+    """Return why a topic is not deleted, NONE where it is; the words are Kafka's."""
+    is_name = isinstance(asked, str)
+    if whole.times[asked] > 1:
+        return ErrorCode.INVALID_REQUEST, f"Duplicate topic {'name' if is_name else 'id'}."
+    if topic is None:
+        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_name else ErrorCode.UNKNOWN_TOPIC_ID
+        return code, code.message
+    if topic.name in whole.times and topic.topic_id in whole.times:
+        return ErrorCode.INVALID_REQUEST, "The provided topic name maps to an ID that was already supplied."
+    return ErrorCode.NONE, None
 
 
 def _metric_names(image: MetadataImage, topics: Sequence[NewTopic]) -> dict[str, str]:
@@ -110,18 +116,14 @@ def _check_name(name: str, image: MetadataImage, taken: Mapping[str, str]) -> No
     fault = name_fault(name)
     if fault is not None:
         raise RefusedError(ErrorCode.INVALID_TOPIC_EXCEPTION, fault)
-    if name == "__cluster_metadata":
-        raise RefusedError(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {name} is prohibited.")
+    if name == METADATA_TOPIC:
+        # As Kafka says it: the topic is there, and nobody may create it.
+        raise RefusedError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
     if name in image.topics.by_name:
         raise RefusedError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
     other = taken.get(metric_name(name)) if may_collide(name) else None
     if other is not None:
         raise RefusedError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}")
-
-
-def _size(topic: NewTopic, settings: ClusterSettings) -> int:
-    """Return how many partitions a topic would have; what is wrong with the number is reported when it is planned."""
-    return len(topic.assignments) or (settings.num_partitions if topic.num_partitions == -1 else topic.num_partitions)
 
 
 def _plan(topic: NewTopic, topic_id: bytes, image: MetadataImage, seed: int, settings: ClusterSettings) -> _Plan:
@@ -143,7 +145,7 @@ def _configs(topic: NewTopic, settings: ClusterSettings) -> dict[str, str]:
         if config.value is None:
             raise RefusedError(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {config.name}")
         configs[config.name] = config.value
-    fault = settings.validate_topic_configs(configs)
+    fault = settings.config_rules.topic_fault(configs)
     if fault is not None:
         raise RefusedError(ErrorCode.INVALID_CONFIG, fault)
     return configs

@@ -29,10 +29,10 @@ from pybroker.controller.quorum.native import (
 from pybroker.storage.exhaustion import is_exhaustion, limits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Iterator
 
     from pybroker.controller.quorum.native import QuorumReady
+    from pybroker.controller.quorum.settings import QuorumSettings
 
 log = logging.getLogger("pybroker.controller")
 
@@ -60,10 +60,10 @@ class Batch(NamedTuple):
 class Voter:
     """The quorum of one, written so that others can join."""
 
-    def __init__(self, directory: Path, node_id: int, voters: Sequence[int], now_ms: Callable[[], int]) -> None:
-        self._directory = directory
-        self._node_id = node_id
-        self._voters = list(voters)
+    def __init__(self, settings: QuorumSettings, now_ms: Callable[[], int]) -> None:
+        self._directory = settings.directory / DIRECTORY_NAME
+        self._node_id = settings.node_id
+        self._voters = list(settings.voters)
         self._now_ms = now_ms
         # Base offset of the batch of each entry: entry `index` is at `index - 1`.
         self._base_offsets = array("q")
@@ -72,27 +72,17 @@ class Voter:
         self._quorum: Quorum
 
     @classmethod
-    def open(
-        cls,
-        parent: Path,
-        *,
-        node_id: int,
-        voters: Sequence[int],
-        segment_bytes: int,
-        segment_ms: int,
-        now_ms: Callable[[], int],
-        replay: Callable[[Batch], None],
-    ) -> Voter:
-        """Open or begin the log in `parent`, and hand every batch that is known to be committed to `replay`.
+    def open(cls, settings: QuorumSettings, *, now_ms: Callable[[], int], replay: Callable[[Batch], None]) -> Voter:
+        """Open or begin the log, and hand every batch that is known to be committed to `replay`.
 
         Raises `OSError`, `MetadataLogError`, `QuorumStateError` and `QuorumError`.
         """
-        directory = parent / DIRECTORY_NAME
-        voter = cls(directory, node_id, voters, now_ms)
+        voter = cls(settings, now_ms)
+        directory = voter._directory
         voter._log = Log.open(
             directory=str(directory),
-            segment_bytes=segment_bytes,
-            segment_ms=segment_ms,
+            segment_bytes=settings.segment_bytes,
+            segment_ms=settings.segment_ms,
             segment_index_bytes=_INDEX_BYTES,
             index_interval_bytes=_INDEX_INTERVAL_BYTES,
             now_ms=now_ms(),
@@ -110,6 +100,11 @@ class Voter:
     def is_leader(self) -> bool:
         """Whether this voter leads the quorum."""
         return self._quorum.is_leader
+
+    @property
+    def leader(self) -> int | None:
+        """Node id of the voter that leads, as far as this one knows."""
+        return self._quorum.leader
 
     @property
     def term(self) -> int:

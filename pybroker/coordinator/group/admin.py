@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pybroker.coordinator.group.group_change import Record
     from pybroker.coordinator.group.view import Group, GroupView
 
-_HAS_GROUP_ID_NOT_FOUND = 6
+_FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND = 6
 """From this version on a group that is unknown is an error; before, it is a dead group (KIP-1043)."""
 
 
@@ -48,7 +48,7 @@ def describe_groups(view: GroupView, event: DescribeGroups, _now: int) -> Outcom
 def _describe(group: Group | None, group_id: str, version: int) -> DescribedGroup:
     if not isinstance(group, ClassicGroup):
         described = DescribedGroup(group_id=group_id, group_state=ClassicState.DEAD.value)
-        if version >= _HAS_GROUP_ID_NOT_FOUND:
+        if version >= _FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND:
             described.error_code = ErrorCode.GROUP_ID_NOT_FOUND
             missing = "not found" if group is None else "is not a classic group"
             described.error_message = f"Group {group_id} {missing}."

@@ -1,10 +1,9 @@
 """Why a group's event is refused: one exception for each wire error, which carries its code.
 
 The code stands here, and not in `pybroker.handlers.errors` alone, because most replies carry codes for parts of them.
+What every coordinator refuses is in `pybroker.coordinator.runtime.errors`.
 
     GroupError
-    ├── CoordinatorLoadInProgressError   the partition is being read: ask again
-    ├── CoordinatorNotAvailableError     the group, or the topic, is not served right now: look for it again
     ├── FencedInstanceIdError            another member has taken the static member's place
     ├── FencedMemberEpochError           the member's epoch is not the one in force (KIP-848)
     ├── GroupIdNotFoundError             there is no such group, or it is of another type
@@ -16,7 +15,6 @@ The code stands here, and not in `pybroker.handlers.errors` alone, because most 
     ├── InvalidRequestError              the request contradicts itself
     ├── InvalidSessionTimeoutError       outside of what the broker allows
     ├── NonEmptyGroupError               the group has members
-    ├── NotCoordinatorError              another broker leads the partition
     ├── RebalanceInProgressError         join again
     ├── StaleMemberEpochError            the member's epoch has passed (KIP-848)
     ├── UnknownMemberIdError             the group has no such member
@@ -27,31 +25,12 @@ The code stands here, and not in `pybroker.handlers.errors` alone, because most 
 
 from __future__ import annotations
 
-from typing import ClassVar
-
+from pybroker.coordinator.runtime.errors import CoordinatorError
 from pybroker.protocol.errors import ErrorCode
 
 
-class GroupError(Exception):
+class GroupError(CoordinatorError):
     """Base of what this package raises."""
-
-    code: ClassVar[ErrorCode] = ErrorCode.UNKNOWN_SERVER_ERROR
-
-    def __init__(self, message: str | None = None) -> None:
-        super().__init__(message or self.code.message)
-        self.message = message
-
-
-class CoordinatorLoadInProgressError(GroupError):
-    """The coordinator's partition is being read."""
-
-    code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-
-
-class CoordinatorNotAvailableError(GroupError):
-    """The group is not served right now."""
-
-    code = ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
 class FencedInstanceIdError(GroupError):
@@ -118,12 +97,6 @@ class NonEmptyGroupError(GroupError):
     """The group has members."""
 
     code = ErrorCode.NON_EMPTY_GROUP
-
-
-class NotCoordinatorError(GroupError):
-    """This broker does not lead the group's partition."""
-
-    code = ErrorCode.NOT_COORDINATOR
 
 
 class RebalanceInProgressError(GroupError):

@@ -31,7 +31,7 @@ class Client(NamedTuple):
     """A slash and the address, as Java writes it."""
 
 
-class JoinGroup(NamedTuple):
+class JoinGroup(msgspec.Struct, frozen=True, gc=False):
     """Answered by a `JoinGroupResponse`, perhaps when the rebalance ends."""
 
     request: JoinGroupRequest
@@ -41,19 +41,19 @@ class JoinGroup(NamedTuple):
     """Random; the end of the member id that a new member gets."""
 
 
-class SyncGroup(NamedTuple):
+class SyncGroup(msgspec.Struct, frozen=True, gc=False):
     """Answered by a `SyncGroupResponse`, perhaps when the leader has brought the assignment."""
 
     request: SyncGroupRequest
 
 
-class Heartbeat(NamedTuple):
+class Heartbeat(msgspec.Struct, frozen=True, gc=False):
     """Answered by a `HeartbeatResponse`."""
 
     request: HeartbeatRequest
 
 
-class LeaveGroup(NamedTuple):
+class LeaveGroup(msgspec.Struct, frozen=True, gc=False):
     """Answered by a `LeaveGroupResponse`."""
 
     request: LeaveGroupRequest
@@ -66,7 +66,7 @@ class CommitOffsets(msgspec.Struct, frozen=True, gc=False):
     version: int
 
 
-class FetchOffsets(NamedTuple):
+class FetchOffsets(msgspec.Struct, frozen=True, gc=False):
     """Answered by an `OffsetFetchResponseGroup`. Every topic has its name."""
 
     group: OffsetFetchRequestGroup
@@ -97,10 +97,6 @@ class DeleteGroups(NamedTuple):
     """Answered by a list of `DeletableGroupResult`."""
 
     group_ids: Sequence[str]
-
-
-class Loaded(NamedTuple):
-    """The partition's log is replayed: members' sessions begin. Answered by None."""
 
 
 class ExpireOffsets(NamedTuple):

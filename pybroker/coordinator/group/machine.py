@@ -34,7 +34,6 @@ from pybroker.coordinator.group.events import (
     JoinPhaseOver,
     LeaveGroup,
     ListGroups,
-    Loaded,
     SessionOver,
     SyncGroup,
     SyncPhaseOver,
@@ -53,6 +52,7 @@ from pybroker.coordinator.group.modern.replay import RECORD_KEYS, replay
 from pybroker.coordinator.group.modern.timers import MemberSilent, RevocationOverdue
 from pybroker.coordinator.group.state import GroupState
 from pybroker.coordinator.group.view import Topics
+from pybroker.coordinator.runtime.machine import Loaded
 from pybroker.machine.machine import Outcome
 from pybroker.protocol.messages.group_records.group_metadata import GroupMetadataKey
 from pybroker.protocol.messages.group_records.offset_commit import OffsetCommitKey
@@ -73,7 +73,7 @@ NO_SETTINGS: Mapping[str, ConsumerGroupSettings] = {}
 
 
 class GroupMachine:
-    """A `Machine` over the groups and offsets of one partition."""
+    """A `ShardMachine` over the groups and offsets of one partition."""
 
     def __init__(
         self,
@@ -102,6 +102,10 @@ class GroupMachine:
         state, changes = self.state, CHANGES
         for key, value in records:
             changes[type(key)](state, key, value)
+
+    def entries(self) -> int:
+        """Count the groups."""
+        return len(self.state.groups)
 
     def draft(self) -> GroupMachine:
         """Return this machine, which notes down what is applied from now on."""

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from pybroker.coordinator.group.view import Group, GroupView
     from pybroker.protocol.messages.offset_fetch import OffsetFetchRequestTopics
 
-_HAS_GROUP_ID_NOT_FOUND = 9
+_FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND = 9
 """From this version on a member of a group that is gone receives GROUP_ID_NOT_FOUND (KIP-848)."""
 NO_OFFSET = -1
 _HAVE_SESSIONS = (ClassicState.STABLE, ClassicState.PREPARING_REBALANCE)
@@ -100,7 +100,7 @@ def _check_commit(
     if group is None:
         if generation < 0:
             return None, ()  # The commit makes the group: a simple one, without members.
-        if event.version >= _HAS_GROUP_ID_NOT_FOUND:
+        if event.version >= _FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND:
             raise GroupIdNotFoundError(f"Group {request.group_id} not found.")
         raise IllegalGenerationError
     check = group.check_commit(request.member_id, request.group_instance_id, generation, event.version)

@@ -6,6 +6,9 @@ from typing import Annotated
 
 from pybroker.protocol.schema import ZERO_UUID, Message, Struct, about, int16, int32, nullable, string, uuid, versions
 
+FIRST_VERSION_WITH_MEMBERS_OWN_ID = 1
+"""The member makes its id; before, the broker does (KIP-1082)."""
+
 
 class TopicPartitions(Struct):
     """Partitions of a topic."""

@@ -19,6 +19,8 @@ from pybroker.protocol.schema import (
     versions,
 )
 
+FIRST_VERSION_WITH_TOPIC_IDS = 6
+
 
 class DeleteTopicState(Struct):
     """A topic to delete, by name or by id."""

@@ -6,6 +6,8 @@ from typing import Annotated
 
 from pybroker.protocol.schema import Message, Struct, about, ignorable, int16, int32, nullable, string, versions
 
+FIRST_VERSION_WITH_MANY_MEMBERS = 3
+
 
 class MemberIdentity(Struct):
     """One who leaves."""

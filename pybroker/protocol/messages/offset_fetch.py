@@ -20,6 +20,8 @@ from pybroker.protocol.schema import (
     versions,
 )
 
+FIRST_VERSION_WITH_MANY_GROUPS = 8
+
 
 class OffsetFetchRequestTopic(Struct):
     """A topic asked about, up to version 7."""

@@ -10,7 +10,8 @@ Owns their reading, a whole Arrow array at once. Writing is the native client's 
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +24,8 @@ _LAST_US: Final = (1 << 53) - 1
 """The year 2255."""
 
 
-class Stamps(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Stamps:
     """The stamps of an array, in its order, without the values that have none."""
 
     producer: NDArray[np.uint64]

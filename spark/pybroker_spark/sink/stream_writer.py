@@ -33,7 +33,7 @@ BATCH: Final = "streaming.sql.batchId"
 _SPECULATION: Final = "spark.speculation"
 
 
-@dataclass
+@dataclass(slots=True)
 class WrittenShare(WriterCommitMessage):
     """What the attempt of a task that won has done."""
 

@@ -29,7 +29,7 @@ from pybroker_spark.source.ranges import OffsetRange
 _BEYOND = 1 << 63
 
 
-@dataclass
+@dataclass(slots=True)
 class Narrowing:
     """What is known of wanted rows: the AND of a query's conditions. It travels to nobody; plans use it."""
 

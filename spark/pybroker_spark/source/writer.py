@@ -23,7 +23,7 @@ _DEFAULTS: Final[dict[str, str]] = {
 }
 
 
-@dataclass
+@dataclass(slots=True)
 class Written(WriterCommitMessage):
     """What one task wrote."""
 

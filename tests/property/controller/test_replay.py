@@ -10,17 +10,19 @@ from hypothesis import strategies as st
 from pybroker.controller.cluster import events
 from pybroker.controller.cluster.machine import ClusterMachine
 from pybroker.controller.cluster.settings import ClusterSettings
+from pybroker.controller.cluster.whole_requests import whole_creation, whole_deletion
 from pybroker.metadata.features import RECORD_VERSIONS
 from pybroker.metadata.image import BROKER_RESOURCE, NO_LEADER, TOPIC_RESOURCE, ConfigResource, MetadataImage
 from pybroker.metadata.loader import Loader
 from pybroker.protocol.messages.alter_partition_reassignments import ReassignablePartition
 from pybroker.protocol.messages.create_topics import CreatableTopicConfig
 from pybroker.protocol.messages.records.frame import decode_record, encode_record
+from tests.support.config_rules import BadIsWrong
 
 NAMES = st.sampled_from(["a", "b", "a.b", "a_b", "c", "", "d/e"])
 BROKERS = st.integers(0, 3)
 CONFIG_NAMES = st.sampled_from(["retention.ms", "cleanup.policy", "bad"])
-SETTINGS = ClusterSettings(2, 1, lambda configs: "bad" if "bad" in configs else None, 9000)
+SETTINGS = ClusterSettings(2, 1, 9000, BadIsWrong())
 
 
 @st.composite
@@ -38,7 +40,7 @@ def new_topics(draw: st.DrawFn) -> events.CreateTopics:
         )
     )
     ids = [draw(st.uuids(version=4)).bytes for _ in topics]
-    return events.CreateTopics(topics, ids, draw(st.integers(0, 100)), draw(st.booleans()))
+    return events.CreateTopics(topics, ids, draw(st.integers(0, 100)), whole_creation(topics, 2), draw(st.booleans()))
 
 
 RESOURCES = st.builds(ConfigResource, st.sampled_from([TOPIC_RESOURCE, BROKER_RESOURCE]), NAMES)
@@ -47,7 +49,9 @@ CHANGES = st.dictionaries(CONFIG_NAMES, st.none() | st.sampled_from(["1", "2"]),
 EPOCHS = st.sampled_from([0, 0, 0, 77])
 EVENTS = st.one_of(
     new_topics(),
-    st.builds(events.DeleteTopics, st.lists(NAMES | st.just(b"?" * 16), max_size=3)),
+    st.lists(NAMES | st.just(b"?" * 16), max_size=3).map(
+        lambda topics: events.DeleteTopics(topics, whole_deletion(topics))
+    ),
     st.builds(
         events.RegisterBroker,
         broker_id=BROKERS,

@@ -55,6 +55,12 @@ def test_idempotence_is_on_unless_something_forbids_it(properties: dict[str, str
     assert ProducerSettings.from_properties({**SERVERS, **properties}).is_idempotent() is idempotent
 
 
+def test_properties_are_checked_without_knowing_the_servers() -> None:
+    ProducerSettings.check({"linger.ms": "7.5"})
+    with pytest.raises(SettingError, match=r"linger\.ms=-1: must be"):
+        ProducerSettings.check({"linger.ms": "-1"})
+
+
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize(
     ("properties", "words"),

@@ -1,4 +1,4 @@
-"""Transition tables raise on what they do not list, and draw themselves."""
+"""Transition tables raise on what they do not list."""
 
 from __future__ import annotations
 
@@ -35,10 +35,3 @@ def test_every_pair_is_listed_or_raises(state: Door, trigger: Hand) -> None:
 
 def test_a_state_that_no_way_leads_to_is_found() -> None:
     assert DOOR.unreachable() == [Door.WALLED_UP]
-
-
-def test_the_diagrams_have_an_arrow_for_each_transition() -> None:
-    assert DOOR.build_mermaid() == (
-        "stateDiagram-v2\n    [*] --> SHUT\n    SHUT --> OPEN: push it\n    OPEN --> SHUT: pull\n"
-    )
-    assert 'SHUT -> OPEN [label="push it"];' in DOOR.build_dot()

@@ -279,6 +279,58 @@ async def test_what_is_not_served_closes_the_connection_unless_the_api_has_an_an
     assert running.data_plane.done == [done]
 
 
+@pytest.mark.parametrize("large", [False, True])
+@pytest.mark.parametrize("fails", [False, True])
+async def test_every_answer_says_how_long_its_client_is_to_wait(
+    monkeypatch: pytest.MonkeyPatch, large: bool, fails: bool
+) -> None:
+    monkeypatch.setattr(pipeline, "throttle_time_ms", lambda client: 100 + client.connection)
+    if large:
+        monkeypatch.setattr(pipeline, "_LARGE_ANSWER", 0)
+
+    def handle(_context: Any) -> ApiVersionsResponse:
+        if fails:
+            raise ValueError("wrong")
+        return ApiVersionsResponse()
+
+    running = Running(Api(handle))
+    running.pipeline.start()
+    running.data_plane.happen(Request(7, 1, api_version=1), Request(8, 1, api_version=0))
+    await running.until(lambda: len(running.data_plane.done) == 2)
+    answers = {done[1]: done[3] for done in running.data_plane.done}
+    assert decode(ApiVersionsResponse, answers[7], 1)[0].throttle_time_ms == 107
+    assert decode(ApiVersionsResponse, answers[8], 0)[0].throttle_time_ms == 0, "the version has no room for it"
+
+
+@pytest.mark.parametrize("size", ["small", "large"])
+async def test_requests_are_counted_by_version_and_the_log_says_so_at_the_end(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, size: str
+) -> None:
+    if size == "large":
+        monkeypatch.setattr(pipeline, "_LARGE_REQUEST", -1)
+    caplog.set_level("INFO", "pybroker.net")
+
+    def handle(context: Any) -> ApiVersionsResponse:
+        if context.connection == 3:
+            raise ValueError("wrong")
+        return ApiVersionsResponse()
+
+    running = Running(Api(handle))
+    running.pipeline.start()
+    running.data_plane.happen(*(Request(number, 1, api_version=number // 2) for number in range(4)))
+    await running.until(lambda: len(running.data_plane.answered()) == 4)
+    running.pipeline.stop()
+    assert caplog.messages == ["requests of the control plane: ApiVersions v0 2, ApiVersions v1 2 (1 failed)"]
+
+
+async def test_a_pipeline_without_requests_says_nothing_at_the_end(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "pybroker.net")
+    running = Running(Api(answer))
+    running.pipeline.start()
+    running.pipeline.stop()
+    assert caplog.messages == []
+
+
 async def test_a_response_that_cannot_be_encoded_closes_the_connection() -> None:
     running = Running(Api(lambda _: ApiVersionsResponse(error_code=10**9)))
     running.pipeline.start()

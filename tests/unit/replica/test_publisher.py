@@ -15,6 +15,8 @@ from pybroker.metadata.delta import MetadataDelta
 from pybroker.metadata.image import (
     EMPTY_IMAGE,
     TOPIC_RESOURCE,
+    BrokerRegistration,
+    ClusterImage,
     ConfigResource,
     ConfigsImage,
     MetadataImage,
@@ -22,6 +24,10 @@ from pybroker.metadata.image import (
     TopicImage,
     TopicsImage,
 )
+from pybroker.net.data_plane_settings import build_data_plane_settings
+from pybroker.net.descriptors import divide
+from pybroker.net.listeners import open_listeners
+from pybroker.net.native import DataPlane
 from pybroker.replica import publisher as publisher_module
 from pybroker.replica.native import TopicTable
 from pybroker.replica.publisher import PartitionPublisher
@@ -29,10 +35,14 @@ from pybroker.storage import partitions as partitions_module
 from pybroker.storage.directories import Directories
 from pybroker.storage.native import LogOpening
 from pybroker.storage.partitions import Partitions
+from tests.support.batches import batch_of
+from tests.support.wire import Wire, produce, produced
+
+NOT_LEADER_OR_FOLLOWER = 6
 
 
-class DataPlane:
-    """Keeps the tables that it is given."""
+class Tables:
+    """A data plane that keeps the tables that it is given."""
 
     def __init__(self) -> None:
         self.sizes: list[int] = []
@@ -44,18 +54,18 @@ class DataPlane:
 class Broker:
     """A publisher over a directory, and the image that it was given last."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, data_plane: DataPlane | None = None) -> None:
         config = BrokerConfig({"log.dirs": str(directory)})
         self.directories = Directories.acquire(config.log_directories, config.metadata_directory, config.node_id)
         self.directories.format(config.node_id)
         self.partitions = Partitions(self.directories, lambda: 0)
         self.partitions.scan()
-        self.data_plane = DataPlane()
+        self.data_plane = Tables()
         self.workers = ThreadPoolExecutor(2)
         self.publisher = PartitionPublisher(
             config,
             self.partitions,
-            self.data_plane,  # type: ignore[arg-type]
+            data_plane or self.data_plane,  # type: ignore[arg-type]
             self.workers,
         )
         self.image = EMPTY_IMAGE
@@ -252,3 +262,32 @@ async def test_what_lacks_a_descriptor_and_is_deleted_leaves_nothing_behind(
     await broker.publisher.stop()
     assert broker.publisher.failure_of("orders") is None
     assert list(tmp_path.glob("orders-*")) == []
+
+
+async def test_answers_name_where_the_leader_is_as_soon_as_it_is_registered_and_as_long(tmp_path: Path) -> None:
+    config = BrokerConfig({"log.dirs": str(tmp_path), "listeners": "PLAINTEXT://127.0.0.1:0"})
+    data_plane = DataPlane(build_data_plane_settings(config, divide()))
+    (listener,) = open_listeners(data_plane, config.endpoints, config.socket_listen_backlog_size)
+    broker = Broker(tmp_path, data_plane)
+
+    def named(wire: Wire) -> list[tuple[int, str, int, str | None]]:
+        answer = wire.ask(produce("orders", batch_of(b"a"), version=10))
+        part = produced(answer)
+        assert (part.error_code, part.current_leader.leader_id) == (NOT_LEADER_OR_FOLLOWER, 2)
+        return [(one.node_id, one.host, one.port, one.rack) for one in answer.node_endpoints]
+
+    here = BrokerRegistration(1, b"i" * 16, 1, {"PLAINTEXT": ("h", 1)}, {}, fenced=False)
+    there = BrokerRegistration(2, b"i" * 16, 1, {"PLAINTEXT": ("there", 9092)}, {}, rack="r", fenced=False)
+    orders = topic("orders", leader=2, replicas=(2,))
+    try:
+        with Wire(f"127.0.0.1:{listener.bound.port}") as wire:
+            for brokers, endpoints in (([here], []), ([here, there], [(2, "there", 9092, "r")]), ([here], [])):
+                broker.image = msgspec.structs.replace(
+                    broker.image, cluster=ClusterImage({one.id: one for one in brokers})
+                )
+                broker.publish(orders)
+                await broker.agree()
+                assert await asyncio.to_thread(named, wire) == endpoints
+    finally:
+        await asyncio.to_thread(data_plane.shut_down, grace_ms=0)
+        broker.close()

@@ -9,11 +9,11 @@ use std::hint::black_box;
 
 use rustc_hash::FxHashMap;
 
-use super::map_fill::AHEAD;
-use super::offset_map::{KeptOffsets, KeyHash, OffsetMap};
-use super::old_messages;
+use super::offset_map::{AHEAD, KeptOffsets, KeyHash, OffsetMap};
+use super::old_messages::{self, Judge, OldMessage};
+use super::selection::{Counts, Rules, Selection};
 use super::transactions::{CleanedTransactions, Marker};
-use crate::txn_index::AbortedTxn;
+use crate::index::txn_index::AbortedTxn;
 use pybroker_record::varint::{put_varint, put_varlong, varint, varlong, varlong_len};
 use pybroker_record::{
     BatchHeader, Compression, HEADER_LEN, LOG_OVERHEAD, Record, RecordError, Records, TimestampType, compress,
@@ -28,28 +28,6 @@ pub(crate) struct LastRecord {
     pub(crate) epoch: i16,
 }
 
-/// What a pass goes by.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Rules {
-    pub(crate) now_ms: i64,
-    pub(crate) delete_retention_ms: i64,
-    /// Where the cleanable part ends: the batch before it stays, so that the offsets up to there stay known.
-    pub(crate) upper: i64,
-    pub(crate) max_decompressed: usize,
-    /// Whether the segment is too young for its tombstones of formats v0 and v1 to go.
-    pub(crate) old_tombstones_stay: bool,
-    /// By how many bytes batches may be larger than the messages that they are made of, before the segment has no room for
-    /// all that is still to come.
-    pub(crate) room_to_grow: u64,
-}
-
-impl Rules {
-    /// When tombstones may go that a batch has from now on.
-    fn delete_horizon_ms(&self) -> i64 {
-        self.now_ms.saturating_add(self.delete_retention_ms)
-    }
-}
-
 /// See the module.
 pub(crate) struct Filter<'a> {
     pub(crate) map: &'a OffsetMap,
@@ -59,15 +37,6 @@ pub(crate) struct Filter<'a> {
     pub(crate) transactions: CleanedTransactions,
     pub(crate) counts: Counts,
     scratch: Scratch,
-}
-
-/// What a filter has seen.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counts {
-    pub(crate) records_read: u64,
-    pub(crate) records_kept: u64,
-    /// Records without a key, which have no place in a compacted log.
-    pub(crate) without_key: u64,
 }
 
 /// What a batch became.
@@ -87,41 +56,6 @@ struct Scratch {
     gathered: Vec<u8>,
     hashes: Vec<KeyHash>,
     selection: Selection,
-}
-
-/// The records of a batch that stay.
-#[derive(Default)]
-pub(super) struct Selection {
-    /// Where they lie in the record section; neighbours are one run.
-    runs: Vec<(usize, usize)>,
-    count: i32,
-    /// Largest difference to the base timestamp among them.
-    latest: i64,
-    tombstones: bool,
-}
-
-impl Selection {
-    fn clear(&mut self) {
-        self.runs.clear();
-        (self.count, self.latest, self.tombstones) = (0, i64::MIN, false);
-    }
-
-    /// Records so far.
-    pub(super) fn count(&self) -> i32 {
-        self.count
-    }
-
-    /// Takes the record that lies in the section from `from` to `to`.
-    #[inline(always)]
-    pub(super) fn keep(&mut self, from: usize, to: usize, timestamp_delta: i64, is_tombstone: bool) {
-        match self.runs.last_mut() {
-            Some(last) if last.1 == from => last.1 = to,
-            _ => self.runs.push((from, to)),
-        }
-        self.count += 1;
-        self.latest = self.latest.max(timestamp_delta);
-        self.tombstones |= is_tombstone;
-    }
 }
 
 /// What may become of a batch, before its records are looked at.
@@ -244,8 +178,9 @@ impl<'a> Filter<'a> {
         selection.clear();
         converted.clear();
         let read_before = self.counts.records_read;
-        let by = (self.map, &self.rules, &mut self.counts);
-        let batch = old_messages::select(by, (header, message), decompressed, converted, selection)?;
+        let judge = Judge { map: self.map, rules: &self.rules, counts: &mut self.counts };
+        let old = OldMessage { header, bytes: message };
+        let batch = old_messages::select(judge, old, decompressed, converted, selection)?;
         let all_stays = self.counts.records_read - read_before == selection.count as u64;
         self.counts.records_kept += selection.count as u64;
         if selection.count == 0 {

@@ -7,12 +7,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::output::OUTPUT_SUFFIXES;
-use super::{CLEANED_SUFFIX, SWAP_SUFFIX};
+use super::{CLEANED_SUFFIX, OUTPUT_SUFFIXES, SWAP_SUFFIX};
 use crate::LogError;
-use crate::batch_scan::HeaderScan;
-use crate::log_dir::remove_if_present;
-use crate::log_dir::{LOG_SUFFIX, SNAPSHOT_SUFFIX, parse_segment_file_name, segment_file_name};
+use crate::directory::log_dir::remove_if_present;
+use crate::directory::log_dir::{LOG_SUFFIX, SNAPSHOT_SUFFIX, parse_segment_file_name, segment_file_name};
+use crate::segment::batch_scan::HeaderScan;
 use pybroker_sys::file;
 
 /// Whether a file name is one that a swap leaves behind: a log without any needs no second look.

@@ -3,14 +3,11 @@
 use std::hint::black_box;
 use std::ops::ControlFlow;
 
-use super::offset_map::{KeyHash, OffsetMap};
+use super::offset_map::{AHEAD, KeyHash, OffsetMap};
 use super::pass::{CleanError, Pass};
 use super::reader::BatchReader;
 use super::transactions::CleanedTransactions;
 use pybroker_record::{BatchHeader, Records, records_section, visit_records};
-
-/// How many keys ahead the map's memory is brought near: the waits of that many overlap.
-pub(crate) const AHEAD: usize = 16;
 
 /// Fills `map` with the keys from `first_dirty` on, up to `upper` or until it is full. Says whether it is full.
 ///

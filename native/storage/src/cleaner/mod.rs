@@ -19,12 +19,16 @@ mod old_messages;
 mod output;
 mod pass;
 mod reader;
+mod selection;
+mod steps;
 mod survey;
 mod swap;
 #[cfg(test)]
 mod tests;
 mod throttle;
 mod transactions;
+
+use crate::directory::log_dir::{LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX};
 
 pub use pass::{CleanError, CleanLimits, CleanRange, Cleaned};
 pub use survey::SegmentSurvey;
@@ -34,3 +38,5 @@ pub use throttle::Throttle;
 pub(crate) const CLEANED_SUFFIX: &str = ".cleaned";
 /// Suffix of a file that is whole and about to take the place of others.
 pub(crate) const SWAP_SUFFIX: &str = ".swap";
+/// Every file that a pass may write for a segment.
+pub(crate) const OUTPUT_SUFFIXES: [&str; 4] = [LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX];

@@ -8,6 +8,9 @@ use std::hash::{BuildHasher, RandomState};
 
 use twox_hash::XxHash3_128;
 
+/// How many keys ahead the map's memory is brought near: the waits of that many overlap.
+pub(crate) const AHEAD: usize = 16;
+
 /// High and low half of a hash, and the offset plus one; an offset word of 0 is an empty slot. An array, so that zeroed
 /// memory is asked for and only pages that are used become resident.
 type Slot = [u64; 3];

@@ -9,11 +9,12 @@ use std::time::{Duration, SystemTime};
 use proptest::prelude::*;
 use rustc_hash::FxHashMap;
 
-use super::super::{CleanLimits, CleanRange, Log, Throttle};
-use super::filter::{Filter, Rules};
+use super::filter::Filter;
 use super::offset_map::OffsetMap;
+use super::selection::Rules;
 use super::tests::{DELETE_RETENTION, LIMITS, NOW, clean, open};
 use crate::log_fixture::quick_directory;
+use crate::{CleanLimits, CleanRange, Log, Throttle};
 use pybroker_record::{
     BatchBuilder, BatchHeader, Batches, Compression, MessageSetBuilder, NewMessage, RecordError, TimestampType,
     batch_crc, visit_records,

@@ -11,12 +11,26 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use super::filter::{Counts, Rules, Selection};
 use super::offset_map::OffsetMap;
+use super::selection::{Counts, Rules, Selection};
 use crate::LogError;
 use crate::segment::Segment;
 use pybroker_record::varint::{put_varint, put_varlong, varlong_len};
 use pybroker_record::{BatchHeader, RecordError, StoredRecord, visit_records};
+
+/// What decides about a record, and what counts those that were decided about.
+pub(super) struct Judge<'a> {
+    pub(super) map: &'a OffsetMap,
+    pub(super) rules: &'a Rules,
+    pub(super) counts: &'a mut Counts,
+}
+
+/// A whole message or wrapper.
+#[derive(Clone, Copy)]
+pub(super) struct OldMessage<'a> {
+    pub(super) header: &'a BatchHeader,
+    pub(super) bytes: &'a [u8],
+}
 
 /// Encodes what stays of a whole message or wrapper as records of a batch into `section`, which is empty, and selects it. The
 /// header of that batch comes back, where nothing stays one that has the last offset alone.
@@ -24,12 +38,14 @@ use pybroker_record::{BatchHeader, RecordError, StoredRecord, visit_records};
 /// # Errors
 /// What does not decompress, is malformed, or has offsets that no batch can have.
 pub(super) fn select(
-    (map, rules, counts): (&OffsetMap, &Rules, &mut Counts),
-    (header, bytes): (&BatchHeader, &[u8]),
+    judge: Judge<'_>,
+    message: OldMessage<'_>,
     decompressed: &mut Vec<u8>,
     section: &mut Vec<u8>,
     selection: &mut Selection,
 ) -> Result<BatchHeader, RecordError> {
+    let Judge { map, rules, counts } = judge;
+    let OldMessage { header, bytes } = message;
     let mut batch = BatchHeader { magic: 2, ..*header };
     let mut misplaced = None;
     visit_records(header, bytes, decompressed, rules.max_decompressed, |record| {

@@ -7,21 +7,18 @@ use std::fs::File;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use super::CLEANED_SUFFIX;
 use super::pass::{CleanError, Pass};
+use super::{CLEANED_SUFFIX, OUTPUT_SUFFIXES};
 use crate::LogError;
-use crate::index_map::Held;
-use crate::log_dir::remove_if_present;
-use crate::log_dir::{LOG_SUFFIX, LogHome, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX};
-use crate::offset_index::OffsetIndex;
+use crate::directory::log_dir::remove_if_present;
+use crate::directory::log_dir::{LOG_SUFFIX, LogHome, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX};
+use crate::index::index_map::Held;
+use crate::index::offset_index::OffsetIndex;
+use crate::index::time_index::{TimeIndex, TimestampOffset};
+use crate::index::txn_index::{AbortedTxn, ENTRY_BYTES};
 use crate::segment::IndexEntries;
-use crate::time_index::{TimeIndex, TimestampOffset};
-use crate::txn_index::{AbortedTxn, ENTRY_BYTES};
 use pybroker_record::BatchHeader;
 use pybroker_sys::file;
-
-/// Every file that a pass may write for a segment.
-pub(crate) const OUTPUT_SUFFIXES: [&str; 4] = [LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX];
 
 /// A segment that is being written.
 pub(crate) struct CleanedSegment {

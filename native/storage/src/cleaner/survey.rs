@@ -1,7 +1,7 @@
 //! What the policy looks at before a pass: sizes and times of a log's segments.
 
-use super::super::batch_scan::HeaderScan;
 use crate::log::Log;
+use crate::segment::batch_scan::HeaderScan;
 use crate::{LogError, ReadError};
 
 /// One segment, as the policy sees it.

@@ -9,14 +9,16 @@ use std::sync::Arc;
 
 use parking_lot::MutexGuard;
 
+use super::OUTPUT_SUFFIXES;
 use super::SWAP_SUFFIX;
-use super::output::{Finished, OUTPUT_SUFFIXES, cleaned_file};
+use super::output::{Finished, cleaned_file};
 use super::pass::CleanError;
 use crate::LogError;
-use crate::log::{Log, View, Writer};
-use crate::log_dir::{DELETED_SUFFIX, SNAPSHOT_SUFFIX, TXN_INDEX_SUFFIX};
+use crate::directory::log_dir::{DELETED_SUFFIX, SNAPSHOT_SUFFIX, TXN_INDEX_SUFFIX};
+use crate::log::Log;
+use crate::log::state::{View, Writer};
 use crate::segment::Segment;
-use crate::segment_list::SegmentList;
+use crate::segment::segment_list::SegmentList;
 use pybroker_sys::file;
 
 impl Log {

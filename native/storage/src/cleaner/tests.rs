@@ -6,7 +6,7 @@ use std::path::Path;
 
 use proptest::prelude::*;
 
-use super::super::{CleanError, CleanLimits, CleanRange, Cleaned, Log, LogConfig, OpenLog, Throttle};
+use crate::{CleanError, CleanLimits, CleanRange, Cleaned, Log, LogConfig, OpenLog, Throttle};
 use pybroker_record::{
     BatchBuilder, BatchHeader, Batches, Compression, EndMarker, Records, TimestampType, batch_crc, records_section,
     set_base_offset, set_partition_leader_epoch, set_transactional,

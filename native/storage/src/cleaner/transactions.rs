@@ -8,7 +8,7 @@ use std::collections::BinaryHeap;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::txn_index::AbortedTxn;
+use crate::index::txn_index::AbortedTxn;
 use pybroker_record::{BatchHeader, EndMarker, RecordError};
 
 /// See the module.

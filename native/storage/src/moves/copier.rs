@@ -12,16 +12,19 @@ use std::sync::atomic::Ordering;
 
 use super::{LogMove, MoveError};
 use crate::cleaner::Throttle;
-use crate::log::{Log, View};
-use crate::log_dir::remove_if_present;
-use crate::log_dir::{
+use crate::directory::log_dir::remove_if_present;
+use crate::directory::log_dir::{
     LOG_SUFFIX, OFFSET_INDEX_SUFFIX, SNAPSHOT_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX, parse_segment_file_name,
     segment_file_name,
 };
-use crate::offset_index::OffsetIndex;
+use crate::index::offset_index::OffsetIndex;
+use crate::index::time_index::TimeIndex;
+use crate::index::txn_index;
+use crate::log::Log;
+use crate::log::state::View;
+use crate::producer::producer_snapshot;
 use crate::segment::Segment;
-use crate::time_index::TimeIndex;
-use crate::{LogError, REPORT_FILE, producer_snapshot, set_aside_files, txn_index};
+use crate::{LogError, REPORT_FILE, set_aside_files};
 use pybroker_sys::file;
 
 /// Read and written at once.

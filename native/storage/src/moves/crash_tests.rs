@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use super::copier::Copier;
 use super::tests::{ID, Shelf, contents, open};
 use super::{LogMove, move_count};
-use crate::crash_tests::lay_out;
-use crate::{Log, Throttle, partition_metadata};
+use crate::directory::partition_metadata;
+use crate::log::crash_tests::lay_out;
+use crate::{Log, Throttle};
 use pybroker_sys::faults::{Crash, FaultLayer};
 
 use crate::log_fixture::quick_directory;

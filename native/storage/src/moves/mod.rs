@@ -19,9 +19,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
-use super::LogError;
-use super::checkpoint::replace_file;
-use super::log_dir::PARTITION_METADATA_FILE;
+use crate::LogError;
+use crate::directory::checkpoint::replace_file;
+use crate::directory::log_dir::PARTITION_METADATA_FILE;
 use pybroker_sys::file;
 
 /// Name of the file that says how often a log was moved; without it, it never was. Kafka passes over it.

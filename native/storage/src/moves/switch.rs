@@ -14,10 +14,11 @@ use super::copier::Copier;
 use super::{LogMove, MoveError, MovedLog};
 use crate::LogError;
 use crate::cleaner::Throttle;
-use crate::log::{Log, View, Writer};
-use crate::log_dir::deleted_directory_name;
+use crate::directory::log_dir::deleted_directory_name;
+use crate::log::Log;
+use crate::log::state::{View, Writer};
+use crate::segment::segment_list::SegmentList;
 use crate::segment::{IndexEntries, Segment};
-use crate::segment_list::SegmentList;
 use pybroker_sys::file;
 
 /// Appends wait while the last bytes are copied: no more than these, and what comes while the writer's turn is waited for.

@@ -10,8 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::copier::Copier;
 use super::{LogMove, MoveError, MovedLog, move_count, prepare};
+use crate::directory::partition_metadata;
 use crate::log_fixture::{NOW, build, config, quick_directory};
-use crate::{Log, LogConfig, OpenLog, Throttle, partition_metadata};
+use crate::{Log, LogConfig, OpenLog, Throttle};
 use pybroker_record::{BatchHeader, Compression, EndMarker, set_transactional};
 use pybroker_sys::faults::{Done, FaultLayer};
 

@@ -5,13 +5,13 @@
 
 use std::sync::Arc;
 
-use super::Loader;
 use crate::LogError;
-use crate::loss::{self, Loss, LossCause};
-use crate::rebuild::SegmentEnd;
-use crate::resync;
+use crate::recovery::Loader;
+use crate::recovery::loss::{self, Loss, LossCause};
+use crate::recovery::rebuild::SegmentEnd;
+use crate::recovery::resync;
+use crate::recovery::set_aside::{self, TailBytes};
 use crate::segment::{IndexEntries, Segment};
-use crate::set_aside::{self, TailBytes};
 use pybroker_sys::file;
 
 impl Loader<'_> {

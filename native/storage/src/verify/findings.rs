@@ -29,7 +29,6 @@ pub enum FindingKind {
     Snapshot,
     /// `leader-epoch-checkpoint`.
     LeaderEpochs,
-    /// `partition.metadata`.
     PartitionMetadata,
 }
 

@@ -5,7 +5,7 @@ use std::io;
 use super::Walk;
 use super::entries::{Entries, word};
 use super::findings::FindingKind;
-use crate::log_dir::{OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, segment_file_name};
+use crate::directory::log_dir::{OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, segment_file_name};
 use pybroker_record::BatchHeader;
 
 const OFFSET_ENTRY: usize = 8;

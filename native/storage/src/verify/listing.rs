@@ -4,10 +4,10 @@ use std::fs;
 use std::path::Path;
 
 use crate::LogError;
-use crate::log_dir::{
+use crate::directory::log_dir::{
     LOG_SUFFIX, OFFSET_INDEX_SUFFIX, SNAPSHOT_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX, parse_segment_file_name,
 };
-use crate::set_aside::is_set_aside;
+use crate::recovery::set_aside::is_set_aside;
 
 /// Base offsets and names, ascending.
 #[derive(Default)]

@@ -16,10 +16,14 @@ mod tests;
 
 use std::path::Path;
 
-use super::leader_epochs::LeaderEpochs;
-use super::log_dir::{LEADER_EPOCH_FILE, LOG_SUFFIX, PARTITION_METADATA_FILE, SNAPSHOT_SUFFIX, segment_file_name};
-use super::producer_state::ProducerStates;
-use super::{LogError, partition_metadata, producer_snapshot};
+use crate::LogError;
+use crate::directory::leader_epochs::LeaderEpochs;
+use crate::directory::log_dir::{
+    LEADER_EPOCH_FILE, LOG_SUFFIX, PARTITION_METADATA_FILE, SNAPSHOT_SUFFIX, segment_file_name,
+};
+use crate::directory::partition_metadata;
+use crate::producer::producer_snapshot;
+use crate::producer::producer_state::ProducerStates;
 use findings::Findings;
 pub use findings::{Finding, FindingKind, Severity};
 use listing::Listing;
@@ -51,7 +55,6 @@ pub struct Verified {
     pub findings: Vec<Finding>,
     /// Findings beyond that number.
     pub left_out: u64,
-    /// Segments.
     pub segments: u64,
     /// Bytes of their records' files.
     pub bytes: u64,

@@ -7,9 +7,9 @@ use super::findings::FindingKind;
 use super::indexes::Indexes;
 use super::listing::Listing;
 use super::transactions::AbortedCheck;
-use crate::batch_scan::{BatchScan, ScannedBatch};
-use crate::log_dir::{LOG_SUFFIX, segment_file_name};
-use crate::resync::find_batch;
+use crate::directory::log_dir::{LOG_SUFFIX, segment_file_name};
+use crate::recovery::resync::find_batch;
+use crate::segment::batch_scan::{BatchScan, ScannedBatch};
 use pybroker_record::{BatchHeader, EndMarker, batch_crc};
 
 /// Damaged ranges that are walked around in one segment.
@@ -165,7 +165,7 @@ impl<'w, 'a> SegmentWalk<'w, 'a> {
             self.walk.epochs_wrong = true;
             let known = known.map_or("none".to_owned(), |epoch| epoch.to_string());
             let text = format!("says epoch {known} of offset {offset}, whose batch is of epoch {found}");
-            let file = crate::log_dir::LEADER_EPOCH_FILE;
+            let file = crate::directory::log_dir::LEADER_EPOCH_FILE;
             self.walk.findings.damage(file, FindingKind::LeaderEpochs, text);
         }
     }

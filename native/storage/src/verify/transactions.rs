@@ -5,8 +5,8 @@ use std::io;
 use super::Walk;
 use super::entries::Entries;
 use super::findings::FindingKind;
-use crate::log_dir::{TXN_INDEX_SUFFIX, segment_file_name};
-use crate::txn_index::{AbortedTxn, ENTRY_BYTES};
+use crate::directory::log_dir::{TXN_INDEX_SUFFIX, segment_file_name};
+use crate::index::txn_index::{AbortedTxn, ENTRY_BYTES};
 
 /// See the module.
 pub(super) struct AbortedCheck {

@@ -29,9 +29,10 @@ if TYPE_CHECKING:
     from pybroker.machine.machine import Parked
     from pybroker.protocol.messages.join_group import JoinGroupRequest
 
-NEEDS_KNOWN_ID = 4
+_FIRST_VERSION_WITH_REBALANCE_TIMEOUT = 1
+FIRST_VERSION_WITH_KNOWN_ID = 4
 """From this version on a new dynamic member is given an id, with which it joins (KIP-394)."""
-CAN_SKIP_ASSIGNMENT = 9
+_FIRST_VERSION_WITH_SKIPPED_ASSIGNMENT = 9
 """From this version on the response asks a leader not to assign anew (KIP-814)."""
 
 
@@ -84,7 +85,7 @@ def _join_new(draft: GroupDraft, event: JoinGroup, protocols: Protocols) -> Any:
             return _replace_static(draft, event, (before.id, new_id), protocols)
         return _add(draft, event, new_id, protocols)
     new_id = MemberId(f"{event.client.client_id}-{event.fresh_id}")
-    if event.version < NEEDS_KNOWN_ID:
+    if event.version < FIRST_VERSION_WITH_KNOWN_ID:
         return _add(draft, event, new_id, protocols)
     draft.members.expect_join(new_id)
     draft.set_timer(session_timer(draft.id, new_id), request.session_timeout_ms, SessionOver(draft.id, new_id))
@@ -110,7 +111,8 @@ def _add(draft: GroupDraft, event: JoinGroup, member_id: MemberId, protocols: Pr
 def _rebalance_timeout(event: JoinGroup) -> int:
     """Return how long others wait for the member; version 0 has no such field and means its session timeout."""
     request = event.request
-    return request.session_timeout_ms if event.version < 1 else request.rebalance_timeout_ms
+    has_own = event.version >= _FIRST_VERSION_WITH_REBALANCE_TIMEOUT
+    return request.rebalance_timeout_ms if has_own else request.session_timeout_ms
 
 
 def _reason(request: JoinGroupRequest) -> str:
@@ -198,7 +200,7 @@ def _keep_assignment(
     """Answer without a rebalance: the group keeps its protocol, the member its assignment. The new id is written."""
     draft.change_member(new_id, awaiting_join=False)
     draft.write({member.id: member.assignment for member in draft.members.in_order()})
-    if event.version >= CAN_SKIP_ASSIGNMENT:
+    if event.version >= _FIRST_VERSION_WITH_SKIPPED_ASSIGNMENT:
         return draft.joined(new_id, skip_assignment=new_id == draft.leader)
     # Before that version a leader that finds its own id as the leader's would assign. So the response names its former
     # id as the leader's (KAFKA-7728).

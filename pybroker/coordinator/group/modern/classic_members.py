@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pybroker.coordinator.group.classic.join import FIRST_VERSION_WITH_KNOWN_ID
 from pybroker.coordinator.group.errors import (
     GroupError,
     IllegalGenerationError,
@@ -48,8 +49,6 @@ if TYPE_CHECKING:
     from pybroker.protocol.messages.join_group import JoinGroupRequest
     from pybroker.protocol.messages.leave_group import MemberIdentity
 
-_NEEDS_KNOWN_ID = 4  # JoinGroup, from this version: a new dynamic member is given an id, and comes again (KIP-394)
-
 
 def join(view: GroupView, event: JoinGroup, now: int, group: ConsumerGroup) -> Outcome[Record, JoinGroupResponse]:
     """Decide about a JoinGroup."""
@@ -63,7 +62,7 @@ def join(view: GroupView, event: JoinGroup, now: int, group: ConsumerGroup) -> O
     check_room(group, member_id, view.settings.consumer.max_size)
     if not _supports(group, request):
         raise InconsistentGroupProtocolError(f"Member {member_id}'s protocols are not supported.")
-    if not request.member_id and request.group_instance_id is None and event.version >= _NEEDS_KNOWN_ID:
+    if not request.member_id and request.group_instance_id is None and event.version >= FIRST_VERSION_WITH_KNOWN_ID:
         return Outcome((), JoinGroupResponse(error_code=ErrorCode.MEMBER_ID_REQUIRED, member_id=member_id))
     decision = Decision(group)
     joins = request.group_instance_id is None or not request.member_id

@@ -44,7 +44,7 @@ NO_TARGET_EPOCH = -1
 """The assignment epoch of a group on its way out."""
 PROTOCOL_TYPE = "consumer"
 
-_FIRST_COMMIT_WITH_EPOCH = 9  # OffsetCommit: older versions' clients know no STALE_MEMBER_EPOCH
+_FIRST_VERSION_WITH_MEMBER_EPOCH = 9  # OffsetCommit: older versions' clients know no STALE_MEMBER_EPOCH
 
 
 class ConsumerGroupState(Enum):
@@ -165,10 +165,10 @@ class ConsumerGroup(msgspec.Struct, frozen=True, dict=True):
         if generation < 0 and not self.members:
             return None
         member = self.member(member_id)
-        if member.classic is None and version < _FIRST_COMMIT_WITH_EPOCH:
+        if member.classic is None and version < _FIRST_VERSION_WITH_MEMBER_EPOCH:
             raise UnsupportedVersionError(
-                f"OffsetCommit version {_FIRST_COMMIT_WITH_EPOCH} or above must be used by members using the consumer "
-                "group protocol"
+                f"OffsetCommit version {_FIRST_VERSION_WITH_MEMBER_EPOCH} or above must be used by members using the "
+                "consumer group protocol"
             )
         if generation == member.epoch:
             return None

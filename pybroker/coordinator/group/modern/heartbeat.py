@@ -6,7 +6,7 @@ target, leave. Decides by functions of values that stand in the other modules.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -27,6 +27,7 @@ from pybroker.coordinator.group.modern.target import maybe_update_target
 from pybroker.coordinator.group.modern.timers import MemberSilent, RevocationOverdue, revocation_key, session_key
 from pybroker.machine.machine import Timer
 from pybroker.protocol.messages.consumer_group_heartbeat import (
+    FIRST_VERSION_WITH_MEMBERS_OWN_ID,
     Assignment,
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from pybroker.machine.machine import Outcome
 
 
-class ConsumerHeartbeat(NamedTuple):
+class ConsumerHeartbeat(msgspec.Struct, frozen=True, gc=False):
     """Answered by a `ConsumerGroupHeartbeatResponse`."""
 
     request: ConsumerGroupHeartbeatRequest
@@ -113,7 +114,11 @@ def revocation_timer(group_id: str, member: Member, now: int) -> Timer:
 
 def check_request(request: ConsumerGroupHeartbeatRequest, version: int, assignors: tuple[str, ...]) -> None:
     """Raise when a request contradicts itself, in Kafka's words."""
-    if version >= 1 or request.member_epoch > JOIN_EPOCH or request.member_epoch == LEAVE_EPOCH:
+    if (
+        version >= FIRST_VERSION_WITH_MEMBERS_OWN_ID
+        or request.member_epoch > JOIN_EPOCH
+        or request.member_epoch == LEAVE_EPOCH
+    ):
         _check_not_empty(request.member_id, "MemberId can't be empty.")
     _check_not_empty(request.group_id, "GroupId can't be empty.")
     _check_not_empty(request.instance_id, "InstanceId can't be empty.")

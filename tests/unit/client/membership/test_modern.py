@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import itertools
+from copy import copy
+from typing import Any
 
 import pytest
 
-from pybroker.client.membership.modern import (
-    TRANSITIONS,
-    ModernMember,
-    ModernState,
-    ModernTrigger,
+from pybroker.client.membership.events import CommitRefused, Left, Polled
+from pybroker.client.membership.modern import TRANSITIONS, ModernMember, ModernRules, ModernState, ModernTrigger
+from pybroker.client.membership.modern_events import (
+    HeartbeatAnswered,
+    HeartbeatLost,
+    HeartbeatSent,
+    IdGiven,
+    Stalled,
+    StepDone,
+    Subscribed,
     Wishes,
 )
 from pybroker.client.membership.rebalance_step import RebalanceStep, Remedy
@@ -30,9 +37,18 @@ A, B = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
 def member(instance_id: str | None = None) -> ModernMember:
-    one = ModernMember(group_id="g", member_id="m", instance_id=instance_id, max_poll_interval_s=300)
-    one.step_subscribed(Wishes(topics=("t",)), 0)
+    one = ModernMember(ModernRules(group_id="g", instance_id=instance_id, max_poll_interval_s=300), "m")
+    drive(one, Subscribed(Wishes(topics=("t",))))
     return one
+
+
+def drive(one: ModernMember, event: Any, now: float = 0) -> Remedy:
+    """Decide and apply, and see that the decision alone changes nothing."""
+    before = copy(one.membership)
+    outcome = one.handle(event, now)
+    assert one.membership == before
+    one.apply(outcome.membership)
+    return outcome.remedy
 
 
 def answer(epoch: int, *partitions: int | None, topic: bytes = TOPIC, code: int = 0) -> ConsumerGroupHeartbeatResponse:
@@ -47,15 +63,15 @@ def answer(epoch: int, *partitions: int | None, topic: bytes = TOPIC, code: int 
 
 def beat(one: ModernMember, reply: ConsumerGroupHeartbeatResponse, now: float = 0) -> ConsumerGroupHeartbeatRequest:
     request = one.build_heartbeat()
-    one.step_heartbeat_sent(request, now)
-    one.step_heartbeat(request.member_epoch, reply, now)
+    drive(one, HeartbeatSent(request), now)
+    drive(one, HeartbeatAnswered(request.member_epoch, reply), now)
     return request
 
 
 def take_step(one: ModernMember) -> RebalanceStep:
     step = one.rebalance_step(NAMES)
     assert step is not None
-    one.complete_step(step, NAMES, 0)
+    drive(one, StepDone(step, NAMES))
     return step
 
 
@@ -122,7 +138,7 @@ def test_a_target_that_comes_while_one_is_taken_follows_it() -> None:
     step = one.rebalance_step(NAMES)
     assert step is not None
     beat(one, answer(2, 0, 1))
-    one.complete_step(step, NAMES, 0)
+    drive(one, StepDone(step, NAMES))
     assert one.state is ModernState.ACKNOWLEDGING
     beat(one, answer(2, None))
     assert take_step(one) == RebalanceStep(assigned=frozenset({B}))
@@ -140,8 +156,8 @@ def test_a_fenced_member_gives_up_what_it_had_and_joins_again(code: ErrorCode) -
 
 def test_a_heartbeat_without_an_answer_is_sent_again_in_full() -> None:
     one = stable(0)
-    one.step_heartbeat_sent(one.build_heartbeat(), 5)
-    one.step_heartbeat_lost(6)
+    drive(one, HeartbeatSent(one.build_heartbeat()), 5)
+    drive(one, HeartbeatLost(), 6)
     request = one.build_heartbeat()
     assert (one.heartbeat_at(), request.subscribed_topic_names) == (6, ["t"])
     assert request.topic_partitions == [TopicPartitions(topic_id=TOPIC, partitions=[0])]
@@ -150,21 +166,21 @@ def test_a_heartbeat_without_an_answer_is_sent_again_in_full() -> None:
 def test_a_coordinator_that_moves_costs_no_membership() -> None:
     one = stable(0)
     reply = answer(0, None, code=ErrorCode.NOT_COORDINATOR)
-    assert one.step_heartbeat(1, reply, 5) is Remedy.SEARCH
+    assert drive(one, HeartbeatAnswered(1, reply), 5) is Remedy.SEARCH
     assert (one.state, one.owned) == (ModernState.STABLE, {A})
 
 
 def test_a_refusal_that_no_retry_mends_ends_the_membership() -> None:
     one = stable(0)
-    assert one.step_heartbeat(1, answer(0, None, code=ErrorCode.UNSUPPORTED_ASSIGNOR), 5) is Remedy.FAIL
+    assert drive(one, HeartbeatAnswered(1, answer(0, None, code=ErrorCode.UNSUPPORTED_ASSIGNOR)), 5) is Remedy.FAIL
     assert (one.state, one.heartbeat_at()) == (ModernState.FATAL, float("inf"))
 
 
 def test_an_expression_is_taken_back_by_an_empty_one() -> None:
     one = member()
-    one.step_subscribed(Wishes(regex="t.*"), 0)
+    drive(one, Subscribed(Wishes(regex="t.*")))
     assert beat(one, answer(1)).subscribed_topic_regex == "t.*"
-    one.step_subscribed(Wishes(topics=("t",)), 0)
+    drive(one, Subscribed(Wishes(topics=("t",))))
     request = one.build_heartbeat()
     assert (request.subscribed_topic_regex, request.subscribed_topic_names) == ("", ["t"])
 
@@ -174,9 +190,9 @@ def test_a_program_that_does_not_poll_is_out_and_joins_again_when_it_does() -> N
     assert not one.has_stalled(300)
     assert one.has_stalled(300.1)
     assert one.build_leave().member_epoch == -1
-    one.step_stalled()
+    drive(one, Stalled())
     assert (one.state, one.stalls_at()) == (ModernState.STALE, float("inf"))
-    one.step_poll(400)
+    drive(one, Polled(), 400)
     assert take_step(one) == RebalanceStep(lost=frozenset({A}))
     assert (one.state, one.build_heartbeat().member_epoch) == (ModernState.JOINING, 0)
 
@@ -187,5 +203,26 @@ def test_a_static_member_leaves_for_a_while() -> None:
 
 def test_a_stale_commit_asks_for_a_heartbeat_at_once() -> None:
     one = stable(0)
-    one.step_commit_refused(ErrorCode.STALE_MEMBER_EPOCH, 1)
+    drive(one, CommitRefused(ErrorCode.STALE_MEMBER_EPOCH, 1))
     assert one.heartbeat_at() < 0
+
+
+def test_a_program_that_leaves_has_lost_what_it_had_and_is_no_member() -> None:
+    one = stable(0)
+    drive(one, Left())
+    assert (one.state, one.epoch, one.owned) == (ModernState.UNSUBSCRIBED, 0, {A})
+
+
+def test_an_id_of_the_coordinators_is_the_members() -> None:
+    one = member()
+    drive(one, IdGiven("theirs"))
+    assert (one.member_id, one.build_heartbeat().member_id) == ("theirs", "theirs")
+
+
+def test_an_event_that_cannot_happen_changes_nothing() -> None:
+    one = stable(0)
+    drive(one, Stalled())
+    before = copy(one.membership)
+    with pytest.raises(TransitionError):
+        one.handle(Stalled(), 5)
+    assert one.membership == before

@@ -10,6 +10,7 @@ import pytest
 from pybroker.controller.errors import ControllerError
 from pybroker.controller.quorum.hard_state import FILE_NAME, HardState, read_hard_state, write_hard_state
 from pybroker.controller.quorum.native import parse_metadata_batches
+from pybroker.controller.quorum.settings import QuorumSettings
 from pybroker.controller.quorum.voter import DIRECTORY_NAME, Batch, Voter
 
 LOG = "00000000000000000000.log"
@@ -17,15 +18,8 @@ LOG = "00000000000000000000.log"
 
 def open_voter(directory: Path, *, segment_bytes: int = 1 << 20) -> tuple[Voter, list[Batch]]:
     replayed: list[Batch] = []
-    voter = Voter.open(
-        directory,
-        node_id=1,
-        voters=[1],
-        segment_bytes=segment_bytes,
-        segment_ms=1 << 40,
-        now_ms=lambda: 1_700_000_000_000,
-        replay=replayed.append,
-    )
+    settings = QuorumSettings(directory, "c", 1, (1,), segment_bytes, segment_ms=1 << 40)
+    voter = Voter.open(settings, now_ms=lambda: 1_700_000_000_000, replay=replayed.append)
     return voter, replayed
 
 
@@ -163,15 +157,7 @@ def test_several_voters_wait_for_each_other_before_anything_is_replayed(tmp_path
     voter.commit([b"a"])
     voter.close()
     replayed: list[Batch] = []
-    voter = Voter.open(
-        tmp_path,
-        node_id=1,
-        voters=[1, 2, 3],
-        segment_bytes=1 << 20,
-        segment_ms=1 << 40,
-        now_ms=lambda: 0,
-        replay=replayed.append,
-    )
+    voter = Voter.open(QuorumSettings(tmp_path, "c", 1, (1, 2, 3)), now_ms=lambda: 0, replay=replayed.append)
     assert replayed == []
     assert voter.campaign([b"x"]) == []
     assert not voter.is_leader

@@ -1,27 +1,25 @@
-"""The service: who coordinates what, loading and unloading, and the answers when the log fails."""
+"""Groups over the runtime: their records in a log, their partitions, their settings and topics."""
 
 from __future__ import annotations
 
 import asyncio
-import errno
 from typing import Any
 
 import msgspec
 import pytest
 
-from pybroker.coordinator.group import service as service_module
-from pybroker.coordinator.group.errors import (
+from pybroker.coordinator.group.events import Client, CommitOffsets, FetchOffsets, JoinGroup, ListGroups
+from pybroker.coordinator.group.offsets_topic import OFFSETS_TOPIC
+from pybroker.coordinator.group.service import GroupCoordinator, by_partition
+from pybroker.coordinator.runtime.errors import (
     CoordinatorLoadInProgressError,
     CoordinatorNotAvailableError,
     NotCoordinatorError,
 )
-from pybroker.coordinator.group.events import Client, CommitOffsets, FetchOffsets, JoinGroup, ListGroups
-from pybroker.coordinator.group.machine import GroupMachine
-from pybroker.coordinator.group.offsets_topic import OFFSETS_TOPIC
-from pybroker.coordinator.group.service import GroupCoordinator, by_partition
-from pybroker.machine.runner import ClosedError, UncommittedError, UnwritableError
+from pybroker.machine.runner import ClosedError, UnwritableError
 from pybroker.machine.slices import whole
 from pybroker.metadata.image import EMPTY_IMAGE, MetadataImage, PartitionImage, TopicImage, TopicsImage
+from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from pybroker.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -29,7 +27,7 @@ from pybroker.protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from pybroker.protocol.messages.offset_fetch import OffsetFetchRequestGroup
-from pybroker.storage.errors import BatchTooLargeError, NotEnoughReplicasError, NotLeaderError
+from pybroker.storage.errors import BatchTooLargeError
 from tests.support.groups import group_settings
 
 HEADER = 61
@@ -43,10 +41,6 @@ class MemoryLog:
         self.batches: list[bytes] = []
         self.log_start_offset = 0
         self.log_end_offset = 0
-        self.failure: Exception | None = None
-        # None: what is appended is settled at once. Otherwise up to where it is.
-        self.synced: int | None = None
-        self.tickets: list[int] = []
         self.max_batch_bytes = 1 << 20
 
     @property
@@ -54,14 +48,12 @@ class MemoryLog:
         return self.log_end_offset
 
     def has_settled(self, end_offset: int) -> bool:
-        return self.synced is None or self.synced >= end_offset
+        return end_offset <= self.log_end_offset
 
-    def settle(self, _end_offset: int, ticket: int) -> None:
-        self.tickets.append(ticket)
+    def settle(self, _end_offset: int, _ticket: int) -> None:
+        raise AssertionError("what is appended is settled at once")
 
     def append(self, batches: bytes, _now_ms: int) -> tuple[int, int]:
-        if self.failure is not None:
-            raise self.failure
         first, cut = self.log_end_offset, []
         while batches:
             size = 12 + int.from_bytes(batches[8:12])
@@ -157,84 +149,6 @@ async def test_commits_of_one_wake_up_are_one_append_and_are_answered_within_the
     await stand.groups.close()
 
 
-async def test_an_event_waits_for_the_step_that_is_expected_and_otherwise_for_the_turn_of_the_loop() -> None:
-    stand = Stand(1)
-    stand.groups.follow(image(1))
-    await stand.groups.loaded()
-    assert offsets(await stand.groups.submit("g", fetch())) == []
-    stand.groups.expect_step()
-    reply = stand.groups.submit("g", commit(offset=7))
-    turned = asyncio.get_running_loop().create_future()
-    asyncio.get_running_loop().call_soon(turned.set_result, None)
-    await turned
-    assert not reply.is_set
-    stand.groups.step()
-    assert reply.is_set
-    assert offsets(await stand.groups.submit("g", fetch())) == [7]
-    await stand.groups.close()
-
-
-async def test_a_commit_that_has_to_be_synced_is_answered_when_the_sync_is_reported() -> None:
-    stand = Stand(1)
-    stand.groups.follow(image(1))
-    await stand.groups.loaded()
-    log = stand.logs[0]
-    log.synced = 0
-    answers: list[tuple[Any, Exception | None]] = []
-
-    def note(reply: Any, error: Exception | None) -> None:
-        answers.append((reply, error))
-
-    stand.groups.submit("g", commit(offset=1)).on_complete(note)
-    stand.groups.step()
-    stand.groups.submit("g", commit(offset=2)).on_complete(note)
-    stand.groups.submit("g", commit(offset=3)).on_complete(note)
-    stand.groups.step()
-    assert answers == []
-    assert len(log.batches) == 1, "one append at a time: what comes meanwhile is the next one"
-    log.synced = log.log_end_offset
-    stand.groups.append_settled(log.tickets.pop())
-    assert [error for _, error in answers] == [None]
-    log.synced = 1
-    stand.groups.step()
-    assert (len(log.batches), len(answers)) == (2, 1)
-    log.synced = log.log_end_offset
-    stand.groups.append_settled(log.tickets.pop())
-    assert [error for _, error in answers] == [None, None, None]
-    assert offsets(await stand.groups.submit("g", fetch())) == [3]
-    await stand.groups.close()
-
-
-async def test_a_commit_that_cannot_be_synced_is_undone_and_fails() -> None:
-    stand = Stand(1)
-    stand.groups.follow(image(1))
-    await stand.groups.loaded()
-    await stand.groups.submit("g", commit(offset=1))
-    log = stand.logs[0]
-    log.synced = 0
-    reply = stand.groups.submit("g", commit(offset=2))
-    stand.groups.step()
-    stand.groups.append_settled(log.tickets.pop())
-    with pytest.raises(NotCoordinatorError):
-        await reply
-    assert offsets(await stand.groups.submit("g", fetch())) == [1]
-    await stand.groups.close()
-
-
-async def test_a_commit_that_takes_too_long_to_sync_fails_and_holds_up_no_stop() -> None:
-    stand = Stand(1, commit_timeout_ms=1)
-    stand.groups.follow(image(1))
-    await stand.groups.loaded()
-    stand.logs[0].synced = 0
-    first, behind = stand.groups.submit("g", commit()), None
-    stand.groups.step()
-    behind = stand.groups.submit("g", commit())
-    for reply in (first, behind):
-        with pytest.raises(UncommittedError):
-            await reply
-    await asyncio.wait_for(stand.groups.close(), 5)
-
-
 async def test_records_that_fit_no_batch_fail_their_event_alone() -> None:
     stand = Stand(1)
     stand.groups.follow(image(1))
@@ -293,28 +207,6 @@ async def _awaited(reply: Any) -> Any:
     return await reply
 
 
-@pytest.mark.parametrize(
-    ("failure", "kind"),
-    [
-        (NotLeaderError("moved"), NotCoordinatorError),
-        (OSError(28, "no space"), NotCoordinatorError),
-        (NotEnoughReplicasError("alone"), CoordinatorNotAvailableError),
-        (BatchTooLargeError("large"), UnwritableError),
-    ],
-)
-async def test_a_commit_that_cannot_be_written_fails_and_is_not_seen(failure: Exception, kind: type[Exception]) -> None:
-    stand = Stand(1)
-    stand.groups.follow(image(1))
-    await stand.groups.loaded()
-    stand.logs[0].failure = failure
-    with pytest.raises(kind) as raised:
-        await stand.groups.submit("g", commit())
-    assert type(raised.value) is kind
-    stand.logs[0].failure = None
-    assert offsets(await stand.groups.submit("g", fetch())) == []
-    await stand.groups.close()
-
-
 async def test_a_log_that_is_damaged_is_not_coordinated(caplog: pytest.LogCaptureFixture) -> None:
     stand = Stand(1)
     stand.groups.follow(image(1))
@@ -331,69 +223,16 @@ async def test_a_log_that_is_damaged_is_not_coordinated(caplog: pytest.LogCaptur
     await after.groups.close()
 
 
-@pytest.mark.parametrize("failure", [RuntimeError("a fault"), KeyError("a", "b"), RecursionError()])
-async def test_a_log_that_cannot_be_loaded_for_whatever_reason_is_not_coordinated(
-    failure: Exception, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: object) -> None:
-        raise failure
-
-    stand = Stand(1)
-    stand.groups.follow(image(1))
+async def test_changed_settings_hold_in_the_shards_that_are_there_and_in_those_that_come() -> None:
+    stand = Stand()
+    stand.groups.follow(image(1, 2))
     await stand.groups.loaded()
-    await stand.groups.submit("g", commit())
-    after = Stand(logs=stand.logs)
-    with monkeypatch.context() as patched:
-        patched.setattr(GroupMachine, "load", fail)
-        after.groups.follow(image(1))
-        await after.groups.loaded()
-    with pytest.raises(NotCoordinatorError):
-        after.groups.submit("g", fetch())
-    (logged,) = [record for record in caplog.records if "cannot be loaded" in record.getMessage()]
-    assert logged.exc_info is not None, "what nobody expected is logged with its place"
-    after.groups.follow(image(1, epoch=1))
-    await after.groups.loaded()
-    assert offsets(await after.groups.submit("g", fetch())) == [5], "the next election tries again"
-    await stand.groups.close()
-    await after.groups.close()
-
-
-async def test_a_log_that_lacks_a_descriptor_is_loaded_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    stand = Stand(1)
-    stand.groups.follow(image(1))
+    stand.groups.reconfigure(group_settings(offset_metadata_max_bytes=1))
+    stand.groups.follow(image(1, 1))
     await stand.groups.loaded()
-    await stand.groups.submit("g", commit())
-    after = Stand(logs=stand.logs)
-    monkeypatch.setattr(service_module, "_AGAIN_S", 0)
-    refusals = [OSError(errno.EMFILE, "too many"), OSError(errno.EMFILE, "too many")]
-    read = stand.logs[0].read
-
-    def lacking(*asked: int) -> object:
-        if refusals:
-            raise refusals.pop()
-        return read(*asked)
-
-    monkeypatch.setattr(stand.logs[0], "read", lacking)
-    after.groups.follow(image(1))
-    await after.groups.loaded()
-    assert refusals == []
-    assert offsets(await after.groups.submit("g", fetch())) == [5]
-    await stand.groups.close()
-    await after.groups.close()
-
-
-async def test_a_log_that_is_opened_later_is_loaded_then(monkeypatch: pytest.MonkeyPatch) -> None:
-    stand = Stand(1)
-    with monkeypatch.context() as closed:
-        closed.setattr(stand.groups, "_open_log", lambda index: None)
-        stand.groups.follow(image(1))
-        await stand.groups.loaded()
-    with pytest.raises(NotCoordinatorError):
-        stand.groups.submit("g", fetch())
-    stand.groups.follow(image(1))
-    await stand.groups.loaded()
-    await stand.groups.submit("g", commit())
-    assert offsets(await stand.groups.submit("g", fetch())) == [5]
+    for partition in (0, 1):
+        answer = await stand.groups.submit_to(partition, commit(metadata="too long"))
+        assert [p.error_code for t in answer.topics for p in t.partitions] == [ErrorCode.OFFSET_METADATA_TOO_LARGE]
     await stand.groups.close()
 
 
@@ -411,32 +250,3 @@ async def test_offsets_of_a_deleted_topic_are_forgotten() -> None:
     await asyncio.wait_for(forgotten(), 5)
     assert offsets(await stand.groups.submit("g", fetch())) == []
     await stand.groups.close()
-
-
-async def test_a_long_log_is_loaded_in_turns_of_the_loop() -> None:
-    stand = Stand(1)
-    stand.groups.follow(image(1))
-    await stand.groups.loaded()
-    for number in range(200):
-        for group in range(20):
-            stand.groups.submit("g", commit(f"g{group}", number * 100 + group))
-        stand.groups.step()
-    after = GroupCoordinator(
-        group_settings(),
-        node_id=1,
-        partitions=1,
-        codec=0,
-        commit_timeout_ms=5000,
-        load_bytes=4096,
-        open_log=stand.logs.get,
-    )
-    after.follow(image(1, epoch=1))
-    turns = 0
-    loading = asyncio.ensure_future(after.loaded())
-    while not loading.done():
-        await asyncio.wait([loading], timeout=0)
-        turns += 1
-    assert turns > 20
-    assert offsets(await after.submit("g", fetch("g7"))) == [19_907]
-    await stand.groups.close()
-    await after.close()

@@ -1,0 +1,81 @@
+"""The wheel of pybroker: packed from what `make build` compiled, installed alone, weighed, and imported.
+
+Owns the commands of maturin and uv. Knows no broker: `tests/cluster/test_wheel.py` runs one from an installed wheel.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from pybench.checkout import ROOT
+from pybench.peers.errors import ArtefactError
+
+_PROGRAMS = Path(sys.executable).parent
+_IMPORTS = {"import_client_ms": "pybroker.client", "import_broker_ms": "pybroker.node"}
+"""Figures, and the modules whose import they time."""
+
+
+def pack_wheel(directory: Path) -> Path:
+    """Pack the wheel into `directory`, tagged for the oldest glibc that the extension runs on; returns its path.
+
+    Compiles nothing after `make build`. Raises ArtefactError, also where the extension needs more than a manylinux or
+    musllinux tag promises.
+    """
+    words = [str(_PROGRAMS / "maturin"), "build", "--release", "--quiet", "--compatibility", "pypi"]
+    _run([*words, "--interpreter", sys.executable, "--out", str(directory)])
+    (wheel,) = directory.glob("*.whl")
+    return wheel
+
+
+def install_alone(wheel: Path, environment: Path) -> Path:
+    """Make a virtual environment of the wheel and its declared dependencies, no more; returns the folder of programs.
+
+    Raises ArtefactError.
+    """
+    _run([sys.executable, "-m", "venv", "--without-pip", str(environment)])
+    programs = environment / "bin"
+    words = [str(_PROGRAMS / "uv"), "pip", "install", "--quiet", "--compile-bytecode"]
+    _run([*words, "--python", str(programs / "python"), str(wheel)])
+    return programs
+
+
+def measure_wheel() -> tuple[str, dict[str, float]]:
+    """Pack, install and import once: the command and the figures, in bytes and milliseconds. Raises ArtefactError."""
+    with tempfile.TemporaryDirectory(prefix="pybench-wheel-") as folder:
+        wheel = pack_wheel(Path(folder) / "dist")
+        begun = time.monotonic()
+        programs = install_alone(wheel, Path(folder) / "environment")
+        elapsed = time.monotonic() - begun
+        (packages,) = (Path(folder) / "environment" / "lib").glob("python*/site-packages")
+        parts = [packages / "pybroker", *packages.glob("pybroker-*.dist-info")]
+        figures = {
+            "wheel_bytes": float(wheel.stat().st_size),
+            "installed_bytes": float(sum(map(_bytes_below, parts))),
+            "with_dependencies_bytes": float(_bytes_below(packages)),
+            **{figure: _import_ms(programs / "python", module) for figure, module in _IMPORTS.items()},
+        }
+    return f"pip install {wheel.name}", {**figures, "records": 1, "seconds": elapsed}
+
+
+def _import_ms(python: Path, module: str) -> float:
+    """How long `import module` takes in a new interpreter, by its own account (`-X importtime`)."""
+    said = _run([str(python), "-I", "-X", "importtime", "-c", f"import {module}"])
+    *_, last = said.splitlines()
+    _, cumulative_us, _ = last.split("|")
+    return int(cumulative_us) / 1e3
+
+
+def _bytes_below(directory: Path) -> int:
+    return sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
+
+
+def _run(words: list[str]) -> str:
+    """Run a command in the checkout; what it said on standard error."""
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise ArtefactError(f"{words[0]} ended with status {done.returncode}: {done.stderr.strip()[-1500:]}")
+    return done.stderr

@@ -1,0 +1,185 @@
+//! Leader epochs of a log: at which offset each began (KIP-101, KIP-279), kept in `leader-epoch-checkpoint`.
+//!
+//! Owns the list and its file. Epochs and start offsets both strictly increase. It must not know who leads.
+
+use std::path::Path;
+
+use crate::LogError;
+use crate::directory::checkpoint::{read_lines, write_lines};
+use crate::directory::log_dir::LEADER_EPOCH_FILE;
+
+/// An epoch, and the offset of its first record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EpochStart {
+    /// Leader epoch.
+    pub epoch: i32,
+    /// Offset of its first record.
+    pub start_offset: i64,
+}
+
+/// The answer to "where does this epoch end?" when it is not known.
+pub const UNDEFINED: (i32, i64) = (-1, -1);
+
+/// See the module.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LeaderEpochs {
+    starts: Vec<EpochStart>,
+}
+
+impl LeaderEpochs {
+    /// Reads the file of a log's directory; `None` when there is none.
+    ///
+    /// # Errors
+    /// `Corrupt` when it is not understood or not in order, `Io` when it cannot be read.
+    pub fn read(directory: &Path) -> Result<Option<Self>, LogError> {
+        let path = directory.join(LEADER_EPOCH_FILE);
+        let parse = |line: &str| {
+            let (epoch, start_offset) = line.trim().split_once(' ')?;
+            Some(EpochStart { epoch: epoch.parse().ok()?, start_offset: start_offset.parse().ok()? })
+        };
+        let Some(starts) = read_lines(&path, parse)? else { return Ok(None) };
+        let in_order =
+            |pair: &[EpochStart]| pair[0].epoch < pair[1].epoch && pair[0].start_offset <= pair[1].start_offset;
+        if !starts.windows(2).all(in_order) {
+            return Err(LogError::Corrupt { path, reason: "epochs are not in order".to_owned() });
+        }
+        Ok(Some(Self { starts }))
+    }
+
+    /// Replaces the file of a log's directory.
+    ///
+    /// # Errors
+    /// `Io`; the old file is then still whole.
+    pub fn write(&self, directory: &Path, durable: bool) -> Result<(), LogError> {
+        let lines = self.starts.iter().map(|start| format!("{} {}", start.epoch, start.start_offset));
+        write_lines(&directory.join(LEADER_EPOCH_FILE), lines, durable)
+    }
+
+    /// The list, oldest first.
+    #[must_use]
+    pub fn starts(&self) -> &[EpochStart] {
+        &self.starts
+    }
+
+    /// The newest epoch.
+    #[must_use]
+    pub fn latest(&self) -> Option<i32> {
+        self.starts.last().map(|start| start.epoch)
+    }
+
+    /// Records that `epoch` begins at `start_offset`; returns whether that was news. A negative epoch is none.
+    ///
+    /// Entries that contradict the new one (a later epoch, or a start at or beyond it) are dropped.
+    pub fn assign(&mut self, epoch: i32, start_offset: i64) -> bool {
+        let needed =
+            self.starts.last().is_none_or(|latest| epoch != latest.epoch || start_offset < latest.start_offset);
+        if epoch < 0 || !needed {
+            return false;
+        }
+        while self.starts.last().is_some_and(|last| last.epoch >= epoch || last.start_offset >= start_offset) {
+            self.starts.pop();
+        }
+        self.starts.push(EpochStart { epoch, start_offset });
+        true
+    }
+
+    /// Forgets epochs that begin at or beyond `end_offset`; returns whether there were any.
+    pub fn truncate_from_end(&mut self, end_offset: i64) -> bool {
+        let kept = self.starts.partition_point(|start| start.start_offset < end_offset);
+        let changed = kept < self.starts.len();
+        self.starts.truncate(kept);
+        changed
+    }
+
+    /// Forgets epochs that begin beyond `end_offset`; returns whether there were any. One that begins right there stays: its
+    /// leader has written nothing yet.
+    pub fn truncate_beyond(&mut self, end_offset: i64) -> bool {
+        self.truncate_from_end(end_offset.saturating_add(1))
+    }
+
+    /// Forgets epochs that ended at or below `start_offset`; the one it lies in then begins there. Returns whether
+    /// anything changed.
+    pub fn truncate_from_start(&mut self, start_offset: i64) -> bool {
+        let at_or_below = self.starts.partition_point(|start| start.start_offset <= start_offset);
+        if at_or_below == 0 || (at_or_below == 1 && self.starts[0].start_offset == start_offset) {
+            return false;
+        }
+        self.starts.drain(..at_or_below - 1);
+        self.starts[0].start_offset = start_offset;
+        true
+    }
+
+    /// OffsetForLeaderEpoch: the largest known epoch at or below `epoch`, and the offset where it ends.
+    #[must_use]
+    pub fn end_offset_for(&self, epoch: i32, log_end_offset: i64) -> (i32, i64) {
+        let Some(latest) = self.latest().filter(|_| epoch >= 0) else { return UNDEFINED };
+        if epoch == latest {
+            return (epoch, log_end_offset);
+        }
+        let higher = self.starts.partition_point(|start| start.epoch <= epoch);
+        match (self.starts.get(higher), higher.checked_sub(1).map(|floor| self.starts[floor])) {
+            (None, _) => UNDEFINED,
+            (Some(next), None) => (epoch, next.start_offset),
+            (Some(next), Some(floor)) => (floor.epoch, next.start_offset),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn epochs(starts: &[(i32, i64)]) -> LeaderEpochs {
+        LeaderEpochs {
+            starts: starts.iter().map(|&(epoch, start_offset)| EpochStart { epoch, start_offset }).collect(),
+        }
+    }
+
+    #[test]
+    fn the_file_is_kafkas() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(LeaderEpochs::read(dir.path()).unwrap(), None);
+        let written = epochs(&[(0, 0), (2, 17)]);
+        written.write(dir.path(), true).unwrap();
+        assert_eq!(std::fs::read_to_string(dir.path().join(LEADER_EPOCH_FILE)).unwrap(), "0\n2\n0 0\n2 17\n");
+        assert_eq!(LeaderEpochs::read(dir.path()).unwrap(), Some(written));
+        std::fs::write(dir.path().join(LEADER_EPOCH_FILE), "0\n2\n2 0\n1 17\n").unwrap();
+        assert!(matches!(LeaderEpochs::read(dir.path()), Err(LogError::Corrupt { .. })));
+    }
+
+    #[test]
+    fn an_assignment_drops_what_contradicts_it() {
+        let mut list = epochs(&[(1, 0), (2, 10), (3, 20)]);
+        assert!(!list.assign(3, 30));
+        assert!(!list.assign(-1, 30));
+        assert!(list.assign(4, 20));
+        assert_eq!(list, epochs(&[(1, 0), (2, 10), (4, 20)]));
+        assert!(list.assign(2, 30));
+        assert_eq!(list, epochs(&[(1, 0), (2, 30)]));
+    }
+
+    #[test]
+    fn both_ends_can_be_cut() {
+        let mut list = epochs(&[(1, 0), (2, 10), (3, 20)]);
+        assert!(list.truncate_from_end(20));
+        assert!(!list.truncate_from_end(20));
+        assert_eq!(list, epochs(&[(1, 0), (2, 10)]));
+        assert!(list.truncate_from_start(15));
+        assert!(!list.truncate_from_start(15));
+        assert!(!list.truncate_from_start(3));
+        assert_eq!(list, epochs(&[(2, 15)]));
+    }
+
+    #[test]
+    fn epochs_end_where_the_next_begins() {
+        let list = epochs(&[(2, 0), (4, 10), (7, 20)]);
+        assert_eq!(list.end_offset_for(7, 33), (7, 33));
+        assert_eq!(list.end_offset_for(8, 33), UNDEFINED);
+        assert_eq!(list.end_offset_for(-1, 33), UNDEFINED);
+        assert_eq!(list.end_offset_for(5, 33), (4, 20));
+        assert_eq!(list.end_offset_for(4, 33), (4, 20));
+        assert_eq!(list.end_offset_for(2, 33), (2, 10));
+        assert_eq!(list.end_offset_for(1, 33), (1, 0));
+        assert_eq!(epochs(&[]).end_offset_for(1, 33), UNDEFINED);
+    }
+}

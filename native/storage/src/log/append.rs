@@ -1,0 +1,377 @@
+//! Appending: validate, de-duplicate, place, write once, index, publish.
+//!
+//! Owns the order in which an append happens. Validation needs no lock; under the writer's mutex nothing is changed before
+//! the bytes are in the file, and readers see them only after indexes and producer state have them too.
+
+use std::io;
+use std::sync::Arc;
+
+use crate::log::Log;
+use crate::log::admission::{Placed, admit};
+use crate::log::state::{Tail, View, Writer};
+use crate::producer::producer_state::{BatchMetadata, Origin, Staged};
+use crate::{AppendError, LogConfig, LogError};
+use pybroker_record::{
+    Batches, EndMarker, InvalidBatch, RecordError, SentRecords, TimestampType, batch_crc, set_base_offset,
+    set_partition_leader_epoch,
+};
+use pybroker_sys::file;
+
+/// Below this size a segment gets no blocks ahead: many small partitions shall not hold disk.
+const AHEAD_FROM: u64 = 64 << 10;
+/// Most bytes asked for ahead at once.
+const AHEAD_MOST: u64 = 32 << 20;
+
+/// Where an append went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Appended {
+    /// Offset of the first record.
+    pub first_offset: i64,
+    /// Offset of the last record.
+    pub last_offset: i64,
+    /// The timestamp the broker set, ms; -1 under CreateTime.
+    pub log_append_time: i64,
+    /// First readable offset of the log.
+    pub log_start_offset: i64,
+    /// Bytes written (0 for a duplicate).
+    pub bytes: usize,
+    /// Records appended (0 for a duplicate).
+    pub record_count: usize,
+    /// Largest timestamp among the batches, ms; -1 when none has one.
+    pub max_timestamp: i64,
+    /// The batches were in the log already; the offsets are those of then.
+    pub duplicate: bool,
+    /// The append began a new segment: a flush of the ones before is due.
+    pub rolled: bool,
+}
+
+/// What rolling needs to know of an append.
+#[derive(Clone, Copy)]
+pub(crate) struct Incoming {
+    pub(crate) bytes: u64,
+    pub(crate) last_offset: i64,
+    pub(crate) max_timestamp: i64,
+}
+
+impl Log {
+    /// Produce, of bytes whose batches are still to be found; see [`Log::append_sent`].
+    ///
+    /// # Errors
+    /// See [`AppendError`]; after an error the log holds what it held before.
+    pub fn append(&self, batches: &mut [u8], leader_epoch: i32, now_ms: i64) -> Result<Appended, AppendError> {
+        let sent = SentRecords::find(batches).map_err(AppendError::Invalid)?;
+        self.append_sent(sent, leader_epoch, now_ms)
+    }
+
+    /// Produce: [`Log::append_deferred`], and the sync that `flush.messages` asks for.
+    ///
+    /// # Errors
+    /// See [`AppendError`]; after an error the log holds what it held before.
+    pub fn append_sent(&self, sent: SentRecords<'_>, leader_epoch: i32, now_ms: i64) -> Result<Appended, AppendError> {
+        let appended = self.append_deferred(sent, leader_epoch, now_ms)?;
+        self.flush_when_many()?;
+        Ok(appended)
+    }
+
+    /// Validates every batch by the log's rules, converts old messages and what is not in the topic's codec, de-duplicates
+    /// by producer state, assigns offsets, leader epoch and (under LogAppendTime) timestamps in place, and writes all
+    /// batches at once. Whether a sync is due is the caller's to ask ([`Log::is_sync_due`]).
+    ///
+    /// # Errors
+    /// See [`AppendError`]; after an error the log holds what it held before.
+    pub fn append_deferred(
+        &self,
+        sent: SentRecords<'_>,
+        leader_epoch: i32,
+        now_ms: i64,
+    ) -> Result<Appended, AppendError> {
+        let config = self.config.load();
+        let mut admitted = admit(sent, &config, now_ms)?;
+        let (batches, placed) = admitted.parts();
+        if batches.len() as u64 > config.segment_bytes {
+            return Err(AppendError::TooLarge { bytes: batches.len(), limit: config.segment_bytes });
+        }
+        let log_append_time = match config.timestamp_type {
+            TimestampType::CreateTime => -1,
+            TimestampType::LogAppendTime => now_ms,
+        };
+        let mut writer = self.writer.lock();
+        if let Some(original) = placed.iter().find_map(|batch| writer.producers.find_duplicate(&batch.header)) {
+            return Ok(self.duplicate(original, log_append_time));
+        }
+        self.assign(batches, placed, leader_epoch);
+        let staged = stage(&writer, batches, placed, Origin::Client)?;
+        self.write(&mut writer, batches, placed, staged, log_append_time, now_ms)
+    }
+
+    /// Appends batches that have their offsets already (replication). They may leave gaps, but not go back.
+    ///
+    /// # Errors
+    /// See [`AppendError`]; after an error the log holds what it held before.
+    pub fn append_as_follower(&self, batches: &[u8], now_ms: i64) -> Result<Appended, AppendError> {
+        let placed = parse(batches, true)?;
+        let appended = {
+            let mut writer = self.writer.lock();
+            let mut expected = self.log_end_offset();
+            for Placed { header, .. } in &placed {
+                if header.base_offset < expected {
+                    return Err(AppendError::UnexpectedOffset { expected, found: header.base_offset });
+                }
+                expected = header.next_offset();
+            }
+            let staged = stage(&writer, batches, &placed, Origin::Replication)?;
+            self.write(&mut writer, batches, &placed, staged, -1, now_ms)?
+        };
+        self.flush_when_many()?;
+        Ok(appended)
+    }
+
+    /// Appends batches made by this node (coordinators, the quorum): offsets and leader epoch are assigned in place,
+    /// client rules do not apply, but producers and coordinators that were fenced are refused.
+    ///
+    /// # Errors
+    /// See [`AppendError`]; after an error the log holds what it held before.
+    pub fn append_internal(&self, batches: &mut [u8], leader_epoch: i32, now_ms: i64) -> Result<Appended, AppendError> {
+        let mut placed = parse(batches, false)?;
+        if let Some(old) = placed.iter().find(|batch| batch.header.magic < 2) {
+            return Err(AppendError::Invalid(InvalidBatch::UnsupportedFormat(old.header.magic)));
+        }
+        let appended = {
+            let mut writer = self.writer.lock();
+            self.assign(batches, &mut placed, leader_epoch);
+            let staged = stage(&writer, batches, &placed, Origin::Coordinator)?;
+            self.write(&mut writer, batches, &placed, staged, -1, now_ms)?
+        };
+        self.flush_when_many()?;
+        Ok(appended)
+    }
+
+    fn duplicate(&self, original: BatchMetadata, log_append_time: i64) -> Appended {
+        Appended {
+            first_offset: original.first_offset(),
+            last_offset: original.last_offset,
+            log_append_time: if log_append_time < 0 { -1 } else { original.timestamp },
+            log_start_offset: self.log_start_offset(),
+            bytes: 0,
+            record_count: 0,
+            max_timestamp: original.timestamp,
+            duplicate: true,
+            rolled: false,
+        }
+    }
+
+    /// Gives the batches the next offsets; the caller holds the writer, so they stay the next ones.
+    fn assign(&self, batches: &mut [u8], placed: &mut [Placed], leader_epoch: i32) {
+        let mut next = self.log_end_offset();
+        for Placed { start, header } in placed {
+            let batch = &mut batches[*start..*start + header.size()];
+            set_base_offset(batch, next);
+            set_partition_leader_epoch(batch, leader_epoch);
+            header.base_offset = next;
+            header.partition_leader_epoch = leader_epoch;
+            next = header.next_offset();
+        }
+    }
+
+    fn write(
+        &self,
+        writer: &mut Writer,
+        batches: &[u8],
+        placed: &[Placed],
+        staged: Staged,
+        log_append_time: i64,
+        now_ms: i64,
+    ) -> Result<Appended, AppendError> {
+        self.ensure_online()?;
+        let (Some(first), Some(last)) = (placed.first(), placed.last()) else { return Ok(self.nothing()) };
+        let config = self.config.load();
+        let incoming = Incoming {
+            bytes: batches.len() as u64,
+            last_offset: last.header.last_offset(),
+            max_timestamp: placed.iter().map(|batch| batch.header.max_timestamp).max().unwrap_or(-1),
+        };
+        let rolled = self.maybe_roll(writer, &config, incoming, now_ms)?;
+        let view = self.view.load_full();
+        self.assign_epochs(placed)?;
+        let interval = u64::from(config.index_interval_bytes);
+        reserve_index(writer, &view, placed, interval)?;
+        if staged.has_aborted() {
+            // Nothing may fail for want of a descriptor once the batches are written.
+            view.segments.active().txn_index.prepare()?;
+        }
+        self.write_bytes(writer, &config, &view, batches)?;
+        let next = index(writer, &view, placed, interval);
+        let aborted = writer.producers.commit(staged, next.end_offset);
+        view.segments.active().txn_index.append(&aborted).map_err(|error| self.failed(error))?;
+        view.segments.active().set_size(next.end_position);
+        self.publish_transactions(writer);
+        let log_start_offset = next.log_start_offset;
+        self.view.store(Arc::new(next));
+        Ok(Appended {
+            first_offset: first.header.base_offset,
+            last_offset: incoming.last_offset,
+            log_append_time,
+            log_start_offset,
+            bytes: batches.len(),
+            record_count: placed.iter().map(|batch| batch.header.record_count.max(0) as usize).sum(),
+            max_timestamp: incoming.max_timestamp,
+            duplicate: false,
+            rolled,
+        })
+    }
+
+    /// The answer to an append of no batch.
+    fn nothing(&self) -> Appended {
+        let view = self.view.load();
+        Appended {
+            first_offset: view.end_offset,
+            last_offset: view.end_offset - 1,
+            log_append_time: -1,
+            log_start_offset: view.log_start_offset,
+            bytes: 0,
+            record_count: 0,
+            max_timestamp: -1,
+            duplicate: false,
+            rolled: false,
+        }
+    }
+
+    /// Puts the bytes at the end of the active segment: all of them, or none.
+    fn write_bytes(
+        &self,
+        writer: &mut Writer,
+        config: &LogConfig,
+        view: &View,
+        batches: &[u8],
+    ) -> Result<(), AppendError> {
+        let active = view.segments.active();
+        let log_file = &*active.file()?;
+        reserve_ahead(writer, config, log_file, view.end_position, batches.len() as u64);
+        let Err(source) = file::write_all_at(log_file, batches, view.end_position) else { return Ok(()) };
+        writer.reserved = view.end_position;
+        let undone = file::set_len(log_file, view.end_position);
+        let full = matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+        let error = LogError::io(active.path())(source);
+        // A full disk, or memory that has run out, is no damage once the part that fitted is gone again; anything else is.
+        Err(if (full || error.is_exhausted()) && undone.is_ok() { error } else { self.failed(error) }.into())
+    }
+
+    /// Notes leader epochs that begin with these batches, before the batches are written, as Kafka does.
+    ///
+    /// An entry for a batch that is then not written is dropped by the next one that differs, or when the log is opened.
+    fn assign_epochs(&self, placed: &[Placed]) -> Result<(), LogError> {
+        let mut file = self.epochs.lock();
+        let news = |batch: &Placed, latest: Option<i32>| {
+            latest.is_none_or(|latest| batch.header.partition_leader_epoch > latest)
+                && batch.header.partition_leader_epoch >= 0
+        };
+        if !placed.iter().any(|batch| news(batch, file.epochs.latest())) {
+            return Ok(());
+        }
+        let mut epochs = file.epochs.clone();
+        for batch in placed {
+            if news(batch, epochs.latest()) {
+                epochs.assign(batch.header.partition_leader_epoch, batch.header.base_offset);
+            }
+        }
+        epochs.write(&self.home.path(), false)?;
+        file.epochs = epochs;
+        file.dirty = true;
+        Ok(())
+    }
+
+    fn flush_when_many(&self) -> Result<(), AppendError> {
+        if self.is_sync_due() {
+            self.flush()?;
+        }
+        Ok(())
+    }
+}
+
+fn malformed(error: RecordError) -> AppendError {
+    match error {
+        RecordError::Magic(magic) => AppendError::Invalid(InvalidBatch::UnsupportedFormat(magic)),
+        other => corrupt(other.to_string()),
+    }
+}
+
+fn corrupt(reason: String) -> AppendError {
+    AppendError::Invalid(InvalidBatch::Corrupt(reason))
+}
+
+/// Finds the batches in bytes that another broker or this one made.
+fn parse(batches: &[u8], check_crc: bool) -> Result<Vec<Placed>, AppendError> {
+    let mut start = 0;
+    let mut placed = Vec::with_capacity(1);
+    for batch in Batches::new(batches) {
+        let (header, bytes) = batch.map_err(malformed)?;
+        if check_crc && batch_crc(bytes) != header.crc {
+            return Err(corrupt(format!("the batch at offset {} does not match its checksum", header.base_offset)));
+        }
+        placed.push(Placed { start, header });
+        start += bytes.len();
+    }
+    Ok(placed)
+}
+
+fn stage(writer: &Writer, batches: &[u8], placed: &[Placed], origin: Origin) -> Result<Staged, AppendError> {
+    let mut staged = Staged::default();
+    for &Placed { start, ref header } in placed {
+        let marker = EndMarker::parse(header, &batches[start..start + header.size()]).map_err(malformed)?;
+        writer.producers.stage(&mut staged, header, marker, origin)?;
+    }
+    Ok(staged)
+}
+
+/// Asks for blocks ahead of the write that needs them: as many again as the segment has, within bounds.
+///
+/// Appending to reserved blocks costs a third to a half less than growing the file write by write (docs/adr/0003).
+fn reserve_ahead(writer: &mut Writer, config: &LogConfig, log_file: &std::fs::File, position: u64, bytes: u64) {
+    let end = position + bytes;
+    if end <= writer.reserved || (end < AHEAD_FROM && !config.preallocate) {
+        return;
+    }
+    let ahead = if config.preallocate { config.segment_bytes } else { end.min(AHEAD_MOST) };
+    let target = end.max((position + ahead).min(config.segment_bytes));
+    file::reserve_beyond_end(log_file, position, target - position);
+    // Remembered even when it was refused: the next try is due a chunk later, not with every append.
+    writer.reserved = target;
+}
+
+/// Makes room for the index entries that these batches are due, while nothing is written yet.
+fn reserve_index(writer: &Writer, view: &View, placed: &[Placed], interval: u64) -> Result<(), LogError> {
+    let mut since = writer.bytes_since_index;
+    let mut due = 0;
+    for Placed { header, .. } in placed {
+        if since > interval {
+            due += 1;
+            since = 0;
+        }
+        since += header.size() as u64;
+    }
+    if due > 0 {
+        let active = view.segments.active();
+        active.offset_index.map.reserve(due)?;
+        active.time_index.map.reserve(due)?;
+    }
+    Ok(())
+}
+
+/// Accounts for batches that are in the file now; returns the view that shows them.
+fn index(writer: &mut Writer, view: &View, placed: &[Placed], interval: u64) -> View {
+    let mut next = view.clone();
+    let active = view.segments.active();
+    for Placed { header, .. } in placed {
+        writer.first_timestamp.get_or_insert(header.max_timestamp);
+        let due = writer.bytes_since_index > interval;
+        active.add_batch(header, header.last_offset(), next.end_position, due);
+        if due {
+            writer.bytes_since_index = 0;
+        }
+        writer.bytes_since_index += header.size() as u64;
+        next.tail = Tail::at(header, next.end_position);
+        next.end_position += header.size() as u64;
+        next.end_offset = header.next_offset();
+    }
+    next
+}

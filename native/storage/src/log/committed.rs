@@ -1,0 +1,90 @@
+//! What a `read_committed` reader may see: up to the first transaction that is not decided, and which records to leave out.
+//!
+//! Owns the log's answer to "from where on is it unstable?"; the high watermark that bounds it too is the caller's. A
+//! reader takes the high watermark first and [`Log::first_unstable_offset`] second: a transaction is published before its
+//! first batch, so the lesser of both never lies inside one.
+
+use std::sync::atomic::Ordering;
+
+use crate::index::txn_index::AbortedTxn;
+use crate::log::Log;
+use crate::log::read::{FileSlice, Planned};
+use crate::log::state::{View, Writer};
+use crate::{LogError, ReadError};
+
+/// A slice of the log, and the aborted transactions that have records in it (and perhaps some that have not).
+pub type CommittedSlice = (FileSlice, Vec<AbortedTxn>);
+
+impl Log {
+    /// Where the first transaction begins that is open, or whose marker the high watermark has not passed (see
+    /// [`Self::settle_transactions`]); `None` when everything is decided.
+    pub fn first_unstable_offset(&self) -> Option<i64> {
+        let offset = self.first_unstable.load(Ordering::SeqCst);
+        (offset < i64::MAX).then(|| offset.max(self.log_start_offset()))
+    }
+
+    /// The high watermark has come to this offset: transactions whose markers lie below are decided for good.
+    pub fn settle_transactions(&self, high_watermark: i64) {
+        if self.next_to_settle.load(Ordering::Acquire) < high_watermark {
+            let mut writer = self.writer.lock();
+            writer.producers.settle(high_watermark);
+            self.publish_transactions(&writer);
+        }
+    }
+
+    /// Publishes to readers what the producers' state says now.
+    pub(crate) fn publish_transactions(&self, writer: &Writer) {
+        let transactions = writer.producers.transactions();
+        self.first_unstable.store(transactions.first_unstable().unwrap_or(i64::MAX), Ordering::SeqCst);
+        self.next_to_settle.store(transactions.next_to_settle().unwrap_or(i64::MAX), Ordering::Release);
+    }
+
+    /// The aborted transactions that have records among the offsets `[from, upper)`, by marker; perhaps some that have
+    /// not. Only of use below the last stable offset: beyond it more may be aborted later.
+    ///
+    /// # Errors
+    /// `Io` or `Corrupt` with the index file.
+    pub fn aborted_transactions(&self, from: i64, upper: i64) -> Result<Vec<AbortedTxn>, LogError> {
+        let view = self.view.load_full();
+        aborted(&view, view.segments.floor(from), from, upper)
+    }
+
+    /// [`Self::plan_read`] for a reader of committed records: `end` is the last stable offset.
+    ///
+    /// # Errors
+    /// As [`Self::plan_read`].
+    pub fn plan_read_committed(
+        &self,
+        offset: i64,
+        max_bytes: usize,
+        end: i64,
+        min_one: bool,
+    ) -> Result<CommittedSlice, ReadError> {
+        self.plan_in_view(offset, |view| {
+            let Planned { slice, segment } = crate::log::read::plan(view, offset, max_bytes, end, min_one)?;
+            if slice.len == 0 {
+                return Ok((slice, Vec::new()));
+            }
+            let upper = upper_bound(view, segment, slice.position + slice.len as u64)?.min(end);
+            let aborted = aborted(view, segment, offset, upper)?;
+            Ok((slice, aborted))
+        })
+    }
+}
+
+/// An offset that the batches before `position` of a segment do not reach.
+fn upper_bound(view: &View, segment: usize, position: u64) -> Result<i64, LogError> {
+    let segments = view.segments.as_slice();
+    let following = segments.get(segment + 1).map_or(view.end_offset, |next| next.base_offset());
+    Ok(segments[segment].offset_index.ceiling_offset(position)?.unwrap_or(following))
+}
+
+fn aborted(view: &View, segment: usize, from: i64, upper: i64) -> Result<Vec<AbortedTxn>, LogError> {
+    let mut found = Vec::new();
+    for segment in &view.segments.as_slice()[segment..] {
+        if segment.txn_index.collect(from, upper, &mut found)? {
+            break;
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,189 @@
+//! Looking up: records by timestamp, offsets by leader epoch.
+//!
+//! Owns ListOffsets' and OffsetForLeaderEpoch's answers as far as the log knows them; bounds by watermark are the
+//! caller's. Time indexes lead to a batch, its records to the exact offset.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use crate::log::Log;
+use crate::log::state::View;
+use crate::segment::Segment;
+use crate::segment::batch_scan::{BatchScan, ScannedBatch};
+use crate::{LogError, ReadError};
+use pybroker_record::{BatchHeader, visit_records};
+
+/// A record found by time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimestampAndOffset {
+    /// The record's timestamp, ms.
+    pub timestamp: i64,
+    /// The record's offset.
+    pub offset: i64,
+    /// Leader epoch of its batch; -1 when unknown.
+    pub leader_epoch: i32,
+}
+
+impl Log {
+    /// The first record whose timestamp is `target_ms` or later; `None` when there is none.
+    ///
+    /// # Errors
+    /// `Io` when a segment cannot be read.
+    pub fn find_timestamp(&self, target_ms: i64) -> Result<Option<TimestampAndOffset>, ReadError> {
+        self.look(|view| self.find_timestamp_in(view, target_ms))
+    }
+
+    /// The first record that carries the largest timestamp of the log; `None` when no record has one.
+    ///
+    /// # Errors
+    /// `Io` when a segment cannot be read.
+    pub fn max_timestamp(&self) -> Result<Option<TimestampAndOffset>, ReadError> {
+        self.look(|view| self.max_timestamp_in(view))
+    }
+
+    /// Looks at one view of the log, and again where segments went away between the look and the read.
+    fn look<T>(&self, what: impl Fn(&View) -> Result<T, LogError>) -> Result<T, ReadError> {
+        loop {
+            let view = self.view.load_full();
+            match what(&view) {
+                Err(_) if !Arc::ptr_eq(&view.segments, &self.view.load().segments) => {}
+                looked => return Ok(looked?),
+            }
+        }
+    }
+
+    fn find_timestamp_in(&self, view: &View, target_ms: i64) -> Result<Option<TimestampAndOffset>, LogError> {
+        let max_bytes = self.config.load().max_decompressed_bytes;
+        for (index, segment) in view.segments.as_slice().iter().enumerate() {
+            if segment.largest_timestamp().timestamp < target_ms {
+                continue;
+            }
+            let from = segment.time_index.floor(target_ms)?.offset.max(view.log_start_offset);
+            let wanted = |timestamp: i64, offset: i64| timestamp >= target_ms && offset >= view.log_start_offset;
+            let start = segment.offset_index.floor_position(from)?;
+            let found =
+                search(segment, start, view.limit_of(index), max_bytes, |h| h.max_timestamp >= target_ms, wanted)?;
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+
+    fn max_timestamp_in(&self, view: &View) -> Result<Option<TimestampAndOffset>, LogError> {
+        let max_bytes = self.config.load().max_decompressed_bytes;
+        let mut best = None;
+        for (index, segment) in view.segments.as_slice().iter().enumerate() {
+            let largest = segment.largest_timestamp();
+            // The earliest of equals, as Kafka answers.
+            if largest.timestamp < 0 || best.is_some_and(|best: TimestampAndOffset| largest.timestamp <= best.timestamp)
+            {
+                continue;
+            }
+            let limit = view.limit_of(index);
+            let found = if segment.base_offset() < view.log_start_offset {
+                largest_from(segment, view.log_start_offset, limit, max_bytes)?
+            } else {
+                let start = segment.offset_index.floor_position(largest.offset)?;
+                let carries = |header: &BatchHeader| header.max_timestamp == largest.timestamp;
+                search(segment, start, limit, max_bytes, carries, |timestamp, _| timestamp == largest.timestamp)?
+            };
+            best = found.or(best);
+        }
+        Ok(best)
+    }
+
+    /// The newest leader epoch that has begun in this log.
+    pub fn latest_epoch(&self) -> Option<i32> {
+        self.epochs.lock().epochs.latest()
+    }
+
+    /// OffsetForLeaderEpoch: the largest known epoch at or below `epoch`, and the offset where it ends; `(-1, -1)` when
+    /// that is not known.
+    pub fn end_offset_for_epoch(&self, epoch: i32) -> (i32, i64) {
+        let log_end_offset = self.log_end_offset();
+        self.epochs.lock().epochs.end_offset_for(epoch, log_end_offset)
+    }
+
+    /// Notes that `epoch` begins at the log end (this node becomes leader); an epoch that has begun already is no news.
+    ///
+    /// # Errors
+    /// `Io` when the epoch file cannot be replaced.
+    pub fn begin_epoch(&self, epoch: i32) -> Result<(), LogError> {
+        let _writer = self.writer.lock();
+        let end_offset = self.log_end_offset();
+        let mut file = self.epochs.lock();
+        let mut epochs = file.epochs.clone();
+        if epochs.latest().is_none_or(|latest| epoch > latest) && epochs.assign(epoch, end_offset) {
+            epochs.write(&self.home.path(), false)?;
+            file.epochs = epochs;
+            file.dirty = true;
+        }
+        Ok(())
+    }
+}
+
+/// The largest timestamp among the records from `offset` on: what the segment remembers may lie below the log start.
+fn largest_from(
+    segment: &Segment,
+    offset: i64,
+    limit: u64,
+    max_bytes: usize,
+) -> Result<Option<TimestampAndOffset>, LogError> {
+    let (mut best, mut beyond) = (None, -1);
+    loop {
+        let start = segment.offset_index.floor_position(offset)?;
+        let later = |timestamp: i64, at: i64| at >= offset && timestamp > beyond;
+        match search(segment, start, limit, max_bytes, |header| header.max_timestamp > beyond, later)? {
+            Some(found) => (best, beyond) = (Some(found), found.timestamp),
+            None => return Ok(best),
+        }
+    }
+}
+
+/// The first record that is `wanted(timestamp, offset)`, among the batches from `start` on that may contain it.
+fn search(
+    segment: &Segment,
+    start: u64,
+    limit: u64,
+    max_bytes: usize,
+    may_contain: impl Fn(&BatchHeader) -> bool,
+    wanted: impl Fn(i64, i64) -> bool,
+) -> Result<Option<TimestampAndOffset>, LogError> {
+    let mut scratch = Vec::new();
+    let file = segment.file()?;
+    let mut scan = BatchScan::new(&file, start, limit);
+    while let Some(batch) = scan.next().map_err(|error| segment.read_error(error))? {
+        if !may_contain(&batch.header) {
+            continue;
+        }
+        let found = search_batch(&batch, &mut scratch, max_bytes, &wanted);
+        let corrupt = |reason| LogError::Corrupt { path: segment.path(), reason };
+        if let Some((timestamp, offset)) = found.map_err(corrupt)? {
+            return Ok(Some(TimestampAndOffset {
+                timestamp,
+                offset,
+                leader_epoch: batch.header.partition_leader_epoch,
+            }));
+        }
+    }
+    Ok(None)
+}
+
+fn search_batch(
+    batch: &ScannedBatch<'_>,
+    scratch: &mut Vec<u8>,
+    max_bytes: usize,
+    wanted: impl Fn(i64, i64) -> bool,
+) -> Result<Option<(i64, i64)>, String> {
+    let ScannedBatch { header, bytes, position } = batch;
+    let mut found = None;
+    let visited = visit_records(header, bytes, scratch, max_bytes, |record| {
+        if wanted(record.timestamp, record.offset) {
+            found = Some((record.timestamp, record.offset));
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    });
+    visited.map(|()| found).map_err(|error| format!("batch at position {position}: {error}"))
+}

@@ -1,0 +1,310 @@
+//! What a log knows of its producers: epoch, the last batches and the open transaction of each.
+//!
+//! Owns KIP-98's broker side without transactions' coordination: sequence numbers continue per producer and epoch, wrap
+//! from `i32::MAX` to 0, and the last five batches are kept so that a retry is answered with the offsets of then; a
+//! transaction begins with a transactional batch and ends with a marker. It must not know files (see
+//! [`crate::producer::producer_snapshot`]) or requests. An append is first checked against a [`Staged`] copy and taken over when it
+//! is in the log, so a failed write leaves no trace here.
+
+use rustc_hash::FxHashMap;
+
+use crate::AppendError;
+use crate::index::txn_index::AbortedTxn;
+use crate::producer::transactions::{Transactions, TxnEvent};
+use pybroker_record::{BatchHeader, EndMarker};
+
+/// Batches remembered per producer: the in-flight limit of an idempotent client.
+pub const BATCHES_KEPT: usize = 5;
+
+/// Who appends, which decides what is checked (Kafka's `AppendOrigin`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// A producer: sequence numbers continue, epochs do not go back.
+    Client,
+    /// This node's own coordinators, markers among them: epochs do not go back.
+    Coordinator,
+    /// The leader's log, which has been checked.
+    Replication,
+}
+
+/// One batch in the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BatchMetadata {
+    /// Sequence number of its last record.
+    pub last_sequence: i32,
+    /// Offset of its last record.
+    pub last_offset: i64,
+    /// Last offset minus first offset.
+    pub offset_delta: i32,
+    /// Its largest timestamp, ms.
+    pub timestamp: i64,
+}
+
+impl BatchMetadata {
+    const NONE: Self = Self { last_sequence: -1, last_offset: -1, offset_delta: 0, timestamp: -1 };
+
+    /// Sequence number of its first record.
+    #[must_use]
+    pub fn first_sequence(&self) -> i32 {
+        let sequence = self.last_sequence.wrapping_sub(self.offset_delta);
+        // Sequence numbers have 31 bits: stepping below 0 continues at i32::MAX.
+        sequence & i32::MAX
+    }
+
+    /// Offset of its first record.
+    #[must_use]
+    pub fn first_offset(&self) -> i64 {
+        self.last_offset - i64::from(self.offset_delta)
+    }
+}
+
+/// One producer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProducerEntry {
+    /// Newest epoch seen.
+    pub epoch: i16,
+    /// Epoch of the transaction coordinator that wrote the last marker; -1 for none.
+    pub coordinator_epoch: i32,
+    /// Largest timestamp of the last batch, ms: what expiry looks at.
+    pub last_timestamp: i64,
+    /// First offset of the open transaction; -1 for none.
+    pub current_txn_first_offset: i64,
+    /// The last batches of this epoch, oldest first; the first `kept` are set.
+    batches: [BatchMetadata; BATCHES_KEPT],
+    kept: u8,
+}
+
+impl ProducerEntry {
+    /// A producer of which only the epoch is known.
+    #[must_use]
+    pub fn new(epoch: i16) -> Self {
+        Self {
+            epoch,
+            coordinator_epoch: -1,
+            last_timestamp: -1,
+            current_txn_first_offset: -1,
+            batches: [BatchMetadata::NONE; BATCHES_KEPT],
+            kept: 0,
+        }
+    }
+
+    /// The batches remembered, oldest first.
+    #[must_use]
+    pub fn batches(&self) -> &[BatchMetadata] {
+        &self.batches[..usize::from(self.kept)]
+    }
+
+    /// Adds a batch; the oldest of more than five is forgotten.
+    pub(crate) fn remember(&mut self, batch: BatchMetadata) {
+        if usize::from(self.kept) == BATCHES_KEPT {
+            self.batches.rotate_left(1);
+            self.kept -= 1;
+        }
+        self.batches[usize::from(self.kept)] = batch;
+        self.kept += 1;
+    }
+
+    fn check(&self, header: &BatchHeader, marker: Option<EndMarker>, origin: Origin) -> Result<(), AppendError> {
+        let producer_id = header.producer_id;
+        if header.producer_epoch < self.epoch {
+            let (current, found) = (self.epoch, header.producer_epoch);
+            return Err(AppendError::InvalidProducerEpoch { producer_id, current, found });
+        }
+        match marker {
+            Some(marker) if marker.coordinator_epoch < self.coordinator_epoch => {
+                let (current, found) = (self.coordinator_epoch, marker.coordinator_epoch);
+                Err(AppendError::CoordinatorFenced { producer_id, current, found })
+            }
+            Some(_) => Ok(()),
+            None if self.current_txn_first_offset >= 0 && !header.is_transactional() => {
+                Err(AppendError::InvalidTxnState { producer_id, first_offset: self.current_txn_first_offset })
+            }
+            None if origin == Origin::Client => self.check_sequence(header),
+            None => Ok(()),
+        }
+    }
+
+    fn check_sequence(&self, header: &BatchHeader) -> Result<(), AppendError> {
+        let last = match self.batches().last() {
+            Some(batch) if header.producer_epoch == self.epoch => batch.last_sequence,
+            _ => -1,
+        };
+        let expected = if last == i32::MAX { 0 } else { last + 1 };
+        if header.base_sequence == expected {
+            return Ok(());
+        }
+        Err(AppendError::OutOfOrderSequence { producer_id: header.producer_id, last, found: header.base_sequence })
+    }
+
+    fn apply(&mut self, header: &BatchHeader, marker: Option<EndMarker>) -> Option<TxnEvent> {
+        // Compaction may have left nothing of a marker: its transaction has left the log altogether.
+        if header.is_control() && marker.is_none() {
+            return None;
+        }
+        if header.producer_epoch != self.epoch {
+            self.epoch = header.producer_epoch;
+            self.kept = 0;
+        }
+        self.last_timestamp = header.max_timestamp;
+        let (producer_id, open) = (header.producer_id, self.current_txn_first_offset);
+        if let Some(marker) = marker {
+            self.coordinator_epoch = marker.coordinator_epoch;
+            self.current_txn_first_offset = -1;
+            let ended = TxnEvent::Ended {
+                producer_id,
+                first_offset: open,
+                marker: header.base_offset,
+                aborted: !marker.commit,
+            };
+            return (open >= 0).then_some(ended);
+        }
+        self.remember(BatchMetadata {
+            last_sequence: header.last_sequence(),
+            last_offset: header.last_offset(),
+            offset_delta: header.last_offset_delta,
+            timestamp: header.max_timestamp,
+        });
+        if !header.is_transactional() || open >= 0 {
+            return None;
+        }
+        self.current_txn_first_offset = header.base_offset;
+        Some(TxnEvent::Began { producer_id, first_offset: header.base_offset })
+    }
+}
+
+/// The producers of a log up to one offset.
+#[derive(Clone, Debug, Default)]
+pub struct ProducerStates {
+    entries: FxHashMap<i64, ProducerEntry>,
+    transactions: Transactions,
+    /// Offset up to which batches are accounted for.
+    end_offset: i64,
+}
+
+/// What an append will change, kept aside until its bytes are in the log.
+#[derive(Debug, Default)]
+pub(crate) struct Staged {
+    producers: Vec<(i64, ProducerEntry)>,
+    events: Vec<TxnEvent>,
+}
+
+impl Staged {
+    /// Whether a transaction may be aborted by it: then an entry for the index follows.
+    pub(crate) fn has_aborted(&self) -> bool {
+        self.events.iter().any(|event| matches!(event, TxnEvent::Ended { aborted: true, .. }))
+    }
+}
+
+impl ProducerStates {
+    /// The state at `end_offset`, as a snapshot gives it.
+    #[must_use]
+    pub fn restored(entries: impl IntoIterator<Item = (i64, ProducerEntry)>, end_offset: i64) -> Self {
+        let entries: FxHashMap<i64, ProducerEntry> = entries.into_iter().collect();
+        let mut transactions = Transactions::default();
+        for (&id, entry) in entries.iter().filter(|(_, entry)| entry.current_txn_first_offset >= 0) {
+            transactions.begin(id, entry.current_txn_first_offset);
+        }
+        Self { entries, transactions, end_offset }
+    }
+
+    /// Offset up to which batches are accounted for.
+    #[must_use]
+    pub fn end_offset(&self) -> i64 {
+        self.end_offset
+    }
+
+    /// The producer, when it is known.
+    #[must_use]
+    pub fn get(&self, producer_id: i64) -> Option<&ProducerEntry> {
+        self.entries.get(&producer_id)
+    }
+
+    /// Every producer, in no order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (i64, &ProducerEntry)> {
+        self.entries.iter().map(|(&id, entry)| (id, entry))
+    }
+
+    /// The batch as it is in the log already, when it is among the last five of its producer and epoch.
+    pub(crate) fn find_duplicate(&self, header: &BatchHeader) -> Option<BatchMetadata> {
+        let entry = self.entries.get(&header.producer_id).filter(|entry| entry.epoch == header.producer_epoch)?;
+        let same = |batch: &&BatchMetadata| {
+            batch.first_sequence() == header.base_sequence && batch.last_sequence == header.last_sequence()
+        };
+        entry.batches().iter().find(same).copied()
+    }
+
+    /// Stages a batch with its offsets, as far as `origin` calls for after checking it; `marker` is what a control batch
+    /// holds.
+    ///
+    /// A producer that is not known may start with any sequence number: its state may have expired (KIP-360).
+    pub(crate) fn stage(
+        &self,
+        staged: &mut Staged,
+        header: &BatchHeader,
+        marker: Option<EndMarker>,
+        origin: Origin,
+    ) -> Result<(), AppendError> {
+        if header.producer_id < 0 {
+            return Ok(());
+        }
+        let (position, unknown) = match staged.producers.iter().position(|(id, _)| *id == header.producer_id) {
+            Some(position) => (position, false),
+            None => {
+                let known = self.entries.get(&header.producer_id).copied();
+                let entry = known.unwrap_or_else(|| ProducerEntry::new(header.producer_epoch));
+                staged.producers.push((header.producer_id, entry));
+                (staged.producers.len() - 1, known.is_none())
+            }
+        };
+        let entry = &mut staged.producers[position].1;
+        if origin != Origin::Replication && !unknown {
+            entry.check(header, marker, origin)?;
+        }
+        staged.events.extend(entry.apply(header, marker));
+        Ok(())
+    }
+
+    /// Takes over what was staged: the log now ends at `end_offset`. Returns the transactions that were aborted, which
+    /// belong into the index.
+    pub(crate) fn commit(&mut self, staged: Staged, end_offset: i64) -> Vec<AbortedTxn> {
+        self.entries.extend(staged.producers);
+        self.end_offset = end_offset;
+        staged.events.into_iter().filter_map(|event| self.transactions.apply(event)).collect()
+    }
+
+    /// Accounts for a batch read from the log; the entry for the index when it aborts a transaction.
+    pub(crate) fn replay(&mut self, header: &BatchHeader, marker: Option<EndMarker>) -> Option<AbortedTxn> {
+        self.end_offset = header.next_offset();
+        if header.producer_id < 0 {
+            return None;
+        }
+        let entry = self.entries.entry(header.producer_id).or_insert_with(|| ProducerEntry::new(header.producer_epoch));
+        entry.apply(header, marker).and_then(|event| self.transactions.apply(event))
+    }
+
+    /// The transactions that are not decided.
+    pub(crate) fn transactions(&self) -> &Transactions {
+        &self.transactions
+    }
+
+    /// The high watermark has come to this offset: see [`Transactions::settle`].
+    pub(crate) fn settle(&mut self, high_watermark: i64) {
+        self.transactions.settle(high_watermark);
+    }
+
+    /// Moves the end without a batch: the log was read up to here.
+    pub(crate) fn advance_to(&mut self, end_offset: i64) {
+        self.end_offset = self.end_offset.max(end_offset);
+    }
+
+    /// Forgets producers whose last batch is older than `expiration_ms` and who have no open transaction.
+    pub(crate) fn expire(&mut self, now_ms: i64, expiration_ms: i64) {
+        self.entries.retain(|_, entry| {
+            entry.current_txn_first_offset >= 0 || now_ms.saturating_sub(entry.last_timestamp) < expiration_ms
+        });
+    }
+}
+
+#[cfg(test)]
+#[path = "producer_state_tests.rs"]
+mod tests;

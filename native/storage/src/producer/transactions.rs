@@ -1,0 +1,117 @@
+//! The transactions of a log that are not decided yet, and what follows for the last stable offset.
+//!
+//! A transaction begins with a producer's first transactional batch and ends with its marker. Until the high watermark has
+//! passed the marker it may still be undone with it, so it goes on holding the last stable offset back. Knows neither
+//! files nor sequence numbers.
+
+use std::collections::BTreeMap;
+
+use crate::index::txn_index::AbortedTxn;
+
+/// What a batch did to its producer's transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TxnEvent {
+    /// The batch is the first of a transaction.
+    Began {
+        /// Whose.
+        producer_id: i64,
+        /// Offset of its first record.
+        first_offset: i64,
+    },
+    /// The batch is the marker of a transaction that had records.
+    Ended {
+        /// Whose.
+        producer_id: i64,
+        /// Offset of its first record.
+        first_offset: i64,
+        /// Offset of the marker.
+        marker: i64,
+        /// Whether the records are not to be seen.
+        aborted: bool,
+    },
+}
+
+/// See the module.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Transactions {
+    /// Producers of open transactions by first offset.
+    open: BTreeMap<i64, i64>,
+    /// Offsets of markers that the high watermark has not passed, by the first offset of their transactions.
+    unsettled: BTreeMap<i64, i64>,
+}
+
+impl Transactions {
+    pub(crate) fn begin(&mut self, producer_id: i64, first_offset: i64) {
+        self.open.insert(first_offset, producer_id);
+    }
+
+    /// Follows an event; the entry for the index when a transaction was aborted.
+    pub(crate) fn apply(&mut self, event: TxnEvent) -> Option<AbortedTxn> {
+        match event {
+            TxnEvent::Began { producer_id, first_offset } => {
+                self.begin(producer_id, first_offset);
+                None
+            }
+            TxnEvent::Ended { producer_id, first_offset, marker, aborted } => {
+                self.open.remove(&first_offset);
+                self.unsettled.insert(first_offset, marker);
+                let last_stable_offset = self.open.keys().next().copied().unwrap_or(marker + 1);
+                aborted.then_some(AbortedTxn { producer_id, first_offset, last_offset: marker, last_stable_offset })
+            }
+        }
+    }
+
+    /// The high watermark has come to `high_watermark`: markers below it cannot be undone any more.
+    pub(crate) fn settle(&mut self, high_watermark: i64) {
+        self.unsettled.retain(|_, marker| *marker >= high_watermark);
+    }
+
+    /// The smallest marker that waits for the high watermark.
+    pub(crate) fn next_to_settle(&self) -> Option<i64> {
+        self.unsettled.values().min().copied()
+    }
+
+    /// First offset of the first transaction that is open, or ended by a marker that may be undone.
+    pub(crate) fn first_unstable(&self) -> Option<i64> {
+        let first = |offsets: &BTreeMap<i64, i64>| offsets.keys().next().copied();
+        match (first(&self.open), first(&self.unsettled)) {
+            (Some(open), Some(unsettled)) => Some(open.min(unsettled)),
+            (open, unsettled) => open.or(unsettled),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn end(producer_id: i64, first_offset: i64, marker: i64, aborted: bool) -> TxnEvent {
+        TxnEvent::Ended { producer_id, first_offset, marker, aborted }
+    }
+
+    #[test]
+    fn an_ended_transaction_is_unstable_until_its_marker_is_replicated() {
+        let mut transactions = Transactions::default();
+        assert_eq!((transactions.first_unstable(), transactions.next_to_settle()), (None, None));
+        transactions.begin(1, 10);
+        transactions.begin(2, 12);
+        assert_eq!(transactions.apply(end(1, 10, 15, false)), None);
+        assert_eq!(transactions.first_unstable(), Some(10));
+        transactions.settle(15);
+        assert_eq!(transactions.first_unstable(), Some(10), "the marker at 15 is not below 15");
+        transactions.settle(16);
+        assert_eq!((transactions.first_unstable(), transactions.next_to_settle()), (Some(12), None));
+    }
+
+    #[test]
+    fn an_aborted_one_is_noted_with_the_first_offset_that_stays_unstable() {
+        let mut transactions = Transactions::default();
+        transactions.begin(1, 10);
+        transactions.begin(2, 12);
+        let entry = AbortedTxn { producer_id: 2, first_offset: 12, last_offset: 20, last_stable_offset: 10 };
+        assert_eq!(transactions.apply(end(2, 12, 20, true)), Some(entry));
+        let entry = AbortedTxn { producer_id: 1, first_offset: 10, last_offset: 21, last_stable_offset: 22 };
+        assert_eq!(transactions.apply(end(1, 10, 21, true)), Some(entry));
+        assert_eq!(transactions.next_to_settle(), Some(20));
+    }
+}

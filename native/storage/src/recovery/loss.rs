@@ -1,0 +1,213 @@
+//! What an opening has found missing or has taken out of a log: said in a sentence, and kept in a file beside the records.
+//!
+//! Owns the words and the file `recovery-report` in a log's directory: one JSON object a line, the newest last, of which
+//! the oldest go when there are [`MOST_KEPT`]. It stays until somebody removes it, and goes with the partition. Kafka passes
+//! over it. It must not decide what is damage.
+
+use std::fmt::Write;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use crate::LogError;
+use crate::directory::checkpoint::replace_file;
+
+/// Name of the file.
+pub const REPORT_FILE: &str = "recovery-report";
+const MOST_KEPT: usize = 64;
+
+/// Why records are missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LossCause {
+    /// The last bytes are no whole batch, and no valid one follows: a write that did not end.
+    TornWrite,
+    /// Bytes that are no valid batch, where acknowledged records were or are behind them.
+    Damage,
+    /// A segment ends before the next one begins.
+    Gap,
+    /// The log ends before an offset that a checkpoint knows.
+    EndMissing,
+    /// The log begins behind the log start that a checkpoint knows.
+    BeginningMissing,
+    /// The log start of the checkpoint lies beyond the log's end.
+    StartBeyondEnd,
+}
+
+impl LossCause {
+    /// The name in the file.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::TornWrite => "torn-write",
+            Self::Damage => "damage",
+            Self::Gap => "gap",
+            Self::EndMissing => "end-missing",
+            Self::BeginningMissing => "beginning-missing",
+            Self::StartBeyondEnd => "start-beyond-end",
+        }
+    }
+}
+
+/// See the module.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loss {
+    /// Why.
+    pub cause: LossCause,
+    /// The first offset that is missing.
+    pub from_offset: i64,
+    /// The offset behind the last record that is known to have been there.
+    pub known_end: Option<i64>,
+    /// The segment concerned, by its base offset, and the byte where its valid batches end.
+    pub place: Option<(i64, u64)>,
+    /// Bytes taken out of the log, whole segments included.
+    pub bytes: u64,
+    /// Names of the files that hold these bytes now; none where they were cut.
+    pub set_aside: Vec<String>,
+}
+
+impl Loss {
+    /// The sentence for the log, without the partition's name.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let from = self.from_offset;
+        let mut text = match (self.cause, self.place) {
+            (LossCause::TornWrite, place) => format!(
+                "{} bytes behind offset {from}, at {}, are no whole batch and are cut: a write that did not end",
+                self.bytes,
+                place_text(place)
+            ),
+            (LossCause::Damage, place) => {
+                format!(
+                    "damaged at {}: there is no valid batch, and the log ends before offset {from}",
+                    place_text(place)
+                )
+            }
+            (LossCause::Gap, place) => format!(
+                "the segment behind {} does not begin where that one ends, and the log ends before offset {from}",
+                place_text(place)
+            ),
+            (LossCause::EndMissing, _) => format!("the log ends before offset {from}"),
+            (LossCause::BeginningMissing, _) => format!(
+                "the records from offset {from} to {} are missing: their segments are not there",
+                self.known_end.unwrap_or(from)
+            ),
+            (LossCause::StartBeyondEnd, _) => format!(
+                "log-start-offset-checkpoint says {}, which lies beyond the log's end {from}",
+                self.known_end.unwrap_or(from)
+            ),
+        };
+        self.add_consequences(&mut text);
+        text
+    }
+
+    fn add_consequences(&self, text: &mut String) {
+        let from = self.from_offset;
+        let end_moved = matches!(self.cause, LossCause::Damage | LossCause::Gap | LossCause::EndMissing);
+        if let Some(known) = self.known_end.filter(|_| end_moved) {
+            let _ = write!(text, "; records up to offset {known} are known to have been there");
+        }
+        if end_moved {
+            let _ = write!(text, "; offsets from {from} on are given again");
+        }
+        if self.set_aside.is_empty() {
+            return;
+        }
+        let _ = write!(text, "; {} bytes are set aside in {}", self.bytes, self.set_aside.join(", "));
+        let whole: Vec<&str> =
+            self.set_aside.iter().map(String::as_str).filter(|name| name.contains(".aside-")).collect();
+        if let Some(first) = whole.first() {
+            let _ = write!(
+                text,
+                ". To bring a whole segment back, stop the broker cleanly while the log ends at or before the segment's \
+                 first offset, remove leader-epoch-checkpoint, rename {first} to {} and start",
+                first.split(".aside-").next().unwrap_or(first)
+            );
+        }
+    }
+
+    fn line(&self, now_ms: i64) -> String {
+        let number = |value: Option<i64>| value.map_or("null".to_owned(), |value| value.to_string());
+        let place = self.place.map_or("null".to_owned(), |(base, position)| {
+            format!("{{\"segment\":\"{base:020}.log\",\"position\":{position}}}")
+        });
+        let names: Vec<String> = self.set_aside.iter().map(|name| format!("\"{name}\"")).collect();
+        // Nothing in the text needs escaping: numbers, and names of this module's own making.
+        format!(
+            "{{\"time_ms\":{now_ms},\"cause\":\"{}\",\"from_offset\":{},\"known_end\":{},\"place\":{place},\"bytes\":{},\
+             \"set_aside\":[{}],\"text\":\"{}\"}}",
+            self.cause.name(),
+            self.from_offset,
+            number(self.known_end),
+            self.bytes,
+            names.join(","),
+            self.text()
+        )
+    }
+}
+
+fn place_text(place: Option<(i64, u64)>) -> String {
+    place.map_or_else(|| "its end".to_owned(), |(base, position)| format!("byte {position} of {base:020}.log"))
+}
+
+/// Adds a loss to the file, durably.
+///
+/// # Errors
+/// `Io`; the file is then what it was.
+pub(crate) fn write_down(directory: &Path, loss: &Loss, now_ms: i64) -> Result<(), LogError> {
+    let path = directory.join(REPORT_FILE);
+    let before = match fs::read(&path) {
+        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(LogError::io(&path)(error)),
+    };
+    let mut lines: Vec<&str> = before.lines().collect();
+    lines.drain(..(lines.len() + 1).saturating_sub(MOST_KEPT));
+    let mut text: String = lines.iter().flat_map(|line| [*line, "\n"]).collect();
+    text.push_str(&loss.line(now_ms));
+    text.push('\n');
+    replace_file(&path, text.as_bytes(), true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn loss() -> Loss {
+        Loss {
+            cause: LossCause::Damage,
+            from_offset: 28,
+            known_end: Some(60),
+            place: Some((20, 1000)),
+            bytes: 5000,
+            set_aside: vec!["00000000000000000020.log.tail-1".into(), "00000000000000000040.log.aside-1".into()],
+        }
+    }
+
+    #[test]
+    fn a_loss_says_where_how_much_why_and_how_to_bring_it_back() {
+        let text = loss().text();
+        for part in [
+            "byte 1000 of 00000000000000000020.log",
+            "before offset 28",
+            "up to offset 60",
+            "offsets from 28 on are given again",
+            "5000 bytes are set aside",
+            "rename 00000000000000000040.log.aside-1 to 00000000000000000040.log",
+        ] {
+            assert!(text.contains(part), "{part} in {text}");
+        }
+    }
+
+    #[test]
+    fn the_file_keeps_the_newest() {
+        let dir = tempfile::tempdir().unwrap();
+        for time in 0..100 {
+            write_down(dir.path(), &loss(), time).unwrap();
+        }
+        let text = fs::read_to_string(dir.path().join(REPORT_FILE)).unwrap();
+        assert_eq!(text.lines().count(), MOST_KEPT);
+        assert!(
+            text.lines().next_back().unwrap().starts_with("{\"time_ms\":99,\"cause\":\"damage\",\"from_offset\":28,")
+        );
+    }
+}

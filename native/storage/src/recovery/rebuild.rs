@@ -1,0 +1,259 @@
+//! What is derived from a segment's batches, derived again: its end, its indexes, the producers' state.
+//!
+//! Owns the walks over existing segments. Which segment is trusted and which is scanned is [`super::recovery`]'s decision.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::LogError;
+use crate::directory::log_dir::{LOG_SUFFIX, LogHome, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX};
+use crate::index::index_map::{Held, IndexMap};
+use crate::index::time_index::TimestampOffset;
+use crate::log::state::Tail;
+use crate::producer::producer_snapshot;
+use crate::producer::producer_state::ProducerStates;
+use crate::segment::batch_scan::{BatchScan, HeaderScan, ScannedBatch};
+use crate::segment::{IndexEntries, Segment};
+use pybroker_record::{BatchHeader, EndMarker, HEADER_LEN, batch_crc};
+use pybroker_sys::file::{self, read_full_at};
+
+/// Where the batches of a segment end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SegmentEnd {
+    pub(crate) end_offset: i64,
+    /// End of the last whole, valid batch.
+    pub(crate) end_position: u64,
+    pub(crate) tail: Tail,
+    pub(crate) bytes_since_index: u64,
+}
+
+impl SegmentEnd {
+    fn before_any_batch(segment: &Segment) -> Self {
+        let offset = segment.base_offset();
+        Self { end_offset: offset, end_position: 0, tail: Tail::empty(offset), bytes_since_index: 0 }
+    }
+
+    fn add(&mut self, header: &BatchHeader, position: u64) {
+        let size = header.size() as u64;
+        self.end_offset = header.next_offset();
+        self.end_position = position + size;
+        self.tail = Tail::at(header, position);
+        self.bytes_since_index += size;
+    }
+}
+
+/// Finds a trusted segment's end by its last index entry, and completes its largest timestamp; `None` when the batches do
+/// not lead from there exactly to the end of the file.
+pub(crate) fn find_end(segment: &Segment) -> Result<Option<SegmentEnd>, LogError> {
+    let mut end = SegmentEnd::before_any_batch(segment);
+    let mut largest = segment.time_index.last();
+    let mut expected_last = None;
+    if let Some((last_offset, position)) = segment.offset_index.last() {
+        expected_last = Some(last_offset);
+        end.end_position = position;
+    }
+    if segment.size() > 0 {
+        let file = segment.file()?;
+        let mut scan = HeaderScan::new(&file, segment.size());
+        while let Some(header) = scan.header_at(end.end_position).map_err(|error| segment.read_error(error))? {
+            if expected_last.take().is_some_and(|last| last != header.last_offset()) {
+                return Ok(None);
+            }
+            end.add(&header, end.end_position);
+            if header.max_timestamp > largest.timestamp {
+                largest = TimestampOffset { timestamp: header.max_timestamp, offset: header.last_offset() };
+            }
+        }
+    }
+    segment.set_largest_timestamp(largest);
+    Ok((end.end_position == segment.size() && expected_last.is_none()).then_some(end))
+}
+
+/// Reads a segment from its start, checks every batch and builds its indexes anew; stops at the first batch that is not
+/// whole and valid. `each` is called with every batch.
+pub(crate) fn scan(
+    segment: &Segment,
+    index_interval_bytes: u32,
+    mut each: impl FnMut(&ScannedBatch<'_>) -> Result<(), LogError>,
+) -> Result<SegmentEnd, LogError> {
+    let mut end = SegmentEnd::before_any_batch(segment);
+    segment.offset_index.map.begin_anew()?;
+    segment.time_index.map.begin_anew()?;
+    let file = segment.file()?;
+    let mut scan = BatchScan::new(&file, 0, segment.size());
+    while let Some(batch) = scan.next().map_err(|error| segment.read_error(error))? {
+        let header = batch.header;
+        let in_order = header.base_offset >= end.end_offset
+            && header.last_offset_delta >= 0
+            && header.last_offset() - segment.base_offset() <= i64::from(i32::MAX);
+        if !in_order || batch_crc(batch.bytes) != header.crc {
+            break;
+        }
+        let index_due = end.bytes_since_index > u64::from(index_interval_bytes);
+        if index_due {
+            segment.offset_index.map.reserve(1)?;
+            segment.time_index.map.reserve(1)?;
+            end.bytes_since_index = 0;
+        }
+        segment.add_batch(&header, header.last_offset(), batch.position, index_due);
+        end.add(&header, batch.position);
+        each(&batch)?;
+    }
+    segment.offset_index.map.end_anew()?;
+    segment.time_index.map.end_anew()?;
+    Ok(end)
+}
+
+/// The marker in a batch whose checksum holds; a control record that is none of Kafka's says nothing.
+pub(crate) fn marker_of(segment: &Segment, header: &BatchHeader, bytes: &[u8]) -> Option<EndMarker> {
+    EndMarker::parse(header, bytes).unwrap_or_else(|error| {
+        log::warn!("{}: control batch at offset {}: {error}", segment.path().display(), header.base_offset);
+        None
+    })
+}
+
+/// What a segment's index files hold, as far as a look at their ends can show that they are sound; `None` otherwise.
+///
+/// # Errors
+/// `Exhausted` when they cannot be looked at now: that says nothing about them.
+pub(crate) fn check_index_files(
+    home: &Arc<LogHome>,
+    base_offset: i64,
+    log_size: u64,
+) -> Result<Option<IndexEntries>, LogError> {
+    if log_size == 0 {
+        // Whatever the files hold: entries are written from the beginning.
+        return Ok(Some(IndexEntries::NOTHING));
+    }
+    let Some(offsets) = read_held::<2>(home, base_offset, OFFSET_INDEX_SUFFIX)? else { return Ok(None) };
+    let Some(times) = read_held::<3>(home, base_offset, TIME_INDEX_SUFFIX)? else { return Ok(None) };
+    // The first batch has no offset entry, so neither half of one is ever zero.
+    let [relative, position] = offsets.last;
+    let offsets_sound = offsets.entries == 0
+        || relative > 0 && relative <= i32::MAX as u32 && position > 0 && u64::from(position) < log_size;
+    let [high, low, relative] = times.last;
+    let timestamp = i64::from(high as i32) << 32 | i64::from(low);
+    let times_sound =
+        relative <= i32::MAX as u32 && timestamp >= 0 && (times.entries <= 1 || (timestamp > 0 && relative > 0));
+    // Every log whose records have timestamps was left with one entry at least.
+    let times_lost = times.entries == 0 && first_timestamp(home, base_offset) >= 0;
+    Ok((offsets_sound && times_sound && !times_lost).then_some(IndexEntries { offsets, times, aborted: 0 }))
+}
+
+fn first_timestamp(home: &Arc<LogHome>, base_offset: i64) -> i64 {
+    let mut bytes = [0; HEADER_LEN];
+    let read =
+        file::open(&home.segment_file(base_offset, LOG_SUFFIX)).and_then(|file| read_full_at(&file, &mut bytes, 0));
+    let header = read.ok().and_then(|read| BatchHeader::parse_stored(&bytes[..read]).ok());
+    header.map_or(-1, |header| header.max_timestamp)
+}
+
+/// What an index file holds; `None` when it is absent or has a torn entry.
+fn read_held<const WORDS: usize>(
+    home: &Arc<LogHome>,
+    base_offset: i64,
+    suffix: &str,
+) -> Result<Option<Held<WORDS>>, LogError> {
+    let path = home.segment_file(base_offset, suffix);
+    match file::open(&path) {
+        Ok(file) => Ok(read_end(&file)),
+        Err(error) if file::is_exhaustion(&error) => Err(LogError::io(&path)(error)),
+        Err(_) => Ok(None),
+    }
+}
+
+fn read_end<const WORDS: usize>(file: &File) -> Option<Held<WORDS>> {
+    let entry_bytes = IndexMap::<WORDS>::ENTRY_BYTES;
+    let len = file.metadata().ok()?.len();
+    if !len.is_multiple_of(entry_bytes) {
+        return None;
+    }
+    let entries = u32::try_from(len / entry_bytes).ok()?;
+    let mut last = [0; 12];
+    let last = &mut last[..if entries > 0 { WORDS * 4 } else { 0 }];
+    let read = read_full_at(file, last, len.saturating_sub(entry_bytes)).ok()?;
+    (read == last.len()).then(|| Held::settled(entries, last))
+}
+
+/// The newest snapshot at or below `limit` that can be read, and its offset; damaged ones are removed, with a warning.
+/// Without any, the state before the first record, and -1.
+pub(crate) fn latest_snapshot(
+    directory: &Path,
+    snapshots: &[i64],
+    limit: i64,
+    warnings: &mut Vec<String>,
+) -> Result<(ProducerStates, i64), LogError> {
+    for &offset in snapshots.iter().rev().filter(|&&offset| offset <= limit) {
+        match producer_snapshot::read(directory, offset) {
+            Ok(states) => return Ok((states, offset)),
+            Err(LogError::Corrupt { path, reason }) => {
+                warnings
+                    .push(format!("{}: {reason}; the producers' state is read from the log instead", path.display()));
+                producer_snapshot::remove(directory, offset);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok((ProducerStates::default(), -1))
+}
+
+/// Accounts for the batches from where the state ends in these segments, up to `to`. Indexes are left as they are.
+pub(crate) fn replay(producers: &mut ProducerStates, segments: &[Arc<Segment>], to: i64) -> Result<(), LogError> {
+    walk_batches(segments, producers.end_offset(), to, |segment, header, position| {
+        let marker = if header.is_control() && header.has_producer_id() {
+            let mut bytes = vec![0; header.size()];
+            let read = read_full_at(&*segment.file()?, &mut bytes, position);
+            read.map_err(|error| segment.read_error(error))?;
+            marker_of(segment, header, &bytes)
+        } else {
+            None
+        };
+        producers.replay(header, marker);
+        Ok(())
+    })?;
+    producers.advance_to(to);
+    Ok(())
+}
+
+/// Calls `each` with the header and the position of every batch from `from` on in these segments, up to `to`.
+pub(crate) fn walk_batches(
+    segments: &[Arc<Segment>],
+    from: i64,
+    to: i64,
+    mut each: impl FnMut(&Segment, &BatchHeader, u64) -> Result<(), LogError>,
+) -> Result<(), LogError> {
+    let first = segments.partition_point(|segment| segment.base_offset() <= from).saturating_sub(1);
+    if from >= to {
+        return Ok(());
+    }
+    for segment in segments[first..].iter().take_while(|segment| segment.base_offset() < to) {
+        let Some(found) = segment.find_batch(from, segment.size())? else { continue };
+        let mut position = found.position;
+        let file = segment.file()?;
+        let mut scan = HeaderScan::new(&file, segment.size());
+        while let Some(header) = scan.header_at(position).map_err(|error| segment.read_error(error))? {
+            if header.base_offset >= to {
+                return Ok(());
+            }
+            each(segment, &header, position)?;
+            position += header.size() as u64;
+        }
+    }
+    Ok(())
+}
+
+/// The producers' state at `end_offset`: from the newest of the snapshots at or below it, and the batches since (those below
+/// the log start too, as long as they are there: they show where a producer's numbers stand). Also the offset of
+/// that snapshot, -1 for none.
+pub(crate) fn restore_producers(
+    directory: &Path,
+    snapshots: &[i64],
+    segments: &[Arc<Segment>],
+    end_offset: i64,
+    warnings: &mut Vec<String>,
+) -> Result<(ProducerStates, i64), LogError> {
+    let (mut producers, snapshot) = latest_snapshot(directory, snapshots, end_offset, warnings)?;
+    replay(&mut producers, segments, end_offset)?;
+    Ok((producers, snapshot))
+}

@@ -1,0 +1,5 @@
+//! Reading the batches, messages and records of log files for people and tools, without opening a log.
+
+pub(crate) mod log_walk;
+pub(crate) mod walked_messages;
+pub(crate) mod walked_records;

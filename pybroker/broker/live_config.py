@@ -1,0 +1,79 @@
+"""The broker's settings while it runs: the changes that the metadata holds for it, over what it was started with.
+
+Owns when a change is put in force: with the image that has it, before that image's topics. Must not know what a setting
+does; the parts that must act subscribe to changes.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from pybroker.config.dynamic import build_dynamic, dynamic_fault, masked
+from pybroker.config.group import group_fault
+from pybroker.config.key import Kind
+from pybroker.config.topic import TopicConfig, topic_fault
+from pybroker.metadata.image import TOPIC_RESOURCE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pybroker.config.broker import BrokerConfig
+    from pybroker.metadata.delta import MetadataDelta
+    from pybroker.metadata.image import MetadataImage
+
+log = logging.getLogger("pybroker.broker")
+
+
+class LiveConfig:
+    """Follows the metadata image with the broker's settings. A publisher; it comes before those that use them."""
+
+    def __init__(self, static: BrokerConfig) -> None:
+        self._static = static
+        self._subscribers: list[Callable[[BrokerConfig], None]] = []
+        # Invariant: `current` is `_static` with exactly these two layers over it.
+        self._default: Mapping[str, str] = {}
+        self._own: Mapping[str, str] = {}
+        self.current = static
+
+    def subscribe(self, callback: Callable[[BrokerConfig], None]) -> None:
+        """Call `callback` with the settings after every change from now on, in the order of the subscriptions."""
+        self._subscribers.append(callback)
+
+    def stop(self) -> None:
+        """Call nobody any more: the subscribers end, and may know this object."""
+        self._subscribers.clear()
+
+    def publish(self, _delta: MetadataDelta, image: MetadataImage, /) -> None:
+        """Put changed settings in force."""
+        default, own = image.configs.of_broker(None), image.configs.of_broker(self._static.node_id)
+        if default == self._default and own == self._own:
+            return
+        self._default, self._own = default, own
+        self.current, ignored = build_dynamic(self._static, default, own)
+        for fault in ignored:
+            log.warning("a stored change of the broker's settings is ignored: %s", fault)
+        changed = {**self.current.dynamic_default, **self.current.dynamic_own}
+        log.info("broker settings changed: %s", masked(changed, self.current.keys))
+        for callback in self._subscribers:
+            callback(self.current)
+
+    def broker_fault(self, configs: Mapping[str, str], /, *, is_own: bool) -> str | None:
+        """Return what is wrong with all changes of this broker (`is_own`) or of all brokers, None for nothing."""
+        return dynamic_fault(self._static, self.current, configs, is_own=is_own)
+
+    def topic_fault(self, configs: Mapping[str, str], /) -> str | None:
+        """Return what is wrong with a topic's own configurations, None for nothing."""
+        return topic_fault(configs, self.current)
+
+    def group_fault(self, configs: Mapping[str, str], /) -> str | None:
+        """Return what is wrong with a group's own configurations, None for nothing."""
+        return group_fault(configs, self.current)
+
+    def list_inherited(self, resource_type: int, name: str, /) -> tuple[str, ...] | None:
+        """Return the items of a list that a topic or broker does not set itself, None for what is no list."""
+        settings = TopicConfig({}, self.current) if resource_type == TOPIC_RESOURCE else self._static
+        key = settings.keys.get(name)
+        if key is None or key.kind is not Kind.LIST:
+            return None
+        return tuple(getattr(settings, key.attribute) or ())

@@ -1,0 +1,146 @@
+"""This broker, as the controller knows it: its registration, its epoch, and what it reports of its log directories.
+
+Owns the incarnation id and the broker epoch that every later request to the controller carries (KIP-631). Must not
+decide what follows from a registration or a report: that is the controller's. A broker in the controller's own process
+registers unfenced and sends no heartbeats.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from pybroker.broker.directory_reports import DirectoryReports
+from pybroker.metadata.features import SUPPORTED_FEATURES
+from pybroker.storage.meta_properties import id_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+    from pybroker.protocol.errors import ErrorCode
+    from pybroker.storage.directories import Directories
+
+log = logging.getLogger("pybroker.broker")
+
+_PLAINTEXT = 0  # Kafka's number of the security protocol
+
+
+class RegistrationRefusedError(Exception):
+    """The controller refused the broker; the text is one line that says why."""
+
+
+class Registered(Protocol):
+    """The controller's answer to a registration."""
+
+    @property
+    def error_code(self) -> ErrorCode:
+        """NONE, or why the broker is not registered."""
+
+    @property
+    def error_message(self) -> str | None:
+        """The same in words."""
+
+    @property
+    def broker_epoch(self) -> int:
+        """The epoch of this incarnation."""
+
+
+class Registrar(Protocol):
+    """The controller, as a broker that registers sees it. Every method returns when its records are committed."""
+
+    async def register_broker(
+        self,
+        broker_id: int,
+        *,
+        incarnation_id: bytes,
+        listeners: Mapping[str, tuple[str, int]],
+        security_protocols: Mapping[str, int],
+        rack: str | None,
+        log_dirs: tuple[bytes, ...],
+        features: Mapping[str, tuple[int, int]],
+        fenced: bool,
+    ) -> Registered:
+        """Register a broker."""
+
+    async def assign_replicas(
+        self, broker_id: int, broker_epoch: int, directories: Mapping[tuple[bytes, int], bytes]
+    ) -> object:
+        """Note in which log directories a broker has put replicas, by topic id and partition."""
+
+    async def fail_log_directories(self, broker_id: int, broker_epoch: int, directories: Sequence[bytes]) -> object:
+        """Note that a broker has lost log directories."""
+
+    async def allocate_producer_ids(self, broker_id: int, broker_epoch: int) -> range:
+        """Give a broker a block of producer ids."""
+
+
+class Endpoints(NamedTuple):
+    """What a broker registers for its clients."""
+
+    listeners: Mapping[str, tuple[str, int]]
+    """Advertised (host, port) by listener name."""
+    rack: str | None
+
+
+class Registration:
+    """One run of a broker. Used from the event loop."""
+
+    def __init__(
+        self, node_id: int, directories: Directories, registrar: Registrar, unreachable: type[Exception]
+    ) -> None:
+        """`unreachable` is what the registrar raises when the controller cannot be asked."""
+        self._node_id = node_id
+        self._directories = directories
+        self._registrar = registrar
+        self._unreachable = unreachable
+        self._incarnation_id = os.urandom(16)
+        self._reports = DirectoryReports()
+        self.epoch = -1
+        """The broker epoch in force, -1 before the broker is registered."""
+
+    async def register(self, endpoints: Endpoints) -> None:
+        """Register with the directories that work; raises RegistrationRefusedError. Reports are sent from then on."""
+        online = self._directories.online
+        registered = await self._registrar.register_broker(
+            self._node_id,
+            incarnation_id=self._incarnation_id,
+            listeners=endpoints.listeners,
+            security_protocols=dict.fromkeys(endpoints.listeners, _PLAINTEXT),
+            rack=endpoints.rack,
+            log_dirs=tuple(id_bytes(directory.meta.directory_id) for directory in online if directory.meta),
+            features=SUPPORTED_FEATURES,
+            fenced=False,
+        )
+        if registered.error_code:
+            raise RegistrationRefusedError(f"the controller refused this broker: {registered.error_message}")
+        self.epoch = registered.broker_epoch
+        self._reports.registered()
+
+    async def allocate_producer_ids(self) -> range:
+        """Return a block of producer ids that is this broker's alone."""
+        return await self._registrar.allocate_producer_ids(self._node_id, self.epoch)
+
+    def report_placed(self, placed: Mapping[tuple[bytes, int], bytes]) -> None:
+        """Report where partitions lie: the ids of their directories, by topic id and index."""
+        self._report(lambda: self._registrar.assign_replicas(self._node_id, self.epoch, placed))
+
+    def report_failed_directories(self) -> None:
+        """Report which log directories failed; the controller knows those that were reported before."""
+        offline = [it.meta for it in self._directories.logs if it.offline and it.meta is not None]
+        ids = [id_bytes(meta.directory_id) for meta in offline]
+        self._report(lambda: self._registrar.fail_log_directories(self._node_id, self.epoch, ids))
+
+    async def stop(self) -> None:
+        """Report nothing more; wait for the report that is under way."""
+        await self._reports.stop()
+
+    def _report(self, send: Callable[[], Awaitable[object]]) -> None:
+        async def report() -> None:
+            try:
+                await send()
+            except self._unreachable as error:
+                # The broker ends with its controller, and says at its next registration which directories work.
+                log.warning("the log directories could not be reported to the controller: %s", error)
+
+        self._reports.add(report)

@@ -1,0 +1,82 @@
+"""The controller as handlers reach it: this node's own while it leads the quorum, or another's by way of a channel.
+
+Owns what handlers may ask for. Must not know who answers. Every method returns after its records are committed and the
+image that holds them is published here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pybroker.controller.cluster.events import (
+        ConfigChange,
+        ConfigResult,
+        CreatedTopic,
+        DeletedTopic,
+        ElectedTopic,
+        ElectionType,
+        EnlargedTopic,
+        FeatureUpdate,
+        MorePartitions,
+        NewTopic,
+        OngoingTopic,
+        ReassignableTopic,
+        ReassignedTopic,
+        Result,
+    )
+
+
+class QuorumState(NamedTuple):
+    """Who leads the quorum, since when, and how far its log goes."""
+
+    leader_id: int
+    leader_epoch: int
+    high_watermark: int
+    """End of what is committed."""
+    log_end_offset: int
+
+
+class ControllerChannel(Protocol):
+    """A way to the controller. Its coroutines raise `NotControllerError` when there is none at the other end."""
+
+    @property
+    def leader_id(self) -> int:
+        """Node id of the quorum's leader as far as it is known here, -1 for none."""
+
+    def quorum_state(self) -> QuorumState:
+        """Return the state of the quorum; raises `NotControllerError` where only its leader knows it."""
+
+    async def create_topics(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> list[CreatedTopic]:
+        """Create topics; each succeeds or fails by itself, results in the order of `topics`."""
+
+    async def create_partitions(
+        self, topics: Sequence[MorePartitions], *, validate_only: bool = False
+    ) -> list[EnlargedTopic]:
+        """Give topics more partitions; each succeeds or fails by itself, results in the order of `topics`."""
+
+    async def delete_topics(self, topics: Sequence[str | bytes]) -> list[DeletedTopic]:
+        """Delete topics by name or 16-byte id; results in the order of `topics`."""
+
+    async def elect_leaders(
+        self, election_type: ElectionType, partitions: Sequence[tuple[str, Sequence[int]]] | None
+    ) -> list[ElectedTopic] | Result:
+        """Elect leaders of partitions, None for all; each succeeds or fails by itself, unless all are refused."""
+
+    async def alter_reassignments(
+        self, topics: Sequence[ReassignableTopic], *, allow_replication_factor_change: bool = True
+    ) -> list[ReassignedTopic]:
+        """Give partitions other replicas, or cancel that; each succeeds or fails by itself, results in their order."""
+
+    async def list_reassignments(self, partitions: Sequence[tuple[str, Sequence[int]]] | None) -> list[OngoingTopic]:
+        """Return what is being reassigned of these partitions by topic, None for all."""
+
+    async def alter_configs(
+        self, changes: Sequence[ConfigChange], *, validate_only: bool = False
+    ) -> list[ConfigResult]:
+        """Set and delete configurations of topics, brokers and groups; each resource succeeds or fails by itself."""
+
+    async def update_features(self, updates: Sequence[FeatureUpdate], *, validate_only: bool = False) -> Result:
+        """Finalize feature levels, all or none."""

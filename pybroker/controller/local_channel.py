@@ -1,0 +1,234 @@
+"""The controller in this process: what handlers and this broker ask for becomes an event of its machine.
+
+Owns the translation, with the dice that an event carries, and the cutting of large requests into parts. Must not know
+requests: handlers translate those.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, cast
+
+import msgspec
+
+from pybroker.controller.cluster.brokers import session_key
+from pybroker.controller.cluster.events import (
+    AllocateProducerIds,
+    AlterConfigs,
+    AlterReassignments,
+    AssignReplicas,
+    CreatePartitions,
+    CreateTopics,
+    DeleteTopics,
+    ElectLeaders,
+    Heartbeat,
+    ListReassignments,
+    LogDirectoriesFailed,
+    ReassignedTopic,
+    RegisterBroker,
+    UnregisterBroker,
+    UpdateFeatures,
+)
+from pybroker.controller.cluster.whole_requests import whole_creation, whole_deletion, whole_enlargement
+from pybroker.controller.errors import ControllerError, StaleBrokerEpochError
+from pybroker.machine.parts import parts
+from pybroker.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pybroker.controller.channel import QuorumState
+    from pybroker.controller.cluster.events import (
+        ConfigChange,
+        ConfigResult,
+        CreatedTopic,
+        DeletedTopic,
+        ElectedTopic,
+        ElectionType,
+        EnlargedTopic,
+        FeatureUpdate,
+        HeartbeatResult,
+        MorePartitions,
+        NewTopic,
+        OngoingTopic,
+        ReassignableTopic,
+        ReassignedPartition,
+        RegisteredBroker,
+        Result,
+    )
+    from pybroker.controller.service import Controller
+
+_CHANGE_WEIGHT = 20
+"""What the change of a resource's configurations weighs, of which all are judged anew."""
+
+
+class LocalChannel:
+    """A `ControllerChannel` to this node's own controller, and what brokers ask of it. Used from one event loop.
+
+    Every coroutine raises `NotControllerError` while that controller does not lead.
+    """
+
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
+
+    @property
+    def leader_id(self) -> int:
+        """Node id of the quorum's leader as far as it is known here, -1 for none."""
+        return self._controller.leader_id
+
+    def quorum_state(self) -> QuorumState:
+        """Return the state of the quorum; raises `NotControllerError` when this node does not lead it."""
+        return self._controller.quorum_state()
+
+    async def create_topics(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> list[CreatedTopic]:
+        """Create topics; each succeeds or fails by itself, results in the order of `topics`."""
+        created: list[CreatedTopic] = []
+        whole = whole_creation(topics, self._controller.settings.num_partitions)
+        for part in parts(topics, _partitions_of_new):
+            event = CreateTopics(
+                topics=part,
+                topic_ids=[_fresh_id() for _ in part],
+                seed=int.from_bytes(os.urandom(4)),
+                whole=whole,
+                validate_only=validate_only,
+            )
+            created += await self._controller.submit(event)
+        return created
+
+    async def create_partitions(
+        self, topics: Sequence[MorePartitions], *, validate_only: bool = False
+    ) -> list[EnlargedTopic]:
+        """Give topics more partitions; each succeeds or fails by itself, results in the order of `topics`."""
+        enlarged: list[EnlargedTopic] = []
+        whole = whole_enlargement(topics, self._controller.image)
+        for part in parts(topics, lambda topic: max(topic.count, 1)):
+            event = CreatePartitions(part, int.from_bytes(os.urandom(4)), whole, validate_only)
+            enlarged += await self._controller.submit(event)
+        return enlarged
+
+    async def delete_topics(self, topics: Sequence[str | bytes]) -> list[DeletedTopic]:
+        """Delete topics by name or 16-byte id; results in the order of `topics`."""
+        deleted: list[DeletedTopic] = []
+        whole = whole_deletion(topics)
+        for part in parts(topics, lambda _: 1):
+            deleted += await self._controller.submit(DeleteTopics(part, whole))
+        return deleted
+
+    async def elect_leaders(
+        self, election_type: ElectionType, partitions: Sequence[tuple[str, Sequence[int]]] | None
+    ) -> list[ElectedTopic] | Result:
+        """Elect leaders of partitions, None for all; each succeeds or fails by itself, unless all are refused."""
+        return cast(
+            "list[ElectedTopic] | Result", await self._controller.submit(ElectLeaders(election_type, partitions))
+        )
+
+    async def alter_reassignments(
+        self, topics: Sequence[ReassignableTopic], *, allow_replication_factor_change: bool = True
+    ) -> list[ReassignedTopic]:
+        """Give partitions other replicas, or cancel that; each succeeds or fails by itself, results in their order."""
+        pieces = [
+            (number, msgspec.structs.replace(topic, partitions=part))
+            for number, topic in enumerate(topics)
+            for part in parts(topic.partitions, lambda _: 1)
+        ]
+        reassigned: list[list[ReassignedPartition]] = [[] for _ in topics]
+        for some in parts(pieces, lambda piece: len(piece[1].partitions)):
+            event = AlterReassignments([piece for _, piece in some], allow_replication_factor_change)
+            for (number, _), result in zip(some, await self._controller.submit(event), strict=True):
+                reassigned[number] += result.partitions
+        return [ReassignedTopic(topic.name, done) for topic, done in zip(topics, reassigned, strict=True)]
+
+    async def list_reassignments(self, partitions: Sequence[tuple[str, Sequence[int]]] | None) -> list[OngoingTopic]:
+        """Return what is being reassigned of these partitions by topic, None for all."""
+        return cast("list[OngoingTopic]", await self._controller.submit(ListReassignments(partitions)))
+
+    async def register_broker(
+        self,
+        broker_id: int,
+        *,
+        incarnation_id: bytes,
+        listeners: Mapping[str, tuple[str, int]],
+        security_protocols: Mapping[str, int],
+        rack: str | None = None,
+        log_dirs: tuple[bytes, ...] = (),
+        features: Mapping[str, tuple[int, int]] | None = None,
+        fenced: bool = True,
+    ) -> RegisteredBroker:
+        """Register a broker; `fenced=False` is for the broker inside this process, which sends no heartbeats."""
+        event = RegisterBroker(
+            broker_id=broker_id,
+            incarnation_id=incarnation_id,
+            listeners=listeners,
+            security_protocols=security_protocols,
+            epoch=self._controller.next_offset,
+            rack=rack,
+            log_dirs=log_dirs,
+            features=features or {},
+            fenced=fenced,
+            session_is_alive=self._controller.has_timer(session_key(broker_id)),
+        )
+        return cast("RegisteredBroker", await self._controller.submit(event))
+
+    async def heartbeat(
+        self, broker_id: int, broker_epoch: int, *, want_fence: bool = False, want_shut_down: bool = False
+    ) -> HeartbeatResult:
+        """Note that a broker is alive; one that does not want to be fenced is unfenced."""
+        event = Heartbeat(broker_id, broker_epoch, want_fence, want_shut_down)
+        return cast("HeartbeatResult", await self._controller.submit(event))
+
+    async def fail_log_directories(self, broker_id: int, broker_epoch: int, directories: Sequence[bytes]) -> Result:
+        """Note that a broker has lost log directories: what lies there gets another leader, or none."""
+        return cast("Result", await self._controller.submit(LogDirectoriesFailed(broker_id, broker_epoch, directories)))
+
+    async def assign_replicas(
+        self, broker_id: int, broker_epoch: int, directories: Mapping[tuple[bytes, int], bytes]
+    ) -> Result:
+        """Note in which log directories a broker has put replicas, by topic id and partition."""
+        return cast("Result", await self._controller.submit(AssignReplicas(broker_id, broker_epoch, directories)))
+
+    async def unregister_broker(self, broker_id: int) -> Result:
+        """Forget a broker."""
+        return cast("Result", await self._controller.submit(UnregisterBroker(broker_id)))
+
+    async def allocate_producer_ids(self, broker_id: int, broker_epoch: int) -> range:
+        """Give a broker a block of 1000 producer ids; raises `StaleBrokerEpochError`."""
+        reply = await self._controller.submit(AllocateProducerIds(broker_id, broker_epoch))
+        if isinstance(reply, range):
+            return reply
+        result = cast("Result", reply)
+        if result.error_code is ErrorCode.STALE_BROKER_EPOCH:
+            raise StaleBrokerEpochError(result.error_message)
+        raise ControllerError(result.error_message)
+
+    async def alter_configs(
+        self, changes: Sequence[ConfigChange], *, validate_only: bool = False
+    ) -> list[ConfigResult]:
+        """Set and delete configurations of topics, brokers and groups; each resource succeeds or fails by itself."""
+        results: list[ConfigResult] = []
+        for part in parts(changes, lambda _: _CHANGE_WEIGHT):
+            results += await self._controller.submit(AlterConfigs(part, validate_only))
+        return results
+
+    async def update_features(self, updates: Sequence[FeatureUpdate], *, validate_only: bool = False) -> Result:
+        """Finalize feature levels, all or none."""
+        return cast(
+            "Result", await self._controller.submit(UpdateFeatures(updates, self._controller.node_id, validate_only))
+        )
+
+
+def _partitions_of_new(topic: NewTopic) -> int:
+    return len(topic.assignments) or topic.num_partitions
+
+
+def _fresh_id() -> bytes:
+    """Return a random topic id; Kafka's tools take none whose text begins with a dash."""
+    while True:
+        topic_id = bytearray(os.urandom(16))
+        topic_id[6] = topic_id[6] & 0x0F | 0x40
+        topic_id[8] = topic_id[8] & 0x3F | 0x80
+        if topic_id[0] >> 2 != _DASH:
+            return bytes(topic_id)
+
+
+_DASH = 62
+"""What "-" stands for in the URL-safe base64 in which ids are written."""

@@ -1,0 +1,47 @@
+"""Making the group coordinator of a broker from its settings.
+
+Must not know how it coordinates.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.coordinator.group.offsets_topic import OFFSETS_TOPIC
+from pybroker.coordinator.group.service import GroupCoordinator
+from pybroker.coordinator.group.settings import build_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pybroker.config.broker import BrokerConfig
+    from pybroker.machine.clock import Clock
+    from pybroker.storage.native import Partition, PartitionLog
+
+
+def build_coordinator(
+    config: BrokerConfig,
+    clock: Clock,
+    *,
+    find: Callable[[str, int], Partition | None],
+    open_log: Callable[[Partition], PartitionLog],
+) -> GroupCoordinator:
+    """Return a coordinator that leads nothing yet.
+
+    `find` returns the replica of a topic's partition that is open here, `open_log` the log that is written through it.
+    """
+
+    def log_of(index: int) -> PartitionLog | None:
+        partition = find(OFFSETS_TOPIC, index)
+        return None if partition is None else open_log(partition)
+
+    return GroupCoordinator(
+        build_settings(config),
+        node_id=config.node_id,
+        partitions=config.offsets_topic_num_partitions,
+        codec=config.offsets_topic_compression_codec,
+        commit_timeout_ms=config.offsets_commit_timeout_ms,
+        load_bytes=config.offsets_load_buffer_size,
+        open_log=log_of,
+        clock=clock,
+    )

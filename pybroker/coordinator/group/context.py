@@ -1,0 +1,85 @@
+"""GroupContext: what the machines of groups read beside their own state, as it is now.
+
+Owns the broker's settings of groups, the groups' own, and the cluster's topics in the form that decisions read. Follows
+the metadata image. Must not know who coordinates: machines outlive no context, and a context knows no machine.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.coordinator.group.machine import GroupMachine
+from pybroker.coordinator.group.modern.settings import overlay
+from pybroker.coordinator.group.view import TopicInfo, Topics
+from pybroker.metadata.image import EMPTY_IMAGE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pybroker.coordinator.group.modern.settings import ConsumerGroupSettings
+    from pybroker.coordinator.group.settings import GroupSettings
+    from pybroker.metadata.image import MetadataImage, TopicImage
+
+
+class GroupContext:
+    """Settings and topics. Used from one event loop."""
+
+    def __init__(self, settings: GroupSettings) -> None:
+        self._settings = settings
+        self._image = EMPTY_IMAGE
+        # The settings of the groups that have some of their own in `_image`.
+        self._of_groups: dict[str, ConsumerGroupSettings] = {}
+        # The topics of `_image` as machines see them; None until somebody looks.
+        self._topics: Topics | None = None
+        # Offset of the first image that had the newest topic.
+        self._topics_version = -1
+
+    def follow(self, image: MetadataImage) -> None:
+        """Take note of a newer image."""
+        before, self._image = self._image, image
+        if image.configs is not before.configs:
+            self._take_settings()
+        if image.topics is not before.topics:
+            self._topics = None
+            if image.topics.by_id.keys() - before.topics.by_id.keys():
+                self._topics_version = image.offset
+
+    def reconfigure(self, settings: GroupSettings) -> None:
+        """Take the broker's changed settings; the machines that are there are given them by their owner."""
+        self._settings = settings
+        self._take_settings()
+
+    def build_machine(self) -> GroupMachine:
+        """Make a machine that reads this context."""
+        return GroupMachine(self._settings, self.topics, lambda: self._of_groups)
+
+    def topics(self) -> Topics:
+        """Return the cluster's topics."""
+        if self._topics is None:
+            self._topics = _build_topics(self._image, self._topics_version)
+        return self._topics
+
+    def _take_settings(self) -> None:
+        consumer = self._settings.consumer
+        self._of_groups = {group: overlay(consumer, own) for group, own in self._image.configs.of_groups().items()}
+
+
+def _build_topics(image: MetadataImage, version: int) -> Topics:
+    racks = {broker.id: broker.rack for broker in image.cluster.brokers.values() if broker.rack is not None}
+    return Topics(
+        {
+            name: TopicInfo(topic.topic_id, len(topic.partitions), _racks(topic, racks))
+            for name, topic in image.topics.by_name.items()
+        },
+        {topic_id: topic.name for topic_id, topic in image.topics.by_id.items()},
+        version,
+    )
+
+
+def _racks(topic: TopicImage, racks: Mapping[int, str]) -> tuple[tuple[str, ...], ...]:
+    if not racks:
+        return ()
+    return tuple(
+        tuple(racks[broker] for broker in partition.replicas if broker in racks)
+        for partition in topic.partitions.values()
+    )

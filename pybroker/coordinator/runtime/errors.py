@@ -1,0 +1,42 @@
+"""Why a coordinator refuses an event: one exception for each wire error, which carries its code.
+
+CoordinatorError
+├── CoordinatorLoadInProgressError   the partition is being read: ask again
+├── CoordinatorNotAvailableError     the key, or the topic, is not served right now: look for it again
+├── NotCoordinatorError              another broker leads the partition
+└── the refusals of each kind, in a tree of its own
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pybroker.protocol.errors import ErrorCode
+
+
+class CoordinatorError(Exception):
+    """Base of what coordinators raise."""
+
+    code: ClassVar[ErrorCode] = ErrorCode.UNKNOWN_SERVER_ERROR
+
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(message or self.code.message)
+        self.message = message
+
+
+class CoordinatorLoadInProgressError(CoordinatorError):
+    """The coordinator's partition is being read."""
+
+    code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+
+class CoordinatorNotAvailableError(CoordinatorError):
+    """The key is not served right now."""
+
+    code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
+class NotCoordinatorError(CoordinatorError):
+    """This broker does not lead the key's partition."""
+
+    code = ErrorCode.NOT_COORDINATOR

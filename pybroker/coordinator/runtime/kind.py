@@ -1,0 +1,47 @@
+"""CoordinatorKind: what makes the coordinators of groups, say, out of the runtime's shards.
+
+Owns the list of what a kind hands in. Must not know any kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from pybroker.coordinator.runtime.log import RecordCodec
+from pybroker.coordinator.runtime.machine import ShardMachine
+
+Record = TypeVar("Record")
+KindMachine = TypeVar("KindMachine", bound=ShardMachine[Any])
+
+
+class CoordinatorKind(msgspec.Struct, Generic[Record, KindMachine], frozen=True, kw_only=True):
+    """One kind of coordinator."""
+
+    topic: str
+    """The internal topic."""
+    entries: str
+    """What a machine keeps, in the plural and for the log: groups."""
+    partition_of: Callable[[str, int], int]
+    """Returns the partition of a key, of so many."""
+    build_machine: Callable[[], KindMachine]
+    """Makes the machine of a shard, before its log is replayed. It refers to no owner of the runtime: a circle would
+    keep logs open until a collection.
+    """
+    codec: RecordCodec[Record]
+    appended: Callable[[Sequence[Record]], None]
+    """Called with each decision's records when they are in the log, and before they are committed."""
+
+
+class RuntimeSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What the configuration says about the shards of one kind."""
+
+    node_id: int
+    partitions: int
+    """How many the topic will have when it is created."""
+    commit_timeout_ms: int
+    """A client that waits longer for a commit receives COORDINATOR_NOT_AVAILABLE."""
+    load_bytes: int
+    """Most that is read from the log at once."""

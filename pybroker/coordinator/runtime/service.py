@@ -1,0 +1,318 @@
+"""The coordinator runtime: an event of a key in, its reply out when it is committed.
+
+Owns one shard, with its machine and its runner, for each partition of an internal topic that this broker leads:
+loading at election, unloading at resignation. Follows the metadata image, after its partitions are open here. Must not
+know what is coordinated, nor what a partition is: logs are handed in.
+
+Events that come while a shard loads are refused with COORDINATOR_LOAD_IN_PROGRESS, those for a partition that another
+broker leads with NOT_COORDINATOR.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from pybroker.coordinator.runtime.errors import (
+    CoordinatorLoadInProgressError,
+    CoordinatorNotAvailableError,
+    NotCoordinatorError,
+)
+from pybroker.coordinator.runtime.loading import Source, replay
+from pybroker.coordinator.runtime.machine import Loaded, ShardMachine
+from pybroker.coordinator.runtime.shard import SHARD_LIFE, ShardState, ShardStep
+from pybroker.machine.clock import SYSTEM_CLOCK
+from pybroker.machine.machine import Timer
+from pybroker.machine.reply import Reply
+from pybroker.machine.runner import Runner, UnwritableError
+from pybroker.protocol.errors import ProtocolError
+from pybroker.storage.errors import BatchTooLargeError, NotEnoughReplicasError, NotLeaderError
+from pybroker.storage.exhaustion import is_exhaustion
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterator, Sequence
+
+    from pybroker.coordinator.runtime.commits import CommitWaits
+    from pybroker.coordinator.runtime.kind import CoordinatorKind, RuntimeSettings
+    from pybroker.coordinator.runtime.log import PartitionLog
+    from pybroker.machine.clock import Clock
+    from pybroker.metadata.image import MetadataImage, TopicImage
+
+log = logging.getLogger("pybroker.coordinator.runtime")
+
+Record = TypeVar("Record")
+KindMachine = TypeVar("KindMachine", bound=ShardMachine[Any])
+
+MAX_RECORDS_PER_BATCH = 2000
+"""A wake-up with more goes into several appends; a single event may exceed it, as its records are never parted."""
+_LOAD_BYTES = 256 * 1024
+"""Read and replayed at once: a few milliseconds of the loop's time."""
+_MANY_ENTRIES = 5_000
+_AGAIN_S = 1.0  # a log that lacked a descriptor or memory is read again so much later
+
+
+class CoordinatorRuntime(Generic[Record, KindMachine]):
+    """The coordinators of one kind on this broker. Used from one event loop."""
+
+    def __init__(
+        self,
+        kind: CoordinatorKind[Record, KindMachine],
+        settings: RuntimeSettings,
+        *,
+        open_log: Callable[[int], PartitionLog | None],
+        commits: CommitWaits,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        """`open_log` finds the log of a partition that this broker leads, None while it is not open here."""
+        self._kind = kind
+        self._settings = settings
+        self._partition_of = kind.partition_of
+        self._partitions = settings.partitions
+        self._load_bytes = min(settings.load_bytes, _LOAD_BYTES)
+        self._open_log = open_log
+        self._commits = commits
+        self._clock = clock
+        # The topic of the newest image; None while it does not exist.
+        self._topic: TopicImage | None = None
+        # Invariant: exactly the partitions of `_topic` that this broker leads; none once it is closed.
+        self._shards: dict[int, _Shard[Record, KindMachine]] = {}
+        # Those with events that wait for `step`.
+        self._touched: list[_Shard[Record, KindMachine]] = []
+        # Whether `step` will be called, by the loop or by the caller of `expect_step`.
+        self._step_due = False
+        self._closings: set[asyncio.Task[None]] = set()
+        self._closed = False
+
+    # ------------------------------------------------------------------------------------ election and resignation
+
+    def follow(self, image: MetadataImage) -> None:
+        """Take note of a newer image, whose partitions are open here: be elected and resign."""
+        self._elect_again()
+        topic = image.topics.by_name.get(self._kind.topic)
+        if topic is self._topic or self._closed:
+            return
+        self._topic = topic
+        leader_epochs = {}
+        if topic is not None:
+            self._partitions = len(topic.partitions)
+            for index, partition in topic.partitions.items():
+                if partition.leader == self._settings.node_id:
+                    leader_epochs[index] = partition.leader_epoch
+        for index, shard in list(self._shards.items()):
+            if leader_epochs.get(index) != shard.epoch:
+                self._resign(index)
+        for index, epoch in leader_epochs.items():
+            if index not in self._shards:
+                self._elect(index, epoch)
+
+    async def loaded(self) -> None:
+        """Wait until no shard is being loaded."""
+        while loading := [shard.loading for shard in self._shards.values() if shard.state is ShardState.LOADING]:
+            await asyncio.wait(loading)
+
+    def machines(self) -> Iterator[KindMachine]:
+        """Yield the machines of all shards, also of those that are being loaded."""
+        return (shard.machine for shard in self._shards.values() if shard.machine is not None)
+
+    async def close(self) -> None:
+        """Resign from everything: a client that waits for a reply gets an error, and looks for another coordinator."""
+        self._closed = True
+        for index in list(self._shards):
+            self._resign(index)
+        if self._closings:
+            # A disk that hangs does not hold up the stop.
+            await asyncio.wait(self._closings, timeout=self._settings.commit_timeout_ms / 1000)
+
+    def _elect_again(self) -> None:
+        """Load what could not be loaded because its log was not open, where it is open now."""
+        for index, shard in list(self._shards.items()):
+            if shard.state is ShardState.FAILED and shard.lacked_log and self._open_log(index) is not None:
+                self._resign(index)
+                self._elect(index, shard.epoch)
+
+    def _elect(self, index: int, epoch: int) -> None:
+        shard = self._shards[index] = _Shard(index, epoch)
+        opened = self._open_log(index)
+        shard.loading = asyncio.ensure_future(self._load(shard, opened))
+
+    def _resign(self, index: int) -> None:
+        shard = self._shards.pop(index)
+        shard.step(ShardStep.RESIGN)
+        shard.loading.cancel()
+        runner, shard.runner = shard.runner, None
+        if runner is not None:
+            closing = asyncio.ensure_future(runner.close())
+            self._closings.add(closing)
+            closing.add_done_callback(self._closings.discard)
+        level = logging.DEBUG if self._closed else logging.INFO
+        log.log(level, "no longer coordinating the %s of %s", self._kind.entries, self._name(index))
+
+    async def _load(self, shard: _Shard[Record, KindMachine], opened: PartitionLog | None) -> None:
+        entries, name = self._kind.entries, self._name(shard.index)
+        try:
+            while True:
+                try:
+                    runner = await self._make_runner(shard, opened)
+                    break
+                except OSError as error:
+                    if not is_exhaustion(error):
+                        raise
+                    log.warning("the %s of %s are loaded later: %s", entries, name, error)
+                    await asyncio.sleep(_AGAIN_S)
+        except Exception as error:
+            shard.lacked_log = opened is None
+            # Whatever it is: clients that receive COORDINATOR_LOAD_IN_PROGRESS would wait for the shard for ever.
+            shard.step(ShardStep.FAIL)
+            expected = isinstance(error, OSError | ValueError | ProtocolError | NotLeaderError)
+            words = "the %s of %s cannot be loaded: %s"
+            log.error(words, entries, name, error or repr(error), exc_info=None if expected else error)
+            return
+        shard.runner = runner
+        shard.step(ShardStep.LOADED)
+        runner.set_timers([Timer("loaded", self._clock.steady_ms(), Loaded())])
+
+    async def _make_runner(
+        self, shard: _Shard[Record, KindMachine], opened: PartitionLog | None
+    ) -> Runner[Any, Record]:
+        """Return a shard's runner with all that its log holds."""
+        machine = shard.machine = self._kind.build_machine()
+        if opened is None:
+            raise NotLeaderError("the partition is not open here")
+        loop = asyncio.get_running_loop()
+        source = Source(
+            self._name(shard.index),
+            opened,
+            lambda offset: loop.run_in_executor(None, opened.read, offset, self._load_bytes),
+        )
+        await replay(source, self._kind, machine)
+        runner: Runner[Any, Record] = Runner(
+            machine,
+            lambda records: self._append(shard, opened, records),
+            now=self._clock.steady_ms,
+            max_records=MAX_RECORDS_PER_BATCH,
+            timeout_ms=self._settings.commit_timeout_ms,
+            call_later=self._clock.call_later,
+        )
+        if machine.entries() >= _MANY_ENTRIES:
+            # What was loaded stays: full collections need not look at a million records again and again.
+            gc.freeze()
+        return runner
+
+    # ------------------------------------------------------------------------------------------------------ events
+
+    def partition_for(self, key: str) -> int:
+        """Return the partition of the topic that a key belongs to."""
+        return self._partition_of(key, self._partitions)
+
+    def submit(self, key: str, event: Any) -> Reply:
+        """Hand in an event of a key; raises a `CoordinatorError` when this broker does not coordinate it."""
+        return self.submit_to(self._partition_of(key, self._partitions), event)
+
+    def submit_to(self, partition: int, event: Any) -> Reply:
+        """Hand in an event of several keys of one partition; raises as `submit`."""
+        shard = self._shards.get(partition)
+        if shard is None or (runner := shard.runner) is None:
+            raise self._refusal_of(shard)
+        reply = Reply()
+        runner.queue(event, reply)
+        if not shard.touched:
+            self._touch(shard)
+        return reply
+
+    async def submit_all(self, event: Any) -> list[Any]:
+        """Hand in an event for every shard on this broker, one after the other; return what each says.
+
+        Raises as `submit` while one is being loaded.
+        """
+        if self._closed:
+            raise CoordinatorNotAvailableError
+        shards = {index: shard for index, shard in self._shards.items() if shard.state is not ShardState.FAILED}
+        for shard in shards.values():
+            if shard.runner is None:
+                raise self._refusal_of(shard)
+        return [await self.submit_to(index, event) for index in shards]
+
+    def notify_all(self, key: Hashable, event: Any) -> None:
+        """Hand in an event for every shard that answers now, by a timer under `key`: nobody waits for a reply.
+
+        As a timer's event it is tried again until it is committed.
+        """
+        for shard in self._shards.values():
+            if shard.runner is not None:
+                shard.runner.set_timers([Timer(key, self._clock.steady_ms(), event)])
+
+    def expect_step(self) -> None:
+        """Take note that `step` will be called before the loop's next turn, which needs not be asked for it then."""
+        self._step_due = True
+
+    def step(self) -> None:
+        """Handle what was handed in since the last step."""
+        self._step_due = False
+        while self._touched:
+            touched, self._touched = self._touched, []
+            for shard in touched:
+                shard.touched = False
+                if shard.runner is not None:
+                    shard.runner.step()
+
+    def _refusal_of(self, shard: _Shard[Record, KindMachine] | None) -> Exception:
+        """Return why a shard that has no runner takes no events."""
+        if shard is None:
+            return CoordinatorNotAvailableError() if self._closed else NotCoordinatorError()
+        return CoordinatorLoadInProgressError() if shard.state is ShardState.LOADING else NotCoordinatorError()
+
+    def _touch(self, shard: _Shard[Record, KindMachine]) -> None:
+        """Have a shard's runner step with the others; what has no events is passed over."""
+        shard.touched = True
+        self._touched.append(shard)
+        if not self._step_due:
+            self._step_due = True
+            asyncio.get_running_loop().call_soon(self.step)
+
+    def _append(
+        self, shard: _Shard[Record, KindMachine], opened: PartitionLog, records: Sequence[Record]
+    ) -> Reply | None:
+        """Write what was decided down; return what says when it is committed, None where it is."""
+        if shard.state is not ShardState.ACTIVE and not self._closed:
+            # The shard of a later leader epoch has replayed the log, or does so: it would not see what is appended.
+            raise NotCoordinatorError
+        now = self._clock.steady_ms()
+        batches = self._kind.codec.encode(records, now, max_batch_bytes=opened.max_batch_bytes)
+        committed = None
+        if batches:
+            try:
+                end_offset = opened.append(batches, now)[1] + 1
+            except (NotLeaderError, OSError) as error:
+                raise NotCoordinatorError(str(error)) from error
+            except NotEnoughReplicasError as error:
+                raise CoordinatorNotAvailableError(str(error)) from error
+            except BatchTooLargeError as error:
+                raise UnwritableError(str(error)) from error
+            committed = self._commits.committed(opened, end_offset, partial(self._touch, shard))
+        self._kind.appended(records)
+        return committed
+
+    def _name(self, index: int) -> str:
+        return f"{self._kind.topic}-{index}"
+
+
+class _Shard(Generic[Record, KindMachine]):
+    """One partition that this broker leads."""
+
+    def __init__(self, index: int, epoch: int) -> None:
+        self.index = index
+        self.epoch = epoch
+        self.state = SHARD_LIFE.initial
+        self.machine: KindMachine | None = None
+        self.loading: asyncio.Future[None]
+        # Invariant: None unless the state is ACTIVE.
+        self.runner: Runner[Any, Record] | None = None
+        self.touched = False
+        # Whether it has failed because its log was not open.
+        self.lacked_log = False
+
+    def step(self, what: ShardStep) -> None:
+        self.state = SHARD_LIFE.following(self.state, what)

@@ -1,0 +1,22 @@
+"""Rules for configurations that the cluster machine of a test knows: what is bad is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+
+class BadIsWrong:
+    """Of a key or a value `bad` is wrong; `cleanup.policy` alone is a list."""
+
+    def topic_fault(self, configs: Mapping[str, str], /) -> str | None:
+        return next((f"{name} must not be bad" for name, value in configs.items() if "bad" in (name, value)), None)
+
+    def broker_fault(self, configs: Mapping[str, str], /, *, is_own: bool) -> str | None:
+        fault = self.topic_fault(configs)
+        return None if fault is None else f"{fault} ({'own' if is_own else 'of all'})"
+
+    def group_fault(self, configs: Mapping[str, str], /) -> str | None:
+        return self.topic_fault(configs)
+
+    def list_inherited(self, _resource_type: int, name: str, /) -> tuple[str, ...] | None:
+        return ("delete",) if name == "cleanup.policy" else None

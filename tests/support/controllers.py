@@ -1,0 +1,61 @@
+"""Controllers of a quorum of one in a directory, and the channel to them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pybroker.controller.cluster.settings import ClusterSettings
+from pybroker.controller.local_channel import LocalChannel
+from pybroker.controller.quorum.settings import QuorumSettings
+from pybroker.controller.service import Controller
+from pybroker.metadata.image import MetadataImage
+from pybroker.metadata.publishers import Publisher
+from pybroker.protocol.errors import ErrorCode
+from tests.support.config_rules import BadIsWrong
+
+CLUSTER = ClusterSettings(2, 1, 9000, BadIsWrong())
+
+
+class Running(NamedTuple):
+    """A controller, and the channel to it."""
+
+    controller: Controller
+    channel: LocalChannel
+
+    @property
+    def image(self) -> MetadataImage:
+        return self.controller.image
+
+    async def register(self, broker_id: int = 1) -> int:
+        """Register a broker that may lead at once; its epoch."""
+        result = await self.channel.register_broker(
+            broker_id,
+            incarnation_id=b"i" * 16,
+            listeners={"PLAINTEXT": ("h", 9092)},
+            security_protocols={"PLAINTEXT": 0},
+            fenced=False,
+        )
+        assert result.error_code is ErrorCode.NONE
+        return result.broker_epoch
+
+
+def build(directory: Path, voters: tuple[int, ...] = (1,), on_failure: Any = None, **settings: Any) -> Running:
+    """A controller of node 1 that is not open; `settings` are the machine's."""
+    quorum = QuorumSettings(directory, "c", 1, voters)
+    controller = Controller(CLUSTER._replace(**settings), quorum, on_failure)
+    return Running(controller, LocalChannel(controller))
+
+
+@asynccontextmanager
+async def running(directory: Path, publishers: Iterable[Publisher] = (), **settings: Any) -> AsyncIterator[Running]:
+    """A controller that leads, and is stopped in the end."""
+    built = build(directory, **settings)
+    await built.controller.open(publishers)
+    try:
+        await built.controller.campaign()
+        yield built
+    finally:
+        await built.controller.stop()

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from pybroker.broker.live_config import LiveConfig
+from pybroker.config.broker import BrokerConfig
+from pybroker.metadata.delta import MetadataDelta
+from pybroker.metadata.image import (
+    BROKER_RESOURCE,
+    EMPTY_IMAGE,
+    TOPIC_RESOURCE,
+    ConfigResource,
+    ConfigsImage,
+    MetadataImage,
+)
+
+
+def image(default: dict[str, str], own: dict[str, str], other: dict[str, str] | None = None) -> MetadataImage:
+    resources = {"": default, "1": own, "2": other or {}}
+    configs = {ConfigResource(BROKER_RESOURCE, name): values for name, values in resources.items() if values}
+    return msgspec.structs.replace(EMPTY_IMAGE, configs=ConfigsImage(by_resource=configs))
+
+
+class Stage:
+    """Settings that follow images, and those that the callback received."""
+
+    def __init__(self) -> None:
+        self.received: list[BrokerConfig] = []
+        self.live = LiveConfig(BrokerConfig({"message.max.bytes": "10"}))
+        self.live.subscribe(self.received.append)
+
+    def publish(self, now: MetadataImage) -> None:
+        self.live.publish(MetadataDelta(EMPTY_IMAGE), now)
+
+
+@pytest.fixture
+def stage() -> Stage:
+    return Stage()
+
+
+def test_changes_are_reported_once_and_taken_back(stage: Stage) -> None:
+    stage.publish(image({"message.max.bytes": "20"}, {}))
+    stage.publish(image({"message.max.bytes": "20"}, {}))
+    stage.publish(image({"message.max.bytes": "20"}, {"message.max.bytes": "30"}))
+    stage.publish(image({}, {}))
+    assert [config.message_max_bytes for config in stage.received] == [20, 30, 10]
+    assert stage.live.current is stage.received[-1]
+
+
+def test_what_another_broker_has_is_not_taken(stage: Stage) -> None:
+    stage.publish(image({}, {}, {"message.max.bytes": "30"}))
+    assert stage.received == []
+
+
+def test_a_stored_change_that_is_not_understood_is_reported_in_the_log(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    stage.publish(image({"colour": "red"}, {"message.max.bytes": "30"}))
+    assert "Unknown broker config name: colour" in caplog.text
+    assert stage.live.current.message_max_bytes == 30
+
+
+def test_the_default_of_all_is_judged_with_the_brokers_own_changes(stage: Stage) -> None:
+    stage.publish(image({}, {"log.cleaner.max.compaction.lag.ms": "5"}))
+    lag = {"log.cleaner.min.compaction.lag.ms": "6"}
+    assert stage.live.broker_fault(lag, is_own=False) is not None
+    assert stage.live.broker_fault(lag, is_own=True) is None, "the changes judged replace the broker's own"
+
+
+def test_lists_begin_with_what_is_inherited(stage: Stage) -> None:
+    assert stage.live.list_inherited(TOPIC_RESOURCE, "cleanup.policy") == ("delete",)
+    assert stage.live.list_inherited(TOPIC_RESOURCE, "retention.ms") is None
+    assert stage.live.list_inherited(TOPIC_RESOURCE, "colour") is None
+    assert stage.live.list_inherited(BROKER_RESOURCE, "log.cleanup.policy") == ("delete",)
+    stage.publish(image({"log.cleanup.policy": "compact"}, {}))
+    assert stage.live.list_inherited(TOPIC_RESOURCE, "cleanup.policy") == ("compact",)
+
+
+def test_a_secret_is_not_written_into_the_log(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "pybroker.broker")
+    prefixed = "listener.name.internal.scram-sha-256.sasl.jaas.config"
+    stage.publish(image({"sasl.jaas.config": "hunter2"}, {prefixed: "hunter2", "ssl.protocol": "TLSv1.3"}))
+    assert "ssl.protocol" in caplog.text
+    assert prefixed in caplog.text
+    assert "hunter2" not in caplog.text
+
+
+def test_nobody_is_called_after_the_end(stage: Stage) -> None:
+    stage.live.stop()
+    stage.publish(image({"message.max.bytes": "20"}, {}))
+    assert stage.received == []
+    assert stage.live.current.message_max_bytes == 20
+
+
+def test_what_is_wrong_with_a_topics_or_a_groups_own_settings_is_said(stage: Stage) -> None:
+    assert stage.live.topic_fault({"retention.ms": "5"}) is None
+    assert "retention.ms" in (stage.live.topic_fault({"retention.ms": "soon"}) or "")
+    assert stage.live.group_fault({"consumer.session.timeout.ms": "45000"}) is None
+    assert "colour" in (stage.live.group_fault({"colour": "red"}) or "")

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from pybroker.broker.registration import Endpoints, Registration, RegistrationRefusedError
+from pybroker.protocol.errors import ErrorCode
+from pybroker.storage.directories import Directories
+from pybroker.storage.meta_properties import id_bytes
+
+ENDPOINTS = Endpoints({"PLAINTEXT": ("h", 9092)}, rack="r")
+TOPIC_ID = b"t" * 16
+
+
+class UnreachableError(Exception):
+    """The controller cannot be asked."""
+
+
+class Answer(NamedTuple):
+    error_code: ErrorCode
+    error_message: str | None
+    broker_epoch: int
+
+
+class Registrar:
+    """A controller that notes what it is asked."""
+
+    def __init__(self, answer: Answer) -> None:
+        self.answer = answer
+        self.registered: list[dict[str, Any]] = []
+        self.reports: asyncio.Queue[tuple[int, int, Any]] = asyncio.Queue()
+        self.unreachable = False
+
+    async def register_broker(self, broker_id: int, **registration: Any) -> Answer:
+        self.registered.append({"broker_id": broker_id, **registration})
+        return self.answer
+
+    async def assign_replicas(self, broker_id: int, epoch: int, directories: Mapping[tuple[bytes, int], bytes]) -> None:
+        await self._report(broker_id, epoch, directories)
+
+    async def fail_log_directories(self, broker_id: int, epoch: int, directories: Sequence[bytes]) -> None:
+        await self._report(broker_id, epoch, directories)
+
+    async def allocate_producer_ids(self, broker_id: int, broker_epoch: int) -> range:
+        return range(broker_id, broker_epoch)
+
+    async def _report(self, broker_id: int, epoch: int, what: Any) -> None:
+        await self.reports.put((broker_id, epoch, what))
+        if self.unreachable:
+            raise UnreachableError("nobody leads")
+
+
+class Run:
+    """A broker with two log directories that registers."""
+
+    def __init__(self, root: Path, answer: Answer) -> None:
+        paths = [root / "a", root / "b"]
+        self.directories = Directories.acquire(paths, paths[0], 3)
+        self.directories.format(3)
+        self.registrar = Registrar(answer)
+        self.registration = Registration(3, self.directories, self.registrar, UnreachableError)
+
+    def ids(self) -> list[bytes]:
+        return [id_bytes(directory.meta.directory_id) for directory in self.directories.logs if directory.meta]
+
+
+@pytest.fixture
+async def run(tmp_path: Path) -> Run:
+    return Run(tmp_path, Answer(ErrorCode.NONE, None, 77))
+
+
+async def test_a_broker_registers_with_the_directories_that_work(run: Run) -> None:
+    run.directories.logs[1].offline = True
+    await run.registration.register(ENDPOINTS)
+    (registered,) = run.registrar.registered
+    assert registered["log_dirs"] == (run.ids()[0],)
+    assert registered["listeners"] == ENDPOINTS.listeners
+    assert registered["security_protocols"] == {"PLAINTEXT": 0}
+    assert (registered["broker_id"], registered["rack"], registered["fenced"]) == (3, "r", False)
+    assert run.registration.epoch == 77
+    assert await run.registration.allocate_producer_ids() == range(3, 77)
+
+
+async def test_a_registration_that_is_repeated_is_the_same_incarnation(run: Run) -> None:
+    await run.registration.register(ENDPOINTS)
+    await run.registration.register(ENDPOINTS)
+    assert len({registered["incarnation_id"] for registered in run.registrar.registered}) == 1
+
+
+async def test_a_refusal_is_an_error_with_the_controllers_words(tmp_path: Path) -> None:
+    run = Run(tmp_path, Answer(ErrorCode.DUPLICATE_BROKER_REGISTRATION, "another one is alive", -1))
+    with pytest.raises(RegistrationRefusedError, match="the controller refused this broker: another one is alive"):
+        await run.registration.register(ENDPOINTS)
+    assert run.registration.epoch == -1
+
+
+async def test_what_is_reported_before_the_registration_is_sent_after_it_with_its_epoch(run: Run) -> None:
+    placed = {(TOPIC_ID, 0): run.ids()[1]}
+    run.registration.report_placed(placed)
+    run.directories.logs[1].offline = True
+    run.registration.report_failed_directories()
+    assert run.registrar.reports.empty()
+    await run.registration.register(ENDPOINTS)
+    assert await asyncio.wait_for(run.registrar.reports.get(), 5) == (3, 77, placed)
+    assert await asyncio.wait_for(run.registrar.reports.get(), 5) == (3, 77, [run.ids()[1]])
+
+
+async def test_a_report_that_the_controller_does_not_take_is_logged(run: Run, caplog: pytest.LogCaptureFixture) -> None:
+    run.registrar.unreachable = True
+    await run.registration.register(ENDPOINTS)
+    run.registration.report_placed({})
+    await asyncio.wait_for(run.registrar.reports.get(), 5)
+    await run.registration.stop()
+    assert "the log directories could not be reported to the controller: nobody leads" in caplog.text

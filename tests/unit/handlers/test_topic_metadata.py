@@ -1,0 +1,50 @@
+"""Clients receive the endpoints of the listener that they came by, whatever they ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from pybroker.testing import Broker
+from tests.support.wire import Wire
+
+
+@pytest.fixture(scope="module")
+def addresses() -> Iterator[list[str]]:
+    """Where a broker of three listeners is reached: two that advertise what the client dialled, one with a name."""
+    with Broker(
+        listeners="INSIDE://127.0.0.1:0,OUTSIDE://127.0.0.1:0,NAMED://127.0.0.1:0",
+        advertised_listeners="NAMED://broker.example:19092",
+        inter_broker_listener_name="INSIDE",
+        listener_security_protocol_map="INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT,NAMED:PLAINTEXT",
+        offsets_topic_num_partitions=1,
+    ) as broker:
+        yield broker.bootstrap_servers.split(",")
+
+
+def asked(wire: Wire) -> dict[str, set[str]]:
+    """The addresses that each API answers with which names brokers."""
+    metadata = wire.call("Metadata", 12, topics=[]).brokers
+    cluster = wire.call("DescribeCluster", 1, endpoint_type=1).brokers
+    one = wire.call("FindCoordinator", 3, key="g", key_type=0)
+    many = wire.call("FindCoordinator", 4, key_type=0, coordinator_keys=["g", "h"]).coordinators
+    quorum = wire.call(
+        "DescribeQuorum", 2, topics=[{"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}]
+    )
+    found = {
+        "Metadata": metadata,
+        "DescribeCluster": cluster,
+        "FindCoordinator of one": [one],
+        "FindCoordinator of many": many,
+        "DescribeQuorum": [listener for node in quorum.nodes for listener in node.listeners],
+    }
+    return {name: {f"{broker.host}:{broker.port}" for broker in brokers} for name, brokers in found.items()}
+
+
+@pytest.mark.parametrize("number", range(3), ids=["INSIDE", "OUTSIDE", "NAMED"])
+def test_every_answer_names_the_endpoint_of_the_requests_listener(addresses: list[str], number: int) -> None:
+    expected = "broker.example:19092" if number == 2 else addresses[number]
+    with Wire(addresses[number]) as wire:
+        answers = asked(wire)
+    assert answers == {name: {expected} for name in answers}
