@@ -179,7 +179,7 @@ class RecordColumns:
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
         """Capsules `arrow_schema` and `arrow_array`, of the columns as they are; as often as wanted, not copied."""
 
-# ---------------------------------------------------------------------------------------------- data_plane.rs
+# ------------------------------------------------------------------------------------- data_plane_settings.rs
 
 @final
 class DataPlaneSettings:
@@ -209,6 +209,8 @@ class DataPlaneSettings:
         negative `queued_request_bytes` is no limit. `max_connections_reason` says in the log where the number comes
         from."""
 
+# ---------------------------------------------------------------------------------------------- data_plane.rs
+
 @final
 class DataPlane:
     """Sockets, the hot path of Produce and Fetch, and the requests that wait. Its threads start with the object."""
@@ -224,6 +226,8 @@ class DataPlane:
     @property
     def flush_counts(self) -> tuple[int, int]:
         """Under `flush=group`: syncs so far, and appends that asked for one."""
+    def counters(self) -> DataPlaneCounters:
+        """What has been counted since the start, at about one moment: it sums counts of all threads, which go on."""
     def drain(
         self, limit: int
     ) -> list[
@@ -278,6 +282,57 @@ class DataPlane:
         """Closes the listeners; open connections go on."""
     def shut_down(self, *, grace_ms: int) -> None:
         """Answers what is in work for at most `grace_ms`, closes every connection, joins the threads."""
+
+# ------------------------------------------------------------------------------------------------ counters.rs
+
+@final
+class DataPlaneCounters:
+    """What a data plane has counted since its start."""
+
+    @property
+    def apis(self) -> list[ApiCounters]:
+        """The APIs of which there were requests, by key."""
+    @property
+    def processors(self) -> list[ProcessorCounters]:
+        """The processors, by number."""
+
+@final
+class ApiCounters:
+    """What was counted of one API, over all processors."""
+
+    @property
+    def api_key(self) -> int:
+        """The API key."""
+    @property
+    def requests(self) -> int:
+        """Requests begun; those that wait for room or for a decision have not."""
+    @property
+    def in_work(self) -> int:
+        """Requests begun and neither answered nor dropped, those that wait for data or for others included."""
+    @property
+    def bytes_in(self) -> int:
+        """Bytes of the requests, size prefixes included."""
+    @property
+    def bytes_out(self) -> int:
+        """Bytes of the answers, size prefixes included, once they are made, read by the client or not."""
+    @property
+    def errors(self) -> dict[int, int]:
+        """For Produce and Fetch: how often each error code was given, once for each partition or for the whole answer.
+        The errors of other APIs are known to those who encode their answers."""
+
+@final
+class ProcessorCounters:
+    """What one processor has done, over all APIs."""
+
+    @property
+    def requests(self) -> int:
+        """Requests begun."""
+    @property
+    def bytes_in(self) -> int:
+        """Bytes of the requests."""
+    @property
+    def bytes_out(self) -> int:
+        """Bytes of the answers that this processor made; the control plane sends some itself."""
 
 # -------------------------------------------------------------------------------------------------- events.rs
 

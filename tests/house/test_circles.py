@@ -35,21 +35,6 @@ NATIVE = {
     for path in repository.rust_sources()
     if not path.endswith(("tests.rs", "sys/src/faults.rs"))  # the tests' own
 }
-#: Modules that still need each other. This list may only shrink.
-NATIVE_CIRCLES = {
-    "net/acceptor",
-    "net/connection",
-    "net/cross_thread",
-    "net/data_plane",
-    "net/events",
-    "net/hot_path",
-    "net/inbox",
-    "net/interception",
-    "net/open_connections",
-    "net/processor",
-    "net/room",
-    "net/slot",
-}
 
 
 def branches(tree: str) -> Iterator[str]:
@@ -102,5 +87,5 @@ def test_python_has_no_circle() -> None:
     assert in_circles({module: set(imported(path)) for module, path in MODULES.items()}) == set()
 
 
-def test_the_native_core_has_no_circle_but_those_that_are_known() -> None:
-    assert in_circles({module: set(used_natively(module)) for module in NATIVE}) == NATIVE_CIRCLES
+def test_the_native_core_has_no_circle() -> None:
+    assert in_circles({module: set(used_natively(module)) for module in NATIVE}) == set()

@@ -11,11 +11,14 @@ use parking_lot::Mutex;
 use rustix::event::{Timespec, epoll};
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::connection::Accepted;
-use super::data_plane::Shared;
-use super::events::Level;
+use super::accepted::Accepted;
+use super::clock::Clock;
+use super::events::{EventQueue, Level};
 use super::inbox::Message;
-use super::settings::ListenerSettings;
+use super::inboxes::Inboxes;
+use super::room::Room;
+use super::settings::{ListenerSettings, Settings};
+use super::transport::Transport;
 
 /// How long the acceptor stands back when descriptors or memory have run out, unless a connection closes before.
 const EXHAUSTED_PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
@@ -72,9 +75,24 @@ struct Listener {
     name: Arc<str>,
 }
 
+/// What the acceptor works with.
+#[derive(Debug)]
+pub struct Placing {
+    /// The limits in force.
+    pub settings: Arc<Settings>,
+    /// The time of what is said.
+    pub clock: Arc<Clock>,
+    /// The way up.
+    pub events: Arc<EventQueue>,
+    /// The processors that connections are dealt to.
+    pub inboxes: Arc<Inboxes>,
+    /// Room for connections.
+    pub room: Arc<Room>,
+}
+
 #[derive(Debug)]
 struct State {
-    shared: Arc<Shared>,
+    placing: Placing,
     epoll: OwnedFd,
     stop: AtomicBool,
     listeners: Mutex<Vec<Arc<Listener>>>,
@@ -89,11 +107,11 @@ pub struct Acceptor {
 
 impl Acceptor {
     /// Starts the thread.
-    pub fn start(shared: Arc<Shared>) -> io::Result<Self> {
+    pub fn start(placing: Placing) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        epoll::add(&epoll, shared.room.fd(), epoll::EventData::new_u64(WAKE), epoll::EventFlags::IN)?;
+        epoll::add(&epoll, placing.room.fd(), epoll::EventData::new_u64(WAKE), epoll::EventFlags::IN)?;
         let listeners = Mutex::new(Vec::new());
-        let state = Arc::new(State { shared, epoll, stop: AtomicBool::new(false), listeners });
+        let state = Arc::new(State { placing, epoll, stop: AtomicBool::new(false), listeners });
         let of_thread = Arc::clone(&state);
         let thread = std::thread::Builder::new().name("acceptor".into()).spawn(move || of_thread.run())?;
         Ok(Self { state, thread })
@@ -126,7 +144,7 @@ impl Acceptor {
 
     /// Buffers and congestion control are set on the listening socket: accepted connections inherit them.
     fn set_up(&self, socket: &Socket, listener: &ListenerSettings) -> Result<(), ListenError> {
-        let settings = &self.state.shared.settings;
+        let settings = &self.state.placing.settings;
         let bind = |source| ListenError::Bind {
             name: listener.name.clone(),
             host: listener.host.clone(),
@@ -154,7 +172,7 @@ impl Acceptor {
     /// Closes the listeners and ends the thread.
     pub fn stop(self) {
         self.state.stop.store(true, Ordering::Release);
-        self.state.shared.room.wake();
+        self.state.placing.room.wake();
         let _ = self.thread.join();
     }
 }
@@ -176,7 +194,7 @@ impl State {
                 continue;
             }
             if events.iter().any(|event| event.data.u64() == WAKE) {
-                self.shared.room.woken();
+                self.placing.room.woken();
             }
             if hold.take().is_some() {
                 // Something may have closed, or the pause is over: the listeners say in the next round who waits.
@@ -200,24 +218,24 @@ impl State {
 
     /// Leaves those who want to connect in the system's queue, as Kafka's acceptor does, until there may be room.
     fn hold(&self, hold: &mut Option<Hold>, said: &mut Said) {
-        let now = self.shared.now();
+        let now = self.placing.clock.now();
         let Some(why) = hold else {
             if said.end(now) {
-                self.shared.events.line(Level::Info, "connections are accepted again".to_owned());
+                self.placing.events.line(Level::Info, "connections are accepted again".to_owned());
             }
             return;
         };
         self.watch(epoll::EventFlags::empty());
         if *why == Hold::Full {
-            self.shared.room.want();
-            let settings = &self.shared.settings;
-            if self.shared.room.taken() < settings.max_connections {
-                self.shared.room.wake();
+            self.placing.room.want();
+            let settings = &self.placing.settings;
+            if self.placing.room.taken() < settings.max_connections {
+                self.placing.room.wake();
             }
             if said.begin(now) {
                 let (max, reason) = (settings.max_connections, &settings.max_connections_reason);
                 let text = format!("{max} connections are open ({reason}): no more are accepted until one closes");
-                self.shared.events.line(Level::Warning, text);
+                self.placing.events.line(Level::Warning, text);
             }
         }
     }
@@ -230,9 +248,9 @@ impl State {
 
     /// Accepts until nobody waits, or there is no room.
     fn accept_all(&self, listener: &Listener, count: &mut usize) -> Option<Hold> {
-        let room = &self.shared.room;
+        let room = &self.placing.room;
         loop {
-            if !room.take(self.shared.settings.max_connections) {
+            if !room.take(self.placing.settings.max_connections) {
                 return Some(Hold::Full);
             }
             match listener.socket.accept() {
@@ -242,8 +260,8 @@ impl State {
                     match error.raw_os_error() {
                         // A connection that was reset in the queue is nothing; a process without file descriptors is.
                         Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM) => {
-                            self.shared
-                                .exhausted(&format!("listener {}: accepting a connection: {error}", listener.name));
+                            let what = format!("listener {}: accepting a connection: {error}", listener.name);
+                            self.placing.events.exhausted(self.placing.clock.now(), &what);
                             return Some(Hold::Exhausted);
                         }
                         Some(libc::EINTR | libc::ECONNABORTED) => {}
@@ -255,13 +273,13 @@ impl State {
     }
 
     fn place(&self, stream: TcpStream, peer: SocketAddr, listener: &Listener, count: &mut usize) {
-        let set_up = stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true));
-        let (Ok(()), Ok(local)) = (set_up, stream.local_addr()) else {
-            self.shared.room.give_back();
+        let local = stream.local_addr();
+        let (Ok(transport), Ok(local)) = (Transport::plaintext(stream), local) else {
+            self.placing.room.give_back();
             return;
         };
-        let accepted = Accepted { stream, listener: Arc::clone(&listener.name), local, peer };
-        self.shared.inboxes[*count % self.shared.inboxes.len()].post(Message::Accept(accepted));
+        let accepted = Accepted { transport, listener: Arc::clone(&listener.name), local, peer };
+        self.placing.inboxes.deal(*count, Message::Accept(accepted));
         *count += 1;
     }
 }

@@ -5,16 +5,17 @@
 //! [`super::cross_thread`].
 
 use std::collections::VecDeque;
-use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 
+use super::accepted::Accepted;
 use super::events::ControlRequest;
-use super::hot_path::PendingFetch;
+use super::hot_path::HotPathApi;
 use super::response::{Progress, Response};
-pub use super::slot::{Parked, Slot};
+pub use super::slot::{Asked, Parked, Slot};
+use super::transport::Received;
 use pybroker_wire::frame::RequestHead;
 
 /// Bytes read at once when nothing is known of what comes.
@@ -27,19 +28,6 @@ const KEEP_BYTES: usize = 64 << 10;
 
 /// What the epoll set looks for at first: bytes, and the peer's end, which shows although nothing is read.
 pub const FIRST_INTEREST: EventFlags = EventFlags::IN.union(EventFlags::RDHUP);
-
-/// A connection as the acceptor hands it over.
-#[derive(Debug)]
-pub struct Accepted {
-    /// The socket, non-blocking.
-    pub stream: TcpStream,
-    /// The listener's name.
-    pub listener: Arc<str>,
-    /// The address dialled.
-    pub local: SocketAddr,
-    /// The client's address.
-    pub peer: SocketAddr,
-}
 
 /// When a connection that is about to end does so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -204,22 +192,15 @@ impl Connection {
         &mut self.input[at]
     }
 
-    /// Reads once into the input buffer. `Ok(0)`: the peer has closed. `Err(AGAIN)`: nothing there.
-    /// The second value says whether the buffer was filled, so that more may wait.
-    pub fn read(&mut self) -> Result<(usize, bool), Errno> {
+    /// Reads once into the input buffer. `Err(AGAIN)`: nothing there.
+    pub fn read(&mut self) -> Result<Received, Errno> {
         if self.consumed > 0 {
             self.input.drain(..self.consumed);
             self.consumed = 0;
         }
         let room = self.missing().max(self.expected).clamp(READ_BYTES, READ_AHEAD_BYTES);
         self.input.reserve(room);
-        let (_, spare) = (self.input.len(), self.input.capacity() - self.input.len());
-        let read = rustix::net::recv(
-            &self.accepted.stream,
-            rustix::buffer::spare_capacity(&mut self.input),
-            rustix::net::RecvFlags::empty(),
-        )?;
-        Ok((read.0, read.0 == spare))
+        self.accepted.transport.receive(&mut self.input)
     }
 
     /// Bytes that the frame in the buffer still lacks, as far as its size is known.
@@ -314,10 +295,7 @@ impl Connection {
 
     /// Whether the peer has closed its side and everything that it sent has been read.
     pub fn at_end(&self) -> bool {
-        let mut byte = [0_u8; 1];
-        let flags = rustix::net::RecvFlags::PEEK | rustix::net::RecvFlags::DONTWAIT;
-        self.consumed == self.input.len()
-            && matches!(rustix::net::recv(&self.accepted.stream, &mut byte[..], flags), Ok((0, _)))
+        self.consumed == self.input.len() && self.accepted.transport.at_end()
     }
 
     /// Gives back memory that an idle connection does not need.
@@ -364,8 +342,13 @@ impl Connection {
 
     /// Takes a request that waits out of its slot, which keeps its turn until [`Connection::answer`] fills it.
     pub fn take_out(&mut self, request: u64) -> Option<Slot> {
-        let slot = self.slot_mut(request).filter(|slot| matches!(slot, Slot::Fetch(_) | Slot::Produce(_)))?;
-        let waiting = std::mem::replace(slot, Slot::Parked);
+        let slot = self.slot_mut(request)?;
+        let api = match slot {
+            Slot::Fetch(_) => HotPathApi::Fetch,
+            Slot::Produce(_) => HotPathApi::Produce,
+            Slot::Control(_) | Slot::Held(_) | Slot::Parked(_) | Slot::Ready(_) => return None,
+        };
+        let waiting = std::mem::replace(slot, Slot::Parked(api));
         self.memory -= waiting.memory();
         Some(waiting)
     }
@@ -391,7 +374,7 @@ impl Connection {
 
     /// Takes out the parked request's slot without an answer (`acks=0`). It is the last: nothing is read behind it.
     pub fn drop_parked_slot(&mut self) {
-        if matches!(self.slots.back(), Some(Slot::Parked)) {
+        if matches!(self.slots.back(), Some(Slot::Parked(_))) {
             self.slots.pop_back();
         }
     }
@@ -431,7 +414,7 @@ impl Connection {
             let Some(front) = self.out.front_mut() else { break };
             self.last_active = now;
             let (size, memory) = (front.size(), front.memory());
-            match front.write_to(&self.accepted.stream, more)? {
+            match front.write_to(&mut self.accepted.transport, more)? {
                 Progress::Done => {
                     self.out_bytes -= size;
                     self.memory -= memory;
@@ -447,11 +430,10 @@ impl Connection {
         Ok(())
     }
 
-    /// The fetches that wait on this connection, taken out; it is about to end.
-    pub fn take_waiting(&mut self) -> Vec<PendingFetch> {
+    /// What has become of the requests in work, taken out; the connection is about to end.
+    pub fn take_slots(&mut self) -> VecDeque<Slot> {
         self.memory = 0;
-        let slots = std::mem::take(&mut self.slots);
-        slots.into_iter().filter_map(|slot| if let Slot::Fetch(fetch) = slot { Some(*fetch) } else { None }).collect()
+        std::mem::take(&mut self.slots)
     }
 
     /// Numbers of the requests whose fetches wait.

@@ -9,76 +9,71 @@
 use rustix::event::epoll::EventFlags;
 
 use super::connection::{Connection, Slot};
-use super::data_plane::Shared;
+use super::counters::ThreadCounters;
+use super::hot_path::HotPathApi;
 use super::inbox::Message;
-use super::processor::Processor;
+use super::reactor::Reactor;
 use super::response::Response;
 use pybroker_replica::Waiter;
 
-/// Appends of larger frames wake the owner: to send what they brought would keep the appending processor from its own.
-pub const SMALL_APPEND_BYTES: usize = 16 << 10;
 /// The control plane has other things to do than to copy larger answers into sockets.
 const SMALL_ANSWER_BYTES: usize = 16 << 10;
 
-impl Processor {
-    /// Answers the fetch of another processor's connection, or has its owner do it.
-    pub(super) fn serve_cross_thread(&mut self, waiter: Waiter) {
-        if !self.try_serve_cross_thread(waiter) {
-            self.shared.wake(waiter);
-        }
+/// Answers a fetch of another processor's connection here and now, on the thread that writes `counters`; `false` where
+/// that is its owner's to do.
+pub fn try_serve(reactor: &Reactor, counters: &ThreadCounters, waiter: Waiter) -> bool {
+    let Some(open) = reactor.open.get(waiter.connection) else { return true };
+    let Some(mut connection) = open.try_lock() else { return false };
+    if !connection.only_waits() {
+        return false;
     }
-
-    fn try_serve_cross_thread(&mut self, waiter: Waiter) -> bool {
-        let Some(open) = self.shared.open.get(waiter.connection) else { return true };
-        let Some(mut connection) = open.try_lock() else { return false };
-        if !connection.only_waits() {
-            return false;
-        }
-        match connection.slot_mut(waiter.request) {
-            Some(Slot::Fetch(_)) => {}
-            Some(Slot::Produce(_)) => return false,
-            Some(Slot::Control(_) | Slot::Held(_) | Slot::Parked | Slot::Ready(_)) | None => return true,
-        }
-        if let Some(Slot::Fetch(fetch)) = connection.take_out(waiter.request) {
-            let response = fetch.complete(&self.shared);
-            connection.answer(waiter.request, response);
-        }
-        write(&self.shared, &mut connection);
-        true
+    match connection.slot_mut(waiter.request) {
+        Some(Slot::Fetch(_)) => {}
+        Some(Slot::Produce(_)) => return false,
+        Some(Slot::Control(_) | Slot::Held(_) | Slot::Parked(_) | Slot::Ready(_)) | None => return true,
     }
+    if let Some(Slot::Fetch(fetch)) = connection.take_out(waiter.request) {
+        let response = fetch.complete(&reactor.hot_path, counters);
+        counters.ended(HotPathApi::Fetch.key(), response.size());
+        connection.answer(waiter.request, response);
+    }
+    write(reactor, &mut connection);
+    true
 }
 
 /// Answers a control request here and now; `false` where that is its connection's owner's to do.
-pub fn try_answer(shared: &Shared, to: Waiter, payload: &[u8]) -> bool {
-    let Some(open) = shared.open.get(to.connection) else { return true };
+pub fn try_answer(reactor: &Reactor, to: Waiter, payload: &[u8]) -> bool {
+    let Some(open) = reactor.open.get(to.connection) else { return true };
     let Some(mut connection) = open.try_lock() else { return false };
     // One that is not looked at for requests has to be looked at again when it is answered.
     let plain = connection.only_waits() && connection.interest.contains(EventFlags::IN);
     if !plain || payload.len() > SMALL_ANSWER_BYTES {
         return false;
     }
-    let (correlation_id, counts) = match connection.slot_mut(to.request) {
-        Some(&mut Slot::Control(correlation_id)) => (correlation_id, true),
-        Some(&mut Slot::Held(correlation_id)) => (correlation_id, false),
-        Some(Slot::Fetch(_) | Slot::Produce(_) | Slot::Parked | Slot::Ready(_)) | None => return true,
+    let (asked, counts) = match connection.slot_mut(to.request) {
+        Some(&mut Slot::Control(asked)) => (asked, true),
+        Some(&mut Slot::Held(asked)) => (asked, false),
+        Some(Slot::Fetch(_) | Slot::Produce(_) | Slot::Parked(_) | Slot::Ready(_)) | None => return true,
     };
-    connection.answer(to.request, Response::from_payload(correlation_id, payload));
-    write(shared, &mut connection);
+    let response = Response::from_payload(asked.correlation_id, payload);
+    reactor.counters.ended_by_control_plane(asked.api_key, response.size());
+    connection.answer(to.request, response);
+    write(reactor, &mut connection);
     drop(connection);
     if counts {
-        shared.control_done();
+        reactor.control_done();
     }
     true
 }
 
-fn write(shared: &Shared, connection: &mut Connection) {
-    let written = connection.write(shared.now());
+fn write(reactor: &Reactor, connection: &mut Connection) {
+    let written = connection.write(reactor.clock.now());
     if let Some((before, now)) = connection.account() {
-        shared.account_answers(connection.number, before, now);
+        reactor.account_answers(connection.number, before, now);
     }
     if written.is_err() || connection.out_bytes() > 0 {
         // The owner writes the rest, or meets the same failure and ends the connection.
         let connection = connection.number;
-        shared.post(connection, Message::Settle { connection });
+        reactor.inboxes.post(connection, Message::Settle { connection });
     }
 }

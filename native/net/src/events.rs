@@ -2,13 +2,17 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crossbeam_queue::SegQueue;
 
+use super::wake_up::WakeUp;
 use pybroker_wire::ApiKey;
+
+/// How often it is said that descriptors or memory have run out.
+const EXHAUSTED_EVERY_MS: u64 = 100;
 
 /// How loud a line for the broker's log is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,27 +116,26 @@ pub enum Event {
 #[derive(Debug)]
 pub struct EventQueue {
     queue: SegQueue<Event>,
-    /// Whether the eventfd has been written since the last drain; saves a system call for each event of a burst.
-    armed: AtomicBool,
-    eventfd: OwnedFd,
+    wake_up: WakeUp,
+    /// When it was last said that descriptors or memory have run out, in milliseconds of the data plane's clock.
+    exhausted_said: AtomicU64,
 }
 
 impl EventQueue {
     /// An empty queue. Fails when the process has no file descriptor left.
     pub fn new() -> io::Result<Self> {
-        let eventfd = crate::inbox::new_eventfd()?;
-        Ok(Self { queue: SegQueue::new(), armed: AtomicBool::new(false), eventfd })
+        Ok(Self { queue: SegQueue::new(), wake_up: WakeUp::new()?, exhausted_said: AtomicU64::new(0) })
     }
 
     /// The file descriptor that is readable while events wait.
     pub fn fd(&self) -> BorrowedFd<'_> {
-        self.eventfd.as_fd()
+        self.wake_up.fd()
     }
 
     /// Adds an event and wakes the loop.
     pub fn push(&self, event: Event) {
         self.queue.push(event);
-        self.wake();
+        self.wake_up.wake();
     }
 
     /// Adds a line for the broker's log.
@@ -140,23 +143,27 @@ impl EventQueue {
         self.push(Event::Line { level, text });
     }
 
-    fn wake(&self) {
-        if !self.armed.swap(true, Ordering::AcqRel) {
-            crate::inbox::signal(&self.eventfd);
+    /// Says that an operation ended for want of a descriptor or of memory; not every time, as every request may meet it.
+    /// `now` is the data plane's clock.
+    pub fn exhausted(&self, now: u64, error: &str) {
+        let (now, said) = (now + EXHAUSTED_EVERY_MS, self.exhausted_said.load(Ordering::Relaxed));
+        if now >= said + EXHAUSTED_EVERY_MS
+            && self.exhausted_said.compare_exchange(said, now, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        {
+            self.push(Event::Exhausted { error: error.to_owned() });
         }
     }
 
     /// Takes up to `limit` events, oldest first. The eventfd stays readable while more wait.
     pub fn drain(&self, limit: usize) -> Vec<Event> {
-        crate::inbox::clear(&self.eventfd);
-        self.armed.store(false, Ordering::Release);
+        self.wake_up.woken();
         let mut events = Vec::with_capacity(self.queue.len().min(limit));
         while events.len() < limit {
             let Some(event) = self.queue.pop() else { return events };
             events.push(event);
         }
         if !self.queue.is_empty() {
-            self.wake();
+            self.wake_up.wake();
         }
         events
     }

@@ -1,14 +1,13 @@
 //! The messages of other threads to a processor: a queue and the eventfd that wakes its epoll set.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::os::fd::BorrowedFd;
 
 use crossbeam_queue::SegQueue;
-use rustix::event::EventfdFlags;
 
-use super::connection::Accepted;
+use super::accepted::Accepted;
 use super::interception::Decision;
+use super::wake_up::WakeUp;
 use pybroker_replica::Waiter;
 
 /// A message to a processor.
@@ -71,20 +70,18 @@ pub enum Message {
 #[derive(Debug)]
 pub struct Inbox {
     queue: SegQueue<Message>,
-    /// Whether the eventfd has been written since the processor last looked.
-    armed: AtomicBool,
-    eventfd: OwnedFd,
+    wake_up: WakeUp,
 }
 
 impl Inbox {
     /// An empty inbox.
     pub fn new() -> io::Result<Self> {
-        Ok(Self { queue: SegQueue::new(), armed: AtomicBool::new(false), eventfd: new_eventfd()? })
+        Ok(Self { queue: SegQueue::new(), wake_up: WakeUp::new()? })
     }
 
     /// The file descriptor for the processor's epoll set.
     pub fn fd(&self) -> BorrowedFd<'_> {
-        self.eventfd.as_fd()
+        self.wake_up.fd()
     }
 
     /// Adds a message and wakes the processor.
@@ -100,35 +97,16 @@ impl Inbox {
 
     /// Wakes the processor.
     pub fn wake(&self) {
-        if !self.armed.swap(true, Ordering::AcqRel) {
-            signal(&self.eventfd);
-        }
+        self.wake_up.wake();
     }
 
     /// The processor has been woken: from here on a post wakes it again.
     pub fn woken(&self) {
-        clear(&self.eventfd);
-        self.armed.store(false, Ordering::Release);
+        self.wake_up.woken();
     }
 
     /// The next message.
     pub fn take(&self) -> Option<Message> {
         self.queue.pop()
     }
-}
-
-/// A non-blocking eventfd.
-pub fn new_eventfd() -> io::Result<OwnedFd> {
-    Ok(rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)
-}
-
-/// Makes an eventfd readable. Its counter cannot overflow with writers that arm it once a drain.
-pub fn signal(eventfd: &OwnedFd) {
-    let _ = rustix::io::write(eventfd, &1_u64.to_ne_bytes());
-}
-
-/// Makes an eventfd unreadable.
-pub fn clear(eventfd: &OwnedFd) {
-    let mut counter = [0; 8];
-    let _ = rustix::io::read(eventfd, &mut counter);
 }

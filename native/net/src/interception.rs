@@ -6,12 +6,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::connection::{Closing, Connection, Framing, Unanswered};
-use super::events::Event;
-use super::processor::{End, Processor};
-use super::response::Response;
 use pybroker_wire::ApiKey;
-use pybroker_wire::frame::RequestHead;
 
 /// The APIs whose requests are intercepted: one bit for each key from 0 to 127.
 #[derive(Debug, Default)]
@@ -53,61 +48,6 @@ pub enum Decision {
     },
     /// It is not worked on; these bytes, everything after the correlation id, are its answer.
     Answer(Vec<u8>),
-}
-
-impl Processor {
-    /// Leaves a frame in the input buffer and asks the control plane about it.
-    pub(super) fn intercept(&self, connection: &mut Connection, head: &RequestHead, at: std::ops::Range<usize>) {
-        let request = connection.control_request(head, at.clone());
-        connection.unread(&at);
-        connection.intercepted = true;
-        connection.known_above = true;
-        self.shared.events.push(Event::Intercepted(request));
-    }
-
-    /// Does with an intercepted request what the control plane decided, and goes on with the connection.
-    pub(super) fn decide(&mut self, number: u64, decision: Decision) {
-        let Some(open) = self.shared.open.get(number) else { return };
-        let mut connection = open.lock();
-        if !std::mem::take(&mut connection.intercepted) {
-            return;
-        }
-        let done = self.carry_out(&mut connection, decision).and_then(|()| self.work(&mut connection));
-        self.settle(&mut connection, done);
-    }
-
-    fn carry_out(&mut self, connection: &mut Connection, decision: Decision) -> Result<(), End> {
-        let Framing::Frame(at) = connection.next_frame(self.shared.settings.socket_request_max_bytes) else {
-            return Ok(());
-        };
-        let head = RequestHead::parse(connection.frame_mut(at.clone()));
-        let head = head.map_err(|error| End::Refused(error.to_string()))?;
-        match decision {
-            Decision::Proceed => self.serve(connection, head, at),
-            Decision::ProceedUnanswered { close } => {
-                let request = connection.next_request();
-                connection.unanswered = Some(Unanswered { from: request, close });
-                self.serve(connection, head, at)?;
-                // Nobody waits for an answer to a Produce with `acks=0`: there is no later moment to close at.
-                if close && connection.next_request() == request && !connection.throttled {
-                    connection.closing = Some(Closing::WhenWritten);
-                }
-                Ok(())
-            }
-            Decision::Answer(payload) => {
-                connection.answer_next(Response::from_payload(head.correlation_id, &payload));
-                Ok(())
-            }
-        }
-    }
-
-    /// Ends every connection at once.
-    pub(super) fn close_all(&mut self) {
-        for number in self.shared.open.numbers(self.index) {
-            let Some(open) = self.shared.open.get(number) else { continue };
-            self.end(&mut open.lock(), End::Gone);
-        }
-    }
 }
 
 #[cfg(test)]

@@ -6,28 +6,40 @@
 //!
 //! Knows partitions and wire messages. Must not know Python, configuration files, or who may do what.
 
+// The integration tests' support, which unit tests use too, names the crate as others do.
+#[cfg(test)]
+extern crate self as pybroker_net;
+
+mod accepted;
 mod acceptor;
 mod api_versions;
-mod bounds;
+mod clock;
 mod connection;
+mod connection_number;
 mod control_room;
+mod counters;
 mod cross_thread;
 mod data_plane;
 mod events;
+mod flush_outcomes;
 mod hot_path;
 mod inbox;
+mod inboxes;
 mod interception;
 mod open_connections;
 mod processor;
+mod reactor;
 mod request_memory;
-mod requests;
 mod response;
 mod room;
 mod settings;
 mod slot;
 mod timer_wheel;
+mod transport;
+mod wake_up;
 
 pub use acceptor::ListenError;
+pub use counters::{ApiCounters, CountersSnapshot, ProcessorCounters};
 pub use data_plane::DataPlane;
 pub use events::{ControlRequest, Event, EventQueue, Level, UnresolvedRequest};
 pub use hot_path::{FETCH_VERSIONS, PRODUCE_VERSIONS};

@@ -9,7 +9,7 @@ use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
 
 use super::connection::Connection;
-use super::data_plane::processor_of;
+use super::connection_number::processor_of;
 
 /// Open connections, in one map for each processor: only its owner writes to it.
 #[derive(Debug)]

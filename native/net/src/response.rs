@@ -1,15 +1,12 @@
 //! An answer on its way out: bytes, with slices of log files spliced in, and how much of it is written.
 
-use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 
 use rustix::io::Errno;
-use rustix::net::SendFlags;
 
+use super::transport::Transport;
 use pybroker_storage::{ConvertedSlice, FileSlice};
 
-/// The most that one `sendfile` is asked for: another connection gets its turn in between.
-const SENDFILE_BYTES: usize = 1 << 20;
 /// Answers without file slices are written into one buffer up to this size, so that a pipelining client's answers
 /// leave in one system call.
 const COALESCE_BYTES: usize = 64 << 10;
@@ -107,15 +104,13 @@ impl Response {
         None
     }
 
-    /// Writes as much as the socket takes. `more` announces to the kernel that another response follows at once.
-    pub fn write_to(&mut self, socket: impl AsFd, more: bool) -> Result<Progress, Errno> {
+    /// Writes as much as the transport takes. `more` announces that another response follows at once.
+    pub fn write_to(&mut self, transport: &mut Transport, more: bool) -> Result<Progress, Errno> {
         loop {
             let until = self.slices.get(self.next_slice).map(|(at, _)| *at);
             let end = until.unwrap_or(self.bytes.len());
             if self.sent < end {
-                let flags =
-                    if until.is_some() || more { SendFlags::NOSIGNAL | SendFlags::MORE } else { SendFlags::NOSIGNAL };
-                match rustix::net::send(&socket, &self.bytes[self.sent..end], flags) {
+                match transport.send(&self.bytes[self.sent..end], until.is_some() || more) {
                     Ok(sent) => self.sent += sent,
                     Err(Errno::AGAIN) => return Ok(Progress::Blocked),
                     Err(Errno::INTR) => {}
@@ -125,8 +120,8 @@ impl Response {
             }
             let Some((_, slice)) = self.slices.get_mut(self.next_slice) else { return Ok(Progress::Done) };
             let sent = match slice {
-                Slice::File(slice) => send_file(&socket, slice, &mut self.sent_of_slice),
-                Slice::Converted(slice) => send_converted(&socket, slice),
+                Slice::File(slice) => send_file(transport, slice, &mut self.sent_of_slice),
+                Slice::Converted(slice) => send_converted(transport, slice),
             };
             match sent {
                 Ok(true) => {}
@@ -143,30 +138,21 @@ impl Response {
 }
 
 /// Sends some of what is left of a slice; `false` when nothing was.
-fn send_file(socket: impl AsFd, slice: &FileSlice, sent: &mut usize) -> Result<bool, Errno> {
-    let left = slice.len - *sent;
-    if left == 0 {
-        return Ok(false);
+fn send_file(transport: &mut Transport, slice: &FileSlice, sent: &mut usize) -> Result<bool, Errno> {
+    let any = *sent < slice.len;
+    if any {
+        *sent += transport.send_file(slice, *sent)?;
     }
-    let mut offset = slice.position + *sent as u64;
-    match rustix::fs::sendfile(&socket, &*slice.file, Some(&mut offset), left.min(SENDFILE_BYTES))? {
-        // The file ended before the slice: it was truncated after the plan. The frame cannot be completed.
-        0 => Err(Errno::IO),
-        more => {
-            *sent += more;
-            Ok(true)
-        }
-    }
+    Ok(any)
 }
 
 /// Converts and sends some of what is left of a slice; `false` when nothing was.
-fn send_converted(socket: impl AsFd, slice: &mut ConvertedSlice) -> Result<bool, Errno> {
+fn send_converted(transport: &mut Transport, slice: &mut ConvertedSlice) -> Result<bool, Errno> {
     let (piece, more) = slice.piece().map_err(|_| Errno::IO)?;
     if piece.is_empty() {
         return Ok(false);
     }
-    let flags = if more { SendFlags::NOSIGNAL | SendFlags::MORE } else { SendFlags::NOSIGNAL };
-    let sent = rustix::net::send(socket, piece, flags)?;
+    let sent = transport.send(piece, more)?;
     slice.advance(sent);
     Ok(true)
 }

@@ -1,10 +1,10 @@
 //! Room for connections: how many are open, and the wake-up of the acceptor that waits for one to close.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use super::inbox::{clear, new_eventfd, signal};
+use super::wake_up::WakeUp;
 
 /// See the module.
 #[derive(Debug)]
@@ -12,13 +12,13 @@ pub struct Room {
     taken: AtomicUsize,
     /// The acceptor waits for a connection to close.
     wanted: AtomicBool,
-    wake: OwnedFd,
+    wake_up: WakeUp,
 }
 
 impl Room {
     /// Nothing taken. Fails when the process has no file descriptor left.
     pub fn new() -> io::Result<Self> {
-        Ok(Self { taken: AtomicUsize::new(0), wanted: AtomicBool::new(false), wake: new_eventfd()? })
+        Ok(Self { taken: AtomicUsize::new(0), wanted: AtomicBool::new(false), wake_up: WakeUp::new()? })
     }
 
     /// Connections open.
@@ -47,16 +47,16 @@ impl Room {
 
     /// Wakes the acceptor.
     pub fn wake(&self) {
-        signal(&self.wake);
+        self.wake_up.wake();
     }
 
     /// The acceptor is awake.
     pub fn woken(&self) {
-        clear(&self.wake);
+        self.wake_up.woken();
     }
 
     /// The descriptor that is readable after [`Room::wake`].
     pub fn fd(&self) -> BorrowedFd<'_> {
-        self.wake.as_fd()
+        self.wake_up.fd()
     }
 }

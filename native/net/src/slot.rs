@@ -4,21 +4,31 @@
 
 use super::hot_path::{HotPathApi, PendingFetch, PendingProduce};
 use super::response::Response;
+use pybroker_wire::ApiKey;
 use pybroker_wire::frame::RequestHead;
+
+/// A request that the control plane answers.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked {
+    /// Its correlation id, which the answer carries again.
+    pub correlation_id: i32,
+    /// Its API.
+    pub api_key: ApiKey,
+}
 
 /// What became of a request.
 #[derive(Debug)]
 pub enum Slot {
-    /// Python answers it; the number is its correlation id.
-    Control(i32),
+    /// Python answers it.
+    Control(Asked),
     /// As [`Slot::Control`], but kept waiting for what others do: it takes none of the room for control requests.
-    Held(i32),
+    Held(Asked),
     /// A fetch waits for data.
     Fetch(Box<PendingFetch>),
     /// A produce waits for its batches to be committed.
     Produce(Box<PendingProduce>),
-    /// It stands in [`Connection::parked`].
-    Parked,
+    /// It stands in [`super::connection::Connection::parked`], or is being completed.
+    Parked(HotPathApi),
     /// Its answer, not yet at the front.
     Ready(Response),
 }
@@ -42,7 +52,7 @@ impl Slot {
         match self {
             Slot::Fetch(fetch) => fetch.memory(),
             Slot::Ready(response) => response.memory(),
-            Slot::Control(_) | Slot::Held(_) | Slot::Produce(_) | Slot::Parked => 0,
+            Slot::Control(_) | Slot::Held(_) | Slot::Produce(_) | Slot::Parked(_) => 0,
         }
     }
 }

@@ -4,68 +4,18 @@ use std::collections::HashMap;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
-use pybroker_net::{DataPlane, Decision, ListenerSettings, Settings};
+use pybroker_net::{DataPlane, Decision, ListenerSettings};
 use pybroker_replica::Waiter;
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::control_request::PyControlRequest;
+use crate::counters::PyDataPlaneCounters;
+use crate::data_plane_settings::PyDataPlaneSettings;
 use crate::error::listen_error;
 use crate::events::into_python;
 use crate::topic_table::PyTopicTable;
-
-/// The limits of the data plane, complete; see `_native.pyi`.
-#[pyclass(frozen, name = "DataPlaneSettings", module = "pybroker._native")]
-pub struct PyDataPlaneSettings {
-    settings: Settings,
-}
-
-#[pymethods]
-impl PyDataPlaneSettings {
-    #[new]
-    #[pyo3(signature = (*, node_id, network_threads, socket_request_max_bytes, socket_send_buffer_bytes, socket_receive_buffer_bytes, queued_max_requests, requests_in_work_per_connection, queued_request_bytes, queued_response_bytes_per_connection, queued_response_bytes, connections_max_idle_ms, max_connections, max_connections_reason, fetch_max_bytes, fetch_session_slots, fetch_session_eviction_ms))]
-    #[allow(clippy::too_many_arguments, reason = "keyword-only: one argument a field")]
-    fn new(
-        node_id: i32,
-        network_threads: usize,
-        socket_request_max_bytes: usize,
-        socket_send_buffer_bytes: i64,
-        socket_receive_buffer_bytes: i64,
-        queued_max_requests: usize,
-        requests_in_work_per_connection: usize,
-        queued_request_bytes: i64,
-        queued_response_bytes_per_connection: u64,
-        queued_response_bytes: u64,
-        connections_max_idle_ms: i64,
-        max_connections: usize,
-        max_connections_reason: String,
-        fetch_max_bytes: usize,
-        fetch_session_slots: usize,
-        fetch_session_eviction_ms: i64,
-    ) -> Self {
-        Self {
-            settings: Settings {
-                node_id,
-                network_threads,
-                socket_request_max_bytes,
-                socket_send_buffer_bytes,
-                socket_receive_buffer_bytes,
-                queued_max_requests,
-                requests_in_work_per_connection,
-                queued_request_bytes,
-                queued_response_bytes_per_connection,
-                queued_response_bytes,
-                connections_max_idle_ms,
-                max_connections,
-                max_connections_reason,
-                fetch_max_bytes,
-                fetch_session_slots,
-                fetch_session_eviction_ms,
-            },
-        }
-    }
-}
 
 /// The data plane of one broker; see `_native.pyi`.
 #[pyclass(frozen, name = "DataPlane", module = "pybroker._native")]
@@ -96,6 +46,10 @@ impl PyDataPlane {
     fn flush_counts(&self) -> (u64, u64) {
         let counts = self.inner.flush_counts();
         (counts.syncs, counts.requests)
+    }
+
+    fn counters(&self, py: Python<'_>) -> PyResult<PyDataPlaneCounters> {
+        PyDataPlaneCounters::new(py, self.inner.counters())
     }
 
     #[pyo3(signature = (limit))]

@@ -312,6 +312,8 @@ pub struct FetchedPartition {
 /// What stands before the topics of a Fetch answer.
 #[derive(Clone, Copy, Debug)]
 pub struct FetchedHead {
+    /// How long the client is to wait, as a quota demands (KIP-219).
+    pub throttle_time_ms: i32,
     /// The error of the whole request.
     pub error: ErrorCode,
     /// The session, 0 for none.
@@ -334,7 +336,7 @@ pub fn write_response(
     let mut writer = Writer::new(out, version >= FLEXIBLE);
     writer.tags_none();
     if version >= 1 {
-        writer.i32(0); // throttle_time_ms
+        writer.i32(head.throttle_time_ms);
     }
     if version >= 7 {
         writer.error_code(head.error);

@@ -151,6 +151,7 @@ pub fn write_response(
     version: i16,
     topics: &[(TopicRef, Vec<ProducedPartition>)],
     endpoints: &[&BrokerEndpoint],
+    throttle_time_ms: i32,
 ) {
     let mut writer = Writer::new(out, version >= FLEXIBLE);
     writer.tags_none();
@@ -164,7 +165,7 @@ pub fn write_response(
         writer.tags_none();
     }
     if version >= 1 {
-        writer.i32(0); // throttle_time_ms
+        writer.i32(throttle_time_ms);
     }
     write_endpoints(&mut writer, version >= WITH_LEADERS, endpoints);
 }

@@ -1,8 +1,7 @@
 //! From meaning to Kafka's error codes: the one place of the hot path where a refusal becomes a number.
 
-use super::super::data_plane::Shared;
 use super::super::events::Event;
-use super::Outcome;
+use super::{HotPath, Outcome};
 use pybroker_record::InvalidBatch;
 use pybroker_replica::{Awaited, NotAppended, Partition, PartitionSlot, Standing, TopicTable};
 use pybroker_storage::AppendError;
@@ -56,7 +55,7 @@ pub fn leader_after(table: &TopicTable, topic: &TopicRef, answer: &ProducedParti
 }
 
 /// Says in a Produce answer why nothing was appended.
-pub fn not_appended(shared: &Shared, partition: &Partition, refused: NotAppended, answer: &mut ProducedPartition) {
+pub fn not_appended(hot_path: &HotPath, partition: &Partition, refused: NotAppended, answer: &mut ProducedPartition) {
     let name = format!("{}-{}", partition.topic(), partition.index());
     match refused {
         NotAppended::NotLeader => answer.error = ErrorCode::NOT_LEADER_OR_FOLLOWER,
@@ -70,11 +69,11 @@ pub fn not_appended(shared: &Shared, partition: &Partition, refused: NotAppended
             answer.error_message =
                 Some(format!("{name}: the batch is transactional, and this broker has no transactions"));
         }
-        NotAppended::Log(error) => log_refused(shared, partition, error, answer),
+        NotAppended::Log(error) => log_refused(hot_path, partition, error, answer),
     }
 }
 
-fn log_refused(shared: &Shared, partition: &Partition, error: AppendError, answer: &mut ProducedPartition) {
+fn log_refused(hot_path: &HotPath, partition: &Partition, error: AppendError, answer: &mut ProducedPartition) {
     let text = error.to_string();
     answer.error = match error {
         AppendError::Invalid(invalid) => {
@@ -92,12 +91,12 @@ fn log_refused(shared: &Shared, partition: &Partition, error: AppendError, answe
         AppendError::InvalidTxnState { .. } => ErrorCode::INVALID_TXN_STATE,
         AppendError::Io { .. } => {
             let directory = partition.directory().display().to_string();
-            shared.events.push(Event::LogDirectoryFailed { directory, error: text.clone() });
+            hot_path.events.push(Event::LogDirectoryFailed { directory, error: text.clone() });
             ErrorCode::KAFKA_STORAGE_ERROR
         }
         // Clients retry it, as nothing was appended, and look for another leader meanwhile.
         AppendError::Exhausted { .. } => {
-            shared.exhausted(&text);
+            hot_path.exhausted(&text);
             ErrorCode::KAFKA_STORAGE_ERROR
         }
         AppendError::Offline { .. } => ErrorCode::KAFKA_STORAGE_ERROR,

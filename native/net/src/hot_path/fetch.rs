@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::super::data_plane::Shared;
+use super::super::counters::ThreadCounters;
 use super::super::response::{Response, Slice};
-use super::Outcome;
 use super::errors;
+use super::throttle::throttle_time_ms;
+use super::{HotPath, HotPathApi, Outcome};
 use pybroker_record::Compression;
 use pybroker_replica::{FetchSession, LeaderCheck, Partition, SessionRefused, TopicTable, Waiter, WaitingFetch};
 use pybroker_storage::{ConvertedSlice, FileSlice, NotConverted, ReadError};
@@ -82,49 +83,56 @@ impl Plan {
 }
 
 /// Reads what a Fetch asks for and answers it, or lets it wait.
-pub fn handle(shared: &Shared, head: &RequestHead, frame: &[u8], decided: bool, waiter: Waiter) -> Outcome {
+pub fn handle(
+    hot_path: &HotPath,
+    head: &RequestHead,
+    frame: &[u8],
+    decided: bool,
+    waiter: Waiter,
+    counters: &ThreadCounters,
+) -> Outcome {
     let request = match FetchRequest::parse(frame, head.body, head.api_version) {
         Ok(request) => request,
         Err(error) => return Outcome::Close(format!("malformed Fetch version {}: {error}", head.api_version)),
     };
     if !decided {
-        let table = shared.table.load();
+        let table = hot_path.table.load();
         let unknown = request.partitions.iter().map(|p| &p.topic).filter(|topic| table.find(topic).is_none());
         if let Some(outcome) = errors::unresolved(ApiKey::FETCH, unknown) {
             return outcome;
         }
     }
     let (min_bytes, max_wait_ms) = (i64::from(request.min_bytes), request.max_wait_ms.max(0) as u64);
-    let mut pending = match begin(shared, head, request) {
+    let mut pending = match begin(hot_path, head, request) {
         Ok(pending) => pending,
-        Err(refused) => return Outcome::Answer(refuse(head, refused)),
+        Err(refused) => return Outcome::Answer(refuse(head, refused, counters)),
     };
-    let table = shared.table.load();
-    let plan = pending.plan(shared, &table);
+    let table = hot_path.table.load();
+    let plan = pending.plan(hot_path, &table);
     if max_wait_ms == 0 || plan.enough(min_bytes) {
-        return Outcome::Answer(pending.answer(&table, plan));
+        return Outcome::Answer(pending.answer(&table, plan, counters));
     }
     pending.wait(&table, WaitingFetch::new(waiter, min_bytes - plan.bytes), &plan);
     // What was appended between the plan and the registration has woken nobody.
-    let again = pending.plan(shared, &table);
+    let again = pending.plan(hot_path, &table);
     if (again.bytes > plan.bytes || again.failed) && again.enough(min_bytes) && pending.claim() {
         pending.leave();
-        return Outcome::Answer(pending.answer(&table, again));
+        return Outcome::Answer(pending.answer(&table, again, counters));
     }
     Outcome::Wait(Box::new(pending))
 }
 
 /// Finds or makes the session that a request speaks of (KIP-227).
-fn begin(shared: &Shared, head: &RequestHead, request: FetchRequest<'_>) -> Result<PendingFetch, SessionRefused> {
+fn begin(hot_path: &HotPath, head: &RequestHead, request: FetchRequest<'_>) -> Result<PendingFetch, SessionRefused> {
     let by_id = names_by_id(head.api_version);
-    let now = shared.wall_ms();
+    let now = hot_path.wall_ms();
     let source = match (request.session_id, request.session_epoch) {
         (id, epoch @ (0 | -1)) => {
             if id != 0 {
-                shared.sessions.end(id);
+                hot_path.sessions.end(id);
             }
             let made = if epoch == 0 && !request.partitions.is_empty() {
-                shared.sessions.begin(by_id, request.partitions.clone(), now)
+                hot_path.sessions.begin(by_id, request.partitions.clone(), now)
             } else {
                 None
             };
@@ -134,7 +142,7 @@ fn begin(shared: &Shared, head: &RequestHead, request: FetchRequest<'_>) -> Resu
             }
         }
         (id, epoch) => {
-            let session = shared.sessions.resume(id, epoch, by_id, now)?;
+            let session = hot_path.sessions.resume(id, epoch, by_id, now)?;
             session.lock().update(request.partitions, &request.forgotten);
             Source::Session { session, full: false }
         }
@@ -143,7 +151,7 @@ fn begin(shared: &Shared, head: &RequestHead, request: FetchRequest<'_>) -> Resu
         version: head.api_version,
         correlation_id: head.correlation_id,
         max_wait_ms: request.max_wait_ms.max(0) as u64,
-        max_bytes: usize::try_from(request.max_bytes).unwrap_or(0).min(shared.settings.fetch_max_bytes),
+        max_bytes: usize::try_from(request.max_bytes).unwrap_or(0).min(hot_path.fetch_max_bytes),
         read_committed: request.read_committed,
         source,
         waiting: None,
@@ -151,14 +159,15 @@ fn begin(shared: &Shared, head: &RequestHead, request: FetchRequest<'_>) -> Resu
     })
 }
 
-fn refuse(head: &RequestHead, refused: SessionRefused) -> Response {
+fn refuse(head: &RequestHead, refused: SessionRefused, counters: &ThreadCounters) -> Response {
     let error = match refused {
         SessionRefused::NotFound => ErrorCode::FETCH_SESSION_ID_NOT_FOUND,
         SessionRefused::InvalidEpoch => ErrorCode::INVALID_FETCH_SESSION_EPOCH,
         SessionRefused::TopicIdError => ErrorCode::FETCH_SESSION_TOPIC_ID_ERROR,
     };
+    counters.error(HotPathApi::Fetch.key(), error);
     let mut bytes = Response::begin(head.correlation_id, 64);
-    let fetched = FetchedHead { error, session_id: 0, read_committed: false };
+    let fetched = FetchedHead { throttle_time_ms: throttle_time_ms(), error, session_id: 0, read_committed: false };
     write_response(&mut bytes, head.api_version, fetched, &[], &[], &mut |_, _| {});
     Response::finish(bytes, Vec::new())
 }
@@ -184,11 +193,11 @@ impl PendingFetch {
     }
 
     /// Answers with what there is now.
-    pub fn complete(mut self, shared: &Shared) -> Response {
+    pub fn complete(mut self, hot_path: &HotPath, counters: &ThreadCounters) -> Response {
         self.leave();
-        let table = shared.table.load();
-        let plan = self.plan(shared, &table);
-        self.answer(&table, plan)
+        let table = hot_path.table.load();
+        let plan = self.plan(hot_path, &table);
+        self.answer(&table, plan, counters)
     }
 
     /// Ends it without an answer: its connection is gone.
@@ -221,10 +230,10 @@ impl PendingFetch {
 
     /// Looks every partition up, without a change to a session. A session is read from where its last answer left off,
     /// so that a busy partition does not starve the others.
-    fn plan(&self, shared: &Shared, table: &TopicTable) -> Plan {
+    fn plan(&self, hot_path: &HotPath, table: &TopicTable) -> Plan {
         let mut plan = Plan { reads: Vec::new(), bytes: 0, failed: false };
         self.source.each(|place, partition| {
-            let read = self.read((shared, table), place, partition, plan.bytes);
+            let read = self.read((hot_path, table), place, partition, plan.bytes);
             plan.bytes += read.fetched.records as i64;
             plan.failed |= read.fetched.error != ErrorCode::NONE || read.fetched.diverging.is_some();
             plan.reads.push(read);
@@ -235,7 +244,7 @@ impl PendingFetch {
     /// Plans the read of one partition; `taken` bytes of the answer are spoken for.
     fn read(
         &self,
-        (shared, table): (&Shared, &TopicTable),
+        (hot_path, table): (&HotPath, &TopicTable),
         place: usize,
         partition: &FetchPartition,
         taken: i64,
@@ -301,7 +310,7 @@ impl PendingFetch {
                     ReadError::Io { .. } => self.storage_error(),
                     // Clients ask again.
                     ReadError::Exhausted { .. } => {
-                        shared.exhausted(&error.to_string());
+                        hot_path.exhausted(&error.to_string());
                         self.storage_error()
                     }
                 };
@@ -343,7 +352,7 @@ impl PendingFetch {
     }
 
     /// Writes the answer; a session leaves out what it has sent before, and notes what it sends now.
-    fn answer(&self, table: &TopicTable, plan: Plan) -> Response {
+    fn answer(&self, table: &TopicTable, plan: Plan, counters: &ThreadCounters) -> Response {
         let mut reads = plan.reads;
         let mut session_id = 0;
         if let Source::Session { session, full } = &self.source {
@@ -354,8 +363,16 @@ impl PendingFetch {
         // Kafka's schema groups partitions by topic; reading may have begun in the middle.
         reads.sort_by_key(|read| read.place);
         let (fetched, mut slices): (Vec<_>, Vec<_>) = reads.into_iter().map(|read| self.slice(read)).unzip();
+        for error in fetched.iter().map(|fetched| fetched.error).filter(|error| *error != ErrorCode::NONE) {
+            counters.error(HotPathApi::Fetch.key(), error);
+        }
         let endpoints = errors::endpoints(table, fetched.iter().filter_map(|fetched| fetched.current_leader));
-        let head = FetchedHead { error: ErrorCode::NONE, session_id, read_committed: self.read_committed };
+        let head = FetchedHead {
+            throttle_time_ms: throttle_time_ms(),
+            error: ErrorCode::NONE,
+            session_id,
+            read_committed: self.read_committed,
+        };
         let mut bytes = Response::begin(self.correlation_id, 96 + 64 * fetched.len());
         let mut placed = Vec::new();
         write_response(&mut bytes, self.version, head, &fetched, &endpoints, &mut |at, partition| {

@@ -5,17 +5,21 @@
 mod errors;
 mod fetch;
 mod produce;
+mod throttle;
 
-use std::collections::VecDeque;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
 
 pub use fetch::PendingFetch;
 pub use produce::PendingProduce;
 
-use super::cross_thread::SMALL_APPEND_BYTES;
-use super::data_plane::Shared;
+use super::clock::Clock;
+use super::counters::ThreadCounters;
+use super::events::EventQueue;
 use super::response::Response;
-use pybroker_replica::Waiter;
+use pybroker_replica::{FetchSessionCache, GroupFlush, TopicTable, Waiter};
 use pybroker_wire::ApiKey;
 use pybroker_wire::frame::RequestHead;
 
@@ -24,11 +28,50 @@ pub const PRODUCE_VERSIONS: RangeInclusive<i16> = 0..=13;
 /// Fetch versions that the hot path answers.
 pub const FETCH_VERSIONS: RangeInclusive<i16> = 0..=18;
 
+/// What the requests of all connections are worked on with.
+#[derive(Debug)]
+pub struct HotPath {
+    /// The topics as last published.
+    pub table: ArcSwap<TopicTable>,
+    /// Fetch sessions of all connections.
+    pub sessions: FetchSessionCache,
+    /// Who syncs the logs whose appends are acknowledged together.
+    pub group_flush: GroupFlush,
+    /// `fetch.max.bytes`: the most that one Fetch is answered with.
+    pub fetch_max_bytes: usize,
+    /// The time of appends and fetch sessions.
+    pub clock: Arc<Clock>,
+    /// The way up.
+    pub events: Arc<EventQueue>,
+}
+
+impl HotPath {
+    /// Milliseconds since 1970, for record timestamps and fetch sessions.
+    pub fn wall_ms(&self) -> i64 {
+        self.clock.wall_ms()
+    }
+
+    /// Says that an operation ended for want of a descriptor or of memory.
+    fn exhausted(&self, error: &str) {
+        self.events.exhausted(self.clock.now(), error);
+    }
+}
+
 /// The APIs of the hot path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HotPathApi {
     Produce,
     Fetch,
+}
+
+impl HotPathApi {
+    /// The API's key.
+    pub fn key(self) -> ApiKey {
+        match self {
+            Self::Produce => ApiKey::PRODUCE,
+            Self::Fetch => ApiKey::FETCH,
+        }
+    }
 }
 
 /// Whether an API key stays on the hot path.
@@ -77,30 +120,19 @@ pub enum Outcome {
 }
 
 /// Works on one frame of an API of the hot path, whose `head` has been read. `decided`: the control plane has looked already,
-/// so that topics still unknown are answered as unknown.
+/// so that topics still unknown are answered as unknown. `wake` is called with what an append satisfies; errors of the
+/// answer go to `counters`.
 pub fn handle(
-    on: Site<'_>,
+    hot_path: &HotPath,
     (api, head): (HotPathApi, &RequestHead),
     waiter: Waiter,
     frame: &mut [u8],
     decided: bool,
+    wake: &mut dyn FnMut(Waiter),
+    counters: &ThreadCounters,
 ) -> Outcome {
     match api {
-        HotPathApi::Produce => {
-            let near = frame.len() <= SMALL_APPEND_BYTES;
-            let mut wake = |waiter| super::processor::wake(on.shared, on.processor, near, on.woken, waiter);
-            produce::handle(on.shared, head, frame, decided, waiter, &mut wake)
-        }
-        HotPathApi::Fetch => fetch::handle(on.shared, head, frame, decided, waiter),
+        HotPathApi::Produce => produce::handle(hot_path, head, frame, decided, waiter, wake, counters),
+        HotPathApi::Fetch => fetch::handle(hot_path, head, frame, decided, waiter, counters),
     }
-}
-
-/// Where a request is worked on.
-pub struct Site<'a> {
-    /// What all processors share.
-    pub shared: &'a Shared,
-    /// The processor's number.
-    pub processor: usize,
-    /// Its own fetches that an append satisfied.
-    pub woken: &'a mut VecDeque<Waiter>,
 }

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use super::super::data_plane::Shared;
+use super::super::counters::ThreadCounters;
 use super::super::events::Event;
 use super::super::response::Response;
-use super::Outcome;
 use super::errors;
+use super::throttle::throttle_time_ms;
+use super::{HotPath, HotPathApi, Outcome};
 use pybroker_record::{Compression, InvalidBatch, SentRecords};
 use pybroker_replica::{Awaited, Partition, Produced, Topic, TopicTable, Waiter, WaitingProduce};
 use pybroker_wire::frame::RequestHead;
@@ -50,7 +51,7 @@ impl PendingProduce {
     }
 
     /// Answers with what may be acknowledged now; the rest failed, or its time is up.
-    pub fn complete(mut self, shared: &Shared) -> Response {
+    pub fn complete(mut self, shared: &HotPath, counters: &ThreadCounters) -> Response {
         let table = shared.table.load();
         for Unacknowledged { topic, partition, replica, awaited } in &self.unacknowledged {
             let (name, answers) = &mut self.answered[*topic];
@@ -60,23 +61,42 @@ impl PendingProduce {
                 answer.current_leader = errors::leader_after(&table, name, answer);
             }
         }
-        let partitions = self.answered.iter().flat_map(|(_, partitions)| partitions);
-        let endpoints = errors::endpoints(&table, partitions.filter_map(|partition| partition.current_leader));
-        let mut bytes = Response::begin(self.correlation_id, 128);
-        write_response(&mut bytes, self.version, &self.answered, &endpoints);
-        Response::finish(bytes, Vec::new())
+        answer(self.version, self.correlation_id, &table, &self.answered, counters)
     }
+}
+
+fn count_error(counters: &ThreadCounters, error: ErrorCode) {
+    if error != ErrorCode::NONE {
+        counters.error(HotPathApi::Produce.key(), error);
+    }
+}
+
+/// The answer of this version and correlation id.
+fn answer(
+    version: i16,
+    correlation_id: i32,
+    table: &TopicTable,
+    answered: &[(TopicRef, Vec<ProducedPartition>)],
+    counters: &ThreadCounters,
+) -> Response {
+    let partitions = answered.iter().flat_map(|(_, partitions)| partitions);
+    partitions.clone().for_each(|partition| count_error(counters, partition.error));
+    let endpoints = errors::endpoints(table, partitions.filter_map(|partition| partition.current_leader));
+    let mut bytes = Response::begin(correlation_id, 128);
+    write_response(&mut bytes, version, answered, &endpoints, throttle_time_ms());
+    Response::finish(bytes, Vec::new())
 }
 
 /// Appends what a Produce carries and answers it, or lets it wait: with `acks=all` until that is committed, which an append
 /// to the only replica is at once, and under `flush=group` until it is durable.
 pub fn handle(
-    shared: &Shared,
+    shared: &HotPath,
     head: &RequestHead,
     frame: &mut [u8],
     decided: bool,
     waiter: Waiter,
     wake: &mut dyn FnMut(Waiter),
+    counters: &ThreadCounters,
 ) -> Outcome {
     let request = match ProduceRequest::parse(frame, head.body, head.api_version) {
         Ok(request) => request,
@@ -105,8 +125,9 @@ pub fn handle(
         }
         answered.push((topic.topic.clone(), partitions));
     }
-    let mut partitions = answered.iter().flat_map(|(_, partitions)| partitions);
     if request.acks == 0 {
+        let mut partitions = answered.iter().flat_map(|(_, partitions)| partitions);
+        partitions.clone().for_each(|partition| count_error(counters, partition.error));
         return match partitions.find(|partition| partition.error != ErrorCode::NONE) {
             // The producer wants no answer: a closed connection is the only way to report it (as Kafka does).
             Some(failed) => Outcome::Close(format!("Produce with acks=0 failed with error {}", failed.error)),
@@ -117,11 +138,7 @@ pub fn handle(
         let timeout_ms = request.timeout_ms.max(0) as u64;
         return wait((head.api_version, head.correlation_id, timeout_ms), answered, unacknowledged, waiter, wake);
     }
-    let leaders = partitions.filter_map(|partition| partition.current_leader);
-    let endpoints = errors::endpoints(&table, leaders);
-    let mut bytes = Response::begin(head.correlation_id, 128);
-    write_response(&mut bytes, head.api_version, &answered, &endpoints);
-    Outcome::Answer(Response::finish(bytes, Vec::new()))
+    Outcome::Answer(answer(head.api_version, head.correlation_id, &table, &answered, counters))
 }
 
 /// Lets a Produce wait until all of its partitions may be acknowledged.
@@ -154,7 +171,7 @@ type Pending = (Arc<Partition>, Awaited);
 
 /// The answer for one partition.
 fn produce(
-    shared: &Shared,
+    shared: &HotPath,
     (request, version): (&ProduceRequest, i16),
     name: &TopicRef,
     topic: Option<&Topic>,
@@ -228,7 +245,7 @@ fn find(records: &mut [u8], version: i16) -> Result<SentRecords<'_>, (ErrorCode,
 
 /// Appends, and returns what has to come before that is acknowledged; `None` for nothing, or when it was refused.
 fn append(
-    shared: &Shared,
+    shared: &HotPath,
     request: &ProduceRequest,
     version: i16,
     partition: &Partition,

@@ -137,7 +137,7 @@ fn responses(version: i16, partition: &FetchedPartition) -> [Vec<u8>; 2] {
     let (topic, index, error, leader) = (&partition.topic, partition.index, partition.error, partition.current_leader);
     let host = BrokerEndpoint { id: 1, host: "host".into(), port: 9092, rack: None };
     let (mut fetched, mut produced) = (vec![0; 4], vec![0; 4]);
-    let head = FetchedHead { error, session_id: 1, read_committed: true };
+    let head = FetchedHead { throttle_time_ms: 0, error, session_id: 1, read_committed: true };
     write_fetched(&mut fetched, version, head, std::slice::from_ref(partition), &[&host], &mut |_, _| {});
     let (base_offset, log_append_time, log_start_offset) = (1, 2, 3);
     let (record_errors, error_message) = (vec![(1, Some("bad".into()))], None);
@@ -151,7 +151,7 @@ fn responses(version: i16, partition: &FetchedPartition) -> [Vec<u8>; 2] {
         error_message,
         current_leader: leader,
     };
-    write_produced(&mut produced, version.min(13), &[(topic.clone(), vec![answer])], &[&host]);
+    write_produced(&mut produced, version.min(13), &[(topic.clone(), vec![answer])], &[&host], 0);
     [fetched, produced]
 }
 

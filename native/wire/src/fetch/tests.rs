@@ -125,10 +125,10 @@ proptest! {
             let partitions = prop::collection::vec(answered(version, committed), 0..5);
             (Just(version), Just(committed), partitions, endpoints(version >= 16))
         }),
-        error: i16, session_id: i32, cut: prop::sample::Index,
+        error: i16, session_id: i32, throttle_time_ms: i32, cut: prop::sample::Index,
     ) {
         let (error, session_id) = if version >= 7 { (ErrorCode(error), session_id) } else { (ErrorCode::NONE, 0) };
-        let frame = spliced(version, FetchedHead { error, session_id, read_committed }, &sent, &endpoints);
+        let frame = spliced(version, FetchedHead { throttle_time_ms, error, session_id, read_committed }, &sent, &endpoints);
         let found = FetchResponse::parse(&frame, 4, version).unwrap();
         prop_assert_eq!((found.error, found.session_id, found.endpoints), (error, session_id, endpoints));
         for (number, received) in found.partitions.iter().enumerate() {

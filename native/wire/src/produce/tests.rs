@@ -79,10 +79,11 @@ proptest! {
     #[test]
     fn a_response_is_read_as_it_was_written(
         (version, sent) in (0_i16..=13).prop_flat_map(|version| (Just(version), response(version))),
-        cut: prop::sample::Index,
+        throttle_time_ms: i32, cut: prop::sample::Index,
     ) {
         let mut frame = vec![0xee; 4];
-        write_response(&mut frame, version, &sent.topics, &sent.endpoints.iter().collect::<Vec<_>>());
+        let endpoints: Vec<_> = sent.endpoints.iter().collect();
+        write_response(&mut frame, version, &sent.topics, &endpoints, throttle_time_ms);
         let found = ProduceResponse::parse(&frame, 4, version).unwrap();
         prop_assert_eq!((found.topics, found.endpoints), (sent.topics, sent.endpoints));
         prop_assert!(ProduceResponse::parse(&frame[..4 + cut.index(frame.len() - 4)], 4, version).is_err());

@@ -1,0 +1,19 @@
+//! A connection as the acceptor hands it to a processor.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use super::transport::Transport;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Accepted {
+    /// How its bytes come and go.
+    pub transport: Transport,
+    /// The listener's name.
+    pub listener: Arc<str>,
+    /// The address dialled.
+    pub local: SocketAddr,
+    /// The client's address.
+    pub peer: SocketAddr,
+}

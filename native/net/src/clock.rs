@@ -1,0 +1,35 @@
+//! The data plane's clock: one time for deadlines, one for timestamps.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// See the module.
+#[derive(Debug)]
+pub struct Clock {
+    started: Instant,
+    /// How far the time of appends and fetch sessions is ahead of the system's clock, ms.
+    ahead_ms: AtomicI64,
+}
+
+impl Clock {
+    /// A clock that starts now.
+    pub fn start() -> Self {
+        Self { started: Instant::now(), ahead_ms: AtomicI64::new(0) }
+    }
+
+    /// Milliseconds of a clock that never goes back, for deadlines.
+    pub fn now(&self) -> u64 {
+        self.started.elapsed().as_millis() as u64
+    }
+
+    /// Milliseconds since 1970, for record timestamps: the system's clock and what it was set ahead.
+    pub fn wall_ms(&self) -> i64 {
+        let system = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64);
+        system.saturating_add(self.ahead_ms.load(Ordering::Relaxed))
+    }
+
+    /// Sets the time of appends and fetch sessions ahead of the system's clock.
+    pub fn set_ahead(&self, by_ms: i64) {
+        self.ahead_ms.store(by_ms, Ordering::Relaxed);
+    }
+}

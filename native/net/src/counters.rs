@@ -1,0 +1,211 @@
+//! What the data plane counts, for metrics: requests, bytes, requests in work and errors, by API and by processor.
+//!
+//! Each processor has counts of its own, which its thread alone writes: an add is a load and a store, without a lock
+//! prefix and without a cache line that another thread writes. Answers that the control plane's threads send themselves
+//! ([`super::cross_thread`]) have one more set, with atomic adds. A snapshot sums them. Must not know what requests mean.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use pybroker_wire::{ApiKey, ErrorCode};
+
+/// API keys run from 0; a larger one is not a request of Kafka's protocol.
+pub const API_KEYS: usize = 128;
+/// APIs whose answers the data plane writes, so that it knows their errors: Produce (0) and Fetch (1).
+const HOT_APIS: usize = 2;
+/// Error codes from -1 (UNKNOWN_SERVER_ERROR) on.
+const ERROR_CODES: usize = 160;
+
+/// Counts of one API, in one half of a cache line.
+#[derive(Debug, Default)]
+#[repr(align(32))]
+struct Api {
+    begun: AtomicU64,
+    /// Requests that are answered, want no answer, or whose connection ended. At most as many as begun, over all sets.
+    ended: AtomicU64,
+    bytes_in: AtomicU64,
+    bytes_out: AtomicU64,
+}
+
+/// One thread's counts. Two cache lines apart from the next thread's, as processors fetch lines in pairs.
+#[derive(Debug)]
+#[repr(align(128))]
+pub struct ThreadCounters {
+    apis: [Api; API_KEYS],
+    errors: [[AtomicU64; ERROR_CODES]; HOT_APIS],
+}
+
+/// An add by the only thread that writes.
+fn add(count: &AtomicU64, by: u64) {
+    count.store(count.load(Relaxed).wrapping_add(by), Relaxed);
+}
+
+fn index(api_key: ApiKey) -> usize {
+    api_key.0 as usize % API_KEYS
+}
+
+impl ThreadCounters {
+    fn new() -> Self {
+        Self {
+            apis: std::array::from_fn(|_| Api::default()),
+            errors: std::array::from_fn(|_| std::array::from_fn(|_| AtomicU64::new(0))),
+        }
+    }
+
+    /// A request of `bytes`, size prefix included, is worked on.
+    pub fn begun(&self, api_key: ApiKey, bytes: usize) {
+        let api = &self.apis[index(api_key)];
+        add(&api.begun, 1);
+        add(&api.bytes_in, bytes as u64);
+    }
+
+    /// A request is done, with an answer of `bytes`, or 0 for none.
+    pub fn ended(&self, api_key: ApiKey, bytes: u64) {
+        let api = &self.apis[index(api_key)];
+        add(&api.ended, 1);
+        add(&api.bytes_out, bytes);
+    }
+
+    /// An answer of the hot path carries an error code, for the whole request or for one partition.
+    pub fn error(&self, api_key: ApiKey, code: ErrorCode) {
+        let of_api = self.errors.get(index(api_key));
+        if let Some(count) = of_api.and_then(|of_api| of_api.get(usize::try_from(code.0 + 1).ok()?)) {
+            add(count, 1);
+        }
+    }
+}
+
+/// The counts of all threads.
+#[derive(Debug)]
+pub struct Counters {
+    of_processor: Box<[ThreadCounters]>,
+    of_control_plane: ThreadCounters,
+}
+
+/// What was counted of one API since the start, over all threads.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ApiCounters {
+    /// The API key.
+    pub api_key: i16,
+    /// Requests begun.
+    pub requests: u64,
+    /// Requests begun and neither answered nor dropped.
+    pub in_work: u64,
+    /// Bytes of the requests, size prefixes included.
+    pub bytes_in: u64,
+    /// Bytes of the answers, size prefixes included, once they are made, read by the client or not.
+    pub bytes_out: u64,
+    /// Error codes in answers of the hot path, and how often each was given; a request has one for each partition.
+    pub errors: Vec<(i16, u64)>,
+}
+
+/// What one processor has done since the start, over all APIs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProcessorCounters {
+    /// Requests begun.
+    pub requests: u64,
+    /// Bytes of the requests.
+    pub bytes_in: u64,
+    /// Bytes of the answers that this thread made.
+    pub bytes_out: u64,
+}
+
+/// All counts at about one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CountersSnapshot {
+    /// The APIs of which there were requests, by key.
+    pub apis: Vec<ApiCounters>,
+    /// The processors, by number.
+    pub processors: Vec<ProcessorCounters>,
+}
+
+impl Counters {
+    /// Nothing counted.
+    pub fn new(processors: usize) -> Self {
+        let of_processor = (0..processors).map(|_| ThreadCounters::new()).collect();
+        Self { of_processor, of_control_plane: ThreadCounters::new() }
+    }
+
+    /// The counts that processor number `index` writes, and nobody else.
+    pub fn of(&self, index: usize) -> &ThreadCounters {
+        &self.of_processor[index]
+    }
+
+    /// A request was answered by a thread of the control plane. Of these there may be several.
+    pub fn ended_by_control_plane(&self, api_key: ApiKey, bytes: u64) {
+        let api = &self.of_control_plane.apis[index(api_key)];
+        api.ended.fetch_add(1, Relaxed);
+        api.bytes_out.fetch_add(bytes, Relaxed);
+    }
+
+    /// What has been counted so far.
+    pub fn snapshot(&self) -> CountersSnapshot {
+        let apis = (0..API_KEYS).map(|key| self.api(key)).filter(|api| api.requests > 0).collect();
+        let total = |thread: &ThreadCounters, count: fn(&Api) -> &AtomicU64| {
+            thread.apis.iter().map(|api| count(api).load(Relaxed)).sum()
+        };
+        let processor = |thread| ProcessorCounters {
+            requests: total(thread, |api| &api.begun),
+            bytes_in: total(thread, |api| &api.bytes_in),
+            bytes_out: total(thread, |api| &api.bytes_out),
+        };
+        CountersSnapshot { apis, processors: self.of_processor.iter().map(processor).collect() }
+    }
+
+    fn api(&self, key: usize) -> ApiCounters {
+        let threads = || self.of_processor.iter().chain([&self.of_control_plane]);
+        let total =
+            |count: fn(&Api) -> &AtomicU64| threads().map(|thread| count(&thread.apis[key]).load(Relaxed)).sum();
+        // What has ended is looked at before what has begun: an answer in between never makes it negative.
+        let ended: u64 = total(|api| &api.ended);
+        let requests: u64 = total(|api| &api.begun);
+        let error = |at: usize| threads().filter_map(|thread| Some(thread.errors.get(key)?[at].load(Relaxed))).sum();
+        let errors = (0..ERROR_CODES).map(|at| (at as i16 - 1, error(at))).filter(|(_, count)| *count > 0).collect();
+        ApiCounters {
+            api_key: key as i16,
+            requests,
+            in_work: requests.saturating_sub(ended),
+            bytes_in: total(|api| &api.bytes_in),
+            bytes_out: total(|api| &api.bytes_out),
+            errors,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_snapshot_sums_what_the_threads_have_counted() {
+        let counters = Counters::new(2);
+        counters.of(0).begun(ApiKey(0), 100);
+        counters.of(1).begun(ApiKey(0), 20);
+        counters.of(1).begun(ApiKey(19), 7);
+        counters.of(0).ended(ApiKey(0), 50);
+        counters.of(0).error(ApiKey(0), ErrorCode(3));
+        counters.of(1).error(ApiKey(0), ErrorCode(3));
+        counters.of(1).error(ApiKey(0), ErrorCode(-1));
+        counters.ended_by_control_plane(ApiKey(19), 9);
+        let produce = ApiCounters {
+            api_key: 0,
+            requests: 2,
+            in_work: 1,
+            bytes_in: 120,
+            bytes_out: 50,
+            errors: vec![(-1, 1), (3, 2)],
+        };
+        let create =
+            ApiCounters { api_key: 19, requests: 1, in_work: 0, bytes_in: 7, bytes_out: 9, errors: Vec::new() };
+        let first = ProcessorCounters { requests: 1, bytes_in: 100, bytes_out: 50 };
+        let second = ProcessorCounters { requests: 2, bytes_in: 27, bytes_out: 0 };
+        let expected = CountersSnapshot { apis: vec![produce, create], processors: vec![first, second] };
+        assert_eq!(counters.snapshot(), expected);
+    }
+
+    #[test]
+    fn threads_share_no_cache_line() {
+        let counters = Counters::new(2);
+        let distance = std::ptr::from_ref(counters.of(1)).addr() - std::ptr::from_ref(counters.of(0)).addr();
+        assert_eq!((std::ptr::from_ref(counters.of(0)).addr() % 128, distance % 128), (0, 0));
+    }
+}

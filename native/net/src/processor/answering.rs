@@ -1,0 +1,87 @@
+//! Answering: what the control plane has decided, and answers on their way out.
+
+use rustix::event::epoll;
+
+use super::{End, Processor};
+use crate::connection::{Connection, Slot};
+use crate::response::Response;
+use pybroker_replica::Waiter;
+
+impl Processor {
+    pub(super) fn answer(&mut self, to: Waiter, payload: &[u8]) {
+        let Some(open) = self.reactor.open.get(to.connection) else { return };
+        let mut connection = open.lock();
+        let slot = connection.slot_mut(to.request);
+        let counts = matches!(slot, Some(Slot::Control(_)));
+        if let Some(&mut (Slot::Control(asked) | Slot::Held(asked))) = slot {
+            let response = Response::from_payload(asked.correlation_id, payload);
+            self.counters().ended(asked.api_key, response.size());
+            connection.answer(to.request, response);
+        }
+        if counts {
+            self.reactor.control_done();
+        }
+        let done = self.work(&mut connection);
+        self.settle(&mut connection, done);
+    }
+
+    pub(super) fn hold(&mut self, waiter: Waiter) {
+        let Some(open) = self.reactor.open.get(waiter.connection) else { return };
+        let mut connection = open.lock();
+        if let Some(slot) = connection.slot_mut(waiter.request)
+            && let Slot::Control(asked) = *slot
+        {
+            *slot = Slot::Held(asked);
+            self.reactor.control_done();
+        }
+    }
+
+    /// Leaves a connection with the interest it now has, or ends it.
+    pub(super) fn settle(&mut self, connection: &mut Connection, done: Result<(), End>) {
+        match done.and_then(|()| self.write(connection)) {
+            Ok(()) if !connection.finished() => {
+                if let Some((before, now)) = connection.account() {
+                    self.reactor.account_answers(connection.number, before, now);
+                }
+            }
+            Ok(()) => self.end(connection, End::Gone),
+            Err(end) => self.end(connection, end),
+        }
+    }
+
+    /// Writes what is queued, goes on with frames that waited for that, and sets the events that epoll reports.
+    fn write(&mut self, connection: &mut Connection) -> Result<(), End> {
+        loop {
+            if !connection.blocked {
+                connection.write(self.reactor.clock.now())?;
+            }
+            self.work(connection)?;
+            // Answers of frames that had waited for room have to be written too: a connection that is paused with room
+            // in its socket would never be looked at again.
+            if connection.blocked || connection.out_bytes() == 0 {
+                break;
+            }
+        }
+        let mut interest = epoll::EventFlags::empty();
+        if !connection.peer_closed {
+            interest |= epoll::EventFlags::RDHUP;
+        }
+        if !connection.muted && !self.stopped_reading(connection) {
+            interest |= epoll::EventFlags::IN;
+        }
+        if connection.blocked {
+            interest |= epoll::EventFlags::OUT;
+        }
+        if connection.interest != interest {
+            connection.interest = interest;
+            connection.accepted.transport.watch_for(&self.epoll, connection.number, interest)?;
+        }
+        Ok(())
+    }
+
+    /// Goes on with what another processor has begun to write.
+    pub(super) fn settle_written(&mut self, number: u64) {
+        let Some(open) = self.reactor.open.get(number) else { return };
+        self.settle(&mut open.lock(), Ok(()));
+    }
+}

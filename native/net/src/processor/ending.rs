@@ -1,0 +1,119 @@
+//! Ending: one connection, those that hold too much memory, all of them.
+
+use std::sync::atomic::Ordering;
+
+use super::{Deadline, End, Processor};
+use crate::connection::{Closing, Connection, Slot};
+use crate::events::{Event, Level};
+use crate::hot_path::HotPathApi;
+use pybroker_replica::Waiter;
+
+impl Processor {
+    /// Drops a connection and everything that waits for it.
+    pub(super) fn end(&mut self, connection: &mut Connection, why: End) {
+        let number = connection.number;
+        self.reactor.open.remove(number);
+        let peer = connection.accepted.peer;
+        if let End::Refused(why) = why {
+            self.reactor.events.line(Level::Warning, format!("connection from {peer} closed: {why}"));
+        }
+        if connection.has_control_in_work() {
+            self.reactor.control_done();
+        }
+        for slot in connection.take_slots() {
+            self.drop_request(slot);
+        }
+        if let Some((before, now)) = connection.account() {
+            self.reactor.account_answers(number, before, now);
+        }
+        let reserved = connection.take_reserved();
+        if reserved > 0 {
+            self.reactor.request_memory.give_back(reserved);
+            self.reactor.offer_request_memory();
+        }
+        if connection.known_above {
+            self.reactor.events.push(Event::ConnectionClosed { connection: number });
+        }
+        // The socket closes when the last holder of the connection lets go; nothing is to be seen of it before that.
+        connection.accepted.transport.unwatch(&self.epoll);
+        self.reactor.room.give_back();
+    }
+
+    /// Ends a request that is not answered, as its connection has ended.
+    fn drop_request(&self, slot: Slot) {
+        let api_key = match slot {
+            Slot::Ready(_) => return,
+            Slot::Control(asked) | Slot::Held(asked) => asked.api_key,
+            Slot::Produce(_) => HotPathApi::Produce.key(),
+            Slot::Fetch(fetch) => {
+                fetch.abandon();
+                HotPathApi::Fetch.key()
+            }
+            Slot::Parked(api) => api.key(),
+        };
+        self.counters().ended(api_key, 0);
+    }
+
+    pub(super) fn close_when_written(&mut self, number: u64) {
+        let Some(open) = self.reactor.open.get(number) else { return };
+        let mut connection = open.lock();
+        connection.closing = Some(Closing::WhenWritten);
+        self.settle(&mut connection, Ok(()));
+    }
+
+    /// Answers waiting fetches with what there is, and lets connections without work go.
+    pub(super) fn stop(&mut self, grace_ms: u64) {
+        self.stop_at = Some(self.reactor.clock.now() + grace_ms);
+        for number in self.reactor.open.numbers(self.index) {
+            let Some(open) = self.reactor.open.get(number) else { continue };
+            let waiting = open.lock().waiting_requests();
+            for request in waiting {
+                self.expire(Deadline::Waiting(Waiter { connection: number, request }));
+            }
+            self.serve_woken();
+            let mut connection = open.lock();
+            if self.reactor.open.get(number).is_some() {
+                connection.closing = Some(Closing::WhenAnswered);
+                self.settle(&mut connection, Ok(()));
+            }
+        }
+    }
+
+    pub(super) fn stopped(&self) -> bool {
+        match self.stop_at {
+            Some(at) => self.reactor.open.is_empty(self.index) || self.reactor.clock.now() >= at,
+            None => false,
+        }
+    }
+
+    /// Closes own connections, those first that hold most memory in unread answers, until all answers take no more than
+    /// they may.
+    pub(super) fn shed(&mut self) {
+        let limit = self.reactor.settings.queued_response_bytes;
+        if self.reactor.response_memory.load(Ordering::Relaxed) <= limit {
+            return;
+        }
+        let numbers = self.reactor.open.numbers(self.index);
+        let holding = |number| Some((self.reactor.open.get(number)?.lock().memory(), number));
+        let mut holders: Vec<_> = numbers.into_iter().filter_map(holding).filter(|(memory, _)| *memory > 0).collect();
+        holders.sort_unstable();
+        while self.reactor.response_memory.load(Ordering::Relaxed) > limit
+            && let Some((memory, number)) = holders.pop()
+        {
+            let Some(open) = self.reactor.open.get(number) else { continue };
+            let why = format!(
+                "it left answers of {memory} bytes unread, and all unread answers take more than \
+                 queued.max.response.bytes, which is {limit}"
+            );
+            self.end(&mut open.lock(), End::Refused(why));
+        }
+    }
+
+    /// Ends every connection at once.
+    pub(super) fn close_all(&mut self) {
+        for number in self.reactor.open.numbers(self.index) {
+            let Some(open) = self.reactor.open.get(number) else { continue };
+            self.end(&mut open.lock(), End::Gone);
+        }
+    }
+}

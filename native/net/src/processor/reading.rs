@@ -1,0 +1,188 @@
+//! Reading: from a connection's socket to whole frames, and when it is not read from.
+//!
+//! Who sends much, reads little or says nothing is the one that waits; the others on the processor go on. Must not know
+//! what requests mean.
+
+use rustix::event::epoll;
+use rustix::io::Errno;
+
+use super::{Deadline, End, Processor};
+use crate::accepted::Accepted;
+use crate::connection::{Connection, FIRST_INTEREST, Framing, Slot};
+use crate::connection_number::connection_number;
+use crate::events::Level;
+use crate::request_memory::Wish;
+use crate::transport::Received;
+use pybroker_replica::Waiter;
+
+/// Reads of one connection before the others get their turn.
+const READS_A_TURN: usize = 4;
+/// How long a connection keeps the buffer of a large request without asking for another.
+pub(super) const TRIM_AFTER_MS: u64 = 1000;
+
+impl Processor {
+    pub(super) fn accept(&mut self, accepted: Accepted) {
+        self.accepted += 1;
+        let number = connection_number(self.accepted, self.index);
+        if self.stop_at.is_some() || accepted.transport.watch(&self.epoll, number, FIRST_INTEREST).is_err() {
+            self.reactor.room.give_back();
+            return;
+        }
+        let now = self.reactor.clock.now();
+        if let Ok(idle) = u64::try_from(self.reactor.settings.connections_max_idle_ms) {
+            self.deadlines.insert(now + idle, Deadline::Idle(number));
+        }
+        self.reactor.open.insert(Connection::new(number, accepted, now));
+    }
+
+    /// A socket is readable or writable.
+    pub(super) fn drive(&mut self, number: u64, flags: epoll::EventFlags) {
+        let Some(open) = self.reactor.open.get(number) else { return };
+        let mut connection = open.lock();
+        let done = self.turn(&mut connection, flags);
+        self.settle(&mut connection, done);
+    }
+
+    fn turn(&mut self, connection: &mut Connection, flags: epoll::EventFlags) -> Result<(), End> {
+        if flags.contains(epoll::EventFlags::OUT) {
+            connection.write(self.reactor.clock.now())?;
+            self.work(connection)?;
+        }
+        let lost = flags.intersects(epoll::EventFlags::HUP | epoll::EventFlags::ERR);
+        if self.paused(connection) {
+            if lost {
+                return Err(End::Gone);
+            }
+            connection.muted |= flags.contains(epoll::EventFlags::IN);
+            return if flags.contains(epoll::EventFlags::RDHUP) { self.peer_closed(connection) } else { Ok(()) };
+        }
+        if !lost && !flags.contains(epoll::EventFlags::IN) {
+            return Ok(());
+        }
+        self.receive(connection)
+    }
+
+    /// Reads and works on what comes, until the others' turn is due.
+    fn receive(&mut self, connection: &mut Connection) -> Result<(), End> {
+        for _ in 0..READS_A_TURN {
+            if self.paused(connection) || !self.has_memory(connection) {
+                return Ok(());
+            }
+            let more = match connection.read() {
+                Ok(Received { bytes: 0, .. }) => return Err(End::Gone),
+                Ok(Received { more, .. }) => more,
+                Err(Errno::AGAIN | Errno::INTR) => return Ok(()),
+                Err(error) => return Err(error.into()),
+            };
+            connection.last_active = self.reactor.clock.now();
+            self.work(connection)?;
+            if !more {
+                return Ok(());
+            }
+            connection.write(connection.last_active)?;
+        }
+        Ok(())
+    }
+
+    /// Works on every whole frame in the input buffer.
+    pub(super) fn work(&mut self, connection: &mut Connection) -> Result<(), End> {
+        while !self.paused(connection) {
+            let max = self.reactor.settings.socket_request_max_bytes;
+            match connection.next_frame(max) {
+                Framing::Incomplete => break,
+                Framing::BadSize(size) => {
+                    let why = format!("a frame of {size} bytes; socket.request.max.bytes allows 0 to {max}");
+                    return Err(End::Refused(why));
+                }
+                Framing::Frame(at) => self.begin(connection, at)?,
+            }
+        }
+        self.release_memory(connection);
+        Ok(())
+    }
+
+    /// Whether nothing more of this connection may be begun now.
+    fn paused(&self, connection: &Connection) -> bool {
+        connection.control_unanswered() || self.stopped_reading(connection)
+    }
+
+    /// Whether this connection is not to be read from. An unanswered control request is no reason: its connection most
+    /// often sends nothing meanwhile, and to look away and back costs two system calls.
+    pub(super) fn stopped_reading(&self, connection: &Connection) -> bool {
+        let settings = &self.reactor.settings;
+        connection.parked.is_some()
+            || connection.intercepted
+            || connection.throttled
+            || connection.waits_for_memory
+            || connection.blocked
+            || connection.closing.is_some()
+            || connection.in_work() >= settings.requests_in_work_per_connection
+            || connection.out_bytes() >= settings.queued_response_bytes_per_connection
+    }
+
+    /// The peer has closed its side while it is not read from. What it sent before is still worked on, for it may have
+    /// left on purpose (`acks=0`), but none of its fetches waits for data any more.
+    fn peer_closed(&mut self, connection: &mut Connection) -> Result<(), End> {
+        if connection.at_end() {
+            return Err(End::Gone);
+        }
+        connection.peer_closed = true;
+        for request in connection.waiting_requests() {
+            if let Some(Slot::Fetch(fetch)) = connection.slot_mut(request)
+                && fetch.claim()
+            {
+                self.woken.push_back(Waiter { connection: connection.number, request });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a connection has the memory for the request that it is sending, or need not have any.
+    fn has_memory(&self, connection: &mut Connection) -> bool {
+        if !self.reactor.request_memory.is_bounded() {
+            return true;
+        }
+        let Some(bytes) = connection.wanted_memory() else { return true };
+        match self.reactor.request_memory.take(connection.number, bytes) {
+            Wish::Granted => {
+                connection.reserve(bytes);
+                true
+            }
+            Wish::Waits { first } => {
+                connection.waits_for_memory = true;
+                if first {
+                    let limit = self.reactor.settings.queued_request_bytes;
+                    let text =
+                        format!("requests take queued.max.request.bytes, which is {limit}: no more are received");
+                    self.reactor.events.line(Level::Warning, text);
+                }
+                false
+            }
+        }
+    }
+
+    /// Gives back the memory of a request that is done with, and soon that of the buffer it was received in.
+    fn release_memory(&mut self, connection: &mut Connection) {
+        let reserved = connection.release_reserved();
+        if reserved > 0 {
+            connection.trim();
+            self.reactor.request_memory.give_back(reserved);
+            self.reactor.offer_request_memory();
+        }
+        if connection.has_large_buffer() && !connection.trim_due {
+            connection.trim_due = true;
+            self.deadlines.insert(self.reactor.clock.now() + TRIM_AFTER_MS, Deadline::Trim(connection.number));
+        }
+    }
+
+    /// Lets a connection that waited for memory for its request try again, and then the next.
+    pub(super) fn resume_receiving(&mut self, number: u64) {
+        if let Some(open) = self.reactor.open.get(number) {
+            let mut connection = open.lock();
+            connection.waits_for_memory = false;
+            let done = self.receive(&mut connection);
+            self.settle(&mut connection, done);
+        }
+        self.reactor.offer_request_memory();
+    }
+}

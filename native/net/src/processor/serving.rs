@@ -1,0 +1,304 @@
+//! Serving: a request begun from a frame, concluded on the hot path or handed up, evaluated again when it waited.
+
+use std::collections::VecDeque;
+
+use super::{AT_ONCE, Deadline, End, Processor};
+use crate::connection::{Asked, Closing, Connection, Framing, Parked, Slot, Unanswered};
+use crate::connection_number::processor_of;
+use crate::counters::API_KEYS;
+use crate::cross_thread;
+use crate::events::{Event, UnresolvedRequest};
+use crate::hot_path::{self, HotPathApi, Outcome};
+use crate::interception::Decision;
+use crate::reactor::Reactor;
+use crate::response::Response;
+use pybroker_replica::Waiter;
+use pybroker_wire::ApiKey;
+use pybroker_wire::frame::RequestHead;
+
+/// Appends of larger frames wake the owner of a fetch on another thread: to send what they brought would keep the
+/// appending processor from its own.
+const SMALL_APPEND_BYTES: usize = 16 << 10;
+/// Bytes of the size in front of a frame.
+const FRAME_SIZE_BYTES: usize = 4;
+
+impl Processor {
+    /// Begins a request: on the hot path, or upward.
+    pub(super) fn begin(&mut self, connection: &mut Connection, at: std::ops::Range<usize>) -> Result<(), End> {
+        let frame = connection.frame_mut(at.clone());
+        let head = RequestHead::parse(frame).map_err(|error| End::Refused(error.to_string()))?;
+        // What waited for room has been decided about.
+        if self.reactor.intercepted.contains(head.api_key) && !connection.has_room {
+            self.intercept(connection, &head, at);
+            return Ok(());
+        }
+        self.serve(connection, head, at)
+    }
+
+    /// Works on a request on the hot path, or hands it up.
+    fn serve(&mut self, connection: &mut Connection, head: RequestHead, at: std::ops::Range<usize>) -> Result<(), End> {
+        match hot_path::of(head.api_key) {
+            Some(api) => {
+                hot_path::check_version(api, head.api_version).map_err(End::Refused)?;
+                self.counters().begun(head.api_key, FRAME_SIZE_BYTES + at.len());
+                let waiter = Waiter { connection: connection.number, request: connection.next_request() };
+                let outcome = self.evaluate((api, &head), waiter, connection.frame_mut(at.clone()), false);
+                self.conclude(connection, api, outcome, Some((head, at)))
+            }
+            None => self.hand_up(connection, &head, at),
+        }
+    }
+
+    /// Has the hot path evaluate a request; what an append satisfies is woken.
+    fn evaluate(
+        &mut self,
+        request: (HotPathApi, &RequestHead),
+        waiter: Waiter,
+        frame: &mut [u8],
+        decided: bool,
+    ) -> Outcome {
+        let near = frame.len() <= SMALL_APPEND_BYTES;
+        let (reactor, index, woken) = (&*self.reactor, self.index, &mut self.woken);
+        let mut wake = |waiter| wake(reactor, index, near, woken, waiter);
+        let counters = reactor.counters.of(index);
+        hot_path::handle(&reactor.hot_path, request, waiter, frame, decided, &mut wake, counters)
+    }
+
+    /// Does with a connection what the hot path says of its next request; `at` is its head and where the frame lies, or `None`
+    /// for a request that has its slot already and is evaluated again.
+    fn conclude(
+        &mut self,
+        connection: &mut Connection,
+        api: HotPathApi,
+        outcome: Outcome,
+        at: Option<(RequestHead, std::ops::Range<usize>)>,
+    ) -> Result<(), End> {
+        let request = connection.parked.as_ref().map_or(connection.next_request(), |parked| parked.request);
+        match (outcome, at) {
+            (Outcome::Answer(response), at) => {
+                self.counters().ended(api.key(), response.size());
+                match at {
+                    Some(_) => connection.answer_next(response),
+                    None => connection.answer(request, response),
+                }
+            }
+            (Outcome::Silent, at) => {
+                self.counters().ended(api.key(), 0);
+                if at.is_none() {
+                    connection.drop_parked_slot();
+                }
+            }
+            (Outcome::Wait(fetch), at) => {
+                let max_wait_ms = fetch.max_wait_ms();
+                // A peer that has closed waits for nothing: what is there is its answer.
+                if connection.peer_closed && fetch.claim() {
+                    self.woken.push_back(Waiter { connection: connection.number, request });
+                }
+                self.let_wait(connection, Slot::Fetch(fetch), max_wait_ms, (request, at.is_some()));
+            }
+            (Outcome::WaitForAcknowledgement(produce), at) => {
+                let max_wait_ms = produce.max_wait_ms();
+                self.let_wait(connection, Slot::Produce(produce), max_wait_ms, (request, at.is_some()));
+            }
+            (Outcome::Unresolved { topics, topic_ids, api_key }, Some((head, at))) => {
+                connection.parked = Some(Parked { request, api, head, frame: connection.frame_mut(at).to_vec() });
+                connection.open(Slot::Parked(api));
+                connection.known_above = true;
+                let event = UnresolvedRequest { connection: connection.number, request, api_key, topics, topic_ids };
+                self.reactor.events.push(Event::Unresolved(event));
+            }
+            (Outcome::Unresolved { .. }, None) => {
+                return Err(End::Refused("a request that stays unresolved after its retry".into()));
+            }
+            (Outcome::Close(why), at) => {
+                // One that was parked ends with its slot.
+                if at.is_some() {
+                    self.counters().ended(api.key(), 0);
+                }
+                return Err(End::Refused(why));
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts a request that waits in its slot, `fresh` or the one it was parked in, and sets its alarm.
+    fn let_wait(
+        &mut self,
+        connection: &mut Connection,
+        waiting: Slot,
+        max_wait_ms: u64,
+        (request, fresh): (u64, bool),
+    ) {
+        let waiter = Waiter { connection: connection.number, request };
+        self.deadlines.insert(self.reactor.clock.now() + max_wait_ms, Deadline::Waiting(waiter));
+        if fresh {
+            connection.open(waiting);
+        } else {
+            connection.let_wait(request, waiting);
+        }
+    }
+
+    /// Gives a request to the control plane.
+    fn hand_up(
+        &mut self,
+        connection: &mut Connection,
+        head: &RequestHead,
+        at: std::ops::Range<usize>,
+    ) -> Result<(), End> {
+        if !usize::try_from(head.api_key.0).is_ok_and(|key| key < API_KEYS) {
+            return Err(End::Refused(format!("unknown API key {}", head.api_key)));
+        }
+        if head.api_key == ApiKey::API_VERSIONS {
+            let table = self.reactor.api_versions.load();
+            let frame = connection.frame_mut(at.clone());
+            if let Some(answer) = table.answer(head.api_version, &frame[head.body..]) {
+                let response = Response::from_payload(head.correlation_id, answer);
+                self.answer_at_once(connection, head, &at, response);
+                return Ok(());
+            }
+        }
+        if !std::mem::take(&mut connection.has_room) && !self.reactor.control.enter(connection.number) {
+            connection.unread(&at);
+            connection.throttled = true;
+            return Ok(());
+        }
+        self.counters().begun(head.api_key, FRAME_SIZE_BYTES + at.len());
+        self.reactor.events.push(Event::Control(connection.control_request(head, at)));
+        connection.known_above = true;
+        connection.open(Slot::Control(Asked { correlation_id: head.correlation_id, api_key: head.api_key }));
+        Ok(())
+    }
+
+    /// Answers the next request, which nobody works on.
+    fn answer_at_once(
+        &self,
+        connection: &mut Connection,
+        head: &RequestHead,
+        at: &std::ops::Range<usize>,
+        response: Response,
+    ) {
+        self.counters().begun(head.api_key, FRAME_SIZE_BYTES + at.len());
+        self.counters().ended(head.api_key, response.size());
+        connection.answer_next(response);
+    }
+
+    /// Leaves a frame in the input buffer and asks the control plane about it.
+    fn intercept(&self, connection: &mut Connection, head: &RequestHead, at: std::ops::Range<usize>) {
+        let request = connection.control_request(head, at.clone());
+        connection.unread(&at);
+        connection.intercepted = true;
+        connection.known_above = true;
+        self.reactor.events.push(Event::Intercepted(request));
+    }
+
+    /// Does with an intercepted request what the control plane decided, and goes on with the connection.
+    pub(super) fn decide(&mut self, number: u64, decision: Decision) {
+        let Some(open) = self.reactor.open.get(number) else { return };
+        let mut connection = open.lock();
+        if !std::mem::take(&mut connection.intercepted) {
+            return;
+        }
+        let done = self.carry_out(&mut connection, decision).and_then(|()| self.work(&mut connection));
+        self.settle(&mut connection, done);
+    }
+
+    fn carry_out(&mut self, connection: &mut Connection, decision: Decision) -> Result<(), End> {
+        let Framing::Frame(at) = connection.next_frame(self.reactor.settings.socket_request_max_bytes) else {
+            return Ok(());
+        };
+        let head = RequestHead::parse(connection.frame_mut(at.clone()));
+        let head = head.map_err(|error| End::Refused(error.to_string()))?;
+        match decision {
+            Decision::Proceed => self.serve(connection, head, at),
+            Decision::ProceedUnanswered { close } => {
+                let request = connection.next_request();
+                connection.unanswered = Some(Unanswered { from: request, close });
+                self.serve(connection, head, at)?;
+                // Nobody waits for an answer to a Produce with `acks=0`: there is no later moment to close at.
+                if close && connection.next_request() == request && !connection.throttled {
+                    connection.closing = Some(Closing::WhenWritten);
+                }
+                Ok(())
+            }
+            Decision::Answer(payload) => {
+                let response = Response::from_payload(head.correlation_id, &payload);
+                self.answer_at_once(connection, &head, &at, response);
+                Ok(())
+            }
+        }
+    }
+
+    /// Begins the control request that a connection has waited to begin: the room for it is the connection's now.
+    pub(super) fn resume(&mut self, number: u64) {
+        let open = self.reactor.open.get(number);
+        let Some(mut connection) = open.as_ref().map(|open| open.lock()) else {
+            self.reactor.control_done();
+            return;
+        };
+        (connection.throttled, connection.has_room) = (false, true);
+        let done = self.work(&mut connection);
+        // What keeps the connection from beginning it now (a peer that does not read) keeps no room from others.
+        if std::mem::take(&mut connection.has_room) {
+            self.reactor.control_done();
+        }
+        self.settle(&mut connection, done);
+    }
+
+    pub(super) fn retry(&mut self, waiter: Waiter) {
+        let Some(open) = self.reactor.open.get(waiter.connection) else { return };
+        let mut connection = open.lock();
+        let mut done = Ok(());
+        if let Some(mut parked) = connection.parked.take_if(|parked| parked.request == waiter.request) {
+            let outcome = self.evaluate((parked.api, &parked.head), waiter, &mut parked.frame, true);
+            let api = parked.api;
+            connection.parked = Some(parked);
+            done = self.conclude(&mut connection, api, outcome, None);
+            connection.parked = None;
+        }
+        let done = done.and_then(|()| self.work(&mut connection));
+        self.settle(&mut connection, done);
+    }
+
+    /// Serves requests that were satisfied, and those that serving them satisfies: so many that others have their turn.
+    pub(super) fn serve_woken(&mut self) {
+        for _ in 0..AT_ONCE {
+            let Some(waiter) = self.woken.pop_front() else { return };
+            if processor_of(waiter.connection) == self.index {
+                self.serve_waiting(waiter);
+            } else {
+                if !cross_thread::try_serve(&self.reactor, self.counters(), waiter) {
+                    self.reactor.inboxes.wake(waiter);
+                }
+            }
+        }
+    }
+
+    /// Answers a request that has waited and was claimed, with whatever there is.
+    fn serve_waiting(&mut self, waiter: Waiter) {
+        let Some(open) = self.reactor.open.get(waiter.connection) else { return };
+        let mut connection = open.lock();
+        let (hot_path, counters) = (&self.reactor.hot_path, self.counters());
+        let answered = match connection.take_out(waiter.request) {
+            Some(Slot::Fetch(fetch)) => Some((HotPathApi::Fetch, fetch.complete(hot_path, counters))),
+            Some(Slot::Produce(produce)) => Some((HotPathApi::Produce, produce.complete(hot_path, counters))),
+            Some(Slot::Control(_) | Slot::Held(_) | Slot::Parked(_) | Slot::Ready(_)) | None => None,
+        };
+        if let Some((api, response)) = answered {
+            counters.ended(api.key(), response.size());
+            connection.answer(waiter.request, response);
+        }
+        let done = self.work(&mut connection);
+        self.settle(&mut connection, done);
+    }
+}
+
+/// Wakes a fetch: on this thread at the end of the event, on another through its inbox. The first that a small append
+/// satisfies on other threads (`near`) stays on this thread as well.
+fn wake(reactor: &Reactor, own: usize, near: bool, woken: &mut VecDeque<Waiter>, waiter: Waiter) {
+    let on_another_thread = |waiter: &Waiter| processor_of(waiter.connection) != own;
+    if !on_another_thread(&waiter) || (near && !woken.iter().any(on_another_thread)) {
+        woken.push_back(waiter);
+    } else {
+        reactor.inboxes.wake(waiter);
+    }
+}

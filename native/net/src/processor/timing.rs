@@ -1,0 +1,80 @@
+//! Timing: how long the processor may sleep, and what a deadline that has passed means.
+
+use std::time::Duration;
+
+use rustix::event::Timespec;
+
+use super::reading::TRIM_AFTER_MS;
+use super::{AT_ONCE, Deadline, End, Processor};
+use crate::connection::Slot;
+use crate::events::Level;
+
+impl Processor {
+    pub(super) fn timeout(&self) -> Option<Timespec> {
+        if self.more_messages || !self.due.is_empty() || !self.woken.is_empty() {
+            return Some(Timespec { tv_sec: 0, tv_nsec: 0 });
+        }
+        let until_stop = self.stop_at.map(|at| at.saturating_sub(self.reactor.clock.now()));
+        let next = self.deadlines.next_due().into_iter().chain(until_stop).min()?;
+        Timespec::try_from(Duration::from_millis(next)).ok()
+    }
+
+    /// Looks at what is due by now; `fired` is empty before and after.
+    pub(super) fn pass_deadlines(&mut self, fired: &mut Vec<Deadline>) {
+        self.deadlines.advance(self.reactor.clock.now(), fired);
+        self.due.extend(fired.drain(..));
+        for _ in 0..self.due.len().min(AT_ONCE) {
+            let Some(deadline) = self.due.pop_front() else { break };
+            self.expire(deadline);
+        }
+    }
+
+    pub(super) fn expire(&mut self, deadline: Deadline) {
+        match deadline {
+            Deadline::Waiting(waiter) => {
+                let Some(open) = self.reactor.open.get(waiter.connection) else { return };
+                let mut connection = open.lock();
+                // The number may have been served long ago, or belong to a later request that took a silent one's place.
+                let claimed = match connection.slot_mut(waiter.request) {
+                    Some(Slot::Fetch(fetch)) => fetch.claim(),
+                    Some(Slot::Produce(produce)) => produce.claim(),
+                    Some(Slot::Control(_) | Slot::Held(_) | Slot::Parked(_) | Slot::Ready(_)) | None => false,
+                };
+                if claimed {
+                    self.woken.push_back(waiter);
+                }
+            }
+            Deadline::Idle(number) => self.reap(number),
+            Deadline::Trim(number) => self.trim(number),
+        }
+    }
+
+    fn reap(&mut self, number: u64) {
+        let (now, idle) = (self.reactor.clock.now(), self.reactor.settings.connections_max_idle_ms.max(0) as u64);
+        let Some(open) = self.reactor.open.get(number) else { return };
+        let mut connection = open.lock();
+        let due = connection.last_active + idle;
+        // As Kafka's, it ends a connection that waits for data or for other members as well, but not one whose request is
+        // being worked on.
+        if due > now || connection.is_worked_on() {
+            self.deadlines.insert(due.max(now + 1 + idle / 2), Deadline::Idle(number));
+            return;
+        }
+        let text = format!("connection from {} closed: idle for {idle} ms", connection.accepted.peer);
+        self.reactor.events.line(Level::Info, text);
+        self.end(&mut connection, End::Gone);
+    }
+
+    /// Gives back the buffer of a large request, unless another came meanwhile.
+    fn trim(&mut self, number: u64) {
+        let now = self.reactor.clock.now();
+        let Some(open) = self.reactor.open.get(number) else { return };
+        let mut connection = open.lock();
+        connection.trim_due = connection.last_active + TRIM_AFTER_MS > now;
+        if connection.trim_due {
+            self.deadlines.insert(connection.last_active + TRIM_AFTER_MS, Deadline::Trim(number));
+        } else {
+            connection.trim();
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! `DataPlaneSettings`: the limits of the data plane, as the control plane gives them. Owns no default.
+
+use pybroker_net::Settings;
+use pyo3::prelude::*;
+
+/// The limits of the data plane, complete; see `_native.pyi`.
+#[pyclass(frozen, name = "DataPlaneSettings", module = "pybroker._native")]
+pub struct PyDataPlaneSettings {
+    pub settings: Settings,
+}
+
+#[pymethods]
+impl PyDataPlaneSettings {
+    #[new]
+    #[pyo3(signature = (*, node_id, network_threads, socket_request_max_bytes, socket_send_buffer_bytes, socket_receive_buffer_bytes, queued_max_requests, requests_in_work_per_connection, queued_request_bytes, queued_response_bytes_per_connection, queued_response_bytes, connections_max_idle_ms, max_connections, max_connections_reason, fetch_max_bytes, fetch_session_slots, fetch_session_eviction_ms))]
+    #[allow(clippy::too_many_arguments, reason = "keyword-only: one argument a field")]
+    fn new(
+        node_id: i32,
+        network_threads: usize,
+        socket_request_max_bytes: usize,
+        socket_send_buffer_bytes: i64,
+        socket_receive_buffer_bytes: i64,
+        queued_max_requests: usize,
+        requests_in_work_per_connection: usize,
+        queued_request_bytes: i64,
+        queued_response_bytes_per_connection: u64,
+        queued_response_bytes: u64,
+        connections_max_idle_ms: i64,
+        max_connections: usize,
+        max_connections_reason: String,
+        fetch_max_bytes: usize,
+        fetch_session_slots: usize,
+        fetch_session_eviction_ms: i64,
+    ) -> Self {
+        Self {
+            settings: Settings {
+                node_id,
+                network_threads,
+                socket_request_max_bytes,
+                socket_send_buffer_bytes,
+                socket_receive_buffer_bytes,
+                queued_max_requests,
+                requests_in_work_per_connection,
+                queued_request_bytes,
+                queued_response_bytes_per_connection,
+                queued_response_bytes,
+                connections_max_idle_ms,
+                max_connections,
+                max_connections_reason,
+                fetch_max_bytes,
+                fetch_session_slots,
+                fetch_session_eviction_ms,
+            },
+        }
+    }
+}
