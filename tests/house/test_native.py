@@ -59,6 +59,37 @@ def test_every_public_item_has_a_docstring(room: str) -> None:
     assert bare == []
 
 
+TUPLE_PARAMETER = re.compile(r"(?:^\s*|[(,] ?)\((?:\w+, )+\w+\): \(", re.M)
+
+
+@pytest.mark.parametrize("path", [*repository.rust_sources(), *repository.files_under("native/py/src", suffix=".rs")])
+def test_parameters_that_travel_together_are_a_type(path: str) -> None:
+    found = [match[0].strip() for match in TUPLE_PARAMETER.finditer(repository.text(path))]
+    assert found == [], "give the tuple a name"
+
+
+DOCUMENTED = re.compile(r"^ +/// (.+)\n +(?:pub(?:\(\w+\))? )?(\w+)(?::|,|\(| \{|$)", re.M)
+FILLERS = {"a", "an", "the", "its", "of", "it", "is", "in", "that", "to", "this"}
+
+
+def words(text: str) -> set[str]:
+    """The words of a name or a sentence, without case, fillers and the s of a plural."""
+    parts = re.findall(r"[A-Za-z]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", text).replace("_", " "))
+    return {part.lower().rstrip("s") for part in parts} - FILLERS
+
+
+@pytest.mark.parametrize("path", [*repository.rust_sources(), *repository.files_under("native/py/src", suffix=".rs")])
+def test_no_field_or_variant_has_a_docstring_that_only_repeats_its_name(path: str) -> None:
+    text = repository.text(path)
+    idle = [
+        f"{match[2]}: {match[1]}"
+        for match in DOCUMENTED.finditer(text)
+        if words(match[1]) <= words(match[2])
+        and not text[: match.start()].rstrip().rsplit("\n", 1)[-1].lstrip().startswith("///")
+    ]
+    assert idle == []
+
+
 def test_every_python_class_of_the_extension_is_frozen() -> None:
     thawed = [
         f"{path}: {match[0]}"

@@ -26,7 +26,6 @@ pub enum Total {
     BytesIn,
     /// Connections begun.
     ConnectionsMade,
-    /// Connections ended.
     ConnectionsEnded,
     /// Produce or Fetch requests that were answered.
     Answers,

@@ -72,9 +72,7 @@ pub enum ClientError {
     /// Another leader, or the same one anew, leads a partition since it was read last.
     #[error("topic {topic:?} partition {partition} has a new leader, in epoch {epoch}")]
     NewLeader {
-        /// The topic.
         topic: String,
-        /// The partition.
         partition: i32,
         /// The leader's epoch.
         epoch: i32,
@@ -82,7 +80,6 @@ pub enum ClientError {
     /// The metadata of a topic did not become known in time.
     #[error("topic {topic:?} is not known at {servers} after {waited_ms} ms: {code}")]
     UnknownTopic {
-        /// The topic.
         topic: String,
         /// Where it was asked for.
         servers: String,
@@ -94,7 +91,6 @@ pub enum ClientError {
     /// A partition index that the topic does not have.
     #[error("topic {topic:?} has {partitions} partitions; there is no partition {partition}")]
     UnknownPartition {
-        /// The topic.
         topic: String,
         /// What was asked for.
         partition: i32,
@@ -106,9 +102,7 @@ pub enum ClientError {
         "topic {topic:?} partition {partition}: {records} records not acknowledged within delivery.timeout.ms={timeout_ms}; last failure: {detail}"
     )]
     DeliveryTimeout {
-        /// The topic.
         topic: String,
-        /// The partition.
         partition: i32,
         /// Records in the batch that expired.
         records: u32,
@@ -130,11 +124,9 @@ pub enum ClientError {
     /// One record is larger than a request may be.
     #[error("topic {topic:?}: a record of {size} bytes is larger than {setting}={limit}")]
     RecordTooLarge {
-        /// The topic.
         topic: String,
         /// Serialized size with overhead.
         size: usize,
-        /// The limit.
         limit: usize,
         /// The setting that holds it.
         setting: &'static str,
@@ -142,7 +134,6 @@ pub enum ClientError {
     /// A column of records to send that cannot be what it is.
     #[error("column {column:?} {found}: must be {wanted}")]
     BadColumn {
-        /// The column.
         column: String,
         /// What it is.
         found: String,
@@ -170,9 +161,7 @@ pub enum ClientError {
     /// A received batch that cannot be read.
     #[error("topic {topic:?} partition {partition} offset {offset}: {detail}")]
     CorruptBatch {
-        /// The topic.
         topic: String,
-        /// The partition.
         partition: i32,
         /// Base offset of the batch, or the offset it was fetched from.
         offset: i64,
@@ -182,9 +171,7 @@ pub enum ClientError {
     /// A batch that could not be built (a codec failed).
     #[error("topic {topic:?} partition {partition}: the batch could not be built: {detail}")]
     Unbuildable {
-        /// The topic.
         topic: String,
-        /// The partition.
         partition: i32,
         /// What the codec said.
         detail: String,

@@ -84,7 +84,6 @@ pub struct Counters {
 /// What was counted of one API since the start, over all threads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ApiCounters {
-    /// The API key.
     pub api_key: i16,
     /// Requests begun.
     pub requests: u64,

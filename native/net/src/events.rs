@@ -32,9 +32,7 @@ pub struct ControlRequest {
     pub connection: u64,
     /// The request's number on it.
     pub request: u64,
-    /// The API key.
     pub api_key: ApiKey,
-    /// The version.
     pub api_version: i16,
     /// The correlation id, which the answer carries again.
     pub correlation_id: i32,
@@ -81,7 +79,6 @@ pub enum Event {
     },
     /// A log directory failed: what, and the system's words.
     LogDirectoryFailed {
-        /// The directory.
         directory: String,
         /// Why.
         error: String,
@@ -98,7 +95,6 @@ pub enum Event {
     },
     /// A log began a new segment: the ones before are due to be flushed, so that a crash finds little to recover.
     SegmentRolled {
-        /// The topic.
         topic: Arc<str>,
         /// The partition's index.
         index: i32,

@@ -3,7 +3,6 @@
 /// Limits and sizes of the data plane, by Kafka's configuration keys.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// `node.id`.
     pub node_id: i32,
     /// `num.network.threads`: processors.
     pub network_threads: usize,

@@ -12,7 +12,6 @@ use pybroker_wire::frame::RequestHead;
 pub struct Asked {
     /// Its correlation id, which the answer carries again.
     pub correlation_id: i32,
-    /// Its API.
     pub api_key: ApiKey,
 }
 
@@ -40,7 +39,6 @@ pub struct Parked {
     pub request: u64,
     /// Which API of the hot path it is of.
     pub api: HotPathApi,
-    /// Its head.
     pub head: RequestHead,
     /// The frame without its size prefix.
     pub frame: Vec<u8>,

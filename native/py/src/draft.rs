@@ -34,7 +34,8 @@ impl Draft {
     pub fn new(
         functions: &Functions,
         topic: &Bound<'_, PyString>,
-        (key, value): (Option<&Bound<'_, PyAny>>, Option<&Bound<'_, PyAny>>),
+        key: Option<&Bound<'_, PyAny>>,
+        value: Option<&Bound<'_, PyAny>>,
         timestamp_ms: Option<i64>,
         headers: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {

@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 use crate::connection::wait;
 use crate::error::client_error;
 #[cfg(feature = "load")]
-use crate::stamp::{LatencyHistogram, Tally, check_stamped, send_made};
+use crate::stamp::{LatencyHistogram, Sending, Tally, check_stamped, send_made};
 
 /// A native producer, without what a program's records need.
 #[pyclass(frozen, subclass, module = "pybroker._native")]
@@ -79,14 +79,8 @@ impl MeasuredProducer {
         count: usize,
         due: Option<(i64, f64)>,
     ) -> PyResult<()> {
-        send_made(
-            py,
-            (&self.inner, &self.payload),
-            (topic, partition),
-            MadeRecords { size: record_size, count },
-            None,
-            due,
-        )
+        let sending = Sending { producer: &self.inner, payload: &self.payload, topic, partition };
+        send_made(py, &sending, MadeRecords { size: record_size, count }, None, due)
     }
 
     #[cfg(feature = "load")]
@@ -107,7 +101,8 @@ impl MeasuredProducer {
         check_stamped(partition, record_size)?;
         let first = Stamp { producer, sequence: first_sequence, sent_us: 0 };
         let records = MadeRecords { size: record_size, count };
-        send_made(py, (&self.inner, &self.payload), (topic, partition), records, Some(first), due)
+        let sending = Sending { producer: &self.inner, payload: &self.payload, topic, partition };
+        send_made(py, &sending, records, Some(first), due)
     }
 
     /// By partition: (topic, partition, records acknowledged, records given up).

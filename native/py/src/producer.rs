@@ -92,7 +92,7 @@ impl Producer {
         on_delivery: Option<Py<PyAny>>,
     ) -> PyResult<Delivery> {
         let (py, producer) = (slf.py(), slf.get());
-        let draft = Draft::new(&producer.functions, topic, (key, value), timestamp_ms, headers)?;
+        let draft = Draft::new(&producer.functions, topic, key, value, timestamp_ms, headers)?;
         let watcher = on_delivery.or_else(|| producer.on_delivery.as_ref().map(|call| call.clone_ref(py)));
         if watcher.is_some() {
             producer.begin_watching(py)?;
@@ -123,7 +123,7 @@ impl Producer {
         watcher: Py<PyAny>,
         hold: bool,
     ) -> PyResult<Option<Outgoing>> {
-        let draft = Draft::new(&self.functions, topic, (key, value), timestamp_ms, headers)?;
+        let draft = Draft::new(&self.functions, topic, key, value, timestamp_ms, headers)?;
         let mut partition = partition;
         self.begin_watching(py)?;
         if !hold && let Some(ticket) = self.try_send(py, &draft, &mut partition)? {

@@ -132,16 +132,24 @@ pub fn check_stamped(partition: i32, record_size: usize) -> PyResult<()> {
     Ok(())
 }
 
+/// Who sends made records, and where to.
+pub struct Sending<'a> {
+    pub producer: &'a pybroker_client::Producer,
+    pub payload: &'a Mutex<Payload>,
+    pub topic: &'a str,
+    pub partition: i32,
+}
+
 /// Sends so many records of a size: random letters, behind stamps where `first` is given.
 pub fn send_made(
     py: Python<'_>,
-    (producer, payload): (&pybroker_client::Producer, &Mutex<Payload>),
-    (topic, partition): (&str, i32),
+    sending: &Sending<'_>,
     records: MadeRecords,
     first: Option<Stamp>,
     due: Option<(i64, f64)>,
 ) -> PyResult<()> {
     let due = due.map(|(first_us, every_us)| Due { first_us, every_us });
+    let &Sending { producer, payload, topic, partition } = sending;
     let sent = py.detach(|| {
         let destination = producer.destination(topic)?;
         pybroker_load::send_made(producer, &destination, partition, &mut payload.lock(), records, first, due.as_ref())

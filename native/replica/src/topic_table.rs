@@ -49,7 +49,6 @@ impl PartitionSlot {
 /// A topic: its name, its id, its partitions by index.
 #[derive(Debug)]
 pub struct Topic {
-    /// The name.
     pub name: Arc<str>,
     /// The id, stable across restarts, new when a topic of the same name is made again.
     pub id: TopicId,

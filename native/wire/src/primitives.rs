@@ -33,7 +33,6 @@ pub enum Malformed {
     Length {
         /// Where it stands.
         at: usize,
-        /// The length.
         length: i64,
     },
     /// An array of more elements than any message has, or than bytes are left.
@@ -63,7 +62,6 @@ pub enum Malformed {
     Marker {
         /// Where it stands.
         at: usize,
-        /// The marker.
         marker: i8,
     },
     /// A tagged field with bytes after its value.

@@ -25,6 +25,8 @@ const LEADER_TAG: u32 = 0;
 /// A Produce request.
 #[derive(Debug)]
 pub struct ProduceRequest {
+    /// The version that it was read in.
+    pub version: i16,
     /// Whether it names a transactional id.
     pub transactional: bool,
     /// 0: no answer, 1: the leader has it, -1: every in-sync replica has it.
@@ -70,7 +72,7 @@ impl ProduceRequest {
             topics.push(ProduceTopic { topic, partitions });
         }
         reader.tags()?;
-        Ok(Self { transactional, acks, timeout_ms, topics })
+        Ok(Self { version, transactional, acks, timeout_ms, topics })
     }
 }
 

@@ -82,7 +82,6 @@ impl Primitive {
 /// What a field, or an element of its array, is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A primitive.
     Primitive(Primitive),
     /// The struct of that index in the table.
     Struct(usize),
@@ -91,7 +90,6 @@ pub enum Kind {
 /// The value of a field that was not said.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Preset {
-    /// Null.
     Null,
     /// A boolean.
     Bool(bool),
@@ -99,7 +97,6 @@ pub enum Preset {
     Int(i64),
     /// A number.
     Float(f64),
-    /// Text.
     Text(String),
     /// Bytes, also of a uuid.
     Bytes(Vec<u8>),
@@ -182,7 +179,6 @@ pub enum SchemaError {
     ForwardReference {
         /// The struct.
         owner: String,
-        /// Its field.
         field: String,
         /// What it refers to.
         index: usize,
@@ -192,7 +188,6 @@ pub enum SchemaError {
     DuplicateTag {
         /// The struct.
         owner: String,
-        /// The tag.
         tag: u32,
         /// Where they meet.
         version: i16,
@@ -210,7 +205,6 @@ pub enum SchemaError {
     BadPreset {
         /// The struct.
         owner: String,
-        /// Its field.
         field: String,
     },
 }

@@ -13,9 +13,7 @@ pub const ZERO_TOPIC_ID: TopicId = [0; 16];
 /// A topic as a request names it: by name (Fetch and Produce up to 12) or by id (from 13 on).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TopicRef {
-    /// By name.
     Name(Arc<str>),
-    /// By id.
     Id(TopicId),
 }
 

@@ -19,7 +19,6 @@ pub struct NewRow<'a, H> {
     pub producer_id: i64,
     pub key: Option<&'a [u8]>,
     pub value: Option<&'a [u8]>,
-    /// Its headers.
     pub headers: H,
 }
 

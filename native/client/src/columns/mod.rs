@@ -35,7 +35,6 @@ pub enum Column {
     Value,
     /// The topic's name.
     Topic,
-    /// The partition.
     Partition,
     /// The record's offset.
     Offset,
@@ -127,7 +126,6 @@ pub struct Pick<'a> {
 /// Records of one partition as columns.
 #[derive(Debug)]
 pub struct RecordColumns {
-    /// The topic.
     pub topic: Arc<str>,
     /// The partition.
     pub index: i32,

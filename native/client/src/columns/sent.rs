@@ -158,9 +158,7 @@ pub struct Row<'a> {
     pub partition: Option<i64>,
     /// Its time, ms.
     pub timestamp_ms: Option<i64>,
-    /// Its key.
     pub key: Option<&'a [u8]>,
-    /// Its value.
     pub value: Option<&'a [u8]>,
 }
 

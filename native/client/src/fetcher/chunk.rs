@@ -81,7 +81,6 @@ pub struct Count {
 /// Whole batches of one partition in a received response.
 #[derive(Debug)]
 pub struct Chunk {
-    /// The topic.
     pub topic: Arc<str>,
     /// The partition.
     pub index: i32,

@@ -23,7 +23,6 @@ pub enum Start {
 /// A partition and where to read it from.
 #[derive(Debug, Clone)]
 pub struct Assignment {
-    /// The topic.
     pub topic: Arc<str>,
     /// The partition.
     pub index: i32,

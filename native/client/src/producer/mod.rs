@@ -36,9 +36,7 @@ use pybroker_wire::init_producer_id::ProducerIdentity;
 /// What became of the records that were sent to one partition.
 #[derive(Debug, Clone)]
 pub struct Outcome {
-    /// The topic.
     pub topic: Arc<str>,
-    /// The partition.
     pub partition: i32,
     /// Records acknowledged.
     pub acknowledged: u64,

@@ -61,11 +61,9 @@ pub enum Partitioner {
 /// A hash of keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyHash {
-    /// CRC-32.
     Crc32,
     /// Kafka's.
     Murmur2,
-    /// FNV-1a.
     Fnv1a,
 }
 

@@ -233,7 +233,7 @@ impl PendingFetch {
     fn plan(&self, hot_path: &HotPath, table: &TopicTable) -> Plan {
         let mut plan = Plan { reads: Vec::new(), bytes: 0, failed: false };
         self.source.each(|place, partition| {
-            let read = self.read((hot_path, table), place, partition, plan.bytes);
+            let read = self.read(hot_path, table, place, partition, plan.bytes);
             plan.bytes += read.fetched.records as i64;
             plan.failed |= read.fetched.error != ErrorCode::NONE || read.fetched.diverging.is_some();
             plan.reads.push(read);
@@ -244,7 +244,8 @@ impl PendingFetch {
     /// Plans the read of one partition; `taken` bytes of the answer are spoken for.
     fn read(
         &self,
-        (hot_path, table): (&HotPath, &TopicTable),
+        hot_path: &HotPath,
+        table: &TopicTable,
         place: usize,
         partition: &FetchPartition,
         taken: i64,

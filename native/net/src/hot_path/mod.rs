@@ -108,29 +108,35 @@ pub enum Outcome {
     WaitForAcknowledgement(Box<PendingProduce>),
     /// It names topics that the table lacks: Python looks at it once.
     Unresolved {
-        /// The API key.
         api_key: ApiKey,
         /// Topics by name.
         topics: Vec<String>,
-        /// Topics by id.
         topic_ids: Vec<[u8; 16]>,
     },
     /// The connection has to be closed, and why.
     Close(String),
 }
 
-/// Works on one frame of an API of the hot path, whose `head` has been read. `decided`: the control plane has looked already,
-/// so that topics still unknown are answered as unknown. `wake` is called with what an append satisfies; errors of the
+/// A request of the hot path whose head has been read.
+#[derive(Clone, Copy, Debug)]
+pub struct HotPathRequest<'a> {
+    pub api: HotPathApi,
+    pub head: &'a RequestHead,
+    pub waiter: Waiter,
+    /// The control plane has looked already, so that topics still unknown are answered as unknown.
+    pub decided: bool,
+}
+
+/// Works on a request and its `frame`. `wake` is called with what an append satisfies; errors of the
 /// answer go to `counters`.
 pub fn handle(
     hot_path: &HotPath,
-    (api, head): (HotPathApi, &RequestHead),
-    waiter: Waiter,
+    request: HotPathRequest<'_>,
     frame: &mut [u8],
-    decided: bool,
     wake: &mut dyn FnMut(Waiter),
     counters: &ThreadCounters,
 ) -> Outcome {
+    let HotPathRequest { api, head, waiter, decided } = request;
     match api {
         HotPathApi::Produce => produce::handle(hot_path, head, frame, decided, waiter, wake, counters),
         HotPathApi::Fetch => fetch::handle(hot_path, head, frame, decided, waiter, counters),

@@ -113,8 +113,7 @@ pub fn handle(
         let mut partitions = Vec::with_capacity(topic.partitions.len());
         for (index, records) in &topic.partitions {
             let records = records.clone().map(|at| &mut frame[at]);
-            let how = (&request, head.api_version);
-            let (answer, pending) = produce(shared, how, &topic.topic, found, *index, records, wake);
+            let (answer, pending) = produce(shared, &request, &topic.topic, found, *index, records, wake);
             unacknowledged.extend(pending.map(|(replica, awaited)| {
                 if awaited.durable {
                     shared.group_flush.request(&replica);
@@ -135,15 +134,15 @@ pub fn handle(
         };
     }
     if !unacknowledged.is_empty() {
-        let timeout_ms = request.timeout_ms.max(0) as u64;
-        return wait((head.api_version, head.correlation_id, timeout_ms), answered, unacknowledged, waiter, wake);
+        return wait(head, request.timeout_ms, answered, unacknowledged, waiter, wake);
     }
     Outcome::Answer(answer(head.api_version, head.correlation_id, &table, &answered, counters))
 }
 
 /// Lets a Produce wait until all of its partitions may be acknowledged.
 fn wait(
-    (version, correlation_id, timeout_ms): (i16, i32, u64),
+    head: &RequestHead,
+    timeout_ms: i32,
     answered: Vec<(TopicRef, Vec<ProducedPartition>)>,
     unacknowledged: Vec<Unacknowledged>,
     waiter: Waiter,
@@ -154,6 +153,8 @@ fn wait(
     for Unacknowledged { replica, awaited, .. } in &unacknowledged {
         replica.await_acknowledgement(awaited, &waiting, wake);
     }
+    let (version, correlation_id) = (head.api_version, head.correlation_id);
+    let timeout_ms = timeout_ms.max(0) as u64;
     let pending = PendingProduce { version, correlation_id, timeout_ms, answered, unacknowledged, waiting };
     Outcome::WaitForAcknowledgement(Box::new(pending))
 }
@@ -172,7 +173,7 @@ type Pending = (Arc<Partition>, Awaited);
 /// The answer for one partition.
 fn produce(
     shared: &HotPath,
-    (request, version): (&ProduceRequest, i16),
+    request: &ProduceRequest,
     name: &TopicRef,
     topic: Option<&Topic>,
     index: i32,
@@ -204,11 +205,11 @@ fn produce(
     };
     let Some(partition) = &slot.partition else {
         (answer.error, answer.current_leader) = errors::not_here(slot);
-        answer.error = known_to(version, answer.error);
+        answer.error = known_to(request.version, answer.error);
         return (answer, None);
     };
-    let awaited = append(shared, request, version, partition, records, &mut answer, wake);
-    answer.error = known_to(version, answer.error);
+    let awaited = append(shared, request, partition, records, &mut answer, wake);
+    answer.error = known_to(request.version, answer.error);
     if answer.error == ErrorCode::NOT_LEADER_OR_FOLLOWER {
         answer.current_leader = Some(slot.current_leader());
     }
@@ -247,13 +248,12 @@ fn find(records: &mut [u8], version: i16) -> Result<SentRecords<'_>, (ErrorCode,
 fn append(
     shared: &HotPath,
     request: &ProduceRequest,
-    version: i16,
     partition: &Partition,
     records: Option<&mut [u8]>,
     answer: &mut ProducedPartition,
     wake: &mut dyn FnMut(Waiter),
 ) -> Option<Awaited> {
-    let sent = match find(records.unwrap_or_default(), version) {
+    let sent = match find(records.unwrap_or_default(), request.version) {
         Ok(sent) => sent,
         Err((error, text)) => {
             (answer.error, answer.error_message) = (error, Some(text));

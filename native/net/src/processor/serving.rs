@@ -8,7 +8,7 @@ use crate::connection_number::processor_of;
 use crate::counters::API_KEYS;
 use crate::cross_thread;
 use crate::events::{Event, UnresolvedRequest};
-use crate::hot_path::{self, HotPathApi, Outcome};
+use crate::hot_path::{self, HotPathApi, HotPathRequest, Outcome};
 use crate::interception::Decision;
 use crate::reactor::Reactor;
 use crate::response::Response;
@@ -42,7 +42,8 @@ impl Processor {
                 hot_path::check_version(api, head.api_version).map_err(End::Refused)?;
                 self.counters().begun(head.api_key, FRAME_SIZE_BYTES + at.len());
                 let waiter = Waiter { connection: connection.number, request: connection.next_request() };
-                let outcome = self.evaluate((api, &head), waiter, connection.frame_mut(at.clone()), false);
+                let request = HotPathRequest { api, head: &head, waiter, decided: false };
+                let outcome = self.evaluate(request, connection.frame_mut(at.clone()));
                 self.conclude(connection, api, outcome, Some((head, at)))
             }
             None => self.hand_up(connection, &head, at),
@@ -50,18 +51,12 @@ impl Processor {
     }
 
     /// Has the hot path evaluate a request; what an append satisfies is woken.
-    fn evaluate(
-        &mut self,
-        request: (HotPathApi, &RequestHead),
-        waiter: Waiter,
-        frame: &mut [u8],
-        decided: bool,
-    ) -> Outcome {
+    fn evaluate(&mut self, request: HotPathRequest<'_>, frame: &mut [u8]) -> Outcome {
         let near = frame.len() <= SMALL_APPEND_BYTES;
         let (reactor, index, woken) = (&*self.reactor, self.index, &mut self.woken);
         let mut wake = |waiter| wake(reactor, index, near, woken, waiter);
         let counters = reactor.counters.of(index);
-        hot_path::handle(&reactor.hot_path, request, waiter, frame, decided, &mut wake, counters)
+        hot_path::handle(&reactor.hot_path, request, frame, &mut wake, counters)
     }
 
     /// Does with a connection what the hot path says of its next request; `at` is its head and where the frame lies, or `None`
@@ -94,11 +89,11 @@ impl Processor {
                 if connection.peer_closed && fetch.claim() {
                     self.woken.push_back(Waiter { connection: connection.number, request });
                 }
-                self.let_wait(connection, Slot::Fetch(fetch), max_wait_ms, (request, at.is_some()));
+                self.let_wait(connection, Slot::Fetch(fetch), max_wait_ms, request, at.is_some());
             }
             (Outcome::WaitForAcknowledgement(produce), at) => {
                 let max_wait_ms = produce.max_wait_ms();
-                self.let_wait(connection, Slot::Produce(produce), max_wait_ms, (request, at.is_some()));
+                self.let_wait(connection, Slot::Produce(produce), max_wait_ms, request, at.is_some());
             }
             (Outcome::Unresolved { topics, topic_ids, api_key }, Some((head, at))) => {
                 connection.parked = Some(Parked { request, api, head, frame: connection.frame_mut(at).to_vec() });
@@ -122,13 +117,7 @@ impl Processor {
     }
 
     /// Puts a request that waits in its slot, `fresh` or the one it was parked in, and sets its alarm.
-    fn let_wait(
-        &mut self,
-        connection: &mut Connection,
-        waiting: Slot,
-        max_wait_ms: u64,
-        (request, fresh): (u64, bool),
-    ) {
+    fn let_wait(&mut self, connection: &mut Connection, waiting: Slot, max_wait_ms: u64, request: u64, fresh: bool) {
         let waiter = Waiter { connection: connection.number, request };
         self.deadlines.insert(self.reactor.clock.now() + max_wait_ms, Deadline::Waiting(waiter));
         if fresh {
@@ -249,8 +238,9 @@ impl Processor {
         let mut connection = open.lock();
         let mut done = Ok(());
         if let Some(mut parked) = connection.parked.take_if(|parked| parked.request == waiter.request) {
-            let outcome = self.evaluate((parked.api, &parked.head), waiter, &mut parked.frame, true);
             let api = parked.api;
+            let request = HotPathRequest { api, head: &parked.head, waiter, decided: true };
+            let outcome = self.evaluate(request, &mut parked.frame);
             connection.parked = Some(parked);
             done = self.conclude(&mut connection, api, outcome, None);
             connection.parked = None;

@@ -48,8 +48,8 @@ impl Schema {
         py: Python<'_>,
         name: String,
         structs: Vec<(Bound<'_, PyType>, Vec<FieldRow<'_>>)>,
-        versions: (i16, i16),
-        flexible: (i16, i16),
+        versions: [i16; 2],
+        flexible: [i16; 2],
     ) -> PyResult<Self> {
         let mut classes = Vec::with_capacity(structs.len());
         let mut table = Vec::with_capacity(structs.len());

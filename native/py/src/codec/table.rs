@@ -7,9 +7,9 @@ use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyList, PyString};
 
 /// (name, primitive or index of a struct, array, versions, nullable, tag, tagged, default, ignorable, flexible)
 pub(super) type FieldRow<'py> =
-    (String, Bound<'py, PyAny>, bool, (i16, i16), (i16, i16), u32, (i16, i16), Bound<'py, PyAny>, bool, bool);
+    (String, Bound<'py, PyAny>, bool, [i16; 2], [i16; 2], u32, [i16; 2], Bound<'py, PyAny>, bool, bool);
 
-pub(super) fn range((first, last): (i16, i16)) -> Versions {
+pub(super) fn range([first, last]: [i16; 2]) -> Versions {
     Versions { first, last }
 }
 

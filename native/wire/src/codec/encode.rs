@@ -19,7 +19,6 @@ pub enum EncodeError<H> {
     NotInVersion {
         /// The version asked for.
         version: i16,
-        /// The value.
         value: String,
     },
     /// Null in a version that has no null for the field.
