@@ -173,6 +173,24 @@ fn an_opening_without_descriptors_or_memory_changes_nothing_and_succeeds_later()
 }
 
 #[test]
+fn a_flush_neither_uses_files_nor_opens_them_for_good() {
+    let root = quick_directory();
+    let log = open(root.path(), true).unwrap();
+    append_small(&log).unwrap();
+    log.roll(NOW).unwrap();
+    append_small(&log).unwrap();
+    assert_eq!((log.close_idle_files(), log.open_files()), (0, 2), "both were used");
+    log.flush().unwrap();
+    assert_eq!((log.close_idle_files(), log.open_files()), (2, 0), "nothing but a flush has used them since");
+    append_small(&log).unwrap();
+    log.close_idle_files();
+    log.close_idle_files();
+    assert_eq!(log.open_files(), 0);
+    log.flush().unwrap();
+    assert_eq!((log.open_files(), log.recovery_point()), (0, log.log_end_offset()));
+}
+
+#[test]
 fn idle_files_are_closed_and_opened_again_on_their_next_use() {
     let root = quick_directory();
     let log = open(root.path(), true).unwrap();

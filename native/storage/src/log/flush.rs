@@ -108,7 +108,7 @@ impl Log {
 }
 
 fn sync_segment(segment: &Segment, active: bool) -> Result<(), LogError> {
-    file::sync_data(&*segment.file()?).map_err(LogError::io(segment.path()))?;
+    segment.sync()?;
     if !active {
         segment.offset_index.map.sync()?;
         segment.time_index.map.sync()?;

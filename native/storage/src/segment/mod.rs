@@ -146,6 +146,17 @@ impl Segment {
         Ok(file)
     }
 
+    /// Waits until the records are on the device. That is no use of the file: one that is closed is opened for the moment,
+    /// so that a sync of many segments, done again and again for want of descriptors, keeps none of them from others.
+    pub(crate) fn sync(&self) -> Result<(), LogError> {
+        let path = self.path();
+        let synced = match self.file.load_full() {
+            Some(file) => file::sync_data(&file),
+            None => file::open_untimed(&path).and_then(|file| file::sync_data(&file)),
+        };
+        synced.map_err(LogError::io(&path))
+    }
+
     /// The segment without its file and its mappings, as an opening that trusts it makes it. Nobody else has it yet.
     pub(crate) fn at_rest(self, max_index_bytes: u32) -> Self {
         self.close_file();
