@@ -7,6 +7,7 @@ running event loop: use `AsyncAdmin` there.
 from __future__ import annotations
 
 import asyncio
+import warnings
 from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -37,8 +38,8 @@ class Admin(Closing):
     """A blocking `AsyncAdmin`; one thread at a time."""
 
     def __init__(self, bootstrap_servers: str, properties: Mapping[str, object] | None = None) -> None:
-        self._async = AsyncAdmin(bootstrap_servers, properties)
         self._runner: asyncio.Runner | None = None
+        self._async = AsyncAdmin(bootstrap_servers, properties)
 
     def close(self) -> None:
         """Close every connection."""
@@ -46,6 +47,16 @@ class Admin(Closing):
             return
         self._run(self._async.close())
         self._runner.close()
+        self._runner = None
+
+    def __del__(self) -> None:
+        """Warn of an Admin that nobody closed, and end its connections: nothing runs their loop any more."""
+        if self._runner is None:
+            return
+        text = f"unclosed {self!r}: call close(), or use it in a with block"
+        warnings.warn(text, ResourceWarning, stacklevel=2, source=self)
+        if asyncio._get_running_loop() is None:
+            self._runner.close()
 
     def _run(self, call: Coroutine[Any, Any, Result]) -> Result:
         """Run to the end. Raises ClientError inside a running event loop, which it would stop, and what `call` does."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import warnings
 from collections.abc import Iterator
 
 import pytest
@@ -159,3 +161,24 @@ def test_servers_that_cannot_be_reached_are_named() -> None:
         admin.list_topics()
     with pytest.raises(SettingError, match=r"request.timeout.ms=soon: must be a whole number"):
         Admin("127.0.0.1:1", {"request.timeout.ms": "soon"})
+
+
+def test_one_that_nobody_closed_warns_and_ends_its_connections(servers: str) -> None:
+    admin = Admin(servers)
+    admin.list_topics()
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        del admin
+        gc.collect()
+    assert [warning.category for warning in warned] == [ResourceWarning], "its transports are closed, and say nothing"
+    assert "call close(), or use it in a with block" in str(warned[0].message)
+
+
+def test_a_closed_one_refuses_and_may_be_closed_again(servers: str) -> None:
+    admin = Admin(servers)
+    admin.list_topics()
+    admin.close()
+    admin.close()
+    with pytest.raises(ClosedError):
+        admin.list_topics()
+    admin.close()
