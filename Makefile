@@ -77,7 +77,7 @@ demo: build ## Start a broker, produce and consume 5,000,000 records, stop it an
 bench-spark: build $(STAMPS)/test ## Measure what runs on Spark, in turns, and write bench/REPORT.md (long; needs Java and Maven)
 	$(BIN)/pybench compare --suite spark
 
-bench: build $(STAMPS)/test ## Compare with Apache Kafka in turns, and write bench/REPORT.md (long; needs Java, Maven, gcc)
+bench: build $(STAMPS)/test ## Compare with Apache Kafka in turns, and write bench/REPORT.md (long; needs Java, Maven, gcc, npm)
 	$(BIN)/pybench compare
 
 micro: build $(STAMPS)/test ## Compare kernels in pure Python, NumPy, Cython and Rust (long)

@@ -1,33 +1,26 @@
-/* See histogram.h. Values below 128 have a place each; above, the place is the power of two and the next seven bits. */
+/* See histogram.h. */
 #include "histogram.h"
 
-static int place_of(uint64_t value) {
-  if (value < STEPS) return (int)value;
-  int shift = 63 - __builtin_clzll(value) - STEP_BITS;
-  int place = (shift + 1) * STEPS + (int)((value >> shift) & (STEPS - 1));
-  return place < POWERS * STEPS ? place : POWERS * STEPS - 1;
-}
+#include <hdr_histogram.h>
+#include <stdio.h>
+#include <stdlib.h>
 
-static double middle_of(int place) {
-  if (place < STEPS) return place;
-  int shift = place / STEPS - 1;
-  return ((double)(STEPS + place % STEPS) + 0.5) * (double)(1ull << shift);
-}
+static const int64_t HOUR = 3600ll * 1000 * 1000 * 1000;
+enum { DIGITS = 3 };
 
 void histogram_add(struct histogram *h, int64_t nanoseconds) {
+  if (!h->values && hdr_init(1, HOUR, DIGITS, &h->values)) {
+    fputs("no memory for a histogram\n", stderr);
+    exit(1);
+  }
   if (nanoseconds < 0) nanoseconds = 0;
-  h->counts[place_of((uint64_t)nanoseconds)]++;
-  h->total++;
-  h->sum += nanoseconds;
-  if (nanoseconds > h->max) h->max = nanoseconds;
+  hdr_record_value(h->values, nanoseconds < HOUR ? nanoseconds : HOUR);
 }
 
 double histogram_ms(const struct histogram *h, double q) {
-  uint64_t wanted = (uint64_t)(q * (double)h->total), seen = 0;
-  if (wanted >= h->total && h->total > 0) wanted = h->total - 1;
-  for (int place = 0; place < POWERS * STEPS; place++) {
-    seen += h->counts[place];
-    if (seen > wanted) return middle_of(place) / 1e6;
-  }
-  return 0;
+  return h->values ? (double)hdr_value_at_percentile(h->values, q * 100) / 1e6 : 0;
 }
+
+double histogram_max_ms(const struct histogram *h) { return h->values ? (double)hdr_max(h->values) / 1e6 : 0; }
+
+int64_t histogram_count(const struct histogram *h) { return h->values ? h->values->total_count : 0; }

@@ -183,16 +183,16 @@ static void report(const struct settings *run, int kinds, struct histogram *wait
   for (int kind = 0; kind < kinds; kind++) {
     snprintf(name, sizeof name, "quiet%d_p50_ms", kind), json_number(name, histogram_ms(&waited[kind], .5));
     snprintf(name, sizeof name, "quiet%d_p99_ms", kind), json_number(name, histogram_ms(&waited[kind], .99));
-    snprintf(name, sizeof name, "quiet%d_max_ms", kind), json_number(name, (double)waited[kind].max / 1e6);
-    snprintf(name, sizeof name, "quiet%d_count", kind), json_integer(name, (long long)waited[kind].total);
+    snprintf(name, sizeof name, "quiet%d_max_ms", kind), json_number(name, histogram_max_ms(&waited[kind]));
+    snprintf(name, sizeof name, "quiet%d_count", kind), json_integer(name, histogram_count(&waited[kind]));
   }
   json_integer("unanswered", unanswered);
   json_number("late_p99_ms", histogram_ms(late, .99));
-  json_number("late_max_ms", (double)late->max / 1e6);
+  json_number("late_max_ms", histogram_max_ms(late));
   json_integer("storm_answers", storm->answers);
   json_integer("storm_bytes", storm->bytes);
   json_number("storm_p50_ms", histogram_ms(&storm->took, .5));
-  json_number("storm_max_ms", (double)storm->took.max / 1e6);
+  json_number("storm_max_ms", histogram_max_ms(&storm->took));
   json_end();
 }
 

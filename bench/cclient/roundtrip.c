@@ -104,8 +104,8 @@ static void report(double elapsed, long late, double user, double system) {
     snprintf(name, sizeof name, "acknowledged_%s_ms", points[i].name);
     json_number(name, histogram_ms(&state.acknowledged, points[i].q));
   }
-  json_number("arrived_max_ms", (double)state.arrived.max / 1e6);
-  json_number("acknowledged_max_ms", (double)state.acknowledged.max / 1e6);
+  json_number("arrived_max_ms", histogram_max_ms(&state.arrived));
+  json_number("acknowledged_max_ms", histogram_max_ms(&state.acknowledged));
   json_number("client_user_s", user);
   json_number("client_system_s", system);
   json_end();
