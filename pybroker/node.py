@@ -173,7 +173,7 @@ class _Run:
         self._api_versions = ApiVersionsPublisher(self.data_plane)
         await controller.open([live, publisher, self._api_versions])
         end(Stage.METADATA_LOG, controller, controller.stop)
-        await controller.campaign()
+        await controller.start()
         listeners = {listener.name: listener.reachable for listener in self.listeners}
         await registration.register(Endpoints(listeners, self.config.broker_rack))
 

@@ -99,6 +99,11 @@ impl Log {
         py.detach(|| self.log.truncate_to(offset, now_ms)).map_err(log_error)
     }
 
+    #[pyo3(signature = (offset, now_ms))]
+    fn restart_at(&self, py: Python<'_>, offset: i64, now_ms: i64) -> PyResult<()> {
+        py.detach(|| self.log.truncate_fully_and_start_at(offset, now_ms)).map_err(log_error)
+    }
+
     #[pyo3(signature = ())]
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.log.close()).map_err(log_error)

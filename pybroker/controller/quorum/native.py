@@ -6,8 +6,8 @@ from pybroker._native import (
     Log,
     Quorum,
     QuorumReady,
-    build_leader_change_batch,
     build_record_batch,
+    changes_voters,
     parse_metadata_batches,
     verify_log,
 )
@@ -16,8 +16,8 @@ __all__ = [
     "Log",
     "Quorum",
     "QuorumReady",
-    "build_leader_change_batch",
     "build_record_batch",
+    "changes_voters",
     "parse_metadata_batches",
     "verify_log",
 ]
