@@ -254,8 +254,12 @@ class DataPlane:
         | SegmentRolled
     ]:
         """Up to `limit` events, oldest first."""
-    def listen(self, *, name: str, host: str, port: int, backlog: int, congestion_control: str | None) -> int:
-        """Binds a listener and returns its port; `port` 0 lets the system choose. `OSError` with its errno."""
+    def listen(
+        self, *, name: str, host: str, port: int, backlog: int, congestion_control: str | None, control_only: bool
+    ) -> int:
+        """Binds a listener and returns its port; `port` 0 lets the system choose. `OSError` with its errno.
+
+        `control_only`: every request that comes in there is a `ControlRequest`, Fetch and ApiVersions too."""
     def respond(self, connection: int, request: int, payload: bytes) -> None:
         """Answers a control request; `payload` is everything after the correlation id. A small answer is sent by the
         calling thread, where the connection has nothing else to do."""
