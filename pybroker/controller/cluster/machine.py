@@ -109,9 +109,9 @@ class ClusterMachine:
             case DeleteTopics():
                 return topics.delete_topics(image, event)
             case ElectLeaders():
-                return requested_elections.elect_leaders(image, event)
+                return requested_elections.elect_leaders(image, event, settings)
             case AlterReassignments():
-                return requested_reassignments.alter_reassignments(image, event)
+                return requested_reassignments.alter_reassignments(image, event, settings)
             case ListReassignments():
                 return requested_reassignments.list_reassignments(image, event)
             case RegisterBroker():
@@ -119,13 +119,13 @@ class ClusterMachine:
             case Heartbeat():
                 return brokers.heartbeat(image, event, settings, now)
             case SessionExpired():
-                return brokers.expire_session(image, event)
+                return brokers.expire_session(image, event, settings)
             case LogDirectoriesFailed():
-                return log_directories.fail_log_directories(image, event)
+                return log_directories.fail_log_directories(image, event, settings)
             case AssignReplicas():
-                return log_directories.assign_replicas(image, event)
+                return log_directories.assign_replicas(image, event, settings)
             case UnregisterBroker():
-                return brokers.unregister_broker(image, event)
+                return brokers.unregister_broker(image, event, settings)
             case AlterConfigs():
                 return configs.alter_configs(image, event, settings)
             case AllocateProducerIds():
