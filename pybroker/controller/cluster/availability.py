@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pybroker.metadata.partition_index import PartitionKey
     from pybroker.protocol.messages.records.partition_change import PartitionChangeRecord
 
-_MIN_ISR, _UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
+MIN_INSYNC_REPLICAS = "min.insync.replicas"
 
 
 class Rules:

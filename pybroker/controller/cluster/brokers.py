@@ -74,8 +74,11 @@ def register_broker(
         record.fenced, record.in_controlled_shutdown = before.fenced, before.in_controlled_shutdown
     elif not event.fenced:
         records += _begin_at_once(image, event, settings)
-    elif before is not None and not before.fenced:
-        records += after_leaving(image, event.broker_id, usable_brokers(image, but=event.broker_id), settings)
+    elif before is not None:
+        # What a broker had that did not stop cleanly may be gone: it is no eligible leader of it any more.
+        is_lost = event.previous_broker_epoch != before.epoch
+        usable = usable_brokers(image, but=event.broker_id)
+        records += after_leaving(image, event.broker_id, usable, settings, is_lost=is_lost)
     # The broker in this process, which registers unfenced, lives as long as the controller and sends no heartbeats.
     session = _session(event.broker_id, epoch, settings, now) if event.fenced else _no_session(event.broker_id)
     return Outcome(tuple(records), RegisteredBroker(broker_epoch=epoch), session)

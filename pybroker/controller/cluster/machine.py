@@ -14,6 +14,7 @@ from pybroker.controller.cluster import (
     features,
     log_directories,
     partitions,
+    periodic,
     producer_ids,
     requested_elections,
     requested_reassignments,
@@ -24,10 +25,12 @@ from pybroker.controller.cluster.events import (
     AlterConfigs,
     AlterReassignments,
     AssignReplicas,
+    BalanceLeaders,
     CreatePartitions,
     CreateTopics,
     DeleteTopics,
     ElectLeaders,
+    ElectUncleanly,
     Heartbeat,
     ListReassignments,
     LogDirectoriesFailed,
@@ -35,6 +38,7 @@ from pybroker.controller.cluster.events import (
     SessionExpired,
     UnregisterBroker,
     UpdateFeatures,
+    WriteNoOp,
 )
 from pybroker.metadata.delta import MetadataDelta
 from pybroker.metadata.image import EMPTY_IMAGE
@@ -50,10 +54,12 @@ Event = (
     | AlterConfigs
     | AlterReassignments
     | AssignReplicas
+    | BalanceLeaders
     | CreatePartitions
     | CreateTopics
     | DeleteTopics
     | ElectLeaders
+    | ElectUncleanly
     | Heartbeat
     | ListReassignments
     | LogDirectoriesFailed
@@ -61,6 +67,7 @@ Event = (
     | SessionExpired
     | UnregisterBroker
     | UpdateFeatures
+    | WriteNoOp
 )
 
 
@@ -128,7 +135,13 @@ class ClusterMachine:
                 return brokers.unregister_broker(image, event, settings)
             case AlterConfigs():
                 return configs.alter_configs(image, event, settings)
+            case BalanceLeaders():
+                return periodic.balance_leaders(image, event, settings, now)
+            case ElectUncleanly():
+                return periodic.elect_uncleanly(image, event, settings, now)
+            case WriteNoOp():
+                return periodic.write_no_op(settings, now)
             case AllocateProducerIds():
                 return producer_ids.allocate_producer_ids(image, event)
             case UpdateFeatures():
-                return features.update_features(image, event)
+                return features.update_features(image, event, settings)
