@@ -17,8 +17,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from pybroker.controller.channel import QuorumState
-from pybroker.controller.cluster.brokers import build_graces
 from pybroker.controller.cluster.machine import ClusterMachine, Event
+from pybroker.controller.cluster.periodic import build_timers
 from pybroker.controller.errors import ControllerError, NotControllerError
 from pybroker.controller.quorum.batches import Batch
 from pybroker.controller.quorum.driver import Driver, DriverEvents
@@ -276,7 +276,7 @@ class Controller:
         )
         machine = ClusterMachine(self.settings, image)
         runner = Runner(machine, self._append, now=_now_ms, max_records=MAX_RECORDS_PER_BATCH)
-        runner.set_timers(build_graces(image, self.settings, _now_ms()))
+        runner.set_timers(build_timers(image, self.settings, _now_ms()))
         self._runner = runner
         if not self._settled.done():
             self._settled.set_result(None)

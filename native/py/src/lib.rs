@@ -8,6 +8,7 @@ mod codec;
 mod columns;
 mod columns_import;
 mod connection;
+mod control_batch;
 mod control_request;
 mod counters;
 mod counting;
@@ -106,6 +107,8 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(quorum_ready::build_record_batch, m)?)?;
     m.add_function(wrap_pyfunction!(quorum_ready::parse_metadata_batches, m)?)?;
     m.add_function(wrap_pyfunction!(quorum_ready::changes_voters, m)?)?;
+    m.add_function(wrap_pyfunction!(control_batch::build_control_batch, m)?)?;
+    m.add_function(wrap_pyfunction!(control_batch::parse_control_batch, m)?)?;
     m.add_class::<record_table::RecordTable>()?;
     m.add_class::<recovery_progress::PyRecoveryProgress>()?;
     m.add_class::<retention::PyRemovedSegments>()?;

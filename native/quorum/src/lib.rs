@@ -5,6 +5,7 @@
 //! client's request comes by here; `pybroker/controller/quorum` is the caller.
 
 pub mod batch;
+pub mod control;
 mod entries;
 mod message;
 mod node;
