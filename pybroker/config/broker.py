@@ -184,6 +184,16 @@ class BrokerConfig(
         return self.is_broker and self.is_controller and not any(named)
 
     @property
+    def broker_endpoints(self) -> tuple[Listener, ...]:
+        """The listeners for clients and other brokers."""
+        return tuple(listener for listener in self.endpoints if not listener.is_controller)
+
+    @property
+    def controller_endpoints(self) -> tuple[Listener, ...]:
+        """The listeners for controllers, and for brokers that ask them."""
+        return tuple(listener for listener in self.endpoints if listener.is_controller)
+
+    @property
     def inter_broker_listener(self) -> str:
         """The name of the listener between brokers, from inter.broker.listener.name or security.inter.broker.protocol.
 

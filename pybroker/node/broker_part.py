@@ -74,7 +74,7 @@ class BrokerPart:
         data_plane = self.data_plane = DataPlane(build_data_plane_settings(config, self._foundation.shares))
         end(Stage.ACCEPTING, data_plane, data_plane.stop_accepting)
         end(Stage.CONNECTIONS, data_plane, lambda: close_connections(data_plane))
-        self.listeners = open_listeners(data_plane, config.endpoints, config.socket_listen_backlog_size)
+        self.listeners = open_listeners(data_plane, config.broker_endpoints, config.socket_listen_backlog_size)
 
     def build(self, controller: Controller) -> list[Publisher]:
         """Build what follows the metadata, and return it in the order in which it has to follow."""
