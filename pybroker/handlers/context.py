@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pybroker.broker.producer_ids import ProducerIds
     from pybroker.config.broker import BrokerConfig
     from pybroker.controller.channel import ControllerChannel
+    from pybroker.controller.service import Controller
     from pybroker.coordinator.group.service import GroupCoordinator
     from pybroker.handlers.encoded_topics import EncodedTopics
     from pybroker.machine.slices import Slices
@@ -76,6 +77,7 @@ class Services(NamedTuple):
     slices: Slices
     topics: EncodedTopics
     advertised: Mapping[str, tuple[str, int]]  # by listener; a listener not in it advertises what the client dialled
+    voter: Controller | None = None  # this node's own controller, where it has one
     controller_listeners: frozenset[str] = frozenset()  # those of controller.listener.names
 
 
