@@ -4,7 +4,7 @@ Key
     10001
 
 Versions
-    0
+    0-0
 
 Behaviour
     - Takes the messages in their order; what they lead to goes to the other voters by the connections that this node
@@ -27,8 +27,9 @@ from typing import TYPE_CHECKING
 
 from pybroker.controller.errors import QuorumError
 from pybroker.handlers.errors import ApiError
-from pybroker.handlers.registry import ListenerRole, handles
+from pybroker.handlers.registry import handles
 from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.listener_role import ListenerRole
 from pybroker.protocol.messages.raft_messages import RaftMessagesRequest, RaftMessagesResponse
 from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_request

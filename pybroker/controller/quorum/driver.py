@@ -190,11 +190,11 @@ class Driver:
         self._begin_read()
 
     def _apply(self, committed: Sequence[Committed]) -> None:
-        found = [(entry, self._proposals.pop(entry.index, None)) for entry in committed]
+        found = [(entry, self._proposals.pop(entry.raft_index, None)) for entry in committed]
         self._events.apply(
             [(entry, own.what if own is not None and own.term == entry.term else None) for entry, own in found]
         )
-        self._applied = committed[-1].index
+        self._applied = committed[-1].raft_index
         self.committed_offset = committed[-1].last_offset + 1
         for entry, own in found:
             if own is not None and not own.committed.done():
@@ -209,7 +209,7 @@ class Driver:
         if mark is None or mark.id.end_offset != offset:
             raise ControllerError(f"the metadata log begins anew at offset {offset} without a checkpoint")
         self._events.restart(mark)
-        self._applied, self.committed_offset = mark.index, offset
+        self._applied, self.committed_offset = mark.raft_index, offset
         self._wake()
 
     def _observe(self) -> bool:
@@ -307,7 +307,7 @@ class Driver:
     def _campaign_soon(self) -> None:
         self._campaigns_left = _CAMPAIGNS
         if self._campaign is None and self._is_running:
-            pause_s = random.uniform(0, _SOON_S)  # noqa: S311 - it spreads candidates, no more
+            pause_s = random.uniform(0, _SOON_S)
             self._campaign = asyncio.get_running_loop().call_later(pause_s, self._campaign_now)
 
     def _campaign_now(self) -> None:
@@ -320,7 +320,7 @@ class Driver:
         self._pump()
         self._campaigns_left -= 1
         if self._campaigns_left > 0 and self._is_running:
-            pause_s = random.uniform(_AGAIN_S, 2 * _AGAIN_S)  # noqa: S311 - it spreads candidates, no more
+            pause_s = random.uniform(_AGAIN_S, 2 * _AGAIN_S)
             self._campaign = asyncio.get_running_loop().call_later(pause_s, self._campaign_now)
 
     def _tick_later(self) -> None:
@@ -358,4 +358,3 @@ class Driver:
             if not proposal.committed.done():
                 proposal.committed.set_exception(error)
         self._events.failure(error)
-

@@ -98,7 +98,6 @@ async def _fetch_piece(
     piece, size = bytes(found[0].unaligned_records), found[0].size
     if found[0].position != position or not piece or not position + len(piece) <= size <= MOST_BYTES:
         raise MetadataLogError(
-            f"{source.server} returns {len(piece)} bytes at {found[0].position} of {size} where {position} was asked for"
+            f"{source.server} returns {len(piece)} bytes at {found[0].position} of {size}, and {position} was asked for"
         )
     return piece, size
-
