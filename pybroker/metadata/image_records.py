@@ -104,6 +104,9 @@ def _partition_record(topic_id: bytes, index: int, partition: PartitionImage) ->
         leader_epoch=partition.leader_epoch,
         partition_epoch=partition.partition_epoch,
         directories=list(partition.directories),
+        # As in Kafka, which writes neither where there is none.
+        eligible_leader_replicas=list(partition.eligible_leader_replicas) or None,
+        last_known_elr=list(partition.last_known_elr) or None,
     )
 
 

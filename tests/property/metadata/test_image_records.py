@@ -26,6 +26,7 @@ from pybroker.metadata.image import (
 )
 from pybroker.metadata.image_records import image_records
 from pybroker.metadata.loader import Loader
+from pybroker.metadata.partition_index import build_index
 from pybroker.protocol.messages.records.frame import decode_record
 
 IDS = st.binary(min_size=16, max_size=16)
@@ -65,6 +66,8 @@ def partitions(draw: st.DrawFn) -> PartitionImage:
         removing_replicas=draw(IDS_OF_SOME),
         adding_replicas=draw(IDS_OF_SOME),
         leader_recovery_state=draw(st.integers(0, 1)),
+        eligible_leader_replicas=draw(IDS_OF_SOME),
+        last_known_elr=draw(IDS_OF_SOME),
     )
 
 
@@ -86,7 +89,9 @@ def images(draw: st.DrawFn) -> MetadataImage:
         offset=offset,
         epoch=draw(EPOCHS),
         cluster=ClusterImage(brokers=brokers),
-        topics=TopicsImage(by_name={topic.name: topic for topic in topics.values()}, by_id=topics),
+        topics=TopicsImage(
+            by_name={topic.name: topic for topic in topics.values()}, by_id=topics, index=build_index(topics.values())
+        ),
         configs=ConfigsImage(
             by_resource=draw(st.dictionaries(resources, st.dictionaries(NAMES, st.text(), min_size=1, max_size=3)))
         ),
@@ -125,9 +130,10 @@ WRITTEN = {
     ConfigsImage: 1,
     FeaturesImage: 2,
     MetadataImage: 7,
-    PartitionImage: 9,
+    PartitionImage: 11,
     ProducerIdsImage: 1,
     TopicImage: 3,
+    TopicsImage: 3,
 }
 
 
