@@ -20,7 +20,8 @@ from pybroker.controller.channel import QuorumState
 from pybroker.controller.cluster.machine import ClusterMachine, Event
 from pybroker.controller.cluster.periodic import build_timers
 from pybroker.controller.errors import ControllerError, NotControllerError
-from pybroker.controller.quorum.voter import Batch, Voter
+from pybroker.controller.quorum.batches import Batch
+from pybroker.controller.quorum.voter import Voter
 from pybroker.machine.runner import ClosedError, Runner
 from pybroker.metadata.features import INITIAL_LEVELS, RECORD_VERSIONS
 from pybroker.metadata.image import NO_LEADER
