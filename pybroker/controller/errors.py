@@ -2,6 +2,8 @@
 
 ControllerError
 ├── NotControllerError         this node does not lead the quorum, or is stopping: ask another, or later
+├── ControllerTimeoutError     the active controller did not answer in time
+├── UnservedByControllerError  the active controller does not speak what it is asked, or not in that version
 ├── StaleBrokerEpochError      the broker was registered anew meanwhile, or never was
 ├── QuorumError                the quorum's state does not fit together
 ├── QuorumStateError           the `quorum-state` file is not what was written
@@ -17,6 +19,14 @@ class ControllerError(Exception):
 
 class NotControllerError(ControllerError):
     """This node does not lead the metadata quorum."""
+
+
+class ControllerTimeoutError(ControllerError):
+    """The active controller did not answer in time; whether it did what it was asked is not known."""
+
+
+class UnservedByControllerError(ControllerError):
+    """The active controller does not speak an API, or not in the version that is needed."""
 
 
 class StaleBrokerEpochError(ControllerError):
