@@ -4,6 +4,7 @@ ControllerError
 ├── NotControllerError         this node does not lead the quorum, or is stopping: ask another, or later
 ├── ControllerTimeoutError     the active controller did not answer in time
 ├── UnservedByControllerError  the active controller does not speak what it is asked, or not in that version
+├── UnforwardableError         a request that the active controller would not take
 ├── StaleBrokerEpochError      the broker was registered anew meanwhile, or never was
 ├── QuorumError                the quorum's state does not fit together
 ├── QuorumStateError           the `quorum-state` file is not what was written
@@ -27,6 +28,10 @@ class ControllerTimeoutError(ControllerError):
 
 class UnservedByControllerError(ControllerError):
     """The active controller does not speak an API, or not in the version that is needed."""
+
+
+class UnforwardableError(ControllerError):
+    """A client's request that the active controller would not take; the text says why."""
 
 
 class StaleBrokerEpochError(ControllerError):

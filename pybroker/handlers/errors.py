@@ -14,6 +14,7 @@ from pybroker.controller.errors import (
     ControllerTimeoutError,
     NotControllerError,
     StaleBrokerEpochError,
+    UnforwardableError,
     UnservedByControllerError,
 )
 from pybroker.coordinator.runtime.errors import CoordinatorError
@@ -64,6 +65,7 @@ _CODES: dict[type[Exception], ErrorCode] = {
     StaleBrokerEpochError: ErrorCode.STALE_BROKER_EPOCH,
     # As Kafka's brokers say it of a forwarded request: the client may ask again.
     ControllerTimeoutError: ErrorCode.REQUEST_TIMED_OUT,
+    UnforwardableError: ErrorCode.INVALID_REQUEST,
     UnservedByControllerError: ErrorCode.UNSUPPORTED_VERSION,
     TimeoutError: ErrorCode.REQUEST_TIMED_OUT,
     # A coordinator that resigned while the request waited; another one has the group.
