@@ -125,6 +125,7 @@ class Heartbeats:
         self._life.step_registered()
         log.info("registered as broker %d with epoch %d", self._node_id, self._registration.epoch)
         self._beating = asyncio.ensure_future(self._beat())
+        self._beating.add_done_callback(_note_end)
 
     def opened(self) -> None:
         """Ask to be unfenced: metadata is read up to the registration, and partitions are open."""
@@ -227,3 +228,8 @@ class Heartbeats:
         if self._failure is not None:
             log.info("the controller answers this broker again")
         self._failure = None
+
+
+def _note_end(beating: asyncio.Task[None]) -> None:
+    if not beating.cancelled() and (error := beating.exception()) is not None:
+        log.error("heartbeats have ended, and this broker will be fenced", exc_info=error)

@@ -22,7 +22,7 @@ from pybroker.protocol.messages import api_versions as versions
 from pybroker.protocol.messages import request_class
 from pybroker.protocol.schema import Message
 
-Answer = Callable[[Any], Message | None | Awaitable[Message | None]]
+Answer = Callable[[Any], Message | Awaitable[Message | None] | None]
 
 
 class ScriptedController:

@@ -80,12 +80,15 @@ async def test_a_request_goes_to_the_next_leader_when_the_last_one_dies() -> Non
 
 
 async def test_a_dead_leader_that_is_still_named_does_not_hold_up_what_another_answers() -> None:
-    async with ScriptedController({HEARTBEAT: alive}) as old, ScriptedController({HEARTBEAT: alive}) as new:
-        async with channel_to(lambda: old.endpoint, old.endpoint, new.endpoint) as channel:
-            await old.die()
-            await beat(channel)
-            await beat(channel)
-            assert new.asked[HEARTBEAT] == 2
+    async with (
+        ScriptedController({HEARTBEAT: alive}) as old,
+        ScriptedController({HEARTBEAT: alive}) as new,
+        channel_to(lambda: old.endpoint, old.endpoint, new.endpoint) as channel,
+    ):
+        await old.die()
+        await beat(channel)
+        await beat(channel)
+        assert new.asked[HEARTBEAT] == 2
 
 
 async def test_a_connection_that_ends_before_the_answer_is_opened_again() -> None:
