@@ -64,6 +64,7 @@ class Registrar(Protocol):
         log_dirs: tuple[bytes, ...],
         features: Mapping[str, tuple[int, int]],
         fenced: bool,
+        previous_broker_epoch: int,
     ) -> Registered:
         """Register a broker."""
 
@@ -98,6 +99,8 @@ class Registration:
         self._directories = directories
         self._registrar = registrar
         self._unreachable = unreachable
+        # Of a run that ended cleanly; read now, as the opening of logs takes what says so away.
+        self._previous_epoch = directories.last_broker_epoch
         self._incarnation_id = os.urandom(16)
         self._reports = DirectoryReports()
         self.epoch = -1
@@ -118,6 +121,7 @@ class Registration:
             log_dirs=tuple(id_bytes(directory.meta.directory_id) for directory in online if directory.meta),
             features=SUPPORTED_FEATURES,
             fenced=fenced,
+            previous_broker_epoch=self._previous_epoch,
         )
         if registered.error_code:
             raise RegistrationRefusedError(

@@ -111,7 +111,7 @@ async def _refuses(host: str, port: int) -> bool | None:
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except OSError:
         return False
-    answers = {await _refuses_at(address[0], port) for *_, address in found} - {_Answer.CANNOT_ASK}
+    answers = {await _refuses_at(str(address[0]), port) for *_, address in found} - {_Answer.CANNOT_ASK}
     if answers == {_Answer.REFUSED}:
         return True
     return None if answers and answers <= {_Answer.REFUSED, _Answer.ENDED} else False

@@ -153,6 +153,7 @@ class LocalChannel:
         log_dirs: tuple[bytes, ...] = (),
         features: Mapping[str, tuple[int, int]] | None = None,
         fenced: bool = True,
+        previous_broker_epoch: int = -1,
     ) -> RegisteredBroker:
         """Register a broker; `fenced=False` is for the broker inside this process, which sends no heartbeats."""
         event = RegisterBroker(
@@ -165,6 +166,7 @@ class LocalChannel:
             log_dirs=log_dirs,
             features=features or {},
             fenced=fenced,
+            previous_broker_epoch=previous_broker_epoch,
             session_is_alive=self._controller.has_timer(session_key(broker_id)),
         )
         return cast("RegisteredBroker", await self._controller.submit(event))

@@ -126,6 +126,7 @@ class SwitchingChannel:
         log_dirs: tuple[bytes, ...] = (),
         features: Mapping[str, tuple[int, int]] | None = None,
         fenced: bool = True,
+        previous_broker_epoch: int = -1,
     ) -> RegisteredBroker:
         """Register this broker."""
         return await self._ask(
@@ -138,6 +139,7 @@ class SwitchingChannel:
                 log_dirs=log_dirs,
                 features=features,
                 fenced=fenced,
+                previous_broker_epoch=previous_broker_epoch,
             )
         )
 

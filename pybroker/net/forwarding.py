@@ -22,7 +22,7 @@ from pybroker.protocol.header import RequestHeader
 from pybroker.protocol.messages.envelope import EnvelopeResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
 
     from pybroker.net.dispatch import Api
     from pybroker.net.native import ControlRequest
@@ -62,6 +62,10 @@ class Forwarding:
         self._published = published
         self._max_request_bytes = max_request_bytes
         self._under_way: set[asyncio.Task[bytes]] = set()
+
+    def apply(self, apis: Mapping[int, Api]) -> dict[int, Api]:
+        """Return the APIs of a broker's listeners, with those in their places that the active controller decides."""
+        return {key: ForwardedApi(api, self) if api.forwarded else api for key, api in apis.items()}
 
     def serve(self, api: Api, request: Any, context: Any) -> Any:
         """Return what `api.handle` would: decided here while this node leads, else by the node that does."""
@@ -128,6 +132,8 @@ class Forwarding:
 
 class ForwardedApi:
     """An API that the active controller decides, as the pipeline of a broker sees it."""
+
+    forwarded = True
 
     def __init__(self, api: Api, forwarding: Forwarding) -> None:
         self._api = api

@@ -213,7 +213,7 @@ async def test_a_topic_that_a_broker_needs_is_there_when_it_is_answered(broker: 
 async def test_an_envelope_that_is_refused_is_an_error(broker: Broker) -> None:
     refusal = envelope.EnvelopeResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     broker.requests.answers = {envelope.EnvelopeRequest: lambda _: refusal}
-    with pytest.raises(ControllerError, match="API 19 .*: error 31"):
+    with pytest.raises(ControllerError, match=r"API 19 .*: error 31"):
         await broker.channel.create_topics([create_topics.CreatableTopic(name="t")])
 
 
