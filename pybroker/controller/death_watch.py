@@ -17,8 +17,13 @@ import socket
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from pybroker.controller.cluster.events import SessionExpired
+from pybroker.controller.errors import ControllerError
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+
+    from pybroker.controller.service import Controller
 
 log = logging.getLogger("pybroker.controller")
 
@@ -103,6 +108,21 @@ class DeathWatch:
             except self._unreachable as error:
                 log.info("broker %d is not fenced from here: %s", broker_id, error)
             return
+
+
+def build_death_watch(controller: Controller, inter_broker_listener: str, grace_ms: int) -> DeathWatch:
+    """Return the watch of a node's controller over the brokers that send it heartbeats."""
+
+    def address_of(broker_id: int, epoch: int) -> tuple[str, int] | None:
+        broker = controller.image.cluster.brokers.get(broker_id)
+        if broker is None or broker.epoch != epoch or broker.fenced:
+            return None
+        return broker.listeners.get(inter_broker_listener)
+
+    def died(broker_id: int, epoch: int) -> Awaitable[object]:
+        return controller.submit(SessionExpired(broker_id, epoch))
+
+    return DeathWatch(address_of, died, ControllerError, grace_ms)
 
 
 async def _refuses(host: str, port: int) -> bool | None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -36,6 +37,8 @@ _LONGEST_SETUP_MS = 2_000
 """The longest wait for a connection: a controller that is not there is not waited for while another may lead."""
 _TRIES_OF_AN_ELECTION = 50
 """As many tries follow each other closely: an election takes less."""
+_LAST_ANSWERS_S = 0.2
+"""How long a controller that leads no more may still answer what it was asked."""
 _LATER = 10
 """By how much longer the pauses between later tries are."""
 
@@ -94,6 +97,9 @@ class NodeToControllerChannel:
         self._named: str | None = None
         self._active: str | None = None
         self._turn = 0
+        # Set when another leader is named; then there is a fresh one.
+        self._news = asyncio.Event()
+        self._ending: set[asyncio.Task[None]] = set()
         # Why the controller cannot be asked, None while it can: an outage has one line at its begin and one at its end.
         self._outage: str | None = None
         self._closed = False
@@ -114,9 +120,21 @@ class NodeToControllerChannel:
                 f"{type(request).__name__}: no answer of the active controller within {timeout_ms} ms: {reason}"
             ) from None
 
+    def leader_changed(self) -> None:
+        """Note that `find_leader` names another: what waits for a try asks it now, what waits for an answer soon."""
+        news, self._news = self._news, asyncio.Event()
+        news.set()
+        target = self._target()
+        for slot in self._slots:
+            connection = slot.connection
+            if connection is not None and connection.server != target and slot.under_way:
+                loop = asyncio.get_running_loop()
+                loop.call_later(_LAST_ANSWERS_S, self._give_up, slot, connection)
+
     async def close(self) -> None:
         """End the connections; requests that wait raise `NotControllerError`."""
         self._closed = True
+        self._news.set()
         for slot in self._slots:
             if slot.connection is not None:
                 await slot.connection.close()
@@ -146,7 +164,9 @@ class NodeToControllerChannel:
             self._fail(server, failure)
             tries += 1
             rest_ms = self._settings.retry_backoff_ms * (1 if tries < _TRIES_OF_AN_ELECTION else _LATER)
-            await asyncio.sleep(rest_ms / 1000)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(rest_ms / 1000):
+                    await self._news.wait()
         raise NotControllerError(f"{self._name}: this node is stopping")
 
     async def _open(self, slot: _Slot, server: str) -> Connection:
@@ -163,6 +183,13 @@ class NodeToControllerChannel:
                 raise NotControllerError(f"{self._name}: this node is stopping")
             slot.connection = connection
             return connection
+
+    def _give_up(self, slot: _Slot, connection: Connection) -> None:
+        """Wait no longer for the answers of one that leads no more: a process that is stopped gives none."""
+        if slot.connection is connection and slot.under_way:
+            ending = asyncio.ensure_future(connection.close())
+            self._ending.add(ending)
+            ending.add_done_callback(self._ending.discard)
 
     def _target(self) -> str | None:
         """Return whom to ask: the leader that the quorum names, unless it has failed since it was named."""

@@ -169,3 +169,20 @@ async def test_an_outage_has_one_line_at_its_begin_and_one_at_its_end(caplog: py
         await beat(channel)
     assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
     assert "is not the active controller" in caplog.text
+
+
+async def test_a_leader_that_is_silent_is_not_waited_for_when_another_is_elected() -> None:
+    never = asyncio.Event()
+
+    async def stopped(_: BrokerHeartbeatRequest) -> None:
+        await never.wait()
+
+    async with ScriptedController({HEARTBEAT: stopped}) as old, ScriptedController({HEARTBEAT: alive}) as new:
+        named = [old.endpoint]
+        async with channel_to(lambda: named[0]) as channel:
+            asking = asyncio.ensure_future(beat(channel))
+            await old.until_asked(HEARTBEAT, 1)
+            named[0] = new.endpoint
+            channel.leader_changed()
+            await asking
+            assert (old.asked[HEARTBEAT], new.asked[HEARTBEAT]) == (1, 1)
