@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,13 @@ from pybroker.metadata.features import SUPPORTED_FEATURES
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.create_partitions import CreatePartitionsTopic
 from tests.support.controllers import running
+
+A_LISTENER: Any = {
+    "listeners": {"P": ("h", 1)},
+    "security_protocols": {"P": 0},
+    "features": SUPPORTED_FEATURES,
+}
+"""What a broker registers with that the cluster has room for."""
 
 
 async def test_a_created_topic_is_in_the_image_when_the_answer_comes(tmp_path: Path) -> None:
