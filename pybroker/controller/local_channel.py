@@ -35,7 +35,7 @@ from pybroker.machine.parts import parts
 from pybroker.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from pybroker.controller.channel import QuorumState
     from pybroker.controller.cluster.events import (
@@ -68,10 +68,8 @@ class LocalChannel:
     Every coroutine raises `NotControllerError` while that controller does not lead.
     """
 
-    def __init__(self, controller: Controller, is_gone: Callable[[int], bool] = lambda _: False) -> None:
-        """`is_gone` returns whether a broker has left its connection: another incarnation may take its place then."""
+    def __init__(self, controller: Controller) -> None:
         self._controller = controller
-        self._is_gone = is_gone
 
     @property
     def leader_id(self) -> int:
@@ -156,8 +154,12 @@ class LocalChannel:
         features: Mapping[str, tuple[int, int]] | None = None,
         fenced: bool = True,
         previous_broker_epoch: int = -1,
+        is_gone: bool = False,
     ) -> RegisteredBroker:
-        """Register a broker; `fenced=False` is for the broker inside this process, which sends no heartbeats."""
+        """Register a broker; `fenced=False` is for the broker inside this process, which sends no heartbeats.
+
+        With `is_gone` the process that had this id has ended, so that its session counts for nothing.
+        """
         event = RegisterBroker(
             broker_id=broker_id,
             incarnation_id=incarnation_id,
@@ -168,8 +170,8 @@ class LocalChannel:
             log_dirs=log_dirs,
             features=features or {},
             fenced=fenced,
+            session_is_alive=not is_gone and self._controller.has_timer(session_key(broker_id)),
             previous_broker_epoch=previous_broker_epoch,
-            session_is_alive=self._controller.has_timer(session_key(broker_id)) and not self._is_gone(broker_id),
         )
         return cast("RegisteredBroker", await self._controller.submit(event))
 
