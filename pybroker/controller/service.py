@@ -24,7 +24,7 @@ from pybroker.controller.quorum.batches import Batch
 from pybroker.controller.quorum.driver import Driver, DriverEvents
 from pybroker.controller.quorum.frames import check_frame
 from pybroker.controller.quorum.replicas import Replicas
-from pybroker.controller.quorum.voter import Committed, SnapshotMark, Voter
+from pybroker.controller.quorum.voter import Committed, Voter
 from pybroker.machine.runner import ClosedError, Runner
 from pybroker.metadata.features import INITIAL_LEVELS, RECORD_VERSIONS
 from pybroker.metadata.image import NO_LEADER
