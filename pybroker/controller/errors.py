@@ -5,7 +5,8 @@ ControllerError
 ├── StaleBrokerEpochError      the broker was registered anew meanwhile, or never was
 ├── QuorumError                the quorum's state does not fit together
 ├── QuorumStateError           the `quorum-state` file is not what was written
-└── MetadataLogError           the metadata log is not what was written
+├── MetadataLogError           the metadata log is not what was written
+└── SnapshotFetchError         another node does not give a snapshot as it should
 """
 
 from __future__ import annotations
@@ -33,3 +34,7 @@ class QuorumStateError(ControllerError):
 
 class MetadataLogError(ControllerError):
     """The metadata log cannot be understood; the text names the place."""
+
+
+class SnapshotFetchError(ControllerError):
+    """Another node refuses a snapshot of the metadata log, or gives something else; the text says what."""

@@ -61,6 +61,13 @@ class ClusterDelta:
             log_dirs=tuple(record.log_dirs) or broker.log_dirs,
         )
 
+    def become(self, image: ClusterImage) -> None:
+        """Change to what an image has, of a delta without changes."""
+        for broker in self._base.brokers.keys() | image.brokers.keys():
+            registration = image.brokers.get(broker)
+            if registration != self._base.brokers.get(broker):
+                self.changed[broker] = registration
+
     def build(self) -> ClusterImage:
         """Make the image; the base itself when nothing happened."""
         if not self.changed:
