@@ -57,7 +57,7 @@ async def fetch_snapshot(
 ) -> Path:
     """Fetch a snapshot into `directory`, and return where it is; `elsewhere` calls a function in a thread.
 
-    Raises `SnapshotFetchError`, `MetadataLogError` for one that is damaged, `OSError`, and what `source` raises. Nothing
+    Raises `SnapshotFetchError`, `MetadataLogError` for one that is damaged, `OSError`, and what `source` raises; nothing
     of it stays then.
     """
     writer = await elsewhere(SnapshotWriter, directory / snapshot.file_name)
