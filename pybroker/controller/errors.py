@@ -4,6 +4,8 @@ ControllerError
 ├── NotControllerError         this node does not lead the quorum, or is stopping: ask another, or later
 ├── StaleBrokerEpochError      the broker was registered anew meanwhile, or never was
 ├── QuorumError                the quorum's state does not fit together
+├── ForeignClusterError        a voter of another cluster
+├── UnknownVoterError          a voter that this quorum does not have, or in another directory
 ├── QuorumStateError           the `quorum-state` file is not what was written
 ├── MetadataLogError           the metadata log is not what was written
 └── SnapshotFetchError         another node does not give a snapshot as it should
@@ -26,6 +28,14 @@ class StaleBrokerEpochError(ControllerError):
 
 class QuorumError(ControllerError):
     """The quorum refuses what it was given; damage or a bug."""
+
+
+class ForeignClusterError(ControllerError):
+    """Messages of a voter of another cluster."""
+
+
+class UnknownVoterError(ControllerError):
+    """Messages of a voter, or for one, that this quorum does not have."""
 
 
 class QuorumStateError(ControllerError):
