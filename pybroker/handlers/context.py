@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pybroker.broker.producer_ids import ProducerIds
     from pybroker.config.broker import BrokerConfig
     from pybroker.controller.channel import ControllerChannel
+    from pybroker.controller.death_watch import DeathWatch
     from pybroker.coordinator.group.service import GroupCoordinator
     from pybroker.handlers.encoded_topics import EncodedTopics
     from pybroker.machine.slices import Slices
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
 
 class Origin(Protocol):
     """The request's envelope, as the data plane read it."""
+
+    @property
+    def connection(self) -> int:
+        """Number of the connection."""
 
     @property
     def api_key(self) -> int:
@@ -76,6 +81,7 @@ class Services(NamedTuple):
     slices: Slices
     topics: EncodedTopics
     advertised: Mapping[str, tuple[str, int]]  # by listener; a listener not in it advertises what the client dialled
+    death_watch: DeathWatch | None = None  # of a node with a controller; heartbeats of brokers are noted with it
     controller_listeners: frozenset[str] = frozenset()  # those of controller.listener.names
 
 

@@ -141,7 +141,8 @@ def expire_session(image: MetadataImage, event: SessionExpired, settings: Cluste
     if broker is None or broker.epoch != event.broker_epoch:
         return Outcome((), None)
     state = BROKER_CONTROL.following(control_of(broker), BrokerTrigger.FELL_SILENT)
-    return Outcome(_become(image, broker, state, settings), None)
+    # Also where a death was noticed before the session's time: another incarnation may register at once.
+    return Outcome(_become(image, broker, state, settings), None, _no_session(broker.id))
 
 
 def _become(
