@@ -30,13 +30,23 @@ if TYPE_CHECKING:
     from pybroker.controller.death_watch import DeathWatch
     from pybroker.controller.local_channel import LocalChannel
     from pybroker.controller.service import Controller
+    from pybroker.controller.switching_channel import SwitchingChannel
     from pybroker.coordinator.group.service import GroupCoordinator
     from pybroker.handlers.context import RequestContext
+    from pybroker.metadata.image import MetadataImage
     from pybroker.net.listeners import OpenListener
     from pybroker.net.native import ControlRequest, DataPlane, UnresolvedRequest
     from pybroker.replica.publisher import PartitionPublisher
     from pybroker.storage.partitions import Partitions
     from pybroker.storage.upkeep import Upkeep
+
+
+class MetadataSource(Protocol):
+    """Where the broker has the metadata from."""
+
+    @property
+    def image(self) -> MetadataImage:
+        """The newest published image."""
 
 
 class Parts(Protocol):
@@ -46,13 +56,16 @@ class Parts(Protocol):
     data_plane: DataPlane
     listeners: tuple[OpenListener, ...]
     live: LiveConfig
-    controller: Controller
-    channel: LocalChannel
+    channel: LocalChannel | SwitchingChannel
     registration: Registration
     groups: GroupCoordinator
     partitions: Partitions
     publisher: PartitionPublisher
     upkeep: Upkeep
+
+    @property
+    def source(self) -> MetadataSource:
+        """Where the broker has the metadata from."""
 
     @property
     def cluster_id(self) -> str:
@@ -65,11 +78,11 @@ class Parts(Protocol):
 
 def build_services(parts: Parts) -> Services:
     """Return what handlers find in their context."""
-    controller = parts.controller
+    source = parts.source
     return Services(
         config=parts.live.current,
         cluster_id=parts.cluster_id,
-        image=lambda: controller.image,
+        image=lambda: source.image,
         controller=parts.channel,
         groups=parts.groups,
         partitions=parts.partitions,
@@ -90,12 +103,12 @@ def build_pipeline(
     intercepted: Callable[[ControlRequest, RequestContext], None],
 ) -> Pipeline:
     """Return the pipeline, not started; `intercepted` decides about the requests that the data plane intercepts."""
-    controller, groups, publisher, upkeep = parts.controller, parts.groups, parts.publisher, parts.upkeep
+    source, groups, publisher, upkeep = parts.source, parts.groups, parts.publisher, parts.upkeep
     failures = parts.failures
 
     async def decide(_request: UnresolvedRequest) -> None:
         # Topics that the image has are in the table once it is published; for all others the table's word holds.
-        await publisher.published(controller.image.offset)
+        await publisher.published(source.image.offset)
 
     return Pipeline(
         parts.data_plane,

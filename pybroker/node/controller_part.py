@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 from pybroker.broker.shut_down import Stage
 from pybroker.controller.cluster.settings import ClusterSettings
 from pybroker.controller.death_watch import build_death_watch
+from pybroker.controller.errors import ControllerError
 from pybroker.controller.local_channel import LocalChannel
 from pybroker.controller.quorum.settings import QuorumSettings, VoterAddress
+from pybroker.controller.registration import ControllerRegistration, Reachable
 from pybroker.controller.service import Controller
 from pybroker.net.closing import close_connections, finish_requests
 from pybroker.net.data_plane_settings import build_data_plane_settings
@@ -29,11 +31,13 @@ if TYPE_CHECKING:
     from pybroker.broker.live_config import LiveConfig
     from pybroker.config.broker import BrokerConfig
     from pybroker.metadata.publishers import Publisher
+    from pybroker.node.controller_access import ControllerAccess
     from pybroker.node.foundation import Foundation
 
 _NETWORK_THREADS = 1
 """Controllers answer in Python; one thread reads and writes for them."""
 _SECOND_MS = 1000
+_PLAINTEXT = 0  # Kafka's number of the security protocol
 
 
 class ControllerPart:
@@ -91,10 +95,15 @@ class ControllerPart:
         self.local = LocalChannel(self.controller, self.death_watch.is_gone)
         return self.controller
 
-    async def start(self, publishers: Iterable[Publisher]) -> None:
+    async def start(self, publishers: Iterable[Publisher], access: ControllerAccess) -> None:
         """Open the metadata log, which `publishers` follow, answer other nodes, and take part in elections."""
         end, controller = self._foundation.shut_down.add, self.controller
-        await controller.open(publishers)
+        followers = list(publishers)
+        if self.listeners:
+            registration = self._build_registration(access)
+            end(Stage.REPORTS, registration, registration.stop)
+            followers.append(registration)
+        await controller.open(followers)
         end(Stage.METADATA_LOG, controller, controller.stop)
         end(Stage.METADATA_LOG, self.death_watch, self.death_watch.stop)
         if self.listeners:
@@ -103,6 +112,12 @@ class ControllerPart:
             end(Stage.CONTROLLER_CONNECTIONS, pipeline, pipeline.stop)
             pipeline.start()
         await controller.start()
+
+    def _build_registration(self, access: ControllerAccess) -> ControllerRegistration:
+        """Return what makes this controller known to others: where its listeners are (KIP-919)."""
+        listeners = {listener.name: listener.reachable for listener in self.listeners}
+        reachable = Reachable(listeners, dict.fromkeys(listeners, _PLAINTEXT))
+        return ControllerRegistration(self.config.node_id, access.channel, ControllerError, reachable)
 
     def _quorum_settings(self) -> QuorumSettings:
         config, metadata = self.config, self._foundation.directories.metadata
