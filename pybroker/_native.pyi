@@ -383,6 +383,9 @@ class ControlRequest:
     def size(self) -> int:
         """Bytes of the message, with the tagged fields of its header."""
     @property
+    def message(self) -> bytes:
+        """The message as it came, behind the tagged fields of a flexible header."""
+    @property
     def correlation_id(self) -> int:
         """The correlation id; the data plane puts it in front of the answer."""
     @property

@@ -11,10 +11,13 @@ from typing import NamedTuple
 
 from pybroker.config.errors import ConfigError
 from pybroker.controller.errors import (
+    ControllerTimeoutError,
     ForeignClusterError,
     NotControllerError,
     StaleBrokerEpochError,
+    UnforwardableError,
     UnknownVoterError,
+    UnservedByControllerError,
 )
 from pybroker.coordinator.runtime.errors import CoordinatorError
 from pybroker.machine.runner import ClosedError, SupersededError, UncommittedError, UnwritableError
@@ -64,6 +67,10 @@ _CODES: dict[type[Exception], ErrorCode] = {
     StaleBrokerEpochError: ErrorCode.STALE_BROKER_EPOCH,
     ForeignClusterError: ErrorCode.INCONSISTENT_CLUSTER_ID,
     UnknownVoterError: ErrorCode.INVALID_VOTER_KEY,
+    # As Kafka's brokers say it of a forwarded request: the client may ask again.
+    ControllerTimeoutError: ErrorCode.REQUEST_TIMED_OUT,
+    UnforwardableError: ErrorCode.INVALID_REQUEST,
+    UnservedByControllerError: ErrorCode.UNSUPPORTED_VERSION,
     TimeoutError: ErrorCode.REQUEST_TIMED_OUT,
     # A coordinator that resigned while the request waited; another one has the group.
     ClosedError: ErrorCode.NOT_COORDINATOR,
