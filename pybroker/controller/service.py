@@ -24,7 +24,8 @@ from pybroker.controller.quorum.batches import Batch
 from pybroker.controller.quorum.driver import Driver, DriverEvents
 from pybroker.controller.quorum.frames import check_frame
 from pybroker.controller.quorum.replicas import Replicas
-from pybroker.controller.quorum.voter import Committed, SnapshotMark, Voter
+from pybroker.controller.quorum.served_log import ServedLog
+from pybroker.controller.quorum.voter import Committed, Voter
 from pybroker.machine.runner import ClosedError, Runner
 from pybroker.metadata.features import INITIAL_LEVELS, RECORD_VERSIONS
 from pybroker.metadata.image import NO_LEADER
@@ -186,6 +187,11 @@ class Controller:
         Raises `ValueError` outside of the log, and `OSError`.
         """
         return self._voter.log.read_committed(offset, max_bytes, self._driver.committed_offset)
+
+    @property
+    def served(self) -> ServedLog:
+        """What of the log others may ask for."""
+        return ServedLog(self._voter.log)
 
     async def wait_committed(self, beyond_offset: int) -> None:
         """Return when more is committed than the records below `beyond_offset`, or when the controller stops."""

@@ -300,7 +300,7 @@ class Driver:
     def _campaign_soon(self) -> None:
         self._campaigns_left = _CAMPAIGNS
         if self._campaign is None and self._is_running:
-            pause_s = random.uniform(0, _SOON_S)  # noqa: S311 - it spreads candidates, no more
+            pause_s = random.uniform(0, _SOON_S)
             self._campaign = asyncio.get_running_loop().call_later(pause_s, self._campaign_now)
 
     def _campaign_now(self) -> None:
@@ -313,7 +313,7 @@ class Driver:
         self._pump()
         self._campaigns_left -= 1
         if self._campaigns_left > 0 and self._is_running:
-            pause_s = random.uniform(_AGAIN_S, 2 * _AGAIN_S)  # noqa: S311 - it spreads candidates, no more
+            pause_s = random.uniform(_AGAIN_S, 2 * _AGAIN_S)
             self._campaign = asyncio.get_running_loop().call_later(pause_s, self._campaign_now)
 
     def _tick_later(self) -> None:
@@ -351,4 +351,3 @@ class Driver:
             if not proposal.committed.done():
                 proposal.committed.set_exception(error)
         self._events.failure(error)
-

@@ -53,9 +53,7 @@ class Peers:
         """Make the peers; nothing is connected before `start`."""
         own = settings.node_id
         self._peers = {
-            address.node_id: Peer(address, settings, events)
-            for address in settings.addresses
-            if address.node_id != own
+            address.node_id: Peer(address, settings, events) for address in settings.addresses if address.node_id != own
         }
 
     @property
