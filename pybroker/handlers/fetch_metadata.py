@@ -14,8 +14,8 @@ Behaviour
       A follower that knows no epoch sends -1.
     - INCONSISTENT_CLUSTER_ID for a request that names another cluster.
     - An offset that is not in the log any more, or an epoch before it that only a snapshot could confirm: the id of the
-      newest snapshot, to be fetched first. An epoch before the offset that is not the log's: the diverging epoch and its
-      end.
+      newest snapshot, to be fetched first. An epoch before the offset that is not the log's: the diverging epoch and
+      its end.
     - Nothing new: the answer waits for a commit, at most max_wait_ms and half a minute, and takes none of
       queued.max.requests meanwhile. min_bytes counts as 1.
     - Whoever fetches as a node is an observer in DescribeQuorum's answer.
@@ -125,11 +125,8 @@ def _fetch(voter: Controller | None, request: FetchRequest, partition: FetchPart
     leader_id, leader_epoch = leader_of(voter)
     found = PartitionData(current_leader=LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=leader_epoch))
     found.aborted_transactions = None
-    if (
-        request.max_wait_ms < 0
-        or partition.fetch_offset < 0
-        or (partition.fetch_offset and partition.last_fetched_epoch < 0)
-    ):
+    offset = partition.fetch_offset
+    if request.max_wait_ms < 0 or offset < 0 or (offset > 0 and partition.last_fetched_epoch < 0):
         found.error_code = ErrorCode.INVALID_REQUEST
         return found
     found.error_code = leader_error(voter, epoch)

@@ -10,8 +10,8 @@ Behaviour
     - The active controller answers, with up to max_bytes (and no more than 8 MiB) of the file from a position on. A
       piece may begin and end within a batch.
     - Others return NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH, with the leader.
-    - SNAPSHOT_NOT_FOUND for one that is not there, or not any more; POSITION_OUT_OF_RANGE for a position that is negative
-      or at or behind its end.
+    - SNAPSHOT_NOT_FOUND for one that is not there, or not any more; POSITION_OUT_OF_RANGE for a position that is
+      negative, or at its end or behind it.
     - INCONSISTENT_CLUSTER_ID for a request that names another cluster; INVALID_REQUEST for one that asks for anything
       but one partition; UNKNOWN_TOPIC_OR_PARTITION for another than partition 0 of __cluster_metadata.
 

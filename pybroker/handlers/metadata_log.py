@@ -1,7 +1,7 @@
 """What requests for the metadata log have in common: whether this node may answer them, and who does if not.
 
-Owns the rules that Kafka's `KafkaRaftClient` has for Fetch and FetchSnapshot alike, and the endpoint of the leader. Must
-not know what is fetched.
+Owns the rules that Kafka's `KafkaRaftClient` has for Fetch and FetchSnapshot alike, and the endpoint of the leader.
+Must not know what is fetched.
 """
 
 from __future__ import annotations

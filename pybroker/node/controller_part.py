@@ -41,4 +41,4 @@ class ControllerPart:
         controller = self.controller
         await controller.open(publishers)
         self._foundation.shut_down.add(Stage.METADATA_LOG, controller, controller.stop)
-        await controller.campaign()
+        await controller.start()

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pybroker.controller.errors import ControllerError, NotControllerError
 from pybroker.controller.quorum.peers import PeerEvents, Peers
 from pybroker.controller.quorum.voter import ELECTION_TICKS, Committed, SnapshotMark, Voter, read_entries
+from pybroker.metadata.errors import MetadataError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -282,7 +283,7 @@ class Driver:
         try:
             await self._events.fetch(offered, leader)
             self.voter.install(offered, self._settings.voters)
-        except (OSError, ControllerError) as error:
+        except (OSError, ControllerError, MetadataError) as error:
             log.warning("the snapshot up to offset %d cannot be fetched: %s", offered.id.end_offset, error)
             self.voter.decline()
         self._pump()
@@ -291,7 +292,13 @@ class Driver:
         self._campaign_soon()
 
     def _refused(self, voter: int) -> None:
-        if self._settings.elects_on_refusal and voter == self.voter.leader:
+        grace_ms = self._settings.death_grace_ms
+        if grace_ms >= 0 and voter == self.voter.leader:
+            asyncio.get_running_loop().call_later(grace_ms / 1000, self._bury, voter, self.voter.term)
+
+    def _bury(self, voter: int, term: int) -> None:
+        """Take the leader for dead, unless it was reached again or another one was elected meanwhile."""
+        if self._is_running and (self.voter.leader, self.voter.term) == (voter, term) and not self.peers.reaches(voter):
             log.info("voter %d, which led the quorum, is gone: an election begins", voter)
             self.voter.forget_leader()
             self._pump()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pybroker.client.connection import Connection
+from pybroker.client.errors import ClientError
 from pybroker.client.settings import ConnectionSettings
 from pybroker.controller.errors import SnapshotFetchError
 from pybroker.controller.quorum.batches import TOPIC_NAME
@@ -47,13 +48,21 @@ class SnapshotSource(NamedTuple):
 async def fetch_snapshot(source: SnapshotSource, snapshot: SnapshotId, directory: Path, elsewhere: Elsewhere) -> Path:
     """Get a snapshot into a directory, and return where it is.
 
-    Raises `SnapshotFetchError`, `MetadataLogError` for one that is damaged, `ClientError` and `OSError`; nothing of it
-    stays then.
+    Raises `SnapshotFetchError`, `MetadataLogError` for one that is damaged, and `OSError`; nothing of it stays then.
     """
+    try:
+        return await _fetch(source, snapshot, directory, elsewhere)
+    except ClientError as error:
+        raise SnapshotFetchError(f"the snapshot {snapshot.file_name} cannot be fetched: {error}") from error
+
+
+async def _fetch(source: SnapshotSource, snapshot: SnapshotId, directory: Path, elsewhere: Elsewhere) -> Path:
     settings = ConnectionSettings(
-        client_id=f"node-{source.node_id}",
-        request_timeout_ms=source.timeout_ms,
-        socket_connection_setup_timeout_ms=source.timeout_ms,
+        {
+            "client.id": f"node-{source.node_id}",
+            "request.timeout.ms": str(source.timeout_ms),
+            "socket.connection.setup.timeout.ms": str(source.timeout_ms),
+        }
     )
     connection = await Connection.open(source.server, settings)
     try:

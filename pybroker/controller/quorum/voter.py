@@ -19,6 +19,7 @@ from pybroker.controller.quorum.batches import Batch
 from pybroker.controller.quorum.hard_state import HardState
 from pybroker.controller.quorum.metadata_log import MetadataLog, Writing, split
 from pybroker.controller.quorum.native import Quorum, build_record_batch, parse_metadata_batches
+from pybroker.controller.quorum.snapshots import SnapshotId
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -60,22 +61,6 @@ class Step(NamedTuple):
     committed: Sequence[Committed]
 
 
-class SnapshotId(NamedTuple):
-    """A checkpoint of the metadata log: everything below `end_offset`, in leader epoch `epoch`."""
-
-    end_offset: int
-    epoch: int
-
-    def to_bytes(self) -> bytes:
-        """Return the id as voters send it to each other."""
-        return self.end_offset.to_bytes(8) + self.epoch.to_bytes(4)
-
-    @classmethod
-    def from_bytes(cls, raw: bytes) -> SnapshotId:
-        """Read an id that `to_bytes` wrote."""
-        return cls(int.from_bytes(raw[:8]), int.from_bytes(raw[8:]))
-
-
 class SnapshotMark(NamedTuple):
     """A checkpoint and its place in the Raft log."""
 
@@ -85,12 +70,14 @@ class SnapshotMark(NamedTuple):
 
     def to_native(self) -> tuple[int, int, bytes]:
         """Return it as the extension has it."""
-        return self.index, self.id.epoch, self.id.to_bytes()
+        end_offset, epoch = self.id
+        return self.index, epoch, end_offset.to_bytes(8) + epoch.to_bytes(4)
 
     @classmethod
     def from_native(cls, mark: tuple[int, int, bytes]) -> SnapshotMark:
         """Make one of what the extension returned."""
-        return cls(mark[0], SnapshotId.from_bytes(mark[2]))
+        index, _, raw = mark
+        return cls(index, SnapshotId(int.from_bytes(raw[:8]), int.from_bytes(raw[8:])))
 
 
 def read_entries(log: MetadataLog, index: int, offset: int) -> list[tuple[int, int, bytes]]:
