@@ -25,6 +25,7 @@ from pybroker.controller.quorum.batches import DIRECTORY_NAME, Batch
 from pybroker.controller.quorum.driver import Driver, DriverEvents
 from pybroker.controller.quorum.frames import check_frame
 from pybroker.controller.quorum.replicas import Replicas
+from pybroker.controller.quorum.served_log import ServedLog
 from pybroker.controller.quorum.snapshots import newest_snapshot, read_snapshot
 from pybroker.controller.quorum.voter import Committed, SnapshotMark, Voter
 from pybroker.machine.runner import ClosedError, Runner
@@ -191,6 +192,11 @@ class Controller:
         Raises `ValueError` outside of the log, and `OSError`.
         """
         return self._voter.log.read_committed(offset, max_bytes, self._driver.committed_offset)
+
+    @property
+    def served(self) -> ServedLog:
+        """What of the log others may ask for."""
+        return ServedLog(self._voter.log)
 
     async def wait_committed(self, beyond_offset: int) -> None:
         """Return when more is committed than the records below `beyond_offset`, or when the controller stops."""

@@ -65,12 +65,12 @@ _CODES: dict[type[Exception], ErrorCode] = {
     # Another controller leads, or none does yet: clients look for it and ask again.
     NotControllerError: ErrorCode.NOT_CONTROLLER,
     StaleBrokerEpochError: ErrorCode.STALE_BROKER_EPOCH,
-    ForeignClusterError: ErrorCode.INCONSISTENT_CLUSTER_ID,
-    UnknownVoterError: ErrorCode.INVALID_VOTER_KEY,
     # As Kafka's brokers say it of a forwarded request: the client may ask again.
     ControllerTimeoutError: ErrorCode.REQUEST_TIMED_OUT,
     UnforwardableError: ErrorCode.INVALID_REQUEST,
     UnservedByControllerError: ErrorCode.UNSUPPORTED_VERSION,
+    ForeignClusterError: ErrorCode.INCONSISTENT_CLUSTER_ID,
+    UnknownVoterError: ErrorCode.INVALID_VOTER_KEY,
     TimeoutError: ErrorCode.REQUEST_TIMED_OUT,
     # A coordinator that resigned while the request waited; another one has the group.
     ClosedError: ErrorCode.NOT_COORDINATOR,
