@@ -6,6 +6,7 @@ Sections, one per file of `native/py/src`, in alphabetical order. An extension t
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal, Self, final
 
 from typing_extensions import Buffer, disjoint_base
@@ -179,6 +180,17 @@ class RecordColumns:
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
         """Capsules `arrow_schema` and `arrow_array`, of the columns as they are; as often as wanted, not copied."""
 
+# ------------------------------------------------------------------------------------------- control_batch.rs
+
+def build_control_batch(records: list[tuple[int, bytes]], timestamp_ms: int) -> bytes:
+    """One batch of control records, each with its type and its value, with base offset 0."""
+
+def parse_control_batch(buffer: bytes) -> list[tuple[int, bytes]]:
+    """Type and value of each record of the control batch at the front of a buffer, which is checked wholly.
+
+    Raises `MetadataLogError` where it is not whole, is corrupt, or holds no control records.
+    """
+
 # ------------------------------------------------------------------------------------- data_plane_settings.rs
 
 @final
@@ -242,8 +254,12 @@ class DataPlane:
         | SegmentRolled
     ]:
         """Up to `limit` events, oldest first."""
-    def listen(self, *, name: str, host: str, port: int, backlog: int, congestion_control: str | None) -> int:
-        """Binds a listener and returns its port; `port` 0 lets the system choose. `OSError` with its errno."""
+    def listen(
+        self, *, name: str, host: str, port: int, backlog: int, congestion_control: str | None, control_only: bool
+    ) -> int:
+        """Binds a listener and returns its port; `port` 0 lets the system choose. `OSError` with its errno.
+
+        `control_only`: every request that comes in there is a `ControlRequest`, Fetch and ApiVersions too."""
     def respond(self, connection: int, request: int, payload: bytes) -> None:
         """Answers a control request; `payload` is everything after the correlation id. A small answer is sent by the
         calling thread, where the connection has nothing else to do."""
@@ -551,14 +567,25 @@ class Log:
     @property
     def log_end_offset(self) -> int:
         """Offset that the next record will have."""
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of its segments."""
     def append(self, batches: bytes, leader_epoch: int, now_ms: int) -> tuple[int, int]:
         """Appends batches at the end, in `leader_epoch`; (first offset, last offset). Not yet on the device."""
+    def append_as_follower(self, batches: bytes, now_ms: int) -> tuple[int, int]:
+        """Appends batches that have their offsets and epochs; `ValueError` where they go back."""
     def read(self, offset: int, max_bytes: int) -> bytes:
         """Whole batches from the one that holds `offset`, the last perhaps cut; `ValueError` outside the log."""
     def flush(self) -> int:
         """Waits until all is on the device; the log end offset of what is."""
     def truncate_to(self, offset: int, now_ms: int) -> None:
         """Removes the records from `offset` on."""
+    def restart_at(self, offset: int, now_ms: int) -> None:
+        """Removes everything: the log starts and ends at `offset`."""
+    def advance_start(self, offset: int) -> list[Path]:
+        """Moves the log start forward, at most to the end; files that are out of use then, and wait to be removed."""
+    def roll(self, now_ms: int) -> None:
+        """Begins a new segment, unless the newest is empty."""
     def close(self) -> None:
         """Flushes and ends appending."""
 

@@ -17,10 +17,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from pybroker.controller.channel import QuorumState
-from pybroker.controller.cluster.brokers import build_graces
 from pybroker.controller.cluster.machine import ClusterMachine, Event
+from pybroker.controller.cluster.periodic import build_timers
 from pybroker.controller.errors import ControllerError, NotControllerError
-from pybroker.controller.quorum.voter import Batch, Voter
+from pybroker.controller.quorum.batches import Batch
+from pybroker.controller.quorum.voter import Voter
 from pybroker.machine.runner import ClosedError, Runner
 from pybroker.metadata.features import INITIAL_LEVELS, RECORD_VERSIONS
 from pybroker.metadata.image import NO_LEADER
@@ -120,7 +121,7 @@ class Controller:
         )
         machine = ClusterMachine(self.settings, image)
         runner = Runner(machine, self._append, now=_now_ms, max_records=MAX_RECORDS_PER_BATCH)
-        runner.set_timers(build_graces(image, self.settings, _now_ms()))
+        runner.set_timers(build_timers(image, self.settings, _now_ms()))
         self._runner = runner
 
     async def resign(self) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
 
+from pybroker.protocol.listener_role import ListenerRole
 from pybroker.security.principals import ANONYMOUS, Principal
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ class Services(NamedTuple):
     slices: Slices
     topics: EncodedTopics
     advertised: Mapping[str, tuple[str, int]]  # by listener; a listener not in it advertises what the client dialled
+    controller_listeners: frozenset[str] = frozenset()  # those of controller.listener.names
 
 
 class Contexts:
@@ -110,6 +112,12 @@ class RequestContext(msgspec.Struct, eq=False, gc=False):
     def listener(self) -> str:
         """Name of the listener that accepted the connection; answers name brokers by their endpoints of that name."""
         return self.origin.listener
+
+    @property
+    def role(self) -> ListenerRole:
+        """Role of that listener: `BROKER` or `CONTROLLER`."""
+        of_controllers = self.origin.listener in self.services.controller_listeners
+        return ListenerRole.CONTROLLER if of_controllers else ListenerRole.BROKER
 
     @property
     def client_id(self) -> str | None:

@@ -297,7 +297,7 @@ class Pipeline:
         """Answer a request in place, or leave a task behind that will."""
         context = self._new_context(event)
         try:
-            way = self._ways.get(event.api) or self._new_way(event)
+            way = self._ways.get(self._dispatch.key(event)) or self._new_way(event)
             if way is None:
                 self._answer_unsupported(event, context)
                 return
@@ -378,7 +378,7 @@ class Pipeline:
         if not served:
             return None
         counts = self._counts.of(api.name, event.api_version)
-        way = self._ways[event.api] = build_way(api, event.api_key, event.api_version, counts)
+        way = self._ways[self._dispatch.key(event)] = build_way(api, event.api_key, event.api_version, counts)
         return way
 
     def _complete(self, work: Work, response: Any, error: Exception | None) -> None:

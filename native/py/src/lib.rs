@@ -8,6 +8,7 @@ mod codec;
 mod columns;
 mod columns_import;
 mod connection;
+mod control_batch;
 mod control_request;
 mod counters;
 mod counting;
@@ -102,6 +103,8 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<settlements::Settlements>()?;
     m.add_class::<quorum::Quorum>()?;
     m.add_class::<quorum::QuorumReady>()?;
+    m.add_function(wrap_pyfunction!(control_batch::build_control_batch, m)?)?;
+    m.add_function(wrap_pyfunction!(control_batch::parse_control_batch, m)?)?;
     m.add_function(wrap_pyfunction!(quorum::build_leader_change_batch, m)?)?;
     m.add_function(wrap_pyfunction!(quorum::build_record_batch, m)?)?;
     m.add_function(wrap_pyfunction!(quorum::parse_metadata_batches, m)?)?;

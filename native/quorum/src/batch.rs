@@ -10,7 +10,7 @@ use pybroker_record::{
     BatchHeader, Compression, HEADER_LEN, LOG_OVERHEAD, RecordError, Records, batch_crc, seal, varint,
 };
 
-const CONTROL: i16 = 0x20;
+pub(crate) const CONTROL: i16 = 0x20;
 /// Kafka's `ControlRecordType.LEADER_CHANGE`, after the key's version 0.
 const LEADER_CHANGE_KEY: [u8; 4] = [0, 0, 0, 2];
 
@@ -100,22 +100,8 @@ pub fn parse(buffer: &[u8]) -> Result<(Vec<MetadataBatch<'_>>, usize), BatchErro
 
 fn batch_at(buffer: &[u8], at: usize) -> Result<(MetadataBatch<'_>, usize), BatchError> {
     let corrupt = |what: &str| BatchError::Corrupt { at, what: what.to_owned() };
-    let rest = &buffer[at..];
-    let header = match BatchHeader::parse(rest) {
-        Ok(header) => header,
-        Err(RecordError::Truncated { .. }) => return Err(BatchError::Short { at }),
-        Err(error) => return Err(corrupt(&error.to_string())),
-    };
-    let batch = rest.get(..header.size()).ok_or(BatchError::Short { at })?;
-    if batch_crc(batch) != header.crc {
-        return Err(corrupt("its checksum is wrong"));
-    }
-    if header.compression() != Ok(Compression::None) {
-        return Err(corrupt("it is compressed"));
-    }
-    if header.record_count < 1 || header.last_offset_delta != header.record_count - 1 {
-        return Err(corrupt("its record count and offsets disagree"));
-    }
+    let header = checked_header(buffer, at)?;
+    let batch = &buffer[at..at + header.size()];
     let mut values = Vec::new();
     let mut records = Records::new(&batch[HEADER_LEN..], header.record_count);
     for (delta, record) in (0..).zip(&mut records) {
@@ -139,13 +125,35 @@ fn batch_at(buffer: &[u8], at: usize) -> Result<(MetadataBatch<'_>, usize), Batc
     Ok((read, header.size()))
 }
 
-fn begin(capacity: usize) -> Vec<u8> {
+/// The header of the batch at `at`, which the buffer holds to its end and whose checksum and counts are right.
+pub(crate) fn checked_header(buffer: &[u8], at: usize) -> Result<BatchHeader, BatchError> {
+    let corrupt = |what: &str| BatchError::Corrupt { at, what: what.to_owned() };
+    let rest = &buffer[at..];
+    let header = match BatchHeader::parse(rest) {
+        Ok(header) => header,
+        Err(RecordError::Truncated { .. }) => return Err(BatchError::Short { at }),
+        Err(error) => return Err(corrupt(&error.to_string())),
+    };
+    let batch = rest.get(..header.size()).ok_or(BatchError::Short { at })?;
+    if batch_crc(batch) != header.crc {
+        return Err(corrupt("its checksum is wrong"));
+    }
+    if header.compression() != Ok(Compression::None) {
+        return Err(corrupt("it is compressed"));
+    }
+    if header.record_count < 1 || header.last_offset_delta != header.record_count - 1 {
+        return Err(corrupt("its record count and offsets disagree"));
+    }
+    Ok(header)
+}
+
+pub(crate) fn begin(capacity: usize) -> Vec<u8> {
     let mut batch = Vec::with_capacity(HEADER_LEN + capacity);
     batch.resize(HEADER_LEN, 0);
     batch
 }
 
-fn finish(batch: &mut [u8], count: usize, timestamp: i64, attributes: i16) {
+pub(crate) fn finish(batch: &mut [u8], count: usize, timestamp: i64, attributes: i16) {
     let header = BatchHeader {
         base_offset: 0,
         batch_length: (batch.len() - LOG_OVERHEAD) as i32,
@@ -165,7 +173,7 @@ fn finish(batch: &mut [u8], count: usize, timestamp: i64, attributes: i16) {
     seal(batch);
 }
 
-fn put_record(batch: &mut Vec<u8>, delta: usize, key: Option<&[u8]>, value: &[u8]) {
+pub(crate) fn put_record(batch: &mut Vec<u8>, delta: usize, key: Option<&[u8]>, value: &[u8]) {
     let mut record = Vec::with_capacity(value.len() + 16);
     record.push(0);
     varint::put_varlong(&mut record, 0);

@@ -5,6 +5,7 @@
 //! by here; `pybroker/controller/quorum` is the caller.
 
 pub mod batch;
+pub mod control;
 mod entries;
 mod node;
 #[cfg(test)]

@@ -6,8 +6,10 @@ from pybroker._native import (
     Log,
     Quorum,
     QuorumReady,
+    build_control_batch,
     build_leader_change_batch,
     build_record_batch,
+    parse_control_batch,
     parse_metadata_batches,
     verify_log,
 )
@@ -16,8 +18,10 @@ __all__ = [
     "Log",
     "Quorum",
     "QuorumReady",
+    "build_control_batch",
     "build_leader_change_batch",
     "build_record_batch",
+    "parse_control_batch",
     "parse_metadata_batches",
     "verify_log",
 ]

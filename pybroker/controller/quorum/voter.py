@@ -15,9 +15,10 @@ import logging
 import time
 from array import array
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from pybroker.controller.errors import MetadataLogError
+from pybroker.controller.quorum.batches import DIRECTORY_NAME, Batch
 from pybroker.controller.quorum.hard_state import HardState, read_hard_state, write_hard_state
 from pybroker.controller.quorum.native import (
     Log,
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("pybroker.controller")
 
-DIRECTORY_NAME = "__cluster_metadata-0"
-
 _ELECTION_TICKS = 10
 _HEARTBEAT_TICKS = 2
 _READ_BYTES = 1 << 20
@@ -47,14 +46,6 @@ _PATIENCE_S = 60.0  # so long a write waits for a descriptor or memory before th
 _AGAIN_S = 0.05
 
 T = TypeVar("T")
-
-
-class Batch(NamedTuple):
-    """Committed records, in the order of the log; none for a batch that speaks to the quorum."""
-
-    last_offset: int
-    epoch: int
-    values: tuple[bytes, ...]
 
 
 class Voter:
