@@ -37,12 +37,8 @@ class Listener(NamedTuple):
     endpoint: Endpoint
     advertised: Endpoint | None
     congestion_control: str | None
-<<<<<<< HEAD
-    is_controller: bool
-=======
     is_controller: bool = False
     """Whether it is for controllers, and brokers that ask them: clients are served on the others."""
->>>>>>> w/snapshots
 
 
 def parse_endpoint(key: str, text: str) -> Endpoint:
