@@ -21,9 +21,10 @@ from pybroker.controller.cluster.machine import ClusterMachine, Event
 from pybroker.controller.cluster.periodic import build_timers
 from pybroker.controller.errors import ControllerError, NotControllerError
 from pybroker.controller.quorum.batches import Batch
+from pybroker.controller.quorum.first_records import first_records
 from pybroker.controller.quorum.voter import Voter
 from pybroker.machine.runner import ClosedError, Runner
-from pybroker.metadata.features import INITIAL_LEVELS, RECORD_VERSIONS
+from pybroker.metadata.features import RECORD_VERSIONS
 from pybroker.metadata.image import NO_LEADER
 from pybroker.metadata.loader import Loader
 from pybroker.protocol.errors import ProtocolError
@@ -91,13 +92,11 @@ class Controller:
         # (docs/adr/0021). A crash may have come in between, so it is the levels that are asked for, and not whether the
         # log is empty.
         levels = self._loader.peek().features.levels
-        first = [
-            FeatureLevelRecord(name=name, feature_level=level)
-            for name, level in INITIAL_LEVELS.items()
-            if name not in levels
-        ]
+        disk, directory = self._disk, self._quorum.directory
+        first = await asyncio.get_running_loop().run_in_executor(disk, first_records, directory, levels)
         if levels and first:
-            log.info("finalizing %s", ", ".join(f"{one.name} at level {one.feature_level}" for one in first))
+            added = [one for one in first if isinstance(one, FeatureLevelRecord)]
+            log.info("finalizing %s", ", ".join(f"{one.name} at level {one.feature_level}" for one in added))
         values = [_encode(record) for record in first]
         self.replay(await asyncio.get_running_loop().run_in_executor(self._disk, self._voter.campaign, values))
         if self._voter.is_leader:
