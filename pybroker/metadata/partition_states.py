@@ -1,8 +1,8 @@
 """The states of a partition, as Kafka's controller has named them since it had state machines.
 
 Owns the table, and which state an image shows: descriptions print it, and tests hold the decisions of the controller
-against it. No state is kept, as the image says it all. A deletion is one record, within which a partition that has a leader
-loses it.
+against it. No state is kept, as the image says it all. A deletion is one record, within which a partition that has a
+leader loses it.
 """
 
 from __future__ import annotations

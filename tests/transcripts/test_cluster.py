@@ -1,14 +1,14 @@
 """The cluster machine's transcripts: `cluster_*.txt`.
 
-Commands: `register ID [rack=R] [dirs=N] [incarnation=C] [stopped=EPOCH] [elr] [unfenced] [alive]`, `heartbeat ID EPOCH [fence] [stop]`,
-`silence ID EPOCH`, `unregister ID`, `lose ID EPOCH DIRECTORY ...`, `place ID EPOCH #TOPIC/PARTITION=DIRECTORY ...`,
-`create NAME [partitions=N] [rf=N] [replicas=1,2/2,3] [KEY=VALUE ...] [; ...] [validate]`, `enlarge NAME partitions=N
-[replicas=1,2/2,3] [; ...] [validate]`, `delete NAME|#ID ...`, `alter TYPE NAME KEY=VALUE|KEY-|KEY+=ITEMS|KEY-=ITEMS
-... [; ...]`, `replace TYPE NAME KEY=VALUE ...`, `elect preferred|unclean all|NAME/PARTITION ...`,
-`reassign NAME/PARTITION=1,2|NAME/PARTITION=cancel ... [fixed]`, `reassigned all|NAME/PARTITION ...`,
-`ids BROKER EPOCH`, `balance [BROKER ...]`, `uncleanly`, `idle`, `wait MS`, `feature NAME=LEVEL ... [safe_downgrade|unsafe_downgrade]`, `topics`, `brokers`,
-`configs`. Topic ids are numbered in the order in which they were handed in. A configuration whose value is `bad` is
-invalid; `cleanup.policy` is a list, by default of `delete`.
+Commands: `register ID [rack=R] [dirs=N] [incarnation=C] [stopped=EPOCH] [elr] [unfenced] [alive]`, `heartbeat ID EPOCH
+[fence] [stop]`, `silence ID EPOCH`, `unregister ID`, `lose ID EPOCH DIRECTORY ...`, `place ID EPOCH
+#TOPIC/PARTITION=DIRECTORY ...`, `create NAME [partitions=N] [rf=N] [replicas=1,2/2,3] [KEY=VALUE ...] [; ...]
+[validate]`, `enlarge NAME partitions=N [replicas=1,2/2,3] [; ...] [validate]`, `delete NAME|#ID ...`, `alter TYPE NAME
+KEY=VALUE|KEY-|KEY+=ITEMS|KEY-=ITEMS ... [; ...]`, `replace TYPE NAME KEY=VALUE ...`, `elect preferred|unclean
+all|NAME/PARTITION ...`, `reassign NAME/PARTITION=1,2|NAME/PARTITION=cancel ... [fixed]`, `reassigned all|NAME/PARTITION
+...`, `ids BROKER EPOCH`, `balance [BROKER ...]`, `uncleanly`, `idle`, `wait MS`, `feature NAME=LEVEL ...
+[safe_downgrade|unsafe_downgrade]`, `topics`, `brokers`, `configs`. Topic ids are numbered in the order in which they
+were handed in. A configuration whose value is `bad` is invalid; `cleanup.policy` is a list, by default of `delete`.
 """
 
 from __future__ import annotations
