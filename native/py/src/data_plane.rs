@@ -57,7 +57,7 @@ impl PyDataPlane {
         self.inner.events().drain(limit).into_iter().map(|event| into_python(py, event)).collect()
     }
 
-    #[pyo3(signature = (*, name, host, port, backlog, congestion_control))]
+    #[pyo3(signature = (*, name, host, port, backlog, congestion_control, control_only))]
     fn listen(
         &self,
         name: String,
@@ -65,8 +65,10 @@ impl PyDataPlane {
         port: u16,
         backlog: i32,
         congestion_control: Option<String>,
+        control_only: bool,
     ) -> PyResult<u16> {
-        self.inner.listen(&ListenerSettings { name, host, port, backlog, congestion_control }).map_err(listen_error)
+        let listener = ListenerSettings { name, host, port, backlog, congestion_control, control_only };
+        self.inner.listen(&listener).map_err(listen_error)
     }
 
     #[pyo3(signature = (connection, request, payload))]

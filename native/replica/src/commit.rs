@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::acknowledgement::{Awaited, Standing, WaitingProduce};
-use super::ids::LeaderEpoch;
+use super::ids::{LeaderEpoch, Offset};
 use super::leader::{FollowerPosition, Leader, PositionRefused};
 use super::partition::Partition;
 use super::waiting::Waiter;
@@ -45,7 +45,7 @@ impl Partition {
     ) -> Result<(), PositionRefused> {
         let role = self.role.load();
         let leader = role.leader().ok_or(PositionRefused::NotLeader)?;
-        leader.update_position(position, self.log.log_end_offset(), now_ms)?;
+        leader.update_position(position, Offset(self.log.log_end_offset()), now_ms)?;
         self.maybe_advance_high_watermark(None, wake);
         Ok(())
     }
@@ -58,11 +58,13 @@ impl Partition {
         if before < reached {
             let passed = (before, reached);
             let own = appended.filter(|own| !own.duplicate && (own.first_offset, own.last_offset + 1) == passed);
-            let bytes = || own.map_or_else(|| self.log.bytes_between(before, reached) as usize, |own| own.bytes);
+            let bytes = || {
+                own.map_or_else(|| self.log.bytes_between(Offset(before)..Offset(reached)) as usize, |own| own.bytes)
+            };
             self.waiting.arrived(reached, bytes, wake);
             self.uncommitted.reached(reached, wake);
         }
-        let between = |from, to| self.log.bytes_between(from, to);
+        let between = |offsets| self.log.bytes_between(offsets);
         self.waiting.stable_at(self.last_stable_offset(), between, wake);
     }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
+use super::ids::PartitionIndex;
 use pybroker_wire::TopicRef;
 use pybroker_wire::fetch::FetchPartition;
 
@@ -33,6 +34,10 @@ pub enum SessionRefused {
     TopicIdError,
 }
 
+/// The id of a session, as a request names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FetchSessionId(pub i32);
+
 /// One session.
 #[derive(Debug)]
 pub struct FetchSession {
@@ -43,7 +48,7 @@ pub struct FetchSession {
     last_used_ms: i64,
     partitions: Vec<SessionPartition>,
     /// Position of every (topic, index) in `partitions`.
-    positions: FxHashMap<(TopicRef, i32), usize>,
+    positions: FxHashMap<(TopicRef, PartitionIndex), usize>,
     /// Where the next answer begins to read, so that no partition starves behind a busy one.
     first: usize,
 }
@@ -75,7 +80,7 @@ impl FetchSession {
     }
 
     /// Takes what a request says of its partitions: new ones are added, known ones moved, `forgotten` dropped.
-    pub fn update(&mut self, named: Vec<FetchPartition>, forgotten: &[(TopicRef, i32)]) {
+    pub fn update(&mut self, named: Vec<FetchPartition>, forgotten: &[(TopicRef, PartitionIndex)]) {
         for asked in named {
             let key = (asked.topic.clone(), asked.index);
             match self.positions.get(&key) {
@@ -91,7 +96,7 @@ impl FetchSession {
         }
     }
 
-    fn forget(&mut self, forgotten: &[(TopicRef, i32)]) {
+    fn forget(&mut self, forgotten: &[(TopicRef, PartitionIndex)]) {
         for key in forgotten {
             self.positions.remove(key);
         }
@@ -165,12 +170,12 @@ impl FetchSessionCache {
     /// The session of an incremental request, moved on to its next epoch.
     pub fn resume(
         &self,
-        id: i32,
+        id: FetchSessionId,
         epoch: i32,
         by_id: bool,
         now_ms: i64,
     ) -> Result<Arc<Mutex<FetchSession>>, SessionRefused> {
-        let session = self.inner.lock().by_id.get(&id).cloned().ok_or(SessionRefused::NotFound)?;
+        let session = self.inner.lock().by_id.get(&id.0).cloned().ok_or(SessionRefused::NotFound)?;
         let mut locked = session.lock();
         if locked.by_id != by_id {
             return Err(SessionRefused::TopicIdError);
@@ -202,16 +207,17 @@ impl FetchSessionCache {
 
 #[cfg(test)]
 mod tests {
+    use super::super::ids::LeaderEpoch;
     use super::*;
 
     fn partition(name: &str, index: i32, fetch_offset: i64) -> FetchPartition {
         FetchPartition {
             topic: TopicRef::Name(name.into()),
-            index,
+            index: PartitionIndex(index),
             fetch_offset,
             max_bytes: 1,
-            leader_epoch: -1,
-            last_fetched_epoch: -1,
+            leader_epoch: LeaderEpoch(-1),
+            last_fetched_epoch: LeaderEpoch(-1),
             log_start_offset: -1,
         }
     }
@@ -220,11 +226,11 @@ mod tests {
     fn requests_of_a_session_come_in_their_order() {
         let cache = FetchSessionCache::new(1, 1000);
         let id = cache.begin(false, vec![partition("a", 0, 0)], 0).unwrap().lock().id();
-        assert!(cache.resume(id, 1, false, 1).is_ok());
-        assert_eq!(cache.resume(id, 1, false, 1).unwrap_err(), SessionRefused::InvalidEpoch);
-        assert_eq!(cache.resume(id, 2, true, 1).unwrap_err(), SessionRefused::TopicIdError);
+        assert!(cache.resume(FetchSessionId(id), 1, false, 1).is_ok());
+        assert_eq!(cache.resume(FetchSessionId(id), 1, false, 1).unwrap_err(), SessionRefused::InvalidEpoch);
+        assert_eq!(cache.resume(FetchSessionId(id), 2, true, 1).unwrap_err(), SessionRefused::TopicIdError);
         cache.end(id);
-        assert_eq!(cache.resume(id, 2, false, 1).unwrap_err(), SessionRefused::NotFound);
+        assert_eq!(cache.resume(FetchSessionId(id), 2, false, 1).unwrap_err(), SessionRefused::NotFound);
     }
 
     #[test]
@@ -242,7 +248,7 @@ mod tests {
         let session = cache.begin(false, vec![partition("a", 0, 0), partition("a", 1, 0)], 0).unwrap();
         let mut session = session.lock();
         session.partitions_mut()[0].sent_high_watermark = 9;
-        session.update(vec![partition("a", 0, 5)], &[(TopicRef::Name("a".into()), 1)]);
+        session.update(vec![partition("a", 0, 5)], &[(TopicRef::Name("a".into()), PartitionIndex(1))]);
         let left = session.partitions_mut();
         assert_eq!((left.len(), left[0].asked.fetch_offset, left[0].sent_high_watermark), (1, 5, 9));
     }

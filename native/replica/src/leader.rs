@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use parking_lot::Mutex;
 
 use super::high_watermark::high_watermark;
-use super::ids::{BrokerId, LeaderEpoch};
+use super::ids::{BrokerId, LeaderEpoch, Offset};
 
 /// A replica of which nothing is known at this leader epoch.
 const UNKNOWN: i64 = -1;
@@ -103,13 +103,21 @@ pub enum PositionRefused {
     NotAReplica,
 }
 
+/// How far both logs go when a Fetch comes.
+#[derive(Clone, Copy)]
+struct EndOffsets {
+    follower: i64,
+    leader: i64,
+}
+
 impl Position {
     fn unknown(caught_up_ms: Option<i64>) -> Self {
         let keeping_up = KeepingUp { caught_up_ms, fetched_ms: 0, leader_end_offset: i64::MAX };
         Self { log_end_offset: AtomicI64::new(UNKNOWN), keeping_up: Mutex::new(keeping_up) }
     }
 
-    fn update(&self, log_end_offset: i64, leader_end_offset: i64, now_ms: i64) {
+    fn update(&self, ends: EndOffsets, now_ms: i64) {
+        let EndOffsets { follower: log_end_offset, leader: leader_end_offset } = ends;
         let mut state = self.keeping_up.lock();
         let caught_up = if log_end_offset >= leader_end_offset {
             Some(now_ms)
@@ -193,7 +201,7 @@ impl Leader {
     pub(crate) fn update_position(
         &self,
         position: FollowerPosition,
-        own_end_offset: i64,
+        own_end_offset: Offset,
         now_ms: i64,
     ) -> Result<(), PositionRefused> {
         let FollowerPosition { replica, leader_epoch, log_end_offset } = position;
@@ -201,7 +209,8 @@ impl Leader {
             return Err(PositionRefused::NotLeader);
         }
         let follower = self.followers.iter().find(|follower| follower.id == replica);
-        follower.ok_or(PositionRefused::NotAReplica)?.position.update(log_end_offset, own_end_offset, now_ms);
+        let ends = EndOffsets { follower: log_end_offset, leader: own_end_offset.0 };
+        follower.ok_or(PositionRefused::NotAReplica)?.position.update(ends, now_ms);
         Ok(())
     }
 }
@@ -228,36 +237,40 @@ mod tests {
     fn a_replica_that_is_out_of_sync_does_not_hold_the_high_watermark_back() {
         let leader = Leader::new(leadership(3, &[(2, true), (3, false)]), None, 0);
         assert_eq!((leader.in_sync(), leader.high_watermark(9)), (2, UNKNOWN));
-        leader.update_position(at(2, 5), 9, 1).unwrap();
+        leader.update_position(at(2, 5), Offset(9), 1).unwrap();
         assert_eq!(leader.high_watermark(9), 5);
-        assert_eq!(leader.update_position(at(4, 5), 9, 1), Err(PositionRefused::NotAReplica));
+        assert_eq!(leader.update_position(at(4, 5), Offset(9), 1), Err(PositionRefused::NotAReplica));
     }
 
     #[test]
     fn a_replica_has_caught_up_when_it_has_what_the_leader_had_at_its_last_fetch() {
         let leader = Leader::new(leadership(3, &[(2, true), (3, false)]), None, 100);
         assert_eq!((state(&leader, 2), state(&leader, 3)), ((-1, Some(100), true), (-1, None, false)));
-        leader.update_position(at(3, 0), 10, 200).unwrap();
+        leader.update_position(at(3, 0), Offset(10), 200).unwrap();
         assert_eq!(state(&leader, 3), (0, None, false));
-        leader.update_position(at(3, 9), 20, 300).unwrap();
+        leader.update_position(at(3, 9), Offset(20), 300).unwrap();
         assert_eq!(state(&leader, 3), (9, None, false), "it lacks a record that was there at 200");
-        leader.update_position(at(3, 20), 30, 400).unwrap();
+        leader.update_position(at(3, 20), Offset(30), 400).unwrap();
         assert_eq!(state(&leader, 3), (20, Some(300), false));
-        leader.update_position(at(3, 30), 30, 500).unwrap();
+        leader.update_position(at(3, 30), Offset(30), 500).unwrap();
         assert_eq!(state(&leader, 3), (30, Some(500), false));
     }
 
     #[test]
     fn positions_outlive_a_change_of_the_replicas_and_end_with_the_epoch() {
         let first = Leader::new(leadership(3, &[(2, true), (3, false)]), None, 0);
-        first.update_position(at(3, 7), 7, 50).unwrap();
+        first.update_position(at(3, 7), Offset(7), 50).unwrap();
         let grown = Leader::new(leadership(3, &[(3, true), (4, true)]), Some(&first), 60);
         assert_eq!((state(&grown, 3), state(&grown, 4)), ((7, Some(50), true), (-1, Some(60), true)));
-        first.update_position(at(3, 8), 8, 70).unwrap();
+        first.update_position(at(3, 8), Offset(8), 70).unwrap();
         assert_eq!(state(&grown, 3).0, 8, "a Fetch that found the older role");
         let next = Leader::new(leadership(4, &[(3, true), (4, true)]), Some(&grown), 80);
         assert_eq!(state(&next, 3), (-1, Some(80), true));
-        assert_eq!(next.update_position(at(3, 9), 9, 90), Err(PositionRefused::NotLeader), "of the epoch before");
+        assert_eq!(
+            next.update_position(at(3, 9), Offset(9), 90),
+            Err(PositionRefused::NotLeader),
+            "of the epoch before"
+        );
         assert!(next.has_led_since(LeaderEpoch(3)) && !next.has_led_since(LeaderEpoch(2)));
     }
 }

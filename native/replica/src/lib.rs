@@ -25,10 +25,10 @@ mod waiting_readers;
 
 pub use acknowledgement::{AcknowledgementList, Awaited, Standing, WaitingProduce};
 pub use append::{NotAppended, Produced};
-pub use fetch_session::{FetchSession, FetchSessionCache, SessionPartition, SessionRefused};
+pub use fetch_session::{FetchSession, FetchSessionCache, FetchSessionId, SessionPartition, SessionRefused};
 pub use group_flush::{FlushCounts, FlushListener, GroupFlush};
 pub use high_watermark::high_watermark;
-pub use ids::{BrokerId, LeaderEpoch};
+pub use ids::{BrokerId, LeaderEpoch, Offset, PartitionIndex};
 pub use leader::{FollowerInSync, FollowerPosition, Leader, Leadership, PositionRefused, ReplicaState};
 pub use partition::{LeaderCheck, Partition};
 pub use role::{EpochStep, Following, Role, RoleKind, RoleRefused, TRANSITIONS};

@@ -9,8 +9,10 @@ use super::super::response::{Response, Slice};
 use super::errors;
 use super::throttle::throttle_time_ms;
 use super::{HotPath, HotPathApi, Outcome};
-use pybroker_record::Compression;
-use pybroker_replica::{FetchSession, LeaderCheck, Partition, SessionRefused, TopicTable, Waiter, WaitingFetch};
+use pybroker_record::{Compression, LeaderEpoch, Offset};
+use pybroker_replica::{
+    FetchSession, FetchSessionId, LeaderCheck, Partition, SessionRefused, TopicTable, Waiter, WaitingFetch,
+};
 use pybroker_storage::{ConvertedSlice, FileSlice, NotConverted, ReadError};
 use pybroker_wire::fetch::{
     AbortedTransaction, DivergingEpoch, FetchPartition, FetchRequest, FetchedHead, FetchedPartition, names_by_id,
@@ -142,7 +144,7 @@ fn begin(hot_path: &HotPath, head: &RequestHead, request: FetchRequest<'_>) -> R
             }
         }
         (id, epoch) => {
-            let session = hot_path.sessions.resume(id, epoch, by_id, now)?;
+            let session = hot_path.sessions.resume(FetchSessionId(id), epoch, by_id, now)?;
             session.lock().update(request.partitions, &request.forgotten);
             Source::Session { session, full: false }
         }
@@ -218,7 +220,7 @@ impl PendingFetch {
         let mut reads = plan.reads.iter();
         self.source.each(|place, partition| {
             let seen = reads.next().filter(|read| read.place == place).map_or(-1, |read| read.end);
-            let slot = table.find(&partition.topic).and_then(|topic| topic.slot(partition.index));
+            let slot = table.find(&partition.topic).and_then(|topic| topic.slot(partition.index.0));
             if let Some(replica) = slot.and_then(|slot| slot.partition.as_ref()) {
                 replica.wait(&waiting, self.read_committed, seen);
                 registered.push(Arc::clone(replica));
@@ -252,7 +254,7 @@ impl PendingFetch {
     ) -> Read {
         let mut fetched = FetchedPartition {
             topic: partition.topic.clone(),
-            index: partition.index,
+            index: partition.index.0,
             error: ErrorCode::NONE,
             high_watermark: -1,
             last_stable_offset: -1,
@@ -283,11 +285,12 @@ impl PendingFetch {
         if fetched.diverging.is_some() {
             return Read::nothing(place, fetched);
         }
+        let offsets = Offset(partition.fetch_offset)..Offset(end);
         // The first batch is given whole however large it is, so that a consumer always gets on (KIP-74).
         let planned = if self.read_committed {
-            replica.plan_read_committed(partition.fetch_offset, wanted, end, taken == 0)
+            replica.plan_read_committed(offsets, wanted, taken == 0)
         } else {
-            replica.plan_read(partition.fetch_offset, wanted, end, taken == 0).map(|slice| (slice, Vec::new()))
+            replica.plan_read(offsets, wanted, taken == 0).map(|slice| (slice, Vec::new()))
         };
         match planned {
             Ok((slice, aborted)) if slice.len > 0 => {
@@ -426,7 +429,7 @@ fn locate<'a>(table: &'a TopicTable, partition: &FetchPartition) -> Result<&'a P
         TopicRef::Id(_) => (ErrorCode::UNKNOWN_TOPIC_ID, None),
         TopicRef::Name(_) => (ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, None),
     })?;
-    let slot = topic.slot(partition.index).ok_or((ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, None))?;
+    let slot = topic.slot(partition.index.0).ok_or((ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, None))?;
     let replica = slot.partition.as_deref().ok_or_else(|| errors::not_here(slot))?;
     match replica.check_leader(partition.leader_epoch) {
         LeaderCheck::Leads => Ok(replica),
@@ -438,10 +441,11 @@ fn locate<'a>(table: &'a TopicTable, partition: &FetchPartition) -> Result<&'a P
 
 /// Where the client's log leaves this one, if it does (KIP-595): it has records of an epoch that ended earlier here.
 fn diverging(replica: &Partition, partition: &FetchPartition) -> Option<DivergingEpoch> {
-    if partition.last_fetched_epoch < 0 {
+    if partition.last_fetched_epoch.0 < 0 {
         return None;
     }
-    let (epoch, end_offset) = replica.log().end_offset_for_epoch(partition.last_fetched_epoch);
-    let differs = epoch < partition.last_fetched_epoch || end_offset < partition.fetch_offset;
+    let LeaderEpoch(last_fetched) = partition.last_fetched_epoch;
+    let (epoch, end_offset) = replica.log().end_offset_for_epoch(last_fetched);
+    let differs = epoch < last_fetched || end_offset < partition.fetch_offset;
     (differs && epoch >= 0).then_some(DivergingEpoch { epoch, end_offset })
 }
