@@ -8,15 +8,33 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pybroker.broker.shut_down import Stage
-from pybroker.controller.cluster.settings import ClusterSettings
+from pybroker.controller.cluster.settings import NEVER, ClusterSettings
 from pybroker.controller.quorum.settings import QuorumSettings
 from pybroker.controller.service import Controller
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from pybroker.config.broker import BrokerConfig
+    from pybroker.controller.cluster.settings import ConfigRules
     from pybroker.metadata.publishers import Publisher
     from pybroker.node.foundation import Foundation
+
+
+def build_cluster_settings(config: BrokerConfig, rules: ConfigRules) -> ClusterSettings:
+    """Return what the cluster machine is configured with."""
+    balances = config.auto_leader_rebalance_enable
+    return ClusterSettings(
+        config.num_partitions,
+        config.default_replication_factor,
+        config.broker_session_timeout_ms,
+        rules,
+        imbalance_check_interval_ms=config.leader_imbalance_check_interval_seconds * 1000 if balances else NEVER,
+        imbalance_percentage=config.leader_imbalance_per_broker_percentage,
+        unclean_election_interval_ms=config.unclean_leader_election_interval_ms,
+        # Nobody follows the log of a node without a listener for controllers.
+        no_op_interval_ms=config.metadata_max_idle_interval_ms if config.controller_listener_names else NEVER,
+    )
 
 
 class ControllerPart:
@@ -26,12 +44,7 @@ class ControllerPart:
         """Build the controller, which is not open."""
         config, failures = foundation.config, foundation.failures
         self._foundation = foundation
-        cluster = ClusterSettings(
-            config.num_partitions,
-            config.default_replication_factor,
-            config.broker_session_timeout_ms,
-            foundation.live,
-        )
+        cluster = build_cluster_settings(config, foundation.live)
         metadata = foundation.directories.metadata.path
         quorum = QuorumSettings(metadata, foundation.cluster_id, config.node_id, voters=(config.node_id,))
         self.controller = Controller(cluster, quorum, lambda error: failures.end(f"the metadata log failed: {error}"))
