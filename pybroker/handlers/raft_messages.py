@@ -4,7 +4,7 @@ Key
     10001
 
 Versions
-    0
+    0-0
 
 Behaviour
     - Takes the messages in their order; what they lead to goes to the other voters by the connections that this node

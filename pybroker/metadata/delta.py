@@ -161,6 +161,7 @@ _CHANGES: dict[str, Callable[[MetadataDelta, Any], None]] = {
     "PartitionRecord": lambda delta, record: delta.topics.apply_partition(record),
     "ProducerIdsRecord": MetadataDelta._apply_producer_ids,
     "RegisterBrokerRecord": lambda delta, record: delta.cluster.apply_register(record),
+    "RegisterControllerRecord": lambda delta, record: delta.cluster.apply_register_controller(record),
     "RemoveTopicRecord": MetadataDelta._apply_remove_topic,
     "TopicRecord": lambda delta, record: delta.topics.apply_topic(record),
     "UnregisterBrokerRecord": lambda delta, record: delta.cluster.apply_unregister(record),

@@ -10,7 +10,7 @@ from enum import IntEnum
 
 
 class ApiKey(IntEnum):
-    """Every key that Kafka has given out, of which 4 to 7 went with ZooKeeper; from `FIRST_OWN_KEY` on those of ours."""
+    """Every key that Kafka has given out, of which 4 to 7 went with ZooKeeper, and ours from `FIRST_OWN_KEY` on."""
 
     PRODUCE = 0
     FETCH = 1

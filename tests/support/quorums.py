@@ -1,4 +1,4 @@
-"""Quorums of several voters in one process, over loopback: their frames go by sockets, their listeners are a few lines."""
+"""Quorums of several voters in one process, over loopback: frames go by sockets to listeners of a few lines."""
 
 from __future__ import annotations
 

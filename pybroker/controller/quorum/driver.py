@@ -190,11 +190,11 @@ class Driver:
         self._begin_read()
 
     def _apply(self, committed: Sequence[Committed]) -> None:
-        found = [(entry, self._proposals.pop(entry.index, None)) for entry in committed]
+        found = [(entry, self._proposals.pop(entry.raft_index, None)) for entry in committed]
         self._events.apply(
             [(entry, own.what if own is not None and own.term == entry.term else None) for entry, own in found]
         )
-        self._applied = committed[-1].index
+        self._applied = committed[-1].raft_index
         self.committed_offset = committed[-1].last_offset + 1
         for entry, own in found:
             if own is not None and not own.committed.done():
@@ -209,7 +209,7 @@ class Driver:
         if mark is None or mark.id.end_offset != offset:
             raise ControllerError(f"the metadata log begins anew at offset {offset} without a checkpoint")
         self._events.restart(mark)
-        self._applied, self.committed_offset = mark.index, offset
+        self._applied, self.committed_offset = mark.raft_index, offset
         self._wake()
 
     def _observe(self) -> bool:
