@@ -66,6 +66,7 @@ def build_services(parts: Parts) -> Services:
         cluster_id=parts.cluster_id,
         image=lambda: controller.image,
         controller=parts.channel,
+        own_controller=parts.channel,
         groups=parts.groups,
         partitions=parts.partitions,
         moves=parts.upkeep.moves,

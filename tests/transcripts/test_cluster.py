@@ -2,7 +2,8 @@
 
 Commands: `register ID [rack=R] [dirs=N] [incarnation=C] [unfenced] [alive]`, `heartbeat ID EPOCH [offset=N] [fence]
 [stop]`, `sync ID EPOCH #TOPIC/PARTITION=LEADER_EPOCH.PARTITION_EPOCH:ID[@EPOCH],... [recovering]`, `controller ID
-PORT`, `silence ID EPOCH`, `unregister ID`, `lose ID EPOCH DIRECTORY ...`, `place ID EPOCH #TOPIC/PARTITION=DIRECTORY ...`,
+PORT`, `silence ID EPOCH`, `unregister ID`, `lose ID EPOCH DIRECTORY ...`,
+`place ID EPOCH #TOPIC/PARTITION=DIRECTORY ...`,
 `create NAME [partitions=N] [rf=N] [replicas=1,2/2,3] [KEY=VALUE ...] [; ...] [validate]`, `enlarge NAME partitions=N
 [replicas=1,2/2,3] [; ...] [validate]`, `delete NAME|#ID ...`, `alter TYPE NAME KEY=VALUE|KEY-|KEY+=ITEMS|KEY-=ITEMS
 ... [; ...]`, `replace TYPE NAME KEY=VALUE ...`, `elect preferred|unclean all|NAME/PARTITION ...`,
