@@ -100,6 +100,9 @@ class ControllerChannel(Protocol):
     async def update_features(self, updates: Sequence[FeatureUpdate], *, validate_only: bool = False) -> Result:
         """Finalize feature levels, all or none."""
 
+    async def unregister_broker(self, broker_id: int) -> Result:
+        """Forget a broker."""
+
 
 class OwnController(ControllerChannel, Protocol):
     """The controller of this node, and what brokers and controllers ask of it while it leads the quorum."""
@@ -156,6 +159,3 @@ class OwnController(ControllerChannel, Protocol):
         features: Mapping[str, tuple[int, int]],
     ) -> Result:
         """Register a controller's new incarnation."""
-
-    async def unregister_broker(self, broker_id: int) -> Result:
-        """Forget a broker."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pybroker.config.broker import BrokerConfig
     from pybroker.controller.channel import ControllerChannel, OwnController
     from pybroker.controller.death_watch import DeathWatch
+    from pybroker.controller.service import Controller
     from pybroker.coordinator.group.service import GroupCoordinator
     from pybroker.handlers.encoded_topics import EncodedTopics
     from pybroker.machine.slices import Slices
@@ -82,8 +83,9 @@ class Services(NamedTuple):
     slices: Slices
     topics: EncodedTopics
     advertised: Mapping[str, tuple[str, int]]  # by listener; a listener not in it advertises what the client dialled
-    own_controller: OwnController | None = None  # of a node with the controller role
+    own_controller: OwnController | None = None  # on listeners of controllers
     death_watch: DeathWatch | None = None  # of a node with a controller; heartbeats of brokers are noted with it
+    voter: Controller | None = None  # this node's own controller, where it has one
     controller_listeners: frozenset[str] = frozenset()  # those of controller.listener.names
 
 
@@ -134,14 +136,6 @@ class RequestContext(msgspec.Struct, eq=False, gc=False):
         if own is None:
             raise NotControllerError("this node has no controller")
         return own
-
-    @property
-    def controller(self) -> ControllerChannel:
-        """Who decides about what the active controller decides: this node's own controller, where it has one.
-
-        What comes to a node that does not lead is forwarded before it is handled, and never twice.
-        """
-        return self.services.own_controller or self.services.controller
 
     @property
     def client_id(self) -> str | None:

@@ -64,7 +64,7 @@ async def create_partitions(request: CreatePartitionsRequest, context: RequestCo
     services = context.services
     known = services.image().topics.by_name
     before = {topic.name: len(known[topic.name].partitions) for topic in request.topics if topic.name in known}
-    enlarged = await context.controller.create_partitions(request.topics, validate_only=request.validate_only)
+    enlarged = await services.controller.create_partitions(request.topics, validate_only=request.validate_only)
     if not request.validate_only:
         await services.publisher.published(services.image().offset)
     results = {}  # one that the request names more than once is described once

@@ -74,7 +74,7 @@ def _failed_topic(name: str, error: WireError) -> CreatableTopicResult:
 async def create_topics(request: CreateTopicsRequest, context: RequestContext) -> CreateTopicsResponse:
     """Create the topics that can be, and wait until this broker serves them."""
     services = context.services
-    results = await context.controller.create_topics(request.topics, validate_only=request.validate_only)
+    results = await services.controller.create_topics(request.topics, validate_only=request.validate_only)
     if not request.validate_only:
         await services.publisher.published(services.image().offset)
     topics = await services.slices.run(_described(request, results, context))

@@ -78,7 +78,7 @@ async def delete_topics(request: DeleteTopicsRequest, context: RequestContext) -
         code = ErrorCode.TOPIC_DELETION_DISABLED if is_known else ErrorCode.INVALID_REQUEST
         return _failed(request, context.version, WireError(code, None))
     responses, wanted = await services.slices.run(_sort_out(_asked(request)))
-    results = await context.controller.delete_topics(wanted)
+    results = await services.controller.delete_topics(wanted)
     await services.publisher.published(services.image().offset)
     deleted = {}  # one that the request names more than once is described once
     for result in results:

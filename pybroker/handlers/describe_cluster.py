@@ -95,7 +95,7 @@ def _controllers(request: DescribeClusterRequest, context: RequestContext) -> De
     return DescribeClusterResponse(
         endpoint_type=_CONTROLLERS,
         cluster_id=context.services.cluster_id,
-        controller_id=context.controller.leader_id,
+        controller_id=context.services.controller.leader_id,
         brokers=[
             DescribeClusterBroker(broker_id=node_id, host=address[0], port=address[1])
             for node_id, address in reached

@@ -67,7 +67,7 @@ def describe_quorum(request: DescribeQuorumRequest, context: RequestContext) -> 
     asked = [(topic.topic_name, part.partition_index) for topic in request.topics for part in topic.partitions]
     if len(request.topics) != 1 or asked != [(_METADATA, 0)]:
         return DescribeQuorumResponse(topics=_unknown(request))
-    quorum = context.controller.quorum_state()
+    quorum = context.services.controller.quorum_state()
     now_ms = int(time.time() * 1000)
     state = ReplicaState(
         replica_id=quorum.leader_id,
