@@ -84,6 +84,7 @@ def build_services(parts: Parts) -> Services:
         cluster_id=parts.cluster_id,
         image=lambda: source.image,
         controller=parts.channel,
+        voter=controller,
         groups=parts.groups,
         partitions=parts.partitions,
         moves=parts.upkeep.moves,
