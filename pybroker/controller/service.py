@@ -22,8 +22,8 @@ from pybroker.controller.cluster.machine import ClusterMachine, Event
 from pybroker.controller.cluster.periodic import build_timers
 from pybroker.controller.errors import ControllerError, NotControllerError
 from pybroker.controller.quorum.batches import DIRECTORY_NAME, Batch
-from pybroker.controller.quorum.driver import Driver, DriverEvents
 from pybroker.controller.quorum.bootstrap import read_bootstrap
+from pybroker.controller.quorum.driver import Driver, DriverEvents
 from pybroker.controller.quorum.first_records import first_records
 from pybroker.controller.quorum.frames import check_frame
 from pybroker.controller.quorum.replicas import Replicas
