@@ -39,7 +39,7 @@ from pybroker.metadata.in_sync import InSyncResult
 from pybroker.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pybroker.controller.channel import QuorumState
     from pybroker.controller.cluster.events import (
@@ -72,8 +72,10 @@ class LocalChannel:
     Every coroutine raises `NotControllerError` while that controller does not lead.
     """
 
-    def __init__(self, controller: Controller) -> None:
+    def __init__(self, controller: Controller, is_gone: Callable[[int], bool] = lambda _: False) -> None:
+        """`is_gone` returns whether a broker's connection has ended: another process may register under its id then."""
         self._controller = controller
+        self._is_gone = is_gone
 
     @property
     def leader_id(self) -> int:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pybroker.handlers.encoded_topics import EncodedTopics
     from pybroker.machine.slices import Slices
     from pybroker.metadata.image import MetadataImage
+    from pybroker.replica.no_partitions import NoPartitions
     from pybroker.replica.publisher import PartitionPublisher
     from pybroker.storage.moves import LogMoves
     from pybroker.storage.partitions import Partitions
@@ -75,7 +76,7 @@ class Services(NamedTuple):
     groups: GroupCoordinator
     partitions: Partitions
     moves: LogMoves
-    publisher: PartitionPublisher
+    publisher: PartitionPublisher | NoPartitions
     producer_ids: ProducerIds
     retention: Retention
     slices: Slices

@@ -77,6 +77,14 @@ class ClusterDelta:
             },
         )
 
+    def become(self, image: ClusterImage) -> None:
+        """Change to what an image has, of a delta without changes."""
+        for broker in self._base.brokers.keys() | image.brokers.keys():
+            registration = image.brokers.get(broker)
+            if registration != self._base.brokers.get(broker):
+                self.changed[broker] = registration
+        self.controllers = dict(image.controllers)
+
     def build(self) -> ClusterImage:
         """Make the image; the base itself when nothing happened."""
         if not self.changed and not self.controllers:

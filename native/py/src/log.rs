@@ -112,7 +112,7 @@ impl Log {
 
     #[pyo3(signature = (offset, now_ms))]
     fn restart_at(&self, py: Python<'_>, offset: i64, now_ms: i64) -> PyResult<()> {
-        py.detach(|| self.log.truncate_fully_and_start_at(offset, now_ms)).map_err(log_error)
+        py.detach(|| self.log.truncate_fully_and_start_at(Offset(offset), now_ms)).map_err(log_error)
     }
 
     #[pyo3(signature = (offset))]
