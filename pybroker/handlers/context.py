@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pybroker.config.broker import BrokerConfig
     from pybroker.controller.channel import ControllerChannel
     from pybroker.controller.death_watch import DeathWatch
+    from pybroker.controller.service import Controller
     from pybroker.coordinator.group.service import GroupCoordinator
     from pybroker.handlers.encoded_topics import EncodedTopics
     from pybroker.machine.slices import Slices
@@ -83,6 +84,7 @@ class Services(NamedTuple):
     topics: EncodedTopics
     advertised: Mapping[str, tuple[str, int]]  # by listener; a listener not in it advertises what the client dialled
     death_watch: DeathWatch | None = None  # of a node with a controller; heartbeats of brokers are noted with it
+    voter: Controller | None = None  # this node's own controller, where it has one
     controller_listeners: frozenset[str] = frozenset()  # those of controller.listener.names
 
 

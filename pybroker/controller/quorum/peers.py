@@ -61,6 +61,11 @@ class Peers:
         """How many other voters are reached now."""
         return sum(peer.is_connected for peer in self._peers.values())
 
+    def reaches(self, voter: int) -> bool:
+        """Return whether another voter is reached now."""
+        peer = self._peers.get(voter)
+        return peer is not None and peer.is_connected
+
     def start(self) -> None:
         """Begin to connect."""
         for peer in self._peers.values():

@@ -1,130 +1,135 @@
-"""Fetching a snapshot of the metadata log from another node, piece by piece (FetchSnapshot, KIP-630).
+"""Fetching a snapshot of the metadata log from another node, by FetchSnapshot (KIP-630).
 
-Owns the questions, what an answer has to be, and that a snapshot gets its name only when all of it is there and right.
-Must not know who asks for it, nor how a connection is found.
+Owns the pieces and their order, what an answer has to be, and that the file gets its name only when all of it is there
+and right. Must not know who is asked, nor when. Every piece is awaited for as long as a request may take.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pybroker.client.connection import Connection
+from pybroker.client.errors import ClientError
+from pybroker.client.settings import ConnectionSettings
 from pybroker.controller.errors import SnapshotFetchError
 from pybroker.controller.quorum.batches import TOPIC_NAME
 from pybroker.controller.quorum.snapshots import SnapshotWriter
 from pybroker.protocol.errors import ErrorCode
-from pybroker.protocol.messages.fetch_snapshot import (
-    FetchSnapshotRequest,
-    FetchSnapshotResponse,
-    PartitionSnapshot,
-    TopicSnapshot,
-)
-from pybroker.protocol.messages.fetch_snapshot import SnapshotId as WireSnapshotId
-from pybroker.protocol.schema import Message
+from pybroker.protocol.messages import fetch_snapshot as wire
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from pathlib import Path
 
     from pybroker.controller.quorum.snapshots import SnapshotId
-    from pybroker.protocol.messages.fetch_snapshot import FetchedPartitionSnapshot
 
     Elsewhere = Callable[..., Awaitable[Any]]
+    """Calls a function with arguments in a thread, as `asyncio.to_thread`."""
 
-Response = TypeVar("Response", bound=Message)
-
-
-class Asked(Protocol):
-    """A connection to the node that has the snapshot."""
-
-    async def ask(self, request: Message, response: type[Response], *, timeout_ms: int) -> Response:
-        """Return the answer to a request."""
+PIECE_BYTES = 1 << 20
+"""Kafka's default of controller.quorum.fetch.snapshot.max.bytes."""
+MOST_BYTES = 4 << 30
+"""No snapshot is larger; a leader that says so is not believed."""
 
 
-class Asking(NamedTuple):
-    """Who fetches, and how."""
+class SnapshotSource(NamedTuple):
+    """Whom to ask, and as whom."""
 
+    server: str
+    """Host and port of a controller listener."""
     cluster_id: str
     node_id: int
-    directory_id: bytes
-    max_bytes: int
-    """Of one piece (`controller.quorum.fetch.snapshot.max.bytes`)."""
+    leader_epoch: int
     timeout_ms: int
-    """For one piece."""
+    directory_id: bytes = bytes(16)
+    piece_bytes: int = PIECE_BYTES
 
 
-async def fetch_snapshot(
-    source: Asked, asking: Asking, directory: Path, snapshot: SnapshotId, leader_epoch: int, elsewhere: Elsewhere
-) -> Path:
-    """Fetch a snapshot into `directory`, and return where it is; `elsewhere` calls a function in a thread.
+async def fetch_snapshot(source: SnapshotSource, snapshot: SnapshotId, directory: Path, elsewhere: Elsewhere) -> Path:
+    """Get a snapshot into a directory, and return where it is.
 
-    Raises `SnapshotFetchError`, `MetadataLogError` for one that is damaged, `OSError`, and what `source` raises; nothing
-    of it stays then.
+    Raises `SnapshotFetchError`, `MetadataLogError` for one that is damaged, and `OSError`; nothing of it stays then.
     """
-    writer = await elsewhere(SnapshotWriter, directory / snapshot.file_name)
     try:
-        position, size = 0, -1
-        while position != size:
-            piece = await _ask(source, asking, snapshot, leader_epoch, position)
-            if size not in (-1, piece.size):
-                raise SnapshotFetchError(f"the snapshot {snapshot.file_name} had {size} bytes and now has {piece.size}")
-            size = piece.size
-            await elsewhere(writer.write, piece.unaligned_records)
-            position += len(piece.unaligned_records)
-        await elsewhere(writer.check, snapshot.epoch)
-        path: Path = await elsewhere(writer.finish)
+        return await _fetch(source, snapshot, directory, elsewhere)
+    except ClientError as error:
+        raise SnapshotFetchError(f"the snapshot {snapshot.file_name} cannot be fetched: {error}") from error
+
+
+async def _fetch(source: SnapshotSource, snapshot: SnapshotId, directory: Path, elsewhere: Elsewhere) -> Path:
+    settings = ConnectionSettings(
+        {
+            "client.id": f"node-{source.node_id}",
+            "request.timeout.ms": str(source.timeout_ms),
+            "socket.connection.setup.timeout.ms": str(source.timeout_ms),
+        }
+    )
+    connection = await Connection.open(source.server, settings)
+    try:
+        writer = await elsewhere(SnapshotWriter, directory / snapshot.file_name)
+        try:
+            position, size = 0, -1
+            while position != size:
+                piece = await _fetch_piece(connection, source, snapshot, position)
+                if size not in (-1, piece.size):
+                    raise SnapshotFetchError(
+                        f"{source.server}: {snapshot.file_name} had {size} bytes, and now has {piece.size}"
+                    )
+                size = piece.size
+                await elsewhere(writer.write, piece.unaligned_records)
+                position += len(piece.unaligned_records)
+            await elsewhere(writer.check, snapshot.epoch)
+            path: Path = await elsewhere(writer.finish)
+        finally:
+            await elsewhere(writer.abandon)
     finally:
-        await elsewhere(writer.abandon)
+        await connection.close()
     return path
 
 
-async def _ask(
-    source: Asked, asking: Asking, snapshot: SnapshotId, leader_epoch: int, position: int
-) -> FetchedPartitionSnapshot:
-    request = FetchSnapshotRequest(
-        cluster_id=asking.cluster_id,
-        replica_id=asking.node_id,
-        max_bytes=asking.max_bytes,
-        topics=[
-            TopicSnapshot(
-                name=TOPIC_NAME,
-                partitions=[
-                    PartitionSnapshot(
-                        current_leader_epoch=leader_epoch,
-                        snapshot_id=WireSnapshotId(end_offset=snapshot.end_offset, epoch=snapshot.epoch),
-                        position=position,
-                        replica_directory_id=asking.directory_id,
-                    )
-                ],
-            )
-        ],
+async def _fetch_piece(
+    connection: Connection, source: SnapshotSource, snapshot: SnapshotId, position: int
+) -> wire.FetchedPartitionSnapshot:
+    partition = wire.PartitionSnapshot(
+        current_leader_epoch=source.leader_epoch,
+        snapshot_id=wire.SnapshotId(end_offset=snapshot.end_offset, epoch=snapshot.epoch),
+        position=position,
+        replica_directory_id=source.directory_id,
     )
-    answer = await source.ask(request, FetchSnapshotResponse, timeout_ms=asking.timeout_ms)
-    return _piece(answer, snapshot, position)
+    request = wire.FetchSnapshotRequest(
+        cluster_id=source.cluster_id,
+        replica_id=source.node_id,
+        max_bytes=source.piece_bytes,
+        topics=[wire.TopicSnapshot(name=TOPIC_NAME, partitions=[partition])],
+    )
+    return _piece(await connection.ask(request, wire.FetchSnapshotResponse), source.server, snapshot, position)
 
 
-def _piece(answer: FetchSnapshotResponse, snapshot: SnapshotId, position: int) -> FetchedPartitionSnapshot:
+def _piece(
+    answer: wire.FetchSnapshotResponse, server: str, snapshot: SnapshotId, position: int
+) -> wire.FetchedPartitionSnapshot:
     """Return the piece in an answer; raises `SnapshotFetchError` for what is none."""
-    partitions = [partition for topic in answer.topics for partition in topic.partitions]
-    code = answer.error_code or (partitions[0].error_code if partitions else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    found = [one for topic in answer.topics for one in topic.partitions]
+    code = answer.error_code or (found[0].error_code if found else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if code:
-        raise SnapshotFetchError(f"the snapshot {snapshot.file_name} is refused: {_name(code)}")
-    piece = partitions[0]
-    there = (piece.snapshot_id.end_offset, piece.snapshot_id.epoch)
-    if there != tuple(snapshot) or piece.position != position:
+        raise SnapshotFetchError(f"{server} refuses {snapshot.file_name} with {code_name(code)}")
+    piece = found[0]
+    given = (piece.snapshot_id.end_offset, piece.snapshot_id.epoch)
+    if given != snapshot or piece.position != position:
         raise SnapshotFetchError(
-            f"asked for the snapshot {snapshot.file_name} from byte {position} on, and got that of offset {there[0]} "
-            f"and epoch {there[1]} from byte {piece.position} on"
+            f"{server} returns the snapshot of offset {given[0]} and epoch {given[1]} from byte {piece.position} on, "
+            f"where {snapshot.file_name} was asked for from byte {position} on"
         )
-    end = position + len(piece.unaligned_records)
-    if not position < end <= piece.size:
+    size = len(piece.unaligned_records)
+    if not size or not position + size <= piece.size <= MOST_BYTES:
         raise SnapshotFetchError(
-            f"the snapshot {snapshot.file_name} has {piece.size} bytes, and {len(piece.unaligned_records)} of them "
-            f"came from byte {position} on"
+            f"{server} returns {size} bytes at {position} of the {piece.size} that it says {snapshot.file_name} has"
         )
     return piece
 
 
-def _name(code: int) -> str:
+def code_name(code: int) -> str:
+    """Return Kafka's name of an error code, or the number of one that is unknown here."""
     try:
         return ErrorCode(code).name
     except ValueError:
