@@ -146,7 +146,7 @@ mod tests {
         match kind {
             RoleKind::None => Role::None { leader_epoch },
             RoleKind::Follower => Role::Follower(Following { leader: BrokerId(2), leader_epoch }),
-            RoleKind::Leader => Role::Leader(Leader::new(Leadership::alone(epoch), None, 0)),
+            RoleKind::Leader => Role::Leader(Leader::new(Leadership::alone(epoch), None, 0, 0)),
         }
     }
 
