@@ -38,11 +38,9 @@ class Parts(Protocol):
     """The parts of a broker that requests and events meet."""
 
     config: BrokerConfig
-    cluster_id: str
     data_plane: DataPlane
     listeners: tuple[OpenListener, ...]
     live: LiveConfig
-    failures: Failures
     controller: Controller
     channel: LocalChannel
     registration: Registration
@@ -50,6 +48,14 @@ class Parts(Protocol):
     partitions: Partitions
     publisher: PartitionPublisher
     upkeep: Upkeep
+
+    @property
+    def cluster_id(self) -> str:
+        """The cluster's id."""
+
+    @property
+    def failures(self) -> Failures:
+        """What the broker does not survive."""
 
 
 def build_services(parts: Parts) -> Services:

@@ -13,6 +13,7 @@ from importlib import import_module
 from pybroker.cli.errors import CommandError
 
 COMMANDS = {
+    "cluster": "run a cluster of brokers on this machine",
     "configs": "show and change the settings of topics and brokers",
     "consumer-groups": "list, describe, reset and delete consumer groups",
     "delete-records": "give logs a later start",

@@ -29,6 +29,20 @@ if TYPE_CHECKING:
     )
 
 
+class QuorumReplica(NamedTuple):
+    """How far a voter or an observer has come."""
+
+    node_id: int
+    directory_id: bytes
+    """Zeros where it is not known."""
+    log_end_offset: int
+    """-1 where it is not known."""
+    last_fetch_ms: int
+    """When it was last heard of, ms since 1970; -1 for never."""
+    last_caught_up_ms: int
+    """When it last had all that the leader had, ms since 1970; -1 for never."""
+
+
 class QuorumState(NamedTuple):
     """Who leads the quorum, since when, and how far its log goes."""
 
@@ -37,6 +51,8 @@ class QuorumState(NamedTuple):
     high_watermark: int
     """End of what is committed."""
     log_end_offset: int
+    voters: tuple[QuorumReplica, ...] = ()
+    observers: tuple[QuorumReplica, ...] = ()
 
 
 class ControllerChannel(Protocol):

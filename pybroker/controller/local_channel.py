@@ -35,7 +35,7 @@ from pybroker.machine.parts import parts
 from pybroker.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pybroker.controller.channel import QuorumState
     from pybroker.controller.cluster.events import (
@@ -68,8 +68,10 @@ class LocalChannel:
     Every coroutine raises `NotControllerError` while that controller does not lead.
     """
 
-    def __init__(self, controller: Controller) -> None:
+    def __init__(self, controller: Controller, is_gone: Callable[[int], bool] = lambda _: False) -> None:
+        """`is_gone` returns whether a broker has left its connection: another incarnation may take its place then."""
         self._controller = controller
+        self._is_gone = is_gone
 
     @property
     def leader_id(self) -> int:
@@ -153,6 +155,7 @@ class LocalChannel:
         log_dirs: tuple[bytes, ...] = (),
         features: Mapping[str, tuple[int, int]] | None = None,
         fenced: bool = True,
+        previous_broker_epoch: int = -1,
     ) -> RegisteredBroker:
         """Register a broker; `fenced=False` is for the broker inside this process, which sends no heartbeats."""
         event = RegisterBroker(
@@ -165,7 +168,8 @@ class LocalChannel:
             log_dirs=log_dirs,
             features=features or {},
             fenced=fenced,
-            session_is_alive=self._controller.has_timer(session_key(broker_id)),
+            previous_broker_epoch=previous_broker_epoch,
+            session_is_alive=self._controller.has_timer(session_key(broker_id)) and not self._is_gone(broker_id),
         )
         return cast("RegisteredBroker", await self._controller.submit(event))
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
 
+from pybroker.protocol.listener_role import ListenerRole
 from pybroker.security.principals import ANONYMOUS, Principal
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from pybroker.broker.producer_ids import ProducerIds
     from pybroker.config.broker import BrokerConfig
     from pybroker.controller.channel import ControllerChannel
+    from pybroker.controller.death_watch import DeathWatch
     from pybroker.coordinator.group.service import GroupCoordinator
     from pybroker.handlers.encoded_topics import EncodedTopics
     from pybroker.machine.slices import Slices
@@ -29,6 +31,10 @@ if TYPE_CHECKING:
 
 class Origin(Protocol):
     """The request's envelope, as the data plane read it."""
+
+    @property
+    def connection(self) -> int:
+        """Number of the connection."""
 
     @property
     def api_key(self) -> int:
@@ -75,6 +81,8 @@ class Services(NamedTuple):
     slices: Slices
     topics: EncodedTopics
     advertised: Mapping[str, tuple[str, int]]  # by listener; a listener not in it advertises what the client dialled
+    death_watch: DeathWatch | None = None  # of a node with a controller; heartbeats of brokers are noted with it
+    controller_listeners: frozenset[str] = frozenset()  # those of controller.listener.names
 
 
 class Contexts:
@@ -110,6 +118,12 @@ class RequestContext(msgspec.Struct, eq=False, gc=False):
     def listener(self) -> str:
         """Name of the listener that accepted the connection; answers name brokers by their endpoints of that name."""
         return self.origin.listener
+
+    @property
+    def role(self) -> ListenerRole:
+        """Role of that listener: `BROKER` or `CONTROLLER`."""
+        of_controllers = self.origin.listener in self.services.controller_listeners
+        return ListenerRole.CONTROLLER if of_controllers else ListenerRole.BROKER
 
     @property
     def client_id(self) -> str | None:

@@ -24,8 +24,9 @@ from typing import TYPE_CHECKING
 
 from pybroker.handlers.errors import ApiError
 from pybroker.handlers.registry import handles
-from pybroker.handlers.topic_metadata import broker_addresses
+from pybroker.handlers.topic_metadata import broker_addresses, controller_shown
 from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.listener_role import ListenerRole
 from pybroker.protocol.messages.describe_cluster import (
     DescribeClusterBroker,
     DescribeClusterRequest,
@@ -51,6 +52,7 @@ def _failed(_request: DescribeClusterRequest, _version: int, error: WireError) -
     DescribeClusterRequest,
     requires=[of_answer(Operation.DESCRIBE, ResourceType.CLUSTER, when="its authorized operations are asked for")],
     failed=_failed,
+    listeners=ListenerRole.BOTH,
 )
 def describe_cluster(request: DescribeClusterRequest, context: RequestContext) -> DescribeClusterResponse:
     """Describe the cluster as one listener sees it."""
@@ -60,7 +62,7 @@ def describe_cluster(request: DescribeClusterRequest, context: RequestContext) -
         raise ApiError(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}")
     return DescribeClusterResponse(
         cluster_id=context.services.cluster_id,
-        controller_id=context.services.controller.leader_id,
+        controller_id=controller_shown(context, broker_addresses(context)),
         brokers=[
             DescribeClusterBroker(
                 broker_id=broker.node_id,

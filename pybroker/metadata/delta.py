@@ -138,6 +138,7 @@ class MetadataDelta:
 # By class name, so that the modules of records that never occur are not imported.
 _CHANGES: dict[str, Callable[[MetadataDelta, Any], None]] = {
     "BrokerRegistrationChangeRecord": lambda delta, record: delta.cluster.apply_change(record),
+    "ClearElrRecord": lambda delta, record: delta.topics.apply_clear_elr(record),
     "ConfigRecord": MetadataDelta._apply_config,
     "FeatureLevelRecord": MetadataDelta._apply_feature_level,
     "NoOpRecord": MetadataDelta._apply_nothing,

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from pybroker.metadata.partition_index import EMPTY_INDEX, PartitionIndex
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -75,6 +77,10 @@ class PartitionImage(msgspec.Struct, frozen=True):
     adding_replicas: tuple[int, ...] = ()
     leader_recovery_state: int = 0
     """1 after an unclean election, until the leader has recovered (KIP-704)."""
+    eligible_leader_replicas: tuple[int, ...] = ()
+    """Replicas that are not in sync and have all that is committed: they may lead without loss (KIP-966)."""
+    last_known_elr: tuple[int, ...] = ()
+    """Who had a leader's part last, while nobody is in sync (KIP-966)."""
 
 
 class TopicImage(msgspec.Struct, frozen=True):
@@ -91,6 +97,8 @@ class TopicsImage(msgspec.Struct, frozen=True):
 
     by_name: Mapping[str, TopicImage] = {}
     by_id: Mapping[bytes, TopicImage] = {}
+    index: PartitionIndex = EMPTY_INDEX
+    """Which partitions a broker that comes or goes concerns; follows from the topics (`build_index`)."""
 
 
 _NO_CONFIGS: Mapping[str, str] = {}

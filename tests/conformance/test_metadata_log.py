@@ -11,8 +11,8 @@ from pybench.peers import java
 from pybroker.controller.cluster.events import ConfigChange, NewTopic
 from pybroker.controller.cluster.settings import ClusterSettings
 from pybroker.controller.local_channel import LocalChannel
+from pybroker.controller.quorum.batches import DIRECTORY_NAME
 from pybroker.controller.quorum.settings import QuorumSettings
-from pybroker.controller.quorum.voter import DIRECTORY_NAME
 from pybroker.controller.service import Controller
 from pybroker.metadata.image import TOPIC_RESOURCE, ConfigResource
 from pybroker.protocol.messages.create_topics import CreatableTopicConfig

@@ -55,7 +55,7 @@ async def running(directory: Path, publishers: Iterable[Publisher] = (), **setti
     built = build(directory, **settings)
     await built.controller.open(publishers)
     try:
-        await built.controller.campaign()
+        await built.controller.start()
         yield built
     finally:
         await built.controller.stop()

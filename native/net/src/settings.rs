@@ -54,6 +54,8 @@ pub struct ListenerSettings {
     pub backlog: i32,
     /// The TCP congestion control of accepted connections; `None` leaves the system's.
     pub congestion_control: Option<String>,
+    /// Every request that comes in here goes to the control plane: Produce, Fetch and ApiVersions too.
+    pub control_only: bool,
 }
 
 /// How this broker replicates, by Kafka's configuration keys.

@@ -5,7 +5,7 @@
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-use pybroker_record::TimestampType;
+use pybroker_record::{Offset, TimestampType};
 use pybroker_storage::{LogConfig, OpenLog};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -83,9 +83,20 @@ impl Log {
         Ok((appended.first_offset, appended.last_offset))
     }
 
+    #[getter]
+    fn size_bytes(&self) -> u64 {
+        self.log.size_bytes()
+    }
+
+    #[pyo3(signature = (batches, now_ms))]
+    fn append_as_follower(&self, py: Python<'_>, batches: &[u8], now_ms: i64) -> PyResult<(i64, i64)> {
+        let appended = py.detach(|| self.log.append_as_follower(batches, now_ms)).map_err(append_error)?;
+        Ok((appended.first_offset, appended.last_offset))
+    }
+
     #[pyo3(signature = (offset, max_bytes))]
     fn read<'py>(&self, py: Python<'py>, offset: i64, max_bytes: usize) -> PyResult<Bound<'py, PyBytes>> {
-        let slice = self.log.plan_read(offset, max_bytes, i64::MAX, true).map_err(read_error)?;
+        let slice = self.log.plan_read(Offset(offset)..Offset::MAX, max_bytes, true).map_err(read_error)?;
         PyBytes::new_with(py, slice.len, |bytes| Ok(slice.file.read_exact_at(bytes, slice.position)?))
     }
 
@@ -96,7 +107,22 @@ impl Log {
 
     #[pyo3(signature = (offset, now_ms))]
     fn truncate_to(&self, py: Python<'_>, offset: i64, now_ms: i64) -> PyResult<()> {
-        py.detach(|| self.log.truncate_to(offset, now_ms)).map_err(log_error)
+        py.detach(|| self.log.truncate_to(Offset(offset), now_ms)).map_err(log_error)
+    }
+
+    #[pyo3(signature = (offset, now_ms))]
+    fn restart_at(&self, py: Python<'_>, offset: i64, now_ms: i64) -> PyResult<()> {
+        py.detach(|| self.log.truncate_fully_and_start_at(offset, now_ms)).map_err(log_error)
+    }
+
+    #[pyo3(signature = (offset))]
+    fn advance_start(&self, py: Python<'_>, offset: i64) -> PyResult<Vec<PathBuf>> {
+        py.detach(|| self.log.advance_log_start(offset)).map(|removed| removed.files).map_err(log_error)
+    }
+
+    #[pyo3(signature = (now_ms))]
+    fn roll(&self, py: Python<'_>, now_ms: i64) -> PyResult<()> {
+        py.detach(|| self.log.roll(now_ms)).map_err(log_error)
     }
 
     #[pyo3(signature = ())]

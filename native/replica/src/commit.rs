@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::acknowledgement::{Awaited, Standing, WaitingProduce};
-use super::ids::{BrokerId, LeaderEpoch};
+use super::ids::{BrokerId, LeaderEpoch, Offset};
 use super::leader::{CaughtUp, FollowerPosition, Leader, PositionRefused};
 use super::partition::Partition;
 use super::waiting::Waiter;
@@ -46,7 +46,7 @@ impl Partition {
     ) -> Result<CaughtUp, PositionRefused> {
         let role = self.role.load();
         let leader = role.leader().ok_or(PositionRefused::NotLeader)?;
-        leader.update_position(position, self.log.log_end_offset(), now_ms)?;
+        leader.update_position(position, Offset(self.log.log_end_offset()), now_ms)?;
         self.maybe_advance_high_watermark(None, wake);
         if !leader.might_join(position.replica, self.high_watermark()) {
             return Ok(CaughtUp::NoNews);
@@ -76,9 +76,15 @@ impl Partition {
     ) -> Option<(LeaderEpoch, Vec<BrokerId>)> {
         let role = self.role.load();
         let leader = role.leader().filter(|leader| !leader.is_alone())?;
-        let lagging = leader.lagging(self.log.log_end_offset(), now_ms, max_lag_ms, alive);
+        let lagging = leader.lagging(Offset(self.log.log_end_offset()), now_ms, max_lag_ms, alive);
         self.maybe_advance_high_watermark(None, wake);
         Some((leader.leader_epoch(), lagging))
+    }
+
+    /// Where the earliest log of this replica and the `alive` others starts: what is below is gone from all of them.
+    pub fn low_watermark(&self, alive: &[BrokerId]) -> i64 {
+        let own = self.log.log_start_offset();
+        self.role.load().leader().map_or(own, |leader| leader.low_watermark(own, alive))
     }
 
     /// A follower takes its leader's high watermark, as far as it has the log; it never goes back but with the log.
@@ -103,11 +109,13 @@ impl Partition {
         if before < reached {
             let passed = (before, reached);
             let own = appended.filter(|own| !own.duplicate && (own.first_offset, own.last_offset + 1) == passed);
-            let bytes = || own.map_or_else(|| self.log.bytes_between(before, reached) as usize, |own| own.bytes);
+            let bytes = || {
+                own.map_or_else(|| self.log.bytes_between(Offset(before)..Offset(reached)) as usize, |own| own.bytes)
+            };
             self.waiting.arrived(reached, bytes, wake);
             self.uncommitted.reached(reached, wake);
         }
-        let between = |from, to| self.log.bytes_between(from, to);
+        let between = |offsets| self.log.bytes_between(offsets);
         self.waiting.stable_at(self.last_stable_offset(), between, wake);
     }
 

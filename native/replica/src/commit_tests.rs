@@ -151,7 +151,7 @@ fn a_follower_takes_no_appends_and_answers_all_who_waited() {
     let woken = follow(&partition, 2, LeaderEpoch(4)).unwrap();
     assert_eq!(woken, [Waiter { connection: 5, request: 6 }, WAITER]);
     assert_eq!(partition.standing(&awaited), Standing::NotLeader);
-    assert_eq!(partition.check_leader(-1), LeaderCheck::NotLeader);
+    assert_eq!(partition.check_leader(LeaderEpoch(-1)), LeaderCheck::NotLeader);
     assert!(matches!(append(&partition, false), Err(NotAppended::NotLeader)));
     let position = at(2, EPOCH, 1);
     let refused = partition.update_replica_position(position, NOW, &mut |_| ());

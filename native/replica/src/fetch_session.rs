@@ -8,6 +8,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
+use super::ids::PartitionIndex;
 use super::waiting::WaitingFetch;
 use pybroker_wire::TopicRef;
 use pybroker_wire::fetch::FetchPartition;
@@ -41,6 +42,10 @@ pub enum SessionRefused {
     TopicIdError,
 }
 
+/// The id of a session, as a request names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FetchSessionId(pub i32);
+
 /// One session.
 #[derive(Debug)]
 pub struct FetchSession {
@@ -52,7 +57,7 @@ pub struct FetchSession {
     last_used_ms: i64,
     partitions: Vec<SessionPartition>,
     /// Position of every (topic, index) in `partitions`.
-    positions: FxHashMap<(TopicRef, i32), usize>,
+    positions: FxHashMap<(TopicRef, PartitionIndex), usize>,
     /// Where the next answer begins to read, so that no partition starves behind a busy one.
     first: usize,
     /// Its request that waits, of a follower's session.
@@ -91,7 +96,7 @@ impl FetchSession {
     }
 
     /// Takes what a request says of its partitions: new ones are added, known ones moved, `forgotten` dropped.
-    pub fn update(&mut self, named: Vec<FetchPartition>, forgotten: &[(TopicRef, i32)]) {
+    pub fn update(&mut self, named: Vec<FetchPartition>, forgotten: &[(TopicRef, PartitionIndex)]) {
         for asked in named {
             let key = (asked.topic.clone(), asked.index);
             match self.positions.get(&key) {
@@ -107,7 +112,7 @@ impl FetchSession {
         }
     }
 
-    fn forget(&mut self, forgotten: &[(TopicRef, i32)]) {
+    fn forget(&mut self, forgotten: &[(TopicRef, PartitionIndex)]) {
         for key in forgotten {
             self.positions.remove(key);
         }
@@ -200,12 +205,12 @@ impl FetchSessionCache {
     pub fn resume(
         &self,
         owner: SessionOwner,
-        id: i32,
+        id: FetchSessionId,
         epoch: i32,
         by_id: bool,
         now_ms: i64,
     ) -> Result<Arc<Mutex<FetchSession>>, SessionRefused> {
-        let session = self.inner.lock().by_id.get(&id).cloned().ok_or(SessionRefused::NotFound)?;
+        let session = self.inner.lock().by_id.get(&id.0).cloned().ok_or(SessionRefused::NotFound)?;
         let mut locked = session.lock();
         if locked.owner != owner {
             return Err(SessionRefused::NotFound);
@@ -243,16 +248,17 @@ impl FetchSessionCache {
 
 #[cfg(test)]
 mod tests {
+    use super::super::ids::LeaderEpoch;
     use super::*;
 
     fn partition(name: &str, index: i32, fetch_offset: i64) -> FetchPartition {
         FetchPartition {
             topic: TopicRef::Name(name.into()),
-            index,
+            index: PartitionIndex(index),
             fetch_offset,
             max_bytes: 1,
-            leader_epoch: -1,
-            last_fetched_epoch: -1,
+            leader_epoch: LeaderEpoch(-1),
+            last_fetched_epoch: LeaderEpoch(-1),
             log_start_offset: -1,
         }
     }
@@ -261,11 +267,20 @@ mod tests {
     fn requests_of_a_session_come_in_their_order() {
         let cache = FetchSessionCache::new(1, 1000);
         let id = cache.begin(SessionOwner::Consumer, false, vec![partition("a", 0, 0)], 0).unwrap().lock().id();
-        assert!(cache.resume(SessionOwner::Consumer, id, 1, false, 1).is_ok());
-        assert_eq!(cache.resume(SessionOwner::Consumer, id, 1, false, 1).unwrap_err(), SessionRefused::InvalidEpoch);
-        assert_eq!(cache.resume(SessionOwner::Consumer, id, 2, true, 1).unwrap_err(), SessionRefused::TopicIdError);
+        assert!(cache.resume(SessionOwner::Consumer, FetchSessionId(id), 1, false, 1).is_ok());
+        assert_eq!(
+            cache.resume(SessionOwner::Consumer, FetchSessionId(id), 1, false, 1).unwrap_err(),
+            SessionRefused::InvalidEpoch
+        );
+        assert_eq!(
+            cache.resume(SessionOwner::Consumer, FetchSessionId(id), 2, true, 1).unwrap_err(),
+            SessionRefused::TopicIdError
+        );
         cache.end(SessionOwner::Consumer, id);
-        assert_eq!(cache.resume(SessionOwner::Consumer, id, 2, false, 1).unwrap_err(), SessionRefused::NotFound);
+        assert_eq!(
+            cache.resume(SessionOwner::Consumer, FetchSessionId(id), 2, false, 1).unwrap_err(),
+            SessionRefused::NotFound
+        );
     }
 
     #[test]
@@ -283,9 +298,12 @@ mod tests {
         assert!(cache.begin(SessionOwner::Consumer, false, Vec::new(), 0).is_some());
         let id = cache.begin(SessionOwner::Follower, false, Vec::new(), 1).unwrap().lock().id();
         assert!(cache.begin(SessionOwner::Consumer, false, Vec::new(), 9000).is_none());
-        assert_eq!(cache.resume(SessionOwner::Consumer, id, 1, false, 1).unwrap_err(), SessionRefused::NotFound);
+        assert_eq!(
+            cache.resume(SessionOwner::Consumer, FetchSessionId(id), 1, false, 1).unwrap_err(),
+            SessionRefused::NotFound
+        );
         cache.end(SessionOwner::Consumer, id);
-        assert!(cache.resume(SessionOwner::Follower, id, 1, false, 1).is_ok());
+        assert!(cache.resume(SessionOwner::Follower, FetchSessionId(id), 1, false, 1).is_ok());
         assert!(cache.begin(SessionOwner::Follower, false, Vec::new(), 9000).is_some(), "its own broker came again");
         assert_eq!(cache.len(), 1);
     }
@@ -297,7 +315,7 @@ mod tests {
             cache.begin(SessionOwner::Consumer, false, vec![partition("a", 0, 0), partition("a", 1, 0)], 0).unwrap();
         let mut session = session.lock();
         session.partitions_mut()[0].sent_high_watermark = 9;
-        session.update(vec![partition("a", 0, 5)], &[(TopicRef::Name("a".into()), 1)]);
+        session.update(vec![partition("a", 0, 5)], &[(TopicRef::Name("a".into()), PartitionIndex(1))]);
         let left = session.partitions_mut();
         assert_eq!((left.len(), left[0].asked.fetch_offset, left[0].sent_high_watermark), (1, 5, 9));
     }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use parking_lot::Mutex;
 
 use super::high_watermark::high_watermark;
-use super::ids::{BrokerId, LeaderEpoch};
+use super::ids::{BrokerId, LeaderEpoch, Offset};
 
 /// A replica of which nothing is known at this leader epoch.
 const UNKNOWN: i64 = -1;
@@ -147,7 +147,12 @@ impl Position {
         }
     }
 
-    fn update(&self, position: &FollowerPosition, leader_end_offset: i64, now_ms: i64) -> Result<(), PositionRefused> {
+    fn update(
+        &self,
+        position: &FollowerPosition,
+        Offset(leader_end_offset): Offset,
+        now_ms: i64,
+    ) -> Result<(), PositionRefused> {
         let log_end_offset = position.log_end_offset;
         let mut state = self.keeping_up.lock();
         if position.broker_epoch >= 0 && position.broker_epoch < state.broker_epoch {
@@ -194,11 +199,11 @@ impl Leader {
     /// A leader as the metadata says, after the role of `before`. Within an epoch positions are kept; at a new one nothing is
     /// known of a replica, and the in-sync ones have until `now_ms` kept up.
     /// `end_offset` is where the log ends.
-    pub(crate) fn new(leadership: Leadership, before: Option<&Leader>, end_offset: i64, now_ms: i64) -> Self {
+    pub(crate) fn new(leadership: Leadership, before: Option<&Leader>, end_offset: Offset, now_ms: i64) -> Self {
         let Leadership { leader_epoch, partition_epoch, followers, min_in_sync } = leadership;
         let leads_since = before.map_or(leader_epoch, |before| before.leads_since);
         let same = before.filter(|before| before.leader_epoch == leader_epoch);
-        let epoch_start = same.map_or(end_offset, |before| before.epoch_start);
+        let epoch_start = same.map_or(end_offset.0, |before| before.epoch_start);
         let is_decided = same.is_some_and(|before| before.partition_epoch < partition_epoch);
         let follower = |FollowerInSync { id, in_sync }| {
             let known = same.and_then(|before| before.followers.iter().find(|follower| follower.id == id));
@@ -262,12 +267,12 @@ impl Leader {
 
     /// The in-sync replicas that have not had all of a log that ends at `own` for more than `max_lag_ms`. Ends what the
     /// high watermark waits for of others that have fallen behind, or are not in `alive`.
-    pub fn lagging(&self, own: i64, now_ms: i64, max_lag_ms: i64, alive: &[BrokerId]) -> Vec<BrokerId> {
+    pub fn lagging(&self, own: Offset, now_ms: i64, max_lag_ms: i64, alive: &[BrokerId]) -> Vec<BrokerId> {
         let lags = |follower: &&Follower| {
             let position = &*follower.position;
             let caught_up_ms = position.keeping_up.lock().caught_up_ms;
             let is_late = caught_up_ms.is_none_or(|at| now_ms.saturating_sub(at) > max_lag_ms);
-            let lags = is_late && position.end_offset() != own;
+            let lags = is_late && position.end_offset() != own.0;
             if lags || !alive.contains(&follower.id) {
                 position.keeps_up.store(false, Ordering::Release);
             }
@@ -322,7 +327,7 @@ impl Leader {
     pub(crate) fn update_position(
         &self,
         position: FollowerPosition,
-        own_end_offset: i64,
+        own_end_offset: Offset,
         now_ms: i64,
     ) -> Result<(), PositionRefused> {
         if position.leader_epoch != self.leader_epoch {
@@ -355,38 +360,42 @@ mod tests {
 
     #[test]
     fn a_replica_that_is_out_of_sync_does_not_hold_the_high_watermark_back() {
-        let leader = Leader::new(leadership(3, &[(2, true), (3, false)]), None, 0, 0);
+        let leader = Leader::new(leadership(3, &[(2, true), (3, false)]), None, Offset(0), 0);
         assert_eq!((leader.in_sync(), leader.high_watermark(9)), (2, UNKNOWN));
-        leader.update_position(at(2, 5), 9, 1).unwrap();
+        leader.update_position(at(2, 5), Offset(9), 1).unwrap();
         assert_eq!(leader.high_watermark(9), 5);
-        assert_eq!(leader.update_position(at(4, 5), 9, 1), Err(PositionRefused::NotAReplica));
+        assert_eq!(leader.update_position(at(4, 5), Offset(9), 1), Err(PositionRefused::NotAReplica));
     }
 
     #[test]
     fn a_replica_has_caught_up_when_it_has_what_the_leader_had_at_its_last_fetch() {
-        let leader = Leader::new(leadership(3, &[(2, true), (3, false)]), None, 0, 100);
+        let leader = Leader::new(leadership(3, &[(2, true), (3, false)]), None, Offset(0), 100);
         assert_eq!((state(&leader, 2), state(&leader, 3)), ((-1, Some(100), true), (-1, None, false)));
-        leader.update_position(at(3, 0), 10, 200).unwrap();
+        leader.update_position(at(3, 0), Offset(10), 200).unwrap();
         assert_eq!(state(&leader, 3), (0, None, false));
-        leader.update_position(at(3, 9), 20, 300).unwrap();
+        leader.update_position(at(3, 9), Offset(20), 300).unwrap();
         assert_eq!(state(&leader, 3), (9, None, false), "it lacks a record that was there at 200");
-        leader.update_position(at(3, 20), 30, 400).unwrap();
+        leader.update_position(at(3, 20), Offset(30), 400).unwrap();
         assert_eq!(state(&leader, 3), (20, Some(300), false));
-        leader.update_position(at(3, 30), 30, 500).unwrap();
+        leader.update_position(at(3, 30), Offset(30), 500).unwrap();
         assert_eq!(state(&leader, 3), (30, Some(500), false));
     }
 
     #[test]
     fn positions_outlive_a_change_of_the_replicas_and_end_with_the_epoch() {
-        let first = Leader::new(leadership(3, &[(2, true), (3, false)]), None, 0, 0);
-        first.update_position(at(3, 7), 7, 50).unwrap();
-        let grown = Leader::new(leadership(3, &[(3, true), (4, true)]), Some(&first), 0, 60);
+        let first = Leader::new(leadership(3, &[(2, true), (3, false)]), None, Offset(0), 0);
+        first.update_position(at(3, 7), Offset(7), 50).unwrap();
+        let grown = Leader::new(leadership(3, &[(3, true), (4, true)]), Some(&first), Offset(0), 60);
         assert_eq!((state(&grown, 3), state(&grown, 4)), ((7, Some(50), true), (-1, Some(60), true)));
-        first.update_position(at(3, 8), 8, 70).unwrap();
+        first.update_position(at(3, 8), Offset(8), 70).unwrap();
         assert_eq!(state(&grown, 3).0, 8, "a Fetch that found the older role");
-        let next = Leader::new(leadership(4, &[(3, true), (4, true)]), Some(&grown), 0, 80);
+        let next = Leader::new(leadership(4, &[(3, true), (4, true)]), Some(&grown), Offset(0), 80);
         assert_eq!(state(&next, 3), (-1, Some(80), true));
-        assert_eq!(next.update_position(at(3, 9), 9, 90), Err(PositionRefused::NotLeader), "of the epoch before");
+        assert_eq!(
+            next.update_position(at(3, 9), Offset(9), 90),
+            Err(PositionRefused::NotLeader),
+            "of the epoch before"
+        );
         assert!(next.has_led_since(LeaderEpoch(3)) && !next.has_led_since(LeaderEpoch(2)));
     }
 }

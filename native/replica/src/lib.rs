@@ -27,15 +27,17 @@ mod waiting_readers;
 
 pub use acknowledgement::{AcknowledgementList, Awaited, Standing, WaitingProduce};
 pub use append::{NotAppended, Produced};
-pub use fetch_session::{FetchSession, FetchSessionCache, SessionOwner, SessionPartition, SessionRefused};
+pub use fetch_session::{
+    FetchSession, FetchSessionCache, FetchSessionId, SessionOwner, SessionPartition, SessionRefused,
+};
 pub use follower::{
     EpochEnd, FETCH_TRANSITIONS, FetchEvent, FetchPosition, FetchState, FetchStateKind, FetchedRecords,
-    FetcherSettings, FollowerListener, NotTaken, PartitionKey, REPLICA_FETCH_VERSION, ReplicaFetcher, Restart,
+    FetcherSettings, FollowerListener, LogSpan, NotTaken, PartitionKey, REPLICA_FETCH_VERSION, ReplicaFetcher, Restart,
     agreed_end, plan_restart,
 };
 pub use group_flush::{FlushCounts, FlushListener, GroupFlush};
 pub use high_watermark::high_watermark;
-pub use ids::{BrokerId, LeaderEpoch};
+pub use ids::{BrokerId, LeaderEpoch, Offset, PartitionIndex};
 pub use leader::{CaughtUp, FollowerInSync, FollowerPosition, Leader, Leadership, PositionRefused, ReplicaState};
 pub use partition::{LeaderCheck, Partition};
 pub use replica_fetch::Agreement;

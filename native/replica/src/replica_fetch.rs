@@ -3,7 +3,7 @@
 //! The position that a Fetch names is noted before anything is read, and only where the follower's log is known to be a
 //! beginning of this one: what a diverging log has is not what is committed here.
 
-use super::ids::{BrokerId, LeaderEpoch};
+use super::ids::{BrokerId, LeaderEpoch, Offset};
 use super::leader::{CaughtUp, FollowerPosition};
 use super::partition::Partition;
 use super::waiting::Waiter;
@@ -22,14 +22,14 @@ pub enum Agreement {
 
 impl Partition {
     /// Compares a reader's log with this one, by the epoch of its last record and its end.
-    pub fn agreement(&self, last_fetched_epoch: i32, fetch_offset: i64) -> Agreement {
+    pub fn agreement(&self, LeaderEpoch(last_fetched_epoch): LeaderEpoch, fetch_offset: Offset) -> Agreement {
         if last_fetched_epoch < 0 {
             return Agreement::Agrees;
         }
         let (epoch, end_offset) = self.log().end_offset_for_epoch(last_fetched_epoch);
         if epoch < 0 || end_offset < 0 {
             Agreement::Unknown
-        } else if epoch < last_fetched_epoch || end_offset < fetch_offset {
+        } else if epoch < last_fetched_epoch || end_offset < fetch_offset.0 {
             Agreement::Diverges(DivergingEpoch { epoch, end_offset })
         } else {
             Agreement::Agrees
@@ -46,18 +46,16 @@ impl Partition {
         wake: &mut dyn FnMut(Waiter),
     ) -> CaughtUp {
         let in_range = (self.log().log_start_offset()..=self.log().log_end_offset()).contains(&asked.fetch_offset);
-        if !in_range || self.agreement(asked.last_fetched_epoch, asked.fetch_offset) != Agreement::Agrees {
+        if !in_range || self.agreement(asked.last_fetched_epoch, Offset(asked.fetch_offset)) != Agreement::Agrees {
             return CaughtUp::NoNews;
         }
-        let leader_epoch = match asked.leader_epoch {
-            // An older follower does not name it.
-            -1 => self.leader_epoch(),
-            named => named,
-        };
+        // An older follower does not name it.
+        let is_named = asked.leader_epoch.0 >= 0;
+        let leader_epoch = if is_named { asked.leader_epoch } else { LeaderEpoch(self.leader_epoch()) };
         let position = FollowerPosition {
             replica: BrokerId(replica.id),
             broker_epoch: replica.epoch,
-            leader_epoch: LeaderEpoch(leader_epoch),
+            leader_epoch,
             log_end_offset: asked.fetch_offset,
             log_start_offset: asked.log_start_offset,
         };

@@ -4,9 +4,11 @@
 //! The high watermark rises with nearly every append, whose size is what arrived. The last stable offset stands still while
 //! a transaction is open and then jumps: what arrived are the bytes that it has passed since it was last noted.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use super::ids::Offset;
 use super::{Waiter, WaitingFetch, WaitingList};
 
 /// How far a fetch reads.
@@ -64,11 +66,16 @@ impl WaitingReaders {
         self.uncommitted.arrived(end, bytes, wake);
     }
 
-    /// The last stable offset stands at `stable`; `bytes_between` measures what lies between two offsets.
-    pub fn stable_at(&self, stable: i64, bytes_between: impl FnOnce(i64, i64) -> u64, wake: &mut dyn FnMut(Waiter)) {
+    /// The last stable offset stands at `stable`; `bytes_between` measures what lies in a run of offsets.
+    pub fn stable_at(
+        &self,
+        stable: i64,
+        bytes_between: impl FnOnce(Range<Offset>) -> u64,
+        wake: &mut dyn FnMut(Waiter),
+    ) {
         let before = self.stable.fetch_max(stable, Ordering::SeqCst);
         if before < stable && !self.committed.is_empty() {
-            self.committed.arrived(stable, || bytes_between(before, stable) as usize, wake);
+            self.committed.arrived(stable, || bytes_between(Offset(before)..Offset(stable)) as usize, wake);
         }
     }
 
@@ -98,7 +105,8 @@ mod tests {
 
     fn stable_at(readers: &WaitingReaders, stable: i64) -> Vec<Waiter> {
         let mut out = Vec::new();
-        readers.stable_at(stable, |from, to| (to - from) as u64 * 10, &mut |waiter| out.push(waiter));
+        readers
+            .stable_at(stable, |offsets| (offsets.end.0 - offsets.start.0) as u64 * 10, &mut |waiter| out.push(waiter));
         out
     }
 

@@ -24,6 +24,7 @@ __all__ = [
     "AlterConfigs",
     "AlterReassignments",
     "AssignReplicas",
+    "BalanceLeaders",
     "ConfigChange",
     "ConfigResult",
     "CreatePartitions",
@@ -32,6 +33,7 @@ __all__ = [
     "DeleteTopics",
     "DeletedTopic",
     "ElectLeaders",
+    "ElectUncleanly",
     "ElectedPartition",
     "ElectedTopic",
     "ElectionType",
@@ -56,6 +58,7 @@ __all__ = [
     "UpdateFeatures",
     "UpgradeType",
     "WholeRequest",
+    "WriteNoOp",
 ]
 
 
@@ -225,6 +228,8 @@ class RegisterBroker(NamedTuple):
     """A broker inside the controller's own process registers unfenced: it is alive when it asks."""
     session_is_alive: bool = False
     """Whether the session of an earlier incarnation is still alive."""
+    previous_broker_epoch: int = -1
+    """The epoch that it had when it stopped cleanly, so that it has lost nothing (KIP-966); -1 where it did not."""
 
 
 class RegisteredBroker(NamedTuple):
@@ -281,6 +286,21 @@ class SessionExpired(NamedTuple):
 
     broker_id: int
     broker_epoch: int
+
+
+class BalanceLeaders(NamedTuple):
+    """It is time to look for leadership that is not where it is preferred. Answered by None."""
+
+    brokers: frozenset[int] = frozenset()
+    """Those that a look has found and that are not done; none begins a look."""
+
+
+class ElectUncleanly(NamedTuple):
+    """It is time to look for partitions without leader whose topics allow unclean elections. Answered by None."""
+
+
+class WriteNoOp(NamedTuple):
+    """It is time to write a record that says nothing (KIP-835). Answered by None."""
 
 
 class ConfigChange(NamedTuple):

@@ -14,6 +14,7 @@ from pybroker.controller.cluster import (
     features,
     log_directories,
     partitions,
+    periodic,
     producer_ids,
     requested_elections,
     requested_reassignments,
@@ -24,10 +25,12 @@ from pybroker.controller.cluster.events import (
     AlterConfigs,
     AlterReassignments,
     AssignReplicas,
+    BalanceLeaders,
     CreatePartitions,
     CreateTopics,
     DeleteTopics,
     ElectLeaders,
+    ElectUncleanly,
     Heartbeat,
     ListReassignments,
     LogDirectoriesFailed,
@@ -35,6 +38,7 @@ from pybroker.controller.cluster.events import (
     SessionExpired,
     UnregisterBroker,
     UpdateFeatures,
+    WriteNoOp,
 )
 from pybroker.metadata.delta import MetadataDelta
 from pybroker.metadata.image import EMPTY_IMAGE
@@ -50,10 +54,12 @@ Event = (
     | AlterConfigs
     | AlterReassignments
     | AssignReplicas
+    | BalanceLeaders
     | CreatePartitions
     | CreateTopics
     | DeleteTopics
     | ElectLeaders
+    | ElectUncleanly
     | Heartbeat
     | ListReassignments
     | LogDirectoriesFailed
@@ -61,6 +67,7 @@ Event = (
     | SessionExpired
     | UnregisterBroker
     | UpdateFeatures
+    | WriteNoOp
 )
 
 
@@ -109,9 +116,9 @@ class ClusterMachine:
             case DeleteTopics():
                 return topics.delete_topics(image, event)
             case ElectLeaders():
-                return requested_elections.elect_leaders(image, event)
+                return requested_elections.elect_leaders(image, event, settings)
             case AlterReassignments():
-                return requested_reassignments.alter_reassignments(image, event)
+                return requested_reassignments.alter_reassignments(image, event, settings)
             case ListReassignments():
                 return requested_reassignments.list_reassignments(image, event)
             case RegisterBroker():
@@ -119,16 +126,22 @@ class ClusterMachine:
             case Heartbeat():
                 return brokers.heartbeat(image, event, settings, now)
             case SessionExpired():
-                return brokers.expire_session(image, event)
+                return brokers.expire_session(image, event, settings)
             case LogDirectoriesFailed():
-                return log_directories.fail_log_directories(image, event)
+                return log_directories.fail_log_directories(image, event, settings)
             case AssignReplicas():
-                return log_directories.assign_replicas(image, event)
+                return log_directories.assign_replicas(image, event, settings)
             case UnregisterBroker():
-                return brokers.unregister_broker(image, event)
+                return brokers.unregister_broker(image, event, settings)
             case AlterConfigs():
                 return configs.alter_configs(image, event, settings)
+            case BalanceLeaders():
+                return periodic.balance_leaders(image, event, settings, now)
+            case ElectUncleanly():
+                return periodic.elect_uncleanly(image, event, settings, now)
+            case WriteNoOp():
+                return periodic.write_no_op(settings, now)
             case AllocateProducerIds():
                 return producer_ids.allocate_producer_ids(image, event)
             case UpdateFeatures():
-                return features.update_features(image, event)
+                return features.update_features(image, event, settings)

@@ -61,7 +61,17 @@ OLDER_VERSIONS = {
 #: Fields that no later version has.
 ONLY_OLDER = {"max_num_offsets", "old_style_offsets"}
 #: Structs of which Kafka has two with one name, in a request and in its response, that are in one module here.
-TWINS = {"[]DescribedTopicData": "[]TopicData", "[]DescribedPartitionData": "[]PartitionData"}
+TWINS = {
+    "[]DescribedTopicData": "[]TopicData",
+    "[]DescribedPartitionData": "[]PartitionData",
+    "[]AlteredTopicData": "[]TopicData",
+    "[]AlteredPartitionData": "[]PartitionData",
+    "[]AssignedDirectoryData": "[]DirectoryData",
+    "[]AssignedTopicData": "[]TopicData",
+    "[]AssignedPartitionData": "[]PartitionData",
+    "[]FetchedTopicSnapshot": "[]TopicSnapshot",
+    "[]FetchedPartitionSnapshot": "[]PartitionSnapshot",
+}
 
 
 @pytest.mark.parametrize("cls", declared(), ids=lambda cls: cls.__name__)

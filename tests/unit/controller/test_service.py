@@ -12,8 +12,9 @@ import pytest
 from pybroker.controller import service
 from pybroker.controller.cluster.events import ConfigChange, FeatureUpdate, NewTopic, UpgradeType
 from pybroker.controller.errors import NotControllerError
+from pybroker.controller.quorum.batches import Batch
 from pybroker.controller.quorum.settings import QuorumSettings
-from pybroker.controller.quorum.voter import Batch, Voter
+from pybroker.controller.quorum.voter import Voter
 from pybroker.metadata.image import TOPIC_RESOURCE, ConfigResource, MetadataImage
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.records.frame import encode_record

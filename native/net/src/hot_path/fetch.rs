@@ -10,9 +10,10 @@ use super::errors;
 use super::fetcher::{FetchedBy, locate, note_positions};
 use super::throttle::throttle_time_ms;
 use super::{HotPath, HotPathApi, Outcome};
-use pybroker_record::Compression;
+use pybroker_record::{Compression, Offset};
 use pybroker_replica::{
-    Agreement, FetchSession, Isolation, Partition, SessionPartition, SessionRefused, TopicTable, Waiter, WaitingFetch,
+    Agreement, FetchSession, FetchSessionId, Isolation, Partition, SessionPartition, SessionRefused, TopicTable,
+    Waiter, WaitingFetch,
 };
 use pybroker_storage::{ConvertedSlice, FileSlice, NotConverted, ReadError};
 use pybroker_wire::fetch::{
@@ -158,7 +159,7 @@ fn begin(
             }
         }
         (id, epoch) => {
-            let session = hot_path.sessions.resume(owner, id, epoch, by_id, now)?;
+            let session = hot_path.sessions.resume(owner, FetchSessionId(id), epoch, by_id, now)?;
             let before = {
                 let mut session = session.lock();
                 session.update(request.partitions, &request.forgotten);
@@ -250,7 +251,7 @@ impl PendingFetch {
         let isolation = self.fetched_by.isolation();
         self.source.each(|place, partition, _| {
             let seen = reads.next().filter(|read| read.place == place).map_or(-1, |read| read.end);
-            let slot = table.find(&partition.topic).and_then(|topic| topic.slot(partition.index));
+            let slot = table.find(&partition.topic).and_then(|topic| topic.slot(partition.index.0));
             if let Some(replica) = slot.and_then(|slot| slot.partition.as_ref()) {
                 replica.wait(&waiting, isolation, seen);
                 registered.push(Arc::clone(replica));
@@ -300,7 +301,7 @@ impl PendingFetch {
     ) -> Read {
         let mut fetched = FetchedPartition {
             topic: partition.topic.clone(),
-            index: partition.index,
+            index: partition.index.0,
             error: ErrorCode::NONE,
             high_watermark: -1,
             last_stable_offset: -1,
@@ -328,7 +329,7 @@ impl PendingFetch {
         };
         let left = self.max_bytes.saturating_sub(taken as usize);
         let wanted = left.min(usize::try_from(partition.max_bytes).unwrap_or(0));
-        let agreement = replica.agreement(partition.last_fetched_epoch, partition.fetch_offset);
+        let agreement = replica.agreement(partition.last_fetched_epoch, Offset(partition.fetch_offset));
         if let Agreement::Diverges(diverging) = agreement {
             fetched.diverging = Some(diverging);
         }
@@ -341,11 +342,12 @@ impl PendingFetch {
         if agreement == Agreement::Unknown {
             return self.out_of_range(replica, place, fetched);
         }
+        let offsets = Offset(partition.fetch_offset)..Offset(end);
         // The first batch is given whole however large it is, so that a consumer always gets on (KIP-74).
         let planned = if self.fetched_by == FetchedBy::Consumer(Isolation::LastStable) {
-            replica.plan_read_committed(partition.fetch_offset, wanted, end, taken == 0)
+            replica.plan_read_committed(offsets, wanted, taken == 0)
         } else {
-            replica.plan_read(partition.fetch_offset, wanted, end, taken == 0).map(|slice| (slice, Vec::new()))
+            replica.plan_read(offsets, wanted, taken == 0).map(|slice| (slice, Vec::new()))
         };
         match planned {
             Ok((slice, aborted)) if slice.len > 0 => {
@@ -388,7 +390,7 @@ impl PendingFetch {
         if self.fetched_by.is_replica() {
             let position = replica.fetch_position();
             fetched.log_start_offset = position.log_start_offset;
-            fetched.diverging = Some(DivergingEpoch { epoch: position.last_epoch, end_offset: position.offset });
+            fetched.diverging = Some(DivergingEpoch { epoch: position.last_epoch.0, end_offset: position.offset });
         }
         Read::nothing(place, fetched)
     }

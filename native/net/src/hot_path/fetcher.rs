@@ -62,7 +62,7 @@ pub fn locate<'a>(
         TopicRef::Id(_) => (ErrorCode::UNKNOWN_TOPIC_ID, None),
         TopicRef::Name(_) => (ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, None),
     })?;
-    let slot = topic.slot(partition.index).ok_or((ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, None))?;
+    let slot = topic.slot(partition.index.0).ok_or((ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, None))?;
     let replica = slot.partition.as_deref().ok_or_else(|| errors::not_here(slot))?;
     let checked = if fetched_by.is_replica() || version < FIRST_VERSION_WITH_RACK {
         replica.check_leader(partition.leader_epoch)
@@ -79,7 +79,7 @@ pub fn locate<'a>(
         && !replica.role().leader().is_some_and(|leader| leader.has_replica(BrokerId(id)))
     {
         // With an epoch that is right the follower may know of a reassignment that this broker does not know of yet.
-        let named = partition.leader_epoch >= 0;
+        let named = partition.leader_epoch.0 >= 0;
         let error = if named { ErrorCode::UNKNOWN_LEADER_EPOCH } else { ErrorCode::NOT_LEADER_OR_FOLLOWER };
         return Err((error, None));
     }
@@ -96,11 +96,11 @@ pub fn note_positions(
     wake: &mut dyn FnMut(Waiter),
 ) {
     let Some(topic) = table.find(&asked.topic) else { return };
-    let Some(partition) = topic.slot(asked.index).and_then(|slot| slot.partition.as_deref()) else { return };
+    let Some(partition) = topic.slot(asked.index.0).and_then(|slot| slot.partition.as_deref()) else { return };
     if partition.note_fetch(replica, asked, now_ms, wake) == CaughtUp::Joins {
         hot_path.events.push(Event::ReplicaCaughtUp(CaughtUpReplica {
             topic_id: topic.id,
-            index: asked.index,
+            index: asked.index.0,
             leader_epoch: partition.leader_epoch(),
             replica: replica.id,
             broker_epoch: replica.epoch,

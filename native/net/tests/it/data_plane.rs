@@ -1,6 +1,7 @@
 //! The data plane over real sockets: frames in, answers out, in order, with bad input beside good.
 
 mod bounds;
+mod control_only;
 mod counters;
 mod group_flush;
 mod interception;

@@ -5,7 +5,8 @@
 
 use std::sync::atomic::Ordering;
 
-use super::truncation::{EpochEnd, Restart, agreed_end, plan_restart};
+use super::truncation::{EpochEnd, LogSpan, Restart, agreed_end, plan_restart};
+use crate::ids::{LeaderEpoch, Offset};
 use crate::partition::Partition;
 use crate::role::{Following, Role};
 use crate::waiting::Waiter;
@@ -19,7 +20,7 @@ pub struct FetchPosition {
     /// The log end offset.
     pub offset: i64,
     /// The newest epoch of the log; -1 for none.
-    pub last_epoch: i32,
+    pub last_epoch: LeaderEpoch,
     /// The log start offset.
     pub log_start_offset: i64,
 }
@@ -50,7 +51,7 @@ impl Partition {
     /// Where its log ends, as the next request says it.
     pub fn fetch_position(&self) -> FetchPosition {
         let log = self.log();
-        let last_epoch = log.latest_epoch().unwrap_or(-1);
+        let last_epoch = LeaderEpoch(log.latest_epoch().unwrap_or(-1));
         FetchPosition { offset: log.log_end_offset(), last_epoch, log_start_offset: log.log_start_offset() }
     }
 
@@ -88,25 +89,19 @@ impl Partition {
         let before = self.fetch_position();
         let (epoch, end_offset) = self.log.end_offset_for_epoch(leader.epoch);
         let leader = EpochEnd { epoch: leader.epoch, end_offset: leader.end_offset };
-        let agreed = agreed_end(leader, EpochEnd { epoch, end_offset }, before.offset);
+        let agreed = agreed_end(leader, EpochEnd { epoch, end_offset }, Offset(before.offset));
         self.cut(agreed, now_ms)?;
         if self.fetch_position() == before { Err(NotTaken::NoProgress) } else { Ok(()) }
     }
 
-    /// Goes on where the leader's log, which spans `[leader_start, leader_end]`, has something to go on with.
+    /// Goes on where the leader's log, which spans `leader`, has something to go on with.
     ///
     /// # Errors
     /// See [`NotTaken`].
-    pub fn restart_in_range(
-        &self,
-        following: Following,
-        leader_start: i64,
-        leader_end: i64,
-        now_ms: i64,
-    ) -> Result<(), NotTaken> {
+    pub fn restart_in_range(&self, following: Following, leader: LogSpan, now_ms: i64) -> Result<(), NotTaken> {
         let _unchanged = self.role_change.lock();
         self.ensure_follows(following)?;
-        match plan_restart(self.log.log_end_offset(), leader_start, leader_end) {
+        match plan_restart(Offset(self.log.log_end_offset()), leader) {
             Restart::CutTo(end) => self.cut(end, now_ms),
             Restart::BeginAt(start) => self.begin_at(start, now_ms),
             Restart::AskAgain => Err(NotTaken::NoProgress),
@@ -119,15 +114,15 @@ impl Partition {
         if follows && !self.closed.load(Ordering::Acquire) { Ok(()) } else { Err(NotTaken::NotFollowing) }
     }
 
-    fn cut(&self, end: i64, now_ms: i64) -> Result<(), NotTaken> {
+    fn cut(&self, end: Offset, now_ms: i64) -> Result<(), NotTaken> {
         self.log.truncate_to(end, now_ms).map_err(NotTaken::Log)?;
         self.high_watermark.fetch_min(self.log.log_end_offset(), Ordering::AcqRel);
         Ok(())
     }
 
-    fn begin_at(&self, start: i64, now_ms: i64) -> Result<(), NotTaken> {
+    fn begin_at(&self, start: Offset, now_ms: i64) -> Result<(), NotTaken> {
         self.log.truncate_fully_and_start_at(start, now_ms).map_err(NotTaken::Log)?;
-        self.high_watermark.store(start, Ordering::Release);
+        self.high_watermark.store(start.0, Ordering::Release);
         Ok(())
     }
 
@@ -163,7 +158,7 @@ impl Partition {
             Err(AppendError::UnexpectedOffset { expected, found })
                 if found < expected && self.is_empty_at(expected) =>
             {
-                self.log.truncate_fully_and_start_at(found, now_ms).map_err(NotTaken::Log)?;
+                self.log.truncate_fully_and_start_at(Offset(found), now_ms).map_err(NotTaken::Log)?;
                 self.log.append_as_follower(batches, now_ms).map_err(NotTaken::Append)?;
                 self.log.follow_log_start(expected).map_err(NotTaken::Log)
             }

@@ -13,7 +13,8 @@ use std::sync::Arc;
 use super::fetched::{FetchedRecords, NotTaken};
 use super::session::FetcherSession;
 use super::state::{FetchEvent, FetchState, FetchStateKind};
-use crate::ids::BrokerId;
+use super::truncation::LogSpan;
+use crate::ids::{BrokerId, Offset, PartitionIndex};
 use crate::partition::Partition;
 use crate::role::Following;
 use crate::waiting::Waiter;
@@ -177,8 +178,10 @@ impl ReplicaFetcher {
             self.changed.extend(self.followed.keys());
         }
         let partitions = self.name_changed();
-        let forgotten: Vec<_> =
-            std::mem::take(&mut self.forgotten).into_iter().map(|(id, index)| (TopicRef::Id(id), index)).collect();
+        let forgotten: Vec<_> = std::mem::take(&mut self.forgotten)
+            .into_iter()
+            .map(|(id, index)| (TopicRef::Id(id), PartitionIndex(index)))
+            .collect();
         self.is_assigned_anew = false;
         if !self.followed.values().any(|followed| followed.asked.is_some()) {
             self.session.refused(false);
@@ -293,10 +296,10 @@ impl ReplicaFetcher {
             let position = followed.partition.fetch_position();
             let wanted = FetchPartition {
                 topic: TopicRef::Id(key.0),
-                index: key.1,
+                index: PartitionIndex(key.1),
                 fetch_offset: position.offset,
                 max_bytes: self.settings.max_bytes,
-                leader_epoch: followed.following.leader_epoch.0,
+                leader_epoch: followed.following.leader_epoch,
                 last_fetched_epoch: position.last_epoch,
                 log_start_offset: position.log_start_offset,
             };
@@ -323,7 +326,7 @@ impl ReplicaFetcher {
         let asked = followed.asked.as_ref()?;
         let (partition, following) = (Arc::clone(&followed.partition), followed.following);
         // An answer to an older request, whose records are in the log by now, or whose leader is another one.
-        let is_stale = asked.leader_epoch != following.leader_epoch.0
+        let is_stale = asked.leader_epoch != following.leader_epoch
             || asked.fetch_offset != partition.log().log_end_offset()
             || followed.state != FetchState::Fetching;
         if is_stale {
@@ -342,8 +345,9 @@ impl ReplicaFetcher {
             }
             (ErrorCode::NONE, Some(diverging)) => partition.cut_diverging(following, diverging, now_ms).map(|()| true),
             (ErrorCode::OFFSET_OUT_OF_RANGE, diverging) => {
-                let end = diverging.map_or(-1, |leader| leader.end_offset);
-                partition.restart_in_range(following, fetched.log_start_offset, end, now_ms).map(|()| true)
+                let end = Offset(diverging.map_or(-1, |leader| leader.end_offset));
+                let leader = LogSpan { start: Offset(fetched.log_start_offset), end };
+                partition.restart_in_range(following, leader, now_ms).map(|()| true)
             }
             (ErrorCode::FENCED_LEADER_EPOCH, _) => {
                 self.set(&key, FetchEvent::Fenced, now_ms);

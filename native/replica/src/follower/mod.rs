@@ -15,4 +15,4 @@ mod truncation;
 pub use fetched::{FetchPosition, FetchedRecords, NotTaken};
 pub use fetcher::{FetcherSettings, FollowerListener, PartitionKey, REPLICA_FETCH_VERSION, ReplicaFetcher};
 pub use state::{FetchEvent, FetchState, FetchStateKind, TRANSITIONS as FETCH_TRANSITIONS};
-pub use truncation::{EpochEnd, Restart, agreed_end, plan_restart};
+pub use truncation::{EpochEnd, LogSpan, Restart, agreed_end, plan_restart};

@@ -2,6 +2,8 @@
 //!
 //! Owns the rules of KIP-101, KIP-279 and KIP-595. Must not know logs: what they say is an argument.
 
+use crate::ids::Offset;
+
 /// The last epoch at or below one that was asked for, and where it ends in a log; both -1 where the log knows none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EpochEnd {
@@ -9,12 +11,19 @@ pub struct EpochEnd {
     pub end_offset: i64,
 }
 
+/// What a log spans: its first offset, and the one after its last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogSpan {
+    pub start: Offset,
+    pub end: Offset,
+}
+
 /// Where a follower's log is to end so that it agrees with its leader's.
 ///
 /// `leader` is the last epoch that the leader has at or below the follower's last one; `own` is what the follower's log says
 /// to that epoch. Where the follower lacks the epoch that the leader named, it cuts to the end of its own last one before it
 /// and asks again with that one (KIP-279).
-pub fn agreed_end(leader: EpochEnd, own: EpochEnd, own_end: i64) -> i64 {
+pub fn agreed_end(leader: EpochEnd, own: EpochEnd, own_end: Offset) -> Offset {
     let agreed = if own.epoch < 0 {
         // The log has no epochs so early; the leader's word is all there is.
         leader.end_offset
@@ -23,29 +32,29 @@ pub fn agreed_end(leader: EpochEnd, own: EpochEnd, own_end: i64) -> i64 {
     } else {
         own.end_offset
     };
-    agreed.clamp(0, own_end)
+    Offset(agreed.clamp(0, own_end.0))
 }
 
 /// What a follower does whose next offset its leader does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Restart {
     /// Its log is longer than the leader's: cut it.
-    CutTo(i64),
+    CutTo(Offset),
     /// The leader's log starts behind its end: begin anew there.
-    BeginAt(i64),
+    BeginAt(Offset),
     /// The leader's log has the offset by now: ask again.
     AskAgain,
 }
 
-/// Plans what follows OFFSET_OUT_OF_RANGE, where the leader's log spans `[leader_start, leader_end]`.
-pub fn plan_restart(own_end: i64, leader_start: i64, leader_end: i64) -> Restart {
-    if leader_start < 0 || leader_end < leader_start {
+/// Plans what follows OFFSET_OUT_OF_RANGE, where the leader's log spans `leader`.
+pub fn plan_restart(own_end: Offset, leader: LogSpan) -> Restart {
+    if leader.start.0 < 0 || leader.end < leader.start {
         // The leader did not say.
         Restart::AskAgain
-    } else if leader_end < own_end {
-        Restart::CutTo(leader_end)
-    } else if own_end < leader_start {
-        Restart::BeginAt(leader_start)
+    } else if leader.end < own_end {
+        Restart::CutTo(leader.end)
+    } else if own_end < leader.start {
+        Restart::BeginAt(leader.start)
     } else {
         Restart::AskAgain
     }
@@ -55,7 +64,15 @@ pub fn plan_restart(own_end: i64, leader_start: i64, leader_end: i64) -> Restart
 mod tests {
     use proptest::prelude::*;
 
-    use super::{EpochEnd, Restart, agreed_end, plan_restart};
+    use super::{EpochEnd, LogSpan, Offset, Restart, plan_restart};
+
+    fn agreed_end(leader: EpochEnd, own: EpochEnd, own_end: i64) -> i64 {
+        super::agreed_end(leader, own, Offset(own_end)).0
+    }
+
+    fn restart(start: i64, span_end: i64) -> Restart {
+        plan_restart(Offset(30), LogSpan { start: Offset(start), end: Offset(span_end) })
+    }
 
     const UNKNOWN: EpochEnd = EpochEnd { epoch: -1, end_offset: -1 };
 
@@ -82,10 +99,10 @@ mod tests {
 
     #[test]
     fn out_of_range_is_cut_or_begun_anew() {
-        assert_eq!(plan_restart(30, 5, 20), Restart::CutTo(20));
-        assert_eq!(plan_restart(30, 40, 50), Restart::BeginAt(40));
-        assert_eq!(plan_restart(30, 5, 50), Restart::AskAgain);
-        assert_eq!(plan_restart(30, -1, -1), Restart::AskAgain);
+        assert_eq!(restart(5, 20), Restart::CutTo(Offset(20)));
+        assert_eq!(restart(40, 50), Restart::BeginAt(Offset(40)));
+        assert_eq!(restart(5, 50), Restart::AskAgain);
+        assert_eq!(restart(-1, -1), Restart::AskAgain);
     }
 
     proptest! {

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from pybroker.controller.errors import ControllerError
+from pybroker.controller.quorum.batches import DIRECTORY_NAME, Batch
 from pybroker.controller.quorum.hard_state import FILE_NAME, HardState, read_hard_state, write_hard_state
 from pybroker.controller.quorum.native import parse_metadata_batches
 from pybroker.controller.quorum.settings import QuorumSettings
-from pybroker.controller.quorum.voter import DIRECTORY_NAME, Batch, Voter
+from pybroker.controller.quorum.voter import Voter
 
 LOG = "00000000000000000000.log"
 

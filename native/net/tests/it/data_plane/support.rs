@@ -12,7 +12,9 @@ use pybroker_record::{
     BatchBuilder, BatchHeader, Batches, Compression, MessageSetBuilder, NewMessage, Records, TimestampType,
     records_section,
 };
-use pybroker_replica::{FlushCounts, Leadership, Partition, PartitionSlot, Topic, TopicTable, Waiter};
+use pybroker_replica::{
+    BrokerId, FlushCounts, LeaderEpoch, Leadership, Partition, PartitionSlot, Topic, TopicTable, Waiter,
+};
 use pybroker_storage::{Log, LogConfig, OpenLog};
 use pybroker_wire::primitives::{Reader, Writer};
 
@@ -72,7 +74,14 @@ fn log_config() -> LogConfig {
 }
 
 fn listener(port: u16) -> ListenerSettings {
-    ListenerSettings { name: "PLAINTEXT".into(), host: "127.0.0.1".into(), port, backlog: 50, congestion_control: None }
+    ListenerSettings {
+        name: "PLAINTEXT".into(),
+        host: "127.0.0.1".into(),
+        port,
+        backlog: 50,
+        congestion_control: None,
+        control_only: false,
+    }
 }
 
 impl Plane {
@@ -96,6 +105,11 @@ impl Plane {
         &self.plane
     }
 
+    /// Binds one more listener, whose requests all go to the control plane; its port.
+    pub fn listen_control_only(&self) -> u16 {
+        self.plane.listen(&ListenerSettings { control_only: true, ..listener(0) }).unwrap()
+    }
+
     /// Binds the port of the start again.
     pub fn listen_again(&self) {
         assert_eq!(self.plane.listen(&listener(self.port)).unwrap(), self.port);
@@ -114,7 +128,12 @@ impl Plane {
         let (log, _) = Log::open(&directory.join(format!("{name}-0")), config, how).unwrap();
         let partition = Partition::new(name.into(), 0, [id; 16], directory, log, 0);
         partition.become_leader(Leadership::alone(0), 0, &mut |_| ()).unwrap();
-        let slot = PartitionSlot { partition: Some(Arc::new(partition)), offline: false, leader: 1, leader_epoch: 0 };
+        let slot = PartitionSlot {
+            partition: Some(Arc::new(partition)),
+            offline: false,
+            leader: BrokerId(1),
+            leader_epoch: LeaderEpoch(0),
+        };
         let topic = Topic { name: name.into(), id: [id; 16], partitions: vec![Some(slot)] };
         self.publish(Arc::new(self.plane.table().replace([topic], &[])));
     }
