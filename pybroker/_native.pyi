@@ -587,8 +587,8 @@ class Log:
         """Removes everything: the log starts and ends at `offset`."""
     def advance_start(self, offset: int) -> list[Path]:
         """Moves the log start forward, at most to the end; files that are out of use then, and wait to be removed."""
-    def roll(self, now_ms: int) -> None:
-        """Begins a new segment, unless the newest is empty."""
+    def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
+        """The largest leader epoch up to `epoch` that the log has, and where it ends; (-1, -1) for none."""
     def close(self) -> None:
         """Flushes and ends appending."""
 

@@ -184,6 +184,12 @@ class BrokerConfig(
         return self.is_broker and self.is_controller and not any(named)
 
     @property
+    def makes_its_cluster(self) -> bool:
+        """Whether the node gives itself a cluster id where it has none: nobody else can be of that cluster yet."""
+        is_alone = len(self.quorum_voters) <= 1 and not self.quorum_bootstrap_servers
+        return self.is_broker and self.is_controller and is_alone
+
+    @property
     def broker_endpoints(self) -> tuple[Listener, ...]:
         """The listeners for clients and other brokers."""
         return tuple(listener for listener in self.endpoints if not listener.is_controller)

@@ -10,7 +10,8 @@ ControllerError
 ├── ForeignClusterError        a voter of another cluster
 ├── UnknownVoterError          a voter that this quorum does not have, or in another directory
 ├── QuorumStateError           the `quorum-state` file is not what was written
-└── MetadataLogError           the metadata log is not what was written
+├── MetadataLogError           the metadata log is not what was written
+└── SnapshotFetchError         another node does not give a snapshot as it should
 """
 
 from __future__ import annotations
@@ -58,3 +59,7 @@ class QuorumStateError(ControllerError):
 
 class MetadataLogError(ControllerError):
     """The metadata log cannot be understood; the text names the place."""
+
+
+class SnapshotFetchError(ControllerError):
+    """Another node refuses a snapshot of the metadata log, or gives something else; the text says what."""

@@ -14,19 +14,24 @@ import asyncio
 import logging
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pybroker.controller.channel import QuorumState
 from pybroker.controller.cluster.machine import ClusterMachine, Event
 from pybroker.controller.cluster.periodic import build_timers
 from pybroker.controller.errors import ControllerError, NotControllerError
-from pybroker.controller.quorum.batches import Batch
+from pybroker.controller.quorum.batches import DIRECTORY_NAME, Batch
+from pybroker.controller.quorum.bootstrap import read_bootstrap
 from pybroker.controller.quorum.driver import Driver, DriverEvents
+from pybroker.controller.quorum.first_records import first_records
 from pybroker.controller.quorum.frames import check_frame
 from pybroker.controller.quorum.replicas import Replicas
+from pybroker.controller.quorum.served_log import ServedLog
+from pybroker.controller.quorum.snapshots import newest_snapshot, read_snapshot
 from pybroker.controller.quorum.voter import Committed, SnapshotMark, Voter
 from pybroker.machine.runner import ClosedError, Runner
-from pybroker.metadata.features import INITIAL_LEVELS, RECORD_VERSIONS
+from pybroker.metadata.features import RECORD_VERSIONS
 from pybroker.metadata.image import NO_LEADER
 from pybroker.metadata.loader import Loader
 from pybroker.protocol.errors import ProtocolError
@@ -35,6 +40,7 @@ from pybroker.protocol.messages.records.frame import decode_record, encode_recor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence
+    from pathlib import Path
 
     from pybroker.controller.cluster.settings import ClusterSettings
     from pybroker.controller.quorum.settings import QuorumSettings
@@ -72,6 +78,9 @@ class Controller:
         self._replicas = Replicas(quorum)
         self._callbacks: list[Callable[[bool], None]] = []
         self._closing: set[asyncio.Task[None]] = set()
+        self._fetched: tuple[SnapshotMark, MetadataImage] | None = None
+        # What the node was formatted with; None for one that formatted itself.
+        self._formatted: list[Message] | None = None
         self._voter: Voter
         self._driver: Driver
         # The end of the first election, or of the controller before it.
@@ -121,9 +130,10 @@ class Controller:
 
     async def stop(self) -> None:
         """Finish what is in work, then close the log. Later calls raise `NotControllerError`."""
-        runner, self._runner = self._runner, None
-        if runner is not None:
-            await runner.close()
+        self._resign()
+        if self._closing:
+            # What waits for a majority that is gone ends with the driver.
+            await asyncio.wait(self._closing, timeout=self._quorum.request_timeout_ms / 1000)
         await self._driver.stop()
         await asyncio.gather(*self._closing)
         try:
@@ -187,6 +197,11 @@ class Controller:
         """
         return self._voter.log.read_committed(offset, max_bytes, self._driver.committed_offset)
 
+    @property
+    def served(self) -> ServedLog:
+        """What of the log others may ask for."""
+        return ServedLog(self._voter.log)
+
     async def wait_committed(self, beyond_offset: int) -> None:
         """Return when more is committed than the records below `beyond_offset`, or when the controller stops."""
         await self._driver.wait_committed(beyond_offset)
@@ -221,7 +236,40 @@ class Controller:
 
     def _open_voter(self) -> Voter:
         """Open and load, on the disk's thread: nobody else knows this controller yet."""
-        return Voter.open(self._quorum, now_ms=_wall_clock_ms, replay=self._load)
+        self._formatted = read_bootstrap(self._quorum.directory)
+        snapshot = newest_snapshot(self._quorum.directory / DIRECTORY_NAME)
+        mark = None
+        if snapshot is not None and snapshot.raft_index >= 0:
+            for batch in read_snapshot(snapshot.path):
+                self._load(batch)
+            mark = SnapshotMark(snapshot.raft_index, snapshot.id)
+        return Voter.open(self._quorum, now_ms=_wall_clock_ms, replay=self._load, snapshot=mark)
+
+    async def _fetch(self, snapshot: SnapshotMark, voter: int) -> None:
+        """Get a snapshot that the leader offers, and the image in it; raises `OSError` and `ControllerError`."""
+        # Rare, and the client is much to import: a start does not wait for it.
+        from pybroker.controller.quorum.snapshot_fetch import SnapshotSource, fetch_snapshot
+
+        loop = asyncio.get_running_loop()
+        address = next(one for one in self._quorum.addresses if one.node_id == voter)
+        source = SnapshotSource(
+            f"{address.host}:{address.port}",
+            self._quorum.cluster_id,
+            self._quorum.node_id,
+            self._voter.term,
+            self._quorum.request_timeout_ms,
+        )
+        elsewhere = partial(loop.run_in_executor, None)
+        path = await fetch_snapshot(source, snapshot.id, self._quorum.directory / DIRECTORY_NAME, elsewhere)
+        self._fetched = snapshot, await elsewhere(_image_in, path)
+
+    def _restart(self, snapshot: SnapshotMark) -> None:
+        """Replace all that was loaded by a snapshot that was fetched."""
+        fetched, self._fetched = self._fetched, None
+        if fetched is None or fetched[0] != snapshot:
+            raise ControllerError(f"the snapshot up to offset {snapshot.id.end_offset} was not fetched")
+        self._loader.replace(fetched[1])
+        self._loader.publish()
 
     async def _append(self, records: Sequence[Message]) -> None:
         """Commit and publish what the machine decided on."""
@@ -247,16 +295,17 @@ class Controller:
         # (docs/adr/0021). A crash may have come in between, so it is the levels that are asked for, and not whether the
         # log is empty.
         levels = self._loader.image.features.levels
-        first = [
-            FeatureLevelRecord(name=name, feature_level=level)
-            for name, level in INITIAL_LEVELS.items()
-            if name not in levels
-        ]
+        try:
+            first = first_records(self._formatted, levels)
+        except ControllerError as error:
+            self._fail(error)
+            return
         if not first:
             self._lead()
             return
         if levels:
-            log.info("finalizing %s", ", ".join(f"{one.name} at level {one.feature_level}" for one in first))
+            added = [one for one in first if isinstance(one, FeatureLevelRecord)]
+            log.info("finalizing %s", ", ".join(f"{one.name} at level {one.feature_level}" for one in added))
         self._driver.propose([_encode(record) for record in first], first).add_done_callback(self._finalized)
 
     def _finalized(self, committed: asyncio.Future[None]) -> None:
@@ -288,7 +337,7 @@ class Controller:
         runner, self._runner = self._runner, None
         if runner is None:
             return
-        log.info("leading cluster %s no more: voter %d leads now", self._quorum.cluster_id, self.leader_id)
+        log.info("leading cluster %s no more", self._quorum.cluster_id)
         closing = asyncio.get_running_loop().create_task(runner.close())
         self._closing.add(closing)
         closing.add_done_callback(self._closing.discard)
@@ -296,13 +345,7 @@ class Controller:
             callback(False)
 
     def _load(self, batch: Batch) -> None:
-        try:
-            records = [decode_record(value) for value in batch.values]
-        except ProtocolError as error:
-            raise ControllerError(
-                f"the metadata log cannot be read before offset {batch.last_offset}: {error}"
-            ) from error
-        self._loader.load(records, batch.last_offset, batch.epoch)
+        self._loader.load(_decode(batch), batch.last_offset, batch.epoch)
 
     def _fail(self, error: Exception) -> None:
         self._failure = error
@@ -313,6 +356,21 @@ class Controller:
                 self._settled.exception()
         if self._on_failure is not None:
             self._on_failure(error)
+
+
+def _image_in(path: Path) -> MetadataImage:
+    """Read a snapshot; raises `OSError` and `ControllerError`."""
+    loader = Loader()
+    for batch in read_snapshot(path):
+        loader.load(_decode(batch), batch.last_offset, batch.epoch)
+    return loader.publish()
+
+
+def _decode(batch: Batch) -> list[Message]:
+    try:
+        return [decode_record(value) for value in batch.values]
+    except ProtocolError as error:
+        raise ControllerError(f"the metadata log cannot be read before offset {batch.last_offset}: {error}") from error
 
 
 def _encode(record: Message) -> bytes:

@@ -173,6 +173,26 @@ class SwitchingChannel:
         """Ask for other in-sync replicas; what became of each change, in their order."""
         return await self._ask(lambda channel: channel.alter_partitions(broker_id, broker_epoch, changes))
 
+    async def register_controller(
+        self,
+        controller_id: int,
+        *,
+        incarnation_id: bytes,
+        listeners: Mapping[str, tuple[str, int]],
+        security_protocols: Mapping[str, int],
+        features: Mapping[str, tuple[int, int]],
+    ) -> Result:
+        """Register this node as a controller."""
+        return await self._ask(
+            lambda channel: channel.register_controller(
+                controller_id,
+                incarnation_id=incarnation_id,
+                listeners=listeners,
+                security_protocols=security_protocols,
+                features=features,
+            )
+        )
+
     def _here(self) -> LocalChannel:
         if self._local is None or not self._leads():
             raise NotControllerError("this node does not lead the metadata quorum")

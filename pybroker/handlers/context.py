@@ -19,10 +19,12 @@ if TYPE_CHECKING:
     from pybroker.config.broker import BrokerConfig
     from pybroker.controller.channel import ControllerChannel
     from pybroker.controller.death_watch import DeathWatch
+    from pybroker.controller.service import Controller
     from pybroker.coordinator.group.service import GroupCoordinator
     from pybroker.handlers.encoded_topics import EncodedTopics
     from pybroker.machine.slices import Slices
     from pybroker.metadata.image import MetadataImage
+    from pybroker.replica.no_partitions import NoPartitions
     from pybroker.replica.publisher import PartitionPublisher
     from pybroker.storage.moves import LogMoves
     from pybroker.storage.partitions import Partitions
@@ -75,13 +77,14 @@ class Services(NamedTuple):
     groups: GroupCoordinator
     partitions: Partitions
     moves: LogMoves
-    publisher: PartitionPublisher
+    publisher: PartitionPublisher | NoPartitions
     producer_ids: ProducerIds
     retention: Retention
     slices: Slices
     topics: EncodedTopics
     advertised: Mapping[str, tuple[str, int]]  # by listener; a listener not in it advertises what the client dialled
     death_watch: DeathWatch | None = None  # of a node with a controller; heartbeats of brokers are noted with it
+    voter: Controller | None = None  # this node's own controller, where it has one
     controller_listeners: frozenset[str] = frozenset()  # those of controller.listener.names
 
 

@@ -12,9 +12,11 @@ from typing import NamedTuple
 from pybroker.config.errors import ConfigError
 from pybroker.controller.errors import (
     ControllerTimeoutError,
+    ForeignClusterError,
     NotControllerError,
     StaleBrokerEpochError,
     UnforwardableError,
+    UnknownVoterError,
     UnservedByControllerError,
 )
 from pybroker.coordinator.runtime.errors import CoordinatorError
@@ -67,6 +69,8 @@ _CODES: dict[type[Exception], ErrorCode] = {
     ControllerTimeoutError: ErrorCode.REQUEST_TIMED_OUT,
     UnforwardableError: ErrorCode.INVALID_REQUEST,
     UnservedByControllerError: ErrorCode.UNSUPPORTED_VERSION,
+    ForeignClusterError: ErrorCode.INCONSISTENT_CLUSTER_ID,
+    UnknownVoterError: ErrorCode.INVALID_VOTER_KEY,
     TimeoutError: ErrorCode.REQUEST_TIMED_OUT,
     # A coordinator that resigned while the request waited; another one has the group.
     ClosedError: ErrorCode.NOT_COORDINATOR,

@@ -55,6 +55,9 @@ class IndexChange:
         self, topic_id: bytes, before: Mapping[int, PartitionImage], after: Mapping[int, PartitionImage]
     ) -> None:
         """Follow a topic from its partitions `before` to those `after`; there are none where it is new, or gone."""
+        if not before:
+            self._add_all(topic_id, after)
+            return
         for index, partition in after.items():
             old = before.get(index)
             if old is not partition:
@@ -62,6 +65,17 @@ class IndexChange:
         for index, old in before.items():
             if index not in after:
                 self._change((topic_id, index), old, None)
+
+    def _add_all(self, topic_id: bytes, partitions: Mapping[int, PartitionImage]) -> None:
+        """Add the partitions of a new topic, of which a start has very many."""
+        for index, partition in partitions.items():
+            key = (topic_id, index)
+            for broker in _members(partition):
+                self._of(broker).add(key)
+            if partition.leader != partition.replicas[0]:
+                self._displaced_keys().add(key)
+                if partition.leader == _NO_LEADER:
+                    self._leaderless_keys().add(key)
 
     def build(self) -> PartitionIndex:
         """Make the index; the base itself where nothing happened."""
@@ -94,14 +108,20 @@ class IndexChange:
                     self._of(broker).add(key)
         was, is_now = old is not None and old.leader == _NO_LEADER, new is not None and new.leader == _NO_LEADER
         if was is not is_now:
-            if self._leaderless is None:
-                self._leaderless = set(self._base.leaderless)
-            _put(self._leaderless, key, is_in=is_now)
+            _put(self._leaderless_keys(), key, is_in=is_now)
         was, is_now = _is_displaced(old), _is_displaced(new)
         if was is not is_now:
-            if self._displaced is None:
-                self._displaced = set(self._base.displaced)
-            _put(self._displaced, key, is_in=is_now)
+            _put(self._displaced_keys(), key, is_in=is_now)
+
+    def _leaderless_keys(self) -> set[PartitionKey]:
+        if self._leaderless is None:
+            self._leaderless = set(self._base.leaderless)
+        return self._leaderless
+
+    def _displaced_keys(self) -> set[PartitionKey]:
+        if self._displaced is None:
+            self._displaced = set(self._base.displaced)
+        return self._displaced
 
     def _of(self, broker: int) -> set[PartitionKey]:
         keys = self._brokers.get(broker)

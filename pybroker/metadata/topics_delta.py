@@ -123,6 +123,22 @@ class TopicsDelta:
             return topic.name
         return self._names.pop(record.topic_id)
 
+    def become(self, image: TopicsImage) -> None:
+        """Change to what an image has, of a delta without changes; partitions that are equal stay the same objects."""
+        for topic_id, topic in self._base.by_id.items():
+            if topic_id not in image.by_id:
+                self.removed[topic_id] = topic
+        for topic_id, topic in image.by_id.items():
+            before = self._base.by_id.get(topic_id)
+            if before == topic:
+                continue
+            old = {} if before is None else before.partitions
+            self.changed[topic_id] = {
+                index: old[index] if old.get(index) == partition else partition
+                for index, partition in topic.partitions.items()
+            }
+            self._names[topic_id] = topic.name
+
     def build(self) -> TopicsImage:
         """Make the image; the base itself when nothing happened."""
         if not self.changed and not self.removed:

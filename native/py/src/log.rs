@@ -112,7 +112,7 @@ impl Log {
 
     #[pyo3(signature = (offset, now_ms))]
     fn restart_at(&self, py: Python<'_>, offset: i64, now_ms: i64) -> PyResult<()> {
-        py.detach(|| self.log.truncate_fully_and_start_at(offset, now_ms)).map_err(log_error)
+        py.detach(|| self.log.truncate_fully_and_start_at(Offset(offset), now_ms)).map_err(log_error)
     }
 
     #[pyo3(signature = (offset))]
@@ -120,9 +120,9 @@ impl Log {
         py.detach(|| self.log.advance_log_start(offset)).map(|removed| removed.files).map_err(log_error)
     }
 
-    #[pyo3(signature = (now_ms))]
-    fn roll(&self, py: Python<'_>, now_ms: i64) -> PyResult<()> {
-        py.detach(|| self.log.roll(now_ms)).map_err(log_error)
+    #[pyo3(signature = (epoch))]
+    fn end_offset_for_epoch(&self, epoch: i32) -> (i32, i64) {
+        self.log.end_offset_for_epoch(epoch)
     }
 
     #[pyo3(signature = ())]

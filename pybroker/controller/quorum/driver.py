@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pybroker.controller.errors import ControllerError, NotControllerError
 from pybroker.controller.quorum.peers import PeerEvents, Peers
 from pybroker.controller.quorum.voter import ELECTION_TICKS, Committed, SnapshotMark, Voter, read_entries
+from pybroker.metadata.errors import MetadataError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -189,11 +190,11 @@ class Driver:
         self._begin_read()
 
     def _apply(self, committed: Sequence[Committed]) -> None:
-        found = [(entry, self._proposals.pop(entry.index, None)) for entry in committed]
+        found = [(entry, self._proposals.pop(entry.raft_index, None)) for entry in committed]
         self._events.apply(
             [(entry, own.what if own is not None and own.term == entry.term else None) for entry, own in found]
         )
-        self._applied = committed[-1].index
+        self._applied = committed[-1].raft_index
         self.committed_offset = committed[-1].last_offset + 1
         for entry, own in found:
             if own is not None and not own.committed.done():
@@ -208,7 +209,7 @@ class Driver:
         if mark is None or mark.id.end_offset != offset:
             raise ControllerError(f"the metadata log begins anew at offset {offset} without a checkpoint")
         self._events.restart(mark)
-        self._applied, self.committed_offset = mark.index, offset
+        self._applied, self.committed_offset = mark.raft_index, offset
         self._wake()
 
     def _observe(self) -> bool:
@@ -282,7 +283,7 @@ class Driver:
         try:
             await self._events.fetch(offered, leader)
             self.voter.install(offered, self._settings.voters)
-        except (OSError, ControllerError) as error:
+        except (OSError, ControllerError, MetadataError) as error:
             log.warning("the snapshot up to offset %d cannot be fetched: %s", offered.id.end_offset, error)
             self.voter.decline()
         self._pump()
@@ -291,7 +292,13 @@ class Driver:
         self._campaign_soon()
 
     def _refused(self, voter: int) -> None:
-        if self._settings.elects_on_refusal and voter == self.voter.leader:
+        grace_ms = self._settings.death_grace_ms
+        if grace_ms >= 0 and voter == self.voter.leader:
+            asyncio.get_running_loop().call_later(grace_ms / 1000, self._bury, voter, self.voter.term)
+
+    def _bury(self, voter: int, term: int) -> None:
+        """Take the leader for dead, unless it was reached again or another one was elected meanwhile."""
+        if self._is_running and (self.voter.leader, self.voter.term) == (voter, term) and not self.peers.reaches(voter):
             log.info("voter %d, which led the quorum, is gone: an election begins", voter)
             self.voter.forget_leader()
             self._pump()
@@ -300,7 +307,7 @@ class Driver:
     def _campaign_soon(self) -> None:
         self._campaigns_left = _CAMPAIGNS
         if self._campaign is None and self._is_running:
-            pause_s = random.uniform(0, _SOON_S)  # noqa: S311 - it spreads candidates, no more
+            pause_s = random.uniform(0, _SOON_S)
             self._campaign = asyncio.get_running_loop().call_later(pause_s, self._campaign_now)
 
     def _campaign_now(self) -> None:
@@ -313,7 +320,7 @@ class Driver:
         self._pump()
         self._campaigns_left -= 1
         if self._campaigns_left > 0 and self._is_running:
-            pause_s = random.uniform(_AGAIN_S, 2 * _AGAIN_S)  # noqa: S311 - it spreads candidates, no more
+            pause_s = random.uniform(_AGAIN_S, 2 * _AGAIN_S)
             self._campaign = asyncio.get_running_loop().call_later(pause_s, self._campaign_now)
 
     def _tick_later(self) -> None:
@@ -351,4 +358,3 @@ class Driver:
             if not proposal.committed.done():
                 proposal.committed.set_exception(error)
         self._events.failure(error)
-

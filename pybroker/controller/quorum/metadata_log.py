@@ -23,6 +23,7 @@ from pybroker.storage.exhaustion import is_exhaustion, limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
     from pybroker.controller.quorum.settings import QuorumSettings
 
@@ -138,6 +139,19 @@ class MetadataLog:
                 break
             at += size
         return raw[:at]
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of its segments."""
+        return self._log.size_bytes
+
+    def advance_start(self, offset: int) -> list[Path]:
+        """Move the start forward; return the files that are out of use then. Raises `OSError`."""
+        return self._log.advance_start(offset)
+
+    def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
+        """Return the largest epoch up to this one that the log has, and where it ends; -1 and -1 for none."""
+        return self._log.end_offset_for_epoch(epoch)
 
     def restart_at(self, offset: int) -> None:
         """Make the log an empty one that begins at `offset`; raises `OSError`."""

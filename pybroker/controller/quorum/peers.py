@@ -53,15 +53,18 @@ class Peers:
         """Make the peers; nothing is connected before `start`."""
         own = settings.node_id
         self._peers = {
-            address.node_id: Peer(address, settings, events)
-            for address in settings.addresses
-            if address.node_id != own
+            address.node_id: Peer(address, settings, events) for address in settings.addresses if address.node_id != own
         }
 
     @property
     def connected(self) -> int:
         """How many other voters are reached now."""
         return sum(peer.is_connected for peer in self._peers.values())
+
+    def reaches(self, voter: int) -> bool:
+        """Return whether another voter is reached now."""
+        peer = self._peers.get(voter)
+        return peer is not None and peer.is_connected
 
     def start(self) -> None:
         """Begin to connect."""

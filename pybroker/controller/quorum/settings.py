@@ -50,8 +50,8 @@ class QuorumSettings(NamedTuple):
     """A connection to another voter that is not open after so long is tried anew."""
     retry_backoff_ms: int = RETRY_BACKOFF_MS
     """The first pause before a connection is tried anew; later ones are longer."""
-    elects_on_refusal: bool = True
-    """Whether a leader whose connection ended and whose port refuses another one is taken for dead at once."""
+    death_grace_ms: int = 0
+    """An election begins so long after a leader's connection ended and its port refused another one; -1 for never."""
 
     @property
     def is_alone(self) -> bool:

@@ -19,6 +19,7 @@ from pybroker.controller.quorum.batches import Batch
 from pybroker.controller.quorum.hard_state import HardState
 from pybroker.controller.quorum.metadata_log import MetadataLog, Writing, split
 from pybroker.controller.quorum.native import Quorum, build_record_batch, parse_metadata_batches
+from pybroker.controller.quorum.snapshots import SnapshotId
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -40,7 +41,7 @@ _LAST_OFFSET_DELTA = slice(23, 27)
 class Committed(NamedTuple):
     """A committed entry, its batch not read yet."""
 
-    index: int
+    raft_index: int
     term: int
     last_offset: int
     payload: bytes
@@ -60,37 +61,23 @@ class Step(NamedTuple):
     committed: Sequence[Committed]
 
 
-class SnapshotId(NamedTuple):
-    """A checkpoint of the metadata log: everything below `end_offset`, in leader epoch `epoch`."""
-
-    end_offset: int
-    epoch: int
-
-    def to_bytes(self) -> bytes:
-        """Return the id as voters send it to each other."""
-        return self.end_offset.to_bytes(8) + self.epoch.to_bytes(4)
-
-    @classmethod
-    def from_bytes(cls, raw: bytes) -> SnapshotId:
-        """Read an id that `to_bytes` wrote."""
-        return cls(int.from_bytes(raw[:8]), int.from_bytes(raw[8:]))
-
-
 class SnapshotMark(NamedTuple):
     """A checkpoint and its place in the Raft log."""
 
-    index: int
+    raft_index: int
     """Index of the last entry that it holds."""
     id: SnapshotId
 
     def to_native(self) -> tuple[int, int, bytes]:
         """Return it as the extension has it."""
-        return self.index, self.id.epoch, self.id.to_bytes()
+        end_offset, epoch = self.id
+        return self.raft_index, epoch, end_offset.to_bytes(8) + epoch.to_bytes(4)
 
     @classmethod
     def from_native(cls, mark: tuple[int, int, bytes]) -> SnapshotMark:
         """Make one of what the extension returned."""
-        return cls(mark[0], SnapshotId.from_bytes(mark[2]))
+        index, _, raw = mark
+        return cls(index, SnapshotId(int.from_bytes(raw[:8]), int.from_bytes(raw[8:])))
 
 
 def read_entries(log: MetadataLog, index: int, offset: int) -> list[tuple[int, int, bytes]]:
@@ -253,11 +240,11 @@ class Voter:
     def compact(self, snapshot: SnapshotMark, *, forget: bool) -> None:
         """Note a checkpoint for voters that lag; `forget` that the log has what the checkpoint holds."""
         self._quorum.set_snapshot(snapshot.to_native())
-        if forget and snapshot.index >= self._first:
-            self._quorum.forget_before(snapshot.index)
+        if forget and snapshot.raft_index >= self._first:
+            self._quorum.forget_before(snapshot.raft_index)
             self._start = snapshot.id.end_offset
-            del self._ends[: snapshot.index + 1 - self._first]
-            self._first = snapshot.index + 1
+            del self._ends[: snapshot.raft_index + 1 - self._first]
+            self._first = snapshot.raft_index + 1
 
     def _writing(self, ready: QuorumReady) -> Writing:
         restart_at = None
@@ -265,7 +252,7 @@ class Voter:
             mark = SnapshotMark.from_native(ready.snapshot)
             self.installed = mark
             restart_at = self._start = mark.id.end_offset
-            self._first = mark.index + 1
+            self._first = mark.raft_index + 1
             del self._ends[:]
         cut_at = None
         entries = ready.entries
@@ -290,7 +277,7 @@ class Voter:
         settings = self._settings
         terms: list[tuple[int, int]] = []
         tail: list[tuple[int, int, bytes]] = []
-        first = 1 if snapshot is None else snapshot.index + 1
+        first = 1 if snapshot is None else snapshot.raft_index + 1
         for number, batch in enumerate(self._after(snapshot), first):
             self._ends.append(batch.last_offset + 1)
             if not terms or terms[-1][1] != batch.epoch:
@@ -311,7 +298,7 @@ class Voter:
             messages_in_flight=_MESSAGES_IN_FLIGHT,
             kept_bytes=_KEPT_BYTES,
             hard_state=self.log.hard_state(),
-            before=(0, 0) if snapshot is None else (snapshot.index, snapshot.id.epoch),
+            before=(0, 0) if snapshot is None else (snapshot.raft_index, snapshot.id.epoch),
             snapshot=None if snapshot is None else snapshot.to_native(),
             terms=terms,
             last=last,
@@ -322,7 +309,7 @@ class Voter:
     def _after(self, snapshot: SnapshotMark | None) -> Iterator[StoredBatch]:
         """Read what follows a snapshot, and set where it begins."""
         if snapshot is not None:
-            self._first, self._start = snapshot.index + 1, snapshot.id.end_offset
+            self._first, self._start = snapshot.raft_index + 1, snapshot.id.end_offset
             if self.log.end_offset < self._start:
                 # The checkpoint was fetched, and the process ended before the log was begun anew behind it.
                 self.log.restart_at(self._start)

@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pybroker.controller.quorum.snapshots import open_snapshot, read_snapshot, write_snapshot
@@ -100,6 +100,7 @@ def images(draw: st.DrawFn) -> MetadataImage:
     )
 
 
+@settings(deadline=None, max_examples=50)
 @given(image=images())
 def test_the_records_of_an_image_make_it_again(image: MetadataImage) -> None:
     delta = MetadataDelta(MetadataImage())
@@ -111,6 +112,7 @@ def test_the_records_of_an_image_make_it_again(image: MetadataImage) -> None:
     assert built.features.levels == image.features.levels
 
 
+@settings(deadline=None, max_examples=50)
 @given(image=images(), raft_index=st.integers(-1, 2**62))
 def test_a_snapshot_makes_the_image_again_with_the_epoch_of_its_features(image: MetadataImage, raft_index: int) -> None:
     with TemporaryDirectory() as directory:
@@ -122,6 +124,22 @@ def test_a_snapshot_makes_the_image_again_with_the_epoch_of_its_features(image: 
         for batch in read_snapshot(path):
             loader.load([decode_record(value) for value in batch.values], batch.last_offset, batch.epoch)
         assert loader.publish() == image
+
+
+@settings(deadline=None, max_examples=50)
+@given(before=images(), image=images())
+def test_an_image_that_replaces_another_is_in_force_as_it_is(before: MetadataImage, image: MetadataImage) -> None:
+    loader = Loader()
+    loader.replace(before)
+    old = loader.publish()
+    assert old == before
+    loader.replace(image)
+    new = loader.publish()
+    assert new == image
+    assert list(new.topics.by_id.items()) == [
+        (topic_id, old.topics.by_id.get(topic_id) if old.topics.by_id.get(topic_id) == topic else topic)
+        for topic_id, topic in new.topics.by_id.items()
+    ]
 
 
 WRITTEN = {
