@@ -145,7 +145,7 @@ class Heartbeats:
             self._beating.result()
 
     async def leave(self) -> None:
-        """Leave in good order: others lead what this broker has led when this returns, or nobody answers any more."""
+        """Leave in good order: when this returns, others lead where this broker did, or nobody answers any more."""
         if self._beating is None or self._beating.done():
             return
         if self._life.state is not Membership.LEAVING:

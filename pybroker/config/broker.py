@@ -27,7 +27,7 @@ from pybroker.config.node_keys import NodeKeys
 from pybroker.config.properties import parse_overrides, read_properties
 from pybroker.config.quorum import QuorumVoter, parse_bootstrap_servers, parse_voters
 from pybroker.config.quorum_keys import QuorumKeys
-from pybroker.config.roles import check_roles
+from pybroker.config.roles import check_required, check_roles
 from pybroker.config.security_keys import SecurityKeys
 from pybroker.config.topic_keys import TopicKeys
 
@@ -70,6 +70,7 @@ class BrokerConfig(
             quorum_voters=parse_voters(self.controller_quorum_voters),
             quorum_bootstrap_servers=parse_bootstrap_servers(self.controller_quorum_bootstrap_servers),
         )
+        check_required(self)
         congestion_control = self._congestion_control(given)
         endpoints = parse_endpoints("listeners", self.listeners)
         advertised = parse_endpoints("advertised.listeners", self.advertised_listeners)
@@ -182,6 +183,12 @@ class BrokerConfig(
         """Whether the node is a cluster by itself, which has no listener for controllers and nobody to dial."""
         named = (self.controller_listener_names, self.quorum_voters, self.quorum_bootstrap_servers)
         return self.is_broker and self.is_controller and not any(named)
+
+    @property
+    def makes_its_cluster(self) -> bool:
+        """Whether the node gives itself a cluster id where it has none: nobody else can be of that cluster yet."""
+        is_alone = len(self.quorum_voters) <= 1 and not self.quorum_bootstrap_servers
+        return self.is_broker and self.is_controller and is_alone
 
     @property
     def broker_endpoints(self) -> tuple[Listener, ...]:

@@ -37,7 +37,8 @@ class Listener(NamedTuple):
     endpoint: Endpoint
     advertised: Endpoint | None
     congestion_control: str | None
-    is_controller: bool
+    is_controller: bool = False
+    """Whether it is for controllers, and brokers that ask them: clients are served on the others."""
 
 
 def parse_endpoint(key: str, text: str) -> Endpoint:

@@ -11,6 +11,7 @@ import logging
 import os
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from pybroker.controller.cluster.controllers import FIRST_METADATA_VERSION_WITH_CONTROLLERS
 from pybroker.metadata.features import METADATA_VERSION, SUPPORTED_FEATURES
 
 if TYPE_CHECKING:
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("pybroker.controller")
 
-FIRST_METADATA_VERSION_WITH_CONTROLLERS = 15
-"""Kafka's 3.7-IV0."""
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 60.0
 
 

@@ -22,15 +22,17 @@ from pybroker.controller.cluster.machine import ClusterMachine, Event
 from pybroker.controller.cluster.periodic import build_timers
 from pybroker.controller.errors import ControllerError, NotControllerError
 from pybroker.controller.quorum.batches import DIRECTORY_NAME, Batch
+from pybroker.controller.quorum.bootstrap import read_bootstrap
 from pybroker.controller.quorum.checkpointer import Checkpointer
 from pybroker.controller.quorum.driver import Driver, DriverEvents
+from pybroker.controller.quorum.first_records import first_records
 from pybroker.controller.quorum.frames import check_frame
 from pybroker.controller.quorum.replicas import Replicas
 from pybroker.controller.quorum.served_log import ServedLog
 from pybroker.controller.quorum.snapshots import newest_snapshot, read_snapshot
 from pybroker.controller.quorum.voter import Committed, SnapshotMark, Voter
 from pybroker.machine.runner import ClosedError, Runner
-from pybroker.metadata.features import INITIAL_LEVELS, RECORD_VERSIONS
+from pybroker.metadata.features import RECORD_VERSIONS
 from pybroker.metadata.image import NO_LEADER
 from pybroker.metadata.loader import Loader
 from pybroker.protocol.errors import ProtocolError
@@ -80,6 +82,8 @@ class Controller:
         self._checkpointer = Checkpointer(quorum.directory / DIRECTORY_NAME, quorum.snapshots, _wall_clock_ms)
         self._checkpoint: asyncio.Task[None] | None = None
         self._fetched: tuple[SnapshotMark, MetadataImage] | None = None
+        # What the node was formatted with; None for one that formatted itself.
+        self._formatted: list[Message] | None = None
         self._voter: Voter
         self._driver: Driver
         # The end of the first election, or of the controller before it.
@@ -237,6 +241,7 @@ class Controller:
 
     def _open_voter(self) -> Voter:
         """Open and load, on the disk's thread: nobody else knows this controller yet."""
+        self._formatted = read_bootstrap(self._quorum.directory)
         snapshot = newest_snapshot(self._quorum.directory / DIRECTORY_NAME)
         mark = None
         if snapshot is not None and snapshot.raft_index >= 0:
@@ -314,16 +319,17 @@ class Controller:
         # (docs/adr/0021). A crash may have come in between, so it is the levels that are asked for, and not whether the
         # log is empty.
         levels = self._loader.image.features.levels
-        first = [
-            FeatureLevelRecord(name=name, feature_level=level)
-            for name, level in INITIAL_LEVELS.items()
-            if name not in levels
-        ]
+        try:
+            first = first_records(self._formatted, levels)
+        except ControllerError as error:
+            self._fail(error)
+            return
         if not first:
             self._lead()
             return
         if levels:
-            log.info("finalizing %s", ", ".join(f"{one.name} at level {one.feature_level}" for one in first))
+            added = [one for one in first if isinstance(one, FeatureLevelRecord)]
+            log.info("finalizing %s", ", ".join(f"{one.name} at level {one.feature_level}" for one in added))
         self._driver.propose([_encode(record) for record in first], first).add_done_callback(self._finalized)
 
     def _finalized(self, committed: asyncio.Future[None]) -> None:

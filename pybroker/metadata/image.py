@@ -75,8 +75,8 @@ class ClusterImage(msgspec.Struct, frozen=True):
     controllers: Mapping[int, ControllerRegistration] = {}
 
 
-class PartitionImage(msgspec.Struct, frozen=True):
-    """One partition's replicas and leader."""
+class PartitionImage(msgspec.Struct, frozen=True, gc=False):
+    """One partition's replicas and leader. It holds nothing that can hold it, so no collection has to look at it."""
 
     leader: int
     """Broker id, `NO_LEADER` where there is none."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pybroker.broker.shut_down import Stage
-from pybroker.controller.cluster.settings import ClusterSettings
+from pybroker.controller.cluster.settings import NEVER, ClusterSettings
 from pybroker.controller.death_watch import build_death_watch
 from pybroker.controller.errors import ControllerError
 from pybroker.controller.local_channel import LocalChannel
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from pybroker.broker.failures import Failures
     from pybroker.broker.live_config import LiveConfig
     from pybroker.config.broker import BrokerConfig
+    from pybroker.controller.cluster.settings import ConfigRules
     from pybroker.metadata.publishers import Publisher
     from pybroker.node.controller_access import ControllerAccess
     from pybroker.node.foundation import Foundation
 
 _NETWORK_THREADS = 1
 """Controllers answer in Python; one thread reads and writes for them."""
-_SECOND_MS = 1000
 _PLAINTEXT = 0  # Kafka's number of the security protocol
 
 
@@ -145,17 +145,17 @@ class ControllerPart:
         )
 
 
-def build_cluster_settings(config: BrokerConfig, live: LiveConfig) -> ClusterSettings:
-    """Return what the cluster machine is made of. A single node decides nothing by itself that it need not."""
-    single = config.is_single
-    check_ms = config.leader_imbalance_check_interval_seconds * _SECOND_MS
+def build_cluster_settings(config: BrokerConfig, rules: ConfigRules) -> ClusterSettings:
+    """Return what the cluster machine is configured with."""
+    balances = config.auto_leader_rebalance_enable
     return ClusterSettings(
         config.num_partitions,
         config.default_replication_factor,
         config.broker_session_timeout_ms,
-        live,
-        imbalance_check_interval_ms=check_ms if config.auto_leader_rebalance_enable and not single else 0,
+        rules,
+        imbalance_check_interval_ms=config.leader_imbalance_check_interval_seconds * 1000 if balances else NEVER,
         imbalance_percentage=config.leader_imbalance_per_broker_percentage,
-        unclean_election_interval_ms=0 if single else config.unclean_leader_election_interval_ms,
-        no_op_interval_ms=0 if single else config.metadata_max_idle_interval_ms,
+        unclean_election_interval_ms=config.unclean_leader_election_interval_ms,
+        # Nobody follows the log of a node without a listener for controllers.
+        no_op_interval_ms=config.metadata_max_idle_interval_ms if config.controller_listener_names else NEVER,
     )

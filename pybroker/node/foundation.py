@@ -41,6 +41,8 @@ class Foundation:
         self.shares = descriptors.divide()
         directories = Directories.acquire(config.log_directories, config.metadata_directory, config.node_id)
         end(Stage.DIRECTORIES, directories, lambda: asyncio.to_thread(directories.release))
+        if not config.makes_its_cluster:
+            directories.require_identity()
         await asyncio.to_thread(check_before_start, directories)
         self.directories = directories
 

@@ -1,15 +1,15 @@
 """The cluster machine's transcripts: `cluster_*.txt`.
 
-Commands: `register ID [rack=R] [dirs=N] [incarnation=C] [unfenced] [alive]`, `heartbeat ID EPOCH [offset=N] [fence]
-[stop]`, `sync ID EPOCH #TOPIC/PARTITION=LEADER_EPOCH.PARTITION_EPOCH:ID[@EPOCH],... [recovering]`, `controller ID
-PORT`, `silence ID EPOCH`, `unregister ID`, `lose ID EPOCH DIRECTORY ...`, `place ID EPOCH #TOPIC/PARTITION=DIRECTORY ...`,
-`create NAME [partitions=N] [rf=N] [replicas=1,2/2,3] [KEY=VALUE ...] [; ...] [validate]`, `enlarge NAME partitions=N
-[replicas=1,2/2,3] [; ...] [validate]`, `delete NAME|#ID ...`, `alter TYPE NAME KEY=VALUE|KEY-|KEY+=ITEMS|KEY-=ITEMS
-... [; ...]`, `replace TYPE NAME KEY=VALUE ...`, `elect preferred|unclean all|NAME/PARTITION ...`,
-`reassign NAME/PARTITION=1,2|NAME/PARTITION=cancel ... [fixed]`, `reassigned all|NAME/PARTITION ...`,
-`ids BROKER EPOCH`, `feature NAME=LEVEL ... [safe_downgrade|unsafe_downgrade]`, `topics`, `brokers`,
-`configs`. Topic ids are numbered in the order in which they were handed in. A configuration whose value is `bad` is
-invalid; `cleanup.policy` is a list, by default of `delete`.
+Commands: `register ID [rack=R] [dirs=N] [incarnation=C] [stopped=EPOCH] [elr] [unfenced] [alive]`, `heartbeat ID EPOCH
+[offset=N] [fence] [stop]`, `sync ID EPOCH #TOPIC/PARTITION=LEADER_EPOCH.PARTITION_EPOCH:ID[@EPOCH],... [recovering]`,
+`controller ID PORT`, `silence ID EPOCH`, `unregister ID`, `lose ID EPOCH DIRECTORY ...`, `place ID EPOCH
+#TOPIC/PARTITION=DIRECTORY ...`, `create NAME [partitions=N] [rf=N] [replicas=1,2/2,3] [KEY=VALUE ...] [; ...]
+[validate]`, `enlarge NAME partitions=N [replicas=1,2/2,3] [; ...] [validate]`, `delete NAME|#ID ...`, `alter TYPE NAME
+KEY=VALUE|KEY-|KEY+=ITEMS|KEY-=ITEMS ... [; ...]`, `replace TYPE NAME KEY=VALUE ...`, `elect preferred|unclean
+all|NAME/PARTITION ...`, `reassign NAME/PARTITION=1,2|NAME/PARTITION=cancel ... [fixed]`, `reassigned all|NAME/PARTITION
+...`, `ids BROKER EPOCH`, `balance [BROKER ...]`, `uncleanly`, `idle`, `wait MS`, `feature NAME=LEVEL ...
+[safe_downgrade|unsafe_downgrade]`, `topics`, `brokers`, `configs`. Topic ids are numbered in the order in which they
+were handed in. A configuration whose value is `bad` is invalid; `cleanup.policy` is a list, by default of `delete`.
 """
 
 from __future__ import annotations
@@ -48,13 +48,16 @@ class Stage:
     """A machine, and the text of what it answers."""
 
     def __init__(self) -> None:
-        self.machine = ClusterMachine(ClusterSettings(1, 1, 9000, BadIsWrong()))
+        self.machine = ClusterMachine(ClusterSettings(1, 1, 9000, BadIsWrong(), 300_000, 10, 300_000, 500))
         self.now = 0
         self.ids = itertools.count(1)
         self.epochs = itertools.count(OFFSET_OF_EPOCHS)
 
     def say(self, command: str) -> str:
         name, *words = shlex.split(command.replace(";", " ; "))
+        if name == "wait":
+            self.now += int(words[0])
+            return ""
         if name in ("topics", "brokers", "configs"):
             return "\n".join(getattr(self, f"show_{name}")())
         event = getattr(self, f"event_{name}")(words)
@@ -77,9 +80,11 @@ class Stage:
             epoch=next(self.epochs),
             rack=values.get("rack"),
             log_dirs=tuple(directory(f"{n + 1}", words[0]) for n in range(int(values.get("dirs", 1)))),
-            features={"metadata.version": (7, int(values.get("metadata", 25)))},
+            features={"metadata.version": (7, int(values.get("metadata", 25)))}
+            | ({"eligible.leader.replicas.version": (0, 1)} if "elr" in flags else {}),
             fenced="unfenced" not in flags,
             session_is_alive="alive" in flags,
+            previous_broker_epoch=int(values.get("stopped", -1)),
         )
 
     def event_heartbeat(self, words: list[str]) -> events.Heartbeat:
@@ -178,6 +183,15 @@ class Stage:
     def event_ids(self, words: list[str]) -> events.AllocateProducerIds:
         return events.AllocateProducerIds(int(words[0]), int(words[1]))
 
+    def event_balance(self, words: list[str]) -> events.BalanceLeaders:
+        return events.BalanceLeaders(frozenset(map(int, words)))
+
+    def event_uncleanly(self, _words: list[str]) -> events.ElectUncleanly:
+        return events.ElectUncleanly()
+
+    def event_idle(self, _words: list[str]) -> events.WriteNoOp:
+        return events.WriteNoOp()
+
     def event_feature(self, words: list[str]) -> events.UpdateFeatures:
         values, flags = split(words)
         kind = events.UpgradeType[next(iter(flags), "upgrade").upper()]
@@ -189,7 +203,10 @@ class Stage:
             yield f"{name} #{int.from_bytes(topic.topic_id)}"
             for index, one in topic.partitions.items():
                 epochs = f"epochs {one.leader_epoch}/{one.partition_epoch}"
-                yield f"  {index}: leader {one.leader} isr {list(one.isr)} of {list(one.replicas)} {epochs}"
+                more = f" eligible {list(one.eligible_leader_replicas)}" if one.eligible_leader_replicas else ""
+                more += f" last {list(one.last_known_elr)}" if one.last_known_elr else ""
+                more += " recovering" if one.leader_recovery_state else ""
+                yield f"  {index}: leader {one.leader} isr {list(one.isr)} of {list(one.replicas)} {epochs}{more}"
 
     def show_brokers(self) -> Iterator[str]:
         for broker in self.machine.image.cluster.brokers.values():

@@ -7,6 +7,7 @@ form. Must not know which records those are.
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 from pybroker.controller.errors import MetadataLogError
@@ -46,3 +47,13 @@ def write_first_voters(directory: Path, voters: VotersRecord, now_ms: int) -> Pa
     log_directory = directory / DIRECTORY_NAME
     log_directory.mkdir(exist_ok=True)
     return write_file(log_directory / SnapshotId(0, 0).file_name, encode_records((), 0, now_ms, voters=voters))
+
+
+def remove_first_files(directory: Path) -> None:
+    """Remove what the two writers above have left of a formatting that failed; raises nothing."""
+    log_directory = directory / DIRECTORY_NAME
+    for path in (directory / FILE_NAME, log_directory / SnapshotId(0, 0).file_name):
+        with contextlib.suppress(OSError):
+            path.unlink()
+    with contextlib.suppress(OSError):
+        log_directory.rmdir()
