@@ -337,8 +337,8 @@ class Voter:
         continues = (last.last_offset + 1, last.epoch) == (snapshot.end_offset, snapshot.epoch)
         if not continues and self._settings.is_alone:
             raise MetadataLogError(
-                f"{self.log.directory}: the entry before offset {snapshot.end_offset} is of epoch {last.epoch} and ends "
-                f"at {last.last_offset + 1}, and the snapshot there is of epoch {snapshot.epoch}: one of the two "
+                f"{self.log.directory}: the entry before offset {snapshot.end_offset} is of epoch {last.epoch} and "
+                f"ends at {last.last_offset + 1}, and the snapshot there is of epoch {snapshot.epoch}: one of the two "
                 "belongs to another log"
             )
         return continues

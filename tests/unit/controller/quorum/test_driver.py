@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from pathlib import Path
 
 import pytest
 
+from pybroker.controller import service
 from pybroker.controller.cluster.events import NewTopic
 from pybroker.controller.errors import NotControllerError
+from pybroker.controller.quorum.batches import DIRECTORY_NAME
+from pybroker.controller.quorum.snapshot_policy import SnapshotPolicy
+from pybroker.controller.quorum.voter import SnapshotMark
+from pybroker.metadata.features import SUPPORTED_FEATURES
 from pybroker.protocol.errors import ErrorCode
 from tests.support.quorums import Node, QuorumOf, quorum_of, until
 
@@ -21,6 +27,7 @@ async def create(node: Node, name: str) -> None:
             incarnation_id=b"i" * 16,
             listeners={"PLAINTEXT": ("h", 9092)},
             security_protocols={"PLAINTEXT": 0},
+            features=SUPPORTED_FEATURES,
             fenced=False,
         )
     (created,) = await node.channel.create_topics([NewTopic(name=name, num_partitions=1, replication_factor=1)])
@@ -137,3 +144,33 @@ async def test_what_is_committed_can_be_read_and_waited_for(tmp_path: Path) -> N
         await create(leader, "u")
         await waiting
         assert len(one.read(0, 1)) < len(whole)
+
+
+async def test_a_voter_that_needs_what_no_log_has_any_more_gets_the_snapshot(tmp_path: Path) -> None:
+    often = SnapshotPolicy(bytes_between=500, interval_ms=0, retention_bytes=1, retention_ms=-1)
+    quorum = QuorumOf(tmp_path, 3, snapshots=often)
+    await quorum.start(0, 1)
+    leader = await quorum.elected()
+    for number in range(12):
+        await create(leader, f"t{number}")
+    await until(lambda: leader.controller._voter.log.start_offset > 0)
+    late = quorum.nodes[2]
+    own = late.settings.directory / DIRECTORY_NAME
+
+    async def fetch(snapshot: SnapshotMark, voter: int) -> None:
+        theirs = quorum.nodes[voter].settings.directory / DIRECTORY_NAME
+        path = shutil.copy(theirs / snapshot.id.file_name, own)
+        late.controller._fetched = snapshot, service._image_in(Path(path))
+
+    late.controller._fetch = fetch  # type: ignore[method-assign]
+    await quorum.start(2)
+    await until(lambda: topics(late) == topics(leader))
+    await create(leader, "after")
+    await quorum.agreed()
+    assert late.controller.image.topics == leader.controller.image.topics
+    await late.stop()
+    again = await quorum.restart(2)
+    await until(lambda: topics(again) == topics(leader))
+    for node in quorum.nodes:
+        await node.stop()
+    assert not any(node.failures for node in quorum.nodes)
