@@ -7,6 +7,11 @@ from collections.abc import Iterator
 import pytest
 
 from pybroker.client import Admin, NewTopic
+from pybroker.client.connection import Connection
+from pybroker.client.settings import AdminSettings
+from pybroker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from pybroker.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
+from pybroker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from pybroker.testing import Cluster
 
 pytestmark = pytest.mark.process
@@ -25,16 +30,29 @@ def other_than(cluster: Cluster, node: int) -> int:
     return next(broker for broker in cluster.running if broker != node)
 
 
-def test_a_client_sees_what_it_changed_by_way_of_the_broker_that_it_asked(cluster: Cluster) -> None:
+async def test_a_client_sees_what_it_changed_by_way_of_the_broker_that_it_asked(cluster: Cluster) -> None:
     for broker in cluster.brokers:
-        with Admin(cluster.address(broker)) as admin:
-            for number in range(5):
-                name = f"t{broker}-{number}"
-                admin.create_topics([NewTopic(name, 2, 3)])
-                (found,) = admin.describe_topics([name])
-                assert len(found.partitions) == 2
-            admin.delete_topics([f"t{broker}-0"])
-            assert f"t{broker}-0" not in admin.list_topics()
+        address = cluster.address(broker)
+        settings = AdminSettings.from_properties({"bootstrap.servers": address})
+        connection = await Connection.open(address, settings)  # An Admin asks any broker.
+        for number in range(10):
+            name = f"t{broker}-{number}"
+            creation = CreateTopicsRequest(topics=[CreatableTopic(name=name, num_partitions=2, replication_factor=3)])
+            (created,) = (await connection.ask(creation, CreateTopicsResponse)).topics
+            assert (created.error_code, created.num_partitions) == (0, 2)
+            assert await partitions_of(connection, name) == 2
+        deletion = DeleteTopicsRequest(topics=[DeleteTopicState(name=f"t{broker}-0")])
+        (deleted,) = (await connection.ask(deletion, DeleteTopicsResponse)).responses
+        assert deleted.error_code == 0
+        assert await partitions_of(connection, f"t{broker}-0") == 0
+        await connection.close()
+
+
+async def partitions_of(connection: Connection, name: str) -> int:
+    """How many partitions a topic has, as the broker at the other end sees it."""
+    asked = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=False)
+    (topic,) = (await connection.ask(asked, MetadataResponse)).topics
+    return len(topic.partitions)
 
 
 def test_a_broker_that_is_killed_is_fenced_by_its_death_and_may_come_back_at_once(cluster: Cluster) -> None:
