@@ -26,7 +26,7 @@ from pybroker.metadata.image import (
 )
 from pybroker.metadata.image_records import image_records
 from pybroker.metadata.loader import Loader
-from pybroker.metadata.partition_index import build_index
+from pybroker.metadata.index_delta import build_index
 from pybroker.protocol.messages.records.frame import decode_record
 
 IDS = st.binary(min_size=16, max_size=16)

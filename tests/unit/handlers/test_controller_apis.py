@@ -28,7 +28,7 @@ def directory(broker_id: int, number: int = 1) -> bytes:
     return bytes([number]) * 15 + bytes([broker_id])
 
 
-def registration(broker_id: int, **changes: Any) -> BrokerRegistrationRequest:
+def registration(broker_id: int, /, **changes: Any) -> BrokerRegistrationRequest:
     given: dict[str, Any] = {
         "broker_id": broker_id,
         "cluster_id": CLUSTER_ID,
@@ -93,7 +93,7 @@ async def test_a_broker_is_fenced_until_it_knows_its_registration(tmp_path: Path
         ({"log_dirs": [directory(2)]}, ErrorCode.INVALID_REGISTRATION),
         ({"listeners": []}, ErrorCode.INVALID_REGISTRATION),
         ({"features": []}, ErrorCode.UNSUPPORTED_VERSION),
-        ({"broker_id": 2}, ErrorCode.DUPLICATE_BROKER_REGISTRATION),
+        ({"broker_id": 2, "incarnation_id": b"n" * 16}, ErrorCode.DUPLICATE_BROKER_REGISTRATION),
     ],
 )
 async def test_a_broker_that_cannot_belong_here_is_refused(
