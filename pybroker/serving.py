@@ -163,6 +163,7 @@ def build_controller_pipeline(parts: ControllerParts) -> Pipeline:
         cluster_id=parts.cluster_id,
         image=lambda: controller.image,
         controller=parts.local,
+        own_controller=parts.local,
         groups=absent,
         partitions=absent,
         moves=absent,

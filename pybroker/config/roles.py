@@ -25,6 +25,17 @@ _INNER = "inter.broker.listener.name"
 _INNER_PROTOCOL = "security.inter.broker.protocol"
 
 
+def check_required(config: BrokerConfig) -> None:
+    """Check that a node of a cluster names what Kafka has no default for; raises ConfigError."""
+    if config.is_single:
+        return
+    for name in (_ROLES, "node.id", _NAMES):
+        if name not in config.given:
+            _refuse(name, f'Missing required configuration "{name}" which has no default value.')
+    if not config.controller_listener_names:
+        _refuse(_NAMES, f"Configuration '{_NAMES}' must not be empty. Valid values include: any non-empty value")
+
+
 def check_roles(config: BrokerConfig, listeners: Sequence[str], advertised: Sequence[str]) -> None:
     """Hold roles, listeners and quorum against each other; raises ConfigError.
 
@@ -33,11 +44,6 @@ def check_roles(config: BrokerConfig, listeners: Sequence[str], advertised: Sequ
     if config.is_single:
         _check_advertised(listeners, advertised)
         return
-    for name in (_ROLES, "node.id", _NAMES):
-        if name not in config.given:
-            _refuse(name, f'Missing required configuration "{name}" which has no default value.')
-    if not config.controller_listener_names:
-        _refuse(_NAMES, f"Configuration '{_NAMES}' must not be empty. Valid values include: any non-empty value")
     _check_inter_broker(config)
     if not config.quorum_voters and not config.quorum_bootstrap_servers:
         _refuse(

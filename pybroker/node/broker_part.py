@@ -26,7 +26,7 @@ from pybroker.net.api_versions import ApiVersionsPublisher
 from pybroker.net.closing import close_connections, finish_requests
 from pybroker.net.data_plane_settings import build_data_plane_settings
 from pybroker.net.dispatch import Dispatch
-from pybroker.net.forwarding import ForwardedApi, Forwarding
+from pybroker.net.forwarding import Forwarding
 from pybroker.net.listeners import OpenListener, open_listeners
 from pybroker.net.native import DataPlane
 from pybroker.protocol.listener_role import ListenerRole
@@ -159,7 +159,7 @@ class BrokerPart:
             max_request_bytes=self.config.socket_request_max_bytes,
         )
         self._foundation.shut_down.add(Stage.PARKED_REQUESTS, forwarding, forwarding.close)
-        return {key: ForwardedApi(api, forwarding) if api.forwarded else api for key, api in apis.items()}
+        return forwarding.apply(apis)
 
     def _build_replicas(self) -> PartitionPublisher:
         config, directories = self.config, self._foundation.directories

@@ -158,6 +158,8 @@ class _Run:
         else:
             raise NodeError("process.roles=broker: not yet")
         publishers: list[Publisher] = [foundation.live]
+        if access.channels is not None:
+            publishers.append(access.channels)
         if self._broker is not None:
             publishers += self._broker.build(source, access)
         if controller is not None:

@@ -132,9 +132,7 @@ pub fn quorum_error(error: QuorumRefusal) -> PyErr {
         QuorumRefusal::Restore(_)
         | QuorumRefusal::ChangePending
         | QuorumRefusal::Message(_)
-        | QuorumRefusal::Raft(_) => {
-            QuorumError::new_err(text)
-        }
+        | QuorumRefusal::Raft(_) => QuorumError::new_err(text),
     }
 }
 

@@ -41,6 +41,7 @@ mod received;
 mod record;
 mod record_table;
 mod recovery_progress;
+mod replication;
 mod retention;
 mod role;
 mod sending;
@@ -111,6 +112,10 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(control_batch::parse_control_batch, m)?)?;
     m.add_class::<record_table::RecordTable>()?;
     m.add_class::<recovery_progress::PyRecoveryProgress>()?;
+    m.add_class::<replication::PyReplicaCaughtUp>()?;
+    m.add_class::<replication::PyReplicationSettings>()?;
+    m.add_function(wrap_pyfunction!(replication::lagging_replicas, m)?)?;
+    m.add_function(wrap_pyfunction!(replication::stop_joining, m)?)?;
     m.add_class::<retention::PyRemovedSegments>()?;
     m.add_function(wrap_pyfunction!(retention::advance_log_start, m)?)?;
     m.add_function(wrap_pyfunction!(retention::delete_old_segments, m)?)?;

@@ -266,7 +266,9 @@ fn the_batch_by_which_a_term_begins_is_the_same_everywhere_and_names_who_voted()
     let [first, ..] = &voters[0].log[..] else { panic!("no entry") };
     assert!(voters.iter().all(|voter| voter.log[0] == *first));
     let granting = [[0, 1], [0, 2]].map(|granting| batch::build_leader_change(0, &[0, 1, 2], &granting, 0));
-    assert!(granting.contains(&first.payload) || first.payload == batch::build_leader_change(0, &[0, 1, 2], &[0, 1, 2], 0));
+    assert!(
+        granting.contains(&first.payload) || first.payload == batch::build_leader_change(0, &[0, 1, 2], &[0, 1, 2], 0)
+    );
 }
 
 #[test]
@@ -368,7 +370,8 @@ fn a_voter_is_added_and_another_removed() {
 #[test]
 fn a_message_that_is_none_or_says_what_cannot_be_is_refused() {
     let mut voters = three();
-    let refused = |voter: &mut Voter, from: i32, bytes: &[u8]| matches!(voter.takes(from, bytes), Err(QuorumError::Message(_)));
+    let refused =
+        |voter: &mut Voter, from: i32, bytes: &[u8]| matches!(voter.takes(from, bytes), Err(QuorumError::Message(_)));
     assert!(refused(&mut voters[1], 0, &[0xFF; 9]));
     voters[0].quorum.propose(records("x")).unwrap();
     let (to, good) = voters[0].work().into_iter().find(|(to, _)| *to == 1).unwrap();

@@ -157,10 +157,6 @@ class Driver:
         self._lose()
         self._wake()
 
-    def note_compaction(self, snapshot: SnapshotMark, *, forget: bool) -> None:
-        """Note a checkpoint on the disk; `forget` that the log has what it holds."""
-        self.voter.compact(snapshot, forget=forget)
-
     def _pump(self) -> None:
         """Do what the voter asks for until it asks for nothing."""
         if self._is_pumping or self._failure is not None:

@@ -12,6 +12,7 @@ between the two) is overruled by the log's last term.
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left
 from typing import TYPE_CHECKING, NamedTuple
 
 from pybroker.controller.errors import MetadataLogError
@@ -233,18 +234,18 @@ class Voter:
         """Hand in what was read of the entries that a lagging voter needs; none when they are gone."""
         self._quorum.provide(index, entries)
 
-    def index_at(self, end_offset: int) -> int:
-        """Return the index of the entry that ends at an offset; `ValueError` where none does."""
-        return self._first + self._ends.index(end_offset)
-
-    def compact(self, snapshot: SnapshotMark, *, forget: bool) -> None:
-        """Note a checkpoint for voters that lag; `forget` that the log has what the checkpoint holds."""
+    def set_snapshot(self, snapshot: SnapshotMark) -> None:
+        """Note the checkpoint for voters that need what the log does not have any more."""
         self._quorum.set_snapshot(snapshot.to_native())
-        if forget and snapshot.raft_index >= self._first:
-            self._quorum.forget_before(snapshot.raft_index)
-            self._start = snapshot.id.end_offset
-            del self._ends[: snapshot.raft_index + 1 - self._first]
-            self._first = snapshot.raft_index + 1
+
+    def forget_before(self, offset: int) -> None:
+        """Note that the log begins at an offset, where an entry does; an older one changes nothing."""
+        count = bisect_left(self._ends, offset) + 1
+        if self._start < offset <= self.next_offset and self._ends[count - 1] == offset:
+            self._quorum.forget_before(self._first + count - 1)
+            self._start = offset
+            self._first += count
+            del self._ends[:count]
 
     def _writing(self, ready: QuorumReady) -> Writing:
         restart_at = None

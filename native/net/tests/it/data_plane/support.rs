@@ -97,6 +97,10 @@ impl Plane {
         Self { plane, port, seen: Mutex::default(), directory: tempfile::tempdir().unwrap() }
     }
 
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
     pub fn data_plane(&self) -> &DataPlane {
         &self.plane
     }
