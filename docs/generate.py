@@ -74,23 +74,33 @@ def client_settings() -> str:
 
 def apis() -> str:
     """The page of all Kafka APIs: a table, and each handler's data sheet."""
-    served = sorted(registry.registered_apis().values(), key=lambda api: api.key)
+    served = registry.every_api()
     lines = ["# Kafka APIs", "", MADE_BY, RIGHTS, ""]
-    lines += ["| key | API | versions | answered in | operations on resources |", "|---|---|---|---|---|"]
+    lines += [
+        "| key | API | versions | listeners of | answered in | operations on resources |",
+        "|---|---|---|---|---|---|",
+    ]
     for api in served:
         plane = "the data plane (Rust)" if api.in_data_plane else "the control plane (Python)"
         versions = f"{api.min_version}-{api.max_version}"
-        link = f"[{api.name}](#{api.name.lower()})"
-        lines.append(f"| {api.key} | {link} | {versions} | {plane} | {_required(api.requires)} |")
+        link = f"[{_title(api)}](#{_title(api).lower().replace(' ', '-')})"
+        lines.append(f"| {api.key} | {link} | {versions} | {_listeners(api)} | {plane} | {_required(api.requires)} |")
     for api in served:
-        module = importlib.import_module(f"pybroker.handlers.{_module_name(api.name)}")
-        lines += ["", f"## {api.name}", "", *_sheet(inspect.getdoc(module) or "")]
+        module = importlib.import_module(f"pybroker.handlers.{api.module}")
+        lines += ["", f"## {_title(api)}", "", *_sheet(inspect.getdoc(module) or "")]
         lines += ["", "**Operations on resources**", "", *_rights(api.requires)]
     return "\n".join(lines) + "\n"
 
 
-def _module_name(api: str) -> str:
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", api).lower()
+def _title(api: registry.RegisteredApi) -> str:
+    """The heading of an API: its name, and its listeners where it has another handler for others."""
+    others = registry.registered_apis(~api.listeners) if ~api.listeners else {}
+    return f"{api.name} of controllers" if api.key in others and not api.in_data_plane else api.name
+
+
+def _listeners(api: registry.RegisteredApi) -> str:
+    """The cell of the table: whose listeners serve it."""
+    return ", ".join(f"{role.name.lower()}s" for role in api.listeners if role.name)
 
 
 def _sheet(docstring: str) -> Iterator[str]:

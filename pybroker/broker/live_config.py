@@ -66,6 +66,14 @@ class LiveConfig:
         """Return what is wrong with a topic's own configurations, None for nothing."""
         return topic_fault(configs, self.current)
 
+    def min_insync_replicas(self, configs: Mapping[str, str], /) -> int:
+        """Return `min.insync.replicas` of a topic with these configurations of its own."""
+        return TopicConfig(configs, self.current).min_insync_replicas
+
+    def elects_uncleanly(self, configs: Mapping[str, str], /) -> bool:
+        """Return `unclean.leader.election.enable` of a topic with these configurations of its own."""
+        return TopicConfig(configs, self.current).unclean_leader_election_enable
+
     def group_fault(self, configs: Mapping[str, str], /) -> str | None:
         """Return what is wrong with a group's own configurations, None for nothing."""
         return group_fault(configs, self.current)

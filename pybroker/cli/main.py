@@ -13,18 +13,22 @@ from importlib import import_module
 from pybroker.cli.errors import CommandError
 
 COMMANDS = {
+    "cluster": "run a cluster of brokers on this machine",
     "configs": "show and change the settings of topics and brokers",
     "consumer-groups": "list, describe, reset and delete consumer groups",
     "delete-records": "give logs a later start",
     "dump-log": "show what is in the files of a log",
+    "format": "give the log directories of a node an identity before its first start",
     "get-offsets": "get offsets of partitions by time",
     "groups": "list groups of all types",
     "leader-election": "give partitions their preferred leader, or any where they have none",
     "log-cleaner": "show how dirty compacted logs are, and what their last pass did",
     "log-dirs": "show what lies in the log directories of brokers",
+    "random-uuid": "print an id for a new cluster",
     "reassign-partitions": "give partitions other replicas, or replicas another log directory",
     "start": "run a broker in the foreground",
     "stop": "stop the broker of a data directory",
+    "storage-info": "show whose the log directories of a node are",
     "topics": "create, list, describe, enlarge and delete topics",
 }
 

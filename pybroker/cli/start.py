@@ -26,6 +26,7 @@ from pybroker.cli.errors import CommandError
 from pybroker.config.broker import BrokerConfig
 from pybroker.config.errors import ConfigError
 from pybroker.config.properties import parse_overrides
+from pybroker.config.roles import heartbeat_warning
 from pybroker.config.topic import broker_suggestion
 from pybroker.net.allocator import fix_thresholds
 from pybroker.net.descriptors import raise_limit
@@ -84,6 +85,9 @@ def run(arguments: argparse.Namespace) -> int:
     for name in config.unknown:
         near = broker_suggestion(name)
         log.warning("unknown configuration %s is ignored%s", name, f"; is {near} meant?" if near else "")
+    warning = heartbeat_warning(config)
+    if warning is not None:
+        log.error(warning)
     raise_limit()
     fix_thresholds()
     try:

@@ -9,6 +9,8 @@ through the values it made: the limits the data plane was started with, and the 
     broker      BrokerConfig, put together from the `*_keys` modules
     topic       TopicConfig: topic overrides over the broker's values
     endpoint    listeners as values
+    quorum      voters and bootstrap servers as values
+    roles       what roles, listeners and the quorum ask of each other
     properties  the file format
     reference   docs/reference/configs.md
 """

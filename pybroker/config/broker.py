@@ -10,8 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pybroker.config.consumer_group_keys import ConsumerGroupKeys
-from pybroker.config.endpoint import Listener, build_listeners
-from pybroker.config.errors import ConfigError
+from pybroker.config.endpoint import (
+    Listener,
+    build_listeners,
+    parse_endpoints,
+    parse_protocols,
+    with_controllers,
+)
+from pybroker.config.errors import ConfigError, RefusedError
 from pybroker.config.group_keys import GroupKeys
 from pybroker.config.idle_keys import IdleKeys
 from pybroker.config.key import parse_list
@@ -19,6 +25,9 @@ from pybroker.config.log_keys import LogKeys
 from pybroker.config.network_keys import NetworkKeys
 from pybroker.config.node_keys import NodeKeys
 from pybroker.config.properties import parse_overrides, read_properties
+from pybroker.config.quorum import QuorumVoter, parse_bootstrap_servers, parse_voters
+from pybroker.config.quorum_keys import QuorumKeys
+from pybroker.config.roles import check_required, check_roles
 from pybroker.config.security_keys import SecurityKeys
 from pybroker.config.topic_keys import TopicKeys
 
@@ -30,10 +39,19 @@ _CLEANER_THREAD_BYTES = 1024**2
 _PER_LISTENER = ("listener.name.", ".congestion.control")
 
 
-class BrokerConfig(NodeKeys, NetworkKeys, LogKeys, TopicKeys, GroupKeys, ConsumerGroupKeys, SecurityKeys, IdleKeys):
+class BrokerConfig(
+    NodeKeys, QuorumKeys, NetworkKeys, LogKeys, TopicKeys, GroupKeys, ConsumerGroupKeys, SecurityKeys, IdleKeys
+):
     """The settings of one node. Values by attribute, `log.segment.bytes` being `log_segment_bytes`."""
 
     endpoints: tuple[Listener, ...]
+    """Every listener that the node opens; those of controllers say so."""
+    security_protocols: Mapping[str, str]
+    """The protocol behind each listener name, also of those that only other nodes have."""
+    quorum_voters: tuple[QuorumVoter, ...]
+    """The voters by rising id; empty where they are not given."""
+    quorum_bootstrap_servers: tuple[tuple[str, int], ...]
+    """Where controllers are found; empty where it is not given."""
     dynamic_own: Mapping[str, str]
     """What was changed for this broker since its start, by Kafka's names (KIP-226)."""
     dynamic_default: Mapping[str, str]
@@ -41,24 +59,48 @@ class BrokerConfig(NodeKeys, NetworkKeys, LogKeys, TopicKeys, GroupKeys, Consume
 
     def __init__(self, given: Mapping[str, str]) -> None:
         """Check and take the texts in `given`; raises ConfigError for the first wrong one."""
-        super().__init__(given)
+        super().__init__(_with_node_id(given))
+        if self.broker_id not in (-1, self.node_id):
+            raise RefusedError("node.id", self.node_id, "You must set `node.id` to the same value as `broker.id`.")
+        values = self.__dict__
+        values.update(
+            broker_id=self.node_id,
+            dynamic_own={},
+            dynamic_default={},
+            quorum_voters=parse_voters(self.controller_quorum_voters),
+            quorum_bootstrap_servers=parse_bootstrap_servers(self.controller_quorum_bootstrap_servers),
+        )
+        check_required(self)
+        congestion_control = self._congestion_control(given)
+        endpoints = parse_endpoints("listeners", self.listeners)
+        advertised = parse_endpoints("advertised.listeners", self.advertised_listeners)
+        values["security_protocols"] = self._security_protocols(endpoints)
+        values["endpoints"] = build_listeners(
+            endpoints,
+            advertised,
+            self.security_protocols,
+            self.controller_listener_names,
+            congestion_control,
+        )
+        check_roles(self, tuple(endpoints), tuple(advertised))
+        self._check_parts()
+        self.check_between_keys()
+
+    def _congestion_control(self, given: Mapping[str, str]) -> dict[str, str | None]:
         congestion_control = {"": self.congestion_control}
         prefix, suffix = _PER_LISTENER
         for name in self.unknown:
             if name.startswith(prefix) and name.endswith(suffix):
                 listener = name[len(prefix) : -len(suffix)].upper()
                 congestion_control[listener] = given[name].strip() or None
-        self.__dict__.update(dynamic_own={}, dynamic_default={})
         self.__dict__["unknown"] = tuple(name for name in self.unknown if not name.startswith(prefix))
-        self.__dict__["endpoints"] = build_listeners(
-            self.listeners,
-            self.advertised_listeners,
-            parse_list(self.listener_security_protocol_map),
-            self.controller_listener_names,
-            congestion_control,
-        )
-        self._check_parts()
-        self.check_between_keys()
+        return congestion_control
+
+    def _security_protocols(self, endpoints: Iterable[str]) -> dict[str, str]:
+        protocols = parse_protocols(parse_list(self.listener_security_protocol_map))
+        if "listener.security.protocol.map" in self.given:
+            return protocols
+        return with_controllers(protocols, endpoints, self.controller_listener_names)
 
     @classmethod
     def from_properties(cls, path: Path | None, overrides: Iterable[str] = ()) -> BrokerConfig:
@@ -76,22 +118,10 @@ class BrokerConfig(NodeKeys, NetworkKeys, LogKeys, TopicKeys, GroupKeys, Consume
         self._check_consumer_groups()
 
     def _check_parts(self) -> None:
-        if set(self.process_roles) != {"broker", "controller"}:
-            raise ConfigError(
-                "process.roles",
-                ",".join(self.process_roles),
-                "broker,controller, as this version runs both in one node",
-            )
         if not self.log_directories:
             raise ConfigError("log.dirs", self.given.get("log.dirs", ""), "at least one directory")
         if len(set(self.log_directories)) != len(self.log_directories):
             raise ConfigError("log.dirs", self.given.get("log.dirs", ""), "each directory once")
-        if len(self.controller_quorum_voters) > 1:
-            raise ConfigError(
-                "controller.quorum.voters",
-                ",".join(self.controller_quorum_voters),
-                "at most one voter, as this version runs one controller",
-            )
 
     def _check_retention(self) -> None:
         if self.retention_ms == 0:
@@ -139,6 +169,48 @@ class BrokerConfig(NodeKeys, NetworkKeys, LogKeys, TopicKeys, GroupKeys, Consume
             )
 
     @property
+    def is_broker(self) -> bool:
+        """Whether the node serves clients."""
+        return "broker" in self.process_roles
+
+    @property
+    def is_controller(self) -> bool:
+        """Whether the node has a part in the metadata quorum."""
+        return "controller" in self.process_roles
+
+    @property
+    def is_single(self) -> bool:
+        """Whether the node is a cluster by itself, which has no listener for controllers and nobody to dial."""
+        named = (self.controller_listener_names, self.quorum_voters, self.quorum_bootstrap_servers)
+        return self.is_broker and self.is_controller and not any(named)
+
+    @property
+    def makes_its_cluster(self) -> bool:
+        """Whether the node gives itself a cluster id where it has none: nobody else can be of that cluster yet."""
+        is_alone = len(self.quorum_voters) <= 1 and not self.quorum_bootstrap_servers
+        return self.is_broker and self.is_controller and is_alone
+
+    @property
+    def broker_endpoints(self) -> tuple[Listener, ...]:
+        """The listeners for clients and other brokers."""
+        return tuple(listener for listener in self.endpoints if not listener.is_controller)
+
+    @property
+    def controller_endpoints(self) -> tuple[Listener, ...]:
+        """The listeners for controllers, and for brokers that ask them."""
+        return tuple(listener for listener in self.endpoints if listener.is_controller)
+
+    @property
+    def inter_broker_listener(self) -> str:
+        """The name of the listener between brokers, from inter.broker.listener.name or security.inter.broker.protocol.
+
+        A single node, whose listeners may have any name, has its first where there is none of that name.
+        """
+        name = (self.inter_broker_listener_name or self.security_inter_broker_protocol).upper()
+        names = [listener.endpoint.name for listener in self.endpoints]
+        return names[0] if self.is_single and name not in names else name
+
+    @property
     def log_directories(self) -> tuple[Path, ...]:
         """Absolute paths of the log directories, in the order given."""
         texts = self.log_dirs if self.log_dirs is not None else self.log_dir
@@ -177,3 +249,10 @@ class BrokerConfig(NodeKeys, NetworkKeys, LogKeys, TopicKeys, GroupKeys, Consume
         """Time in ms after which a log is flushed: log.flush.interval.ms, else log.flush.scheduler.interval.ms."""
         interval = self.log_flush_interval_ms
         return self.log_flush_scheduler_interval_ms if interval is None else interval
+
+
+def _with_node_id(given: Mapping[str, str]) -> Mapping[str, str]:
+    """Let `broker.id` speak where `node.id` does not."""
+    if "node.id" in given or "broker.id" not in given:
+        return given
+    return {**given, "node.id": given["broker.id"]}

@@ -1,14 +1,17 @@
 """Listeners as values: the parsed forms of `listeners`, `advertised.listeners` and the security protocol map.
 
-Owns their syntax and what must agree between the three keys. Must not know sockets.
+Owns their syntax. Must not know sockets, nor what the roles of a node ask of its listeners.
 """
 
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from pybroker.config.errors import ConfigError
+from pybroker.config.errors import ConfigError, RefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
 
 _FORM = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)://(?:\[(?P<six>[^\]]*)\]|(?P<host>[^:/\[\]]*)):(?P<port>\d+)$")
 _EXPECTED = "NAME://host:port, such as PLAINTEXT://localhost:9092"
@@ -34,6 +37,8 @@ class Listener(NamedTuple):
     endpoint: Endpoint
     advertised: Endpoint | None
     congestion_control: str | None
+    is_controller: bool = False
+    """Whether it is for controllers, and brokers that ask them: clients are served on the others."""
 
 
 def parse_endpoint(key: str, text: str) -> Endpoint:
@@ -46,61 +51,8 @@ def parse_endpoint(key: str, text: str) -> Endpoint:
     return Endpoint(match["name"].upper(), match["six"] or match["host"] or "", int(match["port"]))
 
 
-def build_listeners(
-    listeners: tuple[str, ...],
-    advertised_listeners: tuple[str, ...],
-    protocol_map: tuple[str, ...],
-    controller_names: tuple[str, ...],
-    congestion_control: dict[str, str | None],
-) -> tuple[Listener, ...]:
-    """Return the listeners for clients that the keys describe; raises ConfigError where they contradict each other.
-
-    Those in `controller_names` are for controllers among themselves; with one controller nobody would dial them, so
-    they are checked and left out. `congestion_control` is by listener name, the empty name standing for all others.
-    """
-    protocols = _protocols(protocol_map)
-    endpoints = _endpoints("listeners", listeners)
-    if not endpoints:
-        raise ConfigError("listeners", "", _EXPECTED)
-    advertised = _endpoints("advertised.listeners", advertised_listeners)
-    for endpoint in advertised.values():
-        if endpoint.name not in endpoints:
-            raise ConfigError(
-                "advertised.listeners", endpoint, "only names that listeners has: " + ", ".join(endpoints)
-            )
-        if endpoint.host in ("", "0.0.0.0", "::"):
-            raise ConfigError("advertised.listeners", endpoint, "a host that clients can dial")
-        if not endpoint.port:
-            raise ConfigError("advertised.listeners", endpoint, "a port that clients can dial")
-    for name, endpoint in endpoints.items():
-        protocol = protocols.get(name)
-        if protocol is None:
-            raise ConfigError("listeners", endpoint, f"a protocol for {name} in listener.security.protocol.map")
-        if protocol != "PLAINTEXT":
-            raise ConfigError("listeners", endpoint, f"a PLAINTEXT listener, as {protocol} is not served yet")
-    inner = {name.upper() for name in controller_names}
-    served = tuple(
-        Listener(endpoint, advertised.get(name), congestion_control.get(name, congestion_control.get("")))
-        for name, endpoint in endpoints.items()
-        if name not in inner
-    )
-    if not served:
-        raise ConfigError("listeners", ",".join(listeners), "one that is not in controller.listener.names")
-    return served
-
-
-def _protocols(protocol_map: tuple[str, ...]) -> dict[str, str]:
-    key = "listener.security.protocol.map"
-    protocols = {}
-    for pair in protocol_map:
-        name, _, protocol = pair.partition(":")
-        if protocol.upper() not in _PROTOCOLS:
-            raise ConfigError(key, pair, "NAME:PROTOCOL with one of " + ", ".join(_PROTOCOLS))
-        protocols[name.upper()] = protocol.upper()
-    return protocols
-
-
-def _endpoints(key: str, texts: tuple[str, ...]) -> dict[str, Endpoint]:
+def parse_endpoints(key: str, texts: tuple[str, ...]) -> dict[str, Endpoint]:
+    """Return the endpoints by name, in the order given; raises ConfigError where two have one name or address."""
     endpoints: dict[str, Endpoint] = {}
     for text in texts:
         endpoint = parse_endpoint(key, text)
@@ -110,3 +62,70 @@ def _endpoints(key: str, texts: tuple[str, ...]) -> dict[str, Endpoint]:
             raise ConfigError(key, text, "each address once")
         endpoints[endpoint.name] = endpoint
     return endpoints
+
+
+def parse_protocols(pairs: tuple[str, ...]) -> dict[str, str]:
+    """Return the security protocol of each listener name in `listener.security.protocol.map`; raises ConfigError."""
+    key = "listener.security.protocol.map"
+    protocols = {}
+    for pair in pairs:
+        name, _, protocol = pair.partition(":")
+        if protocol.upper() not in _PROTOCOLS:
+            raise ConfigError(key, pair, "NAME:PROTOCOL with one of " + ", ".join(_PROTOCOLS))
+        protocols[name.upper()] = protocol.upper()
+    return protocols
+
+
+def with_controllers(
+    protocols: Mapping[str, str], listeners: Iterable[str], controller_names: Iterable[str]
+) -> dict[str, str]:
+    """Return the default map with PLAINTEXT for controllers, unless a name speaks of encryption (KIP-631)."""
+    names = {name.upper() for name in controller_names}
+    if any(protocols.get(name, "PLAINTEXT") != "PLAINTEXT" for name in (*names, *listeners)):
+        return dict(protocols)
+    return {**protocols, **dict.fromkeys(names, "PLAINTEXT")}
+
+
+def build_listeners(
+    endpoints: Mapping[str, Endpoint],
+    advertised: Mapping[str, Endpoint],
+    protocols: Mapping[str, str],
+    controller_names: Iterable[str],
+    congestion_control: Mapping[str, str | None],
+) -> tuple[Listener, ...]:
+    """Return the listeners that the keys describe; raises ConfigError for one that cannot be served.
+
+    Those in `controller_names` are for controllers. `congestion_control` is by listener name, the empty name standing
+    for all others.
+    """
+    if not endpoints:
+        raise ConfigError("listeners", "", _EXPECTED)
+    for endpoint in advertised.values():
+        _check_advertised(endpoint)
+    for name, endpoint in endpoints.items():
+        protocol = protocols.get(name)
+        if protocol is None:
+            raise ConfigError("listeners", endpoint, f"a protocol for {name} in listener.security.protocol.map")
+        if protocol != "PLAINTEXT":
+            raise ConfigError("listeners", endpoint, f"a PLAINTEXT listener, as {protocol} is not served yet")
+    inner = {name.upper() for name in controller_names}
+    return tuple(
+        Listener(
+            endpoint,
+            advertised.get(name),
+            congestion_control.get(name, congestion_control.get("")),
+            is_controller=name in inner,
+        )
+        for name, endpoint in endpoints.items()
+    )
+
+
+def _check_advertised(endpoint: Endpoint) -> None:
+    key = "advertised.listeners"
+    if endpoint.host == "0.0.0.0":
+        sentence = f"{key} cannot use the nonroutable meta-address 0.0.0.0. Use a routable IP address."
+        raise RefusedError(key, endpoint, sentence)
+    if endpoint.host in ("", "::"):
+        raise ConfigError(key, endpoint, "a host that clients can dial")
+    if not endpoint.port:
+        raise ConfigError(key, endpoint, "a port that clients can dial")

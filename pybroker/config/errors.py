@@ -2,6 +2,7 @@
 
 ConfigError          a value that cannot be used
 ├── UnknownKeyError  a key that there is not
+├── RefusedError     what Kafka refuses, in its words
 └── PropertiesError  a file, or a line of it, that cannot be read
 """
 
@@ -27,6 +28,16 @@ class UnknownKeyError(ConfigError):
         self.name = name
         self.value = None
         self.expected = f"a {kind} config name{hint}"
+
+
+class RefusedError(ConfigError):
+    """A value, or several that do not agree, which Kafka refuses; the text is its sentence."""
+
+    def __init__(self, name: str, value: object, sentence: str) -> None:
+        ValueError.__init__(self, sentence)
+        self.name = name
+        self.value = value
+        self.expected = sentence
 
 
 class PropertiesError(ConfigError):

@@ -154,15 +154,17 @@ def _fraction_text(at_least: float | None, at_most: float | None) -> str:
     return "a number" if at_least is None else f"a number of at least {at_least}"
 
 
-def boolean(default: bool, doc: str, *, acts: bool = True, dynamic: bool = False) -> Key[bool]:
-    """Declare a key that is `true` or `false`."""
+def boolean(
+    default: bool, doc: str, *, only: bool | None = None, acts: bool = True, dynamic: bool = False
+) -> Key[bool]:
+    """Declare a key that is `true` or `false`; `only` is the one of them that can be honoured."""
     return Key(
         Kind.BOOLEAN,
         default,
         doc,
         parse=_truth,
-        check=lambda _: True,
-        expected="true or false",
+        check=lambda value: only is None or value is only,
+        expected="true or false" if only is None else f"{str(only).lower()}, as this version cannot honour the other",
         acts=acts,
         dynamic=dynamic,
     )
@@ -309,15 +311,22 @@ def string(
     )
 
 
-def optional_string(doc: str, *, acts: bool = True, dynamic: bool = False, ours: bool = False) -> Key[str | None]:
-    """Declare a text without a default; the empty text counts as absent."""
+def optional_string(
+    doc: str,
+    *,
+    one_of: tuple[str, ...] | None = None,
+    acts: bool = True,
+    dynamic: bool = False,
+    ours: bool = False,
+) -> Key[str | None]:
+    """Declare a text without a default; the empty text counts as absent. `one_of` lists the words it may be."""
     return Key(
         Kind.STRING,
         None,
         doc,
         parse=lambda text: text or None,
-        check=lambda _: True,
-        expected="a text",
+        check=lambda value: one_of is None or value is None or value in one_of,
+        expected="a text" if one_of is None else "one of " + ", ".join(one_of),
         acts=acts,
         dynamic=dynamic,
         ours=ours,
@@ -358,7 +367,6 @@ def throttled_replicas(doc: str) -> Key[tuple[str, ...]]:
         check=lambda items: "".join(items) == "*" or all(_REPLICA.fullmatch(item) for item in items),
         expected="the literal '*' or a list of replicas in the following format: "
         "[partitionId]:[brokerId],[partitionId]:[brokerId],...",
-        acts=False,
         dynamic=True,
     )
 

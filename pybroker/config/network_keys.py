@@ -12,7 +12,7 @@ class NetworkKeys(Settings):
     listeners = listing(
         ("PLAINTEXT://:9092",),
         "Where to listen, as NAME://host:port, the port from 0 to 65535. An empty host, as in the default, is every "
-        "interface, port 0 any free port.",
+        "interface, port 0 any free port. Those that controller.listener.names names are for controllers.",
         dynamic=True,
     )
     advertised_listeners = listing(
@@ -22,15 +22,17 @@ class NetworkKeys(Settings):
     )
     listener_security_protocol_map = string(
         "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
-        "The security protocol behind each listener name, as NAME:PROTOCOL pairs separated by commas.",
+        "The security protocol behind each listener name, as NAME:PROTOCOL pairs separated by commas. Without it the "
+        "names of controller.listener.names are PLAINTEXT, too.",
         dynamic=True,
     )
-    inter_broker_listener_name = optional_string("The listener that brokers use among themselves.", acts=False)
+    inter_broker_listener_name = optional_string(
+        "The listener that brokers use among themselves; without it that of security.inter.broker.protocol."
+    )
     security_inter_broker_protocol = string(
         "PLAINTEXT",
         "Security protocol between brokers when no listener is named for it.",
         one_of=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
-        acts=False,
     )
     num_network_threads = integer(
         3,

@@ -26,6 +26,7 @@ from pybroker.controller.cluster.events import ConfigChange
 from pybroker.handlers.config_changes import change_configs, null_fault
 from pybroker.handlers.registry import handles
 from pybroker.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE, ConfigResource
+from pybroker.protocol.listener_role import ListenerRole
 from pybroker.protocol.messages.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResource,
@@ -70,6 +71,8 @@ def _response(request: AlterConfigsRequest, outcomes: list[WireError]) -> AlterC
         of_items(Operation.ALTER_CONFIGS, ResourceType.CLUSTER, f"resources[resource_type={BROKER_RESOURCE}]"),
     ],
     failed=_failed,
+    listeners=ListenerRole.BOTH,
+    forwarded=True,
 )
 async def alter_configs(request: AlterConfigsRequest, context: RequestContext) -> AlterConfigsResponse:
     """Replace what can be replaced, and wait until it is in force."""

@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING
 
 from pybroker.handlers.registry import handles
 from pybroker.machine.slices import each
+from pybroker.protocol.listener_role import ListenerRole
 from pybroker.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -72,7 +73,11 @@ def _failed(
 
 
 @handles(
-    AlterPartitionReassignmentsRequest, requires=[of_request(Operation.ALTER, ResourceType.CLUSTER)], failed=_failed
+    AlterPartitionReassignmentsRequest,
+    requires=[of_request(Operation.ALTER, ResourceType.CLUSTER)],
+    failed=_failed,
+    listeners=ListenerRole.BOTH,
+    forwarded=True,
 )
 async def alter_partition_reassignments(
     request: AlterPartitionReassignmentsRequest, context: RequestContext

@@ -1,4 +1,4 @@
-"""ApiVersions: which APIs and versions, and which features, this broker has.
+"""ApiVersions: which APIs and versions, and which features, this node has.
 
 Key
     18
@@ -7,10 +7,11 @@ Versions
     0-4
 
 Behaviour
-    - The answer lists every API that is registered here, and nothing else.
+    - The answer lists every API that is registered for listeners of the role that was asked, and nothing else.
     - Features: supported ranges, and the finalized levels of the metadata image with its epoch (KIP-584).
     - A software name or version that is not of KIP-511's form is INVALID_REQUEST.
-    - The data plane gives the same answers itself (`encoded_answers`); requests that say anything unusual come here.
+    - On brokers' listeners the data plane gives the same answers itself (`encoded_answers`); requests that say anything
+      unusual come here, and all of those on controllers' listeners.
 
 Version notes
     - A version above the range is answered in version 0 with UNSUPPORTED_VERSION and the range of this API, so that
@@ -34,6 +35,7 @@ from pybroker.metadata.features import SUPPORTED_FEATURES
 from pybroker.protocol.codec import encode
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.header import response_prefix
+from pybroker.protocol.listener_role import ListenerRole
 from pybroker.protocol.messages.api_versions import (
     ApiVersion,
     ApiVersionsRequest,
@@ -54,7 +56,7 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 def _failed(_request: ApiVersionsRequest, _version: int, error: WireError) -> ApiVersionsResponse:
-    return ApiVersionsResponse(error_code=error.code, api_keys=_api_keys())
+    return ApiVersionsResponse(error_code=error.code, api_keys=_api_keys(ListenerRole.BROKER))
 
 
 def _unsupported(_context: RequestContext) -> bytes:
@@ -79,6 +81,7 @@ def _unsupported(_context: RequestContext) -> bytes:
     requires=NothingRequired("Clients ask before they authenticate, to find out how they can."),
     failed=_failed,
     unsupported=_unsupported,
+    listeners=ListenerRole.BOTH,
 )
 def api_versions(request: ApiVersionsRequest, context: RequestContext) -> ApiVersionsResponse:
     """Answer with everything that is registered."""
@@ -87,23 +90,25 @@ def api_versions(request: ApiVersionsRequest, context: RequestContext) -> ApiVer
         _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
     ):
         raise ApiError(ErrorCode.INVALID_REQUEST)
-    return _build_response(context.image, version)
+    return _build_response(context.image, version, context.role)
 
 
 def encoded_answers(image: MetadataImage) -> dict[int, bytes]:
-    """Return the answer of every version, as it follows the correlation id: the same for all whose request is valid."""
+    """Return the answer of every version, as it follows the correlation id: the same for all clients of brokers whose
+    request is valid.
+    """
     versions = ApiVersionsRequest.__message__.versions
     return {
         version: response_prefix(ApiVersionsRequest.__message__.api_key, version)
-        + encode(_build_response(image, version), version)
+        + encode(_build_response(image, version, ListenerRole.BROKER), version)
         for version in range(versions.first, versions.last + 1)
     }
 
 
-def _build_response(image: MetadataImage, version: int) -> ApiVersionsResponse:
+def _build_response(image: MetadataImage, version: int, role: ListenerRole) -> ApiVersionsResponse:
     features = image.features
     return ApiVersionsResponse(
-        api_keys=_api_keys(),
+        api_keys=_api_keys(role),
         supported_features=[
             SupportedFeatureKey(name=name, min_version=low, max_version=high)
             for name, (low, high) in SUPPORTED_FEATURES.items()
@@ -118,8 +123,8 @@ def _build_response(image: MetadataImage, version: int) -> ApiVersionsResponse:
     )
 
 
-def _api_keys() -> list[ApiVersion]:
+def _api_keys(role: ListenerRole) -> list[ApiVersion]:
     return [
         ApiVersion(api_key=api.key, min_version=api.min_version, max_version=api.max_version)
-        for api in sorted(registered_apis().values())
+        for api in sorted(registered_apis(role).values())
     ]

@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING
 from pybroker.handlers.errors import WireError
 from pybroker.handlers.registry import handles
 from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.listener_role import ListenerRole
 from pybroker.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -52,7 +53,11 @@ def _result(name: str, error: WireError) -> CreatePartitionsTopicResult:
 
 
 @handles(
-    CreatePartitionsRequest, requires=[of_items(Operation.ALTER, ResourceType.TOPIC, "topics.name")], failed=_failed
+    CreatePartitionsRequest,
+    requires=[of_items(Operation.ALTER, ResourceType.TOPIC, "topics.name")],
+    failed=_failed,
+    listeners=ListenerRole.BOTH,
+    forwarded=True,
 )
 async def create_partitions(request: CreatePartitionsRequest, context: RequestContext) -> CreatePartitionsResponse:
     """Enlarge the topics that can be, and wait until this broker serves the new partitions."""

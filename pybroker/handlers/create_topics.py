@@ -34,6 +34,7 @@ from pybroker.handlers.config_entries import topic_entries
 from pybroker.handlers.errors import WireError
 from pybroker.handlers.registry import handles
 from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.listener_role import ListenerRole
 from pybroker.protocol.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfigs,
@@ -67,6 +68,8 @@ def _failed_topic(name: str, error: WireError) -> CreatableTopicResult:
         of_answer(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC),
     ],
     failed=_failed,
+    listeners=ListenerRole.BOTH,
+    forwarded=True,
 )
 async def create_topics(request: CreateTopicsRequest, context: RequestContext) -> CreateTopicsResponse:
     """Create the topics that can be, and wait until this broker serves them."""

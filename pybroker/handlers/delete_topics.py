@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 from pybroker.handlers.errors import WireError
 from pybroker.handlers.registry import handles
 from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.listener_role import ListenerRole
 from pybroker.protocol.messages.delete_topics import (
     DeletableTopicResult,
     DeleteTopicsRequest,
@@ -66,6 +67,8 @@ def _result(name: str | None, topic_id: bytes, error: WireError) -> DeletableTop
         of_items(Operation.DESCRIBE, ResourceType.TOPIC, "topics.name", "topics.topic_id", "topic_names"),
     ],
     failed=_failed,
+    listeners=ListenerRole.BOTH,
+    forwarded=True,
 )
 async def delete_topics(request: DeleteTopicsRequest, context: RequestContext) -> DeleteTopicsResponse:
     """Delete what is there, and wait until this broker no longer serves it."""

@@ -45,6 +45,7 @@ from pybroker.handlers.errors import ApiError, wire_error
 from pybroker.handlers.registry import handles
 from pybroker.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
 from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.listener_role import ListenerRole
 from pybroker.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -90,6 +91,7 @@ def _failed_result(resource: DescribeConfigsResource, error: WireError) -> Descr
         of_items(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER, f"resources[resource_type={BROKER_RESOURCE}]"),
     ],
     failed=_failed,
+    listeners=ListenerRole.BOTH,
 )
 def describe_configs(request: DescribeConfigsRequest, context: RequestContext) -> Reply:
     """Describe each resource by itself: one that fails does not fail the others."""

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING
 from pybroker.handlers.registry import handles
 from pybroker.handlers.topic_metadata import broker_addresses
 from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.listener_role import ListenerRole
 from pybroker.protocol.messages.describe_quorum import (
     DescribedPartitionData,
     DescribedTopicData,
@@ -54,7 +55,13 @@ def _failed(_request: DescribeQuorumRequest, _version: int, error: WireError) ->
     return DescribeQuorumResponse(error_code=error.code, error_message=error.message)
 
 
-@handles(DescribeQuorumRequest, requires=[of_request(Operation.DESCRIBE, ResourceType.CLUSTER)], failed=_failed)
+@handles(
+    DescribeQuorumRequest,
+    requires=[of_request(Operation.DESCRIBE, ResourceType.CLUSTER)],
+    failed=_failed,
+    listeners=ListenerRole.BOTH,
+    forwarded=True,
+)
 def describe_quorum(request: DescribeQuorumRequest, context: RequestContext) -> DescribeQuorumResponse:
     """Describe the quorum of one."""
     asked = [(topic.topic_name, part.partition_index) for topic in request.topics for part in topic.partitions]

@@ -16,13 +16,13 @@ Behaviour
     - An unknown topic is UNKNOWN_TOPIC_OR_PARTITION, or INVALID_TOPIC_EXCEPTION where no topic can have the name.
     - A partition without a leader that can be reached has leader -1 and no error. A replica is offline whose broker is
       fenced or unknown, or whose log directory has failed.
+    - Eligible leader replicas and the last known one are those of the metadata (KIP-966); there are none where
+      eligible.leader.replicas.version is 0, and the last replica in sync stays in the ISR then.
 
 Version notes
     - None.
 
 Not done
-    - Eligible leader replicas: both lists are empty, as in Kafka where eligible.leader.replicas.version is 0; the last
-      replica in sync stays in the ISR.
     - Rights: every topic is visible, and authorized operations name all of them.
     - Throttling: throttle_time_ms is always 0.
     - The empty name is INVALID_TOPIC_EXCEPTION; Kafka fails such a request with UNKNOWN_SERVER_ERROR.
@@ -175,7 +175,7 @@ class _Describer:
             leader_epoch=partition.leader_epoch,
             replica_nodes=list(partition.replicas),
             isr_nodes=list(partition.isr),
-            eligible_leader_replicas=[],
-            last_known_elr=[],
+            eligible_leader_replicas=list(partition.eligible_leader_replicas),
+            last_known_elr=list(partition.last_known_elr),
             offline_replicas=offline_replicas(partition, self._working),
         )

@@ -37,6 +37,7 @@ from pybroker.handlers.errors import ApiError
 from pybroker.handlers.registry import handles
 from pybroker.machine.slices import each
 from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.listener_role import ListenerRole
 from pybroker.protocol.messages.elect_leaders import (
     ElectLeadersRequest,
     ElectLeadersResponse,
@@ -71,7 +72,13 @@ def _failed(request: ElectLeadersRequest, version: int, error: WireError) -> Ele
     )
 
 
-@handles(ElectLeadersRequest, requires=[of_request(Operation.ALTER, ResourceType.CLUSTER)], failed=_failed)
+@handles(
+    ElectLeadersRequest,
+    requires=[of_request(Operation.ALTER, ResourceType.CLUSTER)],
+    failed=_failed,
+    listeners=ListenerRole.BOTH,
+    forwarded=True,
+)
 async def elect_leaders(request: ElectLeadersRequest, context: RequestContext) -> ElectLeadersResponse:
     """Have the controller elect, and wait until this broker knows."""
     asked = request.topic_partitions

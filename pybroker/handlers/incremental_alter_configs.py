@@ -44,6 +44,7 @@ from pybroker.controller.cluster.events import ConfigChange
 from pybroker.handlers.config_changes import change_configs, null_fault
 from pybroker.handlers.registry import handles
 from pybroker.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE, ConfigResource
+from pybroker.protocol.listener_role import ListenerRole
 from pybroker.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
     AlterConfigsResourceResponse,
@@ -92,6 +93,8 @@ def _response(request: IncrementalAlterConfigsRequest, outcomes: list[WireError]
         of_items(Operation.ALTER_CONFIGS, ResourceType.CLUSTER, f"resources[resource_type={BROKER_RESOURCE}]"),
     ],
     failed=_failed,
+    listeners=ListenerRole.BOTH,
+    forwarded=True,
 )
 async def incremental_alter_configs(
     request: IncrementalAlterConfigsRequest, context: RequestContext

@@ -25,6 +25,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pybroker.handlers.registry import handles
+from pybroker.protocol.listener_role import ListenerRole
 from pybroker.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
@@ -56,7 +57,11 @@ def _failed(
 
 
 @handles(
-    ListPartitionReassignmentsRequest, requires=[of_request(Operation.DESCRIBE, ResourceType.CLUSTER)], failed=_failed
+    ListPartitionReassignmentsRequest,
+    requires=[of_request(Operation.DESCRIBE, ResourceType.CLUSTER)],
+    failed=_failed,
+    listeners=ListenerRole.BOTH,
+    forwarded=True,
 )
 async def list_partition_reassignments(
     request: ListPartitionReassignmentsRequest, context: RequestContext

@@ -45,7 +45,7 @@ from pybroker.handlers.encoded_topics import (
 )
 from pybroker.handlers.errors import ApiError
 from pybroker.handlers.registry import handles
-from pybroker.handlers.topic_metadata import INTERNAL_TOPICS, broker_addresses
+from pybroker.handlers.topic_metadata import INTERNAL_TOPICS, broker_addresses, controller_shown
 from pybroker.metadata.replica_directories import directories_by_broker, offline_replicas
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.header import response_prefix
@@ -213,14 +213,15 @@ def _build_response(
                 found = _lookup(asked, image)
                 topics.append(encode_topic(_unknown(asked, errors), version) if found is None else encoded(found))
                 yield
+    addresses = list(broker_addresses(context))
     response = MetadataResponse(
         throttle_time_ms=throttle_time_ms(context),
         brokers=[
             MetadataResponseBroker(node_id=broker.node_id, host=broker.host, port=broker.port, rack=broker.rack)
-            for broker in broker_addresses(context)
+            for broker in addresses
         ],
         cluster_id=context.services.cluster_id,
-        controller_id=context.services.controller.leader_id,
+        controller_id=controller_shown(context, addresses),
         cluster_authorized_operations=(
             authorized_operations(context, ResourceType.CLUSTER) if asks_of_cluster else NOT_ASKED
         ),

@@ -1,7 +1,7 @@
-"""Registration of APIs: a handler declares its messages and versions where it is defined.
+"""Registration of APIs: a handler declares its messages and versions, and where it is served, where it is defined.
 
-Owns the table that dispatch, ApiVersions, metric labels and the documentation are derived from. Must not know any
-particular API.
+Owns the tables, one for each role of a listener, that dispatch, ApiVersions, metric labels and the documentation are
+derived from. Must not know any particular API.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import pybroker.handlers
+from pybroker.protocol.listener_role import ListenerRole
 from pybroker.security import authorizer
 from pybroker.security.requirements import NothingRequired, Scope, actions_of
 
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 
 H = TypeVar("H", bound="Callable[[Any, RequestContext], Any]")
 
-# Modules of this package that are no API. Every other module registers exactly one.
+# Modules of this package that are no API. Every other module registers exactly one; two may have the key of one API,
+# each for listeners of another role.
 SUPPORT = frozenset(
     {
         "__init__",
@@ -34,6 +36,7 @@ SUPPORT = frozenset(
         "encoded_topics",
         "errors",
         "leaders",
+        "metadata_log",
         "registry",
         "topic_metadata",
     }
@@ -41,10 +44,12 @@ SUPPORT = frozenset(
 
 
 class RegisteredApi(NamedTuple):
-    """One API that this broker answers, whether here or in the data plane."""
+    """One API that this node answers, whether here or in the data plane."""
 
     key: int
     name: str
+    module: str
+    """The handler's module in this package."""
     min_version: int
     max_version: int
     request_type: type[Message]
@@ -54,6 +59,10 @@ class RegisteredApi(NamedTuple):
     answer_failure: Callable[[Any, int, WireError], Any]
     answer_unsupported: Callable[[RequestContext], bytes] | None
     in_data_plane: bool
+    listeners: ListenerRole = ListenerRole.BROKER
+    """The roles of the listeners that it is served on."""
+    forwarded: bool = False
+    """Whether the active controller decides: a broker whose node does not lead the quorum forwards it (KIP-590)."""
 
     def failed(self, request: Any, context: RequestContext, error: Exception) -> Any:
         """Return the response that reports an exception to the client."""
@@ -66,7 +75,7 @@ class RegisteredApi(NamedTuple):
         return None if self.answer_unsupported is None else self.answer_unsupported(context)
 
 
-_apis: dict[int, RegisteredApi] = {}
+_apis: dict[ListenerRole, dict[int, RegisteredApi]] = {role: {} for role in ListenerRole}
 
 
 def handles(
@@ -75,14 +84,21 @@ def handles(
     requires: Sequence[Requirement] | NothingRequired,
     failed: Callable[[Any, int, WireError], Any],
     unsupported: Callable[[RequestContext], bytes] | None = None,
+    min_version: int | None = None,
     max_version: int | None = None,
+    listeners: ListenerRole = ListenerRole.BROKER,
+    forwarded: bool = False,
 ) -> Callable[[H], H]:
     """Register the decorated function as the handler of `request_type`, in all versions that the message declares.
 
-    `max_version` leaves out later ones, which Kafka has marked unstable.
+    `max_version` leaves out later ones, which Kafka has marked unstable, `min_version` those that are not for these
+    listeners.
 
     `requires` says which operations on which resources a request needs. What its whole needs is asked here, before the
     function is called; what single items need is for the function to ask about.
+
+    `listeners` are the roles of the listeners that serve it, as Kafka's schema of the request has them. `forwarded`
+    says that the active controller decides, so that a request which comes to any broker is forwarded there.
 
     The function takes (request, context) and returns the response, ready-made bytes, or an awaitable of either.
     `failed` builds, from (request, version, error), the response that carries the error in every place where that
@@ -96,7 +112,8 @@ def handles(
             RegisteredApi(
                 key=request_type.__message__.api_key,
                 name=_name(request_type),
-                min_version=declared.first,
+                module=_module(handle),
+                min_version=declared.first if min_version is None else min_version,
                 max_version=declared.last if max_version is None else max_version,
                 request_type=request_type,
                 requires=required,
@@ -104,6 +121,8 @@ def handles(
                 answer_failure=failed,
                 answer_unsupported=unsupported,
                 in_data_plane=False,
+                listeners=listeners,
+                forwarded=forwarded,
             )
         )
         return handle
@@ -137,7 +156,7 @@ def _authorized(
 
 
 def answered_in_data_plane(request_type: type[Message], *, requires: Sequence[Requirement]) -> None:
-    """Register an API whose requests never come up here, so that ApiVersions lists it."""
+    """Register an API whose requests on brokers' listeners never come up here, so that ApiVersions lists it."""
 
     def unreachable(*_: Any) -> Any:
         raise AssertionError(f"{request_type.__name__} is answered in the data plane")
@@ -147,6 +166,7 @@ def answered_in_data_plane(request_type: type[Message], *, requires: Sequence[Re
         RegisteredApi(
             key=request_type.__message__.api_key,
             name=_name(request_type),
+            module=_snake(_name(request_type)),
             min_version=declared.first,
             max_version=declared.last,
             request_type=request_type,
@@ -163,10 +183,19 @@ def _name(request_type: type[Message]) -> str:
     return request_type.__name__.removesuffix("Request")
 
 
+def _module(handle: Callable[..., Any]) -> str:
+    return handle.__module__.rsplit(".", 1)[-1]
+
+
+def _snake(name: str) -> str:
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).removeprefix("_")
+
+
 def _register(api: RegisteredApi) -> None:
-    if api.key in _apis:
-        raise AssertionError(f"API key {api.key} is registered twice")
-    _apis[api.key] = api
+    for role in api.listeners:
+        if api.key in _apis[role]:
+            raise AssertionError(f"API key {api.key} is registered twice for {role.name} listeners")
+        _apis[role][api.key] = api
 
 
 def handler_modules() -> list[str]:
@@ -175,8 +204,13 @@ def handler_modules() -> list[str]:
     return sorted(name for name in names if name not in SUPPORT)
 
 
-def registered_apis() -> Mapping[int, RegisteredApi]:
-    """Import every handler and return the APIs by key."""
+def registered_apis(role: ListenerRole = ListenerRole.BROKER) -> Mapping[int, RegisteredApi]:
+    """Import every handler and return the APIs that listeners of one role serve, by key."""
     for name in handler_modules():
         import_module(f"pybroker.handlers.{name}")
-    return _apis
+    return _apis[role]
+
+
+def every_api() -> list[RegisteredApi]:
+    """Return the APIs of all roles, each once, by key."""
+    return sorted({api.module: api for role in ListenerRole for api in registered_apis(role).values()}.values())

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from pybroker.handlers.context import RequestContext
 
@@ -39,3 +39,15 @@ def broker_addresses(context: RequestContext, *, fenced: bool = False) -> Iterat
                 address = context.origin.local_host, context.origin.local_port
         if address is not None:
             yield BrokerAddress(broker.id, address[0], address[1], broker.rack, broker.fenced)
+
+
+def controller_shown(context: RequestContext, addresses: Iterable[BrokerAddress]) -> int:
+    """Return the broker that clients are to send changes of the metadata to, -1 where the quorum has no leader.
+
+    It is the active controller where that is a broker among `addresses`, else this broker, which forwards: a node that
+    is a controller alone has no listener for clients (Kafka names any broker, KIP-590).
+    """
+    leader = context.services.controller.leader_id
+    own = context.services.config.node_id
+    shown = {broker.node_id for broker in addresses}
+    return leader if leader < 0 or leader in shown else own

@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING
 from pybroker.controller.cluster.events import FeatureUpdate
 from pybroker.handlers.registry import handles
 from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.listener_role import ListenerRole
 from pybroker.protocol.messages.update_features import (
     UpdatableFeatureResult,
     UpdateFeaturesRequest,
@@ -51,7 +52,13 @@ def _failed(_request: UpdateFeaturesRequest, _version: int, error: WireError) ->
     return UpdateFeaturesResponse(error_code=error.code, error_message=error.message)
 
 
-@handles(UpdateFeaturesRequest, requires=[of_request(Operation.ALTER, ResourceType.CLUSTER)], failed=_failed)
+@handles(
+    UpdateFeaturesRequest,
+    requires=[of_request(Operation.ALTER, ResourceType.CLUSTER)],
+    failed=_failed,
+    listeners=ListenerRole.BOTH,
+    forwarded=True,
+)
 async def update_features(request: UpdateFeaturesRequest, context: RequestContext) -> UpdateFeaturesResponse:
     """Have the controller decide, and wait until this broker knows."""
     services = context.services

@@ -5,11 +5,14 @@ Owns the ranges alone. The level in force is in the image, put there by `Feature
 
 from __future__ import annotations
 
+ELIGIBLE_LEADER_REPLICAS_VERSION = "eligible.leader.replicas.version"
+"""At 1 replicas that left the ISR and have all that is committed may lead when nobody is in sync (KIP-966)."""
 GROUP_VERSION = "group.version"
 """At 1 the group coordinator serves the consumer protocol (KIP-848)."""
 METADATA_VERSION = "metadata.version"
 
 SUPPORTED_FEATURES: dict[str, tuple[int, int]] = {
+    ELIGIBLE_LEADER_REPLICAS_VERSION: (0, 1),
     GROUP_VERSION: (0, 1),
     "kraft.version": (0, 0),
     METADATA_VERSION: (7, 25),
@@ -21,12 +24,15 @@ INITIAL_LEVELS: dict[str, int] = {METADATA_VERSION: 25, GROUP_VERSION: 1}
 
 RECORD_VERSIONS: dict[str, int] = {
     "BrokerRegistrationChangeRecord": 2,
+    "ClearElrRecord": 0,
     "ConfigRecord": 0,
     "FeatureLevelRecord": 0,
+    "NoOpRecord": 0,
     "PartitionChangeRecord": 2,
     "PartitionRecord": 2,
     "ProducerIdsRecord": 0,
     "RegisterBrokerRecord": 3,
+    "RegisterControllerRecord": 0,
     "RemoveTopicRecord": 0,
     "TopicRecord": 0,
     "UnregisterBrokerRecord": 0,

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from pybroker.metadata.partition_index import EMPTY_INDEX, PartitionIndex
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -52,14 +54,29 @@ class BrokerRegistration(msgspec.Struct, frozen=True):
     """Lowest and highest level that the broker supports, by feature."""
 
 
+class ControllerRegistration(msgspec.Struct, frozen=True):
+    """One controller as it registered itself (KIP-919)."""
+
+    id: int
+    incarnation_id: bytes
+    """Made anew at each start of the controller's process, 16 bytes."""
+    listeners: Mapping[str, tuple[str, int]]
+    """(host, port) by listener name."""
+    security_protocols: Mapping[str, int]
+    """Kafka's number of the security protocol by listener name."""
+    features: Mapping[str, tuple[int, int]] = {}
+    """Lowest and highest level that the controller supports, by feature."""
+
+
 class ClusterImage(msgspec.Struct, frozen=True):
-    """The registered brokers."""
+    """The registered brokers and controllers."""
 
     brokers: Mapping[int, BrokerRegistration] = {}
+    controllers: Mapping[int, ControllerRegistration] = {}
 
 
-class PartitionImage(msgspec.Struct, frozen=True):
-    """One partition's replicas and leader."""
+class PartitionImage(msgspec.Struct, frozen=True, gc=False):
+    """One partition's replicas and leader. It holds nothing that can hold it, so no collection has to look at it."""
 
     leader: int
     """Broker id, `NO_LEADER` where there is none."""
@@ -75,6 +92,10 @@ class PartitionImage(msgspec.Struct, frozen=True):
     adding_replicas: tuple[int, ...] = ()
     leader_recovery_state: int = 0
     """1 after an unclean election, until the leader has recovered (KIP-704)."""
+    eligible_leader_replicas: tuple[int, ...] = ()
+    """Replicas that are not in sync and have all that is committed: they may lead without loss (KIP-966)."""
+    last_known_elr: tuple[int, ...] = ()
+    """Who had a leader's part last, while nobody is in sync (KIP-966)."""
 
 
 class TopicImage(msgspec.Struct, frozen=True):
@@ -91,6 +112,8 @@ class TopicsImage(msgspec.Struct, frozen=True):
 
     by_name: Mapping[str, TopicImage] = {}
     by_id: Mapping[bytes, TopicImage] = {}
+    index: PartitionIndex = EMPTY_INDEX
+    """Which partitions a broker that comes or goes concerns; follows from the topics (`build_index`)."""
 
 
 _NO_CONFIGS: Mapping[str, str] = {}

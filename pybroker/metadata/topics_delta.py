@@ -1,18 +1,20 @@
 """The change of topics and partitions.
 
-Owns what TopicRecord, PartitionRecord, PartitionChangeRecord and RemoveTopicRecord mean.
+Owns what TopicRecord, PartitionRecord, PartitionChangeRecord, ClearElrRecord and RemoveTopicRecord mean.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from pybroker.metadata.errors import RecordError
 from pybroker.metadata.image import PartitionImage, TopicImage, TopicsImage
+from pybroker.metadata.index_delta import IndexDelta
 
 if TYPE_CHECKING:
-    import msgspec
-
+    from pybroker.protocol.messages.records.clear_elr import ClearElrRecord
     from pybroker.protocol.messages.records.partition import PartitionRecord
     from pybroker.protocol.messages.records.partition_change import PartitionChangeRecord
     from pybroker.protocol.messages.records.remove_topic import RemoveTopicRecord
@@ -59,6 +61,8 @@ class TopicsDelta:
             removing_replicas=tuple(record.removing_replicas),
             adding_replicas=tuple(record.adding_replicas),
             leader_recovery_state=record.leader_recovery_state,
+            eligible_leader_replicas=tuple(record.eligible_leader_replicas or ()),
+            last_known_elr=tuple(record.last_known_elr or ()),
         )
 
     def apply_partition_change(self, record: PartitionChangeRecord) -> None:
@@ -79,7 +83,33 @@ class TopicsDelta:
             removing_replicas=_or(record.removing_replicas, before.removing_replicas),
             adding_replicas=_or(record.adding_replicas, before.adding_replicas),
             leader_recovery_state=before.leader_recovery_state if recovery < 0 else recovery,
+            eligible_leader_replicas=_or(record.eligible_leader_replicas, before.eligible_leader_replicas),
+            last_known_elr=_or(record.last_known_elr, before.last_known_elr),
         )
+
+    def apply_clear_elr(self, record: ClearElrRecord) -> None:
+        """Forget who may lead without being in sync (KIP-966), of one topic or of all."""
+        for topic_id, name in self._there():
+            if record.topic_name in ("", name):
+                self._clear_elr(topic_id, record)
+
+    def _there(self) -> list[tuple[bytes, str]]:
+        """Return id and name of every topic."""
+        base = ((topic.topic_id, topic.name) for topic in self._base.by_id.values())
+        gone = self._names.keys() | self.removed.keys()
+        old = [(topic_id, name) for topic_id, name in base if topic_id not in gone]
+        return [*old, *self._names.items()]
+
+    def _clear_elr(self, topic_id: bytes, record: ClearElrRecord) -> None:
+        partitions = self.changed[topic_id] if topic_id in self.changed else self._base.by_id[topic_id].partitions
+        for index, partition in list(partitions.items()):
+            if partition.eligible_leader_replicas or partition.last_known_elr:
+                self._partitions_of(topic_id, record)[index] = msgspec.structs.replace(
+                    partition,
+                    partition_epoch=partition.partition_epoch + 1,
+                    eligible_leader_replicas=(),
+                    last_known_elr=(),
+                )
 
     def apply_remove_topic(self, record: RemoveTopicRecord) -> str:
         """Remove a topic and return the name that it had."""
@@ -93,19 +123,38 @@ class TopicsDelta:
             return topic.name
         return self._names.pop(record.topic_id)
 
+    def become(self, image: TopicsImage) -> None:
+        """Change to what an image has, of a delta without changes; partitions that are equal stay the same objects."""
+        for topic_id, topic in self._base.by_id.items():
+            if topic_id not in image.by_id:
+                self.removed[topic_id] = topic
+        for topic_id, topic in image.by_id.items():
+            before = self._base.by_id.get(topic_id)
+            if before == topic:
+                continue
+            old = {} if before is None else before.partitions
+            self.changed[topic_id] = {
+                index: old[index] if old.get(index) == partition else partition
+                for index, partition in topic.partitions.items()
+            }
+            self._names[topic_id] = topic.name
+
     def build(self) -> TopicsImage:
         """Make the image; the base itself when nothing happened."""
         if not self.changed and not self.removed:
             return self._base
         by_name, by_id = dict(self._base.by_name), dict(self._base.by_id)
+        index = IndexDelta(self._base.index)
         for topic_id, topic in self.removed.items():
             del by_id[topic_id]
             del by_name[topic.name]
+            index.replace(topic_id, topic.partitions, {})
         for topic_id, partitions in self.changed.items():
+            name, before = self._names[topic_id], by_id.get(topic_id)
             in_order = dict(sorted(partitions.items()))
-            name = self._names[topic_id]
             by_id[topic_id] = by_name[name] = TopicImage(name=name, topic_id=topic_id, partitions=in_order)
-        return TopicsImage(by_name=by_name, by_id=by_id)
+            index.replace(topic_id, {} if before is None else before.partitions, in_order)
+        return TopicsImage(by_name=by_name, by_id=by_id, index=index.build())
 
     def _partitions_of(self, topic_id: bytes, record: msgspec.Struct) -> dict[int, PartitionImage]:
         partitions = self.changed.get(topic_id)

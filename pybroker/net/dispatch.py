@@ -1,8 +1,8 @@
-"""The dispatch table: what the pipeline needs to know of an API, and the decision which requests are served.
+"""The dispatch tables: what the pipeline needs to know of an API, and the decision which requests are served.
 
-Owns Kafka's rule for versions outside the served range: the connection is closed, except for ApiVersions, which is
-answered in version 0 so that a newer client can find a common version (KIP-511). Must not import a handler; the entries
-are made in `pybroker.handlers` and injected by `node.py`.
+Owns which table a listener's requests are looked up in, and Kafka's rule for versions outside the served range: the
+connection is closed, except for ApiVersions, which is answered in version 0 so that a newer client can find a common
+version (KIP-511). Must not import a handler; the entries are made in `pybroker.handlers`, injected by `pybroker.node`.
 """
 
 from __future__ import annotations
@@ -34,6 +34,10 @@ class Api(Protocol):
     def request_type(self) -> type[Any]:
         """The message that a request is decoded to."""
 
+    @property
+    def forwarded(self) -> bool:
+        """Whether the active controller decides, so that a node which does not lead the quorum forwards requests."""
+
     def handle(self, request: Any, context: Any) -> Any:
         """Return the response, ready-made bytes for it, or an awaitable of either."""
 
@@ -49,14 +53,29 @@ class RefusedError(Exception):
 
 
 class Dispatch:
-    """The APIs by key."""
+    """The APIs by key, those of brokers' listeners and those of controllers'."""
 
-    def __init__(self, apis: Mapping[int, Api]) -> None:
+    def __init__(
+        self,
+        apis: Mapping[int, Api],
+        controller_apis: Mapping[int, Api] | None = None,
+        controller_listeners: frozenset[str] = frozenset(),
+    ) -> None:
         self._apis = apis
+        self._controller_apis = controller_apis or {}
+        self._controller_listeners = controller_listeners
+
+    def key(self, event: ControlRequest) -> int:
+        """Return a number for API, version and role of the listener: what is looked up for one holds for its equals."""
+        if self._controller_listeners and event.listener in self._controller_listeners:
+            return ~event.api
+        return event.api
 
     def find(self, event: ControlRequest) -> tuple[Api, bool]:
         """Return the API and whether its version is served; raises RefusedError for an API that is not served."""
-        api = self._apis.get(event.api_key)
+        listener = event.listener
+        apis = self._controller_apis if listener in self._controller_listeners else self._apis
+        api = apis.get(event.api_key)
         if api is None:
-            raise RefusedError(f"API key {event.api_key} is not served")
+            raise RefusedError(f"API key {event.api_key} is not served on listener {listener}")
         return api, api.min_version <= event.api_version <= api.max_version

@@ -61,6 +61,7 @@ def open_listeners(data_plane: DataPlane, listeners: Iterable[Listener], backlog
                 port=endpoint.port,
                 backlog=backlog,
                 congestion_control=listener.congestion_control,
+                control_only=listener.is_controller,
             )
         except OSError as error:
             raise ListenError(f"cannot listen on {endpoint}: {_reason(error, listener)}") from None

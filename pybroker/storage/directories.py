@@ -8,8 +8,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from pybroker.storage.errors import DirectoryError, DirectoryFailedError, ForeignDirectoryError
-from pybroker.storage.log_directory import LogDirectory
+from pybroker.storage.errors import DirectoryError, DirectoryFailedError, ForeignDirectoryError, NotFormattedError
+from pybroker.storage.log_directory import NO_BROKER_EPOCH, LogDirectory
 from pybroker.storage.meta_properties import MetaProperties, random_id
 
 if TYPE_CHECKING:
@@ -56,6 +56,28 @@ class Directories:
     def online(self) -> tuple[LogDirectory, ...]:
         """The log directories that have not failed."""
         return tuple(directory for directory in self.logs if not directory.offline)
+
+    @property
+    def last_broker_epoch(self) -> int:
+        """The broker epoch of the last run, where it ended cleanly in every log directory; else -1 (KIP-966)."""
+        epochs = {directory.last_broker_epoch() for directory in self.online}
+        return epochs.pop() if len(epochs) == 1 else NO_BROKER_EPOCH
+
+    def require_identity(self) -> None:
+        """Check that the node was formatted, which one of a cluster does not do by itself; raises NotFormattedError.
+
+        A log directory that is new beside others gets the identity that they have.
+        """
+        if all(directory.meta is None for directory in self.all):
+            paths = ", ".join(str(directory.path) for directory in self.all)
+            raise NotFormattedError(
+                f"No readable meta.properties files found. (have you run `pybroker format` to format {paths}?)"
+            )
+        if self.metadata.meta is None:
+            raise NotFormattedError(
+                f"No `meta.properties` found in {self.metadata.path} (have you run `pybroker format` to format the "
+                "directory?)"
+            )
 
     def format(self, node_id: int) -> str:
         """Give the directories without an identity one, and return the cluster id; raises DirectoryError (ADR 0004).

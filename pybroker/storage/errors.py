@@ -4,7 +4,8 @@ StorageError
 ├── DirectoryError              the directory cannot be used at all: the broker does not start
 │   ├── DirectoryFailedError    the system refuses: offline alone, where another directory is left
 │   ├── DirectoryLockedError    another broker holds it
-│   └── ForeignDirectoryError   it belongs to another node or cluster, or to no broker
+│   ├── ForeignDirectoryError   it belongs to another node or cluster, or to no broker
+│   └── NotFormattedError       it has no identity, and the node may not give it one
 ├── CorruptCheckpointError      a checkpoint file is not in Kafka's form
 ├── DirectoryOfflineError       the directory failed while the broker ran: its partitions are not served
 ├── LogDirectoryNotFoundError   there is no log directory of that name
@@ -48,6 +49,10 @@ class DirectoryLockedError(DirectoryError):
 
 class ForeignDirectoryError(DirectoryError):
     """The directory belongs to somebody else."""
+
+
+class NotFormattedError(DirectoryError):
+    """The directory has to be formatted before the node starts."""
 
 
 class CorruptCheckpointError(StorageError):

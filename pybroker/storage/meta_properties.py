@@ -33,7 +33,7 @@ class MetaProperties(NamedTuple):
 def random_id() -> str:
     """Return a fresh id in Kafka's form: 22 characters of URL-safe base64, not starting with a dash (KIP-516)."""
     while True:
-        text = base64.urlsafe_b64encode(_random_uuid()).decode().rstrip("=")
+        text = id_text(_random_uuid())
         if not text.startswith("-"):
             return text
 
@@ -44,6 +44,11 @@ def _random_uuid() -> bytes:
     data[6] = data[6] & 0x0F | 0x40
     data[8] = data[8] & 0x3F | 0x80
     return bytes(data)
+
+
+def id_text(data: bytes) -> str:
+    """Return Kafka's form of an id of 16 bytes."""
+    return base64.urlsafe_b64encode(data).decode().rstrip("=")
 
 
 @functools.lru_cache

@@ -12,6 +12,7 @@ broker behaves that was asked for none: what a test meets here is what runs in p
     clock        the broker's time, which can be set ahead
     ports        addresses that stay a broker's while it is down
     async_broker AsyncBroker
+    cluster      Cluster, brokers in processes of their own
     plugin       the pytest fixtures `broker` and `async_broker`
 """
 
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pybroker.testing.async_broker import AsyncBroker as AsyncBroker
     from pybroker.testing.broker import Broker as Broker
+    from pybroker.testing.cluster import Cluster as Cluster
     from pybroker.testing.faults import Fault as Fault
     from pybroker.testing.faults import Outcome as Outcome
     from pybroker.testing.requests import Request as Request
@@ -31,13 +33,14 @@ if TYPE_CHECKING:
 _MODULES = {
     "AsyncBroker": "async_broker",
     "Broker": "broker",
+    "Cluster": "cluster",
     "Fault": "faults",
     "Outcome": "faults",
     "Request": "requests",
     "RequestLog": "requests",
 }
 
-__all__ = ["AsyncBroker", "Broker", "Fault", "Outcome", "Request", "RequestLog"]
+__all__ = ["AsyncBroker", "Broker", "Cluster", "Fault", "Outcome", "Request", "RequestLog"]
 
 
 def __getattr__(name: str) -> object:

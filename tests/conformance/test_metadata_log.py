@@ -11,8 +11,8 @@ from pybench.peers import java
 from pybroker.controller.cluster.events import ConfigChange, NewTopic
 from pybroker.controller.cluster.settings import ClusterSettings
 from pybroker.controller.local_channel import LocalChannel
+from pybroker.controller.quorum.batches import DIRECTORY_NAME
 from pybroker.controller.quorum.settings import QuorumSettings
-from pybroker.controller.quorum.voter import DIRECTORY_NAME
 from pybroker.controller.service import Controller
 from pybroker.metadata.image import TOPIC_RESOURCE, ConfigResource
 from pybroker.protocol.messages.create_topics import CreatableTopicConfig
@@ -26,7 +26,7 @@ async def write_one_of_each_record(directory: Path) -> None:
     settings = ClusterSettings(2, 1, 9000, BadIsWrong())
     controller = Controller(settings, QuorumSettings(directory, "c", 1, voters=(1,)))
     await controller.open()
-    await controller.campaign()
+    await controller.start()
     channel = LocalChannel(controller)
     epochs: dict[int, int] = {}
     for broker in (1, 2):

@@ -9,28 +9,81 @@ import pytest
 
 from pybroker.handlers import registry
 from pybroker.protocol.api_keys import ApiKey
+from pybroker.protocol.listener_role import ListenerRole
 from pybroker.security.operations import OPERATIONS, ResourceType
 from pybroker.security.requirements import NothingRequired, Scope, steps_of
 from tests.support import repository
 
 HEADINGS = ["Key", "Versions", "Behaviour", "Version notes", "Not done"]
 MODULES = registry.handler_modules()
-APIS = registry.registered_apis().values()
+APIS = registry.every_api()
 CLUSTER = ResourceType.CLUSTER
+AT_CONTROLLERS = {
+    "AllocateProducerIds",
+    "AlterPartition",
+    "AssignReplicasToDirs",
+    "BrokerHeartbeat",
+    "BrokerRegistration",
+    "ControllerRegistration",
+    "Envelope",
+    "FetchSnapshot",
+    "RaftMessages",
+    "UpdateRaftVoter",
+}
+"""The APIs that Kafka's schemas give to listeners of controllers alone, and the quorum's frames."""
+EVERYWHERE = {
+    "AddRaftVoter",
+    "AlterConfigs",
+    "AlterPartitionReassignments",
+    "ApiVersions",
+    "CreatePartitions",
+    "CreateTopics",
+    "DeleteTopics",
+    "DescribeCluster",
+    "DescribeConfigs",
+    "DescribeQuorum",
+    "ElectLeaders",
+    "Fetch",
+    "IncrementalAlterConfigs",
+    "ListPartitionReassignments",
+    "RemoveRaftVoter",
+    "UnregisterBroker",
+    "UpdateFeatures",
+}
+"""The APIs that Kafka's schemas give to listeners of both roles."""
+DECIDED_WHERE_ASKED = {"ApiVersions", "DescribeCluster", "DescribeConfigs", "Fetch"}
+"""Those of `EVERYWHERE` that every node answers by itself."""
 
 
 def module_of(api: registry.RegisteredApi) -> str:
-    """The name that a handler of this API has to have."""
+    """The name that a handler of this API has to have, at least where its module's name begins."""
     return re.sub(r"(?<!^)(?=[A-Z])", "_", api.name).lower()
 
 
 def test_handler_modules_and_registered_apis_are_the_same_set() -> None:
-    assert sorted(module_of(api) for api in registry.registered_apis().values()) == MODULES
+    assert sorted(api.module for api in APIS) == MODULES
+    assert [api.module for api in APIS if not api.module.startswith(module_of(api))] == []
 
 
 def test_every_registered_key_is_kafkas_key_of_that_name() -> None:
-    for key, api in registry.registered_apis().items():
-        assert ApiKey(key).name.replace("_", "").lower() == api.name.lower()
+    for api in APIS:
+        assert ApiKey(api.key).name.replace("_", "").lower() == api.name.lower()
+
+
+def test_an_api_is_served_on_the_listeners_that_kafka_serves_it_on() -> None:
+    served: dict[str, ListenerRole] = {}
+    for api in APIS:
+        served[api.name] = served.get(api.name, ListenerRole(0)) | api.listeners
+    assert {name for name, role in served.items() if role is ListenerRole.CONTROLLER} <= AT_CONTROLLERS
+    assert {name for name, role in served.items() if role is ListenerRole.BOTH} <= EVERYWHERE
+    half = {name for name, role in served.items() if role is ListenerRole.BROKER} & (AT_CONTROLLERS | EVERYWHERE)
+    assert half <= {"Fetch"}, "served on brokers' listeners alone"
+
+
+def test_what_the_active_controller_decides_is_forwarded() -> None:
+    assert {api.name for api in APIS if api.forwarded} == {
+        api.name for api in APIS if api.listeners is ListenerRole.BOTH and api.name not in DECIDED_WHERE_ASKED
+    }
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -42,7 +95,7 @@ def test_a_handlers_docstring_is_its_data_sheet(module: str) -> None:
 
 @pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
 def test_a_data_sheet_has_the_key_and_versions_that_are_registered(api: registry.RegisteredApi) -> None:
-    sheet = repository.docstring(f"pybroker/handlers/{module_of(api)}.py") or ""
+    sheet = repository.docstring(f"pybroker/handlers/{api.module}.py") or ""
     key = re.search(r"^Key\n +(\d+)", sheet, re.M)
     versions = re.search(r"^Versions\n +(\d+)-(\d+)", sheet, re.M)
     assert key

@@ -18,5 +18,11 @@ class BadIsWrong:
     def group_fault(self, configs: Mapping[str, str], /) -> str | None:
         return self.topic_fault(configs)
 
+    def min_insync_replicas(self, configs: Mapping[str, str], /) -> int:
+        return int(configs.get("min.insync.replicas", 1))
+
+    def elects_uncleanly(self, configs: Mapping[str, str], /) -> bool:
+        return configs.get("unclean.leader.election.enable") == "true"
+
     def list_inherited(self, _resource_type: int, name: str, /) -> tuple[str, ...] | None:
         return ("delete",) if name == "cleanup.policy" else None

@@ -12,6 +12,8 @@ pub struct Accepted {
     pub transport: Transport,
     /// The listener's name.
     pub listener: Arc<str>,
+    /// Whether the control plane answers every request.
+    pub control_only: bool,
     /// The address dialled.
     pub local: SocketAddr,
     /// The client's address.

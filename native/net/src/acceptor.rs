@@ -73,6 +73,7 @@ pub enum ListenError {
 struct Listener {
     socket: TcpListener,
     name: Arc<str>,
+    control_only: bool,
 }
 
 /// What the acceptor works with.
@@ -138,7 +139,8 @@ impl Acceptor {
         let mut listeners = self.state.listeners.lock();
         let token = epoll::EventData::new_u64(listeners.len() as u64);
         epoll::add(&self.state.epoll, &socket, token, epoll::EventFlags::IN).map_err(|error| bind(error.into()))?;
-        listeners.push(Arc::new(Listener { socket, name: name.as_str().into() }));
+        let control_only = listener.control_only;
+        listeners.push(Arc::new(Listener { socket, name: name.as_str().into(), control_only }));
         Ok(port)
     }
 
@@ -278,7 +280,8 @@ impl State {
             self.placing.room.give_back();
             return;
         };
-        let accepted = Accepted { transport, listener: Arc::clone(&listener.name), local, peer };
+        let (name, control_only) = (Arc::clone(&listener.name), listener.control_only);
+        let accepted = Accepted { transport, listener: name, control_only, local, peer };
         self.placing.inboxes.deal(*count, Message::Accept(accepted));
         *count += 1;
     }

@@ -231,6 +231,11 @@ impl Connection {
         }
     }
 
+    /// Whether the control plane answers every request of this connection.
+    pub fn is_control_only(&self) -> bool {
+        self.accepted.control_only
+    }
+
     /// A request for the control plane.
     pub fn control_request(&self, head: &RequestHead, at: std::ops::Range<usize>) -> ControlRequest {
         let frame = &self.input[at];

@@ -39,8 +39,9 @@ fn add(count: &AtomicU64, by: u64) {
     count.store(count.load(Relaxed).wrapping_add(by), Relaxed);
 }
 
+/// Where an API is counted; those beyond Kafka's numbers together, in the last place.
 fn index(api_key: ApiKey) -> usize {
-    api_key.0 as usize % API_KEYS
+    usize::try_from(api_key.0).map_or(0, |key| key.min(API_KEYS - 1))
 }
 
 impl ThreadCounters {

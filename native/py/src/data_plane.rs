@@ -15,6 +15,7 @@ use crate::counters::PyDataPlaneCounters;
 use crate::data_plane_settings::PyDataPlaneSettings;
 use crate::error::listen_error;
 use crate::events::into_python;
+use crate::replication::{self, PyReplicationSettings, Source};
 use crate::topic_table::PyTopicTable;
 
 /// The data plane of one broker; see `_native.pyi`.
@@ -57,7 +58,7 @@ impl PyDataPlane {
         self.inner.events().drain(limit).into_iter().map(|event| into_python(py, event)).collect()
     }
 
-    #[pyo3(signature = (*, name, host, port, backlog, congestion_control))]
+    #[pyo3(signature = (*, name, host, port, backlog, congestion_control, control_only))]
     fn listen(
         &self,
         name: String,
@@ -65,8 +66,10 @@ impl PyDataPlane {
         port: u16,
         backlog: i32,
         congestion_control: Option<String>,
+        control_only: bool,
     ) -> PyResult<u16> {
-        self.inner.listen(&ListenerSettings { name, host, port, backlog, congestion_control }).map_err(listen_error)
+        let listener = ListenerSettings { name, host, port, backlog, congestion_control, control_only };
+        self.inner.listen(&listener).map_err(listen_error)
     }
 
     #[pyo3(signature = (connection, request, payload))]
@@ -128,6 +131,21 @@ impl PyDataPlane {
     #[pyo3(signature = (table))]
     fn publish(&self, table: &PyTopicTable) {
         self.inner.publish(Arc::clone(&table.inner));
+    }
+
+    #[pyo3(signature = (settings))]
+    fn set_replication(&self, settings: &PyReplicationSettings) {
+        self.inner.set_replication(settings.settings);
+    }
+
+    #[pyo3(signature = (sources))]
+    fn set_fetch_sources(&self, sources: Vec<Source>) {
+        self.inner.set_fetch_sources(replication::sources(sources));
+    }
+
+    #[getter]
+    fn fetcher_threads(&self) -> usize {
+        self.inner.fetcher_threads()
     }
 
     #[pyo3(signature = (answers))]

@@ -83,6 +83,17 @@ impl Log {
         Ok((appended.first_offset, appended.last_offset))
     }
 
+    #[getter]
+    fn size_bytes(&self) -> u64 {
+        self.log.size_bytes()
+    }
+
+    #[pyo3(signature = (batches, now_ms))]
+    fn append_as_follower(&self, py: Python<'_>, batches: &[u8], now_ms: i64) -> PyResult<(i64, i64)> {
+        let appended = py.detach(|| self.log.append_as_follower(batches, now_ms)).map_err(append_error)?;
+        Ok((appended.first_offset, appended.last_offset))
+    }
+
     #[pyo3(signature = (offset, max_bytes))]
     fn read<'py>(&self, py: Python<'py>, offset: i64, max_bytes: usize) -> PyResult<Bound<'py, PyBytes>> {
         let slice = self.log.plan_read(Offset(offset)..Offset::MAX, max_bytes, true).map_err(read_error)?;
@@ -97,6 +108,21 @@ impl Log {
     #[pyo3(signature = (offset, now_ms))]
     fn truncate_to(&self, py: Python<'_>, offset: i64, now_ms: i64) -> PyResult<()> {
         py.detach(|| self.log.truncate_to(Offset(offset), now_ms)).map_err(log_error)
+    }
+
+    #[pyo3(signature = (offset, now_ms))]
+    fn restart_at(&self, py: Python<'_>, offset: i64, now_ms: i64) -> PyResult<()> {
+        py.detach(|| self.log.truncate_fully_and_start_at(Offset(offset), now_ms)).map_err(log_error)
+    }
+
+    #[pyo3(signature = (offset))]
+    fn advance_start(&self, py: Python<'_>, offset: i64) -> PyResult<Vec<PathBuf>> {
+        py.detach(|| self.log.advance_log_start(offset)).map(|removed| removed.files).map_err(log_error)
+    }
+
+    #[pyo3(signature = (epoch))]
+    fn end_offset_for_epoch(&self, epoch: i32) -> (i32, i64) {
+        self.log.end_offset_for_epoch(epoch)
     }
 
     #[pyo3(signature = ())]

@@ -10,9 +10,11 @@ use pybroker_record::{
     BatchHeader, Compression, HEADER_LEN, LOG_OVERHEAD, RecordError, Records, batch_crc, seal, varint,
 };
 
-const CONTROL: i16 = 0x20;
+pub(crate) const CONTROL: i16 = 0x20;
 /// Kafka's `ControlRecordType.LEADER_CHANGE`, after the key's version 0.
 const LEADER_CHANGE_KEY: [u8; 4] = [0, 0, 0, 2];
+/// Kafka's `ControlRecordType.KRAFT_VOTERS`, after the key's version 0 (KIP-853).
+const VOTERS_KEY: [u8; 4] = [0, 0, 0, 6];
 
 /// Why bytes of the metadata log are not batches as they are written here.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -60,20 +62,41 @@ pub fn build_records(values: &[&[u8]], timestamp: i64) -> Vec<u8> {
     batch
 }
 
-/// Makes the control batch by which `leader` begins a term; every voter granted it its vote.
-pub fn build_leader_change(leader: i32, voters: &[i32], timestamp: i64) -> Vec<u8> {
+/// Makes the control batch by which `leader` begins a term; `granting` are those of `voters` that voted for it.
+pub fn build_leader_change(leader: i32, voters: &[i32], granting: &[i32], timestamp: i64) -> Vec<u8> {
     let mut value = vec![0, 0];
     value.extend_from_slice(&leader.to_be_bytes());
-    for granting in [voters, voters] {
-        varint::put_unsigned(&mut value, granting.len() as u64 + 1);
-        for voter in granting {
+    for ids in [voters, granting] {
+        varint::put_unsigned(&mut value, ids.len() as u64 + 1);
+        for voter in ids {
             value.extend_from_slice(&voter.to_be_bytes());
             value.push(0);
         }
     }
     value.push(0);
+    build_control(&LEADER_CHANGE_KEY, &value, timestamp)
+}
+
+/// Whether a batch changes who votes.
+pub fn changes_voters(batch: &[u8]) -> bool {
+    let Ok(header) = BatchHeader::parse(batch) else { return false };
+    header.is_control()
+        && Records::new(&batch[HEADER_LEN..], header.record_count)
+            .any(|record| record.is_ok_and(|record| record.key == Some(&VOTERS_KEY[..])))
+}
+
+/// Checks that bytes are one batch, whole and valid, and nothing more: what an entry of a peer has to be.
+pub fn check_one(bytes: &[u8]) -> Result<(), BatchError> {
+    let (_, size) = batch_at(bytes, 0)?;
+    if size != bytes.len() {
+        return Err(BatchError::Corrupt { at: size, what: "bytes follow it".to_owned() });
+    }
+    Ok(())
+}
+
+fn build_control(key: &[u8], value: &[u8], timestamp: i64) -> Vec<u8> {
     let mut batch = begin(value.len() + 32);
-    put_record(&mut batch, 0, Some(&LEADER_CHANGE_KEY), &value);
+    put_record(&mut batch, 0, Some(key), value);
     finish(&mut batch, 1, timestamp, CONTROL);
     batch
 }
@@ -100,22 +123,8 @@ pub fn parse(buffer: &[u8]) -> Result<(Vec<MetadataBatch<'_>>, usize), BatchErro
 
 fn batch_at(buffer: &[u8], at: usize) -> Result<(MetadataBatch<'_>, usize), BatchError> {
     let corrupt = |what: &str| BatchError::Corrupt { at, what: what.to_owned() };
-    let rest = &buffer[at..];
-    let header = match BatchHeader::parse(rest) {
-        Ok(header) => header,
-        Err(RecordError::Truncated { .. }) => return Err(BatchError::Short { at }),
-        Err(error) => return Err(corrupt(&error.to_string())),
-    };
-    let batch = rest.get(..header.size()).ok_or(BatchError::Short { at })?;
-    if batch_crc(batch) != header.crc {
-        return Err(corrupt("its checksum is wrong"));
-    }
-    if header.compression() != Ok(Compression::None) {
-        return Err(corrupt("it is compressed"));
-    }
-    if header.record_count < 1 || header.last_offset_delta != header.record_count - 1 {
-        return Err(corrupt("its record count and offsets disagree"));
-    }
+    let header = checked_header(buffer, at)?;
+    let batch = &buffer[at..at + header.size()];
     let mut values = Vec::new();
     let mut records = Records::new(&batch[HEADER_LEN..], header.record_count);
     for (delta, record) in (0..).zip(&mut records) {
@@ -139,13 +148,35 @@ fn batch_at(buffer: &[u8], at: usize) -> Result<(MetadataBatch<'_>, usize), Batc
     Ok((read, header.size()))
 }
 
-fn begin(capacity: usize) -> Vec<u8> {
+/// The header of the batch at `at`, which the buffer holds to its end and whose checksum and counts are right.
+pub(crate) fn checked_header(buffer: &[u8], at: usize) -> Result<BatchHeader, BatchError> {
+    let corrupt = |what: &str| BatchError::Corrupt { at, what: what.to_owned() };
+    let rest = &buffer[at..];
+    let header = match BatchHeader::parse(rest) {
+        Ok(header) => header,
+        Err(RecordError::Truncated { .. }) => return Err(BatchError::Short { at }),
+        Err(error) => return Err(corrupt(&error.to_string())),
+    };
+    let batch = rest.get(..header.size()).ok_or(BatchError::Short { at })?;
+    if batch_crc(batch) != header.crc {
+        return Err(corrupt("its checksum is wrong"));
+    }
+    if header.compression() != Ok(Compression::None) {
+        return Err(corrupt("it is compressed"));
+    }
+    if header.record_count < 1 || header.last_offset_delta != header.record_count - 1 {
+        return Err(corrupt("its record count and offsets disagree"));
+    }
+    Ok(header)
+}
+
+pub(crate) fn begin(capacity: usize) -> Vec<u8> {
     let mut batch = Vec::with_capacity(HEADER_LEN + capacity);
     batch.resize(HEADER_LEN, 0);
     batch
 }
 
-fn finish(batch: &mut [u8], count: usize, timestamp: i64, attributes: i16) {
+pub(crate) fn finish(batch: &mut [u8], count: usize, timestamp: i64, attributes: i16) {
     let header = BatchHeader {
         base_offset: 0,
         batch_length: (batch.len() - LOG_OVERHEAD) as i32,
@@ -165,7 +196,7 @@ fn finish(batch: &mut [u8], count: usize, timestamp: i64, attributes: i16) {
     seal(batch);
 }
 
-fn put_record(batch: &mut Vec<u8>, delta: usize, key: Option<&[u8]>, value: &[u8]) {
+pub(crate) fn put_record(batch: &mut Vec<u8>, delta: usize, key: Option<&[u8]>, value: &[u8]) {
     let mut record = Vec::with_capacity(value.len() + 16);
     record.push(0);
     varint::put_varlong(&mut record, 0);

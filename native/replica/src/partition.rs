@@ -17,7 +17,7 @@ use super::ids::{LeaderEpoch, Offset};
 use super::leader::ReplicaState;
 use super::role::Role;
 use super::waiting::{Waiter, WaitingFetch};
-use super::waiting_readers::WaitingReaders;
+use super::waiting_readers::{Isolation, WaitingReaders};
 use pybroker_storage::{
     CommittedSlice, Expired, FileSlice, Log, LogError, LogMove, MoveError, MovedLog, ReadError, Removed,
     RetentionLimits, Throttle,
@@ -149,11 +149,20 @@ impl Partition {
 
     /// Compares a leader epoch that a client named (-1: none) with the one in force (KIP-320).
     pub fn check_leader(&self, named_epoch: LeaderEpoch) -> LeaderCheck {
+        self.check(named_epoch, |role| matches!(role, Role::Leader(_)))
+    }
+
+    /// As [`Partition::check_leader`] for what a follower may answer too (KIP-392).
+    pub fn check_replica(&self, named_epoch: LeaderEpoch) -> LeaderCheck {
+        self.check(named_epoch, |role| matches!(role, Role::Leader(_) | Role::Follower(_)))
+    }
+
+    fn check(&self, named_epoch: LeaderEpoch, serves: impl Fn(&Role) -> bool) -> LeaderCheck {
         let role = self.role.load();
-        let Some(leader) = role.leader().filter(|_| !self.closed.load(Ordering::Acquire)) else {
+        if !serves(&role) || self.closed.load(Ordering::Acquire) {
             return LeaderCheck::NotLeader;
-        };
-        let in_force = leader.leader_epoch();
+        }
+        let in_force = role.leader_epoch();
         if named_epoch.0 < 0 || named_epoch == in_force {
             LeaderCheck::Leads
         } else if named_epoch < in_force {
@@ -213,8 +222,8 @@ impl Partition {
 
     /// Lets a fetch wait here whose read was planned up to the offset `seen`. The caller plans it again afterwards, so that
     /// an append in between is not missed.
-    pub fn wait(&self, fetch: &Arc<WaitingFetch>, read_committed: bool, seen: i64) {
-        self.waiting.register(fetch, read_committed, seen);
+    pub fn wait(&self, fetch: &Arc<WaitingFetch>, isolation: Isolation, seen: i64) {
+        self.waiting.register(fetch, isolation, seen);
     }
 
     /// Ends what [`Partition::wait`] began.
@@ -225,6 +234,11 @@ impl Partition {
     /// How many fetches wait here.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
+    }
+
+    /// Whether the log is closed or deleted.
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
     }
 
     /// Refuses appends from now on and wakes all that wait: they get NOT_LEADER_OR_FOLLOWER.

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pybroker.controller.cluster.availability import after_leaving, after_returning
 from pybroker.controller.cluster.broker_control import BROKER_CONTROL, BrokerControl, BrokerTrigger, control_of
-from pybroker.controller.cluster.elections import after_leaving, after_returning, leads_anything
+from pybroker.controller.cluster.elections import leads_anything
 from pybroker.controller.cluster.events import (
     Heartbeat,
     HeartbeatResult,
@@ -21,8 +22,9 @@ from pybroker.controller.cluster.events import (
 )
 from pybroker.controller.cluster.log_directories import usable_brokers
 from pybroker.machine.machine import Outcome, Timer
-from pybroker.metadata.replica_directories import directory_of, is_online
+from pybroker.metadata.replica_directories import directory_of, is_online, is_reserved
 from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.kafka_json import id_text
 from pybroker.protocol.messages.records.broker_registration_change import BrokerRegistrationChangeRecord
 from pybroker.protocol.messages.records.register_broker import BrokerEndpoint, BrokerFeature, RegisterBrokerRecord
 from pybroker.protocol.messages.records.unregister_broker import UnregisterBrokerRecord
@@ -63,8 +65,9 @@ def register_broker(
     if before is not None and not same and event.session_is_alive:
         message = f"Another broker is registered with the broker id {event.broker_id}, and it is alive."
         return Outcome((), RegisteredBroker(ErrorCode.DUPLICATE_BROKER_REGISTRATION, message))
-    if not event.listeners:
-        return Outcome((), RegisteredBroker(ErrorCode.INVALID_REGISTRATION, "No listeners specified for the broker"))
+    refusal = _refusal(image, event)
+    if refusal is not None:
+        return Outcome((), refusal)
     epoch = event.epoch if before is None else max(event.epoch, before.epoch + 1)
     record = _registration(event, epoch)
     records: list[Message] = [record]
@@ -72,15 +75,50 @@ def register_broker(
         # An answer was lost: the incarnation is as it was, and only its epoch is new.
         record.fenced, record.in_controlled_shutdown = before.fenced, before.in_controlled_shutdown
     elif not event.fenced:
-        records += _begin_at_once(image, event)
-    elif before is not None and not before.fenced:
-        records += after_leaving(image, event.broker_id, usable_brokers(image, but=event.broker_id))
+        records += _begin_at_once(image, event, settings)
+    elif before is not None:
+        # What a broker had that did not stop cleanly may be gone: it is no eligible leader of it any more.
+        is_lost = event.previous_broker_epoch != before.epoch
+        usable = usable_brokers(image, but=event.broker_id)
+        records += after_leaving(image, event.broker_id, usable, settings, is_lost=is_lost)
     # The broker in this process, which registers unfenced, lives as long as the controller and sends no heartbeats.
     session = _session(event.broker_id, epoch, settings, now) if event.fenced else _no_session(event.broker_id)
     return Outcome(tuple(records), RegisteredBroker(broker_epoch=epoch), session)
 
 
-def _begin_at_once(image: MetadataImage, event: RegisterBroker) -> list[Message]:
+def _refusal(image: MetadataImage, event: RegisterBroker) -> RegisteredBroker | None:
+    """Return why a broker cannot be registered so, None where it can."""
+    fault = None if event.listeners else "No listeners specified for the broker"
+    if fault is None:
+        fault = _directory_fault(image, event)
+    if fault is not None:
+        return RegisteredBroker(ErrorCode.INVALID_REGISTRATION, fault)
+    for name, level in image.features.levels.items():
+        low, high = event.features.get(name, (0, 0))
+        if level > 0 and not low <= level <= high:
+            message = (
+                f"Unable to register because the broker does not support finalized version {level} of {name}. The "
+                f"broker wants a version between {low} and {high}, inclusive."
+            )
+            return RegisteredBroker(ErrorCode.UNSUPPORTED_VERSION, message)
+    return None
+
+
+def _directory_fault(image: MetadataImage, event: RegisterBroker) -> str | None:
+    """Return what is wrong with the log directories of a broker: each is one broker's, and none is a reserved id."""
+    directories = set(event.log_dirs)
+    if len(directories) < len(event.log_dirs):
+        return "Duplicate directory ID in request"
+    if any(map(is_reserved, directories)):
+        return "Reserved directory ID in request"
+    for broker in image.cluster.brokers.values():
+        if broker.id != event.broker_id and not directories.isdisjoint(broker.log_dirs):
+            directory = next(one for one in broker.log_dirs if one in directories)
+            return f"Broker {broker.id} is already registered with directory {id_text(directory)}"
+    return None
+
+
+def _begin_at_once(image: MetadataImage, event: RegisterBroker, settings: ClusterSettings) -> list[Message]:
     """Give a broker that registers unfenced what it can lead; what lies in directories that it lacks, it does not."""
     usable = usable_brokers(image, {event.broker_id: event.log_dirs}, plus=event.broker_id)
     placed = {
@@ -90,16 +128,19 @@ def _begin_at_once(image: MetadataImage, event: RegisterBroker) -> list[Message]
         if event.broker_id in partition.replicas
     }
     lacking = {directory for directory in placed if not is_online(directory, event.log_dirs)}
-    return [*after_leaving(image, event.broker_id, usable, lacking), *after_returning(image, usable)]
+    leaving = after_leaving(image, event.broker_id, usable, settings, lacking)
+    return [*leaving, *after_returning(image, usable, settings)]
 
 
-def unregister_broker(image: MetadataImage, event: UnregisterBroker) -> Outcome[Message, Result]:
+def unregister_broker(
+    image: MetadataImage, event: UnregisterBroker, settings: ClusterSettings
+) -> Outcome[Message, Result]:
     """Decide about a broker to be forgotten."""
     broker = image.cluster.brokers.get(event.broker_id)
     if broker is None:
         code = ErrorCode.BROKER_ID_NOT_REGISTERED
         return Outcome((), Result(code, f"Broker ID {event.broker_id} is not currently registered"))
-    leaving = after_leaving(image, broker.id, usable_brokers(image, but=broker.id))
+    leaving = after_leaving(image, broker.id, usable_brokers(image, but=broker.id), settings, is_lost=True)
     forgotten = UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch)
     return Outcome((*leaving, forgotten), Result(), _no_session(broker.id))
 
@@ -114,44 +155,50 @@ def heartbeat(
     if broker.epoch != event.broker_epoch:
         message = f"Expected broker epoch {broker.epoch}, but got broker epoch {event.broker_epoch}"
         return Outcome((), HeartbeatResult(ErrorCode.STALE_BROKER_EPOCH, message))
+    # The registration is at its epoch's offset, or a little later in the same commit.
+    is_caught_up = event.metadata_offset is None or event.metadata_offset >= broker.epoch
     trigger = BrokerTrigger.WANTS_TO_RUN
     if event.want_shut_down:
         leads = leads_anything(image, broker.id)
         trigger = BrokerTrigger.WANTS_TO_STOP_AND_LEADS if leads else BrokerTrigger.WANTS_TO_STOP
-    elif event.want_fence:
+    elif event.want_fence or (broker.fenced and not is_caught_up):
         trigger = BrokerTrigger.WANTS_TO_BE_FENCED
     state = BROKER_CONTROL.following(control_of(broker), trigger)
     reply = HeartbeatResult(
         is_fenced=state in (BrokerControl.FENCED, BrokerControl.SHUTDOWN_NOW),
         should_shut_down=state is BrokerControl.SHUTDOWN_NOW,
+        is_caught_up=is_caught_up,
     )
-    return Outcome(_become(image, broker, state), reply, _session(broker.id, broker.epoch, settings, now))
+    return Outcome(_become(image, broker, state, settings), reply, _session(broker.id, broker.epoch, settings, now))
 
 
-def expire_session(image: MetadataImage, event: SessionExpired) -> Outcome[Message, None]:
+def expire_session(image: MetadataImage, event: SessionExpired, settings: ClusterSettings) -> Outcome[Message, None]:
     """Fence a broker that fell silent."""
     broker = image.cluster.brokers.get(event.broker_id)
     if broker is None or broker.epoch != event.broker_epoch:
         return Outcome((), None)
     state = BROKER_CONTROL.following(control_of(broker), BrokerTrigger.FELL_SILENT)
-    return Outcome(_become(image, broker, state), None)
+    # Also where a death was noticed before the session's time: another incarnation may register at once.
+    return Outcome(_become(image, broker, state, settings), None, _no_session(broker.id))
 
 
-def _become(image: MetadataImage, broker: BrokerRegistration, state: BrokerControl) -> tuple[Message, ...]:
+def _become(
+    image: MetadataImage, broker: BrokerRegistration, state: BrokerControl, settings: ClusterSettings
+) -> tuple[Message, ...]:
     before = control_of(broker)
     change = BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch)
     if state is before:
         return ()
     if state is BrokerControl.UNFENCED:
         change.fenced = _UNFENCE
-        return (change, *after_returning(image, usable_brokers(image, plus=broker.id)))
+        return (change, *after_returning(image, usable_brokers(image, plus=broker.id), settings))
     if state is BrokerControl.CONTROLLED_SHUTDOWN:
         change.in_controlled_shutdown = _SHUT_DOWN
     elif before is BrokerControl.FENCED:
         return ()
     else:
         change.fenced = _FENCE
-    return (change, *after_leaving(image, broker.id, usable_brokers(image, but=broker.id)))
+    return (change, *after_leaving(image, broker.id, usable_brokers(image, but=broker.id), settings))
 
 
 def _session(broker_id: int, epoch: int, settings: ClusterSettings, now: int) -> tuple[Timer, ...]:

@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from pybroker.controller.cluster.availability import MIN_INSYNC_REPLICAS, has_eligible_replicas
 from pybroker.controller.cluster.events import AlterConfigs, ConfigChange, ConfigResult
 from pybroker.controller.cluster.topic_names import name_fault
 from pybroker.machine.machine import Outcome
 from pybroker.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
 from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.messages.records.clear_elr import ClearElrRecord
 from pybroker.protocol.messages.records.config import ConfigRecord
 
 if TYPE_CHECKING:
@@ -47,12 +49,17 @@ def alter_configs(
             before = changed.get(resource, image.configs.of(resource.type, resource.name))
             after = _after(before, change, settings)
             _check(image, resource, after, settings)
+            _check_min_isr(image, resource, before, after)
         except _RefusedError as refusal:
             results.append(ConfigResult(resource, refusal.code, str(refusal)))
             continue
         results.append(ConfigResult(resource))
         changed[resource] = after
-        records += _records(resource, before, after)
+        some = _records(resource, before, after)
+        records += some
+        if any(record.name == MIN_INSYNC_REPLICAS for record in some) and has_eligible_replicas(image):
+            # Who was eligible under another minimum may lack what is committed (KIP-966); "" stands for all topics.
+            records.append(ClearElrRecord(topic_name=resource.name))
     return Outcome(() if event.validate_only else tuple(records), results)
 
 
@@ -126,6 +133,37 @@ def _check(image: MetadataImage, resource: ConfigResource, after: Mapping[str, s
             raise _RefusedError(ErrorCode.INVALID_CONFIG, fault)
     else:
         raise _RefusedError(ErrorCode.INVALID_REQUEST, f"Unsupported resource type: {resource.type}")
+
+
+def _check_min_isr(
+    image: MetadataImage, resource: ConfigResource, before: Mapping[str, str], after: Mapping[str, str]
+) -> None:
+    """Refuse what would give brokers different minimums while eligible leader replicas are kept (KIP-966)."""
+    old, new = before.get(MIN_INSYNC_REPLICAS), after.get(MIN_INSYNC_REPLICAS)
+    if resource.type != BROKER_RESOURCE or old == new or not has_eligible_replicas(image):
+        return
+    if resource.name:
+        words = f"Broker-level {MIN_INSYNC_REPLICAS} cannot be altered while ELR is enabled."
+        raise _RefusedError(ErrorCode.INVALID_CONFIG, words)
+    if new is None:
+        words = f"Cluster-level {MIN_INSYNC_REPLICAS} cannot be removed while ELR is enabled."
+        raise _RefusedError(ErrorCode.INVALID_CONFIG, words)
+
+
+def equalize_min_isr(image: MetadataImage, settings: ClusterSettings) -> list[ConfigRecord]:
+    """Return what makes `min.insync.replicas` one number for all brokers, before eligible leader replicas are kept."""
+    records = []
+    if MIN_INSYNC_REPLICAS not in image.configs.of_broker(None):
+        value = str(settings.config_rules.min_insync_replicas({}))
+        records.append(_min_isr_record("", value))
+    for resource, configs in sorted(image.configs.by_resource.items()):
+        if resource.type == BROKER_RESOURCE and resource.name and MIN_INSYNC_REPLICAS in configs:
+            records.append(_min_isr_record(resource.name, None))
+    return records
+
+
+def _min_isr_record(broker: str, value: str | None) -> ConfigRecord:
+    return ConfigRecord(resource_type=BROKER_RESOURCE, resource_name=broker, name=MIN_INSYNC_REPLICAS, value=value)
 
 
 def _records(resource: ConfigResource, before: Mapping[str, str], after: Mapping[str, str]) -> list[ConfigRecord]:

@@ -1,106 +1,106 @@
-"""Who leads a partition when brokers come and go, and when somebody asks for another leader.
+"""Who leads a partition: one election, and the partitions that a broker which comes or goes concerns.
 
-Owns the arithmetic alone (KIP-631; only clean elections happen unasked)::
+Owns the arithmetic of one election (Kafka's PartitionChangeBuilder)::
 
-    isr after a broker left    = isr - {broker}, or isr itself where nobody else would be left
-    leader                     = the first replica that is in the isr and usable, or nobody
-    preferred leader           = the first replica if it is in the isr and usable, or the leader as above
-    leader after an unclean    = the leader as above, or the first replica that is usable, which is the isr from then on
+    candidate       = a replica in the isr, or of the eligible leader replicas where the isr is empty, that is usable
+    leader          = the leader there is if it is a candidate, else the first candidate in the order of the replicas,
+                      else the last known leader where the isr and the eligible leader replicas are empty (KIP-966),
+                      else, uncleanly, the first replica that is usable, else nobody
+    preferred       = the first replica if it is a candidate, or the leader as above, but never uncleanly
 
-A replica is usable where its broker is and the log directory that it lies in works (KIP-858).
+and which partitions are looked at when a broker leaves or returns. What else changes with the leader is the arithmetic
+of `partition_changes`. A replica is usable where its broker is and the log directory that it lies in works (KIP-858).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
 
-from pybroker.controller.cluster.events import ElectionType
 from pybroker.metadata.image import NO_LEADER
-from pybroker.metadata.replica_directories import directory_of
-from pybroker.protocol.messages.records.partition_change import PartitionChangeRecord
+from pybroker.metadata.replica_directories import UNASSIGNED_DIRECTORY, directory_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterator
+    from collections.abc import Callable
 
     from pybroker.metadata.image import MetadataImage, PartitionImage
 
     Usable = Callable[[int, bytes], bool]
     """Whether a broker can lead what lies in this directory of its."""
 
-_RECOVERING = 1
+
+class Election(Enum):
+    """How far an election may go to find a leader."""
+
+    ONLINE = "online"
+    """Keep the leader, or take another one that loses nothing."""
+    PREFERRED = "preferred"
+    """The first replica, where it loses nothing."""
+    UNCLEAN = "unclean"
+    """Anybody who is there, where nobody is without loss."""
 
 
-def elect(partition: PartitionImage, usable: Usable) -> int:
-    """Return the leader that the partition has when only `usable` replicas can lead."""
+class ElectionRules(NamedTuple):
+    """What a topic's settings and the cluster's features say about the elections of its partitions."""
 
-    def can_lead(replica: int) -> bool:
-        return replica in partition.isr and usable(replica, directory_of(partition, replica))
+    min_isr: int = 1
+    """`min.insync.replicas`, and no more than there are replicas."""
+    has_eligible_replicas: bool = False
+    """Whether eligible leader replicas are kept: `eligible.leader.replicas.version` is 1 (KIP-966)."""
+    is_unclean: bool = False
+    """`unclean.leader.election.enable`."""
 
-    if can_lead(partition.leader):
-        return partition.leader
-    return next((replica for replica in partition.replicas if can_lead(replica)), NO_LEADER)
-
-
-def elect_as_asked(
-    topic_id: bytes, index: int, partition: PartitionImage, election_type: ElectionType, usable: Usable
-) -> PartitionChangeRecord | None:
-    """Return the change that an election makes; None where it makes none."""
-    change = PartitionChangeRecord(partition_id=index, topic_id=topic_id)
-    first = partition.replicas[0]
-    leader = elect(partition, usable)
-    if election_type is ElectionType.PREFERRED:
-        if first in partition.isr and usable(first, directory_of(partition, first)):
-            leader = first
-    elif leader == NO_LEADER:
-        able = (replica for replica in partition.replicas if usable(replica, directory_of(partition, replica)))
-        leader = next(able, NO_LEADER)
-        if leader != NO_LEADER:
-            # What only the others had is lost; the new leader knows it until it has recovered (KIP-704).
-            change.isr = [leader]
-            if partition.leader_recovery_state != _RECOVERING:
-                change.leader_recovery_state = _RECOVERING
-    if leader == partition.leader:
-        return None
-    change.leader = leader
-    return change
+    @property
+    def election(self) -> Election:
+        """The election that nobody asked for."""
+        return Election.UNCLEAN if self.is_unclean else Election.ONLINE
 
 
-def after_leaving(
-    image: MetadataImage, broker: int, usable: Usable, directories: Container[bytes] | None = None
-) -> Iterator[PartitionChangeRecord]:
-    """Yield the changes of partitions when `broker` cannot lead any more; `usable` says no to it already.
+DEFAULT_RULES = ElectionRules()
 
-    With `directories` it cannot lead what lies in these alone.
+
+class Elected(NamedTuple):
+    """What an election came to."""
+
+    leader: int
+    is_unclean: bool = False
+
+
+def elect(
+    partition: PartitionImage,
+    usable: Usable,
+    election: Election = Election.ONLINE,
+    last_known: tuple[int, ...] = (),
+) -> Elected:
+    """Return the leader that a partition of this isr, these replicas and eligible replicas gets.
+
+    `last_known` is the last known leader, if it may be elected.
     """
-    for topic in image.topics.by_id.values():
-        for index, partition in topic.partitions.items():
-            if broker not in partition.isr:
-                continue
-            if directories is not None and directory_of(partition, broker) not in directories:
-                continue
-            isr = [replica for replica in partition.isr if replica != broker]
-            leader = partition.leader if partition.leader != broker else elect(partition, usable)
-            change = PartitionChangeRecord(partition_id=index, topic_id=topic.topic_id)
-            if isr:
-                change.isr = isr
-            if leader != partition.leader:
-                change.leader = leader
-            if isr or leader != partition.leader:
-                yield change
+    isr, eligible = partition.isr, partition.eligible_leader_replicas
+    candidates = isr or eligible
 
+    def is_usable(replica: int) -> bool:
+        there = replica in partition.replicas
+        return usable(replica, directory_of(partition, replica) if there else UNASSIGNED_DIRECTORY)
 
-def after_returning(image: MetadataImage, usable: Usable) -> Iterator[PartitionChangeRecord]:
-    """Yield the changes of partitions without leader, now that `usable` brokers are more."""
-    for topic in image.topics.by_id.values():
-        for index, partition in topic.partitions.items():
-            if partition.leader == NO_LEADER:
-                leader = elect(partition, usable)
-                if leader != NO_LEADER:
-                    yield PartitionChangeRecord(partition_id=index, topic_id=topic.topic_id, leader=leader)
+    if election is Election.PREFERRED and partition.replicas[0] in candidates and is_usable(partition.replicas[0]):
+        return Elected(partition.replicas[0])
+    if partition.leader in candidates and is_usable(partition.leader):
+        return Elected(partition.leader)
+    for replica in partition.replicas:
+        if replica in candidates and is_usable(replica):
+            return Elected(replica)
+    if not candidates and len(last_known) == 1 and is_usable(last_known[0]):
+        return Elected(last_known[0], is_unclean=True)
+    if election is Election.UNCLEAN:
+        for replica in partition.replicas:
+            if is_usable(replica):
+                return Elected(replica, is_unclean=True)
+    return Elected(NO_LEADER)
 
 
 def leads_anything(image: MetadataImage, broker: int) -> bool:
     """Return whether the broker leads a partition."""
-    return any(
-        partition.leader == broker for topic in image.topics.by_id.values() for partition in topic.partitions.values()
-    )
+    by_id = image.topics.by_id
+    keys = image.topics.index.by_broker.get(broker, ())
+    return any(by_id[topic_id].partitions[index].leader == broker for topic_id, index in keys)

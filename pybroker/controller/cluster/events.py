@@ -18,12 +18,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pybroker.metadata.image import ConfigResource
+    from pybroker.metadata.in_sync import InSyncChange
 
 __all__ = [
     "AllocateProducerIds",
     "AlterConfigs",
+    "AlterPartitions",
     "AlterReassignments",
     "AssignReplicas",
+    "BalanceLeaders",
     "ConfigChange",
     "ConfigResult",
     "CreatePartitions",
@@ -32,6 +35,7 @@ __all__ = [
     "DeleteTopics",
     "DeletedTopic",
     "ElectLeaders",
+    "ElectUncleanly",
     "ElectedPartition",
     "ElectedTopic",
     "ElectionType",
@@ -49,6 +53,7 @@ __all__ = [
     "ReassignedPartition",
     "ReassignedTopic",
     "RegisterBroker",
+    "RegisterController",
     "RegisteredBroker",
     "Result",
     "SessionExpired",
@@ -56,6 +61,7 @@ __all__ = [
     "UpdateFeatures",
     "UpgradeType",
     "WholeRequest",
+    "WriteNoOp",
 ]
 
 
@@ -209,6 +215,17 @@ class OngoingTopic(NamedTuple):
     partitions: Sequence[OngoingReassignment]
 
 
+class AlterPartitions(NamedTuple):
+    """Change the in-sync replicas of partitions that a broker leads, each by itself (KIP-497).
+
+    Answered by an `InSyncResult` for each, in order, or by one `Result`.
+    """
+
+    broker_id: int
+    broker_epoch: int
+    changes: Sequence[InSyncChange]
+
+
 class RegisterBroker(NamedTuple):
     """Register a broker's new incarnation (KIP-631). Answered by a `RegisteredBroker`."""
 
@@ -225,6 +242,8 @@ class RegisterBroker(NamedTuple):
     """A broker inside the controller's own process registers unfenced: it is alive when it asks."""
     session_is_alive: bool = False
     """Whether the session of an earlier incarnation is still alive."""
+    previous_broker_epoch: int = -1
+    """The epoch that it had when it stopped cleanly, so that it has lost nothing (KIP-966); -1 where it did not."""
 
 
 class RegisteredBroker(NamedTuple):
@@ -233,6 +252,16 @@ class RegisteredBroker(NamedTuple):
     error_code: ErrorCode = ErrorCode.NONE
     error_message: str | None = None
     broker_epoch: int = -1
+
+
+class RegisterController(NamedTuple):
+    """Register a controller's new incarnation (KIP-919). Answered by a `Result`."""
+
+    controller_id: int
+    incarnation_id: bytes
+    listeners: Mapping[str, tuple[str, int]]
+    security_protocols: Mapping[str, int]
+    features: Mapping[str, tuple[int, int]]
 
 
 class UnregisterBroker(NamedTuple):
@@ -248,6 +277,8 @@ class Heartbeat(NamedTuple):
     broker_epoch: int
     want_fence: bool = False
     want_shut_down: bool = False
+    metadata_offset: int | None = None
+    """Up to where the broker has put metadata in force; None for a broker in this process, whose image is ours."""
 
 
 class HeartbeatResult(NamedTuple):
@@ -257,6 +288,8 @@ class HeartbeatResult(NamedTuple):
     error_message: str | None = None
     is_fenced: bool = True
     should_shut_down: bool = False
+    is_caught_up: bool = False
+    """Whether it has put its own registration in force."""
 
 
 class LogDirectoriesFailed(NamedTuple):
@@ -281,6 +314,21 @@ class SessionExpired(NamedTuple):
 
     broker_id: int
     broker_epoch: int
+
+
+class BalanceLeaders(NamedTuple):
+    """It is time to look for leadership that is not where it is preferred. Answered by None."""
+
+    brokers: frozenset[int] = frozenset()
+    """Those that a look has found and that are not done; none begins a look."""
+
+
+class ElectUncleanly(NamedTuple):
+    """It is time to look for partitions without leader whose topics allow unclean elections. Answered by None."""
+
+
+class WriteNoOp(NamedTuple):
+    """It is time to write a record that says nothing (KIP-835). Answered by None."""
 
 
 class ConfigChange(NamedTuple):

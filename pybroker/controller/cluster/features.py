@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pybroker.controller.cluster.configs import equalize_min_isr
 from pybroker.controller.cluster.events import FeatureUpdate, Result, UpdateFeatures, UpgradeType
 from pybroker.machine.machine import Outcome
-from pybroker.metadata.features import METADATA_VERSION, SUPPORTED_FEATURES
+from pybroker.metadata.features import ELIGIBLE_LEADER_REPLICAS_VERSION, METADATA_VERSION, SUPPORTED_FEATURES
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.records.feature_level import FeatureLevelRecord
 
 if TYPE_CHECKING:
+    from pybroker.controller.cluster.settings import ClusterSettings
     from pybroker.metadata.image import MetadataImage
     from pybroker.protocol.schema import Message
 
@@ -21,19 +23,18 @@ _UNSUPPORTED = (0, 0)
 _FAILED = "The update failed for all features since the following feature had an error: "
 
 
-def update_features(image: MetadataImage, event: UpdateFeatures) -> Outcome[Message, Result]:
+def update_features(image: MetadataImage, event: UpdateFeatures, settings: ClusterSettings) -> Outcome[Message, Result]:
     """Decide about new levels, all or none; of two updates of a feature the later one counts."""
     updates = {update.name: update for update in event.updates}
     for update in updates.values():
         fault = _fault(image, update, event.controller_id)
         if fault is not None:
             return Outcome((), Result(ErrorCode.INVALID_UPDATE_VERSION, f"{_FAILED}{fault}"))
-    records = tuple(
-        FeatureLevelRecord(name=update.name, feature_level=update.level)
-        for update in updates.values()
-        if image.features.levels.get(update.name, 0) != update.level
-    )
-    return Outcome(() if event.validate_only else records, Result())
+    changed = [one for one in updates.values() if image.features.levels.get(one.name, 0) != one.level]
+    records: list[Message] = [FeatureLevelRecord(name=one.name, feature_level=one.level) for one in changed]
+    if any(one.name == ELIGIBLE_LEADER_REPLICAS_VERSION and one.level > 0 for one in changed):
+        records += equalize_min_isr(image, settings)
+    return Outcome(() if event.validate_only else tuple(records), Result())
 
 
 def _fault(image: MetadataImage, update: FeatureUpdate, controller_id: int) -> str | None:

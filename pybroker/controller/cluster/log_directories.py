@@ -8,24 +8,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pybroker.controller.cluster.elections import after_leaving, elect
+import msgspec
+
+from pybroker.controller.cluster.availability import Rules, after_leaving
 from pybroker.controller.cluster.events import AssignReplicas, LogDirectoriesFailed, Result
+from pybroker.controller.cluster.partition_changes import build_change
 from pybroker.controller.cluster.placement import is_usable
 from pybroker.machine.machine import Outcome
 from pybroker.metadata.replica_directories import directory_of, is_online
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.records.broker_registration_change import BrokerRegistrationChangeRecord
-from pybroker.protocol.messages.records.partition_change import PartitionChangeRecord
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from pybroker.controller.cluster.elections import Usable
+    from pybroker.controller.cluster.settings import ClusterSettings
     from pybroker.metadata.image import BrokerRegistration, MetadataImage, PartitionImage
     from pybroker.protocol.schema import Message
 
 
-def fail_log_directories(image: MetadataImage, event: LogDirectoriesFailed) -> Outcome[Message, Result]:
+def fail_log_directories(
+    image: MetadataImage, event: LogDirectoriesFailed, settings: ClusterSettings
+) -> Outcome[Message, Result]:
     """Decide about directories that a broker has lost; those that it never had, or lost before, are no news."""
     broker = _incarnation(image, event.broker_id, event.broker_epoch)
     if isinstance(broker, Result):
@@ -34,25 +39,28 @@ def fail_log_directories(image: MetadataImage, event: LogDirectoriesFailed) -> O
     if not lost:
         return Outcome((), Result())
     left = tuple(directory for directory in broker.log_dirs if directory not in lost)
-    records: list[Message] = list(after_leaving(image, broker.id, usable_brokers(image, {broker.id: left}), lost))
+    usable = usable_brokers(image, {broker.id: left})
+    records: list[Message] = list(after_leaving(image, broker.id, usable, settings, lost))
     change = BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, log_dirs=list(left))
     return Outcome((*records, change), Result())
 
 
-def assign_replicas(image: MetadataImage, event: AssignReplicas) -> Outcome[Message, Result]:
+def assign_replicas(image: MetadataImage, event: AssignReplicas, settings: ClusterSettings) -> Outcome[Message, Result]:
     """Decide about replicas whose directories a broker reports; those that are gone meanwhile are passed over."""
     broker = _incarnation(image, event.broker_id, event.broker_epoch)
     if isinstance(broker, Result):
         return Outcome((), broker)
-    usable = usable_brokers(image)
-    records = []
+    usable, rules = usable_brokers(image), Rules(image, settings)
+    records: list[Message] = []
     for (topic_id, index), directory in event.directories.items():
         topic = image.topics.by_id.get(topic_id)
         partition = None if topic is None else topic.partitions.get(index)
-        if partition is None or broker.id not in partition.replicas:
+        if topic is None or partition is None or broker.id not in partition.replicas:
             continue
         if directory_of(partition, broker.id) != directory:
-            records.append(_assigned(topic_id, index, partition, broker.id, directory, usable))
+            wanted = _assigned(partition, broker.id, directory)
+            change = build_change(topic_id, index, partition, wanted, usable=usable, rules=rules(topic))
+            records += () if change is None else (change,)
     return Outcome(tuple(records), Result())
 
 
@@ -78,17 +86,11 @@ def usable_brokers(
     return usable
 
 
-def _assigned(
-    topic_id: bytes, index: int, partition: PartitionImage, broker_id: int, directory: bytes, usable: Usable
-) -> PartitionChangeRecord:
-    directories = [
+def _assigned(partition: PartitionImage, broker_id: int, directory: bytes) -> PartitionImage:
+    directories = (
         directory if replica == broker_id else directory_of(partition, replica) for replica in partition.replicas
-    ]
-    change = PartitionChangeRecord(partition_id=index, topic_id=topic_id, directories=directories)
-    leader = elect(partition, lambda replica, was: usable(replica, directory if replica == broker_id else was))
-    if leader != partition.leader:
-        change.leader = leader
-    return change
+    )
+    return msgspec.structs.replace(partition, directories=tuple(directories))
 
 
 def _incarnation(image: MetadataImage, broker_id: int, epoch: int) -> BrokerRegistration | Result:

@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, Any
 from pybroker.controller.cluster import (
     brokers,
     configs,
+    controllers,
     features,
+    in_sync,
     log_directories,
     partitions,
+    periodic,
     producer_ids,
     requested_elections,
     requested_reassignments,
@@ -22,19 +25,24 @@ from pybroker.controller.cluster import (
 from pybroker.controller.cluster.events import (
     AllocateProducerIds,
     AlterConfigs,
+    AlterPartitions,
     AlterReassignments,
     AssignReplicas,
+    BalanceLeaders,
     CreatePartitions,
     CreateTopics,
     DeleteTopics,
     ElectLeaders,
+    ElectUncleanly,
     Heartbeat,
     ListReassignments,
     LogDirectoriesFailed,
     RegisterBroker,
+    RegisterController,
     SessionExpired,
     UnregisterBroker,
     UpdateFeatures,
+    WriteNoOp,
 )
 from pybroker.metadata.delta import MetadataDelta
 from pybroker.metadata.image import EMPTY_IMAGE
@@ -48,19 +56,24 @@ if TYPE_CHECKING:
 Event = (
     AllocateProducerIds
     | AlterConfigs
+    | AlterPartitions
     | AlterReassignments
     | AssignReplicas
+    | BalanceLeaders
     | CreatePartitions
     | CreateTopics
     | DeleteTopics
     | ElectLeaders
+    | ElectUncleanly
     | Heartbeat
     | ListReassignments
     | LogDirectoriesFailed
     | RegisterBroker
+    | RegisterController
     | SessionExpired
     | UnregisterBroker
     | UpdateFeatures
+    | WriteNoOp
 )
 
 
@@ -109,26 +122,36 @@ class ClusterMachine:
             case DeleteTopics():
                 return topics.delete_topics(image, event)
             case ElectLeaders():
-                return requested_elections.elect_leaders(image, event)
+                return requested_elections.elect_leaders(image, event, settings)
             case AlterReassignments():
-                return requested_reassignments.alter_reassignments(image, event)
+                return requested_reassignments.alter_reassignments(image, event, settings)
             case ListReassignments():
                 return requested_reassignments.list_reassignments(image, event)
+            case AlterPartitions():
+                return in_sync.alter_partitions(image, event, settings)
             case RegisterBroker():
                 return brokers.register_broker(image, event, settings, now)
             case Heartbeat():
                 return brokers.heartbeat(image, event, settings, now)
             case SessionExpired():
-                return brokers.expire_session(image, event)
+                return brokers.expire_session(image, event, settings)
             case LogDirectoriesFailed():
-                return log_directories.fail_log_directories(image, event)
+                return log_directories.fail_log_directories(image, event, settings)
             case AssignReplicas():
-                return log_directories.assign_replicas(image, event)
+                return log_directories.assign_replicas(image, event, settings)
+            case RegisterController():
+                return controllers.register_controller(image, event)
             case UnregisterBroker():
-                return brokers.unregister_broker(image, event)
+                return brokers.unregister_broker(image, event, settings)
             case AlterConfigs():
                 return configs.alter_configs(image, event, settings)
+            case BalanceLeaders():
+                return periodic.balance_leaders(image, event, settings, now)
+            case ElectUncleanly():
+                return periodic.elect_uncleanly(image, event, settings, now)
+            case WriteNoOp():
+                return periodic.write_no_op(settings, now)
             case AllocateProducerIds():
                 return producer_ids.allocate_producer_ids(image, event)
             case UpdateFeatures():
-                return features.update_features(image, event)
+                return features.update_features(image, event, settings)

@@ -1,18 +1,20 @@
-"""Where the replicas of a new topic go.
+"""Where the replicas of new partitions go.
 
 Owns the arithmetic alone, a function of the brokers and a seed::
 
     leader of partition p          = order[(start + p) % n]
-    follower k of partition p      = order[(leader + 1 + (shift + p // n + k) % (n - 1)) % n],   k = 0 .. rf - 2
+    candidate k of partition p     = order[(leader + 1 + (racks * (shift + p // n) + k) % (n - 1)) % n],   k = 0, 1, ...
+    followers of partition p       = candidates from k = 0 on, none twice, and none in a rack that has a replica before
+                                     every rack has one
 
 where `order` goes around the racks in turns, so that neighbours are in different racks, `start` and `shift` come from
-the seed, and `n` is the number of usable brokers (Kafka's assignment of replicas without and with racks, KIP-36).
-Brokers that are fenced are taken only when the others do not suffice, and never first.
+the seed, `n` is the number of usable brokers and `racks` that of their racks (KIP-36; without racks it is one rack).
+Brokers that are fenced are taken only where their rack has no others, or the others do not suffice, and never first.
 """
 
 from __future__ import annotations
 
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -44,17 +46,38 @@ def place(
     if not order:
         raise PlacementError(f"{failed}All brokers are currently fenced.")
     spare = _alternate_racks(broker for broker in brokers.values() if not is_usable(broker))
+    rack_of = {broker.id: broker.rack for broker in brokers.values()}
+    racks, all_racks = len({rack_of[broker] for broker in order}), len(set(rack_of.values()))
     count = len(order)
     start, shift = seed % count, seed // count
     placed = []
     for partition in range(partitions):
         leader = (start + partition) % count
-        replicas = [order[leader]]
-        for follower in range(min(replication_factor, count) - 1):
-            step = 1 + (shift + partition // count + follower) % (count - 1)
-            replicas.append(order[(leader + step) % count])
-        placed.append((*replicas, *spare[: replication_factor - len(replicas)]))
+        step = racks * (shift + partition // count)
+        others = (order[(leader + 1 + (step + k) % (count - 1)) % count] for k in range(count - 1))
+        candidates = chain((order[leader],), others, spare)
+        placed.append(_spread(candidates, rack_of, all_racks, replication_factor))
     return placed
+
+
+def _spread(
+    candidates: Iterable[int], rack_of: Mapping[int, str | None], all_racks: int, replication_factor: int
+) -> tuple[int, ...]:
+    """Return the first candidate of each rack, then those that were passed over, in their order."""
+    replicas: list[int] = []
+    racks: set[str | None] = set()
+    passed: list[int] = []
+    for candidate in candidates:
+        if len(replicas) == replication_factor or (
+            len(racks) == all_racks and len(replicas) + len(passed) >= replication_factor
+        ):
+            break
+        if rack_of[candidate] in racks:
+            passed.append(candidate)
+        else:
+            replicas.append(candidate)
+            racks.add(rack_of[candidate])
+    return (*replicas, *passed[: replication_factor - len(replicas)])
 
 
 def _alternate_racks(brokers: Iterable[BrokerRegistration]) -> list[int]:

@@ -8,9 +8,9 @@ Owns the arithmetic alone::
     removing'  = replicas' - target
     done       when isr - removing' is not empty, has all of adding' - removing', and has all of target where fewer
                come than go; then replicas' = target, isr' = isr - removing', and nothing is added or removed
-    cancelled  replicas' = original, isr' = isr - adding, which must not be empty
+    cancelled  replicas' = original, isr' = isr - adding; where that is empty, it takes an unclean election
 
-Nobody is elected uncleanly for it. Where one reassignment takes another's place, a replica that the second one does not
+Where one reassignment takes another's place, a replica that the second one does not
 want is both added and removed, so that the second one can come to its end and a cancellation finds the original. In
 Kafka it keeps the second one from ending, or is forgotten, and a cancellation keeps it.
 """
@@ -21,14 +21,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from pybroker.controller.cluster.elections import elect
-from pybroker.metadata.replica_directories import directory_of
-from pybroker.protocol.messages.records.partition_change import PartitionChangeRecord
+from pybroker.metadata.replica_directories import UNASSIGNED_DIRECTORY, directory_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
-    from pybroker.controller.cluster.elections import Usable
     from pybroker.metadata.image import PartitionImage
 
 
@@ -65,48 +62,39 @@ def plan_reassignment(partition: PartitionImage, target: Sequence[int]) -> Assig
     return Assignment(replicas, partition.isr, adding, removing)
 
 
-def plan_cancellation(partition: PartitionImage) -> Assignment | None:
-    """Return what the partition had before its reassignment; None where nobody of that is in sync."""
+def plan_cancellation(partition: PartitionImage) -> Assignment:
+    """Return what the partition had before its reassignment; its isr is empty where nobody of that is in sync."""
     isr = _without(partition.isr, partition.adding_replicas)
-    return Assignment(_without(partition.replicas, partition.adding_replicas), isr) if isr else None
+    return Assignment(_without(partition.replicas, partition.adding_replicas), isr)
 
 
-def build_change(
-    topic_id: bytes,
-    index: int,
-    partition: PartitionImage,
-    to: Assignment,
-    *,
-    usable: Usable,
-    new_directory: Callable[[int], bytes],
-) -> PartitionChangeRecord | None:
-    """Return the change that makes a partition so; None where it is.
+def to_be(partition: PartitionImage, to: Assignment, new_directory: Callable[[int], bytes]) -> PartitionImage:
+    """Return the partition with what it is to have.
 
     `new_directory` returns the log directory's id of a broker that has no replica yet.
     """
-    directories = [
+    directories = tuple(
         directory_of(partition, replica) if replica in partition.replicas else new_directory(replica)
         for replica in to.replicas
-    ]
-    after = msgspec.structs.replace(
-        partition, replicas=to.replicas, isr=to.isr, directories=tuple(directories) if partition.directories else ()
     )
-    change = PartitionChangeRecord(partition_id=index, topic_id=topic_id)
-    leader = elect(after, usable)
-    # A replica that has left must notice by the leader epoch, also where the leader stays.
-    if leader != partition.leader or not set(partition.replicas) <= set(to.replicas):
-        change.leader = leader
-    if to.isr != partition.isr:
-        change.isr = list(to.isr)
-    if to.replicas != partition.replicas:
-        change.replicas = list(to.replicas)
-    if tuple(directories) != tuple(directory_of(partition, replica) for replica in partition.replicas):
-        change.directories = directories
-    if to.removing != partition.removing_replicas:
-        change.removing_replicas = list(to.removing)
-    if to.adding != partition.adding_replicas:
-        change.adding_replicas = list(to.adding)
-    return None if change == PartitionChangeRecord(partition_id=index, topic_id=topic_id) else change
+    return msgspec.structs.replace(
+        partition,
+        replicas=to.replicas,
+        isr=to.isr,
+        adding_replicas=to.adding,
+        removing_replicas=to.removing,
+        directories=directories,
+    )
+
+
+def completed(partition: PartitionImage) -> PartitionImage:
+    """Return the partition at the end of its reassignment, or as it is where none is, or is not done."""
+    if not is_reassigned(partition):
+        return partition
+    to = plan_reassignment(partition, _without(partition.replicas, partition.removing_replicas))
+    if to.adding or to.removing:
+        return partition
+    return to_be(partition, to, lambda _: UNASSIGNED_DIRECTORY)
 
 
 def _without(brokers: Iterable[int], some: Collection[int]) -> tuple[int, ...]:

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pybroker.controller.cluster.elections import elect_as_asked
+from pybroker.controller.cluster.availability import Rules
+from pybroker.controller.cluster.elections import Election
 from pybroker.controller.cluster.events import ElectedPartition, ElectedTopic, ElectionType, ElectLeaders, Result
 from pybroker.controller.cluster.log_directories import usable_brokers
+from pybroker.controller.cluster.partition_changes import build_change
 from pybroker.controller.cluster.partitions import MAX_PARTITIONS_PER_REQUEST
 from pybroker.machine.machine import Outcome
 from pybroker.metadata.image import NO_LEADER
@@ -18,10 +20,12 @@ from pybroker.protocol.errors import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pybroker.metadata.image import MetadataImage, PartitionImage
+    from pybroker.controller.cluster.settings import ClusterSettings
+    from pybroker.metadata.image import MetadataImage, PartitionImage, TopicImage
     from pybroker.protocol.messages.records.partition_change import PartitionChangeRecord
     from pybroker.protocol.schema import Message
 
+_ELECTIONS = {ElectionType.PREFERRED: Election.PREFERRED, ElectionType.UNCLEAN: Election.UNCLEAN}
 _NOT_ELECTED = {
     ElectionType.PREFERRED: ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
     ElectionType.UNCLEAN: ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
@@ -31,9 +35,11 @@ _NOT_ELECTED = {
 _NOT_NEEDED = ErrorCode.ELECTION_NOT_NEEDED
 
 
-def elect_leaders(image: MetadataImage, event: ElectLeaders) -> Outcome[Message, list[ElectedTopic] | Result]:
+def elect_leaders(
+    image: MetadataImage, event: ElectLeaders, settings: ClusterSettings
+) -> Outcome[Message, list[ElectedTopic] | Result]:
     """Decide about leaders, each partition by itself; all are refused where they are more than one batch takes."""
-    elections = _Elections(image, event.election_type)
+    elections = _Elections(image, event.election_type, settings)
     if event.partitions is None:
         held = (elections.hold(topic.name, topic.partitions) for topic in image.topics.by_name.values())
         reply = [_without_needless(topic) for topic in held]
@@ -52,10 +58,11 @@ def _without_needless(topic: ElectedTopic) -> ElectedTopic:
 class _Elections:
     """Elections of one kind in one state of the cluster, and the records that they come to."""
 
-    def __init__(self, image: MetadataImage, election_type: ElectionType) -> None:
+    def __init__(self, image: MetadataImage, election_type: ElectionType, settings: ClusterSettings) -> None:
         self._image = image
         self._type = election_type
         self._usable = usable_brokers(image)
+        self._rules = Rules(image, settings)
         self.records: list[PartitionChangeRecord] = []
 
     def hold(self, name: str, indices: Iterable[int]) -> ElectedTopic:
@@ -65,16 +72,23 @@ class _Elections:
             words = f"No such topic as {name}"
             unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             return ElectedTopic(name, [ElectedPartition(index, unknown, words) for index in indices])
-        return ElectedTopic(
-            name, [self._elect(name, topic.topic_id, index, topic.partitions.get(index)) for index in indices]
-        )
+        return ElectedTopic(name, [self._elect(topic, index, topic.partitions.get(index)) for index in indices])
 
-    def _elect(self, name: str, topic_id: bytes, index: int, partition: PartitionImage | None) -> ElectedPartition:
+    def _elect(self, topic: TopicImage, index: int, partition: PartitionImage | None) -> ElectedPartition:
         if partition is None:
-            return ElectedPartition(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {name}-{index}")
+            words = f"No such partition as {topic.name}-{index}"
+            return ElectedPartition(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, words)
         if self._has_wanted_leader(partition):
             return ElectedPartition(index, _NOT_NEEDED, _NOT_NEEDED.message)
-        record = elect_as_asked(topic_id, index, partition, self._type, self._usable)
+        record = build_change(
+            topic.topic_id,
+            index,
+            partition,
+            partition,
+            usable=self._usable,
+            rules=self._rules(topic),
+            election=_ELECTIONS[self._type],
+        )
         if record is None:
             code = _NOT_ELECTED[self._type]
             return ElectedPartition(index, code, code.message)

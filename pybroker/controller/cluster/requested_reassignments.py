@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pybroker.controller.cluster.availability import Rules
+from pybroker.controller.cluster.elections import Election
 from pybroker.controller.cluster.events import (
     AlterReassignments,
     ListReassignments,
@@ -18,6 +20,7 @@ from pybroker.controller.cluster.events import (
     ReassignedTopic,
 )
 from pybroker.controller.cluster.log_directories import usable_brokers
+from pybroker.controller.cluster.partition_changes import build_change
 from pybroker.controller.cluster.partitions import (
     MAX_PARTITIONS_PER_REQUEST,
     RefusedError,
@@ -27,11 +30,11 @@ from pybroker.controller.cluster.partitions import (
 )
 from pybroker.controller.cluster.reassignments import (
     Assignment,
-    build_change,
     is_reassigned,
     plan_cancellation,
     plan_reassignment,
     replication_factor,
+    to_be,
 )
 from pybroker.machine.machine import Outcome
 from pybroker.metadata.topics_delta import TopicsDelta
@@ -40,14 +43,18 @@ from pybroker.protocol.errors import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from pybroker.controller.cluster.elections import ElectionRules
+    from pybroker.controller.cluster.settings import ClusterSettings
     from pybroker.metadata.image import MetadataImage, PartitionImage, TopicImage
     from pybroker.protocol.messages.records.partition_change import PartitionChangeRecord
     from pybroker.protocol.schema import Message
 
 
-def alter_reassignments(image: MetadataImage, event: AlterReassignments) -> Outcome[Message, list[ReassignedTopic]]:
+def alter_reassignments(
+    image: MetadataImage, event: AlterReassignments, settings: ClusterSettings
+) -> Outcome[Message, list[ReassignedTopic]]:
     """Decide about the replicas of partitions, one after the other: a partition named twice is reassigned twice."""
-    changes = _Reassignments(image, event.allow_replication_factor_change)
+    changes = _Reassignments(image, event.allow_replication_factor_change, settings)
     reply = [changes.reassign(topic) for topic in event.topics]
     return Outcome(tuple(changes.records), reply)
 
@@ -74,11 +81,12 @@ def _ongoing(topic: TopicImage, indices: Iterable[int]) -> list[OngoingReassignm
 class _Reassignments:
     """Reassignments in one state of the cluster, and the records that they come to."""
 
-    def __init__(self, image: MetadataImage, allow_replication_factor_change: bool) -> None:
+    def __init__(self, image: MetadataImage, allow_replication_factor_change: bool, settings: ClusterSettings) -> None:
         self._image = image
         self._brokers = image.cluster.brokers
         self._allow_replication_factor_change = allow_replication_factor_change
         self._usable = usable_brokers(image)
+        self._rules = Rules(image, settings)
         # The topics as the records leave them.
         self._topics = TopicsDelta(image.topics)
         self.records: list[PartitionChangeRecord] = []
@@ -104,14 +112,19 @@ class _Reassignments:
         partition = self._topics.changed.get(topic.topic_id, topic.partitions).get(index)
         if partition is None:
             raise _unknown(f"Unable to find partition {name}:{index}.")
-        to = _cancelled(name, index, partition) if target is None else self._reassigned(partition, target)
+        rules = self._rules(topic)
+        if target is None:
+            to, election = _cancelled(name, index, partition, rules), rules.election
+        else:
+            to, election = self._reassigned(partition, target), Election.ONLINE
         change = build_change(
             topic.topic_id,
             index,
             partition,
-            to,
+            to_be(partition, to, lambda broker: new_directory(self._brokers[broker])),
             usable=self._usable,
-            new_directory=lambda broker: new_directory(self._brokers[broker]),
+            rules=rules,
+            election=election,
         )
         if change is None:
             return
@@ -132,12 +145,12 @@ class _Reassignments:
         return plan_reassignment(partition, target)
 
 
-def _cancelled(name: str, index: int, partition: PartitionImage) -> Assignment:
+def _cancelled(name: str, index: int, partition: PartitionImage, rules: ElectionRules) -> Assignment:
     if not is_reassigned(partition):
         code = ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
         raise RefusedError(code, code.message)
     before = plan_cancellation(partition)
-    if before is None:
+    if not before.isr and not rules.is_unclean:
         raise invalid_assignment(
             f"Unable to revert partition assignment for {name}:{index} because it would require an unclean leader "
             "election."

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+NEVER = 0
+"""Stands for no interval."""
+
 
 class ConfigRules(Protocol):
     """What is known of the configurations of resources; it depends on the broker's settings alone."""
@@ -23,6 +26,12 @@ class ConfigRules(Protocol):
     def list_inherited(self, resource_type: int, name: str, /) -> tuple[str, ...] | None:
         """Return the items that a list has where its resource does not set it, None for what is no list."""
 
+    def min_insync_replicas(self, configs: Mapping[str, str], /) -> int:
+        """Return `min.insync.replicas` of a topic with these configurations of its own."""
+
+    def elects_uncleanly(self, configs: Mapping[str, str], /) -> bool:
+        """Return `unclean.leader.election.enable` of a topic with these configurations of its own."""
+
 
 class ClusterSettings(NamedTuple):
     """Complete; the defaults are in `pybroker.config`."""
@@ -34,3 +43,11 @@ class ClusterSettings(NamedTuple):
     session_timeout_ms: int
     """A broker that is silent for longer is fenced."""
     config_rules: ConfigRules
+    imbalance_check_interval_ms: int = NEVER
+    """How often leadership returns to preferred replicas."""
+    imbalance_percentage: int = 0
+    """How many of the partitions that prefer a broker may have another leader before it does."""
+    unclean_election_interval_ms: int = NEVER
+    """How often partitions without leader, of topics that allow it, get one uncleanly."""
+    no_op_interval_ms: int = NEVER
+    """How often a record that says nothing shows that the controller lives."""

@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pybroker.controller.errors import MetadataLogError
+from pybroker.controller.quorum.batches import DIRECTORY_NAME
 from pybroker.controller.quorum.hard_state import read_hard_state
 from pybroker.controller.quorum.native import verify_log
-from pybroker.controller.quorum.voter import DIRECTORY_NAME
 from pybroker.storage.partition_directory import find_partitions
 
 if TYPE_CHECKING:

@@ -6,8 +6,10 @@ from pybroker._native import (
     Log,
     Quorum,
     QuorumReady,
-    build_leader_change_batch,
+    build_control_batch,
     build_record_batch,
+    changes_voters,
+    parse_control_batch,
     parse_metadata_batches,
     verify_log,
 )
@@ -16,8 +18,10 @@ __all__ = [
     "Log",
     "Quorum",
     "QuorumReady",
-    "build_leader_change_batch",
+    "build_control_batch",
     "build_record_batch",
+    "changes_voters",
+    "parse_control_batch",
     "parse_metadata_batches",
     "verify_log",
 ]

@@ -35,9 +35,9 @@ public class ConfigOracle {
         }
     }
 
-    // What is wrong with a "topic"'s or a "broker"'s "configs", with a "change" of those of a running broker as far as
-    // types show, or with all changes of one broker ("own") or of all ("default"); without "fault" nothing is. And
-    // "dynamic": the types of all keys that may change while a broker runs, by name.
+    // What is wrong with a "topic"'s or a "broker"'s "configs", with those of a "node" that has no others, with a "change"
+    // of those of a running broker as far as types show, or with all changes of one broker ("own") or of all ("default");
+    // without "fault" nothing is. And "dynamic": the types of all keys that may change while a broker runs, by name.
     static JsonNode check(JsonNode asked) {
         if (asked.get("do").asText().equals("dynamic")) {
             ObjectNode types = JSON.createObjectNode();
@@ -65,6 +65,7 @@ public class ConfigOracle {
                     running.dynamicConfig().initialize(scala.Option.empty());
                     running.dynamicConfig().validate(changed, asked.get("do").asText().equals("own"));
                 }
+                case "node" -> new KafkaConfig(new HashMap<String, Object>(configs));
                 default -> {
                     Map<String, Object> whole = new HashMap<>(NODE);
                     whole.putAll(configs);

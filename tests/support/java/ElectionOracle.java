@@ -7,6 +7,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Optional;
 import java.util.Set;
 import java.util.stream.Collectors;
@@ -39,6 +40,8 @@ public class ElectionOracle {
             .setReplicas(replicas)
             .setDirectories(directories)
             .setIsr(numbers(asked.get("isr")))
+            .setElr(numbers(asked.get("elr")))
+            .setLastKnownElr(numbers(asked.get("lastKnown")))
             .setLeader(asked.get("leader").asInt())
             .setLeaderRecoveryState(LeaderRecoveryState.of((byte) asked.get("recovery").asInt()))
             .setLeaderEpoch(7)
@@ -46,7 +49,10 @@ public class ElectionOracle {
             .build();
         Set<Integer> usable = Arrays.stream(numbers(asked.get("usable"))).boxed().collect(Collectors.toSet());
         Optional<ApiMessageAndVersion> built = new PartitionChangeBuilder(
-                partition, Uuid.METADATA_TOPIC_ID, 0, usable::contains, MetadataVersion.IBP_4_0_IV3, 1, false)
+                partition, Uuid.METADATA_TOPIC_ID, 0, usable::contains, MetadataVersion.IBP_4_0_IV3,
+                asked.get("minIsr").asInt(), asked.get("keepsElr").asBoolean())
+            .setTargetIsr(list(asked.get("targetIsr")))
+            .setUncleanShutdownReplicas(list(asked.get("lost")))
             .setElection(PartitionChangeBuilder.Election.valueOf(asked.get("do").asText()))
             .setDefaultDirProvider(broker -> DirectoryId.UNASSIGNED)
             .build();
@@ -56,9 +62,15 @@ public class ElectionOracle {
             answer.put("leader", change.leader());
             answer.put("recovery", change.leaderRecoveryState());
             answer.set("isr", JSON.valueToTree(change.isr()));
+            answer.set("elr", JSON.valueToTree(change.eligibleLeaderReplicas()));
+            answer.set("lastKnown", JSON.valueToTree(change.lastKnownElr()));
             answer.put("version", built.get().version());
         }
         return answer;
+    }
+
+    static List<Integer> list(JsonNode array) {
+        return Arrays.stream(numbers(array)).boxed().collect(Collectors.toList());
     }
 
     static int[] numbers(JsonNode array) {

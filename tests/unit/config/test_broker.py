@@ -50,7 +50,7 @@ def test_overrides_win_over_the_file(tmp_path: Path) -> None:
             "",
             "group.consumer.assignors=: expected a comma-separated list of uniform, range that is not empty",
         ),
-        ("process.roles", "broker", "expected broker,controller"),
+        ("process.roles", "broker", 'Missing required configuration "node.id" which has no default value.'),
         ("log.dirs", ",", "expected at least one directory"),
         ("log.dirs", "/a,/a", "expected each directory once"),
         ("log.cleaner.threads", "0", "log.cleaner.threads=0: expected a whole number from 1 to 2147483647"),
@@ -144,4 +144,7 @@ def test_the_file_that_comes_with_kafka_is_understood() -> None:
         }
     )
     assert config.unknown == ()
-    assert [str(listener.advertised) for listener in config.endpoints] == ["PLAINTEXT://localhost:9092"]
+    assert [(str(listener.advertised), listener.is_controller) for listener in config.endpoints] == [
+        ("PLAINTEXT://localhost:9092", False),
+        ("CONTROLLER://localhost:9093", True),
+    ]

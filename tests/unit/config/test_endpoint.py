@@ -38,11 +38,14 @@ def test_what_is_no_endpoint_is_reported(text: str) -> None:
             {"listeners": "A://h:1,B://h:1", "listener.security.protocol.map": "A:PLAINTEXT,B:PLAINTEXT"},
             "each address once",
         ),
-        ({"advertised.listeners": "X://h:1"}, "only names that listeners has"),
-        ({"advertised.listeners": "PLAINTEXT://0.0.0.0:1"}, "a host that clients can dial"),
+        (
+            {"advertised.listeners": "X://h:1"},
+            "Found X. The valid options based on the current configuration are PLAINTEXT",
+        ),
+        ({"advertised.listeners": "PLAINTEXT://0.0.0.0:1"}, "cannot use the nonroutable meta-address 0.0.0.0"),
+        ({"advertised.listeners": "PLAINTEXT://[::]:1"}, "a host that clients can dial"),
         ({"advertised.listeners": "PLAINTEXT://h:0"}, "a port that clients can dial"),
         ({"listener.security.protocol.map": "A:TLS"}, "NAME:PROTOCOL"),
-        ({"controller.listener.names": "PLAINTEXT"}, "one that is not in controller.listener.names"),
     ],
 )
 def test_listeners_that_contradict_each_other_are_reported(given: dict[str, str], message: str) -> None:

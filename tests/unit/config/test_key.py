@@ -22,8 +22,11 @@ OURS = {
 }
 NOT_IN_KAFKA = {
     "auto.create.topics.max.per.request",
+    "broker.death.grace.ms",
     "congestion.control",
+    "controller.quorum.death.grace.ms",
     "flush",
+    "leader.imbalance.per.broker.percentage",
     "queued.max.response.bytes",
     "queued.max.response.bytes.per.connection",
     "socket.request.max.elements",

@@ -6,14 +6,22 @@ from importlib import import_module
 
 import pytest
 
-from pybroker.handlers.registry import handler_modules, registered_apis
+from pybroker.handlers.registry import every_api, handler_modules, registered_apis
+from pybroker.protocol.api_keys import ApiKey
+from pybroker.protocol.listener_role import ListenerRole
 
 HEADINGS = ["Key", "Versions", "Behaviour", "Version notes", "Not done"]
 
 
 def test_every_handler_module_registers_one_api_of_its_name() -> None:
-    names = {api.request_type.__module__.rsplit(".", 1)[1] for api in registered_apis().values()}
-    assert sorted(names) == handler_modules()
+    assert sorted(api.module for api in every_api()) == handler_modules()
+
+
+def test_listeners_of_brokers_and_of_controllers_have_apis_of_their_own() -> None:
+    brokers, controllers = registered_apis(ListenerRole.BROKER), registered_apis(ListenerRole.CONTROLLER)
+    assert ApiKey.METADATA in brokers.keys() - controllers.keys()
+    assert brokers[ApiKey.CREATE_TOPICS] is controllers[ApiKey.CREATE_TOPICS]
+    assert registered_apis() is brokers
 
 
 @pytest.mark.parametrize("module", handler_modules())
@@ -24,7 +32,7 @@ def test_a_handlers_docstring_is_its_data_sheet(module: str) -> None:
 
 @pytest.mark.parametrize("module", handler_modules())
 def test_a_data_sheet_names_the_key_and_versions_that_are_registered(module: str) -> None:
-    (api,) = (one for one in registered_apis().values() if one.request_type.__module__.endswith(f".{module}"))
+    (api,) = (one for one in every_api() if one.module == module)
     lines = (import_module(f"pybroker.handlers.{module}").__doc__ or "").splitlines()
     assert lines[lines.index("Key") + 1].strip() == str(api.key)
     assert lines[lines.index("Versions") + 1].strip().startswith(f"{api.min_version}-{api.max_version}")

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
+from pybroker.handlers.context import RequestContext
+from pybroker.handlers.topic_metadata import BrokerAddress, controller_shown
 from pybroker.testing import Broker
 from tests.support.wire import Wire
 
@@ -48,3 +52,13 @@ def test_every_answer_names_the_endpoint_of_the_requests_listener(addresses: lis
     with Wire(addresses[number]) as wire:
         answers = asked(wire)
     assert answers == {name: {expected} for name in answers}
+
+
+@pytest.mark.parametrize(("leader", "shown"), [(-1, -1), (2, 2), (3, 1)], ids=["none", "a broker", "no broker"])
+def test_changes_go_to_the_active_controller_where_clients_reach_it_else_to_this_broker(
+    leader: int, shown: int
+) -> None:
+    services = SimpleNamespace(controller=SimpleNamespace(leader_id=leader), config=SimpleNamespace(node_id=1))
+    addresses = [BrokerAddress(number, "127.0.0.1", 9091 + number, None, fenced=False) for number in (1, 2)]
+    context = cast(RequestContext, SimpleNamespace(services=services))
+    assert controller_shown(context, addresses) == shown

@@ -27,6 +27,7 @@ class Request:
     api_key: int = 18
     api_version: int = 0
     client_id: str | None = None
+    listener: str = "PLAINTEXT"
     peer_host: str = "peer"
     peer_port: int = 1
     body: bytes = b""
@@ -124,6 +125,7 @@ class Api:
     min_version: int = 0
     max_version: int = 2
     request_type: type[Any] = ApiVersionsRequest
+    forwarded: bool = False
     failures: list[Exception] = field(default_factory=list)
     fallback: bytes | None = None
 

@@ -23,7 +23,8 @@ impl DataPlane {
     fn place(&self, transport: Transport) {
         let address = "127.0.0.1:0".parse().unwrap();
         assert!(self.reactor.room.take(usize::MAX));
-        let accepted = Accepted { transport, listener: "TEST".into(), local: address, peer: address };
+        let accepted =
+            Accepted { transport, listener: "TEST".into(), control_only: false, local: address, peer: address };
         self.reactor.inboxes.deal(0, Message::Accept(accepted));
     }
 }

@@ -37,7 +37,8 @@ impl Processor {
 
     /// Works on a request on the hot path, or hands it up.
     fn serve(&mut self, connection: &mut Connection, head: RequestHead, at: std::ops::Range<usize>) -> Result<(), End> {
-        match hot_path::of(head.api_key) {
+        let hot = hot_path::of(head.api_key).filter(|_| !connection.is_control_only());
+        match hot {
             Some(api) => {
                 hot_path::check_version(api, head.api_version).map_err(End::Refused)?;
                 self.counters().begun(head.api_key, FRAME_SIZE_BYTES + at.len());
@@ -134,10 +135,12 @@ impl Processor {
         head: &RequestHead,
         at: std::ops::Range<usize>,
     ) -> Result<(), End> {
-        if !usize::try_from(head.api_key.0).is_ok_and(|key| key < API_KEYS) {
+        // Controllers have APIs beyond Kafka's numbers, which Python knows.
+        let control_only = connection.is_control_only();
+        if !usize::try_from(head.api_key.0).is_ok_and(|key| control_only || key < API_KEYS) {
             return Err(End::Refused(format!("unknown API key {}", head.api_key)));
         }
-        if head.api_key == ApiKey::API_VERSIONS {
+        if head.api_key == ApiKey::API_VERSIONS && !control_only {
             let table = self.reactor.api_versions.load();
             let frame = connection.frame_mut(at.clone());
             if let Some(answer) = table.answer(head.api_version, &frame[head.body..]) {

@@ -1,10 +1,12 @@
 //! The data plane over real sockets: frames in, answers out, in order, with bad input beside good.
 
 mod bounds;
+mod control_only;
 mod counters;
 mod group_flush;
 mod interception;
 mod read_committed;
+mod replication;
 mod roles;
 mod support;
 

@@ -32,7 +32,8 @@ struct Cut {
 
 impl Log {
     /// Removes every record at or beyond `offset`. A batch that contains `offset` goes as a whole, so the log may end
-    /// earlier. Nothing happens when the log ends before `offset`; below the log start everything goes.
+    /// earlier. No record goes when the log ends before `offset`; below the log start everything goes. Epochs that begin
+    /// where the log then ends go too: a leader that appended nothing may have noted one that no other log has (KIP-279).
     ///
     /// # Errors
     /// `Io` with the path that failed; the log is then offline.
@@ -42,7 +43,7 @@ impl Log {
         self.ensure_online()?;
         let view = self.view.load_full();
         if offset.0 >= view.end_offset {
-            return Ok(());
+            return self.change_epochs(|epochs| epochs.truncate_from_end(view.end_offset));
         }
         if offset.0 < view.log_start_offset {
             return self.restart_at(&mut writer, offset, now_ms).map_err(|error| self.failed(error));

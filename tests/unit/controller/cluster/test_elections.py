@@ -7,8 +7,11 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pybroker.controller.cluster.elections import after_leaving, after_returning, elect, leads_anything
+from pybroker.controller.cluster.availability import after_leaving, after_returning
+from pybroker.controller.cluster.elections import elect, leads_anything
 from pybroker.metadata.image import NO_LEADER, MetadataImage, PartitionImage, TopicImage, TopicsImage
+from pybroker.metadata.index_delta import build_index
+from tests.support.controllers import CLUSTER
 
 BROKERS = st.sets(st.integers(0, 4))
 
@@ -23,7 +26,8 @@ def partitions(draw: st.DrawFn) -> PartitionImage:
 
 def image_of(partition: PartitionImage) -> MetadataImage:
     topic = TopicImage(name="t", topic_id=b"t" * 16, partitions={0: partition})
-    return MetadataImage(topics=TopicsImage(by_name={"t": topic}, by_id={topic.topic_id: topic}))
+    topics = TopicsImage(by_name={"t": topic}, by_id={topic.topic_id: topic}, index=build_index([topic]))
+    return MetadataImage(topics=topics)
 
 
 def among(brokers: set[int]) -> Callable[[int, bytes], bool]:
@@ -32,7 +36,7 @@ def among(brokers: set[int]) -> Callable[[int, bytes], bool]:
 
 @given(partition=partitions(), usable=BROKERS)
 def test_the_leader_is_in_sync_and_usable_or_nobody(partition: PartitionImage, usable: set[int]) -> None:
-    leader = elect(partition, among(usable))
+    leader, _ = elect(partition, among(usable))
     able = set(partition.isr) & usable
     assert leader in able if able else leader == NO_LEADER
     if partition.leader in able:
@@ -43,7 +47,7 @@ def test_the_leader_is_in_sync_and_usable_or_nobody(partition: PartitionImage, u
 def test_a_broker_that_left_leads_nothing_and_the_isr_is_never_empty(
     partition: PartitionImage, usable: set[int], gone: int
 ) -> None:
-    changes = list(after_leaving(image_of(partition), gone, among(usable - {gone})))
+    changes = list(after_leaving(image_of(partition), gone, among(usable - {gone}), CLUSTER))
     leader, isr = partition.leader, partition.isr
     for change in changes:
         leader = leader if change.leader == -2 else change.leader
@@ -59,7 +63,7 @@ def test_a_broker_that_left_leads_nothing_and_the_isr_is_never_empty(
 def test_only_partitions_without_leader_get_one_when_a_broker_returns(
     partition: PartitionImage, usable: set[int]
 ) -> None:
-    changes = list(after_returning(image_of(partition), among(usable)))
+    changes = list(after_returning(image_of(partition), among(usable), CLUSTER))
     electable = partition.leader == NO_LEADER and set(partition.isr) & usable
     assert bool(changes) == bool(electable)
 

@@ -16,6 +16,7 @@ from pybroker.metadata.image import (
     TopicsImage,
 )
 from pybroker.protocol.errors import ErrorCode
+from tests.support.controllers import CLUSTER
 
 LIMIT = 10_000
 
@@ -33,19 +34,19 @@ def image_of(partitions: int) -> MetadataImage:
 
 @pytest.mark.parametrize("asked", [None, [("t", range(LIMIT + 1))]])
 def test_more_elections_than_one_batch_takes_are_refused(asked: list[tuple[str, range]] | None) -> None:
-    outcome = elect_leaders(image_of(LIMIT + 1), ElectLeaders(ElectionType.UNCLEAN, asked))
+    outcome = elect_leaders(image_of(LIMIT + 1), ElectLeaders(ElectionType.UNCLEAN, asked), CLUSTER)
     assert outcome.records == ()
     assert outcome.reply == Result(ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
 
 
 def test_as_many_as_one_batch_takes_are_held() -> None:
-    outcome = elect_leaders(image_of(LIMIT), ElectLeaders(ElectionType.UNCLEAN, None))
+    outcome = elect_leaders(image_of(LIMIT), ElectLeaders(ElectionType.UNCLEAN, None), CLUSTER)
     assert len(outcome.records) == LIMIT
     assert outcome.reply == [ElectedTopic("t", [ElectedPartition(index) for index in range(LIMIT)])]
 
 
 def test_elections_that_change_nothing_are_not_counted() -> None:
-    outcome = elect_leaders(image_of(LIMIT + 1), ElectLeaders(ElectionType.PREFERRED, None))
+    outcome = elect_leaders(image_of(LIMIT + 1), ElectLeaders(ElectionType.PREFERRED, None), CLUSTER)
     assert outcome.records == ()
     [topic] = outcome.reply if isinstance(outcome.reply, list) else []
     assert {one.error_code for one in topic.partitions} == {ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE}

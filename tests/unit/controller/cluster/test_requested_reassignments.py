@@ -28,6 +28,7 @@ from pybroker.metadata.image import (
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.alter_partition_reassignments import ReassignablePartition
 from pybroker.protocol.schema import Message
+from tests.support.controllers import CLUSTER
 
 LIMIT = 10_000
 
@@ -61,7 +62,7 @@ def answered_partitions(outcome: Outcome[Message, list[ReassignedTopic]]) -> Seq
 
 
 def test_changes_beyond_what_one_batch_takes_are_refused() -> None:
-    outcome = alter_reassignments(image_of(LIMIT + 2), reassign(range(LIMIT + 2), [1, 2]))
+    outcome = alter_reassignments(image_of(LIMIT + 2), reassign(range(LIMIT + 2), [1, 2]), CLUSTER)
     assert len(outcome.records) == LIMIT
     partitions = answered_partitions(outcome)
     assert Counter(one.error_code for one in partitions) == {ErrorCode.NONE: LIMIT, ErrorCode.POLICY_VIOLATION: 2}
@@ -70,7 +71,7 @@ def test_changes_beyond_what_one_batch_takes_are_refused() -> None:
 
 
 def test_what_changes_nothing_is_not_counted() -> None:
-    outcome = alter_reassignments(image_of(LIMIT + 1), reassign(range(LIMIT + 1), [1]))
+    outcome = alter_reassignments(image_of(LIMIT + 1), reassign(range(LIMIT + 1), [1]), CLUSTER)
     assert outcome.records == ()
     assert {one.error_code for one in answered_partitions(outcome)} == {ErrorCode.NONE}
 

@@ -74,7 +74,14 @@ fn log_config() -> LogConfig {
 }
 
 fn listener(port: u16) -> ListenerSettings {
-    ListenerSettings { name: "PLAINTEXT".into(), host: "127.0.0.1".into(), port, backlog: 50, congestion_control: None }
+    ListenerSettings {
+        name: "PLAINTEXT".into(),
+        host: "127.0.0.1".into(),
+        port,
+        backlog: 50,
+        congestion_control: None,
+        control_only: false,
+    }
 }
 
 impl Plane {
@@ -90,8 +97,17 @@ impl Plane {
         Self { plane, port, seen: Mutex::default(), directory: tempfile::tempdir().unwrap() }
     }
 
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
     pub fn data_plane(&self) -> &DataPlane {
         &self.plane
+    }
+
+    /// Binds one more listener, whose requests all go to the control plane; its port.
+    pub fn listen_control_only(&self) -> u16 {
+        self.plane.listen(&ListenerSettings { control_only: true, ..listener(0) }).unwrap()
     }
 
     /// Binds the port of the start again.

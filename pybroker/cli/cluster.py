@@ -1,0 +1,26 @@
+"""`pybroker cluster`: a cluster of brokers on this machine in one line, and questions to any cluster.
+
+Owns the list of the subcommands. What each does is in a module of its own: `cluster_local` for the processes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.cli import cluster_local
+
+if TYPE_CHECKING:
+    import argparse
+
+DESCRIPTION = "Run a cluster of brokers on this machine, for development and CI: start, status, stop, kill, pause."
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the subcommands and their options."""
+    subcommands = parser.add_subparsers(dest="subcommand", required=True, metavar="SUBCOMMAND")
+    cluster_local.add_subcommands(subcommands)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run a subcommand and return its exit status."""
+    return int(arguments.execute(arguments))

@@ -1,0 +1,272 @@
+"""The processes of a local cluster: `pybroker cluster start`, `status`, `stop`, `kill`, `pause`, `resume`, `restart`.
+
+Owns options and output. `start` stays in the foreground and stops all brokers when it ends; the others act on the
+processes that the cluster's directory names, from any terminal.
+"""
+
+from __future__ import annotations
+
+import signal
+import socket
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pybroker.cli.errors import CommandError
+from pybroker.config.errors import ConfigError
+from pybroker.config.properties import parse_overrides
+from pybroker.local_cluster.layout import NodePorts, build_layout, lay_out
+from pybroker.local_cluster.process import NodeFailedError, NodeProcess, ProcessMark, wait_ready
+from pybroker.local_cluster.state_file import (
+    ClusterState,
+    NodeState,
+    StateFileError,
+    locked,
+    read_state,
+    write_state,
+)
+from pybroker.storage.errors import StorageError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from pybroker.local_cluster.layout import NodeLayout
+
+_HOST = "127.0.0.1"
+_PORT = 9092
+_CONTROLLER_PORT = 19092
+_START_S = 60.0
+_STOP_S = 60.0
+_LOOK_EVERY_S = 0.05
+_CONTINUES = (signal.SIGTERM, signal.SIGCONT)  # a paused process takes a signal when it goes on
+
+
+def add_subcommands(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the subcommands."""
+
+    def add(name: str, execute: Callable[[argparse.Namespace], int], what: str) -> argparse.ArgumentParser:
+        parser = subcommands.add_parser(name, help=what, description=what, allow_abbrev=False)
+        parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="the directory of the cluster")
+        parser.set_defaults(execute=execute)
+        return parser
+
+    start = add("start", _start, "start a cluster and stay in the foreground until SIGINT or SIGTERM stops it")
+    start.add_argument("--brokers", type=int, metavar="N", help="how many brokers (default: 3, or those there are)")
+    start.add_argument(
+        "--port", type=int, metavar="PORT", help=f"port of broker 1, the next ones follow; 0: any (default: {_PORT})"
+    )
+    start.add_argument(
+        "--override", action="append", default=[], metavar="KEY=VALUE", help="a setting for every broker"
+    )
+    add("status", _status, "print the brokers, their addresses and processes")
+    add("stop", _stop, "stop all brokers cleanly")
+    for name, execute, what in (
+        ("kill", _kill, "end a broker as a crash does"),
+        ("pause", _pause, "keep a broker's process from running"),
+        ("resume", _resume, "let a paused broker go on"),
+        ("restart", _restart, "start a broker that was killed, or stop one cleanly and start it again"),
+    ):
+        add(name, execute, what).add_argument("broker", type=int, metavar="N", help="the broker's id")
+
+
+def _start(arguments: argparse.Namespace) -> int:
+    # From here on both end the cluster in order, also while it starts.
+    stop_signals = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+    signal.pthread_sigmask(signal.SIG_BLOCK, stop_signals)
+    directory = arguments.data.absolute()
+    try:
+        given = parse_overrides(arguments.override)
+        directory.mkdir(parents=True, exist_ok=True)
+        nodes = _begin(directory, arguments, given)
+    except (ConfigError, StorageError, StateFileError, NodeFailedError, OSError) as error:
+        raise CommandError(str(error)) from None
+    print(f"bootstrap servers: {','.join(node.address for node in nodes)}", flush=True)
+    print(f"data: {directory}; Ctrl-C stops the cluster", flush=True)
+    known = {node.node_id for node in nodes}
+    while signal.sigtimedwait(stop_signals, _LOOK_EVERY_S * 4) is None:
+        running = _running(directory)
+        for node_id in sorted(known - running):
+            print(f"broker {node_id} has ended; `pybroker cluster restart {node_id}` starts it", flush=True)
+        if known and not running:
+            return 0  # `pybroker cluster stop` has ended them
+        known = running
+    _end_all(directory)
+    return 0
+
+
+def _begin(directory: Path, arguments: argparse.Namespace, given: Mapping[str, str]) -> tuple[NodeLayout, ...]:
+    """Start the brokers of a directory, new ones among them; return all when they are ready."""
+    with locked(directory):
+        state = read_state(directory)
+        if state is not None and any(_mark(node).is_alive() for node in state.nodes):
+            raise CommandError(f"the cluster in {directory} runs already; `pybroker cluster status` shows it")
+        ports = _ports(state, arguments.brokers, arguments.port)
+        for taken in (port for its in ports for port in its if port and not _is_free(port)):
+            raise CommandError(f"port {taken} of {_HOST} is taken; --port names another one for broker 1, 0 any")
+        nodes = build_layout(directory, [_assigned(its) for its in ports])
+        cluster_id = lay_out(nodes, given)
+        processes = [NodeProcess(node) for node in nodes]
+        try:
+            for process in processes:
+                process.launch()
+            states = tuple(_state_of(process) for process in processes)
+            write_state(directory, ClusterState(cluster_id, states))
+            wait_ready(processes, _START_S)
+        except BaseException:
+            for process in processes:
+                process.kill()
+            raise
+    return nodes
+
+
+def _ports(state: ClusterState | None, count: int | None, first: int | None) -> list[NodePorts]:
+    """Return the ports of each broker: as they were, and for new ones those that follow."""
+    known = [] if state is None else list(state.nodes)
+    wanted = (len(known) or 3) if count is None else count
+    if wanted < max(1, len(known)):
+        raise CommandError(f"--brokers {wanted}: expected at least {max(1, len(known))}, which the directory has")
+    begin = _PORT if first is None else first
+    ports = []
+    for index in range(wanted):
+        if index < len(known) and first is None:
+            ports.append(NodePorts(known[index].broker_port, known[index].controller_port))
+        else:
+            ports.append(
+                NodePorts(begin + index, begin + _CONTROLLER_PORT - _PORT + index) if begin else NodePorts(0, 0)
+            )
+    return ports
+
+
+def _assigned(ports: NodePorts) -> NodePorts:
+    return NodePorts(*(port or _free_port() for port in ports))
+
+
+def _free_port() -> int:
+    with socket.socket() as bound:
+        bound.bind((_HOST, 0))
+        return int(bound.getsockname()[1])
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as tried:
+        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            tried.bind((_HOST, port))
+        except OSError:
+            return False
+        return True
+
+
+def _status(arguments: argparse.Namespace) -> int:
+    state = _known(arguments)
+    print(f"cluster {state.cluster_id} in {arguments.data.absolute()}")
+    for node in state.nodes:
+        mark = _mark(node)
+        what = f"process {node.pid}" if mark.is_alive() else "not running"
+        if mark.is_alive() and mark.is_paused():
+            what += ", paused"
+        print(f"broker {node.node_id}  {_HOST}:{node.broker_port}  {what}")
+    return 0
+
+
+def _stop(arguments: argparse.Namespace) -> int:
+    _known(arguments)
+    _end_all(arguments.data.absolute())
+    return 0
+
+
+def _kill(arguments: argparse.Namespace) -> int:
+    mark = _mark(_node(arguments))
+    mark.send(signal.SIGKILL)
+    _wait_ended([mark])
+    return 0
+
+
+def _pause(arguments: argparse.Namespace) -> int:
+    _mark(_node(arguments)).send(signal.SIGSTOP)
+    return 0
+
+
+def _resume(arguments: argparse.Namespace) -> int:
+    _mark(_node(arguments, running=False)).send(signal.SIGCONT)
+    return 0
+
+
+def _restart(arguments: argparse.Namespace) -> int:
+    node = _node(arguments, running=False)
+    directory = arguments.data.absolute()
+    _end([_mark(node)])
+    with locked(directory):
+        state = _known(arguments)
+        layout = build_layout(directory, [NodePorts(one.broker_port, one.controller_port) for one in state.nodes])
+        process = NodeProcess(layout[node.node_id - 1])
+        try:
+            process.launch()
+            write_state(directory, state.replace(_state_of(process)))
+            wait_ready([process], _START_S)
+        except (NodeFailedError, OSError) as error:
+            process.kill()
+            raise CommandError(str(error)) from None
+        process.leave()
+    return 0
+
+
+def _known(arguments: argparse.Namespace) -> ClusterState:
+    try:
+        state = read_state(arguments.data.absolute())
+    except (StateFileError, OSError) as error:
+        raise CommandError(str(error)) from None
+    if state is None:
+        raise CommandError(f"there is no cluster in {arguments.data.absolute()}; `pybroker cluster start` makes one")
+    return state
+
+
+def _node(arguments: argparse.Namespace, *, running: bool = True) -> NodeState:
+    state = _known(arguments)
+    for node in state.nodes:
+        if node.node_id == arguments.broker:
+            if running and not _mark(node).is_alive():
+                raise CommandError(f"broker {node.node_id} is not running")
+            return node
+    known = ", ".join(str(node.node_id) for node in state.nodes)
+    raise CommandError(f"there is no broker {arguments.broker}; the cluster has {known}")
+
+
+def _running(directory: Path) -> set[int]:
+    state = read_state(directory)
+    return {node.node_id for node in state.nodes if _mark(node).is_alive()} if state else set()
+
+
+def _end_all(directory: Path) -> None:
+    with locked(directory):
+        state = read_state(directory)
+        _end([_mark(node) for node in state.nodes] if state else [])
+
+
+def _end(marks: Sequence[ProcessMark]) -> None:
+    """Stop processes cleanly; one that does not end is killed, and CommandError raised."""
+    for mark in marks:
+        for number in _CONTINUES:
+            mark.send(number)
+    _wait_ended(marks)
+
+
+def _wait_ended(marks: Iterable[ProcessMark]) -> None:
+    deadline = time.monotonic() + _STOP_S
+    for mark in marks:
+        while mark.is_alive():
+            if time.monotonic() > deadline:
+                mark.send(signal.SIGKILL)
+                raise CommandError(f"process {mark.pid} did not end within {_STOP_S:g} s and was killed")
+            time.sleep(_LOOK_EVERY_S)
+
+
+def _mark(node: NodeState) -> ProcessMark:
+    return ProcessMark(node.pid, node.started)
+
+
+def _state_of(process: NodeProcess) -> NodeState:
+    mark = process.mark or ProcessMark(0, 0)
+    node = process.node
+    return NodeState(node.node_id, node.ports.broker, node.ports.controller, mark.pid, mark.started)

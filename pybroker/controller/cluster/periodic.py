@@ -1,0 +1,114 @@
+"""What the controller does by itself from time to time: leaders go back to preferred replicas, partitions without
+leader get one uncleanly where their topic allows it, and the log shows that somebody leads.
+
+Owns when, and how much of it is one decision: the next part comes in a turn of its own, so that requests are answered
+in between. Who is elected is the arithmetic of `elections`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from pybroker.controller.cluster.availability import Rules
+from pybroker.controller.cluster.brokers import build_graces
+from pybroker.controller.cluster.elections import Election
+from pybroker.controller.cluster.events import BalanceLeaders, ElectUncleanly, WriteNoOp
+from pybroker.controller.cluster.log_directories import usable_brokers
+from pybroker.controller.cluster.partition_changes import build_change
+from pybroker.controller.cluster.settings import NEVER
+from pybroker.machine.machine import Outcome, Timer
+from pybroker.metadata.image import NO_LEADER
+from pybroker.protocol.messages.records.no_op import NoOpRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pybroker.controller.cluster.settings import ClusterSettings
+    from pybroker.metadata.image import MetadataImage
+    from pybroker.metadata.partition_index import PartitionKey
+    from pybroker.protocol.messages.records.partition_change import PartitionChangeRecord
+    from pybroker.protocol.schema import Message
+
+MAX_ELECTIONS = 1000
+"""Elections of one decision; Kafka's `MAX_ELECTIONS_PER_IMBALANCE`."""
+_BALANCE, _UNCLEAN, _NO_OP = "leader balance", "unclean elections", "no-op record"
+
+
+def build_timers(image: MetadataImage, settings: ClusterSettings, now: int) -> list[Timer]:
+    """Return the timers with which a new leader of the quorum begins."""
+    periodic = (
+        (_BALANCE, settings.imbalance_check_interval_ms, BalanceLeaders()),
+        (_UNCLEAN, settings.unclean_election_interval_ms, ElectUncleanly()),
+        (_NO_OP, settings.no_op_interval_ms, WriteNoOp()),
+    )
+    due = [Timer(key, now + interval, event) for key, interval, event in periodic if interval != NEVER]
+    return [*build_graces(image, settings, now), *due]
+
+
+def balance_leaders(
+    image: MetadataImage, event: BalanceLeaders, settings: ClusterSettings, now: int
+) -> Outcome[Message, None]:
+    """Give brokers the leadership that prefers them, where others lead more of it than the settings allow."""
+    brokers = event.brokers or _imbalanced(image, settings.imbalance_percentage)
+    by_id, index = image.topics.by_id, image.topics.index
+    keys = [
+        (topic_id, number)
+        for topic_id, number in index.displaced - index.leaderless
+        if by_id[topic_id].partitions[number].replicas[0] in brokers
+    ]
+    records = _elect(image, settings, sorted(keys), Election.PREFERRED)
+    if len(records) == MAX_ELECTIONS:
+        return Outcome(tuple(records), None, (Timer(_BALANCE, now, BalanceLeaders(brokers)),))
+    next_look = Timer(_BALANCE, now + settings.imbalance_check_interval_ms, BalanceLeaders())
+    return Outcome(tuple(records), None, (next_look,))
+
+
+def elect_uncleanly(
+    image: MetadataImage, _event: ElectUncleanly, settings: ClusterSettings, now: int
+) -> Outcome[Message, None]:
+    """Give partitions without leader one that may lack records, where their topic allows it."""
+    rules, by_id = Rules(image, settings), image.topics.by_id
+    keys = [key for key in sorted(image.topics.index.leaderless) if rules(by_id[key[0]]).is_unclean]
+    records = _elect(image, settings, keys, Election.UNCLEAN)
+    wait = 0 if len(records) == MAX_ELECTIONS else settings.unclean_election_interval_ms
+    return Outcome(tuple(records), None, (Timer(_UNCLEAN, now + wait, ElectUncleanly()),))
+
+
+def write_no_op(settings: ClusterSettings, now: int) -> Outcome[Message, None]:
+    """Write a record that says nothing (KIP-835)."""
+    return Outcome((NoOpRecord(),), None, (Timer(_NO_OP, now + settings.no_op_interval_ms, WriteNoOp()),))
+
+
+def _imbalanced(image: MetadataImage, percentage: int) -> frozenset[int]:
+    """Return the brokers of whose preferred partitions others lead more than `percentage`."""
+    topics = image.topics
+    if not topics.index.displaced:
+        return frozenset()
+    preferred, displaced = Counter[int](), Counter[int]()
+    for topic in topics.by_id.values():
+        for partition in topic.partitions.values():
+            first = partition.replicas[0]
+            preferred[first] += 1
+            if partition.leader not in (first, NO_LEADER):
+                displaced[first] += 1
+    return frozenset(broker for broker, count in displaced.items() if count * 100 > preferred[broker] * percentage)
+
+
+def _elect(
+    image: MetadataImage, settings: ClusterSettings, keys: Iterable[PartitionKey], election: Election
+) -> list[PartitionChangeRecord]:
+    """Return the changes of the first `MAX_ELECTIONS` of these partitions that change."""
+    usable, rules, by_id = usable_brokers(image), Rules(image, settings), image.topics.by_id
+    records: list[PartitionChangeRecord] = []
+    for topic_id, index in keys:
+        topic = by_id[topic_id]
+        partition = topic.partitions[index]
+        change = build_change(
+            topic_id, index, partition, partition, usable=usable, rules=rules(topic), election=election
+        )
+        if change is not None:
+            records.append(change)
+            if len(records) == MAX_ELECTIONS:
+                break
+    return records

@@ -1,0 +1,113 @@
+"""Who is who in a local cluster: node ids, roles, addresses, directories, and the settings that follow from them.
+
+Owns the files that a node is started with: `server.properties` in Kafka's own form, and `meta.properties` in its data
+directory. Must not start anything.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from pybroker.storage.meta_properties import MetaProperties, random_id, read_meta_properties, write_meta_properties
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+MOST_VOTERS = 3
+"""Nodes that vote in the metadata quorum; further ones are brokers alone."""
+BROKER_LISTENER = "PLAINTEXT"
+CONTROLLER_LISTENER = "CONTROLLER"
+_HOST = "127.0.0.1"
+
+
+class NodePorts(NamedTuple):
+    """The ports of one node."""
+
+    broker: int
+    controller: int
+    """Not listened on by a node that does not vote."""
+
+
+class NodeLayout(NamedTuple):
+    """One node: where it listens and what it has."""
+
+    node_id: int
+    ports: NodePorts
+    is_voter: bool
+    directory: Path
+    """Holds the settings, the data and the log of the process."""
+
+    @property
+    def address(self) -> str:
+        """Where clients find it."""
+        return f"{_HOST}:{self.ports.broker}"
+
+    @property
+    def data(self) -> Path:
+        """Its log directory."""
+        return self.directory / "data"
+
+    @property
+    def settings(self) -> Path:
+        """Its file of settings."""
+        return self.directory / "server.properties"
+
+    @property
+    def log(self) -> Path:
+        """What its process writes to standard error, over all runs."""
+        return self.directory / "broker.log"
+
+
+def build_layout(directory: Path, ports: Sequence[NodePorts]) -> tuple[NodeLayout, ...]:
+    """Return the nodes of a cluster in `directory`, numbered from 1, one for each entry of `ports`."""
+    return tuple(
+        NodeLayout(number, its, number <= MOST_VOTERS, directory / f"broker-{number}")
+        for number, its in enumerate(ports, 1)
+    )
+
+
+def build_properties(nodes: Sequence[NodeLayout], node: NodeLayout, given: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings of a node. What is in `given` stands over the defaults, not over who is who."""
+    voters = ",".join(f"{one.node_id}@{_HOST}:{one.ports.controller}" for one in nodes if one.is_voter)
+    listeners = [f"{BROKER_LISTENER}://{_HOST}:{node.ports.broker}"]
+    if node.is_voter:
+        listeners.append(f"{CONTROLLER_LISTENER}://{_HOST}:{node.ports.controller}")
+    replicas = min(len(nodes), 3)
+    return {
+        # What a cluster of three is made for; one broker of them may fail.
+        "default.replication.factor": str(replicas),
+        "min.insync.replicas": str(max(replicas - 1, 1)),
+        "offsets.topic.replication.factor": str(replicas),
+        "transaction.state.log.replication.factor": str(replicas),
+        "transaction.state.log.min.isr": str(max(replicas - 1, 1)),
+        **given,
+        "process.roles": "broker,controller" if node.is_voter else "broker",
+        "node.id": str(node.node_id),
+        "controller.quorum.voters": voters,
+        "controller.listener.names": CONTROLLER_LISTENER,
+        "listener.security.protocol.map": f"{BROKER_LISTENER}:PLAINTEXT,{CONTROLLER_LISTENER}:PLAINTEXT",
+        "inter.broker.listener.name": BROKER_LISTENER,
+        "listeners": ",".join(listeners),
+        "log.dirs": str(node.data),
+    }
+
+
+def lay_out(nodes: Sequence[NodeLayout], given: Mapping[str, str]) -> str:
+    """Write every node's settings, and format data directories that are new; return the cluster id.
+
+    Raises OSError, and ForeignDirectoryError for directories that are no nodes'.
+    """
+    known = [meta.cluster_id for node in nodes if (meta := read_meta_properties(node.data)) is not None]
+    cluster_id = known[0] if known else random_id()
+    for node in nodes:
+        node.data.mkdir(parents=True, exist_ok=True)
+        if read_meta_properties(node.data) is None:
+            write_meta_properties(node.data, MetaProperties(cluster_id, node.node_id, random_id()))
+        properties = build_properties(nodes, node, given)
+        node.settings.write_text("".join(f"{key}={_escaped(value)}\n" for key, value in properties.items()))
+    return cluster_id
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace("\n", "\\n")

@@ -1,0 +1,190 @@
+"""One node's process: `pybroker start` on its file of settings.
+
+Owns the process from its start to its end, and the ready line that it waits for. A process that another program has
+started is known by its id and the time of its start, so that a number that the system gave anew is never signalled.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pybroker.local_cluster.layout import NodeLayout
+
+_START_TIME_FIELD = 19  # of /proc/<pid>/stat after the command: clock ticks since boot (proc(5), field 22)
+_LAST_WORDS = 2000  # characters of its log that an error quotes
+
+
+class NodeFailedError(Exception):
+    """A node did not start, or did not end; the text says which, how, and what it logged last."""
+
+
+class ProcessMark(NamedTuple):
+    """What distinguishes a process from every other that this machine has run since its boot."""
+
+    pid: int
+    started: int
+
+    def is_alive(self) -> bool:
+        """Return whether the process is there, a zombie not counted."""
+        return self.pid > 0 and _state(self.pid) not in (None, "Z") and _started(self.pid) == self.started
+
+    def is_paused(self) -> bool:
+        """Return whether a signal keeps the process from running."""
+        return _state(self.pid) == "T"
+
+    def send(self, number: int) -> None:
+        """Send a signal; a process that has ended is left alone."""
+        if self.is_alive():
+            os.kill(self.pid, number)
+
+
+class NodeProcess:
+    """The process of one node, started here; at most one runs at a time."""
+
+    def __init__(self, node: NodeLayout) -> None:
+        self.node = node
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def mark(self) -> ProcessMark | None:
+        """The running process, None where there is none."""
+        process = self._process
+        if process is None or process.poll() is not None:
+            return None
+        return ProcessMark(process.pid, _started(process.pid) or 0)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the process is there, paused or not."""
+        return self._process is not None and self._process.poll() is None
+
+    def launch(self) -> None:
+        """Start the process without waiting for it; raises OSError, and RuntimeError for a node that runs."""
+        if self.is_running:
+            raise RuntimeError(f"broker {self.node.node_id} runs already, as process {self._running().pid}")
+        self._forget()
+        with self.node.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "pybroker.cli.main", "start", "--config", str(self.node.settings)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                cwd=Path.cwd(),
+                # Ctrl-C on a terminal is for the one that started the cluster, who ends the nodes in order.
+                start_new_session=True,
+            )
+
+    def kill(self) -> None:
+        """End the process at once, as a crash does; one that has ended is left alone."""
+        self.signal(signal.SIGKILL)
+        self._reap()
+
+    def signal(self, number: int) -> None:
+        """Send a signal; a process that has ended is left alone."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(number)
+
+    def ended(self, within_s: float) -> int:
+        """Wait for the end and return the exit status; one that does not end is killed, and NodeFailedError raised."""
+        process = self._process
+        if process is None:
+            return 0
+        try:
+            status = process.wait(within_s)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise NodeFailedError(
+                f"broker {self.node.node_id} did not end within {within_s:g} s and was killed; {self._last_words()}"
+            ) from None
+        self._forget()
+        return status
+
+    def leave(self) -> None:
+        """Let the process run on without this object, and without this program."""
+        process = self._process
+        self._forget()
+        if process is not None:
+            process.returncode = 0  # it is not this program's child to wait for any more
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is None:
+            raise RuntimeError(f"broker {self.node.node_id} is not running")
+        return self._process
+
+    def _reap(self) -> None:
+        if self._process is not None:
+            self._process.wait()
+            self._forget()
+
+    def _forget(self) -> None:
+        process, self._process = self._process, None
+        if process is not None and process.stdout is not None:
+            process.stdout.close()
+
+    def _last_words(self) -> str:
+        return f"its log {self.node.log} ends with:\n{last_words(self.node.log)}"
+
+
+def wait_ready(processes: Sequence[NodeProcess], within_s: float) -> None:
+    """Wait until every process has said that it is ready; raises NodeFailedError for the first that is not."""
+    deadline = time.monotonic() + within_s
+    poll = select.poll()
+    waiting = {}
+    for process in processes:
+        stdout = process._running().stdout
+        assert stdout is not None
+        waiting[stdout.fileno()] = process
+        poll.register(stdout, select.POLLIN)
+    while waiting:
+        ready = poll.poll(max(0.0, deadline - time.monotonic()) * 1000)
+        if not ready:
+            names = ", ".join(str(process.node.node_id) for process in waiting.values())
+            late = next(iter(waiting.values()))
+            raise NodeFailedError(f"brokers {names} were not ready within {within_s:g} s; {late._last_words()}")
+        for descriptor, _ in ready:
+            process = waiting.pop(descriptor)
+            poll.unregister(descriptor)
+            # The ready line is the only thing on standard output; an end of the process closes it without one.
+            if not os.read(descriptor, 4096):
+                status = process._running().wait()
+                raise NodeFailedError(
+                    f"broker {process.node.node_id} ended with status {status} before it was ready; "
+                    f"{process._last_words()}"
+                )
+
+
+def last_words(log: Path) -> str:
+    """Return the end of a node's log."""
+    try:
+        text = log.read_bytes()[-_LAST_WORDS:].decode(errors="replace")
+    except OSError:
+        return ""
+    return text if len(text) < _LAST_WORDS else text.partition("\n")[2]
+
+
+def _stat(pid: int) -> list[str]:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return []
+    return text.rpartition(")")[2].split()
+
+
+def _state(pid: int) -> str | None:
+    fields = _stat(pid)
+    return fields[0] if fields else None
+
+
+def _started(pid: int) -> int | None:
+    fields = _stat(pid)
+    return int(fields[_START_TIME_FIELD]) if fields else None

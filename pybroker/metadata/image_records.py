@@ -1,0 +1,145 @@
+"""An image as the records that make it: what a snapshot of the metadata log holds.
+
+Owns the order of the records, which is that of Kafka's `MetadataImage.write`: levels of features first, as they say in
+which versions the rest is written, then brokers and controllers, topics each with its partitions, configurations,
+producer ids. Applied to an empty image in this order they make the image again. Must not know files, offsets or
+batches, nor in which version a record is written.
+
+Yields one record after the other, so that the encoder can stop between any two.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.metadata.features import METADATA_VERSION
+from pybroker.protocol.messages.records.config import ConfigRecord
+from pybroker.protocol.messages.records.feature_level import FeatureLevelRecord
+from pybroker.protocol.messages.records.partition import PartitionRecord
+from pybroker.protocol.messages.records.producer_ids import ProducerIdsRecord
+from pybroker.protocol.messages.records.register_broker import BrokerEndpoint, BrokerFeature, RegisterBrokerRecord
+from pybroker.protocol.messages.records.register_controller import (
+    ControllerEndpoint,
+    ControllerFeature,
+    RegisterControllerRecord,
+)
+from pybroker.protocol.messages.records.topic import TopicRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pybroker.metadata.image import (
+        BrokerRegistration,
+        ClusterImage,
+        ConfigsImage,
+        ControllerRegistration,
+        FeaturesImage,
+        MetadataImage,
+        PartitionImage,
+        ProducerIdsImage,
+        TopicsImage,
+    )
+    from pybroker.protocol.schema import Message
+
+NO_BROKER = -1
+"""Who has asked for the block of producer ids: a snapshot does not say, as in Kafka."""
+
+
+def image_records(image: MetadataImage) -> Iterator[Message]:
+    """Make the records of a whole image; those of the levels of features come first."""
+    yield from feature_records(image.features)
+    yield from state_records(image)
+
+
+def feature_records(features: FeaturesImage) -> Iterator[FeatureLevelRecord]:
+    """Make the records of the levels, metadata.version first and the others by name."""
+    for name in sorted(features.levels, key=lambda name: (name != METADATA_VERSION, name)):
+        yield FeatureLevelRecord(name=name, feature_level=features.levels[name])
+
+
+def state_records(image: MetadataImage) -> Iterator[Message]:
+    """Make the records of what is not a level of a feature."""
+    yield from _cluster_records(image.cluster)
+    yield from _topic_records(image.topics)
+    yield from _config_records(image.configs)
+    yield from _producer_id_records(image.producer_ids)
+
+
+def _cluster_records(cluster: ClusterImage) -> Iterator[Message]:
+    for broker in cluster.brokers.values():
+        yield _broker_record(broker)
+    for controller in cluster.controllers.values():
+        yield _controller_record(controller)
+
+
+def _broker_record(broker: BrokerRegistration) -> RegisterBrokerRecord:
+    return RegisterBrokerRecord(
+        broker_id=broker.id,
+        incarnation_id=broker.incarnation_id,
+        broker_epoch=broker.epoch,
+        end_points=[
+            BrokerEndpoint(name=name, host=host, port=port, security_protocol=broker.security_protocols[name])
+            for name, (host, port) in broker.listeners.items()
+        ],
+        features=[
+            BrokerFeature(name=name, min_supported_version=lowest, max_supported_version=highest)
+            for name, (lowest, highest) in broker.features.items()
+        ],
+        rack=broker.rack,
+        fenced=broker.fenced,
+        in_controlled_shutdown=broker.in_controlled_shutdown,
+        log_dirs=list(broker.log_dirs),
+    )
+
+
+def _controller_record(controller: ControllerRegistration) -> RegisterControllerRecord:
+    return RegisterControllerRecord(
+        controller_id=controller.id,
+        incarnation_id=controller.incarnation_id,
+        end_points=[
+            ControllerEndpoint(name=name, host=host, port=port, security_protocol=controller.security_protocols[name])
+            for name, (host, port) in controller.listeners.items()
+        ],
+        features=[
+            ControllerFeature(name=name, min_supported_version=lowest, max_supported_version=highest)
+            for name, (lowest, highest) in controller.features.items()
+        ],
+    )
+
+
+def _topic_records(topics: TopicsImage) -> Iterator[Message]:
+    for topic in topics.by_id.values():
+        yield TopicRecord(name=topic.name, topic_id=topic.topic_id)
+        for index, partition in topic.partitions.items():
+            yield _partition_record(topic.topic_id, index, partition)
+
+
+def _partition_record(topic_id: bytes, index: int, partition: PartitionImage) -> PartitionRecord:
+    return PartitionRecord(
+        partition_id=index,
+        topic_id=topic_id,
+        replicas=list(partition.replicas),
+        isr=list(partition.isr),
+        removing_replicas=list(partition.removing_replicas),
+        adding_replicas=list(partition.adding_replicas),
+        leader=partition.leader,
+        leader_recovery_state=partition.leader_recovery_state,
+        leader_epoch=partition.leader_epoch,
+        partition_epoch=partition.partition_epoch,
+        directories=list(partition.directories),
+        # As in Kafka, which writes neither where there is none.
+        eligible_leader_replicas=list(partition.eligible_leader_replicas) or None,
+        last_known_elr=list(partition.last_known_elr) or None,
+    )
+
+
+def _config_records(configs: ConfigsImage) -> Iterator[ConfigRecord]:
+    for resource, values in configs.by_resource.items():
+        for name, value in values.items():
+            yield ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=value)
+
+
+def _producer_id_records(producer_ids: ProducerIdsImage) -> Iterator[ProducerIdsRecord]:
+    # Ids begin at 0: an image that names no later one has given out no block.
+    if producer_ids.next_producer_id > 0:
+        yield ProducerIdsRecord(broker_id=NO_BROKER, broker_epoch=-1, next_producer_id=producer_ids.next_producer_id)

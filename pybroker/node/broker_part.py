@@ -1,0 +1,213 @@
+"""The broker of a node: its listeners, partitions and coordinators, and its membership of the cluster.
+
+Owns the order in which its parts are built; each says there how it ends. Must not know how the metadata is agreed on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from pybroker.broker.heartbeat import Heartbeats
+from pybroker.broker.lifecycle import LifecycleSettings
+from pybroker.broker.registration import Endpoints, Registration
+from pybroker.broker.shut_down import Stage
+from pybroker.controller.errors import ControllerError
+from pybroker.coordinator.group.building import build_coordinator
+from pybroker.coordinator.group.settings import build_settings
+from pybroker.handlers.api_versions import encoded_answers
+from pybroker.handlers.context import Contexts
+from pybroker.handlers.registry import registered_apis
+from pybroker.net import descriptors
+from pybroker.net.api_versions import ApiVersionsPublisher
+from pybroker.net.closing import close_connections, finish_requests
+from pybroker.net.data_plane_settings import build_data_plane_settings
+from pybroker.net.dispatch import Dispatch
+from pybroker.net.forwarding import Forwarding
+from pybroker.net.listeners import OpenListener, open_listeners
+from pybroker.net.native import DataPlane
+from pybroker.protocol.listener_role import ListenerRole
+from pybroker.replica.publisher import PartitionPublisher
+from pybroker.serving import build_pipeline, build_services
+from pybroker.storage.native import PartitionLog
+from pybroker.storage.partitions import Partitions
+from pybroker.storage.upkeep import Upkeep
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pybroker.broker.failures import Failures
+    from pybroker.handlers.context import RequestContext
+    from pybroker.metadata.publishers import Publisher
+    from pybroker.net.dispatch import Api
+    from pybroker.net.native import ControlRequest
+    from pybroker.node.controller_access import ControllerAccess, MetadataSource
+    from pybroker.node.foundation import Foundation
+
+log = logging.getLogger("pybroker")
+
+
+class BrokerPart:
+    """One run of a node's broker: its parts, in the order in which they are built."""
+
+    listeners: tuple[OpenListener, ...]
+    source: MetadataSource
+    access: ControllerAccess
+
+    def __init__(self, foundation: Foundation, intercepted: Callable[[ControlRequest, RequestContext], None]) -> None:
+        """`intercepted` decides about the requests of the APIs that `data_plane.intercept` names."""
+        self._foundation = foundation
+        self._intercepted = intercepted
+        self.config = foundation.config
+        self.live = foundation.live
+        # None in a single node: its controller lives as long as it does.
+        self._heartbeats: Heartbeats | None = None
+
+    @property
+    def cluster_id(self) -> str:
+        """The cluster that the node's directories belong to."""
+        return self._foundation.cluster_id
+
+    @property
+    def failures(self) -> Failures:
+        """What the broker does not survive."""
+        return self._foundation.failures
+
+    def listen(self) -> None:
+        """Open the listeners, on which nobody is answered yet; raises ListenError."""
+        config, end = self.config, self._foundation.shut_down.add
+        data_plane = self.data_plane = DataPlane(build_data_plane_settings(config, self._foundation.shares))
+        end(Stage.ACCEPTING, data_plane, data_plane.stop_accepting)
+        end(Stage.CONNECTIONS, data_plane, lambda: close_connections(data_plane))
+        self.listeners = open_listeners(data_plane, config.broker_endpoints, config.socket_listen_backlog_size)
+
+    def build(self, source: MetadataSource, access: ControllerAccess) -> list[Publisher]:
+        """Build what follows the metadata, and return it in the order in which it has to follow."""
+        end, failures, live = self._foundation.shut_down.add, self.failures, self.live
+        self.source, self.access, self.channel = source, access, access.channel
+        directories = self._foundation.directories
+        registration = Registration(self.config.node_id, directories, self.channel, ControllerError)
+        self.registration = registration
+        end(Stage.REPORTS, registration, registration.stop)
+        if not self.config.is_single:
+            self._heartbeats = self._build_heartbeats()
+        publisher = self._build_replicas()
+        access.follow(lambda: publisher.offset_in_force, publisher.published)
+        failures.on_lost_directory(publisher.directory_failed)
+        failures.on_survived(registration.report_failed_directories)
+        live.subscribe(publisher.reconfigure)
+        live.subscribe(lambda config: self.groups.reconfigure(build_settings(config)))
+        self._api_versions = ApiVersionsPublisher(self.data_plane)
+        return [publisher, self._api_versions]
+
+    async def register(self) -> None:
+        """Become a broker of the cluster; partitions are opened meanwhile."""
+        endpoints = Endpoints({one.name: one.reachable for one in self.listeners}, self.config.broker_rack)
+        if self._heartbeats is None:
+            await self.registration.register(endpoints)
+        else:
+            await self._heartbeats.register(endpoints)
+
+    async def serve(self) -> None:
+        """Answer requests, once everything is open that the metadata has here; keep the logs in order."""
+        source, publisher, partitions = self.source, self.publisher, self.partitions
+        end = self._foundation.shut_down.add
+        apis = self._build_apis()  # imports the handlers, while the workers open logs
+        # Its registration is in the image then, and with it all that was committed before.
+        await publisher.published(max(source.image.offset, self.registration.epoch))
+        self._api_versions.begin(encoded_answers, source.image)
+        partitions.set_aside_strays()
+        upkeep = self._build_upkeep()
+        await upkeep.resume_moves()
+        contexts = Contexts(build_services(self))
+        self.live.subscribe(contexts.reconfigure)
+        pipeline = build_pipeline(self, Dispatch(apis), contexts, self._intercepted)
+        end(Stage.REQUESTS, pipeline, lambda: finish_requests(pipeline))
+        end(Stage.EVENTS, pipeline, pipeline.stop)
+        pipeline.start()
+        descriptors.say(self._foundation.shares, self.config, len(partitions.all()))
+        await upkeep.begin()
+        if self._heartbeats is not None:
+            self._heartbeats.opened()
+            await self._heartbeats.unfenced()
+
+    async def leave(self) -> None:
+        """Hand over what this broker leads, where others can lead it, before it stops (controlled shutdown)."""
+        if self._heartbeats is not None and self.config.controlled_shutdown_enable:
+            await self._heartbeats.leave()
+
+    def _build_heartbeats(self) -> Heartbeats:
+        config = self.config
+        settings = LifecycleSettings(config.broker_heartbeat_interval_ms, config.initial_broker_registration_timeout_ms)
+        heartbeats = Heartbeats(config.node_id, self.registration, self.channel, ControllerError, settings, _steady_ms)
+        self._foundation.shut_down.add(Stage.REPORTS, heartbeats, heartbeats.stop)
+        return heartbeats
+
+    def _build_apis(self) -> Mapping[int, Api]:
+        """Return the APIs of this broker's listeners; what the active controller decides is forwarded to it."""
+        apis = registered_apis(ListenerRole.BROKER)
+        channels, publisher, source = self.access.channels, self.publisher, self.source
+        if channels is None:
+            return apis
+        forwarding = Forwarding(
+            channels.clients,
+            lambda: source.is_leader,
+            publisher.published,
+            max_request_bytes=self.config.socket_request_max_bytes,
+        )
+        self._foundation.shut_down.add(Stage.PARKED_REQUESTS, forwarding, forwarding.close)
+        return forwarding.apply(apis)
+
+    def _build_replicas(self) -> PartitionPublisher:
+        config, directories = self.config, self._foundation.directories
+        end, clock = self._foundation.shut_down.add, self._foundation.clock
+        threads = config.num_recovery_threads_per_data_dir
+        workers = self._workers = ThreadPoolExecutor(threads * len(directories.logs), "pybroker-storage")
+        end(Stage.WORKERS, workers, workers.shutdown)
+        partitions = self.partitions = Partitions(directories, clock.wall_ms, self.failures.report_directory)
+        end(Stage.LOGS, "closing of the logs, which the next start recovers", self._close_logs)
+        partitions.scan()
+        for path, count in partitions.to_recover.items():
+            log.info("recovering %d partitions in %s, as the last run did not stop cleanly", count, path)
+        data_plane = self.data_plane
+        groups = self.groups = build_coordinator(
+            config, clock, find=partitions.get, open_log=lambda partition: PartitionLog(partition, data_plane)
+        )
+        end(Stage.PARKED_REQUESTS, groups, groups.close)
+        publisher = self.publisher = PartitionPublisher(
+            config, partitions, data_plane, workers, groups.follow, self.registration.report_placed
+        )
+        end(Stage.ROLES, publisher, publisher.stop)
+        return publisher
+
+    async def _close_logs(self) -> None:
+        threads, epoch = self.config.num_recovery_threads_per_data_dir, self.registration.epoch
+        clean = self._foundation.shut_down.is_clean
+        await asyncio.to_thread(self.partitions.close, threads, epoch, clean=clean)
+
+    def _build_upkeep(self) -> Upkeep:
+        live, failures = self.live, self.failures
+        upkeep = self.upkeep = Upkeep(
+            self.partitions,
+            self._foundation.directories,
+            self._workers,
+            self._foundation.clock,
+            config_of=lambda: live.current,
+            settings_of=self.publisher.settings_of,
+            log_files=self._foundation.shares.log_files,
+            directory_failed=failures.report_directory,
+            moved=self.publisher.moved,
+        )
+        end = self._foundation.shut_down.add
+        end(Stage.UPKEEP, upkeep, upkeep.end)
+        end(Stage.FLUSHES, "flushing of rolled logs", upkeep.flushed)
+        failures.on_lost_directory(lambda _path: upkeep.moves.give_up_failed())
+        live.subscribe(upkeep.reconfigure)
+        return upkeep
+
+
+def _steady_ms() -> int:
+    return int(time.monotonic() * 1000)

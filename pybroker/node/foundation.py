@@ -1,0 +1,56 @@
+"""What the roles of a node stand on: its directories and their identity, its settings in force, and its failures.
+
+Owns the locks from the start to the stop, and the order of the end. Must not know roles.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from pybroker.broker.failures import Failures
+from pybroker.broker.live_config import LiveConfig
+from pybroker.broker.shut_down import ShutDown, Stage
+from pybroker.controller.quorum.log_check import check_before_start
+from pybroker.net import descriptors
+from pybroker.storage.directories import Directories
+
+if TYPE_CHECKING:
+    from pybroker.config.broker import BrokerConfig
+    from pybroker.machine.clock import Clock
+
+
+class Foundation:
+    """One run of a node, below its roles. Used from one event loop."""
+
+    directories: Directories
+    failures: Failures
+    cluster_id: str
+
+    def __init__(self, config: BrokerConfig, clock: Clock) -> None:
+        """Take the settings; `lock` makes the rest."""
+        self.config = config
+        self.clock = clock
+        self.shut_down = ShutDown()
+        self.live = LiveConfig(config)
+        self.shares: descriptors.Shares
+
+    async def lock(self) -> None:
+        """Lock the directories and check what lies in them, changing nothing; raises why a node cannot start."""
+        config, end = self.config, self.shut_down.add
+        self.shares = descriptors.divide()
+        directories = Directories.acquire(config.log_directories, config.metadata_directory, config.node_id)
+        end(Stage.DIRECTORIES, directories, lambda: asyncio.to_thread(directories.release))
+        if not config.makes_its_cluster:
+            directories.require_identity()
+        await asyncio.to_thread(check_before_start, directories)
+        self.directories = directories
+
+    def identify(self) -> None:
+        """Give the directories an identity that have none, once nothing keeps the node from starting."""
+        end = self.shut_down.add
+        self.cluster_id = self.directories.format(self.config.node_id)
+        failures = self.failures = Failures(self.directories)
+        end(Stage.DIRECTORIES, failures, failures.stop)
+        live = self.live
+        end(Stage.METADATA_LOG, live, live.stop)

@@ -1,0 +1,178 @@
+"""Node: a broker, a controller, or both in one process.
+
+Owns the steps of a start and what keeps a node from starting. Must not know what a role is built of.
+
+Start: lock directories, listen, format, replay metadata, register, open partitions, answer. Clients that connect before
+the last step wait and are answered then. Whatever fails before leaves nothing behind but what was there.
+Stop: `pybroker.broker.shut_down` has the order; every part says where it is built how it ends.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.broker.life import Life
+from pybroker.broker.registration import RegistrationRefusedError
+from pybroker.controller.errors import ControllerError
+from pybroker.machine.clock import SYSTEM_CLOCK
+from pybroker.metadata.errors import MetadataError
+from pybroker.net import descriptors
+from pybroker.net.listeners import ListenError, OpenListener
+from pybroker.node.broker_part import BrokerPart
+from pybroker.node.controller_access import ControllerAccess
+from pybroker.node.controller_part import ControllerPart
+from pybroker.node.foundation import Foundation
+from pybroker.storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pybroker.broker.broker_state import BrokerState
+    from pybroker.broker.failures import Failures
+    from pybroker.broker.shut_down import ShutDown
+    from pybroker.config.broker import BrokerConfig
+    from pybroker.handlers.context import RequestContext
+    from pybroker.machine.clock import Clock
+    from pybroker.metadata.publishers import Publisher
+    from pybroker.net.native import ControlRequest, DataPlane
+    from pybroker.node.controller_access import MetadataSource
+
+_EXPECTED = (
+    OSError,
+    StorageError,
+    ListenError,
+    ControllerError,
+    MetadataError,
+    RegistrationRefusedError,
+    descriptors.TooFewDescriptorsError,
+)
+"""What keeps a broker from starting and is no fault of ours."""
+
+
+class NodeError(Exception):
+    """The broker cannot start, or cannot go on; the text is one line that says what and where."""
+
+
+class Node:
+    """One broker and controller. Used from one event loop."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        *,
+        clock: Clock = SYSTEM_CLOCK,
+        intercepted: Callable[[ControlRequest, RequestContext], None] | None = None,
+    ) -> None:
+        """`intercepted` decides about the requests of the APIs that `data_plane.intercept` names."""
+        self.config = config
+        self._clock = clock
+        self._intercepted = intercepted or (lambda *_: None)
+        self._life = Life()
+        # None exactly while no request is answered.
+        self._run: _Run | None = None
+
+    @property
+    def state(self) -> BrokerState:
+        """Where the broker is in its life."""
+        return self._life.state
+
+    @property
+    def data_plane(self) -> DataPlane:
+        """The data plane of a broker that runs; raises NodeError of one that does not."""
+        return self._running().data_plane
+
+    async def start(self) -> tuple[OpenListener, ...]:
+        """Start, and return the listeners when the broker answers; raises NodeError, leaving nothing behind."""
+        run = _Run(self.config, self._clock, self._intercepted)
+        try:
+            await self._life.start(run)
+        except _EXPECTED as error:
+            raise NodeError(str(error)) from error
+        self._run = run
+        return run.listeners
+
+    async def stop(self) -> None:
+        """Stop cleanly: what was acknowledged is on disk, and the next start needs no recovery."""
+        await self._life.stop(self._running())
+        self._run = None
+
+    async def failed(self) -> NodeError:
+        """Wait until the broker cannot go on, and return why."""
+        return NodeError(await self._running().failures.reason())
+
+    def _running(self) -> _Run:
+        if self._run is None:
+            raise NodeError("the broker is not running")
+        return self._run
+
+
+class _Run:
+    """One run of a node, by the roles that it has."""
+
+    def __init__(
+        self, config: BrokerConfig, clock: Clock, intercepted: Callable[[ControlRequest, RequestContext], None]
+    ) -> None:
+        foundation = self._foundation = Foundation(config, clock)
+        self._controller = ControllerPart(foundation) if config.is_controller else None
+        self._broker = BrokerPart(foundation, intercepted) if config.is_broker else None
+
+    @property
+    def shut_down(self) -> ShutDown:
+        """How the parts end that have been built so far."""
+        return self._foundation.shut_down
+
+    @property
+    def listeners(self) -> tuple[OpenListener, ...]:
+        """Where clients reach the node; of a node that is a controller alone, where other nodes do."""
+        if self._broker is not None:
+            return self._broker.listeners
+        return () if self._controller is None else self._controller.listeners
+
+    @property
+    def data_plane(self) -> DataPlane:
+        """The broker's data plane; raises NodeError of a node that is none."""
+        if self._broker is None:
+            raise NodeError("this node is a controller alone: it has no partitions and no clients")
+        return self._broker.data_plane
+
+    @property
+    def failures(self) -> Failures:
+        """What the node does not survive."""
+        return self._foundation.failures
+
+    async def listen(self) -> None:
+        """Lock the directories, open the listeners, and give the directories an identity that have none."""
+        await self._foundation.lock()
+        for part in (self._controller, self._broker):
+            if part is not None:
+                part.listen()
+        self._foundation.identify()
+
+    async def join(self) -> None:
+        """Have the metadata, as a voter or an observer, and register; partitions are opened meanwhile."""
+        foundation, controller = self._foundation, self._controller
+        source: MetadataSource
+        if controller is not None:
+            source = controller.build()
+            access = ControllerAccess(foundation, source, controller.local)
+        else:
+            raise NodeError("process.roles=broker: not yet")
+        publishers: list[Publisher] = [foundation.live]
+        if access.channels is not None:
+            publishers.append(access.channels)
+        if self._broker is not None:
+            publishers += self._broker.build(source, access)
+        if controller is not None:
+            await controller.start(publishers, access)
+        if self._broker is not None:
+            await self._broker.register()
+
+    async def serve(self) -> None:
+        """Answer requests."""
+        if self._broker is not None:
+            await self._broker.serve()
+
+    async def leave(self) -> None:
+        """Hand over what others can do, before anything ends."""
+        if self._broker is not None:
+            await self._broker.leave()

@@ -1,0 +1,315 @@
+"""`Cluster`: brokers in processes of their own, to be killed, paused and moved about by a test.
+
+Owns the addresses of its brokers, also while they are down, and, unless one is given, a directory that is removed at
+the end. Every process that it has started ends with it.
+
+    with Cluster(brokers=3) as cluster:
+        producer = confluent_kafka.Producer({"bootstrap.servers": cluster.bootstrap_servers})
+        cluster.kill(cluster.leader("orders", 0))
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import contextlib
+import os
+import shutil
+import tempfile
+import time
+import weakref
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from pybroker.client.admin import Admin
+from pybroker.client.errors import BrokerError, ClientError
+from pybroker.client.topics import TopicPartition
+from pybroker.config.broker import BrokerConfig
+from pybroker.config.endpoint import Endpoint
+from pybroker.config.errors import UnknownKeyError
+from pybroker.config.settings import suggestion
+from pybroker.local_cluster.cluster import START_S, LocalCluster
+from pybroker.local_cluster.layout import BROKER_LISTENER, CONTROLLER_LISTENER, NodePorts, build_properties
+from pybroker.testing.ports import ReservedPorts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping
+    from types import TracebackType
+    from typing import Self
+
+    from pybroker.client.topics import PartitionDescription
+
+Found = TypeVar("Found")
+
+_DEFAULTS = {
+    "num.network.threads": "1",
+    # A test's only consumer waits for no others.
+    "group.initial.rebalance.delay.ms": "0",
+}
+_POLL_S = 0.02
+_WAIT_S = 30.0
+
+
+class Cluster:
+    """A cluster of broker processes. Settings as those of `Broker`; they hold for every broker.
+
+    Brokers have the ids 1 to `brokers`; the first three vote in the metadata quorum. Used from one thread at a time.
+    """
+
+    def __init__(
+        self,
+        brokers: int = 3,
+        *,
+        directory: str | Path | None = None,
+        properties: Mapping[str, str] | None = None,
+        **settings: object,
+    ) -> None:
+        """Prepare a cluster; raises ConfigError for a wrong value, UnknownKeyError for a key that there is not.
+
+        `directory` is kept at the end, a temporary one not.
+        """
+        if brokers < 1:
+            raise ValueError(f"brokers={brokers}: a cluster has at least one broker")
+        given = {**_DEFAULTS, **(properties or {})}
+        for name, value in settings.items():
+            given[name.replace("_", ".")] = str(value).lower() if isinstance(value, bool) else str(value)
+        self._reserved = [ReservedPorts() for _ in range(brokers)]
+        temporary = directory is None
+        self.directory = Path(tempfile.mkdtemp(prefix="pybroker-cluster-") if directory is None else directory)
+        self._local = LocalCluster(self.directory, [_reserve(ports) for ports in self._reserved], given)
+        # Whatever becomes of this object and of the test, neither processes nor a temporary directory outlive it.
+        removed = self.directory if temporary else None
+        self._finalizer = weakref.finalize(self, _end, self._local, self._reserved, removed, os.getpid())
+        atexit.register(self._finalizer)
+        try:
+            _check(self._local, given)
+        except ValueError:
+            self._finalizer()
+            raise
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Where clients find the cluster: the addresses of all brokers, in the order of their ids."""
+        return self._local.bootstrap_servers
+
+    @property
+    def cluster_id(self) -> str:
+        """The cluster's id; empty before the first start."""
+        return self._local.cluster_id
+
+    @property
+    def brokers(self) -> tuple[int, ...]:
+        """Ids of all brokers."""
+        return tuple(node.node_id for node in self._local.nodes)
+
+    @property
+    def running(self) -> tuple[int, ...]:
+        """Ids of the brokers whose processes are there, paused or not."""
+        return self._local.running
+
+    def address(self, broker: int) -> str:
+        """Return host:port of a broker, whether it runs or not."""
+        return self._local.node(broker).address
+
+    def pid(self, broker: int) -> int:
+        """Return the process id of a broker; raises RuntimeError where it does not run."""
+        mark = self._local.process(broker).mark
+        if mark is None:
+            raise RuntimeError(f"broker {broker} is not running")
+        return mark.pid
+
+    def log(self, broker: int) -> str:
+        """Return what a broker has logged, over all its runs."""
+        path = self._local.node(broker).log
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def start(self, broker: int | None = None) -> Self:
+        """Start all brokers, or one that was stopped or killed; return when they answer. Raises NodeFailedError."""
+        if broker is not None:
+            self._local.start_nodes([broker])
+        else:
+            self._local.start()
+        return self
+
+    def stop(self, broker: int | None = None) -> None:
+        """Stop one broker cleanly, or all of them, and with these the cluster: a temporary directory is removed."""
+        if broker is not None:
+            self._local.stop_node(broker)
+            return
+        try:
+            self._local.stop()
+        finally:
+            self._finalizer()
+
+    def restart(self, broker: int) -> None:
+        """Stop a broker cleanly and start it again."""
+        self.stop(broker)
+        self.start(broker)
+
+    def kill(self, broker: int) -> None:
+        """End a broker as a crash does (SIGKILL); `start` brings it back with its data, at its address."""
+        self._local.kill_node(broker)
+
+    def pause(self, broker: int) -> None:
+        """Keep a broker's process from running (SIGSTOP): its connections stay, and nobody answers on them."""
+        self._local.pause_node(broker)
+
+    def resume(self, broker: int) -> None:
+        """Let a paused broker go on (SIGCONT)."""
+        self._local.resume_node(broker)
+
+    @contextlib.contextmanager
+    def paused(self, broker: int) -> Iterator[None]:
+        """Pause a broker for the block."""
+        self.pause(broker)
+        try:
+            yield
+        finally:
+            self.resume(broker)
+
+    def leader(self, topic: str, partition: int = 0, *, timeout: float = _WAIT_S) -> int:
+        """Return the broker that leads a partition, waiting until one does; raises TimeoutError."""
+        found = self.wait_for_partition(topic, partition, lambda it: it.leader >= 0, timeout=timeout)
+        return found.leader
+
+    def controller(self, *, timeout: float = _WAIT_S) -> int:
+        """Return the node that leads the metadata quorum, waiting until one does; raises TimeoutError."""
+        with self._admin() as admin:
+            return _until(
+                lambda: admin.describe_cluster().controller_id,
+                lambda node: node in self.running,
+                timeout,
+                "no running node leads the metadata quorum",
+            )
+
+    def in_sync(self, topic: str, partition: int = 0) -> tuple[int, ...]:
+        """Return the in-sync replicas of a partition, as the cluster says now."""
+        with self._admin() as admin:
+            return _describe(admin, topic, partition).isr
+
+    def wait_in_sync(
+        self, topic: str, partition: int = 0, brokers: Collection[int] | None = None, *, timeout: float = _WAIT_S
+    ) -> None:
+        """Wait until just these brokers, by default all replicas, are in sync; raises TimeoutError."""
+
+        def reached(found: PartitionDescription) -> bool:
+            return set(found.isr) == set(found.replicas if brokers is None else brokers)
+
+        self.wait_for_partition(topic, partition, reached, timeout=timeout)
+
+    def wait_for_partition(
+        self,
+        topic: str,
+        partition: int,
+        reached: Callable[[PartitionDescription], bool],
+        *,
+        timeout: float = _WAIT_S,
+    ) -> PartitionDescription:
+        """Wait until what the cluster says of a partition is as wished, and return it; raises TimeoutError."""
+        with self._admin() as admin:
+            return _until(
+                lambda: _describe(admin, topic, partition),
+                reached,
+                timeout,
+                f"{topic}-{partition} did not become what was waited for",
+            )
+
+    def move_leader(self, topic: str, partition: int, broker: int, *, timeout: float = _WAIT_S) -> None:
+        """Make a broker the leader of a partition that it is an in-sync replica of; raises TimeoutError, ValueError.
+
+        It becomes the preferred leader as well.
+        """
+        where = TopicPartition(topic, partition)
+        with self._admin() as admin:
+            found = _describe(admin, topic, partition)
+            if broker not in found.replicas:
+                raise ValueError(f"broker {broker} is no replica of {topic}-{partition}: {list(found.replicas)} are")
+            order = (broker, *(replica for replica in found.replicas if replica != broker))
+            _raise_first(admin.alter_partition_reassignments({where: order}).values())
+            _until(
+                lambda: _describe(admin, topic, partition),
+                lambda it: it.replicas == order and broker in it.isr,
+                timeout,
+                f"broker {broker} did not become the preferred leader of {topic}-{partition}",
+            )
+            admin.elect_leaders([where])
+            _until(
+                lambda: _describe(admin, topic, partition),
+                lambda it: it.leader == broker,
+                timeout,
+                f"broker {broker} did not become the leader of {topic}-{partition}",
+            )
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._finalizer() if error is not None else self.stop()
+
+    async def __aenter__(self) -> Self:
+        return await asyncio.to_thread(self.start)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await asyncio.to_thread(self.__exit__, kind, error, traceback)
+
+    def _admin(self) -> Admin:
+        running = [self.address(broker) for broker in self.running] or [self.bootstrap_servers]
+        return Admin(",".join(running), {"default.api.timeout.ms": int(START_S * 1000)})
+
+
+def _describe(admin: Admin, topic: str, partition: int) -> PartitionDescription:
+    [described] = admin.describe_topics([topic])
+    for found in described.partitions:
+        if found.index == partition:
+            return found
+    raise ValueError(f"topic {topic} has no partition {partition}: it has {len(described.partitions)}")
+
+
+def _until(look: Callable[[], Found], reached: Callable[[Found], bool], timeout: float, failed: str) -> Found:
+    """Look again and again until what is found is as wished. An error of a cluster that changes is looked past."""
+    deadline = time.monotonic() + timeout
+    last: object = None
+    while True:
+        try:
+            last = found = look()
+            if reached(found):
+                return found
+        except (BrokerError, ClientError) as error:
+            last = error
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{failed} within {timeout:g} s; last seen: {last}")
+        time.sleep(_POLL_S)
+
+
+def _raise_first(errors: Collection[BrokerError | None]) -> None:
+    for error in errors:
+        if error is not None:
+            raise error
+
+
+def _reserve(ports: ReservedPorts) -> NodePorts:
+    names = (BROKER_LISTENER, CONTROLLER_LISTENER)
+    broker, controller = ports.reserve(Endpoint(name, "127.0.0.1", 0) for name in names)
+    return NodePorts(broker.port, controller.port)
+
+
+def _check(local: LocalCluster, given: Mapping[str, str]) -> None:
+    """Refuse settings that no node would start with, and keys that there are not."""
+    for node in local.nodes:
+        for name in BrokerConfig(build_properties(local.nodes, node, given)).unknown:
+            raise UnknownKeyError("broker", name, suggestion(name, BrokerConfig.keys))
+
+
+def _end(local: LocalCluster, reserved: list[ReservedPorts], removed: Path | None, pid: int) -> None:
+    """End all that is left, in the process that made it alone: a forked child ends as well."""
+    if os.getpid() != pid:
+        return
+    local.kill_all()
+    for ports in reserved:
+        ports.release()
+    if removed is not None:
+        shutil.rmtree(removed, ignore_errors=True)
