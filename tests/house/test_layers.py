@@ -70,7 +70,9 @@ def test_coordinators_and_controllers_meet_asyncio_only_in_their_services_and_dr
         for line, name in repository.imported_modules(path)
         if name.split(".")[0] == "asyncio"
     ]
-    assert found == [], "the runner, service.py and DRIVERS are the only places where a machine meets the loop (style 11)"
+    assert found == [], (
+        "the runner, service.py and DRIVERS are the only places where a machine meets the loop (style 11)"
+    )
 
 
 def test_metadata_images_are_frozen() -> None:
