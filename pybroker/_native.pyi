@@ -134,10 +134,17 @@ class Schema:
         value that its field's type cannot hold; both name field, value and version."""
     def encode_within(self, message: object, version: int, limit: int) -> bytes | None:
         """Encodes an instance of the message class as `encode` does; `None` if it takes more than `limit` bytes."""
-    def decode(self, buffer: bytes | bytearray | memoryview, version: int, offset: int = 0) -> tuple[object, int]:
+    def decode(
+        self,
+        buffer: bytes | bytearray | memoryview,
+        version: int,
+        offset: int = 0,
+        max_elements: int = ...,
+    ) -> tuple[object, int]:
         """Decodes a message that begins at `offset`: (message, bytes read). Takes memory only for bytes that are there.
 
-        `MalformedMessage` names the field and the byte where the bytes stop making sense."""
+        `MalformedMessage` names the field and the byte where the bytes stop making sense; `TooManyElements` is raised
+        for a message with more than `max_elements` elements of arrays and tagged fields in all, before it is built."""
 
 # ------------------------------------------------------------------------------------------------- columns.rs
 
@@ -383,6 +390,9 @@ class ControlRequest:
     def size(self) -> int:
         """Bytes of the message, with the tagged fields of its header."""
     @property
+    def message(self) -> bytes:
+        """The message as it came, behind the tagged fields of a flexible header."""
+    @property
     def correlation_id(self) -> int:
         """The correlation id; the data plane puts it in front of the answer."""
     @property
@@ -584,8 +594,8 @@ class Log:
         """Removes everything: the log starts and ends at `offset`."""
     def advance_start(self, offset: int) -> list[Path]:
         """Moves the log start forward, at most to the end; files that are out of use then, and wait to be removed."""
-    def roll(self, now_ms: int) -> None:
-        """Begins a new segment, unless the newest is empty."""
+    def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
+        """The largest leader epoch up to `epoch` that the log has, and where it ends; (-1, -1) for none."""
     def close(self) -> None:
         """Flushes and ends appending."""
 
@@ -1056,10 +1066,10 @@ class Outgoing:
 
 @final
 class Quorum:
-    """A Raft voter without I/O: calls change it, `ready` says what to persist and to send, `advance` that it is done.
+    """A Raft voter without I/O: calls change it, `ready` says what to persist and to send, `persisted` that it is done.
 
-    Entries are (index, term, payload), a payload being a record batch with base offset 0, or empty for the entry by
-    which a leader begins its term. Messages are (voter, bytes).
+    Entries are (index, term, payload), a payload being a record batch with base offset 0. Messages are (voter, bytes).
+    Snapshots are (index, term, id of 12 bytes).
     """
 
     def __new__(
@@ -1069,7 +1079,12 @@ class Quorum:
         voters: list[int],
         election_ticks: int,
         heartbeat_ticks: int,
+        message_bytes: int,
+        messages_in_flight: int,
+        kept_bytes: int,
         hard_state: tuple[int, int | None] | None,
+        before: tuple[int, int],
+        snapshot: tuple[int, int, bytes] | None,
         terms: list[tuple[int, int]],
         last: int,
         replayed: int,
@@ -1077,8 +1092,10 @@ class Quorum:
     ) -> Quorum:
         """A follower as the disk has it. `hard_state` is (term, vote), `terms` are (first index, term) ascending.
 
-        Entries up to `replayed` are known to be committed and are not returned again; `tail` are those after it, up to
-        `last`. Raises `QuorumError` when these do not fit together.
+        `before` is (index, term) of the entry before the log's first, zeros for none. Entries up to `replayed` are
+        known to be committed and are not returned again; `tail` are those after it, up to `last`. A message holds
+        entries of `message_bytes` or a single one, and `messages_in_flight` go unanswered; applied entries of
+        `kept_bytes` stay in memory. Raises `QuorumError` when these do not fit together.
         """
     @property
     def is_leader(self) -> bool:
@@ -1092,26 +1109,63 @@ class Quorum:
     @property
     def last_index(self) -> int:
         """Index of the last entry, persisted or not."""
-    def tick(self) -> bool:
+    @property
+    def committed_index(self) -> int:
+        """Index of the last entry that is known to be committed."""
+    @property
+    def wanted(self) -> int | None:
+        """Index of the oldest entry that a lagging voter needs and that is not in memory: `provide`."""
+    def progress(self) -> list[tuple[int, int]]:
+        """(voter, index of the last entry that it is known to have); empty unless this voter leads."""
+    def tick(self, now_ms: int) -> bool:
         """Counts a tick of the clock; whether something may be ready."""
-    def campaign(self) -> None:
+    def campaign(self, now_ms: int) -> None:
         """Stands for election; the only voter is leader when the call returns."""
-    def step(self, message: bytes) -> None:
-        """Takes another voter's message. Raises `QuorumError` for one that is none."""
-    def propose(self, payload: bytes) -> None:
-        """Puts a batch into the log. Raises `NotControllerError` unless this voter leads."""
+    def step(self, voter: int, message: bytes, now_ms: int) -> tuple[int, int, bytes] | None:
+        """Takes a voter's message. Raises `QuorumError` for one that is none, or that says what cannot be.
+
+        A snapshot that is returned is to be fetched: `install` or `decline`.
+        """
+    def install(self, snapshot: tuple[int, int, bytes], voters: list[int]) -> None:
+        """Notes that an offered snapshot is on the disk, with those who vote by it."""
+    def decline(self) -> None:
+        """Notes that an offered snapshot cannot be fetched."""
+    def propose(self, payload: bytes) -> int:
+        """Puts a batch into the log and returns its index. Raises `NotControllerError` unless this voter leads."""
+    def change_voters(self, voters: list[int]) -> None:
+        """Puts a committed change of voters in force."""
+    def forget_leader(self) -> None:
+        """Notes that the leader's process has ended."""
+    def transfer_leader(self, voter: int) -> None:
+        """Hands the leadership to another voter."""
+    def unreachable(self, voter: int) -> None:
+        """Notes that what was sent to a voter may be lost."""
     def ready(self) -> QuorumReady | None:
-        """What there is to do; after it comes `advance`, before any other call."""
-    def advance(self) -> QuorumReady:
-        """Notes that the last `ready` is persisted; has only `committed` and `messages`."""
+        """What there is to do; what an earlier one held as committed is in force."""
+    def persisted(self, number: int) -> None:
+        """Notes that the readies up to this number are persisted."""
+    def provide(self, low: int, entries: list[tuple[int, int, bytes]]) -> None:
+        """Hands in the entries from `low` on that were read for a lagging voter."""
+    def set_snapshot(self, snapshot: tuple[int, int, bytes]) -> None:
+        """Notes a snapshot for voters that need what the log does not have any more."""
+    def forget_before(self, index: int) -> None:
+        """Notes that the log begins after this entry."""
+
+# -------------------------------------------------------------------------------------------- quorum_ready.rs
 
 @final
 class QuorumReady:
     """What to do, in the order of the properties."""
 
     @property
+    def number(self) -> int:
+        """Rises with every ready."""
+    @property
     def messages(self) -> list[tuple[int, bytes]]:
         """To be sent at once."""
+    @property
+    def snapshot(self) -> tuple[int, int, bytes] | None:
+        """The log is to hold nothing but this."""
     @property
     def hard_state(self) -> tuple[int, int | None] | None:
         """(term, vote) to be persisted before the entries."""
@@ -1125,11 +1179,11 @@ class QuorumReady:
     def committed(self) -> list[tuple[int, int, bytes]]:
         """Committed since the last call."""
 
-def build_leader_change_batch(leader: int, voters: list[int], timestamp_ms: int) -> bytes:
-    """The control batch by which a leader begins its term, with base offset 0."""
-
 def build_record_batch(values: list[bytes], timestamp_ms: int) -> bytes:
     """A batch of records without keys, with base offset 0."""
+
+def changes_voters(payload: bytes) -> bool:
+    """Whether a batch changes who votes."""
 
 def parse_metadata_batches(buffer: bytes) -> tuple[list[tuple[int, int, int, int, bool, tuple[bytes, ...]]], int]:
     """The whole batches at the front of a buffer, checked wholly, and the bytes that they take.

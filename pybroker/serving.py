@@ -9,29 +9,44 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from pybroker.broker.producer_ids import ProducerIds
-from pybroker.handlers.context import Services
+from pybroker.handlers.context import Contexts, Services
 from pybroker.handlers.encoded_topics import EncodedTopics
+from pybroker.handlers.registry import registered_apis
 from pybroker.machine.slices import Slices
+from pybroker.net.dispatch import Dispatch
 from pybroker.net.listeners import advertised
 from pybroker.net.pipeline import Pipeline
+from pybroker.protocol.listener_role import ListenerRole
+from pybroker.replica.no_partitions import NoPartitions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from pybroker.broker.failures import Failures
     from pybroker.broker.live_config import LiveConfig
     from pybroker.broker.registration import Registration
     from pybroker.config.broker import BrokerConfig
+    from pybroker.controller.death_watch import DeathWatch
     from pybroker.controller.local_channel import LocalChannel
     from pybroker.controller.service import Controller
+    from pybroker.controller.switching_channel import SwitchingChannel
     from pybroker.coordinator.group.service import GroupCoordinator
-    from pybroker.handlers.context import Contexts, RequestContext
-    from pybroker.net.dispatch import Dispatch
+    from pybroker.handlers.context import RequestContext
+    from pybroker.metadata.image import MetadataImage
     from pybroker.net.listeners import OpenListener
     from pybroker.net.native import ControlRequest, DataPlane, UnresolvedRequest
     from pybroker.replica.publisher import PartitionPublisher
     from pybroker.storage.partitions import Partitions
     from pybroker.storage.upkeep import Upkeep
+
+
+class MetadataSource(Protocol):
+    """Where the broker has the metadata from."""
+
+    @property
+    def image(self) -> MetadataImage:
+        """The newest published image."""
 
 
 class Parts(Protocol):
@@ -41,13 +56,16 @@ class Parts(Protocol):
     data_plane: DataPlane
     listeners: tuple[OpenListener, ...]
     live: LiveConfig
-    controller: Controller
-    channel: LocalChannel
+    channel: LocalChannel | SwitchingChannel
     registration: Registration
     groups: GroupCoordinator
     partitions: Partitions
     publisher: PartitionPublisher
     upkeep: Upkeep
+
+    @property
+    def source(self) -> MetadataSource:
+        """Where the broker has the metadata from."""
 
     @property
     def cluster_id(self) -> str:
@@ -60,11 +78,11 @@ class Parts(Protocol):
 
 def build_services(parts: Parts) -> Services:
     """Return what handlers find in their context."""
-    controller = parts.controller
+    source = parts.source
     return Services(
         config=parts.live.current,
         cluster_id=parts.cluster_id,
-        image=lambda: controller.image,
+        image=lambda: source.image,
         controller=parts.channel,
         groups=parts.groups,
         partitions=parts.partitions,
@@ -85,12 +103,12 @@ def build_pipeline(
     intercepted: Callable[[ControlRequest, RequestContext], None],
 ) -> Pipeline:
     """Return the pipeline, not started; `intercepted` decides about the requests that the data plane intercepts."""
-    controller, groups, publisher, upkeep = parts.controller, parts.groups, parts.publisher, parts.upkeep
+    source, groups, publisher, upkeep = parts.source, parts.groups, parts.publisher, parts.upkeep
     failures = parts.failures
 
     async def decide(_request: UnresolvedRequest) -> None:
         # Topics that the image has are in the table once it is published; for all others the table's word holds.
-        await publisher.published(controller.image.offset)
+        await publisher.published(source.image.offset)
 
     return Pipeline(
         parts.data_plane,
@@ -107,3 +125,91 @@ def build_pipeline(
         drained=groups.step,
         intercepted=lambda request: intercepted(request, contexts.build(request)),
     )
+
+
+class ControllerParts(Protocol):
+    """The parts of a controller that other nodes' requests meet."""
+
+    controller: Controller
+    data_plane: DataPlane
+    listeners: tuple[OpenListener, ...]
+    local: LocalChannel
+    death_watch: DeathWatch
+
+    @property
+    def config(self) -> BrokerConfig:
+        """The node's settings."""
+
+    @property
+    def live(self) -> LiveConfig:
+        """The node's settings in force."""
+
+    @property
+    def cluster_id(self) -> str:
+        """The cluster's id."""
+
+    @property
+    def failures(self) -> Failures:
+        """What the node does not survive."""
+
+
+def build_controller_pipeline(parts: ControllerParts) -> Pipeline:
+    """Return the pipeline of the listeners of controllers, not started."""
+    controller, watch = parts.controller, parts.death_watch
+    absent: Any = _Absent()
+    names = frozenset(listener.name for listener in parts.listeners)
+    services = Services(
+        config=parts.live.current,
+        cluster_id=parts.cluster_id,
+        image=lambda: controller.image,
+        controller=parts.local,
+        own_controller=parts.local,
+        groups=absent,
+        partitions=absent,
+        moves=absent,
+        publisher=NoPartitions(),
+        producer_ids=absent,
+        retention=absent,
+        slices=Slices(),
+        topics=EncodedTopics(),
+        advertised=advertised(parts.listeners),
+        death_watch=watch,
+        voter=controller,
+        controller_listeners=names,
+    )
+    contexts = Contexts(services)
+    parts.live.subscribe(contexts.reconfigure)
+
+    async def decide(_request: UnresolvedRequest) -> None:
+        """Nothing is unresolved: no request is worked on in the data plane of controllers."""
+
+    return Pipeline(
+        parts.data_plane,
+        Dispatch({}, registered_apis(ListenerRole.CONTROLLER), names),
+        new_context=contexts.build,
+        decide=decide,
+        directory_failed=lambda event: parts.failures.lose_directory(event.directory, event.error),
+        exhausted=_ignore,
+        segment_rolled=_ignore,
+        append_settled=_ignore,
+        max_in_work=parts.config.queued_max_requests,
+        max_elements=parts.config.socket_request_max_elements,
+        draining=_nothing,
+        drained=_nothing,
+        closed=watch.connection_closed,
+    )
+
+
+class _Absent:
+    """Stands for a part of a broker that the listeners of controllers have not."""
+
+    def __getattr__(self, name: str) -> object:
+        raise AssertionError(f"an API of controllers asks for {name}, which a broker has: its listeners are wrong")
+
+
+def _ignore(_event: object) -> None:
+    """Take an event of partitions, of which the data plane of controllers has none."""
+
+
+def _nothing() -> None:
+    """Do nothing: no coordinator waits for the end of a wake-up."""

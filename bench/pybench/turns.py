@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from pybench.loads import Task, plain_write, run_load
+from pybench.metadata_scale import measure_metadata_scale
 from pybench.offsets_load import measure_offsets_load
 from pybench.process import cpu_time, resident_bytes
 from pybench.restarts import Restarts
@@ -28,6 +29,7 @@ _numbers = itertools.count(1)
 WHOLE: dict[str, Callable[[str, int, Path], tuple[str, dict[str, float]]]] = {
     "start": lambda broker, _records, _work: measure_start(broker),
     "group-load": lambda broker, offsets, _work: measure_offsets_load(broker, offsets),
+    "metadata-scale": lambda _broker, partitions, _work: measure_metadata_scale(partitions),
     "topics-create": measure_creations,
     "topics-metadata": measure_metadata,
     "storm": measure_storm,

@@ -32,6 +32,9 @@ class Run(Protocol):
     async def serve(self) -> None:
         """Answer requests."""
 
+    async def leave(self) -> None:
+        """Hand over what other nodes can do."""
+
 
 class Life:
     """The life of a broker, which may be started again after every end. Used from one event loop."""
@@ -57,7 +60,7 @@ class Life:
     async def stop(self, run: Run) -> None:
         """Stop cleanly: what was acknowledged is on disk, and the next start needs no recovery."""
         self._happen(BrokerEvent.STOP)
-        # With one broker there is nobody to move leadership to.
+        await run.leave()
         self._happen(BrokerEvent.LEAVE)
         await run.shut_down.run(clean=True)
         self._happen(BrokerEvent.END)

@@ -1,8 +1,8 @@
 """This broker, as the controller knows it: its registration, its epoch, and what it reports of its log directories.
 
 Owns the incarnation id and the broker epoch that every later request to the controller carries (KIP-631). Must not
-decide what follows from a registration or a report: that is the controller's. A broker in the controller's own process
-registers unfenced and sends no heartbeats.
+decide what follows from a registration or a report: that is the controller's. A single node registers unfenced and
+sends no heartbeats; in a cluster `pybroker/broker/heartbeat.py` registers.
 """
 
 from __future__ import annotations
@@ -28,6 +28,10 @@ _PLAINTEXT = 0  # Kafka's number of the security protocol
 
 class RegistrationRefusedError(Exception):
     """The controller refused the broker; the text is one line that says why."""
+
+    def __init__(self, text: str, code: ErrorCode) -> None:
+        super().__init__(text)
+        self.code = code
 
 
 class Registered(Protocol):
@@ -60,6 +64,7 @@ class Registrar(Protocol):
         log_dirs: tuple[bytes, ...],
         features: Mapping[str, tuple[int, int]],
         fenced: bool,
+        previous_broker_epoch: int,
     ) -> Registered:
         """Register a broker."""
 
@@ -94,13 +99,18 @@ class Registration:
         self._directories = directories
         self._registrar = registrar
         self._unreachable = unreachable
+        # Of a run that ended cleanly; read now, as the opening of logs takes what says so away.
+        self._previous_epoch = directories.last_broker_epoch
         self._incarnation_id = os.urandom(16)
         self._reports = DirectoryReports()
         self.epoch = -1
         """The broker epoch in force, -1 before the broker is registered."""
 
-    async def register(self, endpoints: Endpoints) -> None:
-        """Register with the directories that work; raises RegistrationRefusedError. Reports are sent from then on."""
+    async def register(self, endpoints: Endpoints, *, fenced: bool = False) -> None:
+        """Register with the directories that work; raises RegistrationRefusedError. Reports are sent from then on.
+
+        A broker that sends heartbeats registers `fenced`.
+        """
         online = self._directories.online
         registered = await self._registrar.register_broker(
             self._node_id,
@@ -110,10 +120,13 @@ class Registration:
             rack=endpoints.rack,
             log_dirs=tuple(id_bytes(directory.meta.directory_id) for directory in online if directory.meta),
             features=SUPPORTED_FEATURES,
-            fenced=False,
+            fenced=fenced,
+            previous_broker_epoch=self._previous_epoch,
         )
         if registered.error_code:
-            raise RegistrationRefusedError(f"the controller refused this broker: {registered.error_message}")
+            raise RegistrationRefusedError(
+                f"the controller refused this broker: {registered.error_message}", registered.error_code
+            )
         self.epoch = registered.broker_epoch
         self._reports.registered()
 

@@ -39,11 +39,15 @@ class Stage(IntEnum):
     """Flushes that are under way have ended."""
     LOGS = 10
     """Logs are closed, and what vouches for them is written."""
-    METADATA_LOG = 11
+    CONTROLLER_REQUESTS = 11
+    """Other nodes' requests to this node's controller that have begun are answered."""
+    CONTROLLER_CONNECTIONS = 12
+    """Their connections are closed, and nobody asks this node's controller any more."""
+    METADATA_LOG = 13
     """The controller's log is closed."""
-    WORKERS = 12
+    WORKERS = 14
     """No thread works on disks any more."""
-    DIRECTORIES = 13
+    DIRECTORIES = 15
     """Locks are given back."""
 
 

@@ -74,6 +74,7 @@ class QuorumKeys(Settings):
     metadata_max_retention_ms = long(7 * 86_400_000, "Time in ms for which old metadata is kept.")
     metadata_max_idle_interval_ms = integer(
         500,
-        "The active controller writes a no-op record when it was idle for this many ms; 0 means never.",
+        "The active controller writes a no-op record each time this many ms have passed; 0 means never. A node without "
+        "controller.listener.names, whose metadata log nobody else reads, writes none.",
         at_least=0,
     )

@@ -15,6 +15,7 @@ from pybroker.controller.cluster.brokers import session_key
 from pybroker.controller.cluster.events import (
     AllocateProducerIds,
     AlterConfigs,
+    AlterPartitions,
     AlterReassignments,
     AssignReplicas,
     CreatePartitions,
@@ -26,16 +27,19 @@ from pybroker.controller.cluster.events import (
     LogDirectoriesFailed,
     ReassignedTopic,
     RegisterBroker,
+    RegisterController,
+    Result,
     UnregisterBroker,
     UpdateFeatures,
 )
 from pybroker.controller.cluster.whole_requests import whole_creation, whole_deletion, whole_enlargement
 from pybroker.controller.errors import ControllerError, StaleBrokerEpochError
 from pybroker.machine.parts import parts
+from pybroker.metadata.in_sync import InSyncResult
 from pybroker.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pybroker.controller.channel import QuorumState
     from pybroker.controller.cluster.events import (
@@ -54,9 +58,9 @@ if TYPE_CHECKING:
         ReassignableTopic,
         ReassignedPartition,
         RegisteredBroker,
-        Result,
     )
     from pybroker.controller.service import Controller
+    from pybroker.metadata.in_sync import InSyncChange
 
 _CHANGE_WEIGHT = 20
 """What the change of a resource's configurations weighs, of which all are judged anew."""
@@ -68,8 +72,10 @@ class LocalChannel:
     Every coroutine raises `NotControllerError` while that controller does not lead.
     """
 
-    def __init__(self, controller: Controller) -> None:
+    def __init__(self, controller: Controller, is_gone: Callable[[int], bool] = lambda _: False) -> None:
+        """`is_gone` returns whether a broker's connection has ended: another process may register under its id then."""
         self._controller = controller
+        self._is_gone = is_gone
 
     @property
     def leader_id(self) -> int:
@@ -153,6 +159,7 @@ class LocalChannel:
         log_dirs: tuple[bytes, ...] = (),
         features: Mapping[str, tuple[int, int]] | None = None,
         fenced: bool = True,
+        previous_broker_epoch: int = -1,
     ) -> RegisteredBroker:
         """Register a broker; `fenced=False` is for the broker inside this process, which sends no heartbeats."""
         event = RegisterBroker(
@@ -165,15 +172,26 @@ class LocalChannel:
             log_dirs=log_dirs,
             features=features or {},
             fenced=fenced,
-            session_is_alive=self._controller.has_timer(session_key(broker_id)),
+            previous_broker_epoch=previous_broker_epoch,
+            session_is_alive=self._controller.has_timer(session_key(broker_id)) and not self._is_gone(broker_id),
         )
         return cast("RegisteredBroker", await self._controller.submit(event))
 
     async def heartbeat(
-        self, broker_id: int, broker_epoch: int, *, want_fence: bool = False, want_shut_down: bool = False
+        self,
+        broker_id: int,
+        broker_epoch: int,
+        *,
+        want_fence: bool = False,
+        want_shut_down: bool = False,
+        metadata_offset: int | None = None,
     ) -> HeartbeatResult:
-        """Note that a broker is alive; one that does not want to be fenced is unfenced."""
-        event = Heartbeat(broker_id, broker_epoch, want_fence, want_shut_down)
+        """Note that a broker is alive; one that does not want to be fenced is unfenced.
+
+        `metadata_offset` is up to where a broker in another process has put metadata in force: it is unfenced once it
+        knows its own registration.
+        """
+        event = Heartbeat(broker_id, broker_epoch, want_fence, want_shut_down, metadata_offset)
         return cast("HeartbeatResult", await self._controller.submit(event))
 
     async def fail_log_directories(self, broker_id: int, broker_epoch: int, directories: Sequence[bytes]) -> Result:
@@ -184,7 +202,39 @@ class LocalChannel:
         self, broker_id: int, broker_epoch: int, directories: Mapping[tuple[bytes, int], bytes]
     ) -> Result:
         """Note in which log directories a broker has put replicas, by topic id and partition."""
-        return cast("Result", await self._controller.submit(AssignReplicas(broker_id, broker_epoch, directories)))
+        result = Result()
+        for part in parts(list(directories.items())):
+            result = await self._controller.submit(AssignReplicas(broker_id, broker_epoch, dict(part)))
+            if result.error_code:
+                break
+        return result
+
+    async def alter_partitions(
+        self, broker_id: int, broker_epoch: int, changes: Sequence[InSyncChange]
+    ) -> list[InSyncResult]:
+        """Change the in-sync replicas of partitions that a broker leads; what became of each, in their order."""
+        results: list[InSyncResult] = []
+        for part in parts(changes):
+            reply = await self._controller.submit(AlterPartitions(broker_id, broker_epoch, part))
+            if isinstance(reply, Result):
+                code = reply.error_code
+                results += [InSyncResult(change.topic_id, change.partition, code) for change in part]
+            else:
+                results += reply
+        return results
+
+    async def register_controller(
+        self,
+        controller_id: int,
+        *,
+        incarnation_id: bytes,
+        listeners: Mapping[str, tuple[str, int]],
+        security_protocols: Mapping[str, int],
+        features: Mapping[str, tuple[int, int]],
+    ) -> Result:
+        """Register a controller."""
+        event = RegisterController(controller_id, incarnation_id, listeners, security_protocols, features)
+        return cast("Result", await self._controller.submit(event))
 
     async def unregister_broker(self, broker_id: int) -> Result:
         """Forget a broker."""

@@ -1,8 +1,8 @@
 """One voter's controller: the log is opened and replayed, and while this voter leads, decisions are made and committed.
 
 Owns the meeting of machine, quorum and image: an event goes to the runner, the records that the machine decides on go
-to the voter, and what is committed goes to the loader. Machine and runner exist exactly while this voter leads; what is
-committed is replayed in either role. Must not know what events mean: `LocalChannel` makes them.
+to the quorum's driver, and what is committed goes to the loader. Machine and runner exist exactly while this voter
+leads; what is committed is loaded in either role. Must not know what events mean: `LocalChannel` makes them.
 
 A write that fails ends the controller: what of it reached the disk is known only after a restart. Callers get
 `NotControllerError` from then on, and `on_failure` is called with the reason.
@@ -14,15 +14,23 @@ import asyncio
 import logging
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pybroker.controller.channel import QuorumState
 from pybroker.controller.cluster.machine import ClusterMachine, Event
 from pybroker.controller.cluster.periodic import build_timers
 from pybroker.controller.errors import ControllerError, NotControllerError
-from pybroker.controller.quorum.batches import Batch
+from pybroker.controller.quorum.batches import DIRECTORY_NAME, Batch
+from pybroker.controller.quorum.bootstrap import read_bootstrap
+from pybroker.controller.quorum.checkpointer import Checkpointer
+from pybroker.controller.quorum.driver import Driver, DriverEvents
 from pybroker.controller.quorum.first_records import first_records
-from pybroker.controller.quorum.voter import Voter
+from pybroker.controller.quorum.frames import check_frame
+from pybroker.controller.quorum.replicas import Replicas
+from pybroker.controller.quorum.served_log import ServedLog
+from pybroker.controller.quorum.snapshots import newest_snapshot, read_snapshot
+from pybroker.controller.quorum.voter import Committed, SnapshotMark, Voter
 from pybroker.machine.runner import ClosedError, Runner
 from pybroker.metadata.features import RECORD_VERSIONS
 from pybroker.metadata.image import NO_LEADER
@@ -33,11 +41,13 @@ from pybroker.protocol.messages.records.frame import decode_record, encode_recor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence
+    from pathlib import Path
 
     from pybroker.controller.cluster.settings import ClusterSettings
     from pybroker.controller.quorum.settings import QuorumSettings
     from pybroker.metadata.image import MetadataImage
     from pybroker.metadata.publishers import Publisher
+    from pybroker.protocol.messages.raft_messages import RaftMessagesRequest
     from pybroker.protocol.schema import Message
 
 log = logging.getLogger("pybroker.controller")
@@ -50,7 +60,7 @@ _NOT_LEADING = "this node does not lead the metadata quorum"
 class Controller:
     """One voter of the metadata quorum and the cluster machine that it drives while it leads. Used from one event loop.
 
-    It is opened first. From then on `replay` takes what is committed; `lead` and `resign` follow the elections.
+    It is opened first, then started; from then on it follows the elections.
     """
 
     def __init__(
@@ -66,74 +76,73 @@ class Controller:
         self._loader = Loader()
         self._disk = ThreadPoolExecutor(1, thread_name_prefix="pybroker-controller")
         self._failure: Exception | None = None
+        self._replicas = Replicas(quorum)
+        self._callbacks: list[Callable[[bool], None]] = []
+        self._closing: set[asyncio.Task[None]] = set()
+        self._checkpointer = Checkpointer(quorum.directory / DIRECTORY_NAME, quorum.snapshots, _wall_clock_ms)
+        self._checkpoint: asyncio.Task[None] | None = None
+        self._fetched: tuple[SnapshotMark, MetadataImage] | None = None
+        # What the node was formatted with; None for one that formatted itself.
+        self._formatted: list[Message] | None = None
         self._voter: Voter
-        # Invariant: not None exactly while this voter leads.
+        self._driver: Driver
+        # The end of the first election, or of the controller before it.
+        self._settled: asyncio.Future[None]
+        # Invariant: not None exactly while this voter leads and decides.
         self._runner: Runner[Event, Message] | None = None
 
     async def open(self, publishers: Iterable[Publisher] = ()) -> None:
         """Open the metadata log, or begin it, and load what is known to be committed.
 
-        It is published by the next `replay` or election. Raises `OSError`, `ControllerError` and `MetadataError`; there
-        is nothing to be stopped then.
+        It is published by the next commit. Raises `OSError`, `ControllerError` and `MetadataError`; there is nothing to
+        be stopped then.
         """
         self._loader = Loader(publishers)
+        loop = asyncio.get_running_loop()
         try:
-            self._voter = await asyncio.get_running_loop().run_in_executor(self._disk, self._open_voter)
+            self._voter = await loop.run_in_executor(self._disk, self._open_voter)
         except BaseException:
             self._disk.shutdown()
             raise
+        self._settled = loop.create_future()
+        events = DriverEvents(self._apply, self._follow_election, self._fetch, self._restart, self._fail)
+        self._driver = Driver(self._voter, self._quorum, self._disk, events)
 
-    async def campaign(self) -> None:
-        """Stand for election; the only voter of its quorum leads when this returns.
+    async def start(self) -> None:
+        """Take part in elections; the only voter of its quorum leads when this returns.
 
         Raises `OSError`, `ControllerError` and `MetadataError`.
         """
-        # The first leader ever finalizes the features, and a later one those that the log's broker did not know
-        # (docs/adr/0021). A crash may have come in between, so it is the levels that are asked for, and not whether the
-        # log is empty.
-        levels = self._loader.peek().features.levels
-        disk, directory = self._disk, self._quorum.directory
-        first = await asyncio.get_running_loop().run_in_executor(disk, first_records, directory, levels)
-        if levels and first:
-            added = [one for one in first if isinstance(one, FeatureLevelRecord)]
-            log.info("finalizing %s", ", ".join(f"{one.name} at level {one.feature_level}" for one in added))
-        values = [_encode(record) for record in first]
-        self.replay(await asyncio.get_running_loop().run_in_executor(self._disk, self._voter.campaign, values))
-        if self._voter.is_leader:
-            self.lead()
+        self._driver.start()
+        if self._quorum.is_alone:
+            await self._settled
 
-    def replay(self, batches: Iterable[Batch]) -> None:
-        """Publish what the quorum has committed. For a voter that does not lead; raises as `open`."""
-        for batch in batches:
-            self._load(batch)
-        self._loader.publish()
+    def on_leadership(self, callback: Callable[[bool], None]) -> None:
+        """Have `callback` called when this voter begins to decide, with True, and when it ends, with False."""
+        self._callbacks.append(callback)
 
-    def lead(self) -> None:
-        """Begin to decide, from the newest image on: this voter was elected."""
-        image = self._loader.image
-        log.info(
-            "leading cluster %s in epoch %d: %d topics at offset %d",
-            self._quorum.cluster_id,
-            self._voter.term,
-            len(image.topics.by_id),
-            image.offset,
-        )
-        machine = ClusterMachine(self.settings, image)
-        runner = Runner(machine, self._append, now=_now_ms, max_records=MAX_RECORDS_PER_BATCH)
-        runner.set_timers(build_timers(image, self.settings, _now_ms()))
-        self._runner = runner
+    def step(self, request: RaftMessagesRequest) -> None:
+        """Take another voter's messages.
 
-    async def resign(self) -> None:
-        """Decide nothing any more; callers get `NotControllerError`, also those that wait for what is not committed."""
-        runner, self._runner = self._runner, None
-        if runner is not None:
-            await runner.close()
+        Raises `ForeignClusterError`, `UnknownVoterError`, and `QuorumError` for what is no message.
+        """
+        check_frame(request, self._quorum)
+        self._replicas.note_voter(request.from_id, _wall_clock_ms())
+        self._driver.take(request.from_id, request.messages)
+        self._replicas.note_progress(self._voter.progress(), self._voter.last_index, _wall_clock_ms())
 
     async def stop(self) -> None:
         """Finish what is in work, then close the log. Later calls raise `NotControllerError`."""
-        await self.resign()
+        self._resign()
+        if self._closing:
+            # What waits for a majority that is gone ends with the driver.
+            await asyncio.wait(self._closing, timeout=self._quorum.request_timeout_ms / 1000)
+        await self._driver.stop()
+        if self._checkpoint is not None:
+            await self._checkpoint
+        await asyncio.gather(*self._closing)
         try:
-            await asyncio.get_running_loop().run_in_executor(self._disk, self._voter.close)
+            await asyncio.get_running_loop().run_in_executor(self._disk, self._voter.log.close)
         finally:
             self._disk.shutdown()
             # The publishers know this controller: until a collection found them, they would keep files open.
@@ -171,10 +180,53 @@ class Controller:
         """Offset that the next record of the metadata log will have."""
         return self._voter.next_offset
 
+    @property
+    def leader_epoch(self) -> int:
+        """The newest leader epoch that this voter knows."""
+        return self._voter.term
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this voter leads and decides."""
+        return self._runner is not None and self._failure is None
+
+    @property
+    def committed_offset(self) -> int:
+        """Offset after the last record that this voter knows to be committed."""
+        return self._driver.committed_offset
+
+    def read(self, offset: int, max_bytes: int) -> bytes:
+        """Return whole committed batches from the one with `offset` on, at least one, none at the end.
+
+        Raises `ValueError` outside of the log, and `OSError`.
+        """
+        return self._voter.log.read_committed(offset, max_bytes, self._driver.committed_offset)
+
+    @property
+    def served(self) -> ServedLog:
+        """What of the log others may ask for."""
+        return ServedLog(self._voter.log)
+
+    async def wait_committed(self, beyond_offset: int) -> None:
+        """Return when more is committed than the records below `beyond_offset`, or when the controller stops."""
+        await self._driver.wait_committed(beyond_offset)
+
+    def note_observer(self, node_id: int, directory_id: bytes, offset: int, now_ms: int) -> None:
+        """Note that an observer has fetched up to `offset`, for DescribeQuorum."""
+        self._replicas.note_observer(node_id, directory_id, offset, self._voter.next_offset, now_ms)
+
     def quorum_state(self) -> QuorumState:
         """Return the state of the quorum; raises `NotControllerError` when this voter does not lead it."""
         self._leading()
-        return QuorumState(self.leader_id, self._voter.term, self.image.offset + 1, self._voter.next_offset)
+        now_ms, end_offset = _wall_clock_ms(), self._voter.next_offset
+        return QuorumState(
+            leader_id=self.leader_id,
+            leader_epoch=self._voter.term,
+            high_watermark=self._driver.committed_offset,
+            log_end_offset=end_offset,
+            voters=self._replicas.voters(self._voter.progress(), end_offset, now_ms),
+            observers=self._replicas.observers(now_ms),
+        )
 
     def has_timer(self, key: Hashable) -> bool:
         """Return whether the machine waits for a timer; raises `NotControllerError` when this voter does not lead."""
@@ -189,39 +241,160 @@ class Controller:
 
     def _open_voter(self) -> Voter:
         """Open and load, on the disk's thread: nobody else knows this controller yet."""
-        return Voter.open(self._quorum, now_ms=_wall_clock_ms, replay=self._load)
+        self._formatted = read_bootstrap(self._quorum.directory)
+        snapshot = newest_snapshot(self._quorum.directory / DIRECTORY_NAME)
+        mark = None
+        if snapshot is not None and snapshot.raft_index >= 0:
+            for batch in read_snapshot(snapshot.path):
+                self._load(batch)
+            mark = SnapshotMark(snapshot.raft_index, snapshot.id)
+        return Voter.open(self._quorum, now_ms=_wall_clock_ms, replay=self._load, snapshot=mark)
+
+    async def _fetch(self, snapshot: SnapshotMark, voter: int) -> None:
+        """Get a snapshot that the leader offers, and the image in it; raises `OSError` and `ControllerError`."""
+        # Rare, and the client is much to import: a start does not wait for it.
+        from pybroker.controller.quorum.snapshot_fetch import SnapshotSource, fetch_snapshot
+
+        loop = asyncio.get_running_loop()
+        address = next(one for one in self._quorum.addresses if one.node_id == voter)
+        source = SnapshotSource(
+            f"{address.host}:{address.port}",
+            self._quorum.cluster_id,
+            self._quorum.node_id,
+            self._voter.term,
+            self._quorum.request_timeout_ms,
+        )
+        elsewhere = partial(loop.run_in_executor, None)
+        path = await fetch_snapshot(source, snapshot.id, self._quorum.directory / DIRECTORY_NAME, elsewhere)
+        self._fetched = snapshot, await elsewhere(_image_in, path)
+
+    def _restart(self, snapshot: SnapshotMark) -> None:
+        """Replace all that was loaded by a snapshot that was fetched."""
+        fetched, self._fetched = self._fetched, None
+        if fetched is None or fetched[0] != snapshot:
+            raise ControllerError(f"the snapshot up to offset {snapshot.id.end_offset} was not fetched")
+        self._loader.replace(fetched[1])
+        self._loader.publish()
 
     async def _append(self, records: Sequence[Message]) -> None:
         """Commit and publish what the machine decided on."""
         if self._failure is not None:
             raise NotControllerError(f"the metadata log failed: {self._failure}")
-        values = [_encode(record) for record in records]
-        try:
-            *others, own = await asyncio.get_running_loop().run_in_executor(self._disk, self._voter.commit, values)
-        except NotControllerError:  # another voter was elected: nothing was written, and nothing is wrong with the log
-            raise
-        except Exception as error:
-            self._fail(error)
-            raise
-        for batch in others:
-            self._load(batch)
-        self._loader.load(records, own.last_offset, own.epoch)
+        await self._driver.propose([_encode(record) for record in records], records)
+
+    def _apply(self, committed: Sequence[tuple[Committed, Sequence[Message] | None]]) -> None:
+        """Load and publish what the quorum has committed; records are at hand for what was decided here."""
+        for entry, records in committed:
+            if records is None:
+                self._load(entry.batch())
+            else:
+                self._loader.load(records, entry.last_offset, entry.term)
         self._loader.publish()
+        self._checkpointer.note(sum(len(entry.payload) for entry, _ in committed))
+        if self._checkpointer.is_due:
+            snapshot = self._take_snapshot(self._loader.image, committed[-1][0].raft_index)
+            self._checkpoint = asyncio.get_running_loop().create_task(snapshot)
+
+    async def _take_snapshot(self, image: MetadataImage, raft_index: int) -> None:
+        """Make the snapshot of an image, and remove what snapshots stand for and nobody needs any more."""
+        loop = asyncio.get_running_loop()
+        snapshot = await self._checkpointer.take(image, raft_index, partial(loop.run_in_executor, None))
+        if snapshot is None:
+            return
+        self._voter.set_snapshot(SnapshotMark(raft_index, snapshot))
+        try:
+            kept = await loop.run_in_executor(self._disk, self._checkpointer.clean, self._voter.log)
+        except OSError as error:
+            log.error("old snapshots of the metadata log cannot be removed: %s", error)
+            return
+        if kept is not None:
+            self._voter.forget_before(kept.end_offset)
+
+    def _follow_election(self, leads: bool) -> None:
+        """Begin to decide, or end it."""
+        if not leads:
+            self._resign()
+            return
+        # The first leader ever finalizes the features, and a later one those that the log's broker did not know
+        # (docs/adr/0021). A crash may have come in between, so it is the levels that are asked for, and not whether the
+        # log is empty.
+        levels = self._loader.image.features.levels
+        try:
+            first = first_records(self._formatted, levels)
+        except ControllerError as error:
+            self._fail(error)
+            return
+        if not first:
+            self._lead()
+            return
+        if levels:
+            added = [one for one in first if isinstance(one, FeatureLevelRecord)]
+            log.info("finalizing %s", ", ".join(f"{one.name} at level {one.feature_level}" for one in added))
+        self._driver.propose([_encode(record) for record in first], first).add_done_callback(self._finalized)
+
+    def _finalized(self, committed: asyncio.Future[None]) -> None:
+        """Begin to decide when the features are finalized; another election may have come first."""
+        if committed.exception() is None and self._driver.leads:
+            self._lead()
+
+    def _lead(self) -> None:
+        """Begin to decide, from the newest image on: this voter was elected."""
+        image = self._loader.image
+        log.info(
+            "leading cluster %s in epoch %d: %d topics at offset %d",
+            self._quorum.cluster_id,
+            self._voter.term,
+            len(image.topics.by_id),
+            image.offset,
+        )
+        machine = ClusterMachine(self.settings, image)
+        runner = Runner(machine, self._append, now=_now_ms, max_records=MAX_RECORDS_PER_BATCH)
+        runner.set_timers(build_timers(image, self.settings, _now_ms()))
+        self._runner = runner
+        if not self._settled.done():
+            self._settled.set_result(None)
+        for callback in self._callbacks:
+            callback(True)
+
+    def _resign(self) -> None:
+        """Decide nothing any more; callers get `NotControllerError`, also those that wait for what is not committed."""
+        runner, self._runner = self._runner, None
+        if runner is None:
+            return
+        log.info("leading cluster %s no more", self._quorum.cluster_id)
+        closing = asyncio.get_running_loop().create_task(runner.close())
+        self._closing.add(closing)
+        closing.add_done_callback(self._closing.discard)
+        for callback in self._callbacks:
+            callback(False)
 
     def _load(self, batch: Batch) -> None:
-        try:
-            records = [decode_record(value) for value in batch.values]
-        except ProtocolError as error:
-            raise ControllerError(
-                f"the metadata log cannot be read before offset {batch.last_offset}: {error}"
-            ) from error
-        self._loader.load(records, batch.last_offset, batch.epoch)
+        self._loader.load(_decode(batch), batch.last_offset, batch.epoch)
 
     def _fail(self, error: Exception) -> None:
         self._failure = error
         log.critical("the metadata log failed, and with it the controller: %s", error)
+        if not self._settled.done():
+            self._settled.set_exception(error)
+            if not self._quorum.is_alone:
+                self._settled.exception()
         if self._on_failure is not None:
             self._on_failure(error)
+
+
+def _image_in(path: Path) -> MetadataImage:
+    """Read a snapshot; raises `OSError` and `ControllerError`."""
+    loader = Loader()
+    for batch in read_snapshot(path):
+        loader.load(_decode(batch), batch.last_offset, batch.epoch)
+    return loader.publish()
+
+
+def _decode(batch: Batch) -> list[Message]:
+    try:
+        return [decode_record(value) for value in batch.values]
+    except ProtocolError as error:
+        raise ControllerError(f"the metadata log cannot be read before offset {batch.last_offset}: {error}") from error
 
 
 def _encode(record: Message) -> bytes:

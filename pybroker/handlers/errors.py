@@ -10,7 +10,15 @@ import logging
 from typing import NamedTuple
 
 from pybroker.config.errors import ConfigError
-from pybroker.controller.errors import NotControllerError, StaleBrokerEpochError
+from pybroker.controller.errors import (
+    ControllerTimeoutError,
+    ForeignClusterError,
+    NotControllerError,
+    StaleBrokerEpochError,
+    UnforwardableError,
+    UnknownVoterError,
+    UnservedByControllerError,
+)
 from pybroker.coordinator.runtime.errors import CoordinatorError
 from pybroker.machine.runner import ClosedError, SupersededError, UncommittedError, UnwritableError
 from pybroker.protocol.errors import ErrorCode
@@ -57,6 +65,12 @@ _CODES: dict[type[Exception], ErrorCode] = {
     # Another controller leads, or none does yet: clients look for it and ask again.
     NotControllerError: ErrorCode.NOT_CONTROLLER,
     StaleBrokerEpochError: ErrorCode.STALE_BROKER_EPOCH,
+    # As Kafka's brokers say it of a forwarded request: the client may ask again.
+    ControllerTimeoutError: ErrorCode.REQUEST_TIMED_OUT,
+    UnforwardableError: ErrorCode.INVALID_REQUEST,
+    UnservedByControllerError: ErrorCode.UNSUPPORTED_VERSION,
+    ForeignClusterError: ErrorCode.INCONSISTENT_CLUSTER_ID,
+    UnknownVoterError: ErrorCode.INVALID_VOTER_KEY,
     TimeoutError: ErrorCode.REQUEST_TIMED_OUT,
     # A coordinator that resigned while the request waited; another one has the group.
     ClosedError: ErrorCode.NOT_COORDINATOR,

@@ -36,6 +36,7 @@ SUPPORT = frozenset(
         "encoded_topics",
         "errors",
         "leaders",
+        "metadata_log",
         "registry",
         "topic_metadata",
     }
@@ -83,13 +84,15 @@ def handles(
     requires: Sequence[Requirement] | NothingRequired,
     failed: Callable[[Any, int, WireError], Any],
     unsupported: Callable[[RequestContext], bytes] | None = None,
+    min_version: int | None = None,
     max_version: int | None = None,
     listeners: ListenerRole = ListenerRole.BROKER,
     forwarded: bool = False,
 ) -> Callable[[H], H]:
     """Register the decorated function as the handler of `request_type`, in all versions that the message declares.
 
-    `max_version` leaves out later ones, which Kafka has marked unstable.
+    `max_version` leaves out later ones, which Kafka has marked unstable, `min_version` those that are not for these
+    listeners.
 
     `requires` says which operations on which resources a request needs. What its whole needs is asked here, before the
     function is called; what single items need is for the function to ask about.
@@ -110,7 +113,7 @@ def handles(
                 key=request_type.__message__.api_key,
                 name=_name(request_type),
                 module=_module(handle),
-                min_version=declared.first,
+                min_version=declared.first if min_version is None else min_version,
                 max_version=declared.last if max_version is None else max_version,
                 request_type=request_type,
                 requires=required,

@@ -1,6 +1,7 @@
-"""The change of brokers.
+"""The change of brokers and controllers.
 
-Owns what RegisterBrokerRecord, UnregisterBrokerRecord and BrokerRegistrationChangeRecord mean.
+Owns what RegisterBrokerRecord, UnregisterBrokerRecord, BrokerRegistrationChangeRecord and RegisterControllerRecord
+mean.
 """
 
 from __future__ import annotations
@@ -10,22 +11,24 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pybroker.metadata.errors import RecordError
-from pybroker.metadata.image import BrokerRegistration, ClusterImage
+from pybroker.metadata.image import BrokerRegistration, ClusterImage, ControllerRegistration
 
 if TYPE_CHECKING:
     from pybroker.protocol.messages.records.broker_registration_change import BrokerRegistrationChangeRecord
     from pybroker.protocol.messages.records.register_broker import RegisterBrokerRecord
+    from pybroker.protocol.messages.records.register_controller import RegisterControllerRecord
     from pybroker.protocol.messages.records.unregister_broker import UnregisterBrokerRecord
 
 
 class ClusterDelta:
-    """Brokers as they become. `changed` names them; None is a broker that is gone."""
+    """Brokers and controllers as they become. `changed` names the brokers; None is one that is gone."""
 
-    __slots__ = ("_base", "changed")
+    __slots__ = ("_base", "changed", "controllers")
 
     def __init__(self, base: ClusterImage) -> None:
         self._base = base
         self.changed: dict[int, BrokerRegistration | None] = {}
+        self.controllers: dict[int, ControllerRegistration] = {}
 
     def apply_register(self, record: RegisterBrokerRecord) -> None:
         """Add a broker, or replace its older incarnation."""
@@ -61,12 +64,38 @@ class ClusterDelta:
             log_dirs=tuple(record.log_dirs) or broker.log_dirs,
         )
 
+    def apply_register_controller(self, record: RegisterControllerRecord) -> None:
+        """Add a controller, or replace its older incarnation."""
+        self.controllers[record.controller_id] = ControllerRegistration(
+            id=record.controller_id,
+            incarnation_id=record.incarnation_id,
+            listeners={point.name: (point.host, point.port) for point in record.end_points},
+            security_protocols={point.name: point.security_protocol for point in record.end_points},
+            features={
+                feature.name: (feature.min_supported_version, feature.max_supported_version)
+                for feature in record.features
+            },
+        )
+
+    def become(self, image: ClusterImage) -> None:
+        """Change to what an image has, of a delta without changes."""
+        for broker in self._base.brokers.keys() | image.brokers.keys():
+            registration = image.brokers.get(broker)
+            if registration != self._base.brokers.get(broker):
+                self.changed[broker] = registration
+        self.controllers = dict(image.controllers)
+
     def build(self) -> ClusterImage:
         """Make the image; the base itself when nothing happened."""
-        if not self.changed:
+        if not self.changed and not self.controllers:
             return self._base
-        brokers = {**self._base.brokers, **self.changed}
-        return ClusterImage(brokers={key: broker for key, broker in sorted(brokers.items()) if broker is not None})
+        brokers, controllers = self._base.brokers, self._base.controllers
+        if self.changed:
+            became = {**brokers, **self.changed}
+            brokers = {key: broker for key, broker in sorted(became.items()) if broker is not None}
+        if self.controllers:
+            controllers = dict(sorted({**controllers, **self.controllers}.items()))
+        return ClusterImage(brokers=brokers, controllers=controllers)
 
     def _incarnation(self, broker_id: int, epoch: int, record: msgspec.Struct) -> BrokerRegistration:
         broker = self.changed[broker_id] if broker_id in self.changed else self._base.brokers.get(broker_id)

@@ -75,6 +75,21 @@ class MetadataDelta:
         self._offset = offset
         self._epoch = epoch
 
+    def become(self, image: MetadataImage) -> None:
+        """Change to what an image has, of a delta without changes: what a snapshot leaves out is gone."""
+        base = self.base
+        self.cluster.become(image.cluster)
+        self.topics.become(image.topics)
+        before, after = base.configs.by_resource, image.configs.by_resource
+        for resource in before.keys() | after.keys():
+            if before.get(resource) != after.get(resource):
+                self.configs[resource] = dict(after.get(resource, {}))
+        if image.features != base.features:
+            self._features = dict(image.features.levels)
+            self._features_epoch = image.features.epoch
+        self._next_producer_id = image.producer_ids.next_producer_id
+        self._offset, self._epoch = image.offset, image.epoch
+
     def build(self) -> MetadataImage:
         """Make the image; parts to which nothing happened are the base's own objects."""
         base = self.base
@@ -146,6 +161,7 @@ _CHANGES: dict[str, Callable[[MetadataDelta, Any], None]] = {
     "PartitionRecord": lambda delta, record: delta.topics.apply_partition(record),
     "ProducerIdsRecord": MetadataDelta._apply_producer_ids,
     "RegisterBrokerRecord": lambda delta, record: delta.cluster.apply_register(record),
+    "RegisterControllerRecord": lambda delta, record: delta.cluster.apply_register_controller(record),
     "RemoveTopicRecord": MetadataDelta._apply_remove_topic,
     "TopicRecord": lambda delta, record: delta.topics.apply_topic(record),
     "UnregisterBrokerRecord": lambda delta, record: delta.cluster.apply_unregister(record),

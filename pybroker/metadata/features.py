@@ -32,6 +32,7 @@ RECORD_VERSIONS: dict[str, int] = {
     "PartitionRecord": 2,
     "ProducerIdsRecord": 0,
     "RegisterBrokerRecord": 3,
+    "RegisterControllerRecord": 0,
     "RemoveTopicRecord": 0,
     "TopicRecord": 0,
     "UnregisterBrokerRecord": 0,

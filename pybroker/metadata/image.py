@@ -54,14 +54,29 @@ class BrokerRegistration(msgspec.Struct, frozen=True):
     """Lowest and highest level that the broker supports, by feature."""
 
 
+class ControllerRegistration(msgspec.Struct, frozen=True):
+    """One controller as it registered itself (KIP-919)."""
+
+    id: int
+    incarnation_id: bytes
+    """Made anew at each start of the controller's process, 16 bytes."""
+    listeners: Mapping[str, tuple[str, int]]
+    """(host, port) by listener name."""
+    security_protocols: Mapping[str, int]
+    """Kafka's number of the security protocol by listener name."""
+    features: Mapping[str, tuple[int, int]] = {}
+    """Lowest and highest level that the controller supports, by feature."""
+
+
 class ClusterImage(msgspec.Struct, frozen=True):
-    """The registered brokers."""
+    """The registered brokers and controllers."""
 
     brokers: Mapping[int, BrokerRegistration] = {}
+    controllers: Mapping[int, ControllerRegistration] = {}
 
 
-class PartitionImage(msgspec.Struct, frozen=True):
-    """One partition's replicas and leader."""
+class PartitionImage(msgspec.Struct, frozen=True, gc=False):
+    """One partition's replicas and leader. It holds nothing that can hold it, so no collection has to look at it."""
 
     leader: int
     """Broker id, `NO_LEADER` where there is none."""

@@ -18,6 +18,11 @@ from pybroker.protocol.messages.records.feature_level import FeatureLevelRecord
 from pybroker.protocol.messages.records.partition import PartitionRecord
 from pybroker.protocol.messages.records.producer_ids import ProducerIdsRecord
 from pybroker.protocol.messages.records.register_broker import BrokerEndpoint, BrokerFeature, RegisterBrokerRecord
+from pybroker.protocol.messages.records.register_controller import (
+    ControllerEndpoint,
+    ControllerFeature,
+    RegisterControllerRecord,
+)
 from pybroker.protocol.messages.records.topic import TopicRecord
 
 if TYPE_CHECKING:
@@ -27,6 +32,7 @@ if TYPE_CHECKING:
         BrokerRegistration,
         ClusterImage,
         ConfigsImage,
+        ControllerRegistration,
         FeaturesImage,
         MetadataImage,
         PartitionImage,
@@ -62,6 +68,8 @@ def state_records(image: MetadataImage) -> Iterator[Message]:
 def _cluster_records(cluster: ClusterImage) -> Iterator[Message]:
     for broker in cluster.brokers.values():
         yield _broker_record(broker)
+    for controller in cluster.controllers.values():
+        yield _controller_record(controller)
 
 
 def _broker_record(broker: BrokerRegistration) -> RegisterBrokerRecord:
@@ -81,6 +89,21 @@ def _broker_record(broker: BrokerRegistration) -> RegisterBrokerRecord:
         fenced=broker.fenced,
         in_controlled_shutdown=broker.in_controlled_shutdown,
         log_dirs=list(broker.log_dirs),
+    )
+
+
+def _controller_record(controller: ControllerRegistration) -> RegisterControllerRecord:
+    return RegisterControllerRecord(
+        controller_id=controller.id,
+        incarnation_id=controller.incarnation_id,
+        end_points=[
+            ControllerEndpoint(name=name, host=host, port=port, security_protocol=controller.security_protocols[name])
+            for name, (host, port) in controller.listeners.items()
+        ],
+        features=[
+            ControllerFeature(name=name, min_supported_version=lowest, max_supported_version=highest)
+            for name, (lowest, highest) in controller.features.items()
+        ],
     )
 
 
@@ -104,6 +127,9 @@ def _partition_record(topic_id: bytes, index: int, partition: PartitionImage) ->
         leader_epoch=partition.leader_epoch,
         partition_epoch=partition.partition_epoch,
         directories=list(partition.directories),
+        # As in Kafka, which writes neither where there is none.
+        eligible_leader_replicas=list(partition.eligible_leader_replicas) or None,
+        last_known_elr=list(partition.last_known_elr) or None,
     )
 
 

@@ -40,6 +40,14 @@ class Loader:
             self._pending.apply(record)
         self._pending.reach(offset, epoch)
 
+    def replace(self, image: MetadataImage) -> None:
+        """Take the image of a snapshot for all that was loaded here before.
+
+        Nothing is seen of it until `publish`; publishers learn only what is not as it was.
+        """
+        self._pending = MetadataDelta(self.image)
+        self._pending.become(image)
+
     def stop(self) -> None:
         """Call no publisher any more; the image stays."""
         self._publishers.clear()

@@ -22,7 +22,14 @@ LOST_DIRECTORY = (1).to_bytes(16)
 MIGRATING_DIRECTORY = (2).to_bytes(16)
 """Kafka's `DirectoryId.MIGRATING`: from before brokers reported directories."""
 
+_RESERVED = 100
+"""Ids below this number are Kafka's own, with a meaning or to get one."""
 _NEVER_OFFLINE = frozenset({UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY})
+
+
+def is_reserved(directory: bytes) -> bool:
+    """Return whether an id cannot be that of a directory."""
+    return int.from_bytes(directory) < _RESERVED
 
 
 def is_online(directory: bytes, log_dirs: Collection[bytes]) -> bool:

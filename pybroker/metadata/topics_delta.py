@@ -11,7 +11,7 @@ import msgspec
 
 from pybroker.metadata.errors import RecordError
 from pybroker.metadata.image import PartitionImage, TopicImage, TopicsImage
-from pybroker.metadata.partition_index import IndexChange
+from pybroker.metadata.index_delta import IndexDelta
 
 if TYPE_CHECKING:
     from pybroker.protocol.messages.records.clear_elr import ClearElrRecord
@@ -123,12 +123,28 @@ class TopicsDelta:
             return topic.name
         return self._names.pop(record.topic_id)
 
+    def become(self, image: TopicsImage) -> None:
+        """Change to what an image has, of a delta without changes; partitions that are equal stay the same objects."""
+        for topic_id, topic in self._base.by_id.items():
+            if topic_id not in image.by_id:
+                self.removed[topic_id] = topic
+        for topic_id, topic in image.by_id.items():
+            before = self._base.by_id.get(topic_id)
+            if before == topic:
+                continue
+            old = {} if before is None else before.partitions
+            self.changed[topic_id] = {
+                index: old[index] if old.get(index) == partition else partition
+                for index, partition in topic.partitions.items()
+            }
+            self._names[topic_id] = topic.name
+
     def build(self) -> TopicsImage:
         """Make the image; the base itself when nothing happened."""
         if not self.changed and not self.removed:
             return self._base
         by_name, by_id = dict(self._base.by_name), dict(self._base.by_id)
-        index = IndexChange(self._base.index)
+        index = IndexDelta(self._base.index)
         for topic_id, topic in self.removed.items():
             del by_id[topic_id]
             del by_name[topic.name]

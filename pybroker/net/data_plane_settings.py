@@ -18,12 +18,17 @@ _FETCH_SESSION_EVICTION_MS = 120_000  # Kafka's MIN_INCREMENTAL_FETCH_SESSION_EV
 _IN_WORK_PER_CONNECTION = 64  # requests of one connection that are worked on ahead of its unsent answers
 
 
-def build_data_plane_settings(config: BrokerConfig, shares: Shares) -> DataPlaneSettings:
-    """Return what a data plane with these settings, and as many descriptors, is made of."""
+def build_data_plane_settings(
+    config: BrokerConfig, shares: Shares, *, network_threads: int | None = None
+) -> DataPlaneSettings:
+    """Return what a data plane with these settings, and as many descriptors, is made of.
+
+    `network_threads`: in place of num.network.threads.
+    """
     max_connections, reason = connections_allowed(shares, config.max_connections)
     return DataPlaneSettings(
         node_id=config.node_id,
-        network_threads=config.num_network_threads,
+        network_threads=config.num_network_threads if network_threads is None else network_threads,
         socket_request_max_bytes=config.socket_request_max_bytes,
         socket_send_buffer_bytes=config.socket_send_buffer_bytes,
         socket_receive_buffer_bytes=config.socket_receive_buffer_bytes,

@@ -2,8 +2,7 @@
 
 Owns which table a listener's requests are looked up in, and Kafka's rule for versions outside the served range: the
 connection is closed, except for ApiVersions, which is answered in version 0 so that a newer client can find a common
-version (KIP-511). Must not import a handler; the entries are made in `pybroker.handlers` and injected by
-`pybroker.node`.
+version (KIP-511). Must not import a handler; the entries are made in `pybroker.handlers`, injected by `pybroker.node`.
 """
 
 from __future__ import annotations

@@ -93,10 +93,11 @@ class Pipeline:
         drained: Callable[[], None],
         clock: Callable[[], float] = time.perf_counter,
         intercepted: Callable[[ControlRequest], None] | None = None,
+        closed: Callable[[int], None] | None = None,
     ) -> None:
         """`draining` is called when a wake-up has brought events, `drained` when its handlers have been called, before
-        their answers are sent. `max_elements` is how many elements a request may have. `clock` gives seconds and never
-        goes back. `intercepted` is handed the requests that the data plane intercepts, which are none without it.
+        their answers are sent. `max_elements` is how many elements a request may have. `clock` gives seconds, rising.
+        `intercepted` gets the requests that the data plane intercepts, `closed` the numbers of connections that ended.
         """
         self._data_plane = data_plane
         self._dispatch = dispatch
@@ -119,6 +120,7 @@ class Pipeline:
         self._drained = drained
         self._clock = clock
         self._intercepted = intercepted
+        self._closed = closed
         self._loop: asyncio.AbstractEventLoop | None = None
         self._reading = False
         # Requests that the last wake-up had no time for. Invariant: while there are any, `_go_on` is scheduled.
@@ -284,6 +286,8 @@ class Pipeline:
             work = self._works.get(event.connection)
             if work is not None:
                 work.gone = True
+            if self._closed is not None:
+                self._closed(event.connection)
         elif isinstance(event, LogLine):
             log.log(logging.getLevelNamesMapping().get(event.level.upper(), logging.WARNING), "%s", event.text)
         elif isinstance(event, SegmentRolled):

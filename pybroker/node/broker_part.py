@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+from pybroker.broker.heartbeat import Heartbeats
+from pybroker.broker.lifecycle import LifecycleSettings
 from pybroker.broker.registration import Endpoints, Registration
 from pybroker.broker.shut_down import Stage
 from pybroker.controller.errors import ControllerError
-from pybroker.controller.local_channel import LocalChannel
 from pybroker.coordinator.group.building import build_coordinator
 from pybroker.coordinator.group.settings import build_settings
 from pybroker.handlers.api_versions import encoded_answers
@@ -24,8 +26,10 @@ from pybroker.net.api_versions import ApiVersionsPublisher
 from pybroker.net.closing import close_connections, finish_requests
 from pybroker.net.data_plane_settings import build_data_plane_settings
 from pybroker.net.dispatch import Dispatch
+from pybroker.net.forwarding import Forwarding
 from pybroker.net.listeners import OpenListener, open_listeners
 from pybroker.net.native import DataPlane
+from pybroker.protocol.listener_role import ListenerRole
 from pybroker.replica.publisher import PartitionPublisher
 from pybroker.serving import build_pipeline, build_services
 from pybroker.storage.native import PartitionLog
@@ -33,13 +37,14 @@ from pybroker.storage.partitions import Partitions
 from pybroker.storage.upkeep import Upkeep
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from pybroker.broker.failures import Failures
-    from pybroker.controller.service import Controller
     from pybroker.handlers.context import RequestContext
     from pybroker.metadata.publishers import Publisher
+    from pybroker.net.dispatch import Api
     from pybroker.net.native import ControlRequest
+    from pybroker.node.controller_access import ControllerAccess, MetadataSource
     from pybroker.node.foundation import Foundation
 
 log = logging.getLogger("pybroker")
@@ -49,7 +54,8 @@ class BrokerPart:
     """One run of a node's broker: its parts, in the order in which they are built."""
 
     listeners: tuple[OpenListener, ...]
-    controller: Controller
+    source: MetadataSource
+    access: ControllerAccess
 
     def __init__(self, foundation: Foundation, intercepted: Callable[[ControlRequest, RequestContext], None]) -> None:
         """`intercepted` decides about the requests of the APIs that `data_plane.intercept` names."""
@@ -57,6 +63,8 @@ class BrokerPart:
         self._intercepted = intercepted
         self.config = foundation.config
         self.live = foundation.live
+        # None in a single node: its controller lives as long as it does.
+        self._heartbeats: Heartbeats | None = None
 
     @property
     def cluster_id(self) -> str:
@@ -76,15 +84,18 @@ class BrokerPart:
         end(Stage.CONNECTIONS, data_plane, lambda: close_connections(data_plane))
         self.listeners = open_listeners(data_plane, config.broker_endpoints, config.socket_listen_backlog_size)
 
-    def build(self, controller: Controller) -> list[Publisher]:
+    def build(self, source: MetadataSource, access: ControllerAccess) -> list[Publisher]:
         """Build what follows the metadata, and return it in the order in which it has to follow."""
         end, failures, live = self._foundation.shut_down.add, self.failures, self.live
-        self.controller = controller
-        self.channel = LocalChannel(controller)
-        registration = Registration(self.config.node_id, self._foundation.directories, self.channel, ControllerError)
+        self.source, self.access, self.channel = source, access, access.channel
+        directories = self._foundation.directories
+        registration = Registration(self.config.node_id, directories, self.channel, ControllerError)
         self.registration = registration
         end(Stage.REPORTS, registration, registration.stop)
+        if not self.config.is_single:
+            self._heartbeats = self._build_heartbeats()
         publisher = self._build_replicas()
+        access.follow(lambda: publisher.offset_in_force, publisher.published)
         failures.on_lost_directory(publisher.directory_failed)
         failures.on_survived(registration.report_failed_directories)
         live.subscribe(publisher.reconfigure)
@@ -94,16 +105,20 @@ class BrokerPart:
 
     async def register(self) -> None:
         """Become a broker of the cluster; partitions are opened meanwhile."""
-        listeners = {listener.name: listener.reachable for listener in self.listeners}
-        await self.registration.register(Endpoints(listeners, self.config.broker_rack))
+        endpoints = Endpoints({one.name: one.reachable for one in self.listeners}, self.config.broker_rack)
+        if self._heartbeats is None:
+            await self.registration.register(endpoints)
+        else:
+            await self._heartbeats.register(endpoints)
 
     async def serve(self) -> None:
         """Answer requests, once everything is open that the metadata has here; keep the logs in order."""
-        controller, publisher, partitions = self.controller, self.publisher, self.partitions
+        source, publisher, partitions = self.source, self.publisher, self.partitions
         end = self._foundation.shut_down.add
-        apis = registered_apis()  # imports the handlers, while the workers open logs
-        self._api_versions.begin(encoded_answers, controller.image)
-        await publisher.published(controller.image.offset)
+        apis = self._build_apis()  # imports the handlers, while the workers open logs
+        # Its registration is in the image then, and with it all that was committed before.
+        await publisher.published(max(source.image.offset, self.registration.epoch))
+        self._api_versions.begin(encoded_answers, source.image)
         partitions.set_aside_strays()
         upkeep = self._build_upkeep()
         await upkeep.resume_moves()
@@ -115,6 +130,36 @@ class BrokerPart:
         pipeline.start()
         descriptors.say(self._foundation.shares, self.config, len(partitions.all()))
         await upkeep.begin()
+        if self._heartbeats is not None:
+            self._heartbeats.opened()
+            await self._heartbeats.unfenced()
+
+    async def leave(self) -> None:
+        """Hand over what this broker leads, where others can lead it, before it stops (controlled shutdown)."""
+        if self._heartbeats is not None and self.config.controlled_shutdown_enable:
+            await self._heartbeats.leave()
+
+    def _build_heartbeats(self) -> Heartbeats:
+        config = self.config
+        settings = LifecycleSettings(config.broker_heartbeat_interval_ms, config.initial_broker_registration_timeout_ms)
+        heartbeats = Heartbeats(config.node_id, self.registration, self.channel, ControllerError, settings, _steady_ms)
+        self._foundation.shut_down.add(Stage.REPORTS, heartbeats, heartbeats.stop)
+        return heartbeats
+
+    def _build_apis(self) -> Mapping[int, Api]:
+        """Return the APIs of this broker's listeners; what the active controller decides is forwarded to it."""
+        apis = registered_apis(ListenerRole.BROKER)
+        channels, publisher, source = self.access.channels, self.publisher, self.source
+        if channels is None:
+            return apis
+        forwarding = Forwarding(
+            channels.clients,
+            lambda: source.is_leader,
+            publisher.published,
+            max_request_bytes=self.config.socket_request_max_bytes,
+        )
+        self._foundation.shut_down.add(Stage.PARKED_REQUESTS, forwarding, forwarding.close)
+        return forwarding.apply(apis)
 
     def _build_replicas(self) -> PartitionPublisher:
         config, directories = self.config, self._foundation.directories
@@ -162,3 +207,7 @@ class BrokerPart:
         failures.on_lost_directory(lambda _path: upkeep.moves.give_up_failed())
         live.subscribe(upkeep.reconfigure)
         return upkeep
+
+
+def _steady_ms() -> int:
+    return int(time.monotonic() * 1000)

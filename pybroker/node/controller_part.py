@@ -1,6 +1,8 @@
-"""The controller of a node: its voter of the metadata quorum.
+"""The controller of a node: its voter of the metadata quorum, and the listeners of controllers.
 
-Owns the building of the controller. Must not know partitions or clients.
+Owns the building of the controller, and of the data plane and pipeline of its own that answer other controllers, and
+brokers: they are served before this node's broker is ready, and beside whatever its clients do. Must not know
+partitions or clients. A single node has a controller and no listener for it.
 """
 
 from __future__ import annotations
@@ -8,37 +10,152 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pybroker.broker.shut_down import Stage
-from pybroker.controller.cluster.settings import ClusterSettings
-from pybroker.controller.quorum.settings import QuorumSettings
+from pybroker.controller.cluster.settings import NEVER, ClusterSettings
+from pybroker.controller.death_watch import build_death_watch
+from pybroker.controller.errors import ControllerError
+from pybroker.controller.local_channel import LocalChannel
+from pybroker.controller.quorum.settings import QuorumSettings, VoterAddress
+from pybroker.controller.quorum.snapshot_policy import SnapshotPolicy
+from pybroker.controller.registration import ControllerRegistration, Reachable
 from pybroker.controller.service import Controller
+from pybroker.net.closing import close_connections, finish_requests
+from pybroker.net.data_plane_settings import build_data_plane_settings
+from pybroker.net.listeners import OpenListener, open_listeners
+from pybroker.net.native import DataPlane
+from pybroker.serving import build_controller_pipeline
+from pybroker.storage.meta_properties import id_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from pybroker.broker.failures import Failures
+    from pybroker.broker.live_config import LiveConfig
+    from pybroker.config.broker import BrokerConfig
+    from pybroker.controller.cluster.settings import ConfigRules
     from pybroker.metadata.publishers import Publisher
+    from pybroker.node.controller_access import ControllerAccess
     from pybroker.node.foundation import Foundation
+
+_NETWORK_THREADS = 1
+"""Controllers answer in Python; one thread reads and writes for them."""
+_PLAINTEXT = 0  # Kafka's number of the security protocol
 
 
 class ControllerPart:
     """One run of a node's controller."""
 
-    def __init__(self, foundation: Foundation) -> None:
-        """Build the controller, which is not open."""
-        config, failures = foundation.config, foundation.failures
-        self._foundation = foundation
-        cluster = ClusterSettings(
-            config.num_partitions,
-            config.default_replication_factor,
-            config.broker_session_timeout_ms,
-            foundation.live,
-        )
-        metadata = foundation.directories.metadata.path
-        quorum = QuorumSettings(metadata, foundation.cluster_id, config.node_id, voters=(config.node_id,))
-        self.controller = Controller(cluster, quorum, lambda error: failures.end(f"the metadata log failed: {error}"))
+    controller: Controller
+    data_plane: DataPlane
 
-    async def open(self, publishers: Iterable[Publisher]) -> None:
-        """Open the metadata log, which `publishers` follow, and stand for election."""
-        controller = self.controller
-        await controller.open(publishers)
-        self._foundation.shut_down.add(Stage.METADATA_LOG, controller, controller.stop)
-        await controller.campaign()
+    def __init__(self, foundation: Foundation) -> None:
+        self._foundation = foundation
+        self.listeners: tuple[OpenListener, ...] = ()
+
+    @property
+    def config(self) -> BrokerConfig:
+        """The node's settings."""
+        return self._foundation.config
+
+    @property
+    def cluster_id(self) -> str:
+        """The cluster that the node's directories belong to."""
+        return self._foundation.cluster_id
+
+    @property
+    def live(self) -> LiveConfig:
+        """The node's settings in force."""
+        return self._foundation.live
+
+    @property
+    def failures(self) -> Failures:
+        """What the node does not survive."""
+        return self._foundation.failures
+
+    def listen(self) -> None:
+        """Open the listeners of controllers, if there are any; raises ListenError."""
+        config, end = self.config, self._foundation.shut_down.add
+        if not config.controller_endpoints:
+            return
+        settings = build_data_plane_settings(config, self._foundation.shares, network_threads=_NETWORK_THREADS)
+        data_plane = self.data_plane = DataPlane(settings)
+        end(Stage.CONTROLLER_REQUESTS, data_plane, data_plane.stop_accepting)
+        end(Stage.CONTROLLER_CONNECTIONS, data_plane, lambda: close_connections(data_plane))
+        self.listeners = open_listeners(data_plane, config.controller_endpoints, config.socket_listen_backlog_size)
+
+    def build(self) -> Controller:
+        """Build the controller, which is not open."""
+        failures = self.failures
+        self.controller = Controller(
+            build_cluster_settings(self.config, self.live),
+            self._quorum_settings(),
+            lambda error: failures.end(f"the metadata log failed: {error}"),
+        )
+        self.death_watch = build_death_watch(
+            self.controller, self.config.inter_broker_listener, self.config.broker_death_grace_ms
+        )
+        self.local = LocalChannel(self.controller, self.death_watch.is_gone)
+        return self.controller
+
+    async def start(self, publishers: Iterable[Publisher], access: ControllerAccess) -> None:
+        """Open the metadata log, which `publishers` follow, answer other nodes, and take part in elections."""
+        end, controller = self._foundation.shut_down.add, self.controller
+        followers = list(publishers)
+        if self.listeners:
+            registration = self._build_registration(access)
+            end(Stage.REPORTS, registration, registration.stop)
+            followers.append(registration)
+        await controller.open(followers)
+        end(Stage.METADATA_LOG, controller, controller.stop)
+        end(Stage.METADATA_LOG, self.death_watch, self.death_watch.stop)
+        if self.listeners:
+            pipeline = build_controller_pipeline(self)
+            end(Stage.CONTROLLER_REQUESTS, pipeline, lambda: finish_requests(pipeline))
+            end(Stage.CONTROLLER_CONNECTIONS, pipeline, pipeline.stop)
+            pipeline.start()
+        await controller.start()
+
+    def _build_registration(self, access: ControllerAccess) -> ControllerRegistration:
+        """Return what makes this controller known to others: where its listeners are (KIP-919)."""
+        listeners = {listener.name: listener.reachable for listener in self.listeners}
+        reachable = Reachable(listeners, dict.fromkeys(listeners, _PLAINTEXT))
+        return ControllerRegistration(self.config.node_id, access.channel, ControllerError, reachable)
+
+    def _quorum_settings(self) -> QuorumSettings:
+        config, metadata = self.config, self._foundation.directories.metadata
+        addresses = tuple(VoterAddress(voter.node_id, voter.host, voter.port) for voter in config.quorum_voters)
+        return QuorumSettings(
+            metadata.path,
+            self.cluster_id,
+            config.node_id,
+            voters=tuple(address.node_id for address in addresses) or (config.node_id,),
+            segment_bytes=config.metadata_log_segment_bytes,
+            segment_ms=config.metadata_log_segment_ms,
+            addresses=addresses,
+            directory_id=id_bytes(metadata.meta.directory_id) if metadata.meta is not None else bytes(16),
+            fetch_timeout_ms=config.controller_quorum_fetch_timeout_ms,
+            request_timeout_ms=config.controller_quorum_request_timeout_ms,
+            retry_backoff_ms=config.controller_quorum_retry_backoff_ms,
+            snapshots=SnapshotPolicy(
+                config.metadata_log_max_record_bytes_between_snapshots,
+                config.metadata_log_max_snapshot_interval_ms,
+                config.metadata_max_retention_bytes,
+                config.metadata_max_retention_ms,
+            ),
+            death_grace_ms=config.controller_quorum_death_grace_ms,
+        )
+
+
+def build_cluster_settings(config: BrokerConfig, rules: ConfigRules) -> ClusterSettings:
+    """Return what the cluster machine is configured with."""
+    balances = config.auto_leader_rebalance_enable
+    return ClusterSettings(
+        config.num_partitions,
+        config.default_replication_factor,
+        config.broker_session_timeout_ms,
+        rules,
+        imbalance_check_interval_ms=config.leader_imbalance_check_interval_seconds * 1000 if balances else NEVER,
+        imbalance_percentage=config.leader_imbalance_per_broker_percentage,
+        unclean_election_interval_ms=config.unclean_leader_election_interval_ms,
+        # Nobody follows the log of a node without a listener for controllers.
+        no_op_interval_ms=config.metadata_max_idle_interval_ms if config.controller_listener_names else NEVER,
+    )

@@ -19,6 +19,7 @@ from pybroker.metadata.errors import MetadataError
 from pybroker.net import descriptors
 from pybroker.net.listeners import ListenError, OpenListener
 from pybroker.node.broker_part import BrokerPart
+from pybroker.node.controller_access import ControllerAccess
 from pybroker.node.controller_part import ControllerPart
 from pybroker.node.foundation import Foundation
 from pybroker.storage.errors import StorageError
@@ -32,7 +33,9 @@ if TYPE_CHECKING:
     from pybroker.config.broker import BrokerConfig
     from pybroker.handlers.context import RequestContext
     from pybroker.machine.clock import Clock
+    from pybroker.metadata.publishers import Publisher
     from pybroker.net.native import ControlRequest, DataPlane
+    from pybroker.node.controller_access import MetadataSource
 
 _EXPECTED = (
     OSError,
@@ -109,8 +112,9 @@ class _Run:
     def __init__(
         self, config: BrokerConfig, clock: Clock, intercepted: Callable[[ControlRequest, RequestContext], None]
     ) -> None:
-        self._foundation = Foundation(config, clock)
-        self._broker = BrokerPart(self._foundation, intercepted)
+        foundation = self._foundation = Foundation(config, clock)
+        self._controller = ControllerPart(foundation) if config.is_controller else None
+        self._broker = BrokerPart(foundation, intercepted) if config.is_broker else None
 
     @property
     def shut_down(self) -> ShutDown:
@@ -119,12 +123,16 @@ class _Run:
 
     @property
     def listeners(self) -> tuple[OpenListener, ...]:
-        """Where clients reach the node."""
-        return self._broker.listeners
+        """Where clients reach the node; of a node that is a controller alone, where other nodes do."""
+        if self._broker is not None:
+            return self._broker.listeners
+        return () if self._controller is None else self._controller.listeners
 
     @property
     def data_plane(self) -> DataPlane:
-        """The broker's data plane."""
+        """The broker's data plane; raises NodeError of a node that is none."""
+        if self._broker is None:
+            raise NodeError("this node is a controller alone: it has no partitions and no clients")
         return self._broker.data_plane
 
     @property
@@ -135,16 +143,36 @@ class _Run:
     async def listen(self) -> None:
         """Lock the directories, open the listeners, and give the directories an identity that have none."""
         await self._foundation.lock()
-        self._broker.listen()
+        for part in (self._controller, self._broker):
+            if part is not None:
+                part.listen()
         self._foundation.identify()
 
     async def join(self) -> None:
-        """Replay the metadata, lead the quorum, and register; partitions are opened meanwhile."""
-        controller = ControllerPart(self._foundation)
-        publishers = self._broker.build(controller.controller)
-        await controller.open([self._foundation.live, *publishers])
-        await self._broker.register()
+        """Have the metadata, as a voter or an observer, and register; partitions are opened meanwhile."""
+        foundation, controller = self._foundation, self._controller
+        source: MetadataSource
+        if controller is not None:
+            source = controller.build()
+            access = ControllerAccess(foundation, source, controller.local)
+        else:
+            raise NodeError("process.roles=broker: not yet")
+        publishers: list[Publisher] = [foundation.live]
+        if access.channels is not None:
+            publishers.append(access.channels)
+        if self._broker is not None:
+            publishers += self._broker.build(source, access)
+        if controller is not None:
+            await controller.start(publishers, access)
+        if self._broker is not None:
+            await self._broker.register()
 
     async def serve(self) -> None:
         """Answer requests."""
-        await self._broker.serve()
+        if self._broker is not None:
+            await self._broker.serve()
+
+    async def leave(self) -> None:
+        """Hand over what others can do, before anything ends."""
+        if self._broker is not None:
+            await self._broker.leave()

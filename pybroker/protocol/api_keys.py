@@ -1,4 +1,4 @@
-"""The API keys of Kafka's protocol, 0 to 92, under Kafka's names.
+"""The API keys of Kafka's protocol, 0 to 92, under Kafka's names; and our own, which Kafka has no number for.
 
 Owns the numbers. Knows nothing of versions and fields: those are in the declarations under `messages`, reached by
 `pybroker.protocol.messages.request_class`. The first thing that a request says after its size.
@@ -10,7 +10,7 @@ from enum import IntEnum
 
 
 class ApiKey(IntEnum):
-    """Every key that Kafka has given out; 4 to 7 went with ZooKeeper."""
+    """Every key that Kafka has given out, of which 4 to 7 went with ZooKeeper, and ours from `FIRST_OWN_KEY` on."""
 
     PRODUCE = 0
     FETCH = 1
@@ -105,3 +105,8 @@ class ApiKey(IntEnum):
     DESCRIBE_SHARE_GROUP_OFFSETS = 90
     ALTER_SHARE_GROUP_OFFSETS = 91
     DELETE_SHARE_GROUP_OFFSETS = 92
+    RAFT_MESSAGES = 10001
+
+
+FIRST_OWN_KEY = 10000
+"""Keys from here on are not Kafka's, and are served on controller listeners alone."""

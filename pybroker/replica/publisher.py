@@ -125,6 +125,11 @@ class PartitionPublisher:
         """Return a topic's settings in force, None for one that is not served here. May be called from any thread."""
         return self._settings.get(topic)
 
+    @property
+    def offset_in_force(self) -> int:
+        """Offset of the newest image that is in force here, -1 before the first."""
+        return self._published.offset
+
     async def published(self, offset: int) -> None:
         """Wait until the image at `offset`, or a newer one, is in force here."""
         if self._published.offset >= offset:

@@ -9,7 +9,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from pybroker.storage.errors import DirectoryError, DirectoryFailedError, ForeignDirectoryError, NotFormattedError
-from pybroker.storage.log_directory import LogDirectory
+from pybroker.storage.log_directory import NO_BROKER_EPOCH, LogDirectory
 from pybroker.storage.meta_properties import MetaProperties, random_id
 
 if TYPE_CHECKING:
@@ -56,6 +56,12 @@ class Directories:
     def online(self) -> tuple[LogDirectory, ...]:
         """The log directories that have not failed."""
         return tuple(directory for directory in self.logs if not directory.offline)
+
+    @property
+    def last_broker_epoch(self) -> int:
+        """The broker epoch of the last run, where it ended cleanly in every log directory; else -1 (KIP-966)."""
+        epochs = {directory.last_broker_epoch() for directory in self.online}
+        return epochs.pop() if len(epochs) == 1 else NO_BROKER_EPOCH
 
     def require_identity(self) -> None:
         """Check that the node was formatted, which one of a cluster does not do by itself; raises NotFormattedError.

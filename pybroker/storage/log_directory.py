@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import json
 import os
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from pybroker.storage.meta_properties import FILE_NAME, MetaProperties, read_met
 
 LOCK_NAME = ".lock"
 CLEAN_SHUTDOWN_NAME = ".kafka_cleanshutdown"
+NO_BROKER_EPOCH = -1
 
 # What may lie in a directory that no broker has formatted yet.
 _IGNORED = frozenset({LOCK_NAME, "lost+found", FILE_NAME + ".tmp"})
@@ -91,6 +93,15 @@ class LogDirectory:
     def was_left_cleanly(self) -> bool:
         """Whether the last stop was clean and nobody has taken note of it."""
         return (self.path / CLEAN_SHUTDOWN_NAME).exists()
+
+    def last_broker_epoch(self) -> int:
+        """Return the epoch of the broker that stopped cleanly, -1 where nobody has, or that is not understood."""
+        try:
+            said = json.loads((self.path / CLEAN_SHUTDOWN_NAME).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return NO_BROKER_EPOCH
+        epoch = said.get("brokerEpoch") if isinstance(said, dict) else None
+        return epoch if type(epoch) is int else NO_BROKER_EPOCH
 
     def take_clean_shutdown(self) -> bool:
         """Return whether the last stop was clean, and forget it: from here on only a new clean stop counts."""

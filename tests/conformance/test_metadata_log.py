@@ -26,7 +26,7 @@ async def write_one_of_each_record(directory: Path) -> None:
     settings = ClusterSettings(2, 1, 9000, BadIsWrong())
     controller = Controller(settings, QuorumSettings(directory, "c", 1, voters=(1,)))
     await controller.open()
-    await controller.campaign()
+    await controller.start()
     channel = LocalChannel(controller)
     epochs: dict[int, int] = {}
     for broker in (1, 2):

@@ -11,6 +11,7 @@ from pybroker.controller.cluster.settings import ClusterSettings
 from pybroker.controller.local_channel import LocalChannel
 from pybroker.controller.quorum.settings import QuorumSettings
 from pybroker.controller.service import Controller
+from pybroker.metadata.features import SUPPORTED_FEATURES
 from pybroker.metadata.image import MetadataImage
 from pybroker.metadata.publishers import Publisher
 from pybroker.protocol.errors import ErrorCode
@@ -36,6 +37,7 @@ class Running(NamedTuple):
             incarnation_id=b"i" * 16,
             listeners={"PLAINTEXT": ("h", 9092)},
             security_protocols={"PLAINTEXT": 0},
+            features=SUPPORTED_FEATURES,
             fenced=False,
         )
         assert result.error_code is ErrorCode.NONE
@@ -55,7 +57,7 @@ async def running(directory: Path, publishers: Iterable[Publisher] = (), **setti
     built = build(directory, **settings)
     await built.controller.open(publishers)
     try:
-        await built.controller.campaign()
+        await built.controller.start()
         yield built
     finally:
         await built.controller.stop()

@@ -1,14 +1,15 @@
 """The cluster machine's transcripts: `cluster_*.txt`.
 
-Commands: `register ID [rack=R] [dirs=N] [incarnation=C] [unfenced] [alive]`, `heartbeat ID EPOCH [fence] [stop]`,
-`silence ID EPOCH`, `unregister ID`, `lose ID EPOCH DIRECTORY ...`, `place ID EPOCH #TOPIC/PARTITION=DIRECTORY ...`,
-`create NAME [partitions=N] [rf=N] [replicas=1,2/2,3] [KEY=VALUE ...] [; ...] [validate]`, `enlarge NAME partitions=N
-[replicas=1,2/2,3] [; ...] [validate]`, `delete NAME|#ID ...`, `alter TYPE NAME KEY=VALUE|KEY-|KEY+=ITEMS|KEY-=ITEMS
-... [; ...]`, `replace TYPE NAME KEY=VALUE ...`, `elect preferred|unclean all|NAME/PARTITION ...`,
-`reassign NAME/PARTITION=1,2|NAME/PARTITION=cancel ... [fixed]`, `reassigned all|NAME/PARTITION ...`,
-`ids BROKER EPOCH`, `feature NAME=LEVEL ... [safe_downgrade|unsafe_downgrade]`, `topics`, `brokers`,
-`configs`. Topic ids are numbered in the order in which they were handed in. A configuration whose value is `bad` is
-invalid; `cleanup.policy` is a list, by default of `delete`.
+Commands: `register ID [rack=R] [dirs=N] [incarnation=C] [stopped=EPOCH] [elr] [unfenced] [alive]`, `heartbeat ID EPOCH
+[offset=N] [fence] [stop]`, `sync ID EPOCH #TOPIC/PARTITION=LEADER_EPOCH.PARTITION_EPOCH:ID[@EPOCH],... [recovering]`,
+`controller ID PORT`, `silence ID EPOCH`, `unregister ID`, `lose ID EPOCH DIRECTORY ...`, `place ID EPOCH
+#TOPIC/PARTITION=DIRECTORY ...`, `create NAME [partitions=N] [rf=N] [replicas=1,2/2,3] [KEY=VALUE ...] [; ...]
+[validate]`, `enlarge NAME partitions=N [replicas=1,2/2,3] [; ...] [validate]`, `delete NAME|#ID ...`, `alter TYPE NAME
+KEY=VALUE|KEY-|KEY+=ITEMS|KEY-=ITEMS ... [; ...]`, `replace TYPE NAME KEY=VALUE ...`, `elect preferred|unclean
+all|NAME/PARTITION ...`, `reassign NAME/PARTITION=1,2|NAME/PARTITION=cancel ... [fixed]`, `reassigned all|NAME/PARTITION
+...`, `ids BROKER EPOCH`, `balance [BROKER ...]`, `uncleanly`, `idle`, `wait MS`, `feature NAME=LEVEL ...
+[safe_downgrade|unsafe_downgrade]`, `topics`, `brokers`, `configs`. Topic ids are numbered in the order in which they
+were handed in. A configuration whose value is `bad` is invalid; `cleanup.policy` is a list, by default of `delete`.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from pybroker.controller.cluster.machine import ClusterMachine
 from pybroker.controller.cluster.settings import ClusterSettings
 from pybroker.controller.cluster.whole_requests import whole_creation, whole_deletion, whole_enlargement
 from pybroker.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, ConfigResource
+from pybroker.metadata.in_sync import NO_BROKER_EPOCH, InSyncChange
 from pybroker.metadata.replica_directories import LOST_DIRECTORY
 from pybroker.protocol.messages.alter_partition_reassignments import ReassignablePartition, ReassignableTopic
 from pybroker.protocol.messages.create_partitions import CreatePartitionsAssignment
@@ -46,13 +48,16 @@ class Stage:
     """A machine, and the text of what it answers."""
 
     def __init__(self) -> None:
-        self.machine = ClusterMachine(ClusterSettings(1, 1, 9000, BadIsWrong()))
+        self.machine = ClusterMachine(ClusterSettings(1, 1, 9000, BadIsWrong(), 300_000, 10, 300_000, 500))
         self.now = 0
         self.ids = itertools.count(1)
         self.epochs = itertools.count(OFFSET_OF_EPOCHS)
 
     def say(self, command: str) -> str:
         name, *words = shlex.split(command.replace(";", " ; "))
+        if name == "wait":
+            self.now += int(words[0])
+            return ""
         if name in ("topics", "brokers", "configs"):
             return "\n".join(getattr(self, f"show_{name}")())
         event = getattr(self, f"event_{name}")(words)
@@ -74,27 +79,58 @@ class Stage:
             security_protocols={"PLAINTEXT": 0},
             epoch=next(self.epochs),
             rack=values.get("rack"),
-            log_dirs=tuple(bytes([n + 1]) * 16 for n in range(int(values.get("dirs", 1)))),
-            features={"metadata.version": (7, int(values.get("metadata", 25)))},
+            log_dirs=tuple(directory(f"{n + 1}", words[0]) for n in range(int(values.get("dirs", 1)))),
+            features={"metadata.version": (7, int(values.get("metadata", 25)))}
+            | ({"eligible.leader.replicas.version": (0, 1)} if "elr" in flags else {}),
             fenced="unfenced" not in flags,
             session_is_alive="alive" in flags,
+            previous_broker_epoch=int(values.get("stopped", -1)),
         )
 
     def event_heartbeat(self, words: list[str]) -> events.Heartbeat:
-        return events.Heartbeat(int(words[0]), int(words[1]), "fence" in words, "stop" in words)
+        offset = split(words[2:])[0].get("offset")
+        known = None if offset is None else int(offset)
+        return events.Heartbeat(int(words[0]), int(words[1]), "fence" in words, "stop" in words, known)
 
     def event_silence(self, words: list[str]) -> events.SessionExpired:
         return events.SessionExpired(int(words[0]), int(words[1]))
 
     def event_lose(self, words: list[str]) -> events.LogDirectoriesFailed:
-        return events.LogDirectoriesFailed(int(words[0]), int(words[1]), [directory(word) for word in words[2:]])
+        return events.LogDirectoriesFailed(
+            int(words[0]), int(words[1]), [directory(word, words[0]) for word in words[2:]]
+        )
 
     def event_place(self, words: list[str]) -> events.AssignReplicas:
         placed = {}
         for replica, where in split(words[2:])[0].items():
             topic, index = replica.removeprefix("#").split("/")
-            placed[int(topic).to_bytes(16), int(index)] = directory(where)
+            placed[int(topic).to_bytes(16), int(index)] = directory(where, words[0])
         return events.AssignReplicas(int(words[0]), int(words[1]), placed)
+
+    def event_sync(self, words: list[str]) -> events.AlterPartitions:
+        values, flags = split(words[2:])
+        changes = []
+        for partition, wanted in values.items():
+            (topic, index), (epochs, isr) = partition.removeprefix("#").split("/"), wanted.split(":")
+            leader_epoch, partition_epoch = epochs.split(".")
+            members = [member.split("@") for member in isr.split(",") if member]
+            changes.append(
+                InSyncChange(
+                    int(topic).to_bytes(16),
+                    int(index),
+                    int(leader_epoch),
+                    int(partition_epoch),
+                    tuple((int(one[0]), int(one[1]) if len(one) > 1 else NO_BROKER_EPOCH) for one in members),
+                    leader_recovery_state=int("recovering" in flags),
+                )
+            )
+        return events.AlterPartitions(int(words[0]), int(words[1]), changes)
+
+    def event_controller(self, words: list[str]) -> events.RegisterController:
+        listeners = {"CONTROLLER": (f"host{words[0]}", int(words[1]))}
+        return events.RegisterController(
+            int(words[0]), b"c" * 16, listeners, {"CONTROLLER": 0}, {"kraft.version": (0, 1)}
+        )
 
     def event_unregister(self, words: list[str]) -> events.UnregisterBroker:
         return events.UnregisterBroker(int(words[0]))
@@ -147,6 +183,15 @@ class Stage:
     def event_ids(self, words: list[str]) -> events.AllocateProducerIds:
         return events.AllocateProducerIds(int(words[0]), int(words[1]))
 
+    def event_balance(self, words: list[str]) -> events.BalanceLeaders:
+        return events.BalanceLeaders(frozenset(map(int, words)))
+
+    def event_uncleanly(self, _words: list[str]) -> events.ElectUncleanly:
+        return events.ElectUncleanly()
+
+    def event_idle(self, _words: list[str]) -> events.WriteNoOp:
+        return events.WriteNoOp()
+
     def event_feature(self, words: list[str]) -> events.UpdateFeatures:
         values, flags = split(words)
         kind = events.UpgradeType[next(iter(flags), "upgrade").upper()]
@@ -158,7 +203,10 @@ class Stage:
             yield f"{name} #{int.from_bytes(topic.topic_id)}"
             for index, one in topic.partitions.items():
                 epochs = f"epochs {one.leader_epoch}/{one.partition_epoch}"
-                yield f"  {index}: leader {one.leader} isr {list(one.isr)} of {list(one.replicas)} {epochs}"
+                more = f" eligible {list(one.eligible_leader_replicas)}" if one.eligible_leader_replicas else ""
+                more += f" last {list(one.last_known_elr)}" if one.last_known_elr else ""
+                more += " recovering" if one.leader_recovery_state else ""
+                yield f"  {index}: leader {one.leader} isr {list(one.isr)} of {list(one.replicas)} {epochs}{more}"
 
     def show_brokers(self) -> Iterator[str]:
         for broker in self.machine.image.cluster.brokers.values():
@@ -170,8 +218,8 @@ class Stage:
             yield f"{resource.type} {resource.name!r}: {dict(configs)}"
 
 
-def directory(word: str) -> bytes:
-    return LOST_DIRECTORY if word == "lost" else bytes([int(word)]) * 16
+def directory(word: str, broker: str) -> bytes:
+    return LOST_DIRECTORY if word == "lost" else bytes([int(word)]) * 15 + bytes([int(broker)])
 
 
 def parted(words: list[str]) -> list[list[str]]:

@@ -17,7 +17,7 @@ use crate::producer::partitioner::Partitioner;
 use crate::producer::since::Since;
 use crate::{ClientError, Written};
 use pybroker_record::{
-    BatchBuilder, BatchHeader, Compression, Records, batch_crc, records_section, set_base_offset,
+    BatchBuilder, BatchHeader, Compression, LeaderEpoch, Records, batch_crc, records_section, set_base_offset,
     set_partition_leader_epoch,
 };
 use pybroker_wire::init_producer_id::ProducerIdentity;
@@ -229,12 +229,15 @@ fn a_batch_that_is_cut_short_does_not_count() {
         set_partition_leader_epoch(&mut bytes[begin..], base_offset as i32 / 2);
     }
     let half = bytes.len() / 2;
-    assert_eq!(Ok(Extent { len: bytes.len(), next_offset: 14, leader_epoch: 6 }), Extent::measure(&bytes));
+    assert_eq!(Ok(Extent { len: bytes.len(), next_offset: 14, leader_epoch: LeaderEpoch(6) }), Extent::measure(&bytes));
     for end in half..bytes.len() {
-        assert_eq!(Ok(Extent { len: half, next_offset: 12, leader_epoch: 5 }), Extent::measure(&bytes[..end]));
+        assert_eq!(
+            Ok(Extent { len: half, next_offset: 12, leader_epoch: LeaderEpoch(5) }),
+            Extent::measure(&bytes[..end])
+        );
     }
     assert!(Extent::measure(&bytes[..half - 1]).unwrap_err().contains("max.partition.fetch.bytes"));
-    assert_eq!(Ok(Extent { len: 0, next_offset: 0, leader_epoch: -1 }), Extent::measure(&[]));
+    assert_eq!(Ok(Extent { len: 0, next_offset: 0, leader_epoch: LeaderEpoch(-1) }), Extent::measure(&[]));
 }
 
 fn connected() -> (Connection<u32>, TcpStream) {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::thread::JoinHandle;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use parking_lot::Mutex;
 
 use super::acceptor::{Acceptor, ListenError, Placing};
@@ -21,6 +21,7 @@ use super::counters::{Counters, CountersSnapshot};
 use super::cross_thread;
 use super::events::EventQueue;
 use super::flush_outcomes::FlushOutcomes;
+use super::follower::ReplicaFetchers;
 use super::hot_path::HotPath;
 use super::inbox::Message;
 use super::inboxes::Inboxes;
@@ -30,7 +31,7 @@ use super::processor::Processor;
 use super::reactor::Reactor;
 use super::request_memory::RequestMemory;
 use super::room::Room;
-use super::settings::{ListenerSettings, Settings};
+use super::settings::{FetchSource, ListenerSettings, ReplicationSettings, Settings};
 use pybroker_replica::{FetchSessionCache, FlushCounts, GroupFlush, Partition, TopicTable, Waiter, WaitingProduce};
 
 /// Sockets, the hot path and waiting requests of one broker. Threads run from [`DataPlane::start`] to [`DataPlane::shut_down`].
@@ -39,6 +40,7 @@ pub struct DataPlane {
     reactor: Arc<Reactor>,
     acceptor: Mutex<Option<Acceptor>>,
     processors: Mutex<Vec<JoinHandle<()>>>,
+    fetchers: ReplicaFetchers,
 }
 
 impl DataPlane {
@@ -59,7 +61,9 @@ impl DataPlane {
             processors.push(std::thread::Builder::new().name(name).spawn(move || processor.run())?);
         }
         let acceptor = Acceptor::start(placing(&reactor))?;
-        Ok(Self { reactor, acceptor: Mutex::new(Some(acceptor)), processors: Mutex::new(processors) })
+        let (inboxes, events) = (Arc::clone(&reactor.inboxes), Arc::clone(&reactor.events));
+        let fetchers = ReplicaFetchers::new(inboxes, events, Arc::clone(&reactor.clock));
+        Ok(Self { reactor, acceptor: Mutex::new(Some(acceptor)), processors: Mutex::new(processors), fetchers })
     }
 
     /// The event queue.
@@ -144,6 +148,27 @@ impl DataPlane {
         self.reactor.api_versions.store(Arc::new(ApiVersionsTable::new(answers)));
     }
 
+    /// Says how this broker replicates; before that it fetches nothing from others.
+    pub fn set_replication(&self, settings: ReplicationSettings) {
+        self.reactor.hot_path.replication.store(Some(Arc::new(settings)));
+        self.fetchers.set_settings(settings);
+    }
+
+    /// Swaps the brokers that may be fetched from.
+    pub fn set_fetch_sources(&self, sources: Vec<FetchSource>) {
+        self.fetchers.set_sources(sources);
+    }
+
+    /// Has partitions whose roles may have changed, or that are closed, fetched as their roles say.
+    pub fn roles_changed(&self, partitions: impl IntoIterator<Item = Arc<Partition>>) {
+        self.fetchers.roles_changed(partitions);
+    }
+
+    /// Threads that fetch from leaders.
+    pub fn fetcher_threads(&self) -> usize {
+        self.fetchers.threads()
+    }
+
     /// Has everything below `end_offset` of a partition settled: committed, and synced by its directory's thread where that
     /// is due. An [`Event::AppendSettled`] with the ticket follows when that is done, or failed.
     pub fn settle(&self, partition: &Arc<Partition>, end_offset: i64, ticket: u64) {
@@ -198,6 +223,7 @@ impl DataPlane {
     /// Answers what is in work, for at most `grace_ms`, closes every connection and joins every thread.
     pub fn shut_down(&self, grace_ms: u64) {
         self.stop_accepting();
+        self.fetchers.stop();
         let processors = std::mem::take(&mut *self.processors.lock());
         self.reactor.inboxes.post_to_all(|| Message::Stop { grace_ms });
         for processor in processors {
@@ -226,6 +252,7 @@ fn reactor(settings: Arc<Settings>) -> io::Result<Reactor> {
         sessions: FetchSessionCache::new(settings.fetch_session_slots, settings.fetch_session_eviction_ms),
         group_flush: GroupFlush::new(Arc::new(outcomes)),
         fetch_max_bytes: settings.fetch_max_bytes,
+        replication: ArcSwapOption::empty(),
         clock: Arc::clone(&clock),
         events: Arc::clone(&events),
     };

@@ -63,6 +63,20 @@ pub struct UnresolvedRequest {
     pub topic_ids: Vec<[u8; 16]>,
 }
 
+/// A follower that has all that is committed of a partition that is led here, and is not in sync.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CaughtUpReplica {
+    pub topic_id: [u8; 16],
+    /// The partition's index.
+    pub index: i32,
+    /// The epoch that it is led at.
+    pub leader_epoch: i32,
+    /// The follower's broker id.
+    pub replica: i32,
+    /// The epoch of its registration; -1 where it does not say.
+    pub broker_epoch: i64,
+}
+
 /// The events that the data plane sends to the control plane.
 #[derive(Debug)]
 pub enum Event {
@@ -99,6 +113,8 @@ pub enum Event {
         /// The partition's index.
         index: i32,
     },
+    /// The controller is to be asked to let a follower into the in-sync replicas.
+    ReplicaCaughtUp(CaughtUpReplica),
     /// A line for the broker's log.
     Line {
         /// How loud.

@@ -1,5 +1,7 @@
 //! What the control plane decides for the sockets. Complete structs: no value has a default here.
 
+use pybroker_replica::{BrokerId, FetcherSettings};
+
 /// Limits and sizes of the data plane, by Kafka's configuration keys.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -54,4 +56,30 @@ pub struct ListenerSettings {
     pub congestion_control: Option<String>,
     /// Every request that comes in here goes to the control plane: Produce, Fetch and ApiVersions too.
     pub control_only: bool,
+}
+
+/// How this broker replicates, by Kafka's configuration keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReplicationSettings {
+    /// How each fetcher fetches; `replica.fetch.*`.
+    pub fetcher: FetcherSettings,
+    /// `num.replica.fetchers`: threads for each broker that is fetched from.
+    pub fetchers: usize,
+    /// `replica.socket.timeout.ms`.
+    pub socket_timeout_ms: u64,
+    /// `replica.socket.receive.buffer.bytes`; -1 leaves the system's.
+    pub socket_receive_buffer_bytes: i64,
+    /// Followers learn at once what is committed, as consumers read from them (`replica.selector.class`).
+    pub eager_high_watermark: bool,
+}
+
+/// A broker that partitions may be fetched from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FetchSource {
+    pub id: BrokerId,
+    /// Its endpoint on the inter-broker listener.
+    pub host: String,
+    pub port: u16,
+    /// The epoch of its registration: a later one is another process.
+    pub broker_epoch: i64,
 }

@@ -4,6 +4,7 @@ use pybroker_net::ControlRequest;
 use pybroker_replica::Waiter;
 use pybroker_wire::primitives::Reader;
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 use crate::codec::Schema;
 use crate::error::MalformedMessage;
@@ -90,6 +91,12 @@ impl PyControlRequest {
     #[getter]
     fn peer_port(&self) -> u16 {
         self.inner.peer.port()
+    }
+
+    /// The message as it came, behind the tagged fields of a flexible header.
+    #[getter]
+    fn message<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.inner.body)
     }
 
     /// Decodes the message; in front of it, where the header is flexible, stand tagged fields that nobody knows.

@@ -15,6 +15,7 @@ use crate::counters::PyDataPlaneCounters;
 use crate::data_plane_settings::PyDataPlaneSettings;
 use crate::error::listen_error;
 use crate::events::into_python;
+use crate::replication::{self, PyReplicationSettings, Source};
 use crate::topic_table::PyTopicTable;
 
 /// The data plane of one broker; see `_native.pyi`.
@@ -130,6 +131,21 @@ impl PyDataPlane {
     #[pyo3(signature = (table))]
     fn publish(&self, table: &PyTopicTable) {
         self.inner.publish(Arc::clone(&table.inner));
+    }
+
+    #[pyo3(signature = (settings))]
+    fn set_replication(&self, settings: &PyReplicationSettings) {
+        self.inner.set_replication(settings.settings);
+    }
+
+    #[pyo3(signature = (sources))]
+    fn set_fetch_sources(&self, sources: Vec<Source>) {
+        self.inner.set_fetch_sources(replication::sources(sources));
+    }
+
+    #[getter]
+    fn fetcher_threads(&self) -> usize {
+        self.inner.fetcher_threads()
     }
 
     #[pyo3(signature = (answers))]

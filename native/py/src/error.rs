@@ -129,9 +129,10 @@ pub fn quorum_error(error: QuorumRefusal) -> PyErr {
     let text = error.to_string();
     match error {
         QuorumRefusal::NotLeader => NotControllerError::new_err(text),
-        QuorumRefusal::Restore(_) | QuorumRefusal::OutOfTurn | QuorumRefusal::Message(_) | QuorumRefusal::Raft(_) => {
-            QuorumError::new_err(text)
-        }
+        QuorumRefusal::Restore(_)
+        | QuorumRefusal::ChangePending
+        | QuorumRefusal::Message(_)
+        | QuorumRefusal::Raft(_) => QuorumError::new_err(text),
     }
 }
 

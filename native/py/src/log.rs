@@ -5,7 +5,7 @@
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-use pybroker_record::TimestampType;
+use pybroker_record::{Offset, TimestampType};
 use pybroker_storage::{LogConfig, OpenLog};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -96,7 +96,7 @@ impl Log {
 
     #[pyo3(signature = (offset, max_bytes))]
     fn read<'py>(&self, py: Python<'py>, offset: i64, max_bytes: usize) -> PyResult<Bound<'py, PyBytes>> {
-        let slice = self.log.plan_read(offset, max_bytes, i64::MAX, true).map_err(read_error)?;
+        let slice = self.log.plan_read(Offset(offset)..Offset::MAX, max_bytes, true).map_err(read_error)?;
         PyBytes::new_with(py, slice.len, |bytes| Ok(slice.file.read_exact_at(bytes, slice.position)?))
     }
 
@@ -107,12 +107,12 @@ impl Log {
 
     #[pyo3(signature = (offset, now_ms))]
     fn truncate_to(&self, py: Python<'_>, offset: i64, now_ms: i64) -> PyResult<()> {
-        py.detach(|| self.log.truncate_to(offset, now_ms)).map_err(log_error)
+        py.detach(|| self.log.truncate_to(Offset(offset), now_ms)).map_err(log_error)
     }
 
     #[pyo3(signature = (offset, now_ms))]
     fn restart_at(&self, py: Python<'_>, offset: i64, now_ms: i64) -> PyResult<()> {
-        py.detach(|| self.log.truncate_fully_and_start_at(offset, now_ms)).map_err(log_error)
+        py.detach(|| self.log.truncate_fully_and_start_at(Offset(offset), now_ms)).map_err(log_error)
     }
 
     #[pyo3(signature = (offset))]
@@ -120,9 +120,9 @@ impl Log {
         py.detach(|| self.log.advance_log_start(offset)).map(|removed| removed.files).map_err(log_error)
     }
 
-    #[pyo3(signature = (now_ms))]
-    fn roll(&self, py: Python<'_>, now_ms: i64) -> PyResult<()> {
-        py.detach(|| self.log.roll(now_ms)).map_err(log_error)
+    #[pyo3(signature = (epoch))]
+    fn end_offset_for_epoch(&self, epoch: i32) -> (i32, i64) {
+        self.log.end_offset_for_epoch(epoch)
     }
 
     #[pyo3(signature = ())]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pybroker_replica::{Partition, Waiter};
+use pybroker_replica::{BrokerId, Partition, Waiter};
 use pybroker_storage::TimestampAndOffset;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -90,6 +90,11 @@ impl PyPartition {
         self.inner.role().kind().to_string()
     }
 
+    #[pyo3(signature = (alive))]
+    fn low_watermark(&self, alive: Vec<i32>) -> i64 {
+        self.inner.low_watermark(&alive.into_iter().map(BrokerId).collect::<Vec<_>>())
+    }
+
     #[pyo3(signature = (timestamp_ms))]
     fn find_timestamp(&self, py: Python<'_>, timestamp_ms: i64) -> PyResult<Option<(i64, i64, i32)>> {
         let at = py.detach(|| self.inner.log().find_timestamp(timestamp_ms)).map_err(read_error)?;
@@ -131,6 +136,7 @@ impl PyPartition {
         for waiter in waiting {
             data_plane.inner.wake(waiter);
         }
+        data_plane.inner.roles_changed([Arc::clone(&self.inner)]);
     }
 
     #[pyo3(signature = (data_plane))]
@@ -140,6 +146,7 @@ impl PyPartition {
         for waiter in waiting {
             data_plane.inner.wake(waiter);
         }
+        data_plane.inner.roles_changed([Arc::clone(&self.inner)]);
     }
 
     fn delete(&self, py: Python<'_>) -> PyResult<()> {

@@ -4,6 +4,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use pybroker_net::DataPlane;
+use pybroker_record::Offset;
 use pybroker_replica::{Partition, Waiter};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -73,7 +74,7 @@ impl PartitionLog {
     #[pyo3(signature = (offset, max_bytes))]
     fn read<'py>(&self, py: Python<'py>, offset: i64, max_bytes: usize) -> PyResult<Bound<'py, PyBytes>> {
         let bytes = py.detach(|| {
-            let slice = self.partition.plan_read(offset, max_bytes, i64::MAX, true).map_err(read_error)?;
+            let slice = self.partition.plan_read(Offset(offset)..Offset::MAX, max_bytes, true).map_err(read_error)?;
             let mut bytes = vec![0; slice.len];
             slice.file.read_exact_at(&mut bytes, slice.position)?;
             PyResult::Ok(bytes)

@@ -1,13 +1,16 @@
 //! The Raft voter and the batches of the metadata log, for `pybroker.controller.quorum`.
 //!
-//! Owns the conversion alone: entries are `(index, term, payload)`, messages `(voter, bytes)`.
+//! Owns the conversion alone: entries are `(index, term, payload)`, messages `(voter, bytes)`, snapshots
+//! `(index, term, id)`.
 
 use parking_lot::Mutex;
-use pybroker_quorum::{Entry, HardState, QuorumSettings, Restored, TermRun, batch};
+use pybroker_quorum::{Entry, HardState, Position, QuorumSettings, Restored, SnapshotMark, TermRun};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyTuple};
 
-use crate::error::{MetadataLogError, quorum_error};
+use crate::error::quorum_error;
+use crate::quorum_ready::QuorumReady;
+
+type Snapshot = (u64, u64, Vec<u8>);
 
 /// A voter of the metadata quorum; no method does I/O.
 #[pyclass(frozen, module = "pybroker._native")]
@@ -16,26 +19,44 @@ pub struct Quorum(Mutex<pybroker_quorum::Quorum>);
 #[pymethods]
 impl Quorum {
     #[new]
-    #[pyo3(signature = (*, node_id, voters, election_ticks, heartbeat_ticks, hard_state, terms, last, replayed, tail))]
+    #[pyo3(signature = (
+        *, node_id, voters, election_ticks, heartbeat_ticks, message_bytes, messages_in_flight, kept_bytes,
+        hard_state, before, snapshot, terms, last, replayed, tail
+    ))]
     #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     fn new(
         node_id: i32,
         voters: Vec<i32>,
         election_ticks: usize,
         heartbeat_ticks: usize,
+        message_bytes: u64,
+        messages_in_flight: usize,
+        kept_bytes: usize,
         hard_state: Option<(u64, Option<i32>)>,
+        before: (u64, u64),
+        snapshot: Option<Snapshot>,
         terms: Vec<(u64, u64)>,
         last: u64,
         replayed: u64,
         tail: Vec<(u64, u64, Vec<u8>)>,
     ) -> PyResult<Self> {
-        let settings = QuorumSettings { node_id, voters, election_ticks, heartbeat_ticks };
+        let settings = QuorumSettings {
+            node_id,
+            voters,
+            election_ticks,
+            heartbeat_ticks,
+            message_bytes,
+            messages_in_flight,
+            kept_bytes,
+        };
         let restored = Restored {
             hard_state: hard_state.map(|(term, vote)| HardState { term, vote }),
+            before: Position { index: before.0, term: before.1 },
+            snapshot: snapshot.map(mark),
             runs: terms.into_iter().map(|(first, term)| TermRun { first, term }).collect(),
             last,
             replayed,
-            tail: tail.into_iter().map(|(index, term, payload)| Entry { index, term, payload }).collect(),
+            tail: tail.into_iter().map(entry).collect(),
         };
         pybroker_quorum::Quorum::new(&settings, restored).map(|quorum| Self(Mutex::new(quorum))).map_err(quorum_error)
     }
@@ -60,124 +81,105 @@ impl Quorum {
         self.0.lock().last_index()
     }
 
-    #[pyo3(signature = ())]
-    fn tick(&self) -> bool {
-        self.0.lock().tick()
+    #[getter]
+    fn committed_index(&self) -> u64 {
+        self.0.lock().committed_index()
+    }
+
+    #[getter]
+    fn wanted(&self) -> Option<u64> {
+        self.0.lock().wanted()
     }
 
     #[pyo3(signature = ())]
-    fn campaign(&self) -> PyResult<()> {
-        self.0.lock().campaign().map_err(quorum_error)
+    fn progress(&self) -> Vec<(i32, u64)> {
+        self.0.lock().progress().into_iter().map(|voter| (voter.node_id, voter.matched)).collect()
     }
 
-    #[pyo3(signature = (message))]
-    fn step(&self, message: &[u8]) -> PyResult<()> {
-        self.0.lock().step(message).map_err(quorum_error)
+    #[pyo3(signature = (now_ms))]
+    fn tick(&self, now_ms: i64) -> bool {
+        self.0.lock().tick(now_ms)
+    }
+
+    #[pyo3(signature = (now_ms))]
+    fn campaign(&self, now_ms: i64) -> PyResult<()> {
+        self.0.lock().campaign(now_ms).map_err(quorum_error)
+    }
+
+    #[pyo3(signature = (voter, message, now_ms))]
+    fn step(&self, voter: i32, message: &[u8], now_ms: i64) -> PyResult<Option<Snapshot>> {
+        Ok(self.0.lock().step(voter, message, now_ms).map_err(quorum_error)?.map(parts))
+    }
+
+    #[pyo3(signature = (snapshot, voters))]
+    fn install(&self, snapshot: Snapshot, voters: Vec<i32>) -> PyResult<()> {
+        self.0.lock().install(&mark(snapshot), &voters).map_err(quorum_error)
+    }
+
+    #[pyo3(signature = ())]
+    fn decline(&self) {
+        self.0.lock().decline();
     }
 
     #[pyo3(signature = (payload))]
-    fn propose(&self, payload: &[u8]) -> PyResult<()> {
+    fn propose(&self, payload: &[u8]) -> PyResult<u64> {
         self.0.lock().propose(payload.to_vec()).map_err(quorum_error)
     }
 
-    #[pyo3(signature = ())]
-    fn ready(&self) -> PyResult<Option<QuorumReady>> {
-        Ok(self.0.lock().ready().map_err(quorum_error)?.map(QuorumReady))
+    #[pyo3(signature = (voters))]
+    fn change_voters(&self, voters: Vec<i32>) -> PyResult<()> {
+        self.0.lock().change_voters(&voters).map_err(quorum_error)
     }
 
     #[pyo3(signature = ())]
-    fn advance(&self) -> PyResult<QuorumReady> {
-        let advanced = self.0.lock().advance().map_err(quorum_error)?;
-        Ok(QuorumReady(pybroker_quorum::Ready {
-            committed: advanced.committed,
-            messages: advanced.messages,
-            ..pybroker_quorum::Ready::default()
-        }))
+    fn forget_leader(&self) {
+        self.0.lock().forget_leader();
+    }
+
+    #[pyo3(signature = (voter))]
+    fn transfer_leader(&self, voter: i32) {
+        self.0.lock().transfer_leader(voter);
+    }
+
+    #[pyo3(signature = (voter))]
+    fn unreachable(&self, voter: i32) {
+        self.0.lock().unreachable(voter);
+    }
+
+    #[pyo3(signature = ())]
+    fn ready(&self) -> Option<QuorumReady> {
+        self.0.lock().ready().map(QuorumReady)
+    }
+
+    #[pyo3(signature = (number))]
+    fn persisted(&self, number: u64) {
+        self.0.lock().persisted(number);
+    }
+
+    #[pyo3(signature = (low, entries))]
+    fn provide(&self, low: u64, entries: Vec<(u64, u64, Vec<u8>)>) {
+        self.0.lock().provide(low, entries.into_iter().map(entry).collect());
+    }
+
+    #[pyo3(signature = (snapshot))]
+    fn set_snapshot(&self, snapshot: Snapshot) {
+        self.0.lock().set_snapshot(mark(snapshot));
+    }
+
+    #[pyo3(signature = (index))]
+    fn forget_before(&self, index: u64) {
+        self.0.lock().forget_before(index);
     }
 }
 
-/// What a voter has to persist, to send and to apply.
-#[pyclass(frozen, module = "pybroker._native")]
-pub struct QuorumReady(pybroker_quorum::Ready);
-
-#[pymethods]
-impl QuorumReady {
-    #[getter]
-    fn messages<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        messages(py, &self.0.messages)
-    }
-
-    #[getter]
-    fn hard_state(&self) -> Option<(u64, Option<i32>)> {
-        self.0.hard_state.map(|state| (state.term, state.vote))
-    }
-
-    #[getter]
-    fn entries<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        entries(py, &self.0.entries)
-    }
-
-    #[getter]
-    fn persisted_messages<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        messages(py, &self.0.persisted_messages)
-    }
-
-    #[getter]
-    fn committed<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        entries(py, &self.0.committed)
-    }
+fn entry((index, term, payload): (u64, u64, Vec<u8>)) -> Entry {
+    Entry { index, term, payload }
 }
 
-fn entries<'py>(py: Python<'py>, entries: &[Entry]) -> PyResult<Bound<'py, PyList>> {
-    let list = PyList::empty(py);
-    for entry in entries {
-        list.append((entry.index, entry.term, PyBytes::new(py, &entry.payload)))?;
-    }
-    Ok(list)
+fn mark((index, term, id): Snapshot) -> SnapshotMark {
+    SnapshotMark { last: Position { index, term }, id }
 }
 
-fn messages<'py>(py: Python<'py>, messages: &[(i32, Vec<u8>)]) -> PyResult<Bound<'py, PyList>> {
-    let list = PyList::empty(py);
-    for (voter, message) in messages {
-        list.append((voter, PyBytes::new(py, message)))?;
-    }
-    Ok(list)
-}
-
-/// Makes the batch of some metadata records.
-#[pyfunction]
-#[pyo3(signature = (values, timestamp_ms))]
-pub fn build_record_batch<'py>(
-    py: Python<'py>,
-    values: Vec<Bound<'py, PyBytes>>,
-    timestamp_ms: i64,
-) -> Bound<'py, PyBytes> {
-    let values: Vec<&[u8]> = values.iter().map(|value| value.as_bytes()).collect();
-    PyBytes::new(py, &batch::build_records(&values, timestamp_ms))
-}
-
-/// Makes the control batch by which a leader begins its term.
-#[pyfunction]
-#[pyo3(signature = (leader, voters, timestamp_ms))]
-pub fn build_leader_change_batch(
-    py: Python<'_>,
-    leader: i32,
-    voters: Vec<i32>,
-    timestamp_ms: i64,
-) -> Bound<'_, PyBytes> {
-    PyBytes::new(py, &batch::build_leader_change(leader, &voters, timestamp_ms))
-}
-
-/// Reads the whole batches at the front of a buffer.
-#[pyfunction]
-#[pyo3(signature = (buffer))]
-pub fn parse_metadata_batches<'py>(py: Python<'py>, buffer: &[u8]) -> PyResult<(Bound<'py, PyList>, usize)> {
-    let (batches, size) = batch::parse(buffer).map_err(|error| MetadataLogError::new_err(error.to_string()))?;
-    let list = PyList::empty(py);
-    for batch in batches {
-        let values = PyTuple::new(py, batch.values.iter().map(|value| PyBytes::new(py, value)))?;
-        let batch::MetadataBatch { base_offset, last_offset, epoch, timestamp, is_control, .. } = batch;
-        list.append((base_offset, last_offset, epoch, timestamp, is_control, values))?;
-    }
-    Ok((list, size))
+pub fn parts(mark: SnapshotMark) -> Snapshot {
+    (mark.last.index, mark.last.term, mark.id)
 }

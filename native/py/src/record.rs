@@ -78,7 +78,7 @@ impl Record {
             partition,
             offset: *offset,
             timestamp_ms: *timestamp_ms,
-            leader_epoch: *leader_epoch,
+            leader_epoch: leader_epoch.0,
             key: bytes(record.key).map(Py::into_any),
             value: bytes(record.value).map(Py::into_any),
             headers: headers.collect(),

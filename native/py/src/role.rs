@@ -26,12 +26,18 @@ enum Change {
 #[pymethods]
 impl PyRole {
     #[staticmethod]
-    #[pyo3(signature = (leader_epoch, *, followers, min_insync_replicas))]
-    fn leader(leader_epoch: i32, followers: Vec<(i32, bool)>, min_insync_replicas: usize) -> Self {
+    #[pyo3(signature = (leader_epoch, *, partition_epoch, followers, min_insync_replicas))]
+    fn leader(
+        leader_epoch: i32,
+        partition_epoch: i32,
+        followers: Vec<(i32, bool)>,
+        min_insync_replicas: usize,
+    ) -> Self {
         let follower = |(id, in_sync)| FollowerInSync { id: BrokerId(id), in_sync };
         let followers = followers.into_iter().map(follower).collect();
         let leader_epoch = LeaderEpoch(leader_epoch);
-        Self { change: Change::Lead(Leadership { leader_epoch, followers, min_in_sync: min_insync_replicas }) }
+        let min_in_sync = min_insync_replicas;
+        Self { change: Change::Lead(Leadership { leader_epoch, partition_epoch, followers, min_in_sync }) }
     }
 
     #[staticmethod]
@@ -70,6 +76,11 @@ pub fn become_roles(
     let become_one = |(partition, change): (&Arc<Partition>, Change)| {
         change.make(partition, data_plane.wall_ms(), &mut |waiter| data_plane.wake(waiter))
     };
-    let failures: Vec<_> = py.detach(|| changes.into_iter().map(|change| become_one(change).err()).collect());
+    let failures: Vec<_> = py.detach(|| {
+        let changed: Vec<_> = changes.iter().map(|(partition, _)| Arc::clone(partition)).collect();
+        let failures = changes.into_iter().map(|change| become_one(change).err()).collect();
+        data_plane.roles_changed(changed);
+        failures
+    });
     failures.into_iter().map(|failure| Some(not_become(failure?).into_value(py))).collect()
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pybroker_replica::{PartitionSlot, Topic, TopicTable};
+use pybroker_replica::{BrokerId, LeaderEpoch, PartitionSlot, Topic, TopicTable};
 use pybroker_wire::BrokerEndpoint;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -22,6 +22,7 @@ impl PyPartitionEntry {
     #[pyo3(signature = (*, index, partition, offline, leader, leader_epoch))]
     fn new(index: usize, partition: Option<&PyPartition>, offline: bool, leader: i32, leader_epoch: i32) -> Self {
         let partition = partition.map(|partition| Arc::clone(&partition.inner));
+        let (leader, leader_epoch) = (BrokerId(leader), LeaderEpoch(leader_epoch));
         Self { index, slot: PartitionSlot { partition, offline, leader, leader_epoch } }
     }
 }

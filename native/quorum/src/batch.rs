@@ -13,6 +13,8 @@ use pybroker_record::{
 pub(crate) const CONTROL: i16 = 0x20;
 /// Kafka's `ControlRecordType.LEADER_CHANGE`, after the key's version 0.
 const LEADER_CHANGE_KEY: [u8; 4] = [0, 0, 0, 2];
+/// Kafka's `ControlRecordType.KRAFT_VOTERS`, after the key's version 0 (KIP-853).
+const VOTERS_KEY: [u8; 4] = [0, 0, 0, 6];
 
 /// Why bytes of the metadata log are not batches as they are written here.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -60,20 +62,41 @@ pub fn build_records(values: &[&[u8]], timestamp: i64) -> Vec<u8> {
     batch
 }
 
-/// Makes the control batch by which `leader` begins a term; every voter granted it its vote.
-pub fn build_leader_change(leader: i32, voters: &[i32], timestamp: i64) -> Vec<u8> {
+/// Makes the control batch by which `leader` begins a term; `granting` are those of `voters` that voted for it.
+pub fn build_leader_change(leader: i32, voters: &[i32], granting: &[i32], timestamp: i64) -> Vec<u8> {
     let mut value = vec![0, 0];
     value.extend_from_slice(&leader.to_be_bytes());
-    for granting in [voters, voters] {
-        varint::put_unsigned(&mut value, granting.len() as u64 + 1);
-        for voter in granting {
+    for ids in [voters, granting] {
+        varint::put_unsigned(&mut value, ids.len() as u64 + 1);
+        for voter in ids {
             value.extend_from_slice(&voter.to_be_bytes());
             value.push(0);
         }
     }
     value.push(0);
+    build_control(&LEADER_CHANGE_KEY, &value, timestamp)
+}
+
+/// Whether a batch changes who votes.
+pub fn changes_voters(batch: &[u8]) -> bool {
+    let Ok(header) = BatchHeader::parse(batch) else { return false };
+    header.is_control()
+        && Records::new(&batch[HEADER_LEN..], header.record_count)
+            .any(|record| record.is_ok_and(|record| record.key == Some(&VOTERS_KEY[..])))
+}
+
+/// Checks that bytes are one batch, whole and valid, and nothing more: what an entry of a peer has to be.
+pub fn check_one(bytes: &[u8]) -> Result<(), BatchError> {
+    let (_, size) = batch_at(bytes, 0)?;
+    if size != bytes.len() {
+        return Err(BatchError::Corrupt { at: size, what: "bytes follow it".to_owned() });
+    }
+    Ok(())
+}
+
+fn build_control(key: &[u8], value: &[u8], timestamp: i64) -> Vec<u8> {
     let mut batch = begin(value.len() + 32);
-    put_record(&mut batch, 0, Some(&LEADER_CHANGE_KEY), &value);
+    put_record(&mut batch, 0, Some(key), value);
     finish(&mut batch, 1, timestamp, CONTROL);
     batch
 }

@@ -1,12 +1,16 @@
-//! What the Raft library may ask about entries that are persisted.
+//! What the Raft library may ask about the log, answered without I/O.
 //!
-//! Owns the term of every entry, as runs, and the payloads that somebody still needs. The log itself lies in files
-//! that this room does not know.
+//! Owns the term of every entry, as runs, and payloads: of all entries that are not applied yet, and of as many others as
+//! its bound allows. An older payload that a lagging voter needs is asked for ([`Entries::wanted`]), read by the caller
+//! and shown to the library once ([`Entries::show`]). Must not know files.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 
-use raft::eraftpb::{ConfState, Entry as RaftEntry, HardState as RaftHardState, Snapshot};
+use raft::eraftpb::{ConfState, Entry as RaftEntry, EntryType, HardState as RaftHardState, Snapshot};
 use raft::{GetEntriesContext, RaftState, Storage, StorageError};
+
+use super::batch::changes_voters;
 
 /// One entry of the Raft log: the batch with the ordinal `index`, counted from 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,18 +19,36 @@ pub struct Entry {
     pub index: u64,
     /// The term, which is the batch's partition leader epoch.
     pub term: u64,
-    /// A record batch with base offset 0; empty for the entry by which a new leader begins its term.
+    /// A record batch with base offset 0.
     pub payload: Vec<u8>,
 }
 
 impl Entry {
     pub(super) fn from_raft(entry: RaftEntry) -> Self {
-        Self { index: entry.index, term: entry.term, payload: entry.data.to_vec() }
+        Self { index: entry.index, term: entry.term, payload: payload_of(&entry).to_vec() }
     }
 
     pub(super) fn into_raft(self) -> RaftEntry {
-        RaftEntry { index: self.index, term: self.term, data: self.payload.into(), ..RaftEntry::default() }
+        build_entry(self.index, self.term, self.payload)
     }
+}
+
+/// Makes the library's entry of a batch. The batch of a change of voters is the context of an entry whose data the
+/// library could read, and is never asked to.
+pub(super) fn build_entry(index: u64, term: u64, payload: Vec<u8>) -> RaftEntry {
+    let mut entry = RaftEntry { index, term, ..RaftEntry::default() };
+    if changes_voters(&payload) {
+        entry.set_entry_type(EntryType::EntryConfChange);
+        entry.context = payload.into();
+    } else {
+        entry.data = payload.into();
+    }
+    entry
+}
+
+/// The batch of the library's entry.
+pub(super) fn payload_of(entry: &RaftEntry) -> &[u8] {
+    if entry.get_entry_type() == EntryType::EntryNormal { &entry.data } else { &entry.context }
 }
 
 /// Entries of one term, from `first` to the next run's first or the end of the log.
@@ -38,55 +60,161 @@ pub struct TermRun {
     pub term: u64,
 }
 
-/// The persisted entries as the library sees them.
+/// A position in the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Position {
+    /// Index of the entry; 0 before the first one ever.
+    pub index: u64,
+    /// Its term.
+    pub term: u64,
+}
+
+/// A snapshot as voters speak of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SnapshotMark {
+    /// The last entry that it holds.
+    pub last: Position,
+    /// Twelve bytes by which its file is found: end offset and epoch.
+    pub id: Vec<u8>,
+}
+
+/// So many voters may wait for entries from the disk; another one is asked about again at its next answer.
+const MOST_WANTED: usize = 16;
+
+/// The log as the library sees it.
 ///
-/// Invariants: `runs` ascend in index and term and begin with index 1; `payloads` are the entries
-/// `last - payloads.len() + 1 ..= last`.
+/// Invariants: `runs` ascend in index and term and begin after `before`; `payloads` are the entries
+/// `last - payloads.len() + 1 ..= last`, and `payload_bytes` are theirs.
 pub(super) struct Entries {
     voters: Vec<u64>,
     hard_state: RaftHardState,
+    before: Position,
     runs: Vec<TermRun>,
     last: u64,
     payloads: VecDeque<RaftEntry>,
+    payload_bytes: usize,
+    snapshot: Option<SnapshotMark>,
+    shown: Vec<RaftEntry>,
+    wanted: RefCell<Vec<(u64, GetEntriesContext)>>,
 }
 
 impl Entries {
-    pub(super) fn new(voters: Vec<u64>, hard_state: RaftHardState, runs: Vec<TermRun>, last: u64) -> Self {
-        Self { voters, hard_state, runs, last, payloads: VecDeque::new() }
-    }
-
-    pub(super) fn last_term(&self) -> u64 {
-        self.runs.last().map_or(0, |run| run.term)
+    pub(super) fn new(
+        voters: Vec<u64>,
+        hard_state: RaftHardState,
+        before: Position,
+        runs: Vec<TermRun>,
+        last: u64,
+        snapshot: Option<SnapshotMark>,
+    ) -> Self {
+        Self {
+            voters,
+            hard_state,
+            before,
+            runs,
+            last,
+            payloads: VecDeque::new(),
+            payload_bytes: 0,
+            snapshot,
+            shown: Vec::new(),
+            wanted: RefCell::default(),
+        }
     }
 
     /// Takes over entries whose payload is needed and which the log held already at the start.
     pub(super) fn restore_payloads(&mut self, entries: impl IntoIterator<Item = Entry>) {
-        self.payloads.extend(entries.into_iter().map(Entry::into_raft));
+        for entry in entries {
+            self.keep(entry.into_raft());
+        }
     }
 
-    /// Adds persisted entries; those that they overlap are gone, as a new leader overruled them.
+    /// Adds entries; those that they overlap are gone, as a new leader overruled them.
     pub(super) fn append(&mut self, entries: &[RaftEntry]) {
         let Some(first) = entries.first().map(|entry| entry.index) else { return };
-        if first <= self.last {
-            let kept_from = self.last + 1 - self.payloads.len() as u64;
-            self.payloads.truncate(first.saturating_sub(kept_from) as usize);
-            while self.runs.last().is_some_and(|run| run.first >= first) {
-                self.runs.pop();
-            }
+        while self.last >= first && !self.payloads.is_empty() {
+            self.payload_bytes -= self.payloads.pop_back().map_or(0, |entry| payload_of(&entry).len());
+            self.last -= 1;
+        }
+        while self.runs.last().is_some_and(|run| run.first >= first) {
+            self.runs.pop();
         }
         for entry in entries {
-            if self.last_term() != entry.term {
+            if self.runs.last().is_none_or(|run| run.term != entry.term) {
                 self.runs.push(TermRun { first: entry.index, term: entry.term });
             }
-            self.payloads.push_back(entry.clone());
             self.last = entry.index;
+            self.keep(entry.clone());
         }
     }
 
-    /// Forgets the payloads up to and including `index`; their terms stay known.
-    pub(super) fn forget_payloads(&mut self, index: u64) {
-        while self.payloads.front().is_some_and(|entry| entry.index <= index) {
-            self.payloads.pop_front();
+    fn keep(&mut self, entry: RaftEntry) {
+        self.payload_bytes += payload_of(&entry).len();
+        self.payloads.push_back(entry);
+    }
+
+    /// Forgets the oldest payloads up to and including `index` until no more than `bytes` are kept; terms stay known.
+    pub(super) fn forget_payloads(&mut self, index: u64, bytes: usize) {
+        while self.payload_bytes > bytes && self.payloads.front().is_some_and(|entry| entry.index <= index) {
+            self.payload_bytes -= self.payloads.pop_front().map_or(0, |entry| payload_of(&entry).len());
+        }
+    }
+
+    /// The snapshot that a voter gets which needs older entries than the log has.
+    pub(super) fn set_snapshot(&mut self, snapshot: SnapshotMark) {
+        self.snapshot = Some(snapshot);
+    }
+
+    /// Forgets the entries up to and including `index`, which is below the last one.
+    pub(super) fn forget_before(&mut self, index: u64) {
+        let Ok(term) = self.term(index) else { return };
+        if index > self.before.index {
+            self.forget_payloads(index, 0);
+            self.before = Position { index, term };
+            let cut = self.runs.partition_point(|run| run.first <= index);
+            self.runs.drain(..cut.saturating_sub(1));
+            if let Some(run) = self.runs.first_mut() {
+                run.first = run.first.max(index + 1);
+            }
+        }
+    }
+
+    /// The log holds nothing but `snapshot`.
+    pub(super) fn restart_at(&mut self, snapshot: SnapshotMark) {
+        (self.before, self.last) = (snapshot.last, snapshot.last.index);
+        self.runs.clear();
+        self.payloads.clear();
+        self.payload_bytes = 0;
+        self.snapshot = Some(snapshot);
+    }
+
+    pub(super) fn set_voters(&mut self, voters: Vec<u64>) {
+        self.voters = voters;
+    }
+
+    /// Index of the oldest entry that a lagging voter needs and that is not in memory.
+    pub(super) fn wanted(&self) -> Option<u64> {
+        self.wanted.borrow().first().map(|(low, _)| *low)
+    }
+
+    /// Shows the library entries that somebody read; returns for whom.
+    pub(super) fn show(&mut self, low: u64, entries: Vec<RaftEntry>) -> Vec<GetEntriesContext> {
+        self.shown = entries;
+        let (served, left) = self.wanted.take().into_iter().partition(|(wanted, _)| *wanted == low);
+        *self.wanted.get_mut() = left;
+        let served: Vec<(u64, GetEntriesContext)> = served;
+        served.into_iter().map(|(_, context)| context).collect()
+    }
+
+    /// Ends [`Entries::show`].
+    pub(super) fn hide(&mut self) {
+        self.shown = Vec::new();
+    }
+
+    fn want(&self, low: u64, context: GetEntriesContext) {
+        let mut wanted = self.wanted.borrow_mut();
+        let is_known = wanted.iter().any(|(other, _)| *other == low);
+        if !is_known && wanted.len() < MOST_WANTED {
+            wanted.push((low, context));
         }
     }
 }
@@ -104,25 +232,34 @@ impl Storage for Entries {
         max_size: impl Into<Option<u64>>,
         context: GetEntriesContext,
     ) -> raft::Result<Vec<RaftEntry>> {
-        let kept_from = self.last + 1 - self.payloads.len() as u64;
         if high > self.last + 1 {
             return Err(StorageError::Unavailable.into());
         }
-        if low < kept_from {
-            // Only a follower far behind needs these: the library then waits until the caller has read them.
-            let missing =
-                if context.can_async() { StorageError::LogTemporarilyUnavailable } else { StorageError::Compacted };
-            return Err(missing.into());
+        if low <= self.before.index {
+            return Err(StorageError::Compacted.into());
         }
-        let wanted = (low - kept_from) as usize..(high - kept_from) as usize;
-        let mut entries: Vec<_> = self.payloads.range(wanted).cloned().collect();
+        let kept_from = self.last + 1 - self.payloads.len() as u64;
+        let mut entries: Vec<_> = if low >= kept_from {
+            let wanted = (low - kept_from) as usize..(high - kept_from) as usize;
+            self.payloads.range(wanted).cloned().collect()
+        } else if self.shown.first().is_some_and(|entry| entry.index == low) {
+            self.shown.iter().take_while(|entry| entry.index < high).cloned().collect()
+        } else if context.can_async() {
+            self.want(low, context);
+            return Err(StorageError::LogTemporarilyUnavailable.into());
+        } else {
+            return Err(StorageError::Compacted.into());
+        };
         raft::util::limit_size(&mut entries, max_size.into());
         Ok(entries)
     }
 
     fn term(&self, index: u64) -> raft::Result<u64> {
-        if index == 0 {
-            return Ok(0);
+        if index == self.before.index {
+            return Ok(self.before.term);
+        }
+        if index < self.before.index {
+            return Err(StorageError::Compacted.into());
         }
         if index > self.last {
             return Err(StorageError::Unavailable.into());
@@ -132,7 +269,7 @@ impl Storage for Entries {
     }
 
     fn first_index(&self) -> raft::Result<u64> {
-        Ok(1)
+        Ok(self.before.index + 1)
     }
 
     fn last_index(&self) -> raft::Result<u64> {
@@ -140,6 +277,14 @@ impl Storage for Entries {
     }
 
     fn snapshot(&self, _request_index: u64, _to: u64) -> raft::Result<Snapshot> {
-        Err(StorageError::SnapshotTemporarilyUnavailable.into())
+        let Some(mark) = &self.snapshot else {
+            return Err(StorageError::SnapshotTemporarilyUnavailable.into());
+        };
+        let mut snapshot = Snapshot { data: mark.id.clone().into(), ..Snapshot::default() };
+        let metadata = snapshot.mut_metadata();
+        metadata.index = mark.last.index;
+        metadata.term = mark.last.term;
+        metadata.mut_conf_state().voters = self.voters.clone();
+        Ok(snapshot)
     }
 }

@@ -1,177 +1,245 @@
 //! One voter of the quorum.
 //!
 //! Owns the life of a Raft node between its calls: step, tick, campaign, propose; then [`Quorum::ready`], whose content
-//! the caller persists and sends; then [`Quorum::advance`], which returns what got committed since.
+//! the caller persists and sends, and [`Quorum::persisted`] when that is done. Readies may be under way together, in
+//! their order: no call waits for a disk.
 //!
 //! Broker ids may be 0 and Raft ids may not: inside, a voter is its id plus one.
 
-use protobuf::Message as _;
-use raft::eraftpb::{HardState as RaftHardState, Message};
-use raft::{Config, RawNode, StateRole};
-use thiserror::Error;
+use raft::eraftpb::{ConfChange, ConfChangeType, ConfState, HardState as RaftHardState, Message, MessageType};
+use raft::{Config, INVALID_ID, RawNode, SnapshotStatus, StateRole};
 
-use super::entries::{Entries, Entry, TermRun};
-
-/// Why a call on the quorum failed.
-#[derive(Debug, Error)]
-pub enum QuorumError {
-    /// What was read back does not fit together.
-    #[error("the quorum cannot be restored: {0}")]
-    Restore(&'static str),
-    /// Only a leader takes proposals.
-    #[error("this voter does not lead the quorum")]
-    NotLeader,
-    /// [`Quorum::ready`] was called twice without [`Quorum::advance`], or the other way round.
-    #[error("ready and advance take turns")]
-    OutOfTurn,
-    /// A message that is none, or that comes from outside the quorum.
-    #[error("message refused: {0}")]
-    Message(String),
-    /// The library refused a step.
-    #[error("raft: {0}")]
-    Raft(String),
-}
-
-impl From<raft::Error> for QuorumError {
-    fn from(error: raft::Error) -> Self {
-        match error {
-            raft::Error::ProposalDropped => Self::NotLeader,
-            raft::Error::CodecError(_) | raft::Error::StepPeerNotFound | raft::Error::StepLocalMsg => {
-                Self::Message(error.to_string())
-            }
-            other => Self::Raft(other.to_string()),
-        }
-    }
-}
-
-/// Who votes, and how long silence lasts; complete, nothing is defaulted here.
-#[derive(Debug, Clone)]
-pub struct QuorumSettings {
-    /// This voter.
-    pub node_id: i32,
-    /// All voters, this one among them.
-    pub voters: Vec<i32>,
-    /// Ticks without word from a leader before an election begins.
-    pub election_ticks: usize,
-    /// Ticks between two heartbeats of a leader; fewer than `election_ticks`.
-    pub heartbeat_ticks: usize,
-}
-
-/// The part of the state that has to survive, and that the log does not hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct HardState {
-    /// The newest term that this voter has seen.
-    pub term: u64,
-    /// Whom it voted for in that term.
-    pub vote: Option<i32>,
-}
-
-/// What a restarting voter found on its disk.
-#[derive(Debug, Clone)]
-pub struct Restored {
-    /// The persisted hard state; `None` on the first start, or when its file is gone.
-    pub hard_state: Option<HardState>,
-    /// The terms of the entries in the log.
-    pub runs: Vec<TermRun>,
-    /// Index of the last entry, 0 for an empty log.
-    pub last: u64,
-    /// Entries up to this index are known to be committed and their effect is restored already. With one voter that
-    /// is `last`, provided the log is synced.
-    pub replayed: u64,
-    /// The entries after `replayed`, with their payloads.
-    pub tail: Vec<Entry>,
-}
-
-/// What has to be done before [`Quorum::advance`], in the order of the fields.
-#[derive(Debug, Default)]
-pub struct Ready {
-    /// To be sent at once; addressed by broker id.
-    pub messages: Vec<(i32, Vec<u8>)>,
-    /// To be persisted before the entries.
-    pub hard_state: Option<HardState>,
-    /// To be persisted. Where the first has an index that the log holds already, the log is cut before it first.
-    pub entries: Vec<Entry>,
-    /// To be sent when all of the above is persisted.
-    pub persisted_messages: Vec<(i32, Vec<u8>)>,
-    /// Committed since the last call; complete, in order.
-    pub committed: Vec<Entry>,
-}
-
-/// What became true by persisting a [`Ready`].
-#[derive(Debug, Default)]
-pub struct Advanced {
-    /// Committed since [`Ready::committed`].
-    pub committed: Vec<Entry>,
-    /// To be sent.
-    pub messages: Vec<(i32, Vec<u8>)>,
-}
+use super::batch;
+use super::entries::{Entries, Entry, SnapshotMark};
+use super::message;
+use super::state::{HardState, QuorumError, QuorumSettings, Ready, Restored, VoterProgress};
 
 /// A voter. Every method is quick and does no I/O.
 pub struct Quorum {
     raft: RawNode<Entries>,
-    /// `Some` between `ready` and `advance`.
-    in_work: Option<(raft::Ready, Vec<raft::eraftpb::Entry>)>,
+    kept_bytes: usize,
+    /// The last one that a ready held.
+    hard_state: HardState,
+    /// The newest committed entry that a ready held: applied when the next one is asked for.
+    handed_out: u64,
+    /// The newest term that this voter began as leader.
+    began: u64,
+    /// Who voted for this voter in which term.
+    granting: (u64, Vec<i32>),
+    /// A leader's snapshot whose file is not here yet.
+    offered: Option<Message>,
 }
 
 impl Quorum {
     /// A follower with what the disk held; nobody leads yet. With one voter, [`Quorum::campaign`] makes it leader.
     pub fn new(settings: &QuorumSettings, restored: Restored) -> Result<Self, QuorumError> {
-        check(settings, &restored)?;
-        let mut hard_state = RaftHardState::default();
-        let last_term = restored.runs.last().map_or(0, |run| run.term);
+        restored.check(settings)?;
+        let last_term = restored.last_term();
         let saved = restored.hard_state.unwrap_or(HardState { term: 0, vote: None });
-        if saved.term >= last_term {
-            hard_state.term = saved.term;
-            hard_state.vote = saved.vote.map_or(0, raft_id);
+        let hard_state = if saved.term >= last_term {
+            saved
         } else {
             // The hard state is older than the log: its file was lost, or belongs to an earlier copy. Which vote was
             // given in the log's last term is unknown; a vote for itself keeps this voter from giving a second one.
-            hard_state.term = last_term;
-            hard_state.vote = raft_id(settings.node_id);
-        }
-        hard_state.commit = restored.replayed;
-        let mut voters: Vec<u64> = settings.voters.iter().copied().map(raft_id).collect();
-        voters.sort_unstable();
-        let mut entries = Entries::new(voters, hard_state, restored.runs, restored.last);
+            HardState { term: last_term, vote: Some(settings.node_id) }
+        };
+        let raft_hard_state = RaftHardState {
+            term: hard_state.term,
+            vote: hard_state.vote.map_or(INVALID_ID, raft_id),
+            commit: restored.replayed,
+            ..RaftHardState::default()
+        };
+        let mut entries = Entries::new(
+            raft_ids(&settings.voters),
+            raft_hard_state,
+            restored.before,
+            restored.runs,
+            restored.last,
+            restored.snapshot,
+        );
         entries.restore_payloads(restored.tail);
         let config = Config {
             id: raft_id(settings.node_id),
             election_tick: settings.election_ticks,
             heartbeat_tick: settings.heartbeat_ticks,
             applied: restored.replayed,
-            max_size_per_msg: 1 << 20,
+            max_size_per_msg: settings.message_bytes,
+            max_inflight_msgs: settings.messages_in_flight,
             check_quorum: true,
             pre_vote: true,
             ..Config::default()
         };
         let logger = slog::Logger::root(slog::Discard, slog::o!());
-        Ok(Self { raft: RawNode::new(&config, entries, &logger)?, in_work: None })
+        Ok(Self {
+            raft: RawNode::new(&config, entries, &logger)?,
+            kept_bytes: settings.kept_bytes,
+            hard_state,
+            handed_out: restored.replayed,
+            began: 0,
+            granting: (0, Vec::new()),
+            offered: None,
+        })
     }
 
-    /// Counts one tick of the clock; true when there is something ready.
-    pub fn tick(&mut self) -> bool {
-        self.raft.tick()
+    /// Counts one tick of the clock; true when there may be something ready.
+    pub fn tick(&mut self, now_ms: i64) -> bool {
+        let ready = self.raft.tick();
+        self.begin_term(now_ms);
+        ready
     }
 
-    /// Stands for election now. With one voter the election is won when the call returns.
-    pub fn campaign(&mut self) -> Result<(), QuorumError> {
-        Ok(self.raft.campaign()?)
+    /// Stands for election now; a voter that leads, or that is none any more, does not. The only voter leads when the
+    /// call returns.
+    pub fn campaign(&mut self, now_ms: i64) -> Result<(), QuorumError> {
+        if self.raft.raft.promotable() {
+            self.raft.campaign()?;
+            self.begin_term(now_ms);
+        }
+        Ok(())
     }
 
-    /// Takes a message from another voter.
-    pub fn step(&mut self, message: &[u8]) -> Result<(), QuorumError> {
-        let message = Message::parse_from_bytes(message).map_err(|error| QuorumError::Message(error.to_string()))?;
-        Ok(self.raft.step(message)?)
-    }
-
-    /// Puts a payload into the log, to be found in [`Ready::entries`] and, once committed, in `committed`.
+    /// Takes a message from the voter `from`.
     ///
-    /// The payload is not empty: an empty one means the beginning of a term.
-    pub fn propose(&mut self, payload: Vec<u8>) -> Result<(), QuorumError> {
+    /// A snapshot is returned whose file the caller fetches from the leader before [`Quorum::install`]: until then the
+    /// voter goes on with the log that it has.
+    pub fn step(&mut self, from: i32, bytes: &[u8], now_ms: i64) -> Result<Option<SnapshotMark>, QuorumError> {
+        let message = message::decode(bytes).map_err(QuorumError::Message)?;
+        self.check(from, &message).map_err(QuorumError::Message)?;
+        if message.get_msg_type() == MessageType::MsgSnapshot {
+            return self.take_offer(message);
+        }
+        self.note_vote(from, &message);
+        self.raft.step(message)?;
+        self.begin_term(now_ms);
+        Ok(None)
+    }
+
+    /// Notes that the file of the snapshot that [`Quorum::step`] returned is on the disk. The next ready has the
+    /// snapshot, unless a newer leader or log has made it needless.
+    pub fn install(&mut self, snapshot: &SnapshotMark, voters: &[i32]) -> Result<(), QuorumError> {
+        let Some(mut message) = self.offered.take() else { return Ok(()) };
+        if mark_of(&message) == *snapshot && message.term == self.raft.raft.term {
+            let conf = ConfState { voters: raft_ids(voters), ..ConfState::default() };
+            message.mut_snapshot().mut_metadata().set_conf_state(conf);
+            self.raft.step(message)?;
+        }
+        Ok(())
+    }
+
+    /// Puts a batch into the log, to be found in [`Ready::entries`] and, once committed, in `committed`; its index.
+    pub fn propose(&mut self, payload: Vec<u8>) -> Result<u64, QuorumError> {
         if !self.is_leader() {
             return Err(QuorumError::NotLeader);
         }
-        Ok(self.raft.propose(Vec::new(), payload)?)
+        if batch::changes_voters(&payload) {
+            if self.raft.raft.has_pending_conf() {
+                return Err(QuorumError::ChangePending);
+            }
+            self.raft.propose_conf_change(payload, ConfChange::default())?;
+        } else {
+            self.raft.propose(Vec::new(), payload)?;
+        }
+        Ok(self.last_index())
+    }
+
+    /// Puts a committed change of voters in force: one more, one less, or the same ones.
+    pub fn change_voters(&mut self, voters: &[i32]) -> Result<(), QuorumError> {
+        let before: Vec<u64> = self.raft.raft.prs().conf().voters().ids().iter().collect();
+        let after = raft_ids(voters);
+        let added = after.iter().filter(|id| !before.contains(id)).map(|id| (ConfChangeType::AddNode, *id));
+        let removed = before.iter().filter(|id| !after.contains(id)).map(|id| (ConfChangeType::RemoveNode, *id));
+        for (kind, node_id) in added.chain(removed) {
+            let mut change = ConfChange { node_id, ..ConfChange::default() };
+            change.set_change_type(kind);
+            self.raft.apply_conf_change(&change)?;
+        }
+        self.raft.mut_store().set_voters(after);
+        Ok(())
+    }
+
+    /// Forgets who leads, because the leader's process has ended: a candidate of this term may have this vote at once.
+    pub fn forget_leader(&mut self) {
+        let term = self.raft.raft.term;
+        if !self.is_leader() {
+            self.raft.raft.become_follower(term, INVALID_ID);
+        }
+    }
+
+    /// Hands the leadership to another voter, which stands for election as soon as it has all of the log.
+    pub fn transfer_leader(&mut self, to: i32) {
+        self.raft.transfer_leader(raft_id(to));
+    }
+
+    /// Notes that what was sent to a voter may be lost.
+    pub fn unreachable(&mut self, voter: i32) {
+        self.raft.report_unreachable(raft_id(voter));
+    }
+
+    /// What there is to do; `None` when there is nothing.
+    pub fn ready(&mut self) -> Option<Ready> {
+        // What a snapshot holds counts as applied when it is persisted, and entries are persisted when they are committed.
+        let applied = self.handed_out.min(self.raft.raft.raft_log.persisted);
+        if applied > self.raft.raft.raft_log.applied {
+            self.raft.advance_apply_to(applied);
+            let kept_bytes = self.kept_bytes;
+            self.raft.mut_store().forget_payloads(applied, kept_bytes);
+        }
+        if !self.raft.has_ready() {
+            return None;
+        }
+        let mut ready = self.raft.ready();
+        let raw = ready.take_entries();
+        let mut messages = ready.take_messages();
+        messages.retain(|message| self.is_sent(message));
+        let snapshot = (ready.snapshot().get_metadata().index > 0).then(|| snapshot_mark(ready.snapshot()));
+        let committed: Vec<Entry> = ready.take_committed_entries().into_iter().map(Entry::from_raft).collect();
+        let done = Ready {
+            number: ready.number(),
+            messages: encode(messages),
+            hard_state: ready.hs().and_then(|state| self.changed(state.term, state.vote)),
+            entries: raw.iter().cloned().map(Entry::from_raft).collect(),
+            persisted_messages: encode(ready.take_persisted_messages()),
+            snapshot: snapshot.clone(),
+            committed,
+        };
+        if let Some(mark) = snapshot {
+            self.handed_out = mark.last.index;
+            self.raft.mut_store().restart_at(mark);
+        }
+        self.raft.mut_store().append(&raw);
+        self.raft.advance_append_async(ready);
+        self.handed_out = done.committed.last().map_or(self.handed_out, |entry| entry.index);
+        Some(done)
+    }
+
+    /// Notes that everything in the readies up to `number` is persisted.
+    pub fn persisted(&mut self, number: u64) {
+        self.raft.on_persist_ready(number);
+    }
+
+    /// Index of the oldest entry that a lagging voter needs and that is to be read from the disk.
+    pub fn wanted(&self) -> Option<u64> {
+        self.raft.store().wanted()
+    }
+
+    /// Hands in the entries from `low` on that somebody read; none when they are gone.
+    pub fn provide(&mut self, low: u64, entries: Vec<Entry>) {
+        let entries = entries.into_iter().map(Entry::into_raft).collect();
+        for context in self.raft.mut_store().show(low, entries) {
+            self.raft.on_entries_fetched(context);
+        }
+        self.raft.mut_store().hide();
+    }
+
+    /// Notes a snapshot for voters that need what the log does not have any more.
+    pub fn set_snapshot(&mut self, snapshot: SnapshotMark) {
+        self.raft.mut_store().set_snapshot(snapshot);
+    }
+
+    /// Notes that the log begins after the entry `index`, which a snapshot holds.
+    pub fn forget_before(&mut self, index: u64) {
+        let index = index.min(self.raft.raft.raft_log.applied);
+        self.raft.mut_store().forget_before(index);
     }
 
     /// Whether this voter leads.
@@ -194,84 +262,135 @@ impl Quorum {
         self.raft.raft.raft_log.last_index()
     }
 
-    /// What there is to do; `None` when there is nothing.
-    pub fn ready(&mut self) -> Result<Option<Ready>, QuorumError> {
-        if self.in_work.is_some() {
-            return Err(QuorumError::OutOfTurn);
+    /// Index of the last entry that is known to be committed.
+    pub fn committed_index(&self) -> u64 {
+        self.raft.raft.raft_log.committed
+    }
+
+    /// How far every voter has come; known to a leader alone.
+    pub fn progress(&self) -> Vec<VoterProgress> {
+        let known = self.raft.raft.prs().iter().filter(|_| self.is_leader());
+        known.filter_map(|(id, one)| Some(VoterProgress { node_id: voter(*id)?, matched: one.matched })).collect()
+    }
+
+    fn changed(&mut self, term: u64, vote: u64) -> Option<HardState> {
+        let state = HardState { term, vote: voter(vote) };
+        // The library's hard state has the commit index too, which a log need not remember.
+        (state != self.hard_state).then(|| {
+            self.hard_state = state;
+            state
+        })
+    }
+
+    /// Whether a message is for a voter. A voter that was sent a snapshot is probed again after its next sign of life:
+    /// it asks for the file by itself, and nobody waits for its report.
+    fn is_sent(&mut self, message: &Message) -> bool {
+        if message.get_msg_type() == MessageType::MsgSnapshot {
+            self.raft.report_snapshot(message.to, SnapshotStatus::Failure);
         }
-        if !self.raft.has_ready() {
+        message.to != INVALID_ID
+    }
+
+    fn check(&self, from: i32, message: &Message) -> Result<(), String> {
+        let raft = &self.raft.raft;
+        if message.from != raft_id(from) || from < 0 || message.from == raft.id || message.to != raft.id {
+            return Err(format!("it goes from {} to {} and came from {}", message.from, message.to, raft_id(from)));
+        }
+        if !raft.prs().conf().voters().contains(message.from) {
+            return Err(format!("node {from} is none of the voters"));
+        }
+        let last = self.last_index();
+        let beyond = match message.get_msg_type() {
+            MessageType::MsgHeartbeat => message.commit > last,
+            MessageType::MsgAppendResponse => !message.reject && message.term == raft.term && message.index > last,
+            _ => false,
+        };
+        if beyond {
+            return Err(format!(
+                "it speaks of entry {}, and the log of this voter ends with {last}: either of the two logs was lost",
+                message.commit.max(message.index)
+            ));
+        }
+        Ok(())
+    }
+
+    fn take_offer(&mut self, message: Message) -> Result<Option<SnapshotMark>, QuorumError> {
+        let raft = &mut self.raft.raft;
+        if message.term < raft.term || message.get_snapshot().get_metadata().index <= raft.raft_log.committed {
+            // Nothing to be fetched: the library answers with what is here.
+            self.raft.step(message)?;
             return Ok(None);
         }
-        let mut ready = self.raft.ready();
-        let raw = ready.take_entries();
-        let done = Ready {
-            messages: encode(ready.take_messages())?,
-            hard_state: ready.hs().map(|state| HardState { term: state.term, vote: voter(state.vote) }),
-            entries: raw.iter().cloned().map(Entry::from_raft).collect(),
-            persisted_messages: encode(ready.take_persisted_messages())?,
-            committed: ready.take_committed_entries().into_iter().map(Entry::from_raft).collect(),
-        };
-        self.in_work = Some((ready, raw));
-        Ok(Some(done))
-    }
-
-    /// Notes that everything in the last [`Ready`] is persisted and sent.
-    pub fn advance(&mut self) -> Result<Advanced, QuorumError> {
-        let (ready, entries) = self.in_work.take().ok_or(QuorumError::OutOfTurn)?;
-        self.raft.mut_store().append(&entries);
-        let mut light = self.raft.advance(ready);
-        let committed = light.take_committed_entries().into_iter().map(Entry::from_raft).collect();
-        let messages = encode(light.take_messages())?;
-        self.raft.advance_apply();
-        self.forget_payloads();
-        Ok(Advanced { committed, messages })
-    }
-
-    /// Payloads stay until they are committed here and every voter is known to have them.
-    fn forget_payloads(&mut self) {
-        let raft = &self.raft.raft;
-        let mut needless = raft.raft_log.applied;
-        if self.is_leader() {
-            for (_, progress) in raft.prs().iter() {
-                needless = needless.min(progress.matched);
-            }
+        if message.term > raft.term || raft.leader_id != message.from || raft.state != StateRole::Follower {
+            raft.become_follower(message.term, message.from);
         }
-        self.raft.mut_store().forget_payloads(needless);
+        raft.election_elapsed = 0;
+        let mark = mark_of(&message);
+        let is_known = self.offered.replace(message).is_some_and(|before| mark_of(&before) == mark);
+        Ok((!is_known).then_some(mark))
+    }
+
+    /// Forgets an offered snapshot whose file cannot be fetched; the leader offers it again.
+    pub fn decline(&mut self) {
+        self.offered = None;
+    }
+
+    fn note_vote(&mut self, from: i32, message: &Message) {
+        let raft = &self.raft.raft;
+        if message.get_msg_type() == MessageType::MsgRequestVoteResponse
+            && !message.reject
+            && message.term == raft.term
+            && raft.state == StateRole::Candidate
+        {
+            if self.granting.0 != raft.term {
+                self.granting = (raft.term, Vec::new());
+            }
+            self.granting.1.push(from);
+        }
+    }
+
+    /// Puts Kafka's batch into the entry by which this voter has just begun a term, which the library leaves empty; and
+    /// into the messages that hold it already.
+    fn begin_term(&mut self, now_ms: i64) {
+        if !self.is_leader() || self.began == self.raft.raft.term {
+            return;
+        }
+        let raft = &mut self.raft.raft;
+        self.began = raft.term;
+        let own = voter(raft.id).unwrap_or_default();
+        let mut voters: Vec<i32> = raft.prs().conf().voters().ids().iter().filter_map(voter).collect();
+        voters.sort_unstable();
+        let granted = if self.granting.0 == raft.term { self.granting.1.as_slice() } else { &[] };
+        let granting: Vec<i32> = voters.iter().copied().filter(|id| *id == own || granted.contains(id)).collect();
+        let payload = batch::build_leader_change(own, &voters, &granting, now_ms);
+        let index = raft.raft_log.last_index();
+        let unstable = &mut raft.r.raft_log.unstable;
+        unstable.entries_size += payload.len();
+        let sent = raft.msgs.iter_mut().flat_map(|message| message.entries.iter_mut());
+        for entry in unstable.entries.iter_mut().chain(sent).filter(|entry| entry.index == index) {
+            entry.data = payload.clone().into();
+        }
     }
 }
 
-fn check(settings: &QuorumSettings, restored: &Restored) -> Result<(), QuorumError> {
-    if !settings.voters.contains(&settings.node_id) {
-        return Err(QuorumError::Restore("this node is not among the voters"));
-    }
-    if settings.voters.iter().any(|voter| *voter < 0) {
-        return Err(QuorumError::Restore("voter ids are not negative"));
-    }
-    let ascending = restored.runs.windows(2).all(|pair| pair[0].first < pair[1].first && pair[0].term < pair[1].term);
-    let first = restored.runs.first().map_or(0, |run| run.first);
-    let last = restored.runs.last().map_or(0, |run| run.first);
-    if !ascending || first != u64::from(restored.last > 0) || last > restored.last {
-        return Err(QuorumError::Restore("the terms of the log do not ascend from index 1"));
-    }
-    if restored.replayed > restored.last {
-        return Err(QuorumError::Restore("more was replayed than the log holds"));
-    }
-    let tail = restored.replayed + 1..=restored.last;
-    if !tail.eq(restored.tail.iter().map(|entry| entry.index)) {
-        return Err(QuorumError::Restore("the tail is not what follows the replayed entries"));
-    }
-    Ok(())
+fn snapshot_mark(snapshot: &raft::eraftpb::Snapshot) -> SnapshotMark {
+    let metadata = snapshot.get_metadata();
+    let last = super::entries::Position { index: metadata.index, term: metadata.term };
+    SnapshotMark { last, id: snapshot.data.to_vec() }
 }
 
-fn encode(messages: Vec<Message>) -> Result<Vec<(i32, Vec<u8>)>, QuorumError> {
-    messages
-        .into_iter()
-        .filter_map(|message| voter(message.to).map(|to| (to, message)))
-        .map(|(to, message)| match message.write_to_bytes() {
-            Ok(bytes) => Ok((to, bytes)),
-            Err(error) => Err(QuorumError::Message(error.to_string())),
-        })
-        .collect()
+fn mark_of(message: &Message) -> SnapshotMark {
+    snapshot_mark(message.get_snapshot())
+}
+
+fn encode(messages: Vec<Message>) -> Vec<(i32, Vec<u8>)> {
+    messages.iter().filter_map(|message| Some((voter(message.to)?, message::encode(message)?))).collect()
+}
+
+fn raft_ids(voters: &[i32]) -> Vec<u64> {
+    let mut ids: Vec<u64> = voters.iter().copied().map(raft_id).collect();
+    ids.sort_unstable();
+    ids
 }
 
 fn raft_id(voter: i32) -> u64 {

@@ -66,7 +66,7 @@ impl Fault {
         if rules.require_keys && !has_key {
             return Some(Self::of_record(index, "it has no key; a compacted topic needs one"));
         }
-        let (earliest, latest) = rules.bounds();
+        let (earliest, latest) = rules.bounds().into_inner();
         let in_time = (earliest..=latest).contains(&timestamp) || timestamp == -1;
         let text = || format!("timestamp {timestamp}; {earliest} to {latest} are allowed");
         (!in_time).then(|| Self::of_time(index, text()))

@@ -3,7 +3,7 @@
 //! Owns the two records that a transaction can end with, commit and abort, in Kafka's schema: key `version int16, type
 //! int16`, value `version int16, coordinator epoch int32`. Knows neither producers' state nor logs.
 
-use super::{BatchBuilder, BatchHeader, Compression, RecordError, Records, records_section, set_control};
+use super::{BatchBuilder, BatchHeader, Compression, ProducerId, RecordError, Records, records_section, set_control};
 
 const ABORT: i16 = 0;
 const COMMIT: i16 = 1;
@@ -48,14 +48,14 @@ impl EndMarker {
     ///
     /// # Errors
     /// Never for a batch of one small record; what the builder says otherwise.
-    pub fn build(self, producer_id: i64, producer_epoch: i16, timestamp: i64) -> Result<Vec<u8>, RecordError> {
+    pub fn build(self, producer_id: ProducerId, producer_epoch: i16, timestamp: i64) -> Result<Vec<u8>, RecordError> {
         let kind = if self.commit { COMMIT } else { ABORT };
         let key = [[0, 0], kind.to_be_bytes()].concat();
         let value = [&[0, 0][..], &self.coordinator_epoch.to_be_bytes()].concat();
         let mut builder = BatchBuilder::new(Compression::None, None, MOST_BYTES);
         builder.try_append(timestamp, Some(&key), Some(&value), &[]);
         let mut batch = Vec::new();
-        builder.finish(producer_id, producer_epoch, -1, &mut batch)?;
+        builder.finish(producer_id.0, producer_epoch, -1, &mut batch)?;
         set_control(&mut batch);
         Ok(batch)
     }
@@ -73,7 +73,7 @@ mod tests {
         for marker in
             [EndMarker { commit: true, coordinator_epoch: 7 }, EndMarker { commit: false, coordinator_epoch: i32::MAX }]
         {
-            let batch = marker.build(4000, 3, 99).unwrap();
+            let batch = marker.build(ProducerId(4000), 3, 99).unwrap();
             let header = BatchHeader::parse(&batch).unwrap();
             assert!(header.is_control() && header.is_transactional() && batch_crc(&batch) == header.crc);
             assert_eq!((header.producer_id, header.producer_epoch, header.base_sequence), (4000, 3, -1));
@@ -90,14 +90,15 @@ mod tests {
         builder.finish(4000, 0, 0, &mut batch).unwrap();
         assert_eq!(EndMarker::parse(&BatchHeader::parse(&batch).unwrap(), &batch).unwrap(), None);
         let marker = EndMarker { commit: true, coordinator_epoch: 7 };
-        let emptied = BatchHeader { record_count: 0, ..BatchHeader::parse(&marker.build(1, 0, 5).unwrap()).unwrap() };
+        let emptied =
+            BatchHeader { record_count: 0, ..BatchHeader::parse(&marker.build(ProducerId(1), 0, 5).unwrap()).unwrap() };
         assert_eq!(EndMarker::parse(&emptied, &[]).unwrap(), None);
     }
 
     proptest! {
         #[test]
         fn arbitrary_records_never_panic(section: Vec<u8>, count in -1_i32..3) {
-            let marker = EndMarker { commit: true, coordinator_epoch: 7 }.build(1, 0, 5).unwrap();
+            let marker = EndMarker { commit: true, coordinator_epoch: 7 }.build(ProducerId(1), 0, 5).unwrap();
             let header = BatchHeader { record_count: count, ..BatchHeader::parse(&marker).unwrap() };
             let mut batch = marker[..super::super::HEADER_LEN].to_vec();
             batch.extend_from_slice(&section);

@@ -3,6 +3,8 @@
 //! Two passes over the bytes: the checksum, and one light walk that only says yes or no ([`walk`]). What is wrong with
 //! a batch that the walk refuses is found by a second, careful one ([`blame`]).
 
+use std::ops::RangeInclusive;
+
 use super::batch::batch_crc;
 use super::blame::blame;
 use super::records::records_section;
@@ -29,13 +31,13 @@ pub struct ValidateRules {
 
 impl ValidateRules {
     /// The earliest and the latest timestamp that a record may have, ms. Under LogAppendTime any will do.
-    pub(super) fn bounds(&self) -> (i64, i64) {
+    pub(super) fn bounds(&self) -> RangeInclusive<i64> {
         match self.timestamp_type {
-            TimestampType::CreateTime => (
-                self.now_ms.saturating_sub(self.timestamp_before_max_ms),
-                self.now_ms.saturating_add(self.timestamp_after_max_ms),
-            ),
-            TimestampType::LogAppendTime => (i64::MIN, i64::MAX),
+            TimestampType::CreateTime => {
+                self.now_ms.saturating_sub(self.timestamp_before_max_ms)
+                    ..=self.now_ms.saturating_add(self.timestamp_after_max_ms)
+            }
+            TimestampType::LogAppendTime => i64::MIN..=i64::MAX,
         }
     }
 }

@@ -9,7 +9,7 @@ use super::{BatchHeader, ValidateRules};
 /// Walks the record section; the largest timestamp in ms (-1: none has one), or `None` when a record is malformed or
 /// breaks a rule.
 pub(super) fn walk(header: &BatchHeader, section: &[u8], rules: &ValidateRules) -> Option<i64> {
-    let (earliest, latest) = rules.bounds();
+    let (earliest, latest) = rules.bounds().into_inner();
     let (mut at, mut smallest, mut largest) = (0, i64::MAX, -1_i64);
     for index in 0..header.record_count {
         let (end, timestamp) = record(section, at, index, rules.require_keys)?;

@@ -82,7 +82,7 @@ impl Partition {
         let leader = self.leads(&role)?;
         admit(leader, &sent, all)?;
         let appended = self.log.append_sent(sent, leader.leader_epoch().0, now_ms)?;
-        self.maybe_advance_high_watermark(Some(&appended), wake);
+        self.show_appended(leader, &appended, wake);
         let awaited = self.awaited(leader.leader_epoch(), appended.last_offset + 1, all, wake);
         Ok(Produced { appended, awaited })
     }
@@ -100,7 +100,7 @@ impl Partition {
         let leader = self.leads(&role)?;
         admit(leader, &sent, true)?;
         let appended = self.log.append_deferred(sent, leader.leader_epoch().0, now_ms)?;
-        self.maybe_advance_high_watermark(Some(&appended), wake);
+        self.show_appended(leader, &appended, wake);
         Ok(appended)
     }
 
@@ -115,8 +115,16 @@ impl Partition {
         let role = self.role.load();
         let leader = self.leads(&role)?;
         let appended = self.log.append_internal(batches, leader.leader_epoch().0, now_ms)?;
-        self.maybe_advance_high_watermark(Some(&appended), wake);
+        self.show_appended(leader, &appended, wake);
         Ok(appended)
+    }
+
+    /// What is appended is there for the other replicas at once, and for consumers where it is committed by that.
+    fn show_appended(&self, leader: &Leader, appended: &Appended, wake: &mut dyn FnMut(Waiter)) {
+        if !leader.is_alone() && !appended.duplicate {
+            self.waiting.appended(appended.last_offset + 1, appended.bytes, wake);
+        }
+        self.maybe_advance_high_watermark(Some(appended), wake);
     }
 
     fn leads<'a>(&self, role: &'a Role) -> Result<&'a Leader, NotAppended> {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::acknowledgement::{Awaited, Standing, WaitingProduce};
-use super::ids::LeaderEpoch;
-use super::leader::{FollowerPosition, Leader, PositionRefused};
+use super::ids::{BrokerId, LeaderEpoch, Offset};
+use super::leader::{CaughtUp, FollowerPosition, Leader, PositionRefused};
 use super::partition::Partition;
 use super::waiting::Waiter;
 use pybroker_storage::{Appended, LogError};
@@ -33,7 +33,8 @@ impl Partition {
     }
 
     /// Notes how far a follower has the log, as its Fetch says. Commits what that commits, and wakes the requests that this
-    /// satisfies.
+    /// satisfies. Answers whether the controller is to be asked to let the follower into the in-sync replicas; it is
+    /// answered once, until [`Partition::stop_joining`] or a newer partition epoch says what became of it.
     ///
     /// # Errors
     /// See [`PositionRefused`]; nothing is changed then.
@@ -42,27 +43,79 @@ impl Partition {
         position: FollowerPosition,
         now_ms: i64,
         wake: &mut dyn FnMut(Waiter),
-    ) -> Result<(), PositionRefused> {
+    ) -> Result<CaughtUp, PositionRefused> {
         let role = self.role.load();
         let leader = role.leader().ok_or(PositionRefused::NotLeader)?;
-        leader.update_position(position, self.log.log_end_offset(), now_ms)?;
+        leader.update_position(position, Offset(self.log.log_end_offset()), now_ms)?;
         self.maybe_advance_high_watermark(None, wake);
-        Ok(())
+        if !leader.might_join(position.replica, self.high_watermark()) {
+            return Ok(CaughtUp::NoNews);
+        }
+        let _unchanged = self.role_change.lock();
+        let role = self.role.load();
+        let leader = role.leader().filter(|leader| leader.leader_epoch() == position.leader_epoch);
+        Ok(leader.map_or(CaughtUp::NoNews, |leader| leader.maybe_join(position.replica, self.high_watermark())))
+    }
+
+    /// Replicas that were asked for to be in sync are not let in: what they lack is committed without them again.
+    pub fn stop_joining(&self, replicas: &[BrokerId], wake: &mut dyn FnMut(Waiter)) {
+        if let Some(leader) = self.role.load().leader() {
+            leader.stop_joining(replicas);
+        }
+        self.maybe_advance_high_watermark(None, wake);
+    }
+
+    /// The in-sync replicas that have fallen behind for longer than `max_lag_ms`, with the leader epoch; none where this
+    /// broker does not lead. What waited for others that are behind, or not `alive`, goes on without them.
+    pub fn lagging(
+        &self,
+        now_ms: i64,
+        max_lag_ms: i64,
+        alive: &[BrokerId],
+        wake: &mut dyn FnMut(Waiter),
+    ) -> Option<(LeaderEpoch, Vec<BrokerId>)> {
+        let role = self.role.load();
+        let leader = role.leader().filter(|leader| !leader.is_alone())?;
+        let lagging = leader.lagging(Offset(self.log.log_end_offset()), now_ms, max_lag_ms, alive);
+        self.maybe_advance_high_watermark(None, wake);
+        Some((leader.leader_epoch(), lagging))
+    }
+
+    /// Where the earliest log of this replica and the `alive` others starts: what is below is gone from all of them.
+    pub fn low_watermark(&self, alive: &[BrokerId]) -> i64 {
+        let own = self.log.log_start_offset();
+        self.role.load().leader().map_or(own, |leader| leader.low_watermark(own, alive))
+    }
+
+    /// A follower takes its leader's high watermark, as far as it has the log; it never goes back but with the log.
+    pub(crate) fn follow_high_watermark(&self, leaders: i64, wake: &mut dyn FnMut(Waiter)) {
+        let reached = leaders.min(self.log.log_end_offset());
+        let before = self.high_watermark.fetch_max(reached, Ordering::AcqRel);
+        self.show(&Advance { before, reached: before.max(reached) }, None, wake);
     }
 
     /// Raises the high watermark to what the in-sync replicas have, if this broker leads; never lowers it. The thread that
     /// raises it wakes the requests that this satisfies. `appended` is what the caller has appended.
     pub(crate) fn maybe_advance_high_watermark(&self, appended: Option<&Appended>, wake: &mut dyn FnMut(Waiter)) {
-        let Some(Advance { before, reached }) = self.advance() else { return };
+        if let Some(advance) = self.advance() {
+            self.show(&advance, appended, wake);
+        }
+    }
+
+    /// Lets readers and those who wait see how far the high watermark went.
+    fn show(&self, advance: &Advance, appended: Option<&Appended>, wake: &mut dyn FnMut(Waiter)) {
+        let &Advance { before, reached } = advance;
         self.log.settle_transactions(reached);
         if before < reached {
             let passed = (before, reached);
             let own = appended.filter(|own| !own.duplicate && (own.first_offset, own.last_offset + 1) == passed);
-            let bytes = || own.map_or_else(|| self.log.bytes_between(before, reached) as usize, |own| own.bytes);
+            let bytes = || {
+                own.map_or_else(|| self.log.bytes_between(Offset(before)..Offset(reached)) as usize, |own| own.bytes)
+            };
             self.waiting.arrived(reached, bytes, wake);
             self.uncommitted.reached(reached, wake);
         }
-        let between = |from, to| self.log.bytes_between(from, to);
+        let between = |offsets| self.log.bytes_between(offsets);
         self.waiting.stable_at(self.last_stable_offset(), between, wake);
     }
 

@@ -24,7 +24,7 @@ fn open(directory: &Path, config: LogConfig) -> Partition {
 
 fn leadership(LeaderEpoch(epoch): LeaderEpoch, followers: &[(i32, bool)]) -> Leadership {
     let followers = followers.iter().map(|&(id, in_sync)| FollowerInSync { id: BrokerId(id), in_sync }).collect();
-    Leadership { leader_epoch: LeaderEpoch(epoch), followers, min_in_sync: 2 }
+    Leadership { leader_epoch: LeaderEpoch(epoch), partition_epoch: 0, followers, min_in_sync: 2 }
 }
 
 fn lead(partition: &Partition, epoch: LeaderEpoch, followers: &[(i32, bool)]) -> Vec<Waiter> {
@@ -44,9 +44,13 @@ fn append(partition: &Partition, all: bool) -> Result<Option<Awaited>, NotAppend
     partition.append(&mut bytes, all, NOW, &mut |_| ()).map(|produced| produced.awaited)
 }
 
+fn at(replica: i32, leader_epoch: LeaderEpoch, log_end_offset: i64) -> FollowerPosition {
+    FollowerPosition { replica: BrokerId(replica), broker_epoch: -1, leader_epoch, log_end_offset, log_start_offset: 0 }
+}
+
 fn fetched(partition: &Partition, replica: i32, log_end_offset: i64) -> Vec<Waiter> {
     let (leader_epoch, mut woken) = (LeaderEpoch(partition.leader_epoch()), Vec::new());
-    let position = FollowerPosition { replica: BrokerId(replica), leader_epoch, log_end_offset };
+    let position = at(replica, leader_epoch, log_end_offset);
     partition.update_replica_position(position, NOW, &mut |waiter| woken.push(waiter)).unwrap();
     woken
 }
@@ -129,7 +133,7 @@ fn a_waiting_fetch_is_woken_by_the_follower_that_commits_what_it_waits_for() {
     let partition = open(root.path(), config());
     lead(&partition, EPOCH, &[(2, true)]);
     let fetch = WaitingFetch::new(WAITER, 1);
-    partition.wait(&fetch, false, 0);
+    partition.wait(&fetch, Isolation::HighWatermark, 0);
     append(&partition, false).unwrap();
     assert!(!fetched(&partition, 2, 0).contains(&WAITER));
     assert_eq!(fetched(&partition, 2, 1), [WAITER]);
@@ -143,13 +147,13 @@ fn a_follower_takes_no_appends_and_answers_all_who_waited() {
     let awaited = append(&partition, true).unwrap().unwrap();
     wait(&partition, &awaited);
     let fetch = WaitingFetch::new(Waiter { connection: 5, request: 6 }, 1);
-    partition.wait(&fetch, false, 0);
+    partition.wait(&fetch, Isolation::HighWatermark, 0);
     let woken = follow(&partition, 2, LeaderEpoch(4)).unwrap();
     assert_eq!(woken, [Waiter { connection: 5, request: 6 }, WAITER]);
     assert_eq!(partition.standing(&awaited), Standing::NotLeader);
-    assert_eq!(partition.check_leader(-1), LeaderCheck::NotLeader);
+    assert_eq!(partition.check_leader(LeaderEpoch(-1)), LeaderCheck::NotLeader);
     assert!(matches!(append(&partition, false), Err(NotAppended::NotLeader)));
-    let position = FollowerPosition { replica: BrokerId(2), leader_epoch: EPOCH, log_end_offset: 1 };
+    let position = at(2, EPOCH, 1);
     let refused = partition.update_replica_position(position, NOW, &mut |_| ());
     assert_eq!((refused, partition.high_watermark()), (Err(PositionRefused::NotLeader), 0));
     // A request that comes to wait later does not wait for what will never be.

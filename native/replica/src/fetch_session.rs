@@ -8,8 +8,17 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
+use super::ids::PartitionIndex;
+use super::waiting::WaitingFetch;
 use pybroker_wire::TopicRef;
 use pybroker_wire::fetch::FetchPartition;
+
+/// Whose session it is. Followers are privileged (KIP-227): no consumer takes their slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionOwner {
+    Consumer,
+    Follower,
+}
 
 /// One partition of a session: what the client asks for, and what it was last sent.
 #[derive(Clone, Debug)]
@@ -33,19 +42,26 @@ pub enum SessionRefused {
     TopicIdError,
 }
 
+/// The id of a session, as a request names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FetchSessionId(pub i32);
+
 /// One session.
 #[derive(Debug)]
 pub struct FetchSession {
     id: i32,
+    owner: SessionOwner,
     by_id: bool,
     /// The epoch that the next request has to carry.
     next_epoch: i32,
     last_used_ms: i64,
     partitions: Vec<SessionPartition>,
     /// Position of every (topic, index) in `partitions`.
-    positions: FxHashMap<(TopicRef, i32), usize>,
+    positions: FxHashMap<(TopicRef, PartitionIndex), usize>,
     /// Where the next answer begins to read, so that no partition starves behind a busy one.
     first: usize,
+    /// Its request that waits, of a follower's session.
+    waiting: Option<Arc<WaitingFetch>>,
 }
 
 impl FetchSession {
@@ -64,6 +80,11 @@ impl FetchSession {
         &mut self.partitions
     }
 
+    /// Notes the request that waits now, in place of the one before.
+    pub fn set_waiting(&mut self, waiting: Option<Arc<WaitingFetch>>) -> Option<Arc<WaitingFetch>> {
+        std::mem::replace(&mut self.waiting, waiting)
+    }
+
     /// The place in [`FetchSession::partitions`] where reading begins.
     pub fn first(&self) -> usize {
         self.first
@@ -75,7 +96,7 @@ impl FetchSession {
     }
 
     /// Takes what a request says of its partitions: new ones are added, known ones moved, `forgotten` dropped.
-    pub fn update(&mut self, named: Vec<FetchPartition>, forgotten: &[(TopicRef, i32)]) {
+    pub fn update(&mut self, named: Vec<FetchPartition>, forgotten: &[(TopicRef, PartitionIndex)]) {
         for asked in named {
             let key = (asked.topic.clone(), asked.index);
             match self.positions.get(&key) {
@@ -91,7 +112,7 @@ impl FetchSession {
         }
     }
 
-    fn forget(&mut self, forgotten: &[(TopicRef, i32)]) {
+    fn forget(&mut self, forgotten: &[(TopicRef, PartitionIndex)]) {
         for key in forgotten {
             self.positions.remove(key);
         }
@@ -125,10 +146,17 @@ impl FetchSessionCache {
         Self { slots, eviction_ms, hasher: RandomState::new(), inner: Mutex::default() }
     }
 
-    /// Begins a session, or answers `None` when every slot is taken by a session in use.
-    pub fn begin(&self, by_id: bool, partitions: Vec<FetchPartition>, now_ms: i64) -> Option<Arc<Mutex<FetchSession>>> {
+    /// Begins a session, or answers `None` when every slot is taken by a session in use. A follower takes the slot of the
+    /// consumer that has not used it for longest.
+    pub fn begin(
+        &self,
+        owner: SessionOwner,
+        by_id: bool,
+        partitions: Vec<FetchPartition>,
+        now_ms: i64,
+    ) -> Option<Arc<Mutex<FetchSession>>> {
         let mut inner = self.inner.lock();
-        if inner.by_id.len() >= self.slots && !self.evict_one(&mut inner, now_ms) {
+        if inner.by_id.len() >= self.slots && !self.evict_one(&mut inner, owner, now_ms) {
             return None;
         }
         let id = loop {
@@ -140,12 +168,14 @@ impl FetchSessionCache {
         };
         let mut session = FetchSession {
             id,
+            owner,
             by_id,
             next_epoch: 1,
             last_used_ms: now_ms,
             partitions: Vec::with_capacity(partitions.len()),
             positions: FxHashMap::default(),
             first: 0,
+            waiting: None,
         };
         session.update(partitions, &[]);
         let session = Arc::new(Mutex::new(session));
@@ -153,25 +183,38 @@ impl FetchSessionCache {
         Some(session)
     }
 
-    fn evict_one(&self, inner: &mut Sessions, now_ms: i64) -> bool {
-        let idle_since = |session: &Arc<Mutex<FetchSession>>| session.try_lock().map_or(i64::MAX, |s| s.last_used_ms);
-        let oldest = inner.by_id.iter().map(|(id, session)| (idle_since(session), *id)).min();
-        match oldest {
-            Some((used, id)) if used.saturating_add(self.eviction_ms) <= now_ms => inner.by_id.remove(&id).is_some(),
-            _ => false,
-        }
+    fn evict_one(&self, inner: &mut Sessions, newcomer: SessionOwner, now_ms: i64) -> bool {
+        let facts = |(id, session): (&i32, &Arc<Mutex<FetchSession>>)| {
+            // One that is locked is in use, whoever's it is.
+            let (owner, used) = session.try_lock().map(|session| (session.owner, session.last_used_ms))?;
+            let is_stale = used.saturating_add(self.eviction_ms) <= now_ms;
+            let gives_way = match (newcomer, owner) {
+                (SessionOwner::Follower, SessionOwner::Consumer) => true,
+                (SessionOwner::Consumer, SessionOwner::Follower) => false,
+                (SessionOwner::Follower, SessionOwner::Follower) | (SessionOwner::Consumer, SessionOwner::Consumer) => {
+                    is_stale
+                }
+            };
+            gives_way.then_some((!is_stale, used, *id))
+        };
+        let oldest = inner.by_id.iter().filter_map(facts).min();
+        oldest.is_some_and(|(_, _, id)| inner.by_id.remove(&id).is_some())
     }
 
     /// The session of an incremental request, moved on to its next epoch.
     pub fn resume(
         &self,
-        id: i32,
+        owner: SessionOwner,
+        id: FetchSessionId,
         epoch: i32,
         by_id: bool,
         now_ms: i64,
     ) -> Result<Arc<Mutex<FetchSession>>, SessionRefused> {
-        let session = self.inner.lock().by_id.get(&id).cloned().ok_or(SessionRefused::NotFound)?;
+        let session = self.inner.lock().by_id.get(&id.0).cloned().ok_or(SessionRefused::NotFound)?;
         let mut locked = session.lock();
+        if locked.owner != owner {
+            return Err(SessionRefused::NotFound);
+        }
         if locked.by_id != by_id {
             return Err(SessionRefused::TopicIdError);
         }
@@ -184,9 +227,12 @@ impl FetchSessionCache {
         Ok(session)
     }
 
-    /// Ends a session. Nothing happens if there is none.
-    pub fn end(&self, id: i32) {
-        self.inner.lock().by_id.remove(&id);
+    /// Ends a session of this owner. Nothing happens if there is none.
+    pub fn end(&self, owner: SessionOwner, id: i32) {
+        let mut inner = self.inner.lock();
+        if inner.by_id.get(&id).is_some_and(|session| session.lock().owner == owner) {
+            inner.by_id.remove(&id);
+        }
     }
 
     /// How many sessions stand.
@@ -202,16 +248,17 @@ impl FetchSessionCache {
 
 #[cfg(test)]
 mod tests {
+    use super::super::ids::LeaderEpoch;
     use super::*;
 
     fn partition(name: &str, index: i32, fetch_offset: i64) -> FetchPartition {
         FetchPartition {
             topic: TopicRef::Name(name.into()),
-            index,
+            index: PartitionIndex(index),
             fetch_offset,
             max_bytes: 1,
-            leader_epoch: -1,
-            last_fetched_epoch: -1,
+            leader_epoch: LeaderEpoch(-1),
+            last_fetched_epoch: LeaderEpoch(-1),
             log_start_offset: -1,
         }
     }
@@ -219,30 +266,56 @@ mod tests {
     #[test]
     fn requests_of_a_session_come_in_their_order() {
         let cache = FetchSessionCache::new(1, 1000);
-        let id = cache.begin(false, vec![partition("a", 0, 0)], 0).unwrap().lock().id();
-        assert!(cache.resume(id, 1, false, 1).is_ok());
-        assert_eq!(cache.resume(id, 1, false, 1).unwrap_err(), SessionRefused::InvalidEpoch);
-        assert_eq!(cache.resume(id, 2, true, 1).unwrap_err(), SessionRefused::TopicIdError);
-        cache.end(id);
-        assert_eq!(cache.resume(id, 2, false, 1).unwrap_err(), SessionRefused::NotFound);
+        let id = cache.begin(SessionOwner::Consumer, false, vec![partition("a", 0, 0)], 0).unwrap().lock().id();
+        assert!(cache.resume(SessionOwner::Consumer, FetchSessionId(id), 1, false, 1).is_ok());
+        assert_eq!(
+            cache.resume(SessionOwner::Consumer, FetchSessionId(id), 1, false, 1).unwrap_err(),
+            SessionRefused::InvalidEpoch
+        );
+        assert_eq!(
+            cache.resume(SessionOwner::Consumer, FetchSessionId(id), 2, true, 1).unwrap_err(),
+            SessionRefused::TopicIdError
+        );
+        cache.end(SessionOwner::Consumer, id);
+        assert_eq!(
+            cache.resume(SessionOwner::Consumer, FetchSessionId(id), 2, false, 1).unwrap_err(),
+            SessionRefused::NotFound
+        );
     }
 
     #[test]
     fn a_full_cache_gives_way_only_when_a_session_has_idled() {
         let cache = FetchSessionCache::new(1, 1000);
-        assert!(cache.begin(false, Vec::new(), 0).is_some());
-        assert!(cache.begin(false, Vec::new(), 999).is_none());
-        assert!(cache.begin(false, Vec::new(), 1000).is_some());
+        assert!(cache.begin(SessionOwner::Consumer, false, Vec::new(), 0).is_some());
+        assert!(cache.begin(SessionOwner::Consumer, false, Vec::new(), 999).is_none());
+        assert!(cache.begin(SessionOwner::Consumer, false, Vec::new(), 1000).is_some());
+        assert_eq!(cache.len(), 1);
+    }
+
+    #[test]
+    fn a_follower_takes_a_consumers_slot_and_no_consumer_a_followers() {
+        let cache = FetchSessionCache::new(1, 1000);
+        assert!(cache.begin(SessionOwner::Consumer, false, Vec::new(), 0).is_some());
+        let id = cache.begin(SessionOwner::Follower, false, Vec::new(), 1).unwrap().lock().id();
+        assert!(cache.begin(SessionOwner::Consumer, false, Vec::new(), 9000).is_none());
+        assert_eq!(
+            cache.resume(SessionOwner::Consumer, FetchSessionId(id), 1, false, 1).unwrap_err(),
+            SessionRefused::NotFound
+        );
+        cache.end(SessionOwner::Consumer, id);
+        assert!(cache.resume(SessionOwner::Follower, FetchSessionId(id), 1, false, 1).is_ok());
+        assert!(cache.begin(SessionOwner::Follower, false, Vec::new(), 9000).is_some(), "its own broker came again");
         assert_eq!(cache.len(), 1);
     }
 
     #[test]
     fn a_session_keeps_what_it_sent_when_a_partition_moves_and_drops_the_forgotten() {
         let cache = FetchSessionCache::new(1, 1000);
-        let session = cache.begin(false, vec![partition("a", 0, 0), partition("a", 1, 0)], 0).unwrap();
+        let session =
+            cache.begin(SessionOwner::Consumer, false, vec![partition("a", 0, 0), partition("a", 1, 0)], 0).unwrap();
         let mut session = session.lock();
         session.partitions_mut()[0].sent_high_watermark = 9;
-        session.update(vec![partition("a", 0, 5)], &[(TopicRef::Name("a".into()), 1)]);
+        session.update(vec![partition("a", 0, 5)], &[(TopicRef::Name("a".into()), PartitionIndex(1))]);
         let left = session.partitions_mut();
         assert_eq!((left.len(), left[0].asked.fetch_offset, left[0].sent_high_watermark), (1, 5, 9));
     }

@@ -1,9 +1,3 @@
-//! Numbers that stand side by side and must not be taken for each other.
+//! The identifiers that partitions go by.
 
-/// A broker's id.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct BrokerId(pub i32);
-
-/// A leader epoch: grows with each change of a partition's leader. -1 before the first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct LeaderEpoch(pub i32);
+pub use pybroker_record::{BrokerId, LeaderEpoch, Offset, PartitionIndex};

@@ -1,15 +1,17 @@
 //! What a leader knows of the other replicas: how far each has the log, since when it keeps up, whether it is in sync.
 //!
 //! A follower's Fetch says how far it has the log (its fetch offset is its log end offset). Which replicas are in sync is the
-//! controller's word, and changes with the metadata alone.
+//! controller's word, and changes with the metadata alone. A replica that has caught up is asked for to be in sync
+//! ([`CaughtUp::Joins`]); from then on the high watermark waits for it as if it were, so that it lacks nothing of what is
+//! committed when the controller lets it in (Kafka's maximal ISR).
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use parking_lot::Mutex;
 
 use super::high_watermark::high_watermark;
-use super::ids::{BrokerId, LeaderEpoch};
+use super::ids::{BrokerId, LeaderEpoch, Offset};
 
 /// A replica of which nothing is known at this leader epoch.
 const UNKNOWN: i64 = -1;
@@ -18,6 +20,8 @@ const UNKNOWN: i64 = -1;
 #[derive(Clone, Debug)]
 pub struct Leadership {
     pub leader_epoch: LeaderEpoch,
+    /// Grows with each change of the partition: what was asked of the controller at an older one is decided.
+    pub partition_epoch: i32,
     /// The other replicas.
     pub followers: Vec<FollowerInSync>,
     /// `min.insync.replicas` of the topic.
@@ -34,7 +38,7 @@ pub struct FollowerInSync {
 impl Leadership {
     /// Leadership of the only replica.
     pub fn alone(leader_epoch: i32) -> Self {
-        Self { leader_epoch: LeaderEpoch(leader_epoch), followers: Vec::new(), min_in_sync: 1 }
+        Self { leader_epoch: LeaderEpoch(leader_epoch), partition_epoch: 0, followers: Vec::new(), min_in_sync: 1 }
     }
 }
 
@@ -42,6 +46,9 @@ impl Leadership {
 #[derive(Debug)]
 pub struct Leader {
     leader_epoch: LeaderEpoch,
+    partition_epoch: i32,
+    /// Where the log ended when this broker began to lead at the epoch: a replica joins that has all before it.
+    epoch_start: i64,
     /// The first epoch since which this broker is the leader without a break: what it appended from then on is still there.
     leads_since: LeaderEpoch,
     followers: Vec<Follower>,
@@ -62,6 +69,13 @@ struct Follower {
 struct Position {
     /// The replica's log end offset as its last Fetch said; read without the lock.
     log_end_offset: AtomicI64,
+    /// Where its log starts; read without the lock.
+    log_start_offset: AtomicI64,
+    /// It is asked for to be in sync, and counts as if it were until that is decided.
+    joining: AtomicBool,
+    /// It caught up lately: the high watermark waits for it, which could else stay ahead of it for ever
+    /// (Kafka's `shouldWaitForReplicaToJoinIsr`). Cleared when it falls behind.
+    keeps_up: AtomicBool,
     keeping_up: Mutex<KeepingUp>,
 }
 
@@ -72,6 +86,8 @@ struct KeepingUp {
     /// The last Fetch: when it came, and the leader's log end offset then.
     fetched_ms: i64,
     leader_end_offset: i64,
+    /// The broker epoch of that Fetch; -1 for none. A Fetch of an older one is of a process that is gone.
+    broker_epoch: i64,
 }
 
 /// Another replica as the leader knows it.
@@ -83,15 +99,29 @@ pub struct ReplicaState {
     /// When it last had all that the leader had, ms since 1970; `None` for never at this leader epoch.
     pub caught_up_ms: Option<i64>,
     pub in_sync: bool,
+    /// Where its log starts; -1 before its first Fetch.
+    pub log_start_offset: i64,
 }
 
 /// How far a follower has the log: its Fetch asks for what follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FollowerPosition {
     pub replica: BrokerId,
+    /// The epoch of the broker's registration (KIP-903); -1 where the Fetch does not say.
+    pub broker_epoch: i64,
     /// The leader epoch that the follower follows at. What it had at an older one says nothing: it may have cut it off.
     pub leader_epoch: LeaderEpoch,
     pub log_end_offset: i64,
+    pub log_start_offset: i64,
+}
+
+/// What a follower's Fetch means for the in-sync replicas.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CaughtUp {
+    /// Nothing: it is in sync, or asked for, or behind.
+    NoNews,
+    /// It has all that is committed: the controller is to be asked to let it in.
+    Joins,
 }
 
 /// Why a follower's position was not noted.
@@ -101,16 +131,34 @@ pub enum PositionRefused {
     NotLeader,
     /// The follower is none of the partition's replicas.
     NotAReplica,
+    /// A later process of this broker has fetched already.
+    StaleBroker,
 }
 
 impl Position {
     fn unknown(caught_up_ms: Option<i64>) -> Self {
-        let keeping_up = KeepingUp { caught_up_ms, fetched_ms: 0, leader_end_offset: i64::MAX };
-        Self { log_end_offset: AtomicI64::new(UNKNOWN), keeping_up: Mutex::new(keeping_up) }
+        let keeping_up = KeepingUp { caught_up_ms, fetched_ms: 0, leader_end_offset: i64::MAX, broker_epoch: -1 };
+        Self {
+            log_end_offset: AtomicI64::new(UNKNOWN),
+            log_start_offset: AtomicI64::new(UNKNOWN),
+            joining: AtomicBool::new(false),
+            keeps_up: AtomicBool::new(false),
+            keeping_up: Mutex::new(keeping_up),
+        }
     }
 
-    fn update(&self, log_end_offset: i64, leader_end_offset: i64, now_ms: i64) {
+    fn update(
+        &self,
+        position: &FollowerPosition,
+        Offset(leader_end_offset): Offset,
+        now_ms: i64,
+    ) -> Result<(), PositionRefused> {
+        let log_end_offset = position.log_end_offset;
         let mut state = self.keeping_up.lock();
+        if position.broker_epoch >= 0 && position.broker_epoch < state.broker_epoch {
+            return Err(PositionRefused::StaleBroker);
+        }
+        state.broker_epoch = position.broker_epoch;
         let caught_up = if log_end_offset >= leader_end_offset {
             Some(now_ms)
         } else if log_end_offset >= state.leader_end_offset {
@@ -121,26 +169,54 @@ impl Position {
         };
         state.caught_up_ms = state.caught_up_ms.max(caught_up);
         (state.fetched_ms, state.leader_end_offset) = (now_ms, leader_end_offset);
+        if caught_up.is_some() {
+            self.keeps_up.store(true, Ordering::Release);
+        }
+        self.log_start_offset.store(position.log_start_offset, Ordering::Release);
         self.log_end_offset.store(log_end_offset, Ordering::Release);
+        Ok(())
+    }
+
+    fn end_offset(&self) -> i64 {
+        self.log_end_offset.load(Ordering::Acquire)
+    }
+}
+
+impl Follower {
+    /// Kafka's rule for a replica to join: it has what is committed, and all that was there when the epoch began.
+    fn may_join(&self, high_watermark: i64, epoch_start: i64) -> bool {
+        let end_offset = self.position.end_offset();
+        !self.in_sync && end_offset >= high_watermark && end_offset >= epoch_start
+    }
+
+    /// Whether the high watermark waits for it.
+    fn counts(&self) -> bool {
+        self.in_sync || self.position.joining.load(Ordering::Acquire) || self.position.keeps_up.load(Ordering::Acquire)
     }
 }
 
 impl Leader {
     /// A leader as the metadata says, after the role of `before`. Within an epoch positions are kept; at a new one nothing is
     /// known of a replica, and the in-sync ones have until `now_ms` kept up.
-    pub(crate) fn new(leadership: Leadership, before: Option<&Leader>, now_ms: i64) -> Self {
-        let Leadership { leader_epoch, followers, min_in_sync } = leadership;
+    /// `end_offset` is where the log ends.
+    pub(crate) fn new(leadership: Leadership, before: Option<&Leader>, end_offset: Offset, now_ms: i64) -> Self {
+        let Leadership { leader_epoch, partition_epoch, followers, min_in_sync } = leadership;
         let leads_since = before.map_or(leader_epoch, |before| before.leads_since);
         let same = before.filter(|before| before.leader_epoch == leader_epoch);
+        let epoch_start = same.map_or(end_offset.0, |before| before.epoch_start);
+        let is_decided = same.is_some_and(|before| before.partition_epoch < partition_epoch);
         let follower = |FollowerInSync { id, in_sync }| {
             let known = same.and_then(|before| before.followers.iter().find(|follower| follower.id == id));
             let position = known.map(|follower| Arc::clone(&follower.position));
             let position = position.unwrap_or_else(|| Arc::new(Position::unknown(in_sync.then_some(now_ms))));
+            if is_decided {
+                position.joining.store(false, Ordering::Release);
+            }
             Follower { id, in_sync, position }
         };
         let followers: Vec<_> = followers.into_iter().map(follower).collect();
         let in_sync = 1 + followers.iter().filter(|follower| follower.in_sync).count();
-        Self { leader_epoch, leads_since, followers, in_sync, min_in_sync }
+        Self { leader_epoch, partition_epoch, epoch_start, leads_since, followers, in_sync, min_in_sync }
     }
 
     /// The epoch at which it leads.
@@ -177,32 +253,88 @@ impl Leader {
     pub fn replicas(&self) -> impl Iterator<Item = ReplicaState> {
         self.followers.iter().map(|follower| ReplicaState {
             id: follower.id,
-            log_end_offset: follower.position.log_end_offset.load(Ordering::Acquire),
+            log_end_offset: follower.position.end_offset(),
             caught_up_ms: follower.position.keeping_up.lock().caught_up_ms,
             in_sync: follower.in_sync,
+            log_start_offset: follower.position.log_start_offset.load(Ordering::Acquire),
+        })
+    }
+
+    /// Whether a broker has one of the other replicas.
+    pub fn has_replica(&self, id: BrokerId) -> bool {
+        self.followers.iter().any(|follower| follower.id == id)
+    }
+
+    /// The in-sync replicas that have not had all of a log that ends at `own` for more than `max_lag_ms`. Ends what the
+    /// high watermark waits for of others that have fallen behind, or are not in `alive`.
+    pub fn lagging(&self, own: Offset, now_ms: i64, max_lag_ms: i64, alive: &[BrokerId]) -> Vec<BrokerId> {
+        let lags = |follower: &&Follower| {
+            let position = &*follower.position;
+            let caught_up_ms = position.keeping_up.lock().caught_up_ms;
+            let is_late = caught_up_ms.is_none_or(|at| now_ms.saturating_sub(at) > max_lag_ms);
+            let lags = is_late && position.end_offset() != own.0;
+            if lags || !alive.contains(&follower.id) {
+                position.keeps_up.store(false, Ordering::Release);
+            }
+            lags && follower.in_sync
+        };
+        self.followers.iter().filter(lags).map(|follower| follower.id).collect()
+    }
+
+    /// Where the earliest log of the replicas starts that are in sync or caught up lately, when this one starts at `own`
+    /// (Kafka's low watermark).
+    pub fn low_watermark(&self, own: i64, alive: &[BrokerId]) -> i64 {
+        let living = self.followers.iter().filter(|follower| alive.contains(&follower.id));
+        living.map(|follower| follower.position.log_start_offset.load(Ordering::Acquire)).fold(own, i64::min)
+    }
+
+    /// Ends the wait for replicas that were asked for to be in sync, and are not let in.
+    pub(crate) fn stop_joining(&self, replicas: &[BrokerId]) {
+        for follower in self.followers.iter().filter(|follower| replicas.contains(&follower.id)) {
+            follower.position.joining.store(false, Ordering::Release);
+        }
+    }
+
+    /// Whether a replica is to be asked for to be in sync, where the high watermark stands at `high_watermark`; it counts from
+    /// now on if so. The caller keeps the high watermark from rising meanwhile.
+    pub(crate) fn maybe_join(&self, replica: BrokerId, high_watermark: i64) -> CaughtUp {
+        let Some(follower) = self.followers.iter().find(|follower| follower.id == replica) else {
+            return CaughtUp::NoNews;
+        };
+        let joins = follower.may_join(high_watermark, self.epoch_start);
+        if joins && !follower.position.joining.swap(true, Ordering::AcqRel) {
+            CaughtUp::Joins
+        } else {
+            CaughtUp::NoNews
+        }
+    }
+
+    /// Whether [`Leader::maybe_join`] is worth its lock.
+    pub(crate) fn might_join(&self, replica: BrokerId, high_watermark: i64) -> bool {
+        let asked = self.followers.iter().find(|follower| follower.id == replica);
+        asked.is_some_and(|follower| {
+            !follower.position.joining.load(Ordering::Acquire) && follower.may_join(high_watermark, self.epoch_start)
         })
     }
 
     /// Where the in-sync replicas put the high watermark, when this one has the log up to `own`.
     pub(crate) fn high_watermark(&self, own: i64) -> i64 {
-        let in_sync = self.followers.iter().filter(|follower| follower.in_sync);
-        high_watermark(own, in_sync.map(|follower| follower.position.log_end_offset.load(Ordering::Acquire)))
+        let counting = self.followers.iter().filter(|follower| follower.counts());
+        high_watermark(own, counting.map(|follower| follower.position.end_offset()))
     }
 
     /// Notes how far a replica has the log, where this broker's ends at `own_end_offset`.
     pub(crate) fn update_position(
         &self,
         position: FollowerPosition,
-        own_end_offset: i64,
+        own_end_offset: Offset,
         now_ms: i64,
     ) -> Result<(), PositionRefused> {
-        let FollowerPosition { replica, leader_epoch, log_end_offset } = position;
-        if leader_epoch != self.leader_epoch {
+        if position.leader_epoch != self.leader_epoch {
             return Err(PositionRefused::NotLeader);
         }
-        let follower = self.followers.iter().find(|follower| follower.id == replica);
-        follower.ok_or(PositionRefused::NotAReplica)?.position.update(log_end_offset, own_end_offset, now_ms);
-        Ok(())
+        let follower = self.followers.iter().find(|follower| follower.id == position.replica);
+        follower.ok_or(PositionRefused::NotAReplica)?.position.update(&position, own_end_offset, now_ms)
     }
 }
 
@@ -212,7 +344,7 @@ mod tests {
 
     fn leadership(epoch: i32, followers: &[(i32, bool)]) -> Leadership {
         let followers = followers.iter().map(|&(id, in_sync)| FollowerInSync { id: BrokerId(id), in_sync }).collect();
-        Leadership { leader_epoch: LeaderEpoch(epoch), followers, min_in_sync: 2 }
+        Leadership { leader_epoch: LeaderEpoch(epoch), partition_epoch: 0, followers, min_in_sync: 2 }
     }
 
     fn state(leader: &Leader, id: i32) -> (i64, Option<i64>, bool) {
@@ -221,43 +353,49 @@ mod tests {
     }
 
     fn at(replica: i32, log_end_offset: i64) -> FollowerPosition {
-        FollowerPosition { replica: BrokerId(replica), leader_epoch: LeaderEpoch(3), log_end_offset }
+        let leader_epoch = LeaderEpoch(3);
+        let replica = BrokerId(replica);
+        FollowerPosition { replica, broker_epoch: -1, leader_epoch, log_end_offset, log_start_offset: 0 }
     }
 
     #[test]
     fn a_replica_that_is_out_of_sync_does_not_hold_the_high_watermark_back() {
-        let leader = Leader::new(leadership(3, &[(2, true), (3, false)]), None, 0);
+        let leader = Leader::new(leadership(3, &[(2, true), (3, false)]), None, Offset(0), 0);
         assert_eq!((leader.in_sync(), leader.high_watermark(9)), (2, UNKNOWN));
-        leader.update_position(at(2, 5), 9, 1).unwrap();
+        leader.update_position(at(2, 5), Offset(9), 1).unwrap();
         assert_eq!(leader.high_watermark(9), 5);
-        assert_eq!(leader.update_position(at(4, 5), 9, 1), Err(PositionRefused::NotAReplica));
+        assert_eq!(leader.update_position(at(4, 5), Offset(9), 1), Err(PositionRefused::NotAReplica));
     }
 
     #[test]
     fn a_replica_has_caught_up_when_it_has_what_the_leader_had_at_its_last_fetch() {
-        let leader = Leader::new(leadership(3, &[(2, true), (3, false)]), None, 100);
+        let leader = Leader::new(leadership(3, &[(2, true), (3, false)]), None, Offset(0), 100);
         assert_eq!((state(&leader, 2), state(&leader, 3)), ((-1, Some(100), true), (-1, None, false)));
-        leader.update_position(at(3, 0), 10, 200).unwrap();
+        leader.update_position(at(3, 0), Offset(10), 200).unwrap();
         assert_eq!(state(&leader, 3), (0, None, false));
-        leader.update_position(at(3, 9), 20, 300).unwrap();
+        leader.update_position(at(3, 9), Offset(20), 300).unwrap();
         assert_eq!(state(&leader, 3), (9, None, false), "it lacks a record that was there at 200");
-        leader.update_position(at(3, 20), 30, 400).unwrap();
+        leader.update_position(at(3, 20), Offset(30), 400).unwrap();
         assert_eq!(state(&leader, 3), (20, Some(300), false));
-        leader.update_position(at(3, 30), 30, 500).unwrap();
+        leader.update_position(at(3, 30), Offset(30), 500).unwrap();
         assert_eq!(state(&leader, 3), (30, Some(500), false));
     }
 
     #[test]
     fn positions_outlive_a_change_of_the_replicas_and_end_with_the_epoch() {
-        let first = Leader::new(leadership(3, &[(2, true), (3, false)]), None, 0);
-        first.update_position(at(3, 7), 7, 50).unwrap();
-        let grown = Leader::new(leadership(3, &[(3, true), (4, true)]), Some(&first), 60);
+        let first = Leader::new(leadership(3, &[(2, true), (3, false)]), None, Offset(0), 0);
+        first.update_position(at(3, 7), Offset(7), 50).unwrap();
+        let grown = Leader::new(leadership(3, &[(3, true), (4, true)]), Some(&first), Offset(0), 60);
         assert_eq!((state(&grown, 3), state(&grown, 4)), ((7, Some(50), true), (-1, Some(60), true)));
-        first.update_position(at(3, 8), 8, 70).unwrap();
+        first.update_position(at(3, 8), Offset(8), 70).unwrap();
         assert_eq!(state(&grown, 3).0, 8, "a Fetch that found the older role");
-        let next = Leader::new(leadership(4, &[(3, true), (4, true)]), Some(&grown), 80);
+        let next = Leader::new(leadership(4, &[(3, true), (4, true)]), Some(&grown), Offset(0), 80);
         assert_eq!(state(&next, 3), (-1, Some(80), true));
-        assert_eq!(next.update_position(at(3, 9), 9, 90), Err(PositionRefused::NotLeader), "of the epoch before");
+        assert_eq!(
+            next.update_position(at(3, 9), Offset(9), 90),
+            Err(PositionRefused::NotLeader),
+            "of the epoch before"
+        );
         assert!(next.has_led_since(LeaderEpoch(3)) && !next.has_led_since(LeaderEpoch(2)));
     }
 }

@@ -12,11 +12,13 @@ mod acknowledgement;
 mod append;
 mod commit;
 mod fetch_session;
+mod follower;
 mod group_flush;
 mod high_watermark;
 mod ids;
 mod leader;
 mod partition;
+mod replica_fetch;
 mod role;
 mod role_change;
 mod topic_table;
@@ -25,14 +27,22 @@ mod waiting_readers;
 
 pub use acknowledgement::{AcknowledgementList, Awaited, Standing, WaitingProduce};
 pub use append::{NotAppended, Produced};
-pub use fetch_session::{FetchSession, FetchSessionCache, SessionPartition, SessionRefused};
+pub use fetch_session::{
+    FetchSession, FetchSessionCache, FetchSessionId, SessionOwner, SessionPartition, SessionRefused,
+};
+pub use follower::{
+    EpochEnd, FETCH_TRANSITIONS, FetchEvent, FetchPosition, FetchState, FetchStateKind, FetchedRecords,
+    FetcherSettings, FollowerListener, LogSpan, NotTaken, PartitionKey, REPLICA_FETCH_VERSION, ReplicaFetcher, Restart,
+    agreed_end, plan_restart,
+};
 pub use group_flush::{FlushCounts, FlushListener, GroupFlush};
 pub use high_watermark::high_watermark;
-pub use ids::{BrokerId, LeaderEpoch};
-pub use leader::{FollowerInSync, FollowerPosition, Leader, Leadership, PositionRefused, ReplicaState};
+pub use ids::{BrokerId, LeaderEpoch, Offset, PartitionIndex};
+pub use leader::{CaughtUp, FollowerInSync, FollowerPosition, Leader, Leadership, PositionRefused, ReplicaState};
 pub use partition::{LeaderCheck, Partition};
+pub use replica_fetch::Agreement;
 pub use role::{EpochStep, Following, Role, RoleKind, RoleRefused, TRANSITIONS};
 pub use role_change::NotBecome;
 pub use topic_table::{PartitionSlot, Topic, TopicTable};
 pub use waiting::{Waiter, WaitingFetch, WaitingList};
-pub use waiting_readers::WaitingReaders;
+pub use waiting_readers::{Isolation, WaitingReaders};

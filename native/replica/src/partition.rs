@@ -4,6 +4,7 @@
 //! With one replica an append commits itself. Appends are in `append`, what they wait for is in `commit`, and how the role
 //! changes is in `role_change`.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -12,11 +13,11 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
 use super::acknowledgement::AcknowledgementList;
-use super::ids::LeaderEpoch;
+use super::ids::{LeaderEpoch, Offset};
 use super::leader::ReplicaState;
 use super::role::Role;
 use super::waiting::{Waiter, WaitingFetch};
-use super::waiting_readers::WaitingReaders;
+use super::waiting_readers::{Isolation, WaitingReaders};
 use pybroker_storage::{
     CommittedSlice, Expired, FileSlice, Log, LogError, LogMove, MoveError, MovedLog, ReadError, Removed,
     RetentionLimits, Throttle,
@@ -147,13 +148,22 @@ impl Partition {
     }
 
     /// Compares a leader epoch that a client named (-1: none) with the one in force (KIP-320).
-    pub fn check_leader(&self, named_epoch: i32) -> LeaderCheck {
+    pub fn check_leader(&self, named_epoch: LeaderEpoch) -> LeaderCheck {
+        self.check(named_epoch, |role| matches!(role, Role::Leader(_)))
+    }
+
+    /// As [`Partition::check_leader`] for what a follower may answer too (KIP-392).
+    pub fn check_replica(&self, named_epoch: LeaderEpoch) -> LeaderCheck {
+        self.check(named_epoch, |role| matches!(role, Role::Leader(_) | Role::Follower(_)))
+    }
+
+    fn check(&self, named_epoch: LeaderEpoch, serves: impl Fn(&Role) -> bool) -> LeaderCheck {
         let role = self.role.load();
-        let Some(leader) = role.leader().filter(|_| !self.closed.load(Ordering::Acquire)) else {
+        if !serves(&role) || self.closed.load(Ordering::Acquire) {
             return LeaderCheck::NotLeader;
-        };
-        let in_force = leader.leader_epoch().0;
-        if named_epoch < 0 || named_epoch == in_force {
+        }
+        let in_force = role.leader_epoch();
+        if named_epoch.0 < 0 || named_epoch == in_force {
             LeaderCheck::Leads
         } else if named_epoch < in_force {
             LeaderCheck::Fenced
@@ -162,20 +172,19 @@ impl Partition {
         }
     }
 
-    /// Where the bytes lie that answer a read from `offset`, below the exclusive bound `end`.
-    pub fn plan_read(&self, offset: i64, max_bytes: usize, end: i64, min_one: bool) -> Result<FileSlice, ReadError> {
-        self.log.plan_read(offset, max_bytes, end, min_one)
+    /// Where the bytes lie that answer a read of these offsets.
+    pub fn plan_read(&self, offsets: Range<Offset>, max_bytes: usize, min_one: bool) -> Result<FileSlice, ReadError> {
+        self.log.plan_read(offsets, max_bytes, min_one)
     }
 
     /// [`Partition::plan_read`] for a `read_committed` reader, with the aborted transactions to leave out.
     pub fn plan_read_committed(
         &self,
-        offset: i64,
+        offsets: Range<Offset>,
         max_bytes: usize,
-        end: i64,
         min_one: bool,
     ) -> Result<CommittedSlice, ReadError> {
-        self.log.plan_read_committed(offset, max_bytes, end, min_one)
+        self.log.plan_read_committed(offsets, max_bytes, min_one)
     }
 
     /// Takes the segments out of use that are older or more than they may be, as far as they are committed, and forgets what
@@ -213,8 +222,8 @@ impl Partition {
 
     /// Lets a fetch wait here whose read was planned up to the offset `seen`. The caller plans it again afterwards, so that
     /// an append in between is not missed.
-    pub fn wait(&self, fetch: &Arc<WaitingFetch>, read_committed: bool, seen: i64) {
-        self.waiting.register(fetch, read_committed, seen);
+    pub fn wait(&self, fetch: &Arc<WaitingFetch>, isolation: Isolation, seen: i64) {
+        self.waiting.register(fetch, isolation, seen);
     }
 
     /// Ends what [`Partition::wait`] began.
@@ -225,6 +234,11 @@ impl Partition {
     /// How many fetches wait here.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
+    }
+
+    /// Whether the log is closed or deleted.
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
     }
 
     /// Refuses appends from now on and wakes all that wait: they get NOT_LEADER_OR_FOLLOWER.

@@ -136,6 +136,7 @@ impl Role {
 
 #[cfg(test)]
 mod tests {
+    use super::super::ids::Offset;
     use super::super::leader::Leadership;
     use super::*;
 
@@ -146,7 +147,7 @@ mod tests {
         match kind {
             RoleKind::None => Role::None { leader_epoch },
             RoleKind::Follower => Role::Follower(Following { leader: BrokerId(2), leader_epoch }),
-            RoleKind::Leader => Role::Leader(Leader::new(Leadership::alone(epoch), None, 0)),
+            RoleKind::Leader => Role::Leader(Leader::new(Leadership::alone(epoch), None, Offset(0), 0)),
         }
     }
 

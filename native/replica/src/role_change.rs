@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::ids::LeaderEpoch;
+use super::ids::{LeaderEpoch, Offset};
 use super::leader::{Leader, Leadership};
 use super::partition::Partition;
 use super::role::{Following, Role, RoleKind, RoleRefused};
@@ -43,7 +43,7 @@ impl Partition {
                 // What a crash left in the page cache is shown only when it cannot be lost any more.
                 self.log.flush().map_err(NotBecome::Log)?;
             }
-            let leader = Leader::new(leadership, before.leader(), now_ms);
+            let leader = Leader::new(leadership, before.leader(), Offset(self.log.log_end_offset()), now_ms);
             self.role.store(Arc::new(Role::Leader(leader)));
         }
         self.maybe_advance_high_watermark(None, wake);

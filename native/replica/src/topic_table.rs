@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use super::ids::{BrokerId, LeaderEpoch};
 use super::partition::Partition;
 use super::role::{Following, Role};
 use pybroker_wire::{BrokerEndpoint, LeaderAndEpoch, TopicId, TopicRef};
 
 /// The leader's id where there is none.
-const NO_LEADER: i32 = -1;
+const NO_LEADER: BrokerId = BrokerId(-1);
 
 /// One partition of the table: whether it lives here, and who leads it.
 #[derive(Clone, Debug)]
@@ -22,9 +23,9 @@ pub struct PartitionSlot {
     /// There is one, but its log directory failed.
     pub offline: bool,
     /// The leader's broker id, -1 when there is none.
-    pub leader: i32,
+    pub leader: BrokerId,
     /// The leader epoch that goes with it.
-    pub leader_epoch: i32,
+    pub leader_epoch: LeaderEpoch,
 }
 
 impl PartitionSlot {
@@ -32,14 +33,12 @@ impl PartitionSlot {
     /// says so is published.
     pub fn current_leader(&self) -> LeaderAndEpoch {
         let known = LeaderAndEpoch { id: self.leader, epoch: self.leader_epoch };
-        let Some(partition) = self.partition.as_ref().filter(|it| it.leader_epoch() > self.leader_epoch) else {
+        let Some(partition) = self.partition.as_ref().filter(|it| it.leader_epoch() > self.leader_epoch.0) else {
             return known;
         };
         match &*partition.role() {
-            Role::Follower(Following { leader, leader_epoch }) => {
-                LeaderAndEpoch { id: leader.0, epoch: leader_epoch.0 }
-            }
-            Role::None { leader_epoch } => LeaderAndEpoch { id: NO_LEADER, epoch: leader_epoch.0 },
+            Role::Follower(Following { leader, leader_epoch }) => LeaderAndEpoch { id: *leader, epoch: *leader_epoch },
+            Role::None { leader_epoch } => LeaderAndEpoch { id: NO_LEADER, epoch: *leader_epoch },
             // It is asked for as the leader that it is not yet in the table.
             Role::Leader(_) => known,
         }

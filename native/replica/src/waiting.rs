@@ -31,12 +31,30 @@ pub struct WaitingFetch {
     missing: AtomicI64,
     /// Set once, by the thread that completes the fetch.
     claimed: AtomicBool,
+    /// Its session has a later request: it is answered with nothing.
+    superseded: AtomicBool,
 }
 
 impl WaitingFetch {
     /// A fetch of `waiter` that lacks `missing` bytes.
     pub fn new(waiter: Waiter, missing: i64) -> Arc<Self> {
-        Arc::new(Self { waiter, missing: AtomicI64::new(missing), claimed: AtomicBool::new(false) })
+        let (claimed, superseded) = (AtomicBool::new(false), AtomicBool::new(false));
+        Arc::new(Self { waiter, missing: AtomicI64::new(missing), claimed, superseded })
+    }
+
+    /// Ends its wait for the sake of a later request of its session, which asks for all that it asks for. True for the one
+    /// caller that has to wake the owner.
+    pub fn supersede(&self) -> bool {
+        let claimed = self.claim();
+        if claimed {
+            self.superseded.store(true, Ordering::Release);
+        }
+        claimed
+    }
+
+    /// Whether [`WaitingFetch::supersede`] ended its wait.
+    pub fn is_superseded(&self) -> bool {
+        self.superseded.load(Ordering::Acquire)
     }
 
     /// Whom to wake.

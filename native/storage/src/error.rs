@@ -8,7 +8,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use pybroker_record::InvalidBatch;
+use pybroker_record::{InvalidBatch, RecordError};
 use pybroker_sys::file::is_exhaustion;
 
 /// An operation on the log as a whole failed.
@@ -161,6 +161,17 @@ pub enum AppendError {
         /// The directory of the log.
         path: PathBuf,
     },
+}
+
+impl AppendError {
+    /// The error of bytes in which no batch is found.
+    #[must_use]
+    pub fn malformed(error: RecordError) -> Self {
+        Self::Invalid(match error {
+            RecordError::Magic(magic) => InvalidBatch::UnsupportedFormat(magic),
+            other => InvalidBatch::Corrupt(other.to_string()),
+        })
+    }
 }
 
 impl From<LogError> for AppendError {

@@ -12,6 +12,7 @@ use std::ops::Range;
 use super::leaders::{BrokerEndpoint, LeaderAndEpoch, read_endpoints, write_endpoints};
 use super::primitives::{Malformed, Reader, Writer};
 use super::{ErrorCode, TopicRef};
+use pybroker_record::{LeaderEpoch, PartitionIndex};
 
 /// First flexible version.
 const FLEXIBLE: i16 = 12;
@@ -44,16 +45,15 @@ impl ReplicaState {
 pub struct FetchPartition {
     /// The topic as the client names it.
     pub topic: TopicRef,
-    /// The partition index.
-    pub index: i32,
+    pub index: PartitionIndex,
     /// The offset to read from.
     pub fetch_offset: i64,
     /// The most bytes to answer for this partition.
     pub max_bytes: i32,
     /// The leader epoch the client believes in, -1 for none.
-    pub leader_epoch: i32,
+    pub leader_epoch: LeaderEpoch,
     /// The epoch of the last record the client has, -1 for none (KIP-595).
-    pub last_fetched_epoch: i32,
+    pub last_fetched_epoch: LeaderEpoch,
     /// Where a follower's log begins, -1 for a consumer.
     pub log_start_offset: i64,
 }
@@ -78,7 +78,7 @@ pub struct FetchRequest<'a> {
     /// The partitions in their order. Those of one topic stand together.
     pub partitions: Vec<FetchPartition>,
     /// Partitions that leave the session. Those of one topic stand together.
-    pub forgotten: Vec<(TopicRef, i32)>,
+    pub forgotten: Vec<(TopicRef, PartitionIndex)>,
     /// The consumer's rack (KIP-392), empty for none.
     pub rack: &'a str,
 }
@@ -186,10 +186,10 @@ fn read_partitions(reader: &mut Reader<'_>, version: i16) -> Result<Vec<FetchPar
     for _ in 0..reader.array_len()? {
         let topic = TopicRef::read(reader, version >= BY_ID)?;
         for _ in 0..reader.array_len()? {
-            let index = reader.i32()?;
-            let leader_epoch = if version >= 9 { reader.i32()? } else { -1 };
+            let index = PartitionIndex(reader.i32()?);
+            let leader_epoch = LeaderEpoch(if version >= 9 { reader.i32()? } else { -1 });
             let fetch_offset = reader.i64()?;
-            let last_fetched_epoch = if version >= 12 { reader.i32()? } else { -1 };
+            let last_fetched_epoch = LeaderEpoch(if version >= 12 { reader.i32()? } else { -1 });
             let log_start_offset = if version >= 5 { reader.i64()? } else { -1 };
             let max_bytes = reader.i32()?;
             reader.tags()?;
@@ -215,13 +215,13 @@ fn write_partitions(writer: &mut Writer<'_>, version: i16, partitions: &[FetchPa
         partitions[0].topic.write(writer);
         writer.array_len(partitions.len());
         for partition in partitions {
-            writer.i32(partition.index);
+            writer.i32(partition.index.0);
             if version >= 9 {
-                writer.i32(partition.leader_epoch);
+                writer.i32(partition.leader_epoch.0);
             }
             writer.i64(partition.fetch_offset);
             if version >= 12 {
-                writer.i32(partition.last_fetched_epoch);
+                writer.i32(partition.last_fetched_epoch.0);
             }
             if version >= 5 {
                 writer.i64(partition.log_start_offset);
@@ -233,26 +233,26 @@ fn write_partitions(writer: &mut Writer<'_>, version: i16, partitions: &[FetchPa
     }
 }
 
-fn read_forgotten(reader: &mut Reader<'_>, version: i16) -> Result<Vec<(TopicRef, i32)>, Malformed> {
+fn read_forgotten(reader: &mut Reader<'_>, version: i16) -> Result<Vec<(TopicRef, PartitionIndex)>, Malformed> {
     let mut forgotten = Vec::new();
     for _ in 0..reader.array_len()? {
         let topic = TopicRef::read(reader, version >= BY_ID)?;
         for _ in 0..reader.array_len()? {
-            forgotten.push((topic.clone(), reader.i32()?));
+            forgotten.push((topic.clone(), PartitionIndex(reader.i32()?)));
         }
         reader.tags()?;
     }
     Ok(forgotten)
 }
 
-fn write_forgotten(writer: &mut Writer<'_>, forgotten: &[(TopicRef, i32)]) {
+fn write_forgotten(writer: &mut Writer<'_>, forgotten: &[(TopicRef, PartitionIndex)]) {
     let topics = forgotten.chunk_by(|a, b| a.0 == b.0);
     writer.array_len(topics.clone().count());
     for partitions in topics {
         partitions[0].0.write(writer);
         writer.array_len(partitions.len());
         for (_, index) in partitions {
-            writer.i32(*index);
+            writer.i32(index.0);
         }
         writer.tags_none();
     }

@@ -1,13 +1,13 @@
 //! Leaders, and where they are, as Produce and Fetch responses carry them with errors that say "not here" (KIP-951).
 
 use super::primitives::{Malformed, Reader, Writer};
+use pybroker_record::{BrokerId, LeaderEpoch};
 
 /// The leader of a partition, and the epoch in which it leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaderAndEpoch {
-    /// The broker's id.
-    pub id: i32,
-    pub epoch: i32,
+    pub id: BrokerId,
+    pub epoch: LeaderEpoch,
 }
 
 impl LeaderAndEpoch {
@@ -16,13 +16,13 @@ impl LeaderAndEpoch {
         writer.uvarint(1);
         writer.uvarint(tag);
         writer.uvarint(9);
-        writer.i32(self.id);
-        writer.i32(self.epoch);
+        writer.i32(self.id.0);
+        writer.i32(self.epoch.0);
         writer.uvarint(0);
     }
 
     pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
-        Ok(Self { id: reader.i32()?, epoch: reader.i32()? })
+        Ok(Self { id: BrokerId(reader.i32()?), epoch: LeaderEpoch(reader.i32()?) })
     }
 }
 
@@ -88,12 +88,13 @@ fn read_endpoint(reader: &mut Reader<'_>) -> Result<BrokerEndpoint, Malformed> {
 pub(crate) mod tests {
     use proptest::prelude::*;
 
-    use super::{BrokerEndpoint, LeaderAndEpoch};
+    use super::{BrokerEndpoint, BrokerId, LeaderAndEpoch, LeaderEpoch};
     use crate::primitives::{Malformed, Reader, Writer};
 
     /// A leader, or none.
     pub fn leader() -> impl Strategy<Value = Option<LeaderAndEpoch>> {
-        prop::option::of((any::<i32>(), any::<i32>()).prop_map(|(id, epoch)| LeaderAndEpoch { id, epoch }))
+        let both = (any::<i32>().prop_map(BrokerId), any::<i32>().prop_map(LeaderEpoch));
+        prop::option::of(both.prop_map(|(id, epoch)| LeaderAndEpoch { id, epoch }))
     }
 
     /// Some brokers, or none where the version has no place for them.

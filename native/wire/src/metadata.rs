@@ -6,6 +6,7 @@
 
 use super::primitives::{Malformed, Reader, Writer};
 use super::{ErrorCode, ZERO_TOPIC_ID};
+use pybroker_record::{BrokerId, LeaderEpoch, PartitionIndex};
 
 /// First flexible version.
 const FLEXIBLE: i16 = 9;
@@ -54,11 +55,11 @@ pub struct BrokerMetadata {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartitionMetadata {
     pub error: ErrorCode,
-    pub index: i32,
+    pub index: PartitionIndex,
     /// -1: none.
-    pub leader: i32,
+    pub leader: BrokerId,
     /// -1 before version 7.
-    pub leader_epoch: i32,
+    pub leader_epoch: LeaderEpoch,
 }
 
 /// One topic as metadata describes it.
@@ -132,8 +133,9 @@ fn read_topic(reader: &mut Reader<'_>, version: i16) -> Result<TopicMetadata, Ma
 }
 
 fn read_partition(reader: &mut Reader<'_>, version: i16) -> Result<PartitionMetadata, Malformed> {
-    let (error, index, leader) = (reader.error_code()?, reader.i32()?, reader.i32()?);
-    let leader_epoch = if version >= 7 { reader.i32()? } else { -1 };
+    let (error, index) = (reader.error_code()?, PartitionIndex(reader.i32()?));
+    let leader = BrokerId(reader.i32()?);
+    let leader_epoch = LeaderEpoch(if version >= 7 { reader.i32()? } else { -1 });
     // Replicas, in-sync replicas, and from version 5 on offline replicas.
     for _ in 0..if version >= 5 { 3 } else { 2 } {
         let nodes = reader.array_len()?;
@@ -189,10 +191,10 @@ mod tests {
         writer.array_len(topic.partitions.len());
         for partition in &topic.partitions {
             writer.error_code(partition.error);
-            writer.i32(partition.index);
-            writer.i32(partition.leader);
+            writer.i32(partition.index.0);
+            writer.i32(partition.leader.0);
             if version >= 7 {
-                writer.i32(partition.leader_epoch);
+                writer.i32(partition.leader_epoch.0);
             }
             for nodes in [&[1, 2, 3][..], &[1], &[]].iter().take(if version >= 5 { 3 } else { 2 }) {
                 writer.array_len(nodes.len());
@@ -213,9 +215,9 @@ mod tests {
         let partition = (any::<i16>(), any::<i32>(), any::<i32>(), epoch);
         let partition = partition.prop_map(|(error, index, leader, leader_epoch)| PartitionMetadata {
             error: ErrorCode(error),
-            index,
-            leader,
-            leader_epoch,
+            index: PartitionIndex(index),
+            leader: BrokerId(leader),
+            leader_epoch: LeaderEpoch(leader_epoch),
         });
         let topic = (any::<i16>(), "[a-z]{0,9}", prop::collection::vec(partition, 0..4));
         let topic =

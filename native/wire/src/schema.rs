@@ -4,6 +4,7 @@
 //! in through [`Schema::compile`], and [`super::codec`] walks the programs. On a request's way this is passed at the
 //! first message of an API and version; after that its program is looked up.
 
+use std::ops::RangeInclusive;
 use std::sync::OnceLock;
 
 use thiserror::Error;
@@ -66,14 +67,14 @@ impl Primitive {
     }
 
     /// The smallest and largest number that the type holds; `None` for what is not a whole number.
-    pub fn range(self) -> Option<(i64, i64)> {
+    pub fn range(self) -> Option<RangeInclusive<i64>> {
         Some(match self {
-            Primitive::Int8 => (i8::MIN.into(), i8::MAX.into()),
-            Primitive::Int16 => (i16::MIN.into(), i16::MAX.into()),
-            Primitive::Int32 => (i32::MIN.into(), i32::MAX.into()),
-            Primitive::Int64 => (i64::MIN, i64::MAX),
-            Primitive::Uint16 => (0, u16::MAX.into()),
-            Primitive::Uint32 => (0, u32::MAX.into()),
+            Primitive::Int8 => i8::MIN.into()..=i8::MAX.into(),
+            Primitive::Int16 => i16::MIN.into()..=i16::MAX.into(),
+            Primitive::Int32 => i32::MIN.into()..=i32::MAX.into(),
+            Primitive::Int64 => i64::MIN..=i64::MAX,
+            Primitive::Uint16 => 0..=u16::MAX.into(),
+            Primitive::Uint32 => 0..=u32::MAX.into(),
             _ => return None,
         })
     }
@@ -331,9 +332,7 @@ fn preset_fits(field: &Field) -> bool {
         (Preset::Text(_), Kind::Primitive(Primitive::String)) => true,
         (Preset::Bytes(bytes), Kind::Primitive(Primitive::Uuid)) => bytes.len() == 16,
         (Preset::Bytes(_), Kind::Primitive(Primitive::Bytes | Primitive::Records)) => true,
-        (Preset::Int(value), Kind::Primitive(kind)) => {
-            kind.range().is_some_and(|(lowest, highest)| (lowest..=highest).contains(value))
-        }
+        (Preset::Int(value), Kind::Primitive(kind)) => kind.range().is_some_and(|range| range.contains(value)),
         _ => false,
     }
 }

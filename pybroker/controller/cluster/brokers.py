@@ -22,8 +22,9 @@ from pybroker.controller.cluster.events import (
 )
 from pybroker.controller.cluster.log_directories import usable_brokers
 from pybroker.machine.machine import Outcome, Timer
-from pybroker.metadata.replica_directories import directory_of, is_online
+from pybroker.metadata.replica_directories import directory_of, is_online, is_reserved
 from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.kafka_json import id_text
 from pybroker.protocol.messages.records.broker_registration_change import BrokerRegistrationChangeRecord
 from pybroker.protocol.messages.records.register_broker import BrokerEndpoint, BrokerFeature, RegisterBrokerRecord
 from pybroker.protocol.messages.records.unregister_broker import UnregisterBrokerRecord
@@ -64,8 +65,9 @@ def register_broker(
     if before is not None and not same and event.session_is_alive:
         message = f"Another broker is registered with the broker id {event.broker_id}, and it is alive."
         return Outcome((), RegisteredBroker(ErrorCode.DUPLICATE_BROKER_REGISTRATION, message))
-    if not event.listeners:
-        return Outcome((), RegisteredBroker(ErrorCode.INVALID_REGISTRATION, "No listeners specified for the broker"))
+    refusal = _refusal(image, event)
+    if refusal is not None:
+        return Outcome((), refusal)
     epoch = event.epoch if before is None else max(event.epoch, before.epoch + 1)
     record = _registration(event, epoch)
     records: list[Message] = [record]
@@ -82,6 +84,38 @@ def register_broker(
     # The broker in this process, which registers unfenced, lives as long as the controller and sends no heartbeats.
     session = _session(event.broker_id, epoch, settings, now) if event.fenced else _no_session(event.broker_id)
     return Outcome(tuple(records), RegisteredBroker(broker_epoch=epoch), session)
+
+
+def _refusal(image: MetadataImage, event: RegisterBroker) -> RegisteredBroker | None:
+    """Return why a broker cannot be registered so, None where it can."""
+    fault = None if event.listeners else "No listeners specified for the broker"
+    if fault is None:
+        fault = _directory_fault(image, event)
+    if fault is not None:
+        return RegisteredBroker(ErrorCode.INVALID_REGISTRATION, fault)
+    for name, level in image.features.levels.items():
+        low, high = event.features.get(name, (0, 0))
+        if level > 0 and not low <= level <= high:
+            message = (
+                f"Unable to register because the broker does not support finalized version {level} of {name}. The "
+                f"broker wants a version between {low} and {high}, inclusive."
+            )
+            return RegisteredBroker(ErrorCode.UNSUPPORTED_VERSION, message)
+    return None
+
+
+def _directory_fault(image: MetadataImage, event: RegisterBroker) -> str | None:
+    """Return what is wrong with the log directories of a broker: each is one broker's, and none is a reserved id."""
+    directories = set(event.log_dirs)
+    if len(directories) < len(event.log_dirs):
+        return "Duplicate directory ID in request"
+    if any(map(is_reserved, directories)):
+        return "Reserved directory ID in request"
+    for broker in image.cluster.brokers.values():
+        if broker.id != event.broker_id and not directories.isdisjoint(broker.log_dirs):
+            directory = next(one for one in broker.log_dirs if one in directories)
+            return f"Broker {broker.id} is already registered with directory {id_text(directory)}"
+    return None
 
 
 def _begin_at_once(image: MetadataImage, event: RegisterBroker, settings: ClusterSettings) -> list[Message]:
@@ -121,16 +155,19 @@ def heartbeat(
     if broker.epoch != event.broker_epoch:
         message = f"Expected broker epoch {broker.epoch}, but got broker epoch {event.broker_epoch}"
         return Outcome((), HeartbeatResult(ErrorCode.STALE_BROKER_EPOCH, message))
+    # The registration is at its epoch's offset, or a little later in the same commit.
+    is_caught_up = event.metadata_offset is None or event.metadata_offset >= broker.epoch
     trigger = BrokerTrigger.WANTS_TO_RUN
     if event.want_shut_down:
         leads = leads_anything(image, broker.id)
         trigger = BrokerTrigger.WANTS_TO_STOP_AND_LEADS if leads else BrokerTrigger.WANTS_TO_STOP
-    elif event.want_fence:
+    elif event.want_fence or (broker.fenced and not is_caught_up):
         trigger = BrokerTrigger.WANTS_TO_BE_FENCED
     state = BROKER_CONTROL.following(control_of(broker), trigger)
     reply = HeartbeatResult(
         is_fenced=state in (BrokerControl.FENCED, BrokerControl.SHUTDOWN_NOW),
         should_shut_down=state is BrokerControl.SHUTDOWN_NOW,
+        is_caught_up=is_caught_up,
     )
     return Outcome(_become(image, broker, state, settings), reply, _session(broker.id, broker.epoch, settings, now))
 
@@ -141,7 +178,8 @@ def expire_session(image: MetadataImage, event: SessionExpired, settings: Cluste
     if broker is None or broker.epoch != event.broker_epoch:
         return Outcome((), None)
     state = BROKER_CONTROL.following(control_of(broker), BrokerTrigger.FELL_SILENT)
-    return Outcome(_become(image, broker, state, settings), None)
+    # Also where a death was noticed before the session's time: another incarnation may register at once.
+    return Outcome(_become(image, broker, state, settings), None, _no_session(broker.id))
 
 
 def _become(

@@ -18,10 +18,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pybroker.metadata.image import ConfigResource
+    from pybroker.metadata.in_sync import InSyncChange
 
 __all__ = [
     "AllocateProducerIds",
     "AlterConfigs",
+    "AlterPartitions",
     "AlterReassignments",
     "AssignReplicas",
     "BalanceLeaders",
@@ -51,6 +53,7 @@ __all__ = [
     "ReassignedPartition",
     "ReassignedTopic",
     "RegisterBroker",
+    "RegisterController",
     "RegisteredBroker",
     "Result",
     "SessionExpired",
@@ -212,6 +215,17 @@ class OngoingTopic(NamedTuple):
     partitions: Sequence[OngoingReassignment]
 
 
+class AlterPartitions(NamedTuple):
+    """Change the in-sync replicas of partitions that a broker leads, each by itself (KIP-497).
+
+    Answered by an `InSyncResult` for each, in order, or by one `Result`.
+    """
+
+    broker_id: int
+    broker_epoch: int
+    changes: Sequence[InSyncChange]
+
+
 class RegisterBroker(NamedTuple):
     """Register a broker's new incarnation (KIP-631). Answered by a `RegisteredBroker`."""
 
@@ -240,6 +254,16 @@ class RegisteredBroker(NamedTuple):
     broker_epoch: int = -1
 
 
+class RegisterController(NamedTuple):
+    """Register a controller's new incarnation (KIP-919). Answered by a `Result`."""
+
+    controller_id: int
+    incarnation_id: bytes
+    listeners: Mapping[str, tuple[str, int]]
+    security_protocols: Mapping[str, int]
+    features: Mapping[str, tuple[int, int]]
+
+
 class UnregisterBroker(NamedTuple):
     """Forget a broker. Answered by a `Result`."""
 
@@ -253,6 +277,8 @@ class Heartbeat(NamedTuple):
     broker_epoch: int
     want_fence: bool = False
     want_shut_down: bool = False
+    metadata_offset: int | None = None
+    """Up to where the broker has put metadata in force; None for a broker in this process, whose image is ours."""
 
 
 class HeartbeatResult(NamedTuple):
@@ -262,6 +288,8 @@ class HeartbeatResult(NamedTuple):
     error_message: str | None = None
     is_fenced: bool = True
     should_shut_down: bool = False
+    is_caught_up: bool = False
+    """Whether it has put its own registration in force."""
 
 
 class LogDirectoriesFailed(NamedTuple):

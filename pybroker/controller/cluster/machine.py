@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 from pybroker.controller.cluster import (
     brokers,
     configs,
+    controllers,
     features,
+    in_sync,
     log_directories,
     partitions,
     periodic,
@@ -23,6 +25,7 @@ from pybroker.controller.cluster import (
 from pybroker.controller.cluster.events import (
     AllocateProducerIds,
     AlterConfigs,
+    AlterPartitions,
     AlterReassignments,
     AssignReplicas,
     BalanceLeaders,
@@ -35,6 +38,7 @@ from pybroker.controller.cluster.events import (
     ListReassignments,
     LogDirectoriesFailed,
     RegisterBroker,
+    RegisterController,
     SessionExpired,
     UnregisterBroker,
     UpdateFeatures,
@@ -52,6 +56,7 @@ if TYPE_CHECKING:
 Event = (
     AllocateProducerIds
     | AlterConfigs
+    | AlterPartitions
     | AlterReassignments
     | AssignReplicas
     | BalanceLeaders
@@ -64,6 +69,7 @@ Event = (
     | ListReassignments
     | LogDirectoriesFailed
     | RegisterBroker
+    | RegisterController
     | SessionExpired
     | UnregisterBroker
     | UpdateFeatures
@@ -121,6 +127,8 @@ class ClusterMachine:
                 return requested_reassignments.alter_reassignments(image, event, settings)
             case ListReassignments():
                 return requested_reassignments.list_reassignments(image, event)
+            case AlterPartitions():
+                return in_sync.alter_partitions(image, event, settings)
             case RegisterBroker():
                 return brokers.register_broker(image, event, settings, now)
             case Heartbeat():
@@ -131,6 +139,8 @@ class ClusterMachine:
                 return log_directories.fail_log_directories(image, event, settings)
             case AssignReplicas():
                 return log_directories.assign_replicas(image, event, settings)
+            case RegisterController():
+                return controllers.register_controller(image, event)
             case UnregisterBroker():
                 return brokers.unregister_broker(image, event, settings)
             case AlterConfigs():

@@ -45,7 +45,7 @@ class ClusterSettings(NamedTuple):
     config_rules: ConfigRules
     imbalance_check_interval_ms: int = NEVER
     """How often leadership returns to preferred replicas."""
-    imbalance_percentage: int = 10
+    imbalance_percentage: int = 0
     """How many of the partitions that prefer a broker may have another leader before it does."""
     unclean_election_interval_ms: int = NEVER
     """How often partitions without leader, of topics that allow it, get one uncleanly."""

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+TOPIC_NAME = "__cluster_metadata"
+"""Kafka's name of the topic that the metadata log counts as."""
 DIRECTORY_NAME = "__cluster_metadata-0"
 """Kafka's name of the directory that holds the metadata log and its snapshots."""
 

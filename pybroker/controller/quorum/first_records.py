@@ -10,53 +10,50 @@ import logging
 from typing import TYPE_CHECKING
 
 from pybroker.controller.errors import MetadataLogError
-from pybroker.controller.quorum.bootstrap import FILE_NAME, read_bootstrap
+from pybroker.controller.quorum.bootstrap import FILE_NAME
 from pybroker.metadata.features import INITIAL_LEVELS, METADATA_VERSION, RECORD_VERSIONS, SUPPORTED_FEATURES
 from pybroker.metadata.metadata_versions import NAMES
 from pybroker.protocol.messages.records.feature_level import FeatureLevelRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
     from pybroker.protocol.schema import Message
 
 log = logging.getLogger("pybroker.controller")
 
 
-def first_records(directory: Path, levels: Mapping[str, int]) -> list[Message]:
+def first_records(formatted: list[Message] | None, levels: Mapping[str, int]) -> list[Message]:
     """Return what is to be committed in a cluster whose features have these levels, none in a new one.
 
-    Raises `OSError`, and `MetadataLogError` for a file with records that this version cannot honour.
+    `formatted` are the records of the file, None where there is none. Raises `MetadataLogError` for records that this
+    version cannot honour.
     """
-    formatted = read_bootstrap(directory)
     if formatted is not None:
-        return [] if levels else list(_honoured(formatted, directory / FILE_NAME))
+        return [] if levels else list(_honoured(formatted))
     return [
         FeatureLevelRecord(name=name, feature_level=level)
-        for name, level in INITIAL_LEVELS.items()
-        if name not in levels
         for name, level in INITIAL_LEVELS.items()
         if name not in levels
     ]
 
 
-def _honoured(records: list[Message], path: Path) -> Iterator[Message]:
+def _honoured(records: list[Message]) -> Iterator[Message]:
     for record in records:
         if not isinstance(record, FeatureLevelRecord):
             name = type(record).__name__
             if name not in RECORD_VERSIONS:
-                raise MetadataLogError(f"{path} has a {name}, which this version cannot write")
+                raise MetadataLogError(f"{FILE_NAME} has a {name}, which this version cannot write")
             yield record
             continue
         name, level = record.name, record.feature_level
         if name not in SUPPORTED_FEATURES:
-            log.warning("%s gives %s level %d, which this version does not know and leaves out", path, name, level)
+            log.warning("%s gives %s level %d, which this version does not know and leaves out", FILE_NAME, name, level)
             continue
         lowest, highest = SUPPORTED_FEATURES[name]
         if not lowest <= level <= highest:
             hint = ""
             if name == METADATA_VERSION:
                 hint = f"; format the node with --release-version {NAMES[highest].partition('-')[0]}"
-            raise MetadataLogError(f"{path}: {name}={level}, expected a level from {lowest} to {highest}{hint}")
+            raise MetadataLogError(f"{FILE_NAME}: {name}={level}, expected a level from {lowest} to {highest}{hint}")
         yield record

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from pybroker.controller.quorum.snapshot_policy import SnapshotPolicy
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -11,6 +13,22 @@ SEGMENT_BYTES = 1 << 30
 """Kafka's default of metadata.log.segment.bytes."""
 SEGMENT_MS = 7 * 24 * 3600 * 1000
 """Kafka's default of metadata.log.segment.ms."""
+FETCH_TIMEOUT_MS = 2000
+"""Kafka's default of controller.quorum.fetch.timeout.ms."""
+REQUEST_TIMEOUT_MS = 2000
+"""Kafka's default of controller.quorum.request.timeout.ms."""
+RETRY_BACKOFF_MS = 20
+"""Kafka's default of controller.quorum.retry.backoff.ms."""
+
+
+class VoterAddress(NamedTuple):
+    """Where the controller listener of a voter is reached."""
+
+    node_id: int
+    host: str
+    port: int
+    directory_id: bytes = bytes(16)
+    """Id of the directory of its metadata log; zeros where the configuration does not say it."""
 
 
 class QuorumSettings(NamedTuple):
@@ -24,3 +42,21 @@ class QuorumSettings(NamedTuple):
     """Node ids of all voters, this one among them."""
     segment_bytes: int = SEGMENT_BYTES
     segment_ms: int = SEGMENT_MS
+    addresses: tuple[VoterAddress, ...] = ()
+    """Of the voters; this one's own may be missing."""
+    directory_id: bytes = bytes(16)
+    """Id of the directory that holds the log."""
+    fetch_timeout_ms: int = FETCH_TIMEOUT_MS
+    """An election begins after so long without word from a leader, or after half of it at the earliest."""
+    request_timeout_ms: int = REQUEST_TIMEOUT_MS
+    """A connection to another voter that is not open after so long is tried anew."""
+    retry_backoff_ms: int = RETRY_BACKOFF_MS
+    """The first pause before a connection is tried anew; later ones are longer."""
+    snapshots: SnapshotPolicy = SnapshotPolicy()
+    death_grace_ms: int = 0
+    """An election begins so long after a leader's connection ended and its port refused another one; -1 for never."""
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether this voter is the whole quorum."""
+        return self.voters == (self.node_id,)

@@ -33,11 +33,13 @@ from pybroker.controller.quorum.snapshot_header import (
     UNKNOWN,
     SnapshotHeader,
 )
+from pybroker.metadata.errors import MetadataError
 from pybroker.metadata.features import RECORD_VERSIONS
 from pybroker.metadata.image_records import feature_records, state_records
+from pybroker.metadata.loader import Loader
 from pybroker.protocol.codec import decode, encode
 from pybroker.protocol.errors import ProtocolError
-from pybroker.protocol.messages.records.frame import encode_record
+from pybroker.protocol.messages.records.frame import decode_record, encode_record
 from pybroker.protocol.messages.records.kraft_version import KRaftVersionRecord
 from pybroker.protocol.messages.records.snapshot_footer import SnapshotFooterRecord
 from pybroker.protocol.messages.records.voters import VotersRecord
@@ -122,6 +124,12 @@ class SnapshotWriter:
     def write(self, chunk: bytes) -> None:
         """Add bytes; raises `OSError`."""
         self._open_file().write(chunk)
+
+    def check(self, epoch: int) -> None:
+        """Read back what was written, and check all of it; raises `OSError` and `MetadataLogError`."""
+        self._open_file().flush()
+        for _ in read_values(self._part, epoch=epoch):
+            pass
 
     def finish(self) -> Path:
         """Give the file its name, when all of it is on the device; raises `OSError`."""
@@ -252,6 +260,17 @@ def read_snapshot(path: Path) -> Iterator[Batch]:
         yield Batch(offset, snapshot.epoch, values)
         offset = last_offset
     yield Batch(last_offset, snapshot.epoch, ())
+
+
+def read_image(path: Path) -> MetadataImage:
+    """Read a snapshot whole; raises `OSError` and `MetadataLogError`."""
+    loader = Loader()
+    try:
+        for batch in read_snapshot(path):
+            loader.load(map(decode_record, batch.values), batch.last_offset, batch.epoch)
+    except (ProtocolError, MetadataError) as error:
+        raise _damaged(path, str(error)) from error
+    return loader.publish()
 
 
 def read_values(path: Path, *, epoch: int | None = None) -> Iterator[tuple[bytes, ...]]:

@@ -1,89 +1,133 @@
-"""One voter with its disk: the Raft library above, the metadata log and the hard state below.
+"""One voter: the Raft library above, its log below, and the offsets between them.
 
-Owns `__cluster_metadata-0`: one record batch per Raft entry, the batch's ordinal being the entry's index and its leader
-epoch the entry's term; and the order of writing: hard state, then entries, then a sync, and only then does anything
-count as committed. Must not know what records say. Its methods block on the disk; at most one runs at a time.
+Owns the way from entries to offsets: an entry is a record batch, its index the batch's ordinal from 1. What a step of
+the quorum asks the disk for comes out as a `Writing`; nothing here waits for it, so any number may be under way. Must
+not know what records say, nor who carries messages; time is an argument.
 
-After a crash the log ends with the last whole batch. With one voter all of it is committed, because what the disk has
-is what the majority has; entries that were never acknowledged may be among it, acknowledged ones always are. A hard
-state older than the log (a crash or a restore between the two) is overruled by the log's last term.
+With one voter all of a restored log is committed, because what the disk has is what the majority has. With several,
+only what a snapshot holds is: the rest waits for a leader. A hard state older than the log (a crash or a restore
+between the two) is overruled by the log's last term.
 """
 
 from __future__ import annotations
 
-import logging
-import time
 from array import array
-from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from bisect import bisect_left
+from typing import TYPE_CHECKING, NamedTuple
 
 from pybroker.controller.errors import MetadataLogError
-from pybroker.controller.quorum.batches import DIRECTORY_NAME, Batch
-from pybroker.controller.quorum.hard_state import HardState, read_hard_state, write_hard_state
-from pybroker.controller.quorum.native import (
-    Log,
-    Quorum,
-    build_leader_change_batch,
-    build_record_batch,
-    parse_metadata_batches,
-)
-from pybroker.storage.exhaustion import is_exhaustion, limits
+from pybroker.controller.quorum.batches import Batch
+from pybroker.controller.quorum.hard_state import HardState
+from pybroker.controller.quorum.metadata_log import MetadataLog, Writing, split
+from pybroker.controller.quorum.native import Quorum, build_record_batch, parse_metadata_batches
+from pybroker.controller.quorum.snapshots import SnapshotId
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
+    from pybroker.controller.quorum.metadata_log import StoredBatch
     from pybroker.controller.quorum.native import QuorumReady
     from pybroker.controller.quorum.settings import QuorumSettings
 
-log = logging.getLogger("pybroker.controller")
-
-_ELECTION_TICKS = 10
+ELECTION_TICKS = 10
+"""Ticks of silence until an election; at random up to twice as many."""
 _HEARTBEAT_TICKS = 2
-_READ_BYTES = 1 << 20
-_INDEX_BYTES = 1 << 16
-_INDEX_INTERVAL_BYTES = 4096
-_PATIENCE_S = 60.0  # so long a write waits for a descriptor or memory before the metadata log counts as failed
-_AGAIN_S = 0.05
+_MESSAGE_BYTES = 1 << 20
+_MESSAGES_IN_FLIGHT = 32
+_KEPT_BYTES = 8 << 20
+# Where the offset of a batch's last record stands, from its base offset on.
+_LAST_OFFSET_DELTA = slice(23, 27)
 
-T = TypeVar("T")
+
+class Committed(NamedTuple):
+    """A committed entry, its batch not read yet."""
+
+    raft_index: int
+    term: int
+    last_offset: int
+    payload: bytes
+
+    def batch(self) -> Batch:
+        """Read the records."""
+        [(_, _, _, _, is_control, values)], _ = parse_metadata_batches(self.payload)
+        return Batch(self.last_offset, self.term, () if is_control else values)
+
+
+class Step(NamedTuple):
+    """What there is to do: send, write, apply."""
+
+    messages: Sequence[tuple[int, bytes]]
+    """To other voters, at once."""
+    writing: Writing
+    committed: Sequence[Committed]
+
+
+class SnapshotMark(NamedTuple):
+    """A checkpoint and its place in the Raft log."""
+
+    raft_index: int
+    """Index of the last entry that it holds."""
+    id: SnapshotId
+
+    def to_native(self) -> tuple[int, int, bytes]:
+        """Return it as the extension has it."""
+        end_offset, epoch = self.id
+        return self.raft_index, epoch, end_offset.to_bytes(8) + epoch.to_bytes(4)
+
+    @classmethod
+    def from_native(cls, mark: tuple[int, int, bytes]) -> SnapshotMark:
+        """Make one of what the extension returned."""
+        index, _, raw = mark
+        return cls(index, SnapshotId(int.from_bytes(raw[:8]), int.from_bytes(raw[8:])))
+
+
+def read_entries(log: MetadataLog, index: int, offset: int) -> list[tuple[int, int, bytes]]:
+    """Read entries for `Voter.provide`, the first of which begins at `offset`; none where the log has lost them.
+
+    Blocks on the disk; raises `OSError` and `MetadataLogError`.
+    """
+    if not log.start_offset <= offset < log.end_offset:
+        return []
+    batches = split(log.read(offset, _MESSAGE_BYTES))
+    return [(number, batch.epoch, batch.payload) for number, batch in enumerate(batches, index)]
 
 
 class Voter:
-    """The quorum of one, written so that others can join."""
+    """A voter of the quorum. Every method but `open` is quick and does no I/O."""
 
-    def __init__(self, settings: QuorumSettings, now_ms: Callable[[], int]) -> None:
-        self._directory = settings.directory / DIRECTORY_NAME
-        self._node_id = settings.node_id
-        self._voters = list(settings.voters)
+    def __init__(self, settings: QuorumSettings, log: MetadataLog, now_ms: Callable[[], int]) -> None:
+        self.log = log
+        """The files; whoever drives the voter writes them."""
+        self._settings = settings
         self._now_ms = now_ms
-        # Base offset of the batch of each entry: entry `index` is at `index - 1`.
-        self._base_offsets = array("q")
-        self._hard_state: HardState | None = None
-        self._log: Log
+        # Invariant: the entry `_first + i` ends at offset `_ends[i]`, exclusively; `_start` is where the first begins.
+        self._first = 1
+        self._start = 0
+        self._ends = array("q")
+        self.applied = 0
+        """Index of the last entry that was restored as committed, before the first step."""
+        self.installed: SnapshotMark | None = None
+        """The last checkpoint that a leader sent and that replaced the log."""
         self._quorum: Quorum
 
     @classmethod
-    def open(cls, settings: QuorumSettings, *, now_ms: Callable[[], int], replay: Callable[[Batch], None]) -> Voter:
-        """Open or begin the log, and hand every batch that is known to be committed to `replay`.
+    def open(
+        cls,
+        settings: QuorumSettings,
+        *,
+        now_ms: Callable[[], int],
+        replay: Callable[[Batch], None],
+        snapshot: SnapshotMark | None = None,
+    ) -> Voter:
+        """Open or begin the log, and pass to `replay` every batch after `snapshot` that is known to be committed.
 
         Raises `OSError`, `MetadataLogError`, `QuorumStateError` and `QuorumError`.
         """
-        voter = cls(settings, now_ms)
-        directory = voter._directory
-        voter._log = Log.open(
-            directory=str(directory),
-            segment_bytes=settings.segment_bytes,
-            segment_ms=settings.segment_ms,
-            segment_index_bytes=_INDEX_BYTES,
-            index_interval_bytes=_INDEX_INTERVAL_BYTES,
-            now_ms=now_ms(),
-        )
-        if voter._log.truncated_bytes:
-            log.warning("%s: %d bytes of unfinished writes were cut", directory, voter._log.truncated_bytes)
+        voter = cls(settings, MetadataLog(settings, now_ms), now_ms)
         try:
-            voter._restore(replay)
+            voter._restore(replay, snapshot)
         except BaseException:
-            voter._log.close()
+            voter.log.close()
             raise
         return voter
 
@@ -103,126 +147,183 @@ class Voter:
         return self._quorum.term
 
     @property
+    def last_index(self) -> int:
+        """Index of the last entry, persisted or not."""
+        return self._quorum.last_index
+
+    @property
     def next_offset(self) -> int:
         """Offset that the next record will have."""
-        return self._log.log_end_offset
+        return self._ends[-1] if self._ends else self._start
 
-    def campaign(self, values: list[bytes]) -> list[Batch]:
-        """Stand for election and do the work of it; the only voter leads when this returns.
+    @property
+    def wanted(self) -> int | None:
+        """Index of an entry that a lagging voter needs, to be read from the disk and given to `provide`."""
+        return self._quorum.wanted
 
-        `values` are the first records of the term, in the same write as its beginning.
+    def end_of(self, index: int) -> int:
+        """Return the offset after an entry; where the log begins for entries before that."""
+        return self._ends[index - self._first] if index >= self._first else self._start
+
+    def progress(self) -> list[tuple[int, int, int]]:
+        """Return node id, index and end offset of what each voter has; empty unless this one leads."""
+        return [
+            (node_id, matched, self.end_of(min(matched, self._first + len(self._ends) - 1)))
+            for node_id, matched in self._quorum.progress()
+        ]
+
+    def tick(self) -> None:
+        """Count one tick of the clock."""
+        self._quorum.tick(self._now_ms())
+
+    def campaign(self) -> None:
+        """Stand for election."""
+        self._quorum.campaign(self._now_ms())
+
+    def forget_leader(self) -> None:
+        """Note that the leader's process has ended."""
+        self._quorum.forget_leader()
+
+    def transfer_leader(self, voter: int) -> None:
+        """Hand the leadership over."""
+        self._quorum.transfer_leader(voter)
+
+    def unreachable(self, voter: int) -> None:
+        """Note that what was sent to another voter may be lost."""
+        self._quorum.unreachable(voter)
+
+    def take(self, voter: int, message: bytes) -> SnapshotMark | None:
+        """Take another voter's message; raises `QuorumError` for one that is none, and changes nothing then.
+
+        A snapshot that is returned is to be fetched from the leader, and then `install`ed or `decline`d.
         """
-        self._quorum.campaign()
-        if values and self._quorum.is_leader:
-            self._quorum.propose(build_record_batch(values, self._now_ms()))
-        return self._work()
+        offered = self._quorum.step(voter, message, self._now_ms())
+        return None if offered is None else SnapshotMark.from_native(offered)
 
-    def commit(self, values: list[bytes]) -> list[Batch]:
-        """Append records as one batch, and return what is committed, these records last.
+    def install(self, snapshot: SnapshotMark, voters: Sequence[int]) -> None:
+        """Note that a checkpoint that a leader offered is on the disk."""
+        self._quorum.install(snapshot.to_native(), list(voters))
 
-        Raises `NotControllerError` when this voter does not lead, and `OSError`: the voter is not to be used then.
+    def decline(self) -> None:
+        """Note that the checkpoint that a leader offered cannot be fetched now."""
+        self._quorum.decline()
+
+    def propose(self, values: Sequence[bytes]) -> int:
+        """Append records as one batch and return its index; raises `NotControllerError` when this voter does not lead.
+
+        They are committed when `step` says so, and never if another leader overrules them.
         """
-        self._quorum.propose(build_record_batch(values, self._now_ms()))
-        return self._work()
+        return self._quorum.propose(build_record_batch(list(values), self._now_ms()))
 
-    def close(self) -> None:
-        """Close the log; raises `OSError`."""
-        self._log.close()
+    def step(self) -> Step | None:
+        """Return what there is to do, None for nothing; what it holds as committed is in force before the next call."""
+        ready = self._quorum.ready()
+        if ready is None:
+            return None
+        writing = self._writing(ready)
+        committed = [
+            Committed(index, term, self.end_of(index) - 1, payload) for index, term, payload in ready.committed
+        ]
+        return Step(ready.messages, writing, committed)
 
-    def _work(self) -> list[Batch]:
-        """Do what the quorum asks for until it asks for nothing."""
-        committed: list[Batch] = []
-        while (ready := self._quorum.ready()) is not None:
-            self._persist(ready)
-            committed += map(self._committed_batch, ready.committed)
-            committed += map(self._committed_batch, self._quorum.advance().committed)
-        return committed
+    def persisted(self, number: int) -> None:
+        """Note that the writings up to this number are on the device."""
+        self._quorum.persisted(number)
 
-    def _persist(self, ready: QuorumReady) -> None:
-        if ready.hard_state is not None:
-            self._write_hard_state(HardState(*ready.hard_state))
+    def provide(self, index: int, entries: list[tuple[int, int, bytes]]) -> None:
+        """Hand in what was read of the entries that a lagging voter needs; none when they are gone."""
+        self._quorum.provide(index, entries)
+
+    def set_snapshot(self, snapshot: SnapshotMark) -> None:
+        """Note the checkpoint for voters that need what the log does not have any more."""
+        self._quorum.set_snapshot(snapshot.to_native())
+
+    def forget_before(self, offset: int) -> None:
+        """Note that the log begins at an offset, where an entry does; an older one changes nothing."""
+        count = bisect_left(self._ends, offset) + 1
+        if self._start < offset <= self.next_offset and self._ends[count - 1] == offset:
+            self._quorum.forget_before(self._first + count - 1)
+            self._start = offset
+            self._first += count
+            del self._ends[:count]
+
+    def _writing(self, ready: QuorumReady) -> Writing:
+        restart_at = None
+        if ready.snapshot is not None:
+            mark = SnapshotMark.from_native(ready.snapshot)
+            self.installed = mark
+            restart_at = self._start = mark.id.end_offset
+            self._first = mark.raft_index + 1
+            del self._ends[:]
+        cut_at = None
         entries = ready.entries
-        if not entries:
-            return
-        first = entries[0][0]
-        if first <= len(self._base_offsets):
+        if entries and entries[0][0] < self._first + len(self._ends):
             # A new leader overruled what an older one had not committed.
-            self._log.truncate_to(self._base_offsets[first - 1], self._now_ms())
-            del self._base_offsets[first - 1 :]
-        for _, term, payload in entries:
-            batch = payload or build_leader_change_batch(self._leader(), self._voters, self._now_ms())
-            base_offset, _ = self._patiently(partial(self._log.append, batch, term, self._now_ms()))
-            self._base_offsets.append(base_offset)
-        self._patiently(self._log.flush)
+            place = entries[0][0] - self._first
+            cut_at = self._ends[place - 1] if place else self._start
+            del self._ends[place:]
+        for _, _, payload in entries:
+            self._ends.append(self.next_offset + int.from_bytes(payload[_LAST_OFFSET_DELTA]) + 1)
+        return Writing(
+            number=ready.number,
+            restart_at=restart_at,
+            hard_state=None if ready.hard_state is None else HardState(*ready.hard_state),
+            leader=self.leader,
+            cut_at=cut_at,
+            entries=[(term, payload) for _, term, payload in entries],
+            messages=ready.persisted_messages,
+        )
 
-    def _patiently(self, work: Callable[[], T]) -> T:
-        """Do what changes nothing when it lacks a descriptor or memory, again and again until it finds one."""
-        deadline = None
-        while True:
-            try:
-                return work()
-            except OSError as error:
-                if not is_exhaustion(error):
-                    raise
-                if deadline is None:
-                    deadline = time.monotonic() + _PATIENCE_S
-                    log.error("the metadata log waits: %s; %s", error, limits())
-                elif time.monotonic() > deadline:
-                    raise
-            time.sleep(_AGAIN_S)
-
-    def _leader(self) -> int:
-        leader = self._quorum.leader
-        return self._node_id if leader is None else leader
-
-    def _write_hard_state(self, state: HardState) -> None:
-        # Commit indexes are part of the library's hard state and not of the file: only a new term or vote is written.
-        if state != self._hard_state:
-            write_hard_state(self._directory, state, self._quorum.leader, self._voters)
-            self._hard_state = state
-
-    def _committed_batch(self, entry: tuple[int, int, bytes]) -> Batch:
-        index, term, payload = entry
-        base_offset = self._base_offsets[index - 1]
-        if not payload:
-            return Batch(base_offset, term, ())
-        [(_, last_offset, _, _, _, values)], _ = parse_metadata_batches(payload)
-        return Batch(base_offset + last_offset, term, values)
-
-    def _restore(self, replay: Callable[[Batch], None]) -> None:
-        self._hard_state = read_hard_state(self._directory)
-        alone = self._voters == [self._node_id]
+    def _restore(self, replay: Callable[[Batch], None], snapshot: SnapshotMark | None) -> None:
+        settings = self._settings
         terms: list[tuple[int, int]] = []
         tail: list[tuple[int, int, bytes]] = []
-        for base_offset, epoch, is_control, values in self._read():
-            self._base_offsets.append(base_offset)
-            index = len(self._base_offsets)
-            if not terms or terms[-1][1] != epoch:
-                terms.append((index, epoch))
-            if alone:
-                replay(Batch(base_offset + len(values) - 1, epoch, () if is_control else values))
+        first = 1 if snapshot is None else snapshot.raft_index + 1
+        for number, batch in enumerate(self._after(snapshot), first):
+            self._ends.append(batch.last_offset + 1)
+            if not terms or terms[-1][1] != batch.epoch:
+                terms.append((number, batch.epoch))
+            if settings.is_alone:
+                replay(Batch(batch.last_offset, batch.epoch, () if batch.is_control else batch.values))
             else:
-                # What is committed of the log only a leader can say.
-                tail.append((index, epoch, b"" if is_control else build_record_batch(list(values), self._now_ms())))
-        last = len(self._base_offsets)
+                tail.append((number, batch.epoch, batch.payload))
+        before = self._first - 1
+        last = before + len(self._ends)
+        self.applied = last if settings.is_alone else before
         self._quorum = Quorum(
-            node_id=self._node_id,
-            voters=self._voters,
-            election_ticks=_ELECTION_TICKS,
+            node_id=settings.node_id,
+            voters=list(settings.voters),
+            election_ticks=ELECTION_TICKS,
             heartbeat_ticks=_HEARTBEAT_TICKS,
-            hard_state=self._hard_state,
+            message_bytes=_MESSAGE_BYTES,
+            messages_in_flight=_MESSAGES_IN_FLIGHT,
+            kept_bytes=_KEPT_BYTES,
+            hard_state=self.log.hard_state(),
+            before=(0, 0) if snapshot is None else (snapshot.raft_index, snapshot.id.epoch),
+            snapshot=None if snapshot is None else snapshot.to_native(),
             terms=terms,
             last=last,
-            replayed=last if alone else 0,
+            replayed=self.applied,
             tail=tail,
         )
 
-    def _read(self) -> Iterator[tuple[int, int, bool, tuple[bytes, ...]]]:
-        offset = self._log.log_start_offset
-        while offset < self._log.log_end_offset:
-            batches, _ = parse_metadata_batches(self._log.read(offset, _READ_BYTES))
-            for base_offset, last_offset, epoch, _, is_control, values in batches:
-                if base_offset != offset:
-                    raise MetadataLogError(f"{self._directory}: offset {offset} is missing before {base_offset}")
-                yield base_offset, epoch, is_control, values
-                offset = last_offset + 1
+    def _after(self, snapshot: SnapshotMark | None) -> Iterator[StoredBatch]:
+        """Read what follows a snapshot, and set where it begins."""
+        if snapshot is not None:
+            self._first, self._start = snapshot.raft_index + 1, snapshot.id.end_offset
+            if self.log.end_offset < self._start:
+                # The checkpoint was fetched, and the process ended before the log was begun anew behind it.
+                self.log.restart_at(self._start)
+        if self.log.start_offset > self._start:
+            raise MetadataLogError(
+                f"{self.log.directory}: the log begins at offset {self.log.start_offset}, and the newest snapshot ends "
+                f"at {self._start}: restore the checkpoint that holds what is between them"
+            )
+        for batch in self.log.scan():
+            if batch.base_offset < self._start <= batch.last_offset:
+                raise MetadataLogError(
+                    f"{self.log.directory}: the snapshot ends at offset {self._start}, inside of the batch at "
+                    f"{batch.base_offset}: one of the two belongs to another log"
+                )
+            if batch.base_offset >= self._start:
+                yield batch

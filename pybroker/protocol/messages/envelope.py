@@ -8,10 +8,15 @@ from pybroker.protocol.schema import (
     Message,
     about,
     int16,
+    int64,
     nullable,
     octets,
+    tag,
     versions,
 )
+
+COMMITTED_OFFSET_TAG = 10_000
+"""Far from the tags that Kafka gives in order, so that none of its later versions means something else by it."""
 
 
 class EnvelopeRequest(Message, api_key=58, kind="request", versions="0", flexible="0+"):
@@ -31,3 +36,10 @@ class EnvelopeResponse(Message, api_key=58, kind="response", versions="0", flexi
         bytes | None, octets, versions("0+"), nullable("0+"), about("The answer: header and body.")
     ] = None
     error_code: Annotated[int, int16, versions("0+"), about("An `ErrorCode`; 0 where nothing went wrong.")] = 0
+    committed_offset: Annotated[
+        int,
+        int64,
+        versions("0+"),
+        tag(COMMITTED_OFFSET_TAG, "0+"),
+        about("Up to where the metadata was committed when the request was answered; -1: not said. Not Kafka's."),
+    ] = -1

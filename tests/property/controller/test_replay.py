@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
+import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pybroker.controller.cluster import events
+from pybroker.controller.cluster.availability import Rules
+from pybroker.controller.cluster.elections import Election
+from pybroker.controller.cluster.log_directories import usable_brokers
 from pybroker.controller.cluster.machine import ClusterMachine
+from pybroker.controller.cluster.partition_changes import build_change
+from pybroker.controller.cluster.placement import is_usable
 from pybroker.controller.cluster.settings import ClusterSettings
 from pybroker.controller.cluster.whole_requests import whole_creation, whole_deletion
 from pybroker.metadata.features import RECORD_VERSIONS
 from pybroker.metadata.image import BROKER_RESOURCE, NO_LEADER, TOPIC_RESOURCE, ConfigResource, MetadataImage
+from pybroker.metadata.index_delta import build_index
 from pybroker.metadata.loader import Loader
 from pybroker.protocol.messages.alter_partition_reassignments import ReassignablePartition
 from pybroker.protocol.messages.create_topics import CreatableTopicConfig
@@ -21,8 +28,34 @@ from tests.support.config_rules import BadIsWrong
 
 NAMES = st.sampled_from(["a", "b", "a.b", "a_b", "c", "", "d/e"])
 BROKERS = st.integers(0, 3)
-CONFIG_NAMES = st.sampled_from(["retention.ms", "cleanup.policy", "bad"])
-SETTINGS = ClusterSettings(2, 1, 9000, BadIsWrong())
+CONFIG_NAMES = st.sampled_from(["retention.ms", "cleanup.policy", "bad", "min.insync.replicas"])
+SETTINGS = ClusterSettings(2, 1, 9000, BadIsWrong(), 1000, 0, 1000, 500)
+FEATURES = {"metadata.version": (7, 25), "eligible.leader.replicas.version": (0, 1)}
+DIRECTORIES = [b"d" * 16, b"e" * 16]
+
+
+class Caught(NamedTuple):
+    """A replica of some partition has caught up: its leader has it in the ISR."""
+
+    which: int
+    broker: int
+
+    def decide(self, image: MetadataImage) -> list[Any]:
+        brokers = image.cluster.brokers
+        keys = [(topic, index) for topic in image.topics.by_id.values() for index in topic.partitions]
+        if not keys:
+            return []
+        topic, index = keys[self.which % len(keys)]
+        before = topic.partitions[index]
+        joins = self.broker in before.replicas and self.broker not in before.isr and before.leader != NO_LEADER
+        if not joins or not is_usable(brokers[self.broker]):
+            return []
+        wanted = msgspec.structs.replace(before, isr=(*before.isr, self.broker), leader_recovery_state=0)
+        rules = Rules(image, SETTINGS)(topic)
+        change = build_change(
+            topic.topic_id, index, before, wanted, usable=usable_brokers(image), rules=rules, election=Election.ONLINE
+        )
+        return [] if change is None else [change]
 
 
 @st.composite
@@ -60,14 +93,20 @@ EVENTS = st.one_of(
         security_protocols=st.just({"P": 0}),
         epoch=st.integers(1, 50),
         rack=st.sampled_from([None, "r"]),
-        log_dirs=st.sampled_from([(), (b"d" * 16,)]),
-        features=st.just({"metadata.version": (7, 25)}),
+        log_dirs=st.sampled_from([(), tuple(DIRECTORIES[:1]), tuple(DIRECTORIES)]),
+        features=st.just(FEATURES),
         fenced=st.booleans(),
         session_is_alive=st.booleans(),
+        previous_broker_epoch=st.integers(-1, 50),
     ),
     st.builds(events.Heartbeat, BROKERS, EPOCHS, st.booleans(), st.booleans()),
     st.builds(events.SessionExpired, BROKERS, EPOCHS),
     st.builds(events.UnregisterBroker, BROKERS),
+    st.builds(events.LogDirectoriesFailed, BROKERS, EPOCHS, st.lists(st.sampled_from(DIRECTORIES), max_size=1)),
+    st.builds(events.BalanceLeaders),
+    st.builds(events.ElectUncleanly),
+    st.builds(events.WriteNoOp),
+    st.builds(Caught, st.integers(0, 5), BROKERS),
     st.builds(
         events.ElectLeaders,
         st.sampled_from(events.ElectionType),
@@ -100,7 +139,7 @@ EVENTS = st.one_of(
         st.lists(
             st.builds(
                 events.FeatureUpdate,
-                st.sampled_from(["metadata.version", "group.version"]),
+                st.sampled_from(["metadata.version", "group.version", "eligible.leader.replicas.version"]),
                 st.integers(0, 26) | st.integers(0, 1),
                 st.integers(0, 3),
             ),
@@ -117,6 +156,12 @@ def in_force(event: Any, image: MetadataImage) -> Any:
     return event
 
 
+def decided(machine: ClusterMachine, event: Any, now: int = 0) -> list[Any]:
+    if isinstance(event, Caught):
+        return event.decide(machine.image)
+    return list(machine.handle(in_force(event, machine.image), now).records)
+
+
 def state(image: MetadataImage) -> tuple[Any, ...]:
     return image.cluster, image.topics, image.configs, image.features.levels, image.producer_ids
 
@@ -129,13 +174,33 @@ def check_invariants(image: MetadataImage) -> None:
     for topic in topics.by_id.values():
         assert list(topic.partitions) == list(range(len(topic.partitions)))
         for partition in topic.partitions.values():
-            assert partition.isr
+            eligible = set(partition.eligible_leader_replicas)
+            assert partition.isr or partition.leader == NO_LEADER
+            assert eligible <= set(partition.replicas)
+            assert not eligible & set(partition.isr)
             assert set(partition.isr) <= set(partition.replicas)
             assert {*partition.adding_replicas, *partition.removing_replicas} <= set(partition.replicas)
             assert partition.leader in {NO_LEADER, *partition.isr}
             if partition.leader != NO_LEADER:
                 leader = image.cluster.brokers[partition.leader]
                 assert not leader.fenced
+    assert topics.index == build_index(topics.by_id.values())
+
+
+def check_epochs(before: MetadataImage, after: MetadataImage) -> None:
+    """Epochs rise with what they count, and nobody leads uncleanly where nobody allows it."""
+    for topic_id, topic in after.topics.by_id.items():
+        old = before.topics.by_id.get(topic_id)
+        for index, partition in topic.partitions.items():
+            was = None if old is None else old.partitions.get(index)
+            if was is None or was is partition:
+                continue
+            assert partition.partition_epoch > was.partition_epoch
+            assert partition.leader_epoch >= was.leader_epoch
+            if partition.leader != was.leader:
+                assert partition.leader_epoch > was.leader_epoch
+                safe = {NO_LEADER, *was.isr, *was.eligible_leader_replicas}
+                assert partition.leader in safe or partition.leader_recovery_state == 1
 
 
 @settings(max_examples=150, deadline=None)
@@ -146,12 +211,13 @@ def test_replay_gives_the_same_state(some: list[Any], batch_size: int) -> None:
     for now, event in enumerate(some):
         image = machine.image
         before = state(image)
-        outcome = machine.handle(in_force(event, image), now)
+        records = decided(machine, event, now)
         assert state(machine.image) == before, "handle changes nothing"
-        for record in outcome.records:
+        for record in records:
             machine.apply(record)
             log.append(encode_record(record, RECORD_VERSIONS[type(record).__name__]))
         check_invariants(machine.image)
+        check_epochs(image, machine.image)
     fresh, loader = ClusterMachine(SETTINGS), Loader()
     for start in range(0, len(log), batch_size):
         records = [decode_record(value) for value in log[start : start + batch_size]]
@@ -168,14 +234,14 @@ def test_replay_gives_the_same_state(some: list[Any], batch_size: int) -> None:
 def test_a_draft_and_its_machine_do_not_see_each_other(some: list[Any], last: Any) -> None:
     machine = ClusterMachine(SETTINGS)
     for event in some:
-        for record in machine.handle(in_force(event, machine.image), 0).records:
+        for record in decided(machine, event):
             machine.apply(record)
     before = state(machine.image)
     draft = machine.draft()
-    for record in draft.handle(in_force(last, draft.image), 0).records:
+    for record in decided(draft, last):
         draft.apply(record)
     draft_state = state(draft.image)
     assert state(machine.image) == before
-    for record in machine.handle(in_force(last, machine.image), 0).records:
+    for record in decided(machine, last):
         machine.apply(record)
     assert state(machine.image) == draft_state == state(draft.image)

@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pybroker.controller.quorum.snapshots import open_snapshot, read_snapshot, write_snapshot
@@ -26,6 +26,7 @@ from pybroker.metadata.image import (
 )
 from pybroker.metadata.image_records import image_records
 from pybroker.metadata.loader import Loader
+from pybroker.metadata.index_delta import build_index
 from pybroker.protocol.messages.records.frame import decode_record
 
 IDS = st.binary(min_size=16, max_size=16)
@@ -65,6 +66,8 @@ def partitions(draw: st.DrawFn) -> PartitionImage:
         removing_replicas=draw(IDS_OF_SOME),
         adding_replicas=draw(IDS_OF_SOME),
         leader_recovery_state=draw(st.integers(0, 1)),
+        eligible_leader_replicas=draw(IDS_OF_SOME),
+        last_known_elr=draw(IDS_OF_SOME),
     )
 
 
@@ -86,7 +89,9 @@ def images(draw: st.DrawFn) -> MetadataImage:
         offset=offset,
         epoch=draw(EPOCHS),
         cluster=ClusterImage(brokers=brokers),
-        topics=TopicsImage(by_name={topic.name: topic for topic in topics.values()}, by_id=topics),
+        topics=TopicsImage(
+            by_name={topic.name: topic for topic in topics.values()}, by_id=topics, index=build_index(topics.values())
+        ),
         configs=ConfigsImage(
             by_resource=draw(st.dictionaries(resources, st.dictionaries(NAMES, st.text(), min_size=1, max_size=3)))
         ),
@@ -95,6 +100,7 @@ def images(draw: st.DrawFn) -> MetadataImage:
     )
 
 
+@settings(deadline=None, max_examples=50)
 @given(image=images())
 def test_the_records_of_an_image_make_it_again(image: MetadataImage) -> None:
     delta = MetadataDelta(MetadataImage())
@@ -106,6 +112,7 @@ def test_the_records_of_an_image_make_it_again(image: MetadataImage) -> None:
     assert built.features.levels == image.features.levels
 
 
+@settings(deadline=None, max_examples=50)
 @given(image=images(), raft_index=st.integers(-1, 2**62))
 def test_a_snapshot_makes_the_image_again_with_the_epoch_of_its_features(image: MetadataImage, raft_index: int) -> None:
     with TemporaryDirectory() as directory:
@@ -119,15 +126,32 @@ def test_a_snapshot_makes_the_image_again_with_the_epoch_of_its_features(image: 
         assert loader.publish() == image
 
 
+@settings(deadline=None, max_examples=50)
+@given(before=images(), image=images())
+def test_an_image_that_replaces_another_is_in_force_as_it_is(before: MetadataImage, image: MetadataImage) -> None:
+    loader = Loader()
+    loader.replace(before)
+    old = loader.publish()
+    assert old == before
+    loader.replace(image)
+    new = loader.publish()
+    assert new == image
+    assert list(new.topics.by_id.items()) == [
+        (topic_id, old.topics.by_id.get(topic_id) if old.topics.by_id.get(topic_id) == topic else topic)
+        for topic_id, topic in new.topics.by_id.items()
+    ]
+
+
 WRITTEN = {
     BrokerRegistration: 10,
     ClusterImage: 1,
     ConfigsImage: 1,
     FeaturesImage: 2,
     MetadataImage: 7,
-    PartitionImage: 9,
+    PartitionImage: 11,
     ProducerIdsImage: 1,
     TopicImage: 3,
+    TopicsImage: 3,
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,9 +13,17 @@ from pybroker.controller.cluster.brokers import session_key
 from pybroker.controller.cluster.events import NewTopic
 from pybroker.controller.errors import StaleBrokerEpochError
 from pybroker.machine.parts import MAX_WEIGHT
+from pybroker.metadata.features import SUPPORTED_FEATURES
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.create_partitions import CreatePartitionsTopic
 from tests.support.controllers import running
+
+A_LISTENER: Any = {
+    "listeners": {"P": ("h", 1)},
+    "security_protocols": {"P": 0},
+    "features": SUPPORTED_FEATURES,
+}
+"""What a broker registers with that the cluster has room for."""
 
 
 async def test_a_created_topic_is_in_the_image_when_the_answer_comes(tmp_path: Path) -> None:
@@ -58,7 +67,11 @@ async def test_a_request_for_too_many_partitions_is_refused_as_a_whole(tmp_path:
 async def test_a_broker_that_falls_silent_is_fenced(tmp_path: Path) -> None:
     async with running(tmp_path, session_timeout_ms=30) as one:
         result = await one.channel.register_broker(
-            2, incarnation_id=b"j" * 16, listeners={"P": ("h", 1)}, security_protocols={"P": 0}
+            2,
+            incarnation_id=b"j" * 16,
+            listeners={"P": ("h", 1)},
+            security_protocols={"P": 0},
+            features=SUPPORTED_FEATURES,
         )
         beat = await one.channel.heartbeat(2, result.broker_epoch)
         assert not beat.is_fenced
@@ -67,7 +80,11 @@ async def test_a_broker_that_falls_silent_is_fenced(tmp_path: Path) -> None:
             lambda: one.image.cluster.brokers[2].fenced and not one.controller.has_timer(session_key(2)), fenced
         )
         other = await one.channel.register_broker(
-            2, incarnation_id=b"k" * 16, listeners={"P": ("h", 1)}, security_protocols={"P": 0}
+            2,
+            incarnation_id=b"k" * 16,
+            listeners={"P": ("h", 1)},
+            security_protocols={"P": 0},
+            features=SUPPORTED_FEATURES,
         )
         assert other.error_code is ErrorCode.NONE
         assert (await one.channel.unregister_broker(2)).error_code is ErrorCode.NONE
@@ -84,7 +101,11 @@ async def test_a_broker_that_is_alive_is_not_replaced_by_another(tmp_path: Path)
     async with running(tmp_path) as one:
         for incarnation, code in ((b"j", ErrorCode.NONE), (b"k", ErrorCode.DUPLICATE_BROKER_REGISTRATION)):
             result = await one.channel.register_broker(
-                2, incarnation_id=incarnation * 16, listeners={"P": ("h", 1)}, security_protocols={"P": 0}
+                2,
+                incarnation_id=incarnation * 16,
+                listeners={"P": ("h", 1)},
+                security_protocols={"P": 0},
+                features=SUPPORTED_FEATURES,
             )
             assert result.error_code is code
 

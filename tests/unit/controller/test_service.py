@@ -12,13 +12,8 @@ import pytest
 from pybroker.controller import service
 from pybroker.controller.cluster.events import ConfigChange, FeatureUpdate, NewTopic, UpgradeType
 from pybroker.controller.errors import NotControllerError
-from pybroker.controller.quorum.batches import Batch
-from pybroker.controller.quorum.settings import QuorumSettings
-from pybroker.controller.quorum.voter import Voter
 from pybroker.metadata.image import TOPIC_RESOURCE, ConfigResource, MetadataImage
 from pybroker.protocol.errors import ErrorCode
-from pybroker.protocol.messages.records.frame import encode_record
-from pybroker.protocol.messages.records.producer_ids import ProducerIdsRecord
 from tests.support.controllers import build, running
 
 
@@ -67,7 +62,7 @@ async def test_publishers_are_called_before_the_answer(tmp_path: Path) -> None:
             published.append(image.offset)
 
     async with running(tmp_path, publishers=[Publisher()]) as one:
-        assert published == [one.image.offset]
+        assert published[-1] == one.image.offset
         await one.register()
         assert published[-1] == one.image.offset
 
@@ -126,7 +121,7 @@ async def test_a_write_that_fails_ends_the_controller(tmp_path: Path, monkeypatc
     async with running(tmp_path, on_failure=failures.append) as one:
         await one.register()
         before = one.image
-        monkeypatch.setattr(one.controller._voter, "commit", raising(OSError(28, "No space left on device")))
+        monkeypatch.setattr(one.controller._voter.log, "write", raising(OSError(28, "No space left on device")))
         topic = NewTopic(name="t", num_partitions=1, replication_factor=1)
         with pytest.raises(OSError, match="No space left"):
             await one.channel.create_topics([topic])
@@ -136,88 +131,18 @@ async def test_a_write_that_fails_ends_the_controller(tmp_path: Path, monkeypatc
             await one.channel.create_topics([topic])
 
 
-def raising(error: Exception) -> Callable[[list[bytes]], None]:
-    def commit(values: list[bytes]) -> None:
+def raising(error: Exception) -> Callable[[object], None]:
+    def write(writings: object) -> None:
         raise error
 
-    return commit
-
-
-PRODUCER_IDS = encode_record(ProducerIdsRecord(broker_id=2, broker_epoch=7, next_producer_id=5000), 0)
-"""What another voter might have decided."""
-
-
-def batches_of(directory: Path) -> list[Batch]:
-    """What is committed in the log of a quorum of one."""
-    committed: list[Batch] = []
-    Voter.open(QuorumSettings(directory, "c", 1, (1,)), now_ms=lambda: 0, replay=committed.append).close()
-    return committed
-
-
-async def test_a_standby_replays_what_is_committed_and_refuses_to_decide(tmp_path: Path) -> None:
-    async with running(tmp_path / "leader") as leader:
-        await leader.register()
-        await leader.channel.create_topics([NewTopic(name="t", num_partitions=1, replication_factor=1)])
-    published: list[MetadataImage] = []
-
-    class Publisher:
-        def publish(self, delta: object, image: MetadataImage) -> None:
-            published.append(image)
-
-    standby = build(tmp_path / "standby", voters=(1, 2, 3))
-    await standby.controller.open([Publisher()])
-    await standby.controller.campaign()
-    assert standby.channel.leader_id == -1
-    with pytest.raises(NotControllerError, match="does not lead"):
-        await standby.channel.delete_topics(["t"])
-    with pytest.raises(NotControllerError, match="does not lead"):
-        standby.channel.quorum_state()
-    *first, last = batches_of(tmp_path / "leader")
-    standby.controller.replay(first)
-    assert standby.image.topics.by_name == {}
-    standby.controller.replay([last])
-    assert standby.image == leader.image == published[-1]
-    await standby.controller.stop()
-
-
-async def test_a_controller_that_resigns_refuses_until_it_leads_again(tmp_path: Path) -> None:
-    async with running(tmp_path) as one:
-        await one.register()
-        await one.controller.resign()
-        topic = NewTopic(name="t", num_partitions=1, replication_factor=1)
-        with pytest.raises(NotControllerError, match="does not lead"):
-            await one.channel.create_topics([topic])
-        one.controller.replay([Batch(one.image.offset + 1, 1, (PRODUCER_IDS,))])
-        assert one.image.producer_ids.next_producer_id == 5000
-        one.controller.lead()
-        await one.channel.create_topics([topic])
-        assert one.image.topics.by_name.keys() == {"t"}
-        assert await one.channel.allocate_producer_ids(1, one.image.cluster.brokers[1].epoch) == range(5000, 6000)
-
-
-async def test_a_leader_that_another_one_follows_fails_what_it_has_not_committed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    failures: list[Exception] = []
-    async with running(tmp_path, on_failure=failures.append) as one:
-        await one.register()
-        topic = NewTopic(name="t", num_partitions=1, replication_factor=1)
-        with monkeypatch.context() as overruled:
-            overruled.setattr(one.controller._voter, "commit", raising(NotControllerError("voter 2 leads")))
-            with pytest.raises(NotControllerError, match="voter 2 leads"):
-                await one.channel.create_topics([topic])
-        assert failures == []
-        await one.controller.resign()
-        one.controller.lead()
-        (created,) = await one.channel.create_topics([topic])
-        assert created.error_code is ErrorCode.NONE
+    return write
 
 
 async def test_the_leader_of_the_quorum_is_the_voter_that_was_elected(tmp_path: Path) -> None:
     built = build(tmp_path)
     await built.controller.open()
     assert built.channel.leader_id == -1
-    await built.controller.campaign()
+    await built.controller.start()
     assert built.channel.leader_id == 1
     assert built.channel.quorum_state().leader_id == 1
     await built.controller.stop()

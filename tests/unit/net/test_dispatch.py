@@ -29,8 +29,9 @@ CLIENTS, BROKERS = Api("of brokers"), Api("of controllers")
 
 
 def dispatch() -> Dispatch:
-    apis: Any = ({1: CLIENTS}, {1: BROKERS, 62: BROKERS})
-    return Dispatch(*apis, controller_listeners=frozenset({"CONTROLLER"}))
+    of_brokers: Any = {1: CLIENTS}
+    of_controllers: Any = {1: BROKERS, 62: BROKERS}
+    return Dispatch(of_brokers, of_controllers, frozenset({"CONTROLLER"}))
 
 
 def event(key: int, version: int, listener: str) -> Any:

@@ -182,3 +182,21 @@ def test_the_metadata_directory_itself_has_to_be_formatted(tmp_path: Path) -> No
     with pytest.raises(NotFormattedError, match=rf"^No `meta.properties` found in {tmp_path}/b \(have you run"):
         directories.require_identity()
     directories.release()
+
+
+def test_the_last_runs_broker_epoch_is_that_of_every_directory_or_none(tmp_path: Path) -> None:
+    paths = [tmp_path / "a", tmp_path / "b"]
+    directories = Directories.acquire(paths, paths[0], 1)
+    directories.format(1)
+    first, second = directories.logs
+    assert directories.last_broker_epoch == -1
+    first.write_clean_shutdown(7)
+    assert directories.last_broker_epoch == -1, "the other directory was not left cleanly"
+    second.write_clean_shutdown(8)
+    assert directories.last_broker_epoch == -1, "they are of two runs"
+    second.write_clean_shutdown(7)
+    assert directories.last_broker_epoch == 7
+    for damaged in ("", "[]", '{"brokerEpoch": "7"}', "{"):
+        (second.path / ".kafka_cleanshutdown").write_text(damaged)
+        assert directories.last_broker_epoch == -1
+    directories.release()

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use pybroker_record::{HEADER_LEN, set_base_offset};
+use pybroker_record::{HEADER_LEN, Offset, set_base_offset};
 use pybroker_storage::Log;
 
 use super::{Failure, Measured, build_batch, config, now_ms, open};
@@ -29,7 +29,7 @@ pub fn plan(directory: &Path, segments: u64, batches: u64, lookups: u64) -> Resu
     let (end, all) = (log.log_end_offset(), segments * batches);
     // Every segment's file is opened, and its index mapped, with the first look into it: at its last batch.
     for segment in 1..=segments {
-        log.plan_read((segment * batches * count) as i64 - 1, 1 << 20, end, true)?;
+        log.plan_read(Offset((segment * batches * count) as i64 - 1)..Offset(end), 1 << 20, true)?;
     }
     // In an order that no cache foresees, each batch once.
     let others = (0..all).map(|number| number * STRIDE % all).filter(|number| (number + 1) % batches > 0);
@@ -48,7 +48,7 @@ fn time_plans(log: &Log, offsets: impl Iterator<Item = u64>) -> Result<(Duration
     let end = log.log_end_offset();
     let (begun, mut plans) = (Instant::now(), 0);
     for offset in offsets {
-        black_box(log.plan_read(black_box(offset as i64), 1 << 20, end, true)?);
+        black_box(log.plan_read(Offset(black_box(offset as i64))..Offset(end), 1 << 20, true)?);
         plans += 1;
     }
     let took = begun.elapsed();

@@ -15,8 +15,8 @@ use crate::Received;
 use crate::fetcher::chunk::{Chunk, Extent, FetchedRecord};
 use crate::network::connection::Frame;
 use pybroker_record::{
-    BatchBuilder, Compression, EndMarker, Headers, MessageSetBuilder, NewMessage, RecordHeader, TimestampType, seal,
-    set_base_offset, set_transactional,
+    BatchBuilder, Compression, EndMarker, Headers, MessageSetBuilder, NewMessage, ProducerId, RecordHeader,
+    TimestampType, seal, set_base_offset, set_transactional,
 };
 use pybroker_wire::fetch::AbortedTransaction;
 
@@ -94,7 +94,7 @@ fn log(stored: &[Stored]) -> (Vec<u8>, Vec<AbortedTransaction>) {
             }
             Stored::Marker(producer, commit) => {
                 let marker = EndMarker { commit: *commit, coordinator_epoch: 0 };
-                let mut made = marker.build(*producer, 0, 5).unwrap();
+                let mut made = marker.build(ProducerId(*producer), 0, 5).unwrap();
                 set_base_offset(&mut made, next);
                 if let Some(first_offset) = begun.remove(producer).filter(|_| !commit) {
                     aborted.push(AbortedTransaction { producer_id: *producer, first_offset });

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::error::ClientError;
 use crate::network::connection::Frame;
-use pybroker_record::{BatchHeader, LOG_OVERHEAD, Record, RecordError, StoredRecord, TimestampType};
+use pybroker_record::{BatchHeader, LOG_OVERHEAD, LeaderEpoch, Record, RecordError, StoredRecord, TimestampType};
 use pybroker_wire::fetch::AbortedTransaction;
 
 /// How many bytes of a response are whole batches, which offset follows them, and the last one's leader epoch.
@@ -16,13 +16,13 @@ use pybroker_wire::fetch::AbortedTransaction;
 pub struct Extent {
     pub len: usize,
     pub next_offset: i64,
-    pub leader_epoch: i32,
+    pub leader_epoch: LeaderEpoch,
 }
 
 impl Extent {
     /// Walk the batch headers. A batch that is cut short at the end does not count (the broker cuts at its byte limit).
     pub fn measure(bytes: &[u8]) -> Result<Self, String> {
-        let mut extent = Self { len: 0, next_offset: 0, leader_epoch: -1 };
+        let mut extent = Self { len: 0, next_offset: 0, leader_epoch: LeaderEpoch(-1) };
         while extent.len < bytes.len() {
             let rest = &bytes[extent.len..];
             let header = match BatchHeader::parse_stored(rest) {
@@ -35,7 +35,7 @@ impl Extent {
             }
             extent.len += header.size();
             extent.next_offset = header.next_offset();
-            extent.leader_epoch = header.partition_leader_epoch;
+            extent.leader_epoch = LeaderEpoch(header.partition_leader_epoch);
         }
         let rest = &bytes[extent.len..];
         if extent.len == 0 && rest.len() > LOG_OVERHEAD {
@@ -56,7 +56,7 @@ pub struct FetchedRecord<'a> {
     /// Its time, or the broker's where the topic keeps that.
     pub timestamp_ms: i64,
     /// Leader epoch in which it was written; -1 where the format does not say.
-    pub leader_epoch: i32,
+    pub leader_epoch: LeaderEpoch,
     /// Key, value and headers, borrowed from the chunk.
     pub record: Record<'a>,
 }
@@ -65,7 +65,7 @@ impl<'a> FetchedRecord<'a> {
     pub(crate) fn of_old(stored: &StoredRecord<'a>) -> Self {
         let StoredRecord { offset, timestamp, key, value, .. } = *stored;
         let record = Record { offset_delta: 0, timestamp_delta: 0, key, value, headers: &[], header_count: 0 };
-        Self { offset, timestamp_ms: timestamp, leader_epoch: -1, record }
+        Self { offset, timestamp_ms: timestamp, leader_epoch: LeaderEpoch(-1), record }
     }
 }
 
@@ -89,7 +89,7 @@ pub struct Chunk {
     /// The offset after the last record.
     pub next_offset: i64,
     /// Leader epoch of the last batch; -1 where the format does not say.
-    pub leader_epoch: i32,
+    pub leader_epoch: LeaderEpoch,
     /// The partition's high watermark when the broker answered.
     pub high_watermark: i64,
     /// Aborted transactions, ascending by offset.

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use super::chunk::{Chunk, Count, FetchedRecord, timestamp};
 use super::cursor::Cursor;
 use crate::error::ClientError;
-use pybroker_record::{RecordError, Records, records_section, visit_records};
+use pybroker_record::{LeaderEpoch, RecordError, Records, records_section, visit_records};
 
 impl Chunk {
     /// Go through every record that a consumer may see. `scratch` is kept between chunks to hold decompressed records.
@@ -28,7 +28,8 @@ impl Chunk {
                     let record = record.map_err(corrupt)?;
                     let offset = header.base_offset + i64::from(record.offset_delta);
                     if offset >= self.position {
-                        let (timestamp_ms, leader_epoch) = (timestamp(&header, &record), header.partition_leader_epoch);
+                        let (timestamp_ms, leader_epoch) =
+                            (timestamp(&header, &record), LeaderEpoch(header.partition_leader_epoch));
                         visit(FetchedRecord { offset, timestamp_ms, leader_epoch, record });
                     }
                 }

@@ -217,7 +217,7 @@ impl Inbox {
             && let Some(place) = self.places.get_mut(&(Arc::clone(&chunk.topic), chunk.index))
         {
             place.start = Start::Offset(chunk.next_offset);
-            place.epoch = chunk.leader_epoch;
+            place.epoch = chunk.leader_epoch.0;
             place.behind = u64::try_from(chunk.high_watermark - chunk.next_offset).unwrap_or(0);
         }
         Some(item.outcome)

@@ -19,6 +19,7 @@ use crate::network::apis::{FETCH, LIST_OFFSETS};
 use crate::network::cluster::NodeId;
 use crate::network::connection::Frame;
 use crate::network::{Event, Network};
+use pybroker_record::{LeaderEpoch, PartitionIndex};
 use pybroker_wire::fetch::{FetchPartition, FetchRequest, FetchResponse, ReceivedPartition, ReplicaState};
 use pybroker_wire::frame::RESPONSE_BODY;
 use pybroker_wire::list_offsets::{self, AskedOffset, EARLIEST, LATEST, ListedOffset};
@@ -43,15 +44,15 @@ struct Part {
     /// Requests in a row that failed.
     failures: u32,
     /// Epoch of the leader that it was read from last; -1 before that.
-    leader_epoch: i32,
+    leader_epoch: LeaderEpoch,
 }
 
 impl Part {
     /// Whether a leader of this epoch has come since the last Fetch; from now on it is known.
-    fn leads_anew(&mut self, epoch: i32) -> bool {
+    fn leads_anew(&mut self, epoch: LeaderEpoch) -> bool {
         let known = self.leader_epoch;
         self.leader_epoch = known.max(epoch);
-        known >= 0 && epoch > known
+        known.0 >= 0 && epoch > known
     }
 }
 
@@ -105,10 +106,10 @@ impl Reader {
         self.network.cluster.want_only(wanted.iter().map(|w| &*w.topic));
         // A partition that is paused or moved meets a new leader as the others do.
         let epoch_of = |part: &Part| ((Arc::clone(&part.topic), part.index), part.leader_epoch);
-        let epochs: FxHashMap<(Arc<str>, i32), i32> = self.parts.iter().map(epoch_of).collect();
+        let epochs: FxHashMap<(Arc<str>, i32), LeaderEpoch> = self.parts.iter().map(epoch_of).collect();
         let mut old: FxHashMap<Mark, Part> = self.parts.drain(..).map(|part| (part.mark, part)).collect();
         let part = |Wanted { topic, index, start, mark, paused }| {
-            let leader_epoch = epochs.get(&(Arc::clone(&topic), index)).copied().unwrap_or(-1);
+            let leader_epoch = epochs.get(&(Arc::clone(&topic), index)).copied().unwrap_or(LeaderEpoch(-1));
             let new = || {
                 let (busy, hold_until, failures) = (false, None, 0);
                 Part { topic, index, start, mark, paused, busy, hold_until, failures, leader_epoch }
@@ -137,7 +138,7 @@ impl Reader {
             }
             match self.network.cluster.leader(&part.topic, part.index) {
                 Some(leader) if fetch && self.shared.config.stops_at_new_leader && part.leads_anew(leader.epoch) => {
-                    let (topic, partition, epoch) = (part.topic.to_string(), part.index, leader.epoch);
+                    let (topic, partition, epoch) = (part.topic.to_string(), part.index, leader.epoch.0);
                     // Nothing is asked for it any more until the caller has it read from somewhere.
                     part.busy = true;
                     self.shared.deliver_error(part.mark, ClientError::NewLeader { topic, partition, epoch });
@@ -206,14 +207,14 @@ impl Reader {
     fn asked(&self, index: usize) -> Option<FetchPartition> {
         let part = &self.parts[index];
         let Start::Offset(offset) = part.start else { return None };
-        let leader_epoch = self.network.cluster.leader(&part.topic, part.index).map_or(-1, |l| l.epoch);
+        let leader_epoch = self.network.cluster.leader(&part.topic, part.index).map_or(LeaderEpoch(-1), |l| l.epoch);
         Some(FetchPartition {
             topic: TopicRef::Name(Arc::clone(&part.topic)),
-            index: part.index,
+            index: PartitionIndex(part.index),
             fetch_offset: offset,
             max_bytes: self.shared.config.max_partition_fetch_bytes,
             leader_epoch,
-            last_fetched_epoch: -1,
+            last_fetched_epoch: LeaderEpoch(-1),
             log_start_offset: -1,
         })
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::chunk::{Chunk, FetchedRecord};
 use crate::error::ClientError;
-use pybroker_record::Record;
+use pybroker_record::{LeaderEpoch, Record};
 
 /// Records of one partition that a consumer may see, and which of them is the next.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub struct Received {
 struct Place {
     offset: i64,
     timestamp_ms: i64,
-    leader_epoch: i32,
+    leader_epoch: LeaderEpoch,
     header_count: i32,
     key: Option<Range<usize>>,
     value: Option<Range<usize>>,

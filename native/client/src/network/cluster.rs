@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use pybroker_record::LeaderEpoch;
 use pybroker_wire::ErrorCode;
 use pybroker_wire::metadata::MetadataResponse;
 
@@ -14,7 +15,7 @@ pub type NodeId = i32;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Leader {
     pub node: NodeId,
-    pub epoch: i32,
+    pub epoch: LeaderEpoch,
 }
 
 /// A topic's partitions by index; `None` where there is no leader at present.
@@ -89,13 +90,13 @@ impl Cluster {
                 missing = true;
                 continue;
             }
-            let count = topic.partitions.iter().map(|p| p.index + 1).max().unwrap_or(0).max(0);
+            let count = topic.partitions.iter().map(|p| p.index.0 + 1).max().unwrap_or(0).max(0);
             known.leaders = vec![None; count as usize];
-            for partition in topic.partitions.iter().filter(|p| p.index >= 0) {
-                let leader =
-                    (partition.leader >= 0).then_some(Leader { node: partition.leader, epoch: partition.leader_epoch });
+            for partition in topic.partitions.iter().filter(|p| p.index.0 >= 0) {
+                let leader = (partition.leader.0 >= 0)
+                    .then_some(Leader { node: partition.leader.0, epoch: partition.leader_epoch });
                 missing |= leader.is_none();
-                known.leaders[partition.index as usize] = leader;
+                known.leaders[partition.index.0 as usize] = leader;
             }
         }
         self.answered_at = Some(now);
@@ -112,6 +113,7 @@ pub fn format_server(host: &str, port: i32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pybroker_record::{BrokerId, PartitionIndex};
     use pybroker_wire::metadata::{BrokerMetadata, PartitionMetadata, TopicMetadata};
 
     #[test]
@@ -135,7 +137,12 @@ mod tests {
     fn a_topic_without_leader_keeps_the_cluster_stale() {
         let mut cluster = Cluster::default();
         cluster.want("t");
-        let partition = |index, leader| PartitionMetadata { error: ErrorCode::NONE, index, leader, leader_epoch: 3 };
+        let partition = |index, leader| PartitionMetadata {
+            error: ErrorCode::NONE,
+            index: PartitionIndex(index),
+            leader: BrokerId(leader),
+            leader_epoch: LeaderEpoch(3),
+        };
         let mut answer = MetadataResponse {
             brokers: vec![BrokerMetadata { id: 1, host: "::1".into(), port: 9092 }],
             topics: vec![TopicMetadata {
@@ -145,9 +152,9 @@ mod tests {
             }],
         };
         cluster.apply(&answer, Instant::now());
-        assert_eq!(Some(Leader { node: 1, epoch: 3 }), cluster.leader("t", 0));
+        assert_eq!(Some(Leader { node: 1, epoch: LeaderEpoch(3) }), cluster.leader("t", 0));
         assert_eq!((None, true), (cluster.leader("t", 1), cluster.stale));
-        answer.topics[0].partitions[0].leader = 1;
+        answer.topics[0].partitions[0].leader = BrokerId(1);
         cluster.stale = false;
         cluster.apply(&answer, Instant::now());
         assert!(!cluster.stale && cluster.leader("t", 1).is_some() && cluster.leader("t", 2).is_none());

@@ -23,7 +23,7 @@ pub fn unresolved<'a>(api_key: ApiKey, unknown: impl Iterator<Item = &'a TopicRe
 
 /// Where the leaders are that an answer names, each once.
 pub fn endpoints(table: &TopicTable, leaders: impl Iterator<Item = LeaderAndEpoch>) -> Vec<&BrokerEndpoint> {
-    let mut ids: Vec<i32> = leaders.map(|leader| leader.id).collect();
+    let mut ids: Vec<i32> = leaders.map(|leader| leader.id.0).collect();
     ids.sort_unstable();
     ids.dedup();
     ids.iter().filter_map(|id| table.brokers.iter().find(|broker| broker.id == *id)).collect()

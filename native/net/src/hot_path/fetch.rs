@@ -7,17 +7,21 @@ use parking_lot::Mutex;
 use super::super::counters::ThreadCounters;
 use super::super::response::{Response, Slice};
 use super::errors;
+use super::fetcher::{FetchedBy, locate, note_positions};
 use super::throttle::throttle_time_ms;
 use super::{HotPath, HotPathApi, Outcome};
-use pybroker_record::Compression;
-use pybroker_replica::{FetchSession, LeaderCheck, Partition, SessionRefused, TopicTable, Waiter, WaitingFetch};
+use pybroker_record::{Compression, Offset};
+use pybroker_replica::{
+    Agreement, FetchSession, FetchSessionId, Isolation, Partition, SessionPartition, SessionRefused, TopicTable,
+    Waiter, WaitingFetch,
+};
 use pybroker_storage::{ConvertedSlice, FileSlice, NotConverted, ReadError};
 use pybroker_wire::fetch::{
     AbortedTransaction, DivergingEpoch, FetchPartition, FetchRequest, FetchedHead, FetchedPartition, names_by_id,
     newest_format, write_response,
 };
 use pybroker_wire::frame::RequestHead;
-use pybroker_wire::{ApiKey, ErrorCode, LeaderAndEpoch, TopicRef};
+use pybroker_wire::{ApiKey, ErrorCode};
 
 /// First Fetch version whose clients know zstd (KIP-110).
 const ZSTD_VERSION: i16 = 10;
@@ -40,7 +44,7 @@ pub struct PendingFetch {
     correlation_id: i32,
     max_wait_ms: u64,
     max_bytes: usize,
-    read_committed: bool,
+    fetched_by: FetchedBy,
     source: Source,
     /// What it waits as, once it waits, and where.
     waiting: Option<Arc<WaitingFetch>>,
@@ -77,6 +81,10 @@ struct Plan {
 }
 
 impl Plan {
+    fn nothing() -> Self {
+        Self { reads: Vec::new(), bytes: 0, failed: false }
+    }
+
     fn enough(&self, min_bytes: i64) -> bool {
         self.failed || self.reads.is_empty() || self.bytes >= min_bytes
     }
@@ -89,6 +97,7 @@ pub fn handle(
     frame: &[u8],
     decided: bool,
     waiter: Waiter,
+    wake: &mut dyn FnMut(Waiter),
     counters: &ThreadCounters,
 ) -> Outcome {
     let request = match FetchRequest::parse(frame, head.body, head.api_version) {
@@ -103,13 +112,14 @@ pub fn handle(
         }
     }
     let (min_bytes, max_wait_ms) = (i64::from(request.min_bytes), request.max_wait_ms.max(0) as u64);
-    let mut pending = match begin(hot_path, head, request) {
+    let mut pending = match begin(hot_path, head, request, wake) {
         Ok(pending) => pending,
         Err(refused) => return Outcome::Answer(refuse(head, refused, counters)),
     };
     let table = hot_path.table.load();
+    pending.note_positions(hot_path, &table, wake);
     let plan = pending.plan(hot_path, &table);
-    if max_wait_ms == 0 || plan.enough(min_bytes) {
+    if max_wait_ms == 0 || plan.enough(min_bytes) || pending.begins_follower_session() {
         return Outcome::Answer(pending.answer(&table, plan, counters));
     }
     pending.wait(&table, WaitingFetch::new(waiter, min_bytes - plan.bytes), &plan);
@@ -123,16 +133,23 @@ pub fn handle(
 }
 
 /// Finds or makes the session that a request speaks of (KIP-227).
-fn begin(hot_path: &HotPath, head: &RequestHead, request: FetchRequest<'_>) -> Result<PendingFetch, SessionRefused> {
+fn begin(
+    hot_path: &HotPath,
+    head: &RequestHead,
+    request: FetchRequest<'_>,
+    wake: &mut dyn FnMut(Waiter),
+) -> Result<PendingFetch, SessionRefused> {
+    let fetched_by = FetchedBy::of(&request);
+    let owner = fetched_by.session_owner();
     let by_id = names_by_id(head.api_version);
     let now = hot_path.wall_ms();
     let source = match (request.session_id, request.session_epoch) {
         (id, epoch @ (0 | -1)) => {
             if id != 0 {
-                hot_path.sessions.end(id);
+                hot_path.sessions.end(owner, id);
             }
             let made = if epoch == 0 && !request.partitions.is_empty() {
-                hot_path.sessions.begin(by_id, request.partitions.clone(), now)
+                hot_path.sessions.begin(owner, by_id, request.partitions.clone(), now)
             } else {
                 None
             };
@@ -142,17 +159,26 @@ fn begin(hot_path: &HotPath, head: &RequestHead, request: FetchRequest<'_>) -> R
             }
         }
         (id, epoch) => {
-            let session = hot_path.sessions.resume(id, epoch, by_id, now)?;
-            session.lock().update(request.partitions, &request.forgotten);
+            let session = hot_path.sessions.resume(owner, FetchSessionId(id), epoch, by_id, now)?;
+            let before = {
+                let mut session = session.lock();
+                session.update(request.partitions, &request.forgotten);
+                session.set_waiting(None)
+            };
+            if let Some(before) = before.filter(|before| before.supersede()) {
+                wake(before.waiter());
+            }
             Source::Session { session, full: false }
         }
     };
+    let max_bytes = usize::try_from(request.max_bytes).unwrap_or(0);
     Ok(PendingFetch {
         version: head.api_version,
         correlation_id: head.correlation_id,
         max_wait_ms: request.max_wait_ms.max(0) as u64,
-        max_bytes: usize::try_from(request.max_bytes).unwrap_or(0).min(hot_path.fetch_max_bytes),
-        read_committed: request.read_committed,
+        // A follower's bound is a broker's own setting.
+        max_bytes: if fetched_by.is_replica() { max_bytes } else { max_bytes.min(hot_path.fetch_max_bytes) },
+        fetched_by,
         source,
         waiting: None,
         registered: Vec::new(),
@@ -187,6 +213,11 @@ impl PendingFetch {
         (named + std::mem::size_of_val(self.registered.as_slice())) as u64
     }
 
+    /// Whether it has to say at once which session it begins: a follower whose partitions change meanwhile names it.
+    fn begins_follower_session(&self) -> bool {
+        self.fetched_by.is_replica() && matches!(self.source, Source::Session { full: true, .. })
+    }
+
     /// Takes the right to answer it; see [`WaitingFetch::claim`].
     pub fn claim(&self) -> bool {
         self.waiting.as_ref().is_some_and(|waiting| waiting.claim())
@@ -194,9 +225,10 @@ impl PendingFetch {
 
     /// Answers with what there is now.
     pub fn complete(mut self, hot_path: &HotPath, counters: &ThreadCounters) -> Response {
+        let superseded = self.waiting.as_ref().is_some_and(|waiting| waiting.is_superseded());
         self.leave();
         let table = hot_path.table.load();
-        let plan = self.plan(hot_path, &table);
+        let plan = if superseded { Plan::nothing() } else { self.plan(hot_path, &table) };
         self.answer(&table, plan, counters)
     }
 
@@ -216,26 +248,43 @@ impl PendingFetch {
     fn wait(&mut self, table: &TopicTable, waiting: Arc<WaitingFetch>, plan: &Plan) {
         let mut registered = Vec::new();
         let mut reads = plan.reads.iter();
-        self.source.each(|place, partition| {
+        let isolation = self.fetched_by.isolation();
+        self.source.each(|place, partition, _| {
             let seen = reads.next().filter(|read| read.place == place).map_or(-1, |read| read.end);
-            let slot = table.find(&partition.topic).and_then(|topic| topic.slot(partition.index));
+            let slot = table.find(&partition.topic).and_then(|topic| topic.slot(partition.index.0));
             if let Some(replica) = slot.and_then(|slot| slot.partition.as_ref()) {
-                replica.wait(&waiting, self.read_committed, seen);
+                replica.wait(&waiting, isolation, seen);
                 registered.push(Arc::clone(replica));
             }
         });
         self.registered = registered;
+        if let Source::Session { session, .. } = &self.source
+            && self.fetched_by.is_replica()
+        {
+            session.lock().set_waiting(Some(Arc::clone(&waiting)));
+        }
         self.waiting = Some(waiting);
+    }
+
+    /// Notes what a follower's request says of its logs, once for each request.
+    fn note_positions(&self, hot_path: &HotPath, table: &TopicTable, wake: &mut dyn FnMut(Waiter)) {
+        if let FetchedBy::Replica(replica) = self.fetched_by {
+            let now_ms = hot_path.wall_ms();
+            self.source.each(|_, asked, _| note_positions(hot_path, table, replica, asked, now_ms, wake));
+        }
     }
 
     /// Looks every partition up, without a change to a session. A session is read from where its last answer left off,
     /// so that a busy partition does not starve the others.
     fn plan(&self, hot_path: &HotPath, table: &TopicTable) -> Plan {
-        let mut plan = Plan { reads: Vec::new(), bytes: 0, failed: false };
-        self.source.each(|place, partition| {
+        let mut plan = Plan::nothing();
+        self.source.each(|place, partition, sent_high_watermark| {
             let read = self.read(hot_path, table, place, partition, plan.bytes);
             plan.bytes += read.fetched.records as i64;
             plan.failed |= read.fetched.error != ErrorCode::NONE || read.fetched.diverging.is_some();
+            // Consumers read from followers: these are not to learn late what is committed (KIP-392).
+            let is_news = sent_high_watermark.is_some_and(|sent| sent < read.fetched.high_watermark);
+            plan.failed |= is_news && self.fetched_by.is_replica() && hot_path.is_high_watermark_eager();
             plan.reads.push(read);
         });
         plan
@@ -252,7 +301,7 @@ impl PendingFetch {
     ) -> Read {
         let mut fetched = FetchedPartition {
             topic: partition.topic.clone(),
-            index: partition.index,
+            index: partition.index.0,
             error: ErrorCode::NONE,
             high_watermark: -1,
             last_stable_offset: -1,
@@ -262,7 +311,7 @@ impl PendingFetch {
             diverging: None,
             current_leader: None,
         };
-        let replica = match locate(table, partition) {
+        let replica = match locate(table, partition, self.fetched_by, self.version) {
             Ok(replica) => replica,
             Err((error, leader)) => {
                 (fetched.error, fetched.current_leader) = (error, leader);
@@ -273,21 +322,32 @@ impl PendingFetch {
             fetched.error = ErrorCode::UNSUPPORTED_COMPRESSION_TYPE;
             return Read::nothing(place, fetched);
         }
-        let end = if self.read_committed { replica.last_stable_offset() } else { replica.high_watermark() };
+        let end = match self.fetched_by.isolation() {
+            Isolation::HighWatermark => replica.high_watermark(),
+            Isolation::LastStable => replica.last_stable_offset(),
+            Isolation::LogEnd => replica.log().log_end_offset(),
+        };
         let left = self.max_bytes.saturating_sub(taken as usize);
         let wanted = left.min(usize::try_from(partition.max_bytes).unwrap_or(0));
-        fetched.diverging = diverging(replica, partition);
+        let agreement = replica.agreement(partition.last_fetched_epoch, Offset(partition.fetch_offset));
+        if let Agreement::Diverges(diverging) = agreement {
+            fetched.diverging = Some(diverging);
+        }
         fetched.high_watermark = replica.high_watermark();
         fetched.last_stable_offset = replica.last_stable_offset();
         fetched.log_start_offset = replica.log().log_start_offset();
         if fetched.diverging.is_some() {
             return Read::nothing(place, fetched);
         }
+        if agreement == Agreement::Unknown {
+            return self.out_of_range(replica, place, fetched);
+        }
+        let offsets = Offset(partition.fetch_offset)..Offset(end);
         // The first batch is given whole however large it is, so that a consumer always gets on (KIP-74).
-        let planned = if self.read_committed {
-            replica.plan_read_committed(partition.fetch_offset, wanted, end, taken == 0)
+        let planned = if self.fetched_by == FetchedBy::Consumer(Isolation::LastStable) {
+            replica.plan_read_committed(offsets, wanted, taken == 0)
         } else {
-            replica.plan_read(partition.fetch_offset, wanted, end, taken == 0).map(|slice| (slice, Vec::new()))
+            replica.plan_read(offsets, wanted, taken == 0).map(|slice| (slice, Vec::new()))
         };
         match planned {
             Ok((slice, aborted)) if slice.len > 0 => {
@@ -305,6 +365,7 @@ impl PendingFetch {
                 }
             }
             Ok(_) => Read { end, ..Read::nothing(place, fetched) },
+            Err(ReadError::OffsetOutOfRange { .. }) => self.out_of_range(replica, place, fetched),
             Err(error) => {
                 fetched.error = match error {
                     ReadError::OffsetOutOfRange { .. } => ErrorCode::OFFSET_OUT_OF_RANGE,
@@ -319,6 +380,19 @@ impl PendingFetch {
                 Read::nothing(place, fetched)
             }
         }
+    }
+
+    /// An offset that is not there. A follower learns where this log begins and ends, so that it can go on
+    /// (docs/adr/0045).
+    fn out_of_range(&self, replica: &Partition, place: usize, mut fetched: FetchedPartition) -> Read {
+        fetched.error = ErrorCode::OFFSET_OUT_OF_RANGE;
+        (fetched.high_watermark, fetched.last_stable_offset, fetched.log_start_offset) = (-1, -1, -1);
+        if self.fetched_by.is_replica() {
+            let position = replica.fetch_position();
+            fetched.log_start_offset = position.log_start_offset;
+            fetched.diverging = Some(DivergingEpoch { epoch: position.last_epoch.0, end_offset: position.offset });
+        }
+        Read::nothing(place, fetched)
     }
 
     /// The code of a failed directory: an older client that does not know it asks for metadata again for the other.
@@ -372,7 +446,7 @@ impl PendingFetch {
             throttle_time_ms: throttle_time_ms(),
             error: ErrorCode::NONE,
             session_id,
-            read_committed: self.read_committed,
+            read_committed: self.fetched_by == FetchedBy::Consumer(Isolation::LastStable),
         };
         let mut bytes = Response::begin(self.correlation_id, 96 + 64 * fetched.len());
         let mut placed = Vec::new();
@@ -386,15 +460,19 @@ impl PendingFetch {
 }
 
 impl Source {
-    /// Visits the partitions in the order in which they are to be read, each with its place.
-    fn each(&self, mut visit: impl FnMut(usize, &FetchPartition)) {
+    /// Visits the partitions in the order in which they are to be read, each with its place and, of a session, the high
+    /// watermark that was sent last.
+    fn each(&self, mut visit: impl FnMut(usize, &FetchPartition, Option<i64>)) {
         match self {
-            Source::Request(partitions) => partitions.iter().enumerate().for_each(|(place, p)| visit(place, p)),
+            Source::Request(partitions) => partitions.iter().enumerate().for_each(|(place, p)| visit(place, p, None)),
             Source::Session { session, .. } => {
                 let session = session.lock();
                 let (first, partitions) = (session.first(), session.partitions());
                 let rotated = (first..partitions.len()).chain(0..first);
-                rotated.for_each(|place| visit(place, &partitions[place].asked));
+                rotated.for_each(|place| {
+                    let SessionPartition { asked, sent_high_watermark, .. } = &partitions[place];
+                    visit(place, asked, Some(*sent_high_watermark));
+                });
             }
         }
     }
@@ -415,33 +493,4 @@ fn note_sent(session: &mut FetchSession, read: &Read) -> bool {
     known.sent_high_watermark = fetched.high_watermark;
     known.sent_log_start = fetched.log_start_offset;
     news
-}
-
-/// An error code, and the leader to return with it.
-type NotServed = (ErrorCode, Option<LeaderAndEpoch>);
-
-/// The replica that a partition is read from, or why there is none.
-fn locate<'a>(table: &'a TopicTable, partition: &FetchPartition) -> Result<&'a Partition, NotServed> {
-    let topic = table.find(&partition.topic).ok_or(match partition.topic {
-        TopicRef::Id(_) => (ErrorCode::UNKNOWN_TOPIC_ID, None),
-        TopicRef::Name(_) => (ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, None),
-    })?;
-    let slot = topic.slot(partition.index).ok_or((ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, None))?;
-    let replica = slot.partition.as_deref().ok_or_else(|| errors::not_here(slot))?;
-    match replica.check_leader(partition.leader_epoch) {
-        LeaderCheck::Leads => Ok(replica),
-        LeaderCheck::NotLeader => Err((ErrorCode::NOT_LEADER_OR_FOLLOWER, Some(slot.current_leader()))),
-        LeaderCheck::Fenced => Err((ErrorCode::FENCED_LEADER_EPOCH, Some(slot.current_leader()))),
-        LeaderCheck::Unknown => Err((ErrorCode::UNKNOWN_LEADER_EPOCH, None)),
-    }
-}
-
-/// Where the client's log leaves this one, if it does (KIP-595): it has records of an epoch that ended earlier here.
-fn diverging(replica: &Partition, partition: &FetchPartition) -> Option<DivergingEpoch> {
-    if partition.last_fetched_epoch < 0 {
-        return None;
-    }
-    let (epoch, end_offset) = replica.log().end_offset_for_epoch(partition.last_fetched_epoch);
-    let differs = epoch < partition.last_fetched_epoch || end_offset < partition.fetch_offset;
-    (differs && epoch >= 0).then_some(DivergingEpoch { epoch, end_offset })
 }

@@ -4,13 +4,14 @@
 
 mod errors;
 mod fetch;
+mod fetcher;
 mod produce;
 mod throttle;
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 
 pub use fetch::PendingFetch;
 pub use produce::PendingProduce;
@@ -19,6 +20,7 @@ use super::clock::Clock;
 use super::counters::ThreadCounters;
 use super::events::EventQueue;
 use super::response::Response;
+use super::settings::ReplicationSettings;
 use pybroker_replica::{FetchSessionCache, GroupFlush, TopicTable, Waiter};
 use pybroker_wire::ApiKey;
 use pybroker_wire::frame::RequestHead;
@@ -39,6 +41,8 @@ pub struct HotPath {
     pub group_flush: GroupFlush,
     /// `fetch.max.bytes`: the most that one Fetch is answered with.
     pub fetch_max_bytes: usize,
+    /// How brokers replicate; none before the control plane has said it.
+    pub replication: ArcSwapOption<ReplicationSettings>,
     /// The time of appends and fetch sessions.
     pub clock: Arc<Clock>,
     /// The way up.
@@ -46,6 +50,11 @@ pub struct HotPath {
 }
 
 impl HotPath {
+    /// Whether followers learn at once what is committed.
+    fn is_high_watermark_eager(&self) -> bool {
+        self.replication.load().as_ref().is_some_and(|settings| settings.eager_high_watermark)
+    }
+
     /// Milliseconds since 1970, for record timestamps and fetch sessions.
     pub fn wall_ms(&self) -> i64 {
         self.clock.wall_ms()
@@ -139,6 +148,6 @@ pub fn handle(
     let HotPathRequest { api, head, waiter, decided } = request;
     match api {
         HotPathApi::Produce => produce::handle(hot_path, head, frame, decided, waiter, wake, counters),
-        HotPathApi::Fetch => fetch::handle(hot_path, head, frame, decided, waiter, counters),
+        HotPathApi::Fetch => fetch::handle(hot_path, head, frame, decided, waiter, wake, counters),
     }
 }

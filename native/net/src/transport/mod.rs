@@ -125,6 +125,14 @@ impl Transport {
         }
     }
 
+    /// Why a connection that was being made failed; `None` when it stands.
+    ///
+    /// # Errors
+    /// When the socket is gone.
+    pub fn take_error(&self) -> io::Result<Option<io::Error>> {
+        Ok(rustix::net::sockopt::socket_error(self.socket())?.err().map(Into::into))
+    }
+
     fn socket(&self) -> BorrowedFd<'_> {
         match self {
             Self::Plaintext(socket) => socket.as_fd(),

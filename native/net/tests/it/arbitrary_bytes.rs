@@ -17,7 +17,7 @@ mod snapshot;
 mod txn_index;
 
 use proptest::prelude::*;
-use pybroker_record::{BatchBuilder, Compression, MessageSetBuilder, NewMessage, TimestampType};
+use pybroker_record::{BatchBuilder, BrokerId, Compression, LeaderEpoch, MessageSetBuilder, NewMessage, TimestampType};
 use pybroker_wire::fetch::{AbortedTransaction, FetchedHead, FetchedPartition, write_response as write_fetched};
 use pybroker_wire::produce::{ProducedPartition, write_response as write_produced};
 use pybroker_wire::{BrokerEndpoint, ErrorCode, LeaderAndEpoch, TopicRef};
@@ -172,7 +172,7 @@ proptest! {
             aborted: vec![AbortedTransaction { producer_id, first_offset: 4 }],
             records: 0,
             diverging: None,
-            current_leader: Some(LeaderAndEpoch { id: 1, epoch }),
+            current_leader: Some(LeaderAndEpoch { id: BrokerId(1), epoch: LeaderEpoch(epoch) }),
         };
         for mut bytes in responses(version, &partition) {
             for (at, byte) in &damage {

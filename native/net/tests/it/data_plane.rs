@@ -6,6 +6,7 @@ mod counters;
 mod group_flush;
 mod interception;
 mod read_committed;
+mod replication;
 mod roles;
 mod support;
 

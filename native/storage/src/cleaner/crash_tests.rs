@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::tests::{LIMITS, NOW, SeenBatch, append, batch, clean, keys_and_values, open, read, replay};
 use crate::{CleanLimits, Log};
-use pybroker_record::{Compression, EndMarker, set_transactional};
+use pybroker_record::{Compression, EndMarker, ProducerId, set_transactional};
 use pybroker_sys::faults::{Crash, FaultLayer};
 
 const TORN: u64 = 2;
@@ -22,7 +22,7 @@ fn fill(log: &Log) {
             let mut aborted = batch(Compression::Lz4, &[("k1", Some("aborted"))], (9, 0, round / 9));
             set_transactional(&mut aborted);
             append(log, aborted);
-            append(log, EndMarker { commit: false, coordinator_epoch: 1 }.build(9, 0, NOW).unwrap());
+            append(log, EndMarker { commit: false, coordinator_epoch: 1 }.build(ProducerId(9), 0, NOW).unwrap());
         }
         if round % 4 == 3 {
             log.roll(NOW).unwrap();

@@ -16,7 +16,7 @@ use super::transactions::{CleanedTransactions, Marker};
 use crate::index::txn_index::AbortedTxn;
 use pybroker_record::varint::{put_varint, put_varlong, varint, varlong, varlong_len};
 use pybroker_record::{
-    BatchHeader, Compression, HEADER_LEN, LOG_OVERHEAD, Record, RecordError, Records, TimestampType, compress,
+    BatchHeader, Compression, HEADER_LEN, LOG_OVERHEAD, Offset, Record, RecordError, Records, TimestampType, compress,
     records_section, seal,
 };
 
@@ -212,7 +212,8 @@ impl<'a> Filter<'a> {
         }
         let deletes_stay = header.delete_horizon_ms().is_none_or(|horizon| self.rules.now_ms < horizon);
         let mut without_key = 0;
-        let covering = self.kept.as_ref().filter(|kept| kept.cover(header.base_offset, header.last_offset()));
+        let covering =
+            self.kept.as_ref().filter(|kept| kept.cover(&(Offset(header.base_offset)..=Offset(header.last_offset()))));
         if let Some(kept) = covering {
             walk(header, section, |_, from, to, record| {
                 without_key += u64::from(record.key.is_none());

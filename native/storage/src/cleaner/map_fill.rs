@@ -1,26 +1,26 @@
 //! The first walk of a pass: the latest offset of each key in the dirty part of the log.
 
 use std::hint::black_box;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
 use super::offset_map::{AHEAD, KeyHash, OffsetMap};
 use super::pass::{CleanError, Pass};
 use super::reader::BatchReader;
 use super::transactions::CleanedTransactions;
-use pybroker_record::{BatchHeader, Records, records_section, visit_records};
+use pybroker_record::{BatchHeader, Offset, Records, records_section, visit_records};
 
-/// Fills `map` with the keys from `first_dirty` on, up to `upper` or until it is full. Says whether it is full.
+/// Fills `map` with the keys of the dirty offsets, or until it is full. Says whether it is full.
 ///
 /// Records of aborted transactions count for nothing. Where the map is full, its latest offset says how far it came.
 pub(crate) fn fill_map(
     pass: &mut Pass<'_>,
     reader: &mut BatchReader,
     map: &mut OffsetMap,
-    first_dirty: i64,
-    upper: i64,
+    dirty: Range<Offset>,
 ) -> Result<bool, CleanError> {
+    let (first_dirty, upper) = (dirty.start.0, dirty.end.0);
     let mut transactions = CleanedTransactions::default();
-    transactions.add_aborted(pass.log.aborted_transactions(first_dirty, upper)?);
+    transactions.add_aborted(pass.log.aborted_transactions(dirty)?);
     let mut keys = Keys::default();
     for (index, segment) in pass.segments.iter().enumerate() {
         let next_base = pass.segments.get(index + 1).map_or(upper, |next| next.base_offset());

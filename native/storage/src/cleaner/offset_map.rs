@@ -5,7 +5,9 @@
 //! which are not in the map cost little even when it is nearly full. It must not know records or files.
 
 use std::hash::{BuildHasher, RandomState};
+use std::ops::RangeInclusive;
 
+use pybroker_record::Offset;
 use twox_hash::XxHash3_128;
 
 /// How many keys ahead the map's memory is brought near: the waits of that many overlap.
@@ -153,8 +155,8 @@ pub(crate) struct KeptOffsets {
 impl KeptOffsets {
     /// Whether all of these offsets are its business.
     #[inline]
-    pub(crate) fn cover(&self, first: i64, last: i64) -> bool {
-        self.from <= first && last <= self.to
+    pub(crate) fn cover(&self, offsets: &RangeInclusive<Offset>) -> bool {
+        self.from <= offsets.start().0 && offsets.end().0 <= self.to
     }
 
     /// Whether the record at a covered offset is the last one of its key.
@@ -230,10 +232,11 @@ mod tests {
             let from = end / 3;
             let kept = map.kept_offsets(from, 1 << 20).unwrap();
             for offset in from..=map.latest() {
-                prop_assert!(kept.cover(from, offset));
+                prop_assert!(kept.cover(&(Offset(from)..=Offset(offset))));
                 prop_assert_eq!(kept.contains(offset), naive.values().any(|kept| *kept == offset));
             }
-            prop_assert!(!kept.cover(from - 1, from) && !kept.cover(from, map.latest() + 1));
+            prop_assert!(!kept.cover(&(Offset(from - 1)..=Offset(from))));
+            prop_assert!(!kept.cover(&(Offset(from)..=Offset(map.latest() + 1))));
         }
     }
 }

@@ -16,7 +16,7 @@ use super::tests::{DELETE_RETENTION, LIMITS, NOW, clean, open};
 use crate::log_fixture::quick_directory;
 use crate::{CleanLimits, CleanRange, Log, Throttle};
 use pybroker_record::{
-    BatchBuilder, BatchHeader, Batches, Compression, MessageSetBuilder, NewMessage, RecordError, TimestampType,
+    BatchBuilder, BatchHeader, Batches, Compression, MessageSetBuilder, NewMessage, Offset, RecordError, TimestampType,
     batch_crc, visit_records,
 };
 
@@ -85,7 +85,7 @@ fn write(home: &Path, sets: &[Set]) -> i64 {
 fn read(log: &Log) -> (Vec<Seen>, Vec<BatchHeader>) {
     let (mut seen, mut headers, mut offset) = (Vec::<Seen>::new(), Vec::new(), log.log_start_offset());
     while offset < log.log_end_offset() {
-        let slice = log.plan_read(offset, 1 << 20, i64::MAX, true).unwrap();
+        let slice = log.plan_read(Offset(offset)..Offset::MAX, 1 << 20, true).unwrap();
         if slice.len == 0 {
             break;
         }

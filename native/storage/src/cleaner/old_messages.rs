@@ -16,7 +16,7 @@ use super::selection::{Counts, Rules, Selection};
 use crate::LogError;
 use crate::segment::Segment;
 use pybroker_record::varint::{put_varint, put_varlong, varlong_len};
-use pybroker_record::{BatchHeader, RecordError, StoredRecord, visit_records};
+use pybroker_record::{BatchHeader, Offset, RecordError, StoredRecord, visit_records};
 
 /// What decides about a record, and what counts those that were decided about.
 pub(super) struct Judge<'a> {
@@ -101,10 +101,12 @@ fn stays(map: &OffsetMap, rules: &Rules, record: &StoredRecord<'_>) -> bool {
 /// last segment that was cleaned before; `None` for never.
 pub(super) fn tombstone_horizon(
     segments: &[Arc<Segment>],
-    first_dirty: i64,
+    first_dirty: Offset,
     delete_retention_ms: i64,
 ) -> Result<Option<SystemTime>, LogError> {
-    let Some(last) = segments.iter().rev().find(|segment| segment.base_offset() < first_dirty) else { return Ok(None) };
+    let Some(last) = segments.iter().rev().find(|segment| segment.base_offset() < first_dirty.0) else {
+        return Ok(None);
+    };
     let retention = Duration::from_millis(delete_retention_ms.max(0) as u64);
     Ok(modified(last)?.checked_sub(retention))
 }

@@ -3,6 +3,7 @@
 //! Owns the order of steps. At most one pass runs on a log; a thread that is about to cut, close or delete the log ends it
 //! first ([`NoCleaning`]).
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -23,6 +24,7 @@ use super::throttle::Throttle;
 use crate::LogConfig;
 use crate::log::Log;
 use crate::segment::Segment;
+use pybroker_record::Offset;
 
 /// While it lives, no pass runs on the log.
 pub(crate) struct NoCleaning<'a> {
@@ -75,7 +77,7 @@ impl Log {
         drop(view);
         pass.check()?;
         if range.first_dirty < upper {
-            let done = run(&mut pass, range.first_dirty, upper, limits, &config, now_ms, begun);
+            let done = run(&mut pass, Offset(range.first_dirty)..Offset(upper), limits, &config, now_ms, begun);
             // Retention has taken segments away, with their files: that is no failure of the disk.
             let lost = done.is_err() && pass.segments.iter().any(|segment| segment.is_retired());
             if lost { Err(CleanError::Aborted) } else { done }?;
@@ -97,16 +99,16 @@ impl Log {
 
 fn run(
     pass: &mut Pass<'_>,
-    first_dirty: i64,
-    upper: i64,
+    dirty: Range<Offset>,
     limits: &CleanLimits,
     config: &LogConfig,
     now_ms: i64,
     begun: Instant,
 ) -> Result<(), CleanError> {
+    let (first_dirty, upper) = (dirty.start.0, dirty.end.0);
     let mut map = OffsetMap::new(limits.map_bytes, limits.load_factor, (upper - first_dirty) as u64);
     let mut reader = BatchReader::new(limits.buffer_bytes);
-    pass.stats.map_full = fill_map(pass, &mut reader, &mut map, first_dirty, upper)?;
+    pass.stats.map_full = fill_map(pass, &mut reader, &mut map, dirty)?;
     pass.stats.keys = map.len() as u64;
     pass.stats.index_ms = begun.elapsed().as_millis() as u64;
     let end_offset = map.latest() + 1;
@@ -123,7 +125,7 @@ fn run(
     let kept = map.kept_offsets(first_dirty, limits.map_bytes / 32);
     let mut filter = Filter::new(&map, kept, rules, FxHashMap::default());
     remove_all_leftovers(&pass.log.home.path())?;
-    pass.tombstone_horizon = tombstone_horizon(&pass.segments, first_dirty, config.delete_retention_ms)?;
+    pass.tombstone_horizon = tombstone_horizon(&pass.segments, Offset(first_dirty), config.delete_retention_ms)?;
     let groups = group_segments(&extents(&pass.segments, upper), bounds(config));
     let (mut at, mut buffer) = (0, Vec::with_capacity(limits.buffer_bytes));
     for count in groups {
@@ -166,7 +168,7 @@ fn rewrite(
     let mut output = CleanedSegment::create(&pass.log.home, group[0].base_offset(), buffer)?;
     for (index, segment) in group.iter().enumerate() {
         let next = group.get(index + 1).map(|next| next.base_offset()).or(next_base).unwrap_or(filter.rules.upper);
-        filter.transactions.add_aborted(pass.log.aborted_transactions(segment.base_offset(), next)?);
+        filter.transactions.add_aborted(pass.log.aborted_transactions(Offset(segment.base_offset())..Offset(next))?);
         let changed = modified(segment)?;
         filter.rules.old_tombstones_stay = pass.tombstone_horizon.is_none_or(|horizon| changed > horizon);
         reader.seek(segment, 0);

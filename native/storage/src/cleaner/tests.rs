@@ -8,8 +8,8 @@ use proptest::prelude::*;
 
 use crate::{CleanError, CleanLimits, CleanRange, Cleaned, Log, LogConfig, OpenLog, Throttle};
 use pybroker_record::{
-    BatchBuilder, BatchHeader, Batches, Compression, EndMarker, Records, TimestampType, batch_crc, records_section,
-    set_base_offset, set_partition_leader_epoch, set_transactional,
+    BatchBuilder, BatchHeader, Batches, Compression, EndMarker, Offset, ProducerId, Records, TimestampType, batch_crc,
+    records_section, set_base_offset, set_partition_leader_epoch, set_transactional,
 };
 
 pub(super) const NOW: i64 = 1_700_000_000_000;
@@ -62,7 +62,7 @@ pub(super) struct SeenBatch {
 pub(super) fn read(log: &Log) -> Vec<SeenBatch> {
     let (mut seen, mut offset) = (Vec::new(), log.log_start_offset());
     while offset < log.log_end_offset() {
-        let slice = log.plan_read(offset, 1 << 20, i64::MAX, true).unwrap();
+        let slice = log.plan_read(Offset(offset)..Offset::MAX, 1 << 20, true).unwrap();
         if slice.len == 0 {
             break;
         }
@@ -275,7 +275,7 @@ proptest! {
         prop_assert_eq!(format!("{after:?}"), format!("{before:?}"));
         for batch in &after {
             for offset in batch.header.base_offset..=batch.header.last_offset() {
-                let slice = reopened.plan_read(offset, 1, i64::MAX, true).unwrap();
+                let slice = reopened.plan_read(Offset(offset)..Offset::MAX, 1, true).unwrap();
                 let mut bytes = vec![0; 61];
                 slice.file.read_exact_at(&mut bytes, slice.position).unwrap();
                 prop_assert_eq!(BatchHeader::parse(&bytes).unwrap().base_offset, batch.header.base_offset);
@@ -392,7 +392,8 @@ fn aborted_records_go_and_their_marker_follows_them_when_nobody_asks_for_it() {
         set_transactional(&mut bytes);
         bytes
     };
-    let marker = |producer, commit| EndMarker { commit, coordinator_epoch: 1 }.build(producer, 0, NOW).unwrap();
+    let marker =
+        |producer, commit| EndMarker { commit, coordinator_epoch: 1 }.build(ProducerId(producer), 0, NOW).unwrap();
     append(&log, batch(Compression::None, &[("k", Some("before"))], (-1, -1, -1)));
     append(&log, transactional("aborted", 1, 0));
     append(&log, transactional("committed", 2, 0));
@@ -410,7 +411,11 @@ fn aborted_records_go_and_their_marker_follows_them_when_nobody_asks_for_it() {
         control.map(|b| (b.header.producer_id, b.header.base_offset, b.header.delete_horizon_ms())).collect()
     };
     assert_eq!(markers(&left), [(2, 3, None), (1, 5, None)], "batches of both were met in this pass");
-    assert_eq!(log.aborted_transactions(0, 100).unwrap().len(), 1, "a reader of the marker's range still knows");
+    assert_eq!(
+        log.aborted_transactions(Offset(0)..Offset(100)).unwrap().len(),
+        1,
+        "a reader of the marker's range still knows"
+    );
     append(&log, batch(Compression::None, &[("k", Some("after"))], (-1, -1, -1)));
     log.roll(NOW).unwrap();
     clean(&log, 8, &LIMITS, NOW).unwrap();
@@ -422,7 +427,7 @@ fn aborted_records_go_and_their_marker_follows_them_when_nobody_asks_for_it() {
     );
     clean(&log, 8, &LIMITS, NOW).unwrap();
     assert_eq!(markers(&read(&log)), [(2, 3, horizon), (1, 5, horizon)]);
-    assert!(log.aborted_transactions(0, 100).unwrap().is_empty());
+    assert!(log.aborted_transactions(Offset(0)..Offset(100)).unwrap().is_empty());
     clean(&log, 8, &LIMITS, NOW + DELETE_RETENTION).unwrap();
     assert_eq!(markers(&read(&log)), []);
     assert_eq!(keys_and_values(&read(&log)), pairs(&[("other", Some("2")), ("k", Some("after"))]));
@@ -463,7 +468,7 @@ fn a_pass_ends_when_the_log_is_cut_closed_or_deleted() {
         while !log.cleaning.is_locked() {
             std::thread::yield_now();
         }
-        log.truncate_to(199, NOW).unwrap();
+        log.truncate_to(Offset(199), NOW).unwrap();
         assert!(matches!(pass.join().unwrap(), Err(CleanError::Aborted)));
     });
     assert_eq!(log.log_end_offset(), 199);

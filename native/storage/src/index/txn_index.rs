@@ -9,6 +9,7 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,6 +17,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::LogError;
 use crate::directory::log_dir::{LogHome, TXN_INDEX_SUFFIX};
+use pybroker_record::Offset;
 use pybroker_sys::file;
 
 const VERSION: i16 = 0;
@@ -113,21 +115,21 @@ impl TxnIndex {
         Ok(())
     }
 
-    /// Collects the transactions that a reader of the offsets `[from, upper)` has to leave out. `true` when those that
+    /// Collects the transactions that a reader of these offsets has to leave out. `true` when those that
     /// later segments hold cannot concern it.
-    pub(crate) fn collect(&self, from: i64, upper: i64, into: &mut Vec<AbortedTxn>) -> Result<bool, LogError> {
+    pub(crate) fn collect(&self, offsets: &Range<Offset>, into: &mut Vec<AbortedTxn>) -> Result<bool, LogError> {
         let entries = self.len();
         if entries == 0 {
             return Ok(false);
         }
-        let first = self.partition_point(entries, |entry| entry.last_offset < from)?;
+        let first = self.partition_point(entries, |entry| entry.last_offset < offsets.start.0)?;
         let mut at = first;
         while at < entries {
             for entry in self.read(at, (entries - at).min(READ_AT_ONCE))? {
-                if entry.first_offset < upper {
+                if entry.first_offset < offsets.end.0 {
                     into.push(entry);
                 }
-                if entry.last_stable_offset >= upper {
+                if entry.last_stable_offset >= offsets.end.0 {
                     return Ok(true);
                 }
                 at += 1;
@@ -279,7 +281,7 @@ mod tests {
         index.append(&[]).unwrap();
         index.sync().unwrap();
         index.trim().unwrap();
-        assert!(!index.collect(0, 100, &mut Vec::new()).unwrap());
+        assert!(!index.collect(&(Offset(0)..Offset(100)), &mut Vec::new()).unwrap());
         assert!(!index.path().exists());
     }
 
@@ -293,7 +295,7 @@ mod tests {
         index.sync().unwrap();
         let collect = |from, upper| {
             let mut into = Vec::new();
-            let complete = index.collect(from, upper, &mut into).unwrap();
+            let complete = index.collect(&(Offset(from)..Offset(upper)), &mut into).unwrap();
             (into, complete)
         };
         assert_eq!(collect(0, 3), (vec![entries[0]], true));
@@ -349,7 +351,7 @@ mod tests {
             let naive: Vec<AbortedTxn> =
                 seen.iter().filter(|e| e.last_offset >= from && e.first_offset < upper).copied().collect();
             let mut found = Vec::new();
-            prop_assert_eq!(index.collect(from, upper, &mut found).unwrap(), stop.is_some());
+            prop_assert_eq!(index.collect(&(Offset(from)..Offset(upper)), &mut found).unwrap(), stop.is_some());
             prop_assert_eq!(found, naive);
         }
     }

@@ -12,7 +12,7 @@ use crate::log::state::{Tail, View, Writer};
 use crate::producer::producer_state::{BatchMetadata, Origin, Staged};
 use crate::{AppendError, LogConfig, LogError};
 use pybroker_record::{
-    Batches, EndMarker, InvalidBatch, RecordError, SentRecords, TimestampType, batch_crc, set_base_offset,
+    Batches, EndMarker, InvalidBatch, SentRecords, TimestampType, batch_crc, set_base_offset,
     set_partition_leader_epoch,
 };
 use pybroker_sys::file;
@@ -290,13 +290,6 @@ impl Log {
     }
 }
 
-fn malformed(error: RecordError) -> AppendError {
-    match error {
-        RecordError::Magic(magic) => AppendError::Invalid(InvalidBatch::UnsupportedFormat(magic)),
-        other => corrupt(other.to_string()),
-    }
-}
-
 fn corrupt(reason: String) -> AppendError {
     AppendError::Invalid(InvalidBatch::Corrupt(reason))
 }
@@ -306,7 +299,7 @@ fn parse(batches: &[u8], check_crc: bool) -> Result<Vec<Placed>, AppendError> {
     let mut start = 0;
     let mut placed = Vec::with_capacity(1);
     for batch in Batches::new(batches) {
-        let (header, bytes) = batch.map_err(malformed)?;
+        let (header, bytes) = batch.map_err(AppendError::malformed)?;
         if check_crc && batch_crc(bytes) != header.crc {
             return Err(corrupt(format!("the batch at offset {} does not match its checksum", header.base_offset)));
         }
@@ -319,7 +312,8 @@ fn parse(batches: &[u8], check_crc: bool) -> Result<Vec<Placed>, AppendError> {
 fn stage(writer: &Writer, batches: &[u8], placed: &[Placed], origin: Origin) -> Result<Staged, AppendError> {
     let mut staged = Staged::default();
     for &Placed { start, ref header } in placed {
-        let marker = EndMarker::parse(header, &batches[start..start + header.size()]).map_err(malformed)?;
+        let marker =
+            EndMarker::parse(header, &batches[start..start + header.size()]).map_err(AppendError::malformed)?;
         writer.producers.stage(&mut staged, header, marker, origin)?;
     }
     Ok(staged)

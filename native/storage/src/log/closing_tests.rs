@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use crate::close_all;
 use crate::producer::producer_snapshot;
 use crate::{Log, LogError, OpenLog};
-use pybroker_record::Compression;
+use pybroker_record::{Compression, Offset};
 use pybroker_sys::faults::{Crash, Done, FaultLayer};
 use pybroker_sys::file_system::FileSystem;
 
@@ -103,7 +103,7 @@ fn what_was_closed_together_survives_the_loss_of_power() {
         let log = open(after.path(), index, true);
         assert_eq!((log.log_end_offset(), log.recovery_point()), (2, 2));
         let duplicate = build(&[100, 150], 0, (7, 0, 0), Compression::None).0;
-        assert!(log.plan_read(0, 1 << 20, i64::MAX, true).unwrap().len >= duplicate.len());
+        assert!(log.plan_read(Offset(0)..Offset::MAX, 1 << 20, true).unwrap().len >= duplicate.len());
     }
 }
 
@@ -173,7 +173,7 @@ fn an_old_snapshot_that_is_the_newest_again_is_kept() {
         log.close().unwrap();
     }
     let log = open(root.path(), 0, true);
-    log.truncate_to(4, NOW).unwrap();
+    log.truncate_to(Offset(4), NOW).unwrap();
     log.forget_old(NOW);
     assert_eq!(vec![4], producer_snapshot::offsets(&root.path().join("t-0")).unwrap());
 }

@@ -4,6 +4,7 @@
 //! reader takes the high watermark first and [`Log::first_unstable_offset`] second: a transaction is published before its
 //! first batch, so the lesser of both never lies inside one.
 
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use crate::index::txn_index::AbortedTxn;
@@ -11,6 +12,7 @@ use crate::log::Log;
 use crate::log::read::{FileSlice, Planned};
 use crate::log::state::{View, Writer};
 use crate::{LogError, ReadError};
+use pybroker_record::Offset;
 
 /// A slice of the log, and the aborted transactions that have records in it (and perhaps some that have not).
 pub type CommittedSlice = (FileSlice, Vec<AbortedTxn>);
@@ -39,50 +41,49 @@ impl Log {
         self.next_to_settle.store(transactions.next_to_settle().unwrap_or(i64::MAX), Ordering::Release);
     }
 
-    /// The aborted transactions that have records among the offsets `[from, upper)`, by marker; perhaps some that have
+    /// The aborted transactions that have records among these offsets, by marker; perhaps some that have
     /// not. Only of use below the last stable offset: beyond it more may be aborted later.
     ///
     /// # Errors
     /// `Io` or `Corrupt` with the index file.
-    pub fn aborted_transactions(&self, from: i64, upper: i64) -> Result<Vec<AbortedTxn>, LogError> {
+    pub fn aborted_transactions(&self, offsets: Range<Offset>) -> Result<Vec<AbortedTxn>, LogError> {
         let view = self.view.load_full();
-        aborted(&view, view.segments.floor(from), from, upper)
+        aborted(&view, view.segments.floor(offsets.start.0), &offsets)
     }
 
-    /// [`Self::plan_read`] for a reader of committed records: `end` is the last stable offset.
+    /// [`Self::plan_read`] for a reader of committed records: the end is the last stable offset.
     ///
     /// # Errors
     /// As [`Self::plan_read`].
     pub fn plan_read_committed(
         &self,
-        offset: i64,
+        offsets: Range<Offset>,
         max_bytes: usize,
-        end: i64,
         min_one: bool,
     ) -> Result<CommittedSlice, ReadError> {
-        self.plan_in_view(offset, |view| {
-            let Planned { slice, segment } = crate::log::read::plan(view, offset, max_bytes, end, min_one)?;
+        self.plan_in_view(offsets.start.0, |view| {
+            let Planned { slice, segment } = crate::log::read::plan(view, &offsets, max_bytes, min_one)?;
             if slice.len == 0 {
                 return Ok((slice, Vec::new()));
             }
-            let upper = upper_bound(view, segment, slice.position + slice.len as u64)?.min(end);
-            let aborted = aborted(view, segment, offset, upper)?;
+            let upper = upper_bound(view, segment, slice.position + slice.len as u64)?.min(offsets.end);
+            let aborted = aborted(view, segment, &(offsets.start..upper))?;
             Ok((slice, aborted))
         })
     }
 }
 
 /// An offset that the batches before `position` of a segment do not reach.
-fn upper_bound(view: &View, segment: usize, position: u64) -> Result<i64, LogError> {
+fn upper_bound(view: &View, segment: usize, position: u64) -> Result<Offset, LogError> {
     let segments = view.segments.as_slice();
     let following = segments.get(segment + 1).map_or(view.end_offset, |next| next.base_offset());
-    Ok(segments[segment].offset_index.ceiling_offset(position)?.unwrap_or(following))
+    Ok(Offset(segments[segment].offset_index.ceiling_offset(position)?.unwrap_or(following)))
 }
 
-fn aborted(view: &View, segment: usize, from: i64, upper: i64) -> Result<Vec<AbortedTxn>, LogError> {
+fn aborted(view: &View, segment: usize, offsets: &Range<Offset>) -> Result<Vec<AbortedTxn>, LogError> {
     let mut found = Vec::new();
     for segment in &view.segments.as_slice()[segment..] {
-        if segment.txn_index.collect(from, upper, &mut found)? {
+        if segment.txn_index.collect(offsets, &mut found)? {
             break;
         }
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::directory::checkpoint::{OffsetCheckpoint, replace_file};
 use crate::{Log, OpenLog};
-use pybroker_record::{BatchHeader, Compression, EndMarker, set_base_offset, set_transactional};
+use pybroker_record::{BatchHeader, Compression, EndMarker, Offset, ProducerId, set_base_offset, set_transactional};
 use pybroker_sys::faults::{Crash, FaultLayer};
 use pybroker_sys::file;
 
@@ -124,7 +124,7 @@ impl Recording {
     fn end(&mut self, producer: i64, commit: bool) {
         let time = NOW + self.log().log_end_offset() * 3;
         let marker = EndMarker { commit, coordinator_epoch: 1 };
-        self.append_internal(marker.build(producer, 0, time).unwrap(), vec![time]);
+        self.append_internal(marker.build(ProducerId(producer), 0, time).unwrap(), vec![time]);
     }
 
     fn append_internal(&mut self, mut bytes: Vec<u8>, times: Vec<i64>) {
@@ -154,7 +154,7 @@ impl Recording {
         let since = self.layer.count();
         let flushed = self.promises.last().unwrap().1;
         self.promises.push((since, flushed.min(offset)));
-        self.log().truncate_to(offset, NOW).unwrap();
+        self.log().truncate_to(Offset(offset), NOW).unwrap();
         let end = self.log().log_end_offset();
         self.promises.push((since, flushed.min(end)));
         self.change(|batches, _| batches.retain(|batch| batch.header().base_offset < end));
@@ -274,7 +274,7 @@ impl Recording {
         }
         log.settle_transactions(log.log_end_offset());
         assert_eq!(log.first_unstable_offset(), open.values().min().copied(), "{what}: what is unstable");
-        let found = log.aborted_transactions(log.log_start_offset(), log.log_end_offset()).unwrap();
+        let found = log.aborted_transactions(Offset(log.log_start_offset())..Offset(log.log_end_offset())).unwrap();
         let found: Vec<_> = found.iter().map(|txn| (txn.producer_id, txn.first_offset, txn.last_offset)).collect();
         assert_eq!(found, aborted, "{what}: what was aborted");
     }
@@ -303,7 +303,7 @@ impl Recording {
     fn check_look_ups(&self, log: &Log, found: &[Vec<u8>], stored: &[Arc<Stored>], what: &str) {
         let (start, end) = (log.log_start_offset(), log.log_end_offset());
         for offset in start..end {
-            let slice = log.plan_read(offset, 1, end, true).unwrap();
+            let slice = log.plan_read(Offset(offset)..Offset(end), 1, true).unwrap();
             let mut bytes = vec![0; slice.len];
             slice.file.read_exact_at(&mut bytes, slice.position).unwrap();
             let header = BatchHeader::parse(&bytes).unwrap();
@@ -359,7 +359,7 @@ fn read_all(log: &Log, what: &str) -> Vec<Vec<u8>> {
     let mut batches = Vec::new();
     let mut offset = log.log_start_offset();
     while offset < log.log_end_offset() {
-        let slice = log.plan_read(offset, 1, i64::MAX, true).unwrap();
+        let slice = log.plan_read(Offset(offset)..Offset::MAX, 1, true).unwrap();
         assert!(slice.len > 0, "{what}: nothing is read at {offset} of {}", log.log_end_offset());
         let mut bytes = vec![0; slice.len];
         slice.file.read_exact_at(&mut bytes, slice.position).unwrap();

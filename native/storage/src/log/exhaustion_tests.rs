@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicIsize, Ordering};
 
 use crate::log_fixture::{NOW, build, config, quick_directory};
 use crate::{AppendError, Log, LogError, OpenLog, ReadError, RetentionLimits};
-use pybroker_record::Compression;
+use pybroker_record::{Compression, Offset};
 use pybroker_sys::faults::{Done, FaultLayer};
 
 /// Refuses the nth thing that needs a descriptor, memory or a mapping, and all that follow, until it is lifted.
@@ -76,7 +76,7 @@ type Step = (&'static str, fn(&Log) -> Result<bool, String>);
 const STEPS: [Step; 11] = [
     ("append", |log| of_append(append(log, 0))),
     ("append in a new epoch", |log| of_append(append(log, 1))),
-    ("read from the beginning", |log| of_read(log.plan_read(0, 1 << 20, i64::MAX, true))),
+    ("read from the beginning", |log| of_read(log.plan_read(Offset(0)..Offset::MAX, 1 << 20, true))),
     ("roll", |log| of_log(log.roll(NOW))),
     ("append to a new segment", |log| of_append(append(log, 1))),
     ("flush", |log| of_log(log.flush())),
@@ -202,7 +202,7 @@ fn idle_files_are_closed_and_opened_again_on_their_next_use() {
     assert_eq!((log.close_idle_files(), log.open_files()), (0, 2), "both were used");
     append_small(&log).unwrap();
     assert_eq!((log.close_idle_files(), log.open_files()), (1, 1), "one was used since");
-    let slice = log.plan_read(0, 1 << 20, i64::MAX, true).unwrap();
+    let slice = log.plan_read(Offset(0)..Offset::MAX, 1 << 20, true).unwrap();
     log.close_idle_files();
     log.close_idle_files();
     assert_eq!(log.open_files(), 0);

@@ -6,6 +6,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use crate::index::time_index::TimestampOffset;
 use crate::log::Log;
 use crate::log::state::View;
 use crate::segment::Segment;
@@ -59,7 +60,7 @@ impl Log {
                 continue;
             }
             let from = segment.time_index.floor(target_ms)?.offset.max(view.log_start_offset);
-            let wanted = |timestamp: i64, offset: i64| timestamp >= target_ms && offset >= view.log_start_offset;
+            let wanted = |at: TimestampOffset| at.timestamp >= target_ms && at.offset >= view.log_start_offset;
             let start = segment.offset_index.floor_position(from)?;
             let found =
                 search(segment, start, view.limit_of(index), max_bytes, |h| h.max_timestamp >= target_ms, wanted)?;
@@ -86,7 +87,7 @@ impl Log {
             } else {
                 let start = segment.offset_index.floor_position(largest.offset)?;
                 let carries = |header: &BatchHeader| header.max_timestamp == largest.timestamp;
-                search(segment, start, limit, max_bytes, carries, |timestamp, _| timestamp == largest.timestamp)?
+                search(segment, start, limit, max_bytes, carries, |at| at.timestamp == largest.timestamp)?
             };
             best = found.or(best);
         }
@@ -142,7 +143,7 @@ fn largest_from(
     let (mut best, mut beyond) = (None, -1);
     loop {
         let start = segment.offset_index.floor_position(offset)?;
-        let later = |timestamp: i64, at: i64| at >= offset && timestamp > beyond;
+        let later = |at: TimestampOffset| at.offset >= offset && at.timestamp > beyond;
         match search(segment, start, limit, max_bytes, |header| header.max_timestamp > beyond, later)? {
             Some(found) => (best, beyond) = (Some(found), found.timestamp),
             None => return Ok(best),
@@ -150,14 +151,14 @@ fn largest_from(
     }
 }
 
-/// The first record that is `wanted(timestamp, offset)`, among the batches from `start` on that may contain it.
+/// The first record that is `wanted`, among the batches from `start` on that may contain it.
 fn search(
     segment: &Segment,
     start: u64,
     limit: u64,
     max_bytes: usize,
     may_contain: impl Fn(&BatchHeader) -> bool,
-    wanted: impl Fn(i64, i64) -> bool,
+    wanted: impl Fn(TimestampOffset) -> bool,
 ) -> Result<Option<TimestampAndOffset>, LogError> {
     let mut scratch = Vec::new();
     let file = segment.file()?;
@@ -168,7 +169,7 @@ fn search(
         }
         let found = search_batch(&batch, &mut scratch, max_bytes, &wanted);
         let corrupt = |reason| LogError::Corrupt { path: segment.path(), reason };
-        if let Some((timestamp, offset)) = found.map_err(corrupt)? {
+        if let Some(TimestampOffset { timestamp, offset }) = found.map_err(corrupt)? {
             return Ok(Some(TimestampAndOffset {
                 timestamp,
                 offset,
@@ -183,13 +184,14 @@ fn search_batch(
     batch: &ScannedBatch<'_>,
     scratch: &mut Vec<u8>,
     max_bytes: usize,
-    wanted: impl Fn(i64, i64) -> bool,
-) -> Result<Option<(i64, i64)>, String> {
+    wanted: impl Fn(TimestampOffset) -> bool,
+) -> Result<Option<TimestampOffset>, String> {
     let ScannedBatch { header, bytes, position } = batch;
     let mut found = None;
     let visited = visit_records(header, bytes, scratch, max_bytes, |record| {
-        if wanted(record.timestamp, record.offset) {
-            found = Some((record.timestamp, record.offset));
+        let at = TimestampOffset { timestamp: record.timestamp, offset: record.offset };
+        if wanted(at) {
+            found = Some(at);
             return ControlFlow::Break(());
         }
         ControlFlow::Continue(())

@@ -107,6 +107,11 @@ impl Log {
         self.config.store(Arc::new(config));
     }
 
+    /// The most that one append may have (`segment.bytes`).
+    pub fn segment_bytes(&self) -> u64 {
+        self.config.load().segment_bytes
+    }
+
     /// The codec that batches are stored in; `None` leaves each in its producer's.
     pub fn compression(&self) -> Option<Compression> {
         self.config.load().compression

@@ -3,11 +3,13 @@
 //! Owns the translation that a Fetch needs. No lock is taken; a reader works on one [`View`] from start to end.
 
 use std::fs::File;
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::log::Log;
 use crate::log::state::View;
 use crate::{LogError, ReadError};
+use pybroker_record::Offset;
 
 /// A run of bytes of a segment file, ready for `sendfile`.
 #[derive(Clone, Debug)]
@@ -32,16 +34,16 @@ struct Place {
 }
 
 impl Log {
-    /// Turns an offset into a file slice that starts with the batch containing it.
+    /// Turns offsets into a file slice that starts with the batch containing the first of them.
     ///
-    /// `end` is exclusive (high watermark, last stable offset or log end): nothing of the batch that contains `end` is in
-    /// the slice. At most `max_bytes` long, cut anywhere; but with `min_one` the first batch is always whole. A slice ends
+    /// Their end is exclusive (high watermark, last stable offset or log end): nothing of the batch that contains it is in the
+    /// slice. At most `max_bytes` long, cut anywhere; but with `min_one` the first batch is always whole. A slice ends
     /// with its segment.
     ///
     /// # Errors
     /// `OffsetOutOfRange` outside `[log start, log end]`; `Io` when the log directory failed.
-    pub fn plan_read(&self, offset: i64, max_bytes: usize, end: i64, min_one: bool) -> Result<FileSlice, ReadError> {
-        self.plan_in_view(offset, |view| Ok(plan(view, offset, max_bytes, end, min_one)?.slice))
+    pub fn plan_read(&self, offsets: Range<Offset>, max_bytes: usize, min_one: bool) -> Result<FileSlice, ReadError> {
+        self.plan_in_view(offsets.start.0, |view| Ok(plan(view, &offsets, max_bytes, min_one)?.slice))
     }
 
     /// Plans on one view of the log that has `offset`; once more where the segments change meanwhile.
@@ -65,10 +67,10 @@ impl Log {
         }
     }
 
-    /// Bytes from the batch containing `offset` up to the one containing `end`; 0 when there are none.
-    pub fn bytes_between(&self, offset: i64, end: i64) -> u64 {
+    /// Bytes from the batch containing the first of these offsets up to the one containing their end; 0 when there are none.
+    pub fn bytes_between(&self, offsets: Range<Offset>) -> u64 {
         let view = self.view.load();
-        let end = end.min(view.end_offset);
+        let (offset, end) = (offsets.start.0, offsets.end.0.min(view.end_offset));
         if offset < view.log_start_offset || offset >= end {
             return 0;
         }
@@ -85,8 +87,8 @@ pub(crate) struct Planned {
     pub(crate) segment: usize,
 }
 
-pub(crate) fn plan(view: &View, offset: i64, max_bytes: usize, end: i64, min_one: bool) -> Result<Planned, LogError> {
-    let end = end.min(view.end_offset);
+pub(crate) fn plan(view: &View, offsets: &Range<Offset>, max_bytes: usize, min_one: bool) -> Result<Planned, LogError> {
+    let (offset, end) = (offsets.start.0, offsets.end.0.min(view.end_offset));
     let nothing = || -> Result<Planned, LogError> {
         let file = view.segments.active().file()?;
         let slice = FileSlice { file, position: view.end_position, len: 0, start_offset: offset };

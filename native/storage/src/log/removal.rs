@@ -53,6 +53,23 @@ impl Log {
         self.take_out(&view, view.segments.floor(offset), offset)
     }
 
+    /// Moves the log start forward to `offset` (at most the log end), as a follower whose leader's log starts there. Segments
+    /// below it stay in use until retention takes them.
+    ///
+    /// # Errors
+    /// `Io` when the leader epoch file cannot be written.
+    pub fn follow_log_start(&self, offset: i64) -> Result<(), LogError> {
+        let _writer = self.writer.lock();
+        self.ensure_online()?;
+        let view = self.view.load_full();
+        let offset = offset.min(view.end_offset);
+        if offset <= view.log_start_offset {
+            return Ok(());
+        }
+        self.show_from(&view, 0, offset);
+        self.change_epochs(|epochs| epochs.truncate_from_start(offset))
+    }
+
     /// Takes the first `count` segments out of use, at least one staying; the log starts at `log_start_offset` from now on.
     /// The caller holds the writer.
     ///

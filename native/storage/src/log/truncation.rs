@@ -17,7 +17,7 @@ use crate::recovery::rebuild;
 use crate::segment::batch_scan::BatchScan;
 use crate::segment::segment_list::SegmentList;
 use crate::segment::{FoundBatch, IndexEntries, Segment};
-use pybroker_record::first_offset;
+use pybroker_record::{Offset, first_offset};
 use pybroker_sys::file;
 
 /// Where a log is cut.
@@ -32,22 +32,23 @@ struct Cut {
 
 impl Log {
     /// Removes every record at or beyond `offset`. A batch that contains `offset` goes as a whole, so the log may end
-    /// earlier. Nothing happens when the log ends before `offset`; below the log start everything goes.
+    /// earlier. No record goes when the log ends before `offset`; below the log start everything goes. Epochs that begin
+    /// where the log then ends go too: a leader that appended nothing may have noted one that no other log has (KIP-279).
     ///
     /// # Errors
     /// `Io` with the path that failed; the log is then offline.
-    pub fn truncate_to(&self, offset: i64, now_ms: i64) -> Result<(), LogError> {
+    pub fn truncate_to(&self, offset: Offset, now_ms: i64) -> Result<(), LogError> {
         let _no_cleaning = self.end_cleaning();
         let mut writer = self.writer.lock();
         self.ensure_online()?;
         let view = self.view.load_full();
-        if offset >= view.end_offset {
-            return Ok(());
+        if offset.0 >= view.end_offset {
+            return self.change_epochs(|epochs| epochs.truncate_from_end(view.end_offset));
         }
-        if offset < view.log_start_offset {
+        if offset.0 < view.log_start_offset {
             return self.restart_at(&mut writer, offset, now_ms).map_err(|error| self.failed(error));
         }
-        let cut = self.plan_cut(&view, offset)?;
+        let cut = self.plan_cut(&view, offset.0)?;
         self.cut(&mut writer, &view, cut, now_ms).map_err(|error| self.failed(error))
     }
 
@@ -55,7 +56,7 @@ impl Log {
     ///
     /// # Errors
     /// `Io` with the path that failed; the log is then offline.
-    pub fn truncate_fully_and_start_at(&self, offset: i64, now_ms: i64) -> Result<(), LogError> {
+    pub fn truncate_fully_and_start_at(&self, offset: Offset, now_ms: i64) -> Result<(), LogError> {
         let _no_cleaning = self.end_cleaning();
         let mut writer = self.writer.lock();
         self.ensure_online()?;
@@ -134,7 +135,8 @@ impl Log {
             .map_err(|error| LogError::Corrupt { path: segment.path(), reason: error.to_string() })
     }
 
-    fn restart_at(&self, writer: &mut Writer, offset: i64, now_ms: i64) -> Result<(), LogError> {
+    fn restart_at(&self, writer: &mut Writer, offset: Offset, now_ms: i64) -> Result<(), LogError> {
+        let Offset(offset) = offset;
         let _flushing = self.flushing.lock();
         let view = self.view.load_full();
         self.remove_snapshots_beyond(-1)?;

@@ -13,7 +13,7 @@ use super::{LogMove, MoveError, MovedLog, move_count, prepare};
 use crate::directory::partition_metadata;
 use crate::log_fixture::{NOW, build, config, quick_directory};
 use crate::{Log, LogConfig, OpenLog, Throttle};
-use pybroker_record::{BatchHeader, Compression, EndMarker, set_transactional};
+use pybroker_record::{BatchHeader, Compression, EndMarker, Offset, ProducerId, set_transactional};
 use pybroker_sys::faults::{Done, FaultLayer};
 
 pub(super) const ID: [u8; 16] = [7; 16];
@@ -41,7 +41,7 @@ pub(super) fn open(home: &Path) -> Log {
 pub(super) fn contents(log: &Log) -> Vec<Vec<u8>> {
     let (mut batches, mut offset) = (Vec::new(), log.log_start_offset());
     while offset < log.log_end_offset() {
-        let slice = log.plan_read(offset, 1, i64::MAX, true).unwrap();
+        let slice = log.plan_read(Offset(offset)..Offset::MAX, 1, true).unwrap();
         let mut bytes = vec![0; slice.len];
         slice.file.read_exact_at(&mut bytes, slice.position).unwrap();
         offset = BatchHeader::parse(&bytes).unwrap().next_offset();
@@ -118,7 +118,7 @@ impl Filled {
                 }
                 5 | 9 => {
                     let marker = EndMarker { commit: round % 10 == 5, coordinator_epoch: 1 };
-                    marker.build(20, 0, NOW + time).unwrap()
+                    marker.build(ProducerId(20), 0, NOW + time).unwrap()
                 }
                 _ => continue,
             };
@@ -134,7 +134,8 @@ fn answers(log: &Log) -> impl PartialEq + std::fmt::Debug + use<> {
     let times: Vec<_> =
         (0..end).step_by(3).map(|at| log.find_timestamp(NOW + at * 3).unwrap().map(|found| found.offset)).collect();
     let epochs: Vec<_> = (0..9).map(|epoch| log.end_offset_for_epoch(epoch)).collect();
-    let aborted: Vec<_> = log.aborted_transactions(start, end).unwrap().iter().map(|txn| txn.first_offset).collect();
+    let aborted: Vec<_> =
+        log.aborted_transactions(Offset(start)..Offset(end)).unwrap().iter().map(|txn| txn.first_offset).collect();
     (start, end, log.size_bytes(), log.segment_count(), times, epochs, aborted, log.first_unstable_offset())
 }
 
@@ -227,7 +228,7 @@ fn appends_and_reads_go_on_while_a_log_is_moved_to_and_fro() {
         let reader = scope.spawn(|| {
             let mut offset = 0;
             while !all_written.load(Ordering::Acquire) || offset < log.log_end_offset() {
-                let slice = log.plan_read(offset, 1, i64::MAX, true).unwrap();
+                let slice = log.plan_read(Offset(offset)..Offset::MAX, 1, true).unwrap();
                 if slice.len > 0 {
                     let mut bytes = vec![0; slice.len];
                     slice.file.read_exact_at(&mut bytes, slice.position).unwrap();

@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 use crate::AppendError;
 use crate::index::txn_index::AbortedTxn;
 use crate::producer::transactions::{Transactions, TxnEvent};
-use pybroker_record::{BatchHeader, EndMarker};
+use pybroker_record::{BatchHeader, EndMarker, Offset};
 
 /// Batches remembered per producer: the in-flight limit of an idempotent client.
 pub const BATCHES_KEPT: usize = 5;
@@ -202,7 +202,7 @@ impl ProducerStates {
         let entries: FxHashMap<i64, ProducerEntry> = entries.into_iter().collect();
         let mut transactions = Transactions::default();
         for (&id, entry) in entries.iter().filter(|(_, entry)| entry.current_txn_first_offset >= 0) {
-            transactions.begin(id, entry.current_txn_first_offset);
+            transactions.begin(id, Offset(entry.current_txn_first_offset));
         }
         Self { entries, transactions, end_offset }
     }

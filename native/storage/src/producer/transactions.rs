@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use crate::index::txn_index::AbortedTxn;
+use pybroker_record::Offset;
 
 /// What a batch did to its producer's transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,15 +42,15 @@ pub(crate) struct Transactions {
 }
 
 impl Transactions {
-    pub(crate) fn begin(&mut self, producer_id: i64, first_offset: i64) {
-        self.open.insert(first_offset, producer_id);
+    pub(crate) fn begin(&mut self, producer_id: i64, first_offset: Offset) {
+        self.open.insert(first_offset.0, producer_id);
     }
 
     /// Follows an event; the entry for the index when a transaction was aborted.
     pub(crate) fn apply(&mut self, event: TxnEvent) -> Option<AbortedTxn> {
         match event {
             TxnEvent::Began { producer_id, first_offset } => {
-                self.begin(producer_id, first_offset);
+                self.begin(producer_id, Offset(first_offset));
                 None
             }
             TxnEvent::Ended { producer_id, first_offset, marker, aborted } => {
@@ -93,8 +94,8 @@ mod tests {
     fn an_ended_transaction_is_unstable_until_its_marker_is_replicated() {
         let mut transactions = Transactions::default();
         assert_eq!((transactions.first_unstable(), transactions.next_to_settle()), (None, None));
-        transactions.begin(1, 10);
-        transactions.begin(2, 12);
+        transactions.begin(1, Offset(10));
+        transactions.begin(2, Offset(12));
         assert_eq!(transactions.apply(end(1, 10, 15, false)), None);
         assert_eq!(transactions.first_unstable(), Some(10));
         transactions.settle(15);
@@ -106,8 +107,8 @@ mod tests {
     #[test]
     fn an_aborted_one_is_noted_with_the_first_offset_that_stays_unstable() {
         let mut transactions = Transactions::default();
-        transactions.begin(1, 10);
-        transactions.begin(2, 12);
+        transactions.begin(1, Offset(10));
+        transactions.begin(2, Offset(12));
         let entry = AbortedTxn { producer_id: 2, first_offset: 12, last_offset: 20, last_stable_offset: 10 };
         assert_eq!(transactions.apply(end(2, 12, 20, true)), Some(entry));
         let entry = AbortedTxn { producer_id: 1, first_offset: 10, last_offset: 21, last_stable_offset: 22 };

@@ -3,6 +3,7 @@
 //! Owns what counts as damage and what as a write that did not end, and the order of steps: what is taken out is set aside and
 //! written down before anything is cut.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::LogError;
@@ -12,7 +13,15 @@ use crate::recovery::rebuild::SegmentEnd;
 use crate::recovery::resync;
 use crate::recovery::set_aside::{self, TailBytes};
 use crate::segment::{IndexEntries, Segment};
+use pybroker_record::Offset;
 use pybroker_sys::file;
+
+/// A log that ends before the start that its checkpoint says.
+#[derive(Clone, Copy)]
+pub(super) struct EndBeforeStart {
+    pub(super) log_start_offset: i64,
+    pub(super) end_offset: i64,
+}
 
 impl Loader<'_> {
     /// Everything below is known to have been acknowledged.
@@ -116,7 +125,7 @@ impl Loader<'_> {
     }
 
     /// Says that the log ends before its start; unless the start is `ignored`, nothing stays in the log.
-    pub(super) fn end_before_start(&mut self, wanted: i64, end_offset: i64, ignored: bool) -> Result<(), LogError> {
+    pub(super) fn end_before_start(&mut self, ends: EndBeforeStart, ignored: bool) -> Result<(), LogError> {
         let bases: Vec<i64> = self.segments.iter().map(|segment| segment.base_offset()).collect();
         let (mut set_aside, mut bytes) = (Vec::new(), 0);
         if !ignored {
@@ -124,14 +133,15 @@ impl Loader<'_> {
             (set_aside, bytes) = self.take_out(None, &bases)?;
         }
         if ignored || bytes > 0 {
-            let (cause, known_end) = (LossCause::StartBeyondEnd, Some(wanted));
-            self.lose(Loss { cause, from_offset: end_offset, known_end, place: None, bytes, set_aside });
+            let (cause, known_end) = (LossCause::StartBeyondEnd, Some(ends.log_start_offset));
+            self.lose(Loss { cause, from_offset: ends.end_offset, known_end, place: None, bytes, set_aside });
         }
         Ok(())
     }
 
-    /// Says what the checkpoints know and the log has not.
-    pub(super) fn check_ends(&mut self, log_start_offset: i64, end_offset: i64) {
+    /// Says what the checkpoints know and the log, which has these offsets, has not.
+    pub(super) fn check_ends(&mut self, offsets: &Range<Offset>) {
+        let (log_start_offset, end_offset) = (offsets.start.0, offsets.end.0);
         let nothing = Loss {
             cause: LossCause::EndMissing,
             from_offset: end_offset,

@@ -18,6 +18,7 @@ pub(crate) mod set_aside;
 
 use std::fs;
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -33,12 +34,13 @@ use crate::log::state::{View, Writer};
 use crate::producer::producer_snapshot;
 use crate::producer::producer_state::ProducerStates;
 use crate::recovery::loss::Loss;
+use crate::recovery::losses::EndBeforeStart;
 use crate::recovery::rebuild::SegmentEnd;
 use crate::segment::batch_scan::ScannedBatch;
 use crate::segment::segment_list::SegmentList;
 use crate::segment::{IndexEntries, Segment};
 use crate::{LogConfig, LogError, OpenLog, RecoveryProgress};
-use pybroker_record::BatchHeader;
+use pybroker_record::{BatchHeader, Offset};
 use pybroker_sys::file;
 
 /// What opening a log had to repair.
@@ -360,7 +362,8 @@ impl Loader<'_> {
             })?,
         };
         let directory = self.home.path();
-        self.check_ends(log_start_offset, end.end_offset);
+        let offsets = Offset(log_start_offset)..Offset(end.end_offset);
+        self.check_ends(&offsets);
         for &stray in self.snapshots.iter().filter(|&&at| at > end.end_offset) {
             producer_snapshot::remove(&directory, stray);
         }
@@ -376,7 +379,7 @@ impl Loader<'_> {
         self.producers.advance_to(end.end_offset);
         self.producers.expire(self.how.now_ms, self.config.producer_id_expiration_ms);
         let old_snapshots = self.leave_old_snapshots(&directory, scanned);
-        self.settle_epochs(log_start_offset, end.end_offset)?;
+        self.settle_epochs(offsets)?;
         let recovery_point = if self.how.clean_shutdown && !scanned {
             end.end_offset
         } else {
@@ -417,7 +420,7 @@ impl Loader<'_> {
         if end_offset < wanted {
             // The last stop has left the log as long as it is: it is the checkpoint that is wrong.
             let ignored = self.how.clean_shutdown && (0..=end_offset).contains(&self.how.recovery_point);
-            self.end_before_start(wanted, end_offset, ignored)?;
+            self.end_before_start(EndBeforeStart { log_start_offset: wanted, end_offset }, ignored)?;
             return if ignored { Ok(self.segments[0].base_offset()) } else { self.begin_at(wanted) };
         }
         let below = self.segments.partition_point(|segment| segment.base_offset() <= wanted).saturating_sub(1);
@@ -455,12 +458,13 @@ impl Loader<'_> {
         old
     }
 
-    fn settle_epochs(&mut self, log_start_offset: i64, end_offset: i64) -> Result<(), LogError> {
+    fn settle_epochs(&mut self, offsets: Range<Offset>) -> Result<(), LogError> {
+        let (log_start_offset, end_offset) = (offsets.start.0, offsets.end.0);
         if self.epochs_lost {
             self.epochs_changed = true;
             self.epochs = LeaderEpochs::default();
             let epochs = &mut self.epochs;
-            rebuild::walk_batches(&self.segments, log_start_offset, end_offset, |_, header, _| {
+            rebuild::walk_batches(&self.segments, offsets, |_, header, _| {
                 note_epoch(epochs, header);
                 Ok(())
             })?;

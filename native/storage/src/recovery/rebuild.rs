@@ -3,6 +3,7 @@
 //! Owns the walks over existing segments. Which segment is trusted and which is scanned is [`super::recovery`]'s decision.
 
 use std::fs::File;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use crate::producer::producer_snapshot;
 use crate::producer::producer_state::ProducerStates;
 use crate::segment::batch_scan::{BatchScan, HeaderScan, ScannedBatch};
 use crate::segment::{IndexEntries, Segment};
-use pybroker_record::{BatchHeader, EndMarker, HEADER_LEN, batch_crc};
+use pybroker_record::{BatchHeader, EndMarker, HEADER_LEN, Offset, batch_crc};
 use pybroker_sys::file::{self, read_full_at};
 
 /// Where the batches of a segment end.
@@ -200,7 +201,7 @@ pub(crate) fn latest_snapshot(
 
 /// Accounts for the batches from where the state ends in these segments, up to `to`. Indexes are left as they are.
 pub(crate) fn replay(producers: &mut ProducerStates, segments: &[Arc<Segment>], to: i64) -> Result<(), LogError> {
-    walk_batches(segments, producers.end_offset(), to, |segment, header, position| {
+    walk_batches(segments, Offset(producers.end_offset())..Offset(to), |segment, header, position| {
         let marker = if header.is_control() && header.has_producer_id() {
             let mut bytes = vec![0; header.size()];
             let read = read_full_at(&*segment.file()?, &mut bytes, position);
@@ -216,13 +217,13 @@ pub(crate) fn replay(producers: &mut ProducerStates, segments: &[Arc<Segment>], 
     Ok(())
 }
 
-/// Calls `each` with the header and the position of every batch from `from` on in these segments, up to `to`.
+/// Calls `each` with the header and the position of every batch that these segments have of the offsets.
 pub(crate) fn walk_batches(
     segments: &[Arc<Segment>],
-    from: i64,
-    to: i64,
+    offsets: Range<Offset>,
     mut each: impl FnMut(&Segment, &BatchHeader, u64) -> Result<(), LogError>,
 ) -> Result<(), LogError> {
+    let (from, to) = (offsets.start.0, offsets.end.0);
     let first = segments.partition_point(|segment| segment.base_offset() <= from).saturating_sub(1);
     if from >= to {
         return Ok(());

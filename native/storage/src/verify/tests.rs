@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use super::*;
 use crate::log_fixture::{NOW, build, config};
 use crate::{Log, OpenLog};
-use pybroker_record::{Compression, EndMarker, set_transactional};
+use pybroker_record::{Compression, EndMarker, ProducerId, set_transactional};
 
 fn open(directory: &Path) -> Log {
     let how = OpenLog { clean_shutdown: true, recovery_point: 0, log_start_offset: 0, high_watermark: 0, now_ms: NOW };
@@ -32,7 +32,7 @@ fn fill_thirds(directory: &Path, rounds: i32) -> i64 {
         set_transactional(&mut bytes);
         log.append_internal(&mut bytes, epoch, NOW).unwrap();
         let marker = EndMarker { commit: number % 2 == 0, coordinator_epoch: 1 };
-        let mut bytes = marker.build(21, 0, NOW).unwrap();
+        let mut bytes = marker.build(ProducerId(21), 0, NOW).unwrap();
         log.append_internal(&mut bytes, epoch, NOW).unwrap();
     }
     let end = log.log_end_offset();

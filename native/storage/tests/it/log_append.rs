@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use pybroker_record::{BatchHeader, Batches, Compression, InvalidBatch, TimestampType};
+use pybroker_record::{BatchHeader, Batches, Compression, InvalidBatch, Offset, TimestampType};
 use pybroker_storage::{AppendError, Log, LogConfig, LogError, OpenLog};
 
 use crate::log_fixture::{NOW, build, config};
@@ -30,7 +30,7 @@ fn several_batches_of_one_append_are_placed_one_after_the_other() {
     let appended = log.append(&mut bytes, 9, NOW).unwrap();
     assert_eq!((appended.first_offset, appended.last_offset, appended.record_count), (0, 5, 6));
     assert_eq!((appended.bytes, appended.log_append_time, appended.rolled), (bytes.len(), -1, false));
-    let slice = log.plan_read(0, usize::MAX, i64::MAX, true).unwrap();
+    let slice = log.plan_read(Offset(0)..Offset::MAX, usize::MAX, true).unwrap();
     let mut read = vec![0; slice.len];
     slice.file.read_exact_at(&mut read, slice.position).unwrap();
     assert_eq!(read, bytes, "what is in the file is what was patched in place");
@@ -250,7 +250,7 @@ fn readers_see_whole_batches_while_others_append_and_roll() {
 
 /// Reads what follows `offset` now, checks that batches are whole and in order; returns the next offset.
 fn read_from(log: &Log, mut offset: i64) -> i64 {
-    let slice = log.plan_read(offset, 3000, i64::MAX, true).unwrap();
+    let slice = log.plan_read(Offset(offset)..Offset::MAX, 3000, true).unwrap();
     let mut bytes = vec![0; slice.len];
     slice.file.read_exact_at(&mut bytes, slice.position).unwrap();
     for batch in Batches::new(&bytes) {

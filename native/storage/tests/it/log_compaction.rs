@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 use pybroker_record::{
-    BatchBuilder, Batches, Compression, MessageSetBuilder, NewMessage, TimestampType, batch_crc, set_base_offset,
-    set_partition_leader_epoch, visit_records,
+    BatchBuilder, Batches, Compression, MessageSetBuilder, NewMessage, Offset, TimestampType, batch_crc,
+    set_base_offset, set_partition_leader_epoch, visit_records,
 };
 use pybroker_storage::{CleanLimits, CleanRange, Log, LogConfig, OpenLog, Throttle};
 
@@ -172,7 +172,7 @@ impl Harness {
             Step::Wait { ms } => self.now_ms += ms,
             Step::Truncate { part } => {
                 let offset = self.looked_at.max(self.log_start) + ((self.end - self.looked_at) as f64 * part) as i64;
-                self.log().truncate_to(offset, self.now_ms).unwrap();
+                self.log().truncate_to(Offset(offset), self.now_ms).unwrap();
                 self.end = self.log().log_end_offset();
                 self.written.split_off(&self.end);
                 // As far as the log knows, these were never sent.
@@ -242,7 +242,7 @@ impl Harness {
     fn read(&self) -> Vec<(i64, Said)> {
         let (mut found, mut offset) = (Vec::new(), self.log_start);
         while offset < self.end {
-            let slice = self.log().plan_read(offset, 1 << 20, i64::MAX, true).unwrap();
+            let slice = self.log().plan_read(Offset(offset)..Offset::MAX, 1 << 20, true).unwrap();
             if slice.len == 0 {
                 break;
             }

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use pybroker_record::{
-    BatchHeader, Compression, InvalidBatch, MessageSetBuilder, Messages, NewMessage, TimestampType, batch_crc,
+    BatchHeader, Compression, InvalidBatch, MessageSetBuilder, Messages, NewMessage, Offset, TimestampType, batch_crc,
     visit_records,
 };
 use pybroker_storage::{AppendError, ConvertedSlice, Log, LogConfig, NotConverted, OpenLog, Recovered};
@@ -40,7 +40,7 @@ fn expected_records(magic: i8, offsets: std::ops::Range<i64>) -> Vec<Found> {
 }
 
 fn bytes_from(log: &Log, offset: i64, max: usize) -> Vec<u8> {
-    let slice = log.plan_read(offset, max, i64::MAX, true).unwrap();
+    let slice = log.plan_read(Offset(offset)..Offset::MAX, max, true).unwrap();
     let mut bytes = vec![0; slice.len];
     slice.file.read_exact_at(&mut bytes, slice.position).unwrap();
     bytes
@@ -64,7 +64,7 @@ fn records(mut stored: &[u8]) -> Vec<Found> {
 
 /// What a client gets of a slice that is converted.
 fn converted(log: &Log, offset: i64, max: usize, magic: i8) -> Result<Vec<u8>, NotConverted> {
-    let slice = log.plan_read(offset, max, i64::MAX, true).unwrap();
+    let slice = log.plan_read(Offset(offset)..Offset::MAX, max, true).unwrap();
     let mut converted = ConvertedSlice::begin(slice, magic, 1 << 20)?;
     let (promised, mut got) = (converted.len(), Vec::new());
     loop {
@@ -148,9 +148,9 @@ fn a_torn_or_damaged_old_message_is_cut() {
 fn a_truncation_inside_a_wrapper_takes_all_of_it() {
     let root = tempfile::tempdir().unwrap();
     let (log, _) = old_log(root.path());
-    log.truncate_to(25, NOW).unwrap();
+    log.truncate_to(Offset(25), NOW).unwrap();
     assert_eq!(log.log_end_offset(), 25);
-    log.truncate_to(15, NOW).unwrap();
+    log.truncate_to(Offset(15), NOW).unwrap();
     assert_eq!(log.log_end_offset(), 10);
     assert_eq!(records(&bytes_from(&log, 0, usize::MAX)), expected_records(0, 0..10));
 }

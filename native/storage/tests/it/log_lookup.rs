@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt;
 
 use proptest::prelude::*;
 use pybroker_record::varint::{put_varint, put_varlong};
-use pybroker_record::{BatchHeader, HEADER_LEN, LOG_OVERHEAD, seal};
+use pybroker_record::{BatchHeader, HEADER_LEN, LOG_OVERHEAD, Offset, seal};
 use pybroker_storage::{Log, LogConfig, OpenLog, ReadError, TimestampAndOffset};
 
 use crate::log_fixture::NOW;
@@ -128,14 +128,17 @@ fn check_times(log: &Log, records: &[Known], start: i64) {
 fn check_offsets(log: &Log, batches: &[(i64, i64)], start: i64) {
     let end = log.log_end_offset();
     for offset in start..end {
-        let slice = log.plan_read(offset, 1, i64::MAX, true).unwrap();
+        let slice = log.plan_read(Offset(offset)..Offset::MAX, 1, true).unwrap();
         let naive = batches.iter().find(|(_, last)| *last >= offset).unwrap();
         let mut base = [0; 8];
         slice.file.read_exact_at(&mut base, slice.position).unwrap();
         assert_eq!(i64::from_be_bytes(base), naive.0, "offset {offset}");
     }
     for outside in [start - 1, end + 1] {
-        assert!(matches!(log.plan_read(outside, 1, i64::MAX, true), Err(ReadError::OffsetOutOfRange { .. })));
+        assert!(matches!(
+            log.plan_read(Offset(outside)..Offset::MAX, 1, true),
+            Err(ReadError::OffsetOutOfRange { .. })
+        ));
     }
 }
 

@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
-use pybroker_record::{BatchHeader, Compression, set_base_offset, set_partition_leader_epoch};
+use pybroker_record::{BatchHeader, Compression, Offset, set_base_offset, set_partition_leader_epoch};
 use pybroker_storage::{AppendError, Log, OpenLog, ReadError};
 
 use crate::log_fixture::{NOW, build, config};
@@ -207,7 +207,7 @@ impl Harness {
     }
 
     fn truncate(&mut self, offset: i64) {
-        self.log().truncate_to(offset, NOW).unwrap();
+        self.log().truncate_to(Offset(offset), NOW).unwrap();
         if offset >= self.end {
             return;
         }
@@ -252,10 +252,13 @@ impl Harness {
         for offset in self.log_start..self.end {
             self.check_read(offset);
         }
-        let at_end = log.plan_read(self.end, 1000, i64::MAX, true).unwrap();
+        let at_end = log.plan_read(Offset(self.end)..Offset::MAX, 1000, true).unwrap();
         assert_eq!(at_end.len, 0);
         for outside in [self.log_start - 1, self.end + 1] {
-            assert!(matches!(log.plan_read(outside, 1, i64::MAX, true), Err(ReadError::OffsetOutOfRange { .. })));
+            assert!(matches!(
+                log.plan_read(Offset(outside)..Offset::MAX, 1, true),
+                Err(ReadError::OffsetOutOfRange { .. })
+            ));
         }
         self.check_times();
         self.check_epochs();
@@ -272,7 +275,7 @@ impl Harness {
         let visible = self.batches[first..].iter().take_while(|batch| batch.header.last_offset() < end);
         let expected: Vec<u8> = visible.flat_map(|batch| batch.bytes.iter().copied()).collect();
         let (max_bytes, min_one) = ((offset as usize * 131) % 1500, offset % 2 == 0);
-        let slice = self.log().plan_read(offset, max_bytes, end, min_one).unwrap();
+        let slice = self.log().plan_read(Offset(offset)..Offset(end), max_bytes, min_one).unwrap();
         let mut bytes = vec![0; slice.len];
         slice.file.read_exact_at(&mut bytes, slice.position).unwrap();
         assert!(expected.starts_with(&bytes), "offset {offset} end {end}");
@@ -280,7 +283,7 @@ impl Harness {
         let least = if expected.is_empty() { 0 } else { self.batches[first].bytes.len() };
         assert!(slice.len <= if min_one { max_bytes.max(least) } else { max_bytes });
         assert!(slice.len >= if min_one { least } else { least.min(max_bytes) }, "progress at {offset}");
-        assert_eq!(self.log().bytes_between(offset, end), expected.len() as u64);
+        assert_eq!(self.log().bytes_between(Offset(offset)..Offset(end)), expected.len() as u64);
     }
 
     fn records(&self) -> impl Iterator<Item = (i64, i64, i32)> {

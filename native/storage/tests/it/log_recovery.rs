@@ -4,7 +4,7 @@ use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use pybroker_record::{BatchHeader, Compression, set_base_offset};
+use pybroker_record::{BatchHeader, Compression, Offset, set_base_offset};
 use pybroker_storage::{
     AppendError, Log, LossCause, OpenLog, REPORT_FILE, ReadError, Recovered, is_set_aside, set_aside_files,
 };
@@ -42,7 +42,7 @@ fn read_all(log: &Log) -> Vec<u8> {
     let mut all = Vec::new();
     let mut offset = log.log_start_offset();
     while offset < log.log_end_offset() {
-        let slice = log.plan_read(offset, usize::MAX, i64::MAX, true).unwrap();
+        let slice = log.plan_read(Offset(offset)..Offset::MAX, usize::MAX, true).unwrap();
         let mut at = all.len();
         all.resize(at + slice.len, 0);
         slice.file.read_exact_at(&mut all[at..], slice.position).unwrap();
@@ -366,9 +366,9 @@ fn damage_that_appears_later_is_told_to_the_reader_and_hides_nothing() {
     let (log, _) = open(root.path(), false, 0);
     let file = OpenOptions::new().write(true).open(&files(root.path(), "log")[0]).unwrap();
     file.write_all_at(&[0; 20], batches[..4].concat().len() as u64).unwrap();
-    assert!(log.plan_read(7, 10, i64::MAX, true).is_ok());
-    assert!(matches!(log.plan_read(8, 10, i64::MAX, true), Err(ReadError::Io { .. })));
-    assert!(log.plan_read(20, 10, i64::MAX, true).is_ok());
+    assert!(log.plan_read(Offset(7)..Offset::MAX, 10, true).is_ok());
+    assert!(matches!(log.plan_read(Offset(8)..Offset::MAX, 10, true), Err(ReadError::Io { .. })));
+    assert!(log.plan_read(Offset(20)..Offset::MAX, 10, true).is_ok());
 }
 
 #[test]
@@ -443,14 +443,14 @@ fn a_gap_that_a_truncation_has_cut_is_no_hole_after_a_roll() {
     set_base_offset(&mut far, 40);
     log.append_as_follower(&far, NOW).unwrap();
     // In the gap from 10 to 40, flushed there: the recovery point lies beyond the records.
-    log.truncate_to(25, NOW).unwrap();
+    log.truncate_to(Offset(25), NOW).unwrap();
     assert_eq!((log.log_end_offset(), log.flush().unwrap()), (25, 25));
     log.roll(NOW).unwrap();
     assert_eq!(files(&home, "log")[1].file_name().unwrap(), "00000000000000000010.log");
     let behind = append(&log, (-1, -1, -1), &[100, 150]);
     assert_eq!(log.log_end_offset(), 27);
     for offset in [10, 24, 25, 26] {
-        let slice = log.plan_read(offset, usize::MAX, i64::MAX, true).unwrap();
+        let slice = log.plan_read(Offset(offset)..Offset::MAX, usize::MAX, true).unwrap();
         assert_eq!((slice.position, slice.len), (0, behind.len()), "{offset}");
     }
     drop(log);

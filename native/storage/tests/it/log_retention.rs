@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 use proptest::prelude::*;
-use pybroker_record::{BatchBuilder, Batches, Compression};
+use pybroker_record::{BatchBuilder, Batches, Compression, Offset};
 use pybroker_storage::{Log, LogConfig, OpenLog, ReadError, RetentionLimits};
 
 use crate::log_fixture::{NOW, build, config};
@@ -173,14 +173,14 @@ proptest! {
 fn check_reads(log: &Log) {
     let (start, end) = (log.log_start_offset(), log.log_end_offset());
     if start > 0 {
-        let below = log.plan_read(start - 1, 1 << 20, i64::MAX, true);
+        let below = log.plan_read(Offset(start - 1)..Offset::MAX, 1 << 20, true);
         assert!(matches!(below, Err(ReadError::OffsetOutOfRange { .. })), "{below:?}");
     }
-    let slice = log.plan_read(start, 1 << 20, i64::MAX, true).unwrap();
+    let slice = log.plan_read(Offset(start)..Offset::MAX, 1 << 20, true).unwrap();
     assert_eq!(slice.len > 0, start < end);
     append(log, &[1], 0);
-    assert!(log.plan_read(end, 1 << 20, i64::MAX, true).unwrap().len > 0);
-    log.truncate_to(end, NOW).unwrap();
+    assert!(log.plan_read(Offset(end)..Offset::MAX, 1 << 20, true).unwrap().len > 0);
+    log.truncate_to(Offset(end), NOW).unwrap();
 }
 
 #[test]
@@ -203,7 +203,7 @@ fn the_files_of_a_segment_are_renamed_together_and_stay_readable() {
     let log = open(root.path(), 0, true);
     (0..8).for_each(|_| append(&log, &[900], 0));
     log.roll(NOW).unwrap();
-    let slice = log.plan_read(0, 1 << 20, i64::MAX, true).unwrap();
+    let slice = log.plan_read(Offset(0)..Offset::MAX, 1 << 20, true).unwrap();
     let mut removed = log.advance_log_start(8).unwrap();
     let suffixes = [".log.deleted", ".index.deleted", ".timeindex.deleted"];
     assert!(removed.segments > 1);

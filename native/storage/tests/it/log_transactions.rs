@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
-use pybroker_record::{BatchHeader, Batches, Compression, EndMarker, set_transactional};
+use pybroker_record::{BatchHeader, Batches, Compression, EndMarker, Offset, ProducerId, set_transactional};
 use pybroker_storage::txn_index::{self, AbortedTxn};
 use pybroker_storage::{AppendError, Log, LogConfig, OpenLog};
 
@@ -134,7 +134,7 @@ impl Harness {
             }
             Step::End { producer, commit } => {
                 let marker = EndMarker { commit, coordinator_epoch: 5 };
-                self.append(marker.build(producer, 0, NOW).unwrap());
+                self.append(marker.build(ProducerId(producer), 0, NOW).unwrap());
             }
             Step::Roll => self.log().roll(NOW).unwrap(),
             Step::Flush => _ = self.log().flush().unwrap(),
@@ -142,7 +142,7 @@ impl Harness {
             Step::Truncate { part } => {
                 let end = self.log().log_end_offset();
                 let offset = self.log_start + ((end - self.log_start) as f64 * part) as i64;
-                self.log().truncate_to(offset, NOW).unwrap();
+                self.log().truncate_to(Offset(offset), NOW).unwrap();
                 self.batches.retain(|batch| batch.header.last_offset() < offset);
                 self.settle();
             }
@@ -225,7 +225,7 @@ impl Harness {
 
     /// Reads as a consumer does, and compares with the model what it sees.
     fn check_read(&self, from: i64, stable: i64, max_bytes: usize, aborted: &HashSet<(i64, i64)>) {
-        let (slice, listed) = self.log().plan_read_committed(from, max_bytes, stable, true).unwrap();
+        let (slice, listed) = self.log().plan_read_committed(Offset(from)..Offset(stable), max_bytes, true).unwrap();
         for txn in &listed {
             assert!(aborted.contains(&(txn.producer_id, txn.first_offset)), "{txn:?} was not aborted");
         }
@@ -286,7 +286,7 @@ impl Harness {
         expected.retain(|txn| txn.last_offset >= first_kept);
         expected.sort_by_key(|txn| txn.last_offset);
         assert_eq!(entries, expected);
-        assert_eq!(self.log().aborted_transactions(self.log_start, i64::MAX).unwrap(), {
+        assert_eq!(self.log().aborted_transactions(Offset(self.log_start)..Offset::MAX).unwrap(), {
             expected.retain(|txn| txn.last_offset >= self.log_start);
             expected
         });
@@ -342,10 +342,10 @@ fn fenced_producers_and_coordinators_change_nothing() {
     harness.step(Step::Transactional { producer: 1, records: 1 });
     harness.step(Step::End { producer: 1, commit: false });
     let log = harness.log();
-    let mut zombie = EndMarker { commit: true, coordinator_epoch: 4 }.build(1, 0, NOW).unwrap();
+    let mut zombie = EndMarker { commit: true, coordinator_epoch: 4 }.build(ProducerId(1), 0, NOW).unwrap();
     let refused = log.append_internal(&mut zombie, 0, NOW);
     assert!(matches!(refused, Err(AppendError::CoordinatorFenced { current: 5, found: 4, .. })), "{refused:?}");
-    let mut newer = EndMarker { commit: true, coordinator_epoch: 6 }.build(1, 3, NOW).unwrap();
+    let mut newer = EndMarker { commit: true, coordinator_epoch: 6 }.build(ProducerId(1), 3, NOW).unwrap();
     log.append_internal(&mut newer, 0, NOW).unwrap();
     let (mut old, _) = build(&[1], 0, (1, 0, 1), Compression::None);
     let refused = log.append(&mut old, 0, NOW);

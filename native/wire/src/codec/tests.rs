@@ -273,8 +273,8 @@ fn values(schema: &Schema, field: &Field) -> BoxedStrategy<Value> {
         }
         Kind::Primitive(Primitive::Uuid) => any::<[u8; 16]>().prop_map(Value::Uuid).boxed(),
         Kind::Primitive(kind) => {
-            let (lowest, highest) = kind.range().expect("a whole number");
-            (lowest..=highest).prop_map(Value::Int).boxed()
+            let range = kind.range().expect("a whole number");
+            range.prop_map(Value::Int).boxed()
         }
     };
     let one = if field.array { prop::collection::vec(one, 0..4).prop_map(Value::List).boxed() } else { one };

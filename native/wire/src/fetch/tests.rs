@@ -18,9 +18,11 @@ fn since<T: Clone + std::fmt::Debug + 'static>(
 }
 
 fn asked(version: i16) -> impl Strategy<Value = FetchPartition> {
-    let epochs = (since(version >= 9, any::<i32>(), -1), since(version >= 12, any::<i32>(), -1));
+    let epoch = |since_version| since(version >= since_version, any::<i32>(), -1).prop_map(LeaderEpoch);
+    let epochs = (epoch(9), epoch(12));
     let log_start = since(version >= 5, any::<i64>(), -1);
-    let numbers = (any::<i32>(), any::<i64>(), any::<i32>(), epochs, log_start);
+    let index = any::<i32>().prop_map(PartitionIndex);
+    let numbers = (index, any::<i64>(), any::<i32>(), epochs, log_start);
     (topic(version >= BY_ID), numbers).prop_map(
         |(topic, (index, fetch_offset, max_bytes, epochs, log_start_offset))| {
             let (leader_epoch, last_fetched_epoch) = epochs;
@@ -40,7 +42,8 @@ fn request(version: i16) -> impl Strategy<Value = FetchRequest<'static>> {
     let bounds = (any::<i32>(), any::<i32>(), since(version >= 3, any::<i32>(), i32::MAX));
     let session = since(version >= 7, (any::<i32>(), any::<i32>()), (0, -1));
     let partitions = prop::collection::vec(asked(version), 0..6);
-    let forgotten = prop::collection::vec((topic(version >= BY_ID), any::<i32>()), 0..if version >= 7 { 4 } else { 1 });
+    let forgotten = (topic(version >= BY_ID), any::<i32>().prop_map(PartitionIndex));
+    let forgotten = prop::collection::vec(forgotten, 0..if version >= 7 { 4 } else { 1 });
     let rack = since(version >= 11, prop_oneof![Just(""), Just("rack-1")], "");
     (replica, bounds, since(version >= 4, any::<bool>(), false), session, partitions, forgotten, rack).prop_map(
         |(replica, bounds, read_committed, session, partitions, forgotten, rack)| FetchRequest {

@@ -13,6 +13,9 @@ from pybroker.protocol.messages.records import record_class
 from pybroker.protocol.schema import MAX_VERSION, Message
 
 FRAME_VERSION = 1
+_SHORT_HEAD = 3
+_ONE_BYTE = 0x80
+"""Varints below it are one byte."""
 
 
 def encode_record(record: Message, version: int) -> bytes:
@@ -37,14 +40,18 @@ def decode_versioned(value: bytes | memoryview) -> tuple[Message, int]:
     Raises `MalformedMessage`, also for bytes left over, and `UnsupportedVersion` for a record type or version that is
     not declared.
     """
-    frame_version, offset = _number(value, 0, "frame version")
+    head = value[:_SHORT_HEAD]
+    if len(head) == _SHORT_HEAD and max(head) < _ONE_BYTE:
+        # As good as every record: a log with very many of them is read at the start.
+        frame_version, record_type, version = head
+        offset = _SHORT_HEAD
+    else:
+        frame_version, record_type, version, offset = _long_head(value)
     if frame_version != FRAME_VERSION:
         raise MalformedMessage(
             f"Could not deserialize metadata record due to unknown frame version {frame_version}"
             f"(only frame version {FRAME_VERSION} is supported)"
         )
-    record_type, offset = _number(value, offset, "type")
-    version, offset = _number(value, offset, "version")
     try:
         cls = record_class(record_type)
     except KeyError:
@@ -53,6 +60,16 @@ def decode_versioned(value: bytes | memoryview) -> tuple[Message, int]:
     if offset + size != len(value):
         raise MalformedMessage(f"Found {len(value) - offset - size} byte(s) of garbage after {record_type}")
     return record, version
+
+
+def _long_head(value: bytes | memoryview) -> tuple[int, int, int, int]:
+    """Return frame version, record type, version, and where the body begins."""
+    frame_version, offset = _number(value, 0, "frame version")
+    if frame_version != FRAME_VERSION:
+        return frame_version, 0, 0, offset
+    record_type, offset = _number(value, offset, "type")
+    version, offset = _number(value, offset, "version")
+    return frame_version, record_type, version, offset
 
 
 def _number(value: bytes | memoryview, offset: int, what: str) -> tuple[int, int]:

@@ -7,21 +7,60 @@ from pathlib import Path
 
 import pytest
 
-from pybroker.controller.errors import ControllerError
+from pybroker.controller.errors import ControllerError, MetadataLogError
 from pybroker.controller.quorum.batches import DIRECTORY_NAME, Batch
 from pybroker.controller.quorum.hard_state import FILE_NAME, HardState, read_hard_state, write_hard_state
 from pybroker.controller.quorum.native import parse_metadata_batches
 from pybroker.controller.quorum.settings import QuorumSettings
-from pybroker.controller.quorum.voter import Voter
+from pybroker.controller.quorum.snapshots import SnapshotId
+from pybroker.controller.quorum.voter import SnapshotMark, Voter
 
 LOG = "00000000000000000000.log"
 
 
-def open_voter(directory: Path, *, segment_bytes: int = 1 << 20) -> tuple[Voter, list[Batch]]:
+class Alone:
+    """The only voter of its quorum, whose disk is written at once."""
+
+    def __init__(self, voter: Voter) -> None:
+        self.voter = voter
+
+    @property
+    def term(self) -> int:
+        return self.voter.term
+
+    @property
+    def is_leader(self) -> bool:
+        return self.voter.is_leader
+
+    @property
+    def next_offset(self) -> int:
+        return self.voter.next_offset
+
+    def campaign(self, values: list[bytes]) -> list[Batch]:
+        self.voter.campaign()
+        return self.commit(values) if values and self.is_leader else self.work()
+
+    def commit(self, values: list[bytes]) -> list[Batch]:
+        self.voter.propose(values)
+        return self.work()
+
+    def work(self) -> list[Batch]:
+        committed: list[Batch] = []
+        while (step := self.voter.step()) is not None:
+            self.voter.log.write([step.writing])
+            self.voter.persisted(step.writing.number)
+            committed += [entry.batch() for entry in step.committed]
+        return committed
+
+    def close(self) -> None:
+        self.voter.log.close()
+
+
+def open_voter(directory: Path, *, segment_bytes: int = 1 << 20) -> tuple[Alone, list[Batch]]:
     replayed: list[Batch] = []
     settings = QuorumSettings(directory, "c", 1, (1,), segment_bytes, segment_ms=1 << 40)
     voter = Voter.open(settings, now_ms=lambda: 1_700_000_000_000, replay=replayed.append)
-    return voter, replayed
+    return Alone(voter), replayed
 
 
 def values(batches: list[Batch]) -> list[bytes]:
@@ -158,8 +197,65 @@ def test_several_voters_wait_for_each_other_before_anything_is_replayed(tmp_path
     voter.commit([b"a"])
     voter.close()
     replayed: list[Batch] = []
-    voter = Voter.open(QuorumSettings(tmp_path, "c", 1, (1, 2, 3)), now_ms=lambda: 0, replay=replayed.append)
+    one = Alone(Voter.open(QuorumSettings(tmp_path, "c", 1, (1, 2, 3)), now_ms=lambda: 0, replay=replayed.append))
     assert replayed == []
-    assert voter.campaign([b"x"]) == []
-    assert not voter.is_leader
-    voter.close()
+    assert one.campaign([b"x"]) == []
+    assert not one.is_leader
+    one.close()
+
+
+def test_readies_are_under_way_together_and_written_with_one_sync(tmp_path: Path) -> None:
+    one, _ = open_voter(tmp_path)
+    one.campaign([])
+    voter, steps = one.voter, []
+    for value in (b"a", b"b"):
+        voter.propose([value])
+        step = voter.step()
+        assert step is not None
+        assert not step.committed
+        steps.append(step)
+    assert voter.step() is None
+    assert voter.next_offset == 3
+    voter.log.write([step.writing for step in steps])
+    voter.persisted(steps[-1].writing.number)
+    after = voter.step()
+    assert after is not None
+    assert [entry.batch() for entry in after.committed] == [Batch(1, 1, (b"a",)), Batch(2, 1, (b"b",))]
+    one.close()
+
+
+def test_a_log_goes_on_behind_a_snapshot(tmp_path: Path) -> None:
+    one, _ = open_voter(tmp_path)
+    committed = one.campaign([]) + one.commit([b"a", b"b"]) + one.commit([b"c"])
+    mark = SnapshotMark(2, SnapshotId(3, 1))
+    one.voter.set_snapshot(mark)
+    one.voter.forget_before(3)
+    committed += one.commit([b"d"])
+    one.close()
+    replayed: list[Batch] = []
+    settings = QuorumSettings(tmp_path, "c", 1, (1,))
+    again = Alone(Voter.open(settings, now_ms=lambda: 0, replay=replayed.append, snapshot=mark))
+    assert replayed == committed[2:]
+    assert again.voter.last_index == 4
+    assert again.campaign([b"e"])[-1] == Batch(6, 2, (b"e",))
+    again.close()
+
+
+def test_a_log_that_ends_before_a_snapshot_begins_anew_behind_it(tmp_path: Path) -> None:
+    one, _ = open_voter(tmp_path)
+    one.campaign([b"a"])
+    one.close()
+    settings = QuorumSettings(tmp_path, "c", 1, (1,))
+    mark = SnapshotMark(50, SnapshotId(100, 7))
+    again = Alone(Voter.open(settings, now_ms=lambda: 0, replay=lambda _: None, snapshot=mark))
+    assert again.campaign([b"b"]) == [Batch(100, 8, ()), Batch(101, 8, (b"b",))]
+    again.close()
+
+
+def test_a_log_that_begins_behind_its_snapshot_is_refused(tmp_path: Path) -> None:
+    settings = QuorumSettings(tmp_path, "c", 1, (1,))
+    far = SnapshotMark(50, SnapshotId(100, 7))
+    Voter.open(settings, now_ms=lambda: 0, replay=lambda _: None, snapshot=far).log.close()
+    for snapshot in (None, SnapshotMark(5, SnapshotId(10, 1))):
+        with pytest.raises(MetadataLogError, match="begins at offset 100"):
+            Voter.open(settings, now_ms=lambda: 0, replay=lambda _: None, snapshot=snapshot)

@@ -77,8 +77,8 @@ fn a_topic_whose_directory_failed_is_told_so_and_others_are_served() {
 
 /// The table with one topic's partition without its replica.
 fn offline(plane: &Plane, name: &str) -> TopicTable {
-    use pybroker_replica::{PartitionSlot, Topic};
-    let slot = PartitionSlot { partition: None, offline: true, leader: 1, leader_epoch: 0 };
+    use pybroker_replica::{BrokerId, LeaderEpoch, PartitionSlot, Topic};
+    let slot = PartitionSlot { partition: None, offline: true, leader: BrokerId(1), leader_epoch: LeaderEpoch(0) };
     let id = *plane.partition(name, 0).topic_id();
     plane.table().replace([Topic { name: name.into(), id, partitions: vec![Some(slot)] }], &[])
 }

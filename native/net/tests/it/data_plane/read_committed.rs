@@ -3,7 +3,7 @@
 
 use std::io::Write;
 
-use pybroker_record::{BatchBuilder, Compression, EndMarker, set_transactional};
+use pybroker_record::{BatchBuilder, Compression, EndMarker, ProducerId, set_transactional};
 
 use super::support::{Fetched, Plane, Produced, batch, fetch_isolated, fetch_request, produce_request, values};
 
@@ -20,7 +20,7 @@ fn transactional(producer: i64, sequence: i32, value: &str) -> Vec<u8> {
 }
 
 fn marker(producer: i64, commit: bool) -> Vec<u8> {
-    EndMarker { commit, coordinator_epoch: 0 }.build(producer, 0, 1).unwrap()
+    EndMarker { commit, coordinator_epoch: 0 }.build(ProducerId(producer), 0, 1).unwrap()
 }
 
 /// Appends as a coordinator does, and says how many it woke.

@@ -16,12 +16,13 @@ const NOT_LEADER_OR_FOLLOWER: i16 = 6;
 fn replicated(plane: &Plane, name: &str) {
     plane.topic(name, 1);
     let followers = vec![FollowerInSync { id: BrokerId(2), in_sync: true }];
-    let leadership = Leadership { leader_epoch: LeaderEpoch(3), followers, min_in_sync: 1 };
+    let leadership = Leadership { leader_epoch: LeaderEpoch(3), partition_epoch: 0, followers, min_in_sync: 1 };
     plane.partition(name, 0).become_leader(leadership, 0, &mut |waiter| plane.wake(waiter)).unwrap();
 }
 
 fn follower_fetched(plane: &Plane, name: &str, log_end_offset: i64) {
-    let position = FollowerPosition { replica: BrokerId(2), leader_epoch: LeaderEpoch(3), log_end_offset };
+    let (replica, leader_epoch) = (BrokerId(2), LeaderEpoch(3));
+    let position = FollowerPosition { replica, broker_epoch: -1, leader_epoch, log_end_offset, log_start_offset: 0 };
     plane.partition(name, 0).update_replica_position(position, 0, &mut |waiter| plane.wake(waiter)).unwrap();
 }
 

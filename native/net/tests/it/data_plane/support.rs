@@ -12,7 +12,9 @@ use pybroker_record::{
     BatchBuilder, BatchHeader, Batches, Compression, MessageSetBuilder, NewMessage, Records, TimestampType,
     records_section,
 };
-use pybroker_replica::{FlushCounts, Leadership, Partition, PartitionSlot, Topic, TopicTable, Waiter};
+use pybroker_replica::{
+    BrokerId, FlushCounts, LeaderEpoch, Leadership, Partition, PartitionSlot, Topic, TopicTable, Waiter,
+};
 use pybroker_storage::{Log, LogConfig, OpenLog};
 use pybroker_wire::primitives::{Reader, Writer};
 
@@ -95,6 +97,10 @@ impl Plane {
         Self { plane, port, seen: Mutex::default(), directory: tempfile::tempdir().unwrap() }
     }
 
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
     pub fn data_plane(&self) -> &DataPlane {
         &self.plane
     }
@@ -122,7 +128,12 @@ impl Plane {
         let (log, _) = Log::open(&directory.join(format!("{name}-0")), config, how).unwrap();
         let partition = Partition::new(name.into(), 0, [id; 16], directory, log, 0);
         partition.become_leader(Leadership::alone(0), 0, &mut |_| ()).unwrap();
-        let slot = PartitionSlot { partition: Some(Arc::new(partition)), offline: false, leader: 1, leader_epoch: 0 };
+        let slot = PartitionSlot {
+            partition: Some(Arc::new(partition)),
+            offline: false,
+            leader: BrokerId(1),
+            leader_epoch: LeaderEpoch(0),
+        };
         let topic = Topic { name: name.into(), id: [id; 16], partitions: vec![Some(slot)] };
         self.publish(Arc::new(self.plane.table().replace([topic], &[])));
     }

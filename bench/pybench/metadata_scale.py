@@ -1,0 +1,167 @@
+"""The controller at scale: the cluster machine with a hundred brokers and many partitions, without network or disk.
+
+Every figure is what the controller does between an event and a published image: decide, apply, build the image that
+the next decision reads, encode the records, load them, publish. The log's write is not in it. Run in a process of its
+own, so that its memory is the controller's.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pybench.process import resident_bytes
+from pybroker.broker.live_config import LiveConfig
+from pybroker.config.broker import BrokerConfig
+from pybroker.controller.cluster import events
+from pybroker.controller.cluster.elections import leads_anything
+from pybroker.controller.cluster.machine import ClusterMachine
+from pybroker.controller.cluster.settings import ClusterSettings
+from pybroker.controller.cluster.whole_requests import whole_creation
+from pybroker.metadata.features import INITIAL_LEVELS, RECORD_VERSIONS, SUPPORTED_FEATURES
+from pybroker.metadata.loader import Loader
+from pybroker.protocol.messages.alter_partition_reassignments import ReassignablePartition
+from pybroker.protocol.messages.create_topics import CreatableReplicaAssignment
+from pybroker.protocol.messages.records.feature_level import FeatureLevelRecord
+from pybroker.protocol.messages.records.frame import decode_record, encode_record
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pybroker.protocol.schema import Message
+
+BROKERS = 100
+_PER_TOPIC = 1_000
+_FACTOR = 3
+_LEADS = 3_000
+_DEAD = 7
+_BATCH = 10_000
+
+
+def measure_metadata_scale(partitions: int) -> tuple[str, dict[str, float]]:
+    """Measure in a process of its own: command and figures."""
+    command = [sys.executable, "-m", "pybench.metadata_scale", str(partitions)]
+    printed = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
+    return f"python -m pybench.metadata_scale {partitions}", msgspec.json.decode(printed, type=dict[str, float])
+
+
+class _Controller:
+    """The machine and the loader as one voter has them."""
+
+    def __init__(self, log: Sequence[bytes] = ()) -> None:
+        config = BrokerConfig({})
+        self._settings = ClusterSettings(1, _FACTOR, config.broker_session_timeout_ms, LiveConfig(config))
+        self.loader = Loader()
+        self.offset = -1
+        for start in range(0, len(log), _BATCH):
+            records = [decode_record(value) for value in log[start : start + _BATCH]]
+            self._load(records)
+        self.loader.publish()
+        self.machine = ClusterMachine(self._settings, self.loader.image)
+
+    def submit(self, event: Any) -> list[bytes]:
+        """Decide and publish; the values of the log's records."""
+        draft = self.machine.draft()
+        outcome = draft.handle(event, 0)
+        for record in outcome.records:
+            draft.apply(record)
+        values = [encode_record(record, RECORD_VERSIONS[type(record).__name__]) for record in outcome.records]
+        self.machine = draft.keep()
+        _ = self.machine.image
+        self._load(outcome.records)
+        self.loader.publish()
+        return values
+
+    def _load(self, records: Sequence[Message]) -> None:
+        self.offset += len(records)
+        self.loader.load(records, self.offset, 1)
+
+
+def _build(partitions: int) -> list[bytes]:
+    """Return the log of a cluster in which one broker leads `_LEADS` partitions, or all where there are fewer."""
+    levels = [FeatureLevelRecord(name=name, feature_level=level) for name, level in INITIAL_LEVELS.items()]
+    log = [encode_record(record, RECORD_VERSIONS["FeatureLevelRecord"]) for record in levels]
+    controller = _Controller(log)
+    for broker in range(BROKERS):
+        log += controller.submit(_registration(broker))
+        epoch = controller.machine.image.cluster.brokers[broker].epoch
+        log += controller.submit(events.Heartbeat(broker, epoch))
+    leads = min(_LEADS, partitions)
+    for number, start in enumerate(range(0, partitions, _PER_TOPIC)):
+        count = min(_PER_TOPIC, partitions - start)
+        log += controller.submit(_creation(number, count, fixed=start < leads))
+    return log
+
+
+def _registration(broker: int) -> events.RegisterBroker:
+    return events.RegisterBroker(
+        broker_id=broker,
+        incarnation_id=broker.to_bytes(16),
+        listeners={"PLAINTEXT": (f"broker-{broker}.example.org", 9092)},
+        security_protocols={"PLAINTEXT": 0},
+        epoch=broker + 1,
+        rack=f"rack-{broker % 5}",
+        log_dirs=((broker + 1).to_bytes(8) * 2,),
+        features=SUPPORTED_FEATURES,
+    )
+
+
+def _creation(number: int, count: int, *, fixed: bool) -> events.CreateTopics:
+    topic = events.NewTopic(name=f"topic-{number}", num_partitions=count, replication_factor=_FACTOR)
+    if fixed:
+        replicas = (
+            [_DEAD, *((_DEAD + 1 + (index + k) % (BROKERS - 1)) % BROKERS for k in (0, 1))] for index in range(count)
+        )
+        assignments = [
+            CreatableReplicaAssignment(partition_index=index, broker_ids=ids) for index, ids in enumerate(replicas)
+        ]
+        topic = events.NewTopic(
+            name=f"topic-{number}", num_partitions=-1, replication_factor=-1, assignments=assignments
+        )
+    return events.CreateTopics([topic], [(number + 1).to_bytes(4) * 4], number * 7919, whole_creation([topic], 1))
+
+
+def _measure(log: list[bytes], partitions: int) -> dict[str, float]:
+    begun = time.perf_counter()
+    controller = _Controller(log)
+    loaded = time.perf_counter()
+    resident = resident_bytes(os.getpid()) / 2**20
+    dead = controller.machine.image.cluster.brokers[_DEAD]
+    by_id = controller.machine.image.topics.by_id
+    leads = sum(partition.leader == _DEAD for topic in by_id.values() for partition in topic.partitions.values())
+    failed = time.perf_counter()
+    controller.submit(events.SessionExpired(_DEAD, dead.epoch))
+    elected = time.perf_counter()
+    if leads_anything(controller.loader.image, _DEAD):
+        raise SystemExit("a dead broker leads a partition")
+    creating = time.perf_counter()
+    controller.submit(_creation(partitions // _PER_TOPIC + 1, _PER_TOPIC, fixed=False))
+    created = time.perf_counter()
+    topic_id, index = next(iter(controller.machine.image.topics.index.by_broker[_DEAD + 1]))
+    name = controller.machine.image.topics.by_id[topic_id].name
+    changing = time.perf_counter()
+    asked = events.ReassignableTopic(
+        name=name, partitions=[ReassignablePartition(partition_index=index, replicas=[1, 2, 3, 4])]
+    )
+    controller.submit(events.AlterReassignments([asked]))
+    changed = time.perf_counter()
+    return {
+        "records": float(partitions),
+        "seconds": changed - begun,
+        "load_s": loaded - begun,
+        "leads": float(leads),
+        "failover_s": elected - failed,
+        "create_s": created - creating,
+        "one_change_ms": (changed - changing) * 1000,
+        "resident_mib": resident,
+    }
+
+
+if __name__ == "__main__":
+    _partitions = int(sys.argv[1])
+    print(msgspec.json.encode(_measure(_build(_partitions), _partitions)).decode())

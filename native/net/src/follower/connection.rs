@@ -1,0 +1,169 @@
+//! A fetcher's connection to its leader: requests out, whole answers in. Never blocks; its thread waits for both ends.
+//!
+//! Must not know what is in a frame. Memory follows what has arrived, not what a size announces.
+
+use std::io;
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::os::fd::AsFd;
+
+use rustix::event::epoll;
+use rustix::io::Errno;
+use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::transport::Transport;
+
+/// Bytes of the size in front of a frame.
+const SIZE: usize = 4;
+/// Room for what is received at once, before a frame's size is known.
+const ROOM: usize = 64 << 10;
+/// An answer that announces more is none.
+const LONGEST_ANSWER: usize = 1 << 30;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Connection {
+    transport: Transport,
+    /// Whether the socket has said that it is connected.
+    connected: bool,
+    out: Vec<u8>,
+    sent: usize,
+    input: Vec<u8>,
+}
+
+/// What a look at the socket brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrived {
+    /// Bytes came; there may be an answer.
+    Bytes,
+    /// None are there now.
+    Nothing,
+}
+
+impl Connection {
+    /// Begins to connect to one of the addresses of an endpoint, the `attempt`th.
+    ///
+    /// # Errors
+    /// When the name has no address, or the system refuses at once.
+    pub fn open(
+        host: &str,
+        port: u16,
+        attempt: usize,
+        receive_buffer_bytes: i64,
+        epoll: impl AsFd,
+        token: u64,
+    ) -> io::Result<Self> {
+        let addresses: Vec<SocketAddr> = (host, port).to_socket_addrs()?.collect();
+        let Some(address) = addresses.get(attempt % addresses.len().max(1)) else {
+            return Err(io::Error::new(io::ErrorKind::NotFound, format!("{host} has no address")));
+        };
+        let socket = Socket::new(Domain::for_address(*address), Type::STREAM, Some(Protocol::TCP))?;
+        socket.set_nonblocking(true)?;
+        if let Ok(bytes @ 1..) = usize::try_from(receive_buffer_bytes) {
+            socket.set_recv_buffer_size(bytes)?;
+        }
+        let connected = match socket.connect(&(*address).into()) {
+            Ok(()) => true,
+            Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => false,
+            Err(error) => return Err(error),
+        };
+        let transport = Transport::plaintext(TcpStream::from(socket))?;
+        transport.watch(epoll, token, epoll::EventFlags::IN | epoll::EventFlags::OUT)?;
+        Ok(Self { transport, connected, out: Vec::new(), sent: 0, input: Vec::new() })
+    }
+
+    /// Whether requests can be sent.
+    pub fn is_connected(&self) -> bool {
+        self.connected
+    }
+
+    /// The socket is writable for the first time: it is connected, or has failed.
+    ///
+    /// # Errors
+    /// Why it could not be connected.
+    pub fn finish_connecting(&mut self) -> io::Result<()> {
+        if let Some(error) = self.transport.take_error()? {
+            return Err(error);
+        }
+        self.connected = true;
+        Ok(())
+    }
+
+    /// Where the next request is written, behind what is not sent yet.
+    pub fn out(&mut self) -> &mut Vec<u8> {
+        if self.sent == self.out.len() {
+            self.out.clear();
+            self.sent = 0;
+        }
+        &mut self.out
+    }
+
+    /// Sends what the socket takes, and has `epoll` say when it takes more.
+    ///
+    /// # Errors
+    /// When the connection is lost.
+    pub fn send(&mut self, epoll: impl AsFd, token: u64) -> Result<(), Errno> {
+        while self.sent < self.out.len() {
+            match self.transport.send(&self.out[self.sent..], false) {
+                Ok(bytes) => self.sent += bytes,
+                Err(Errno::AGAIN) => break,
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let waits = self.sent < self.out.len();
+        let out = if waits { epoll::EventFlags::OUT } else { epoll::EventFlags::empty() };
+        self.transport.watch_for(epoll, token, epoll::EventFlags::IN | out)
+    }
+
+    /// Receives once.
+    ///
+    /// # Errors
+    /// When the connection is lost, `PROTO` for a size that is none.
+    pub fn receive(&mut self) -> Result<Arrived, Errno> {
+        self.make_room()?;
+        match self.transport.receive(&mut self.input) {
+            Ok(received) if received.bytes == 0 => Err(Errno::CONNRESET),
+            Ok(_) => Ok(Arrived::Bytes),
+            Err(Errno::AGAIN) => Ok(Arrived::Nothing),
+            Err(Errno::INTR) => Ok(Arrived::Bytes),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The first answer that is there as a whole, without its size.
+    ///
+    /// # Errors
+    /// `PROTO` for a size that is none.
+    pub fn answer(&self) -> Result<Option<&[u8]>, Errno> {
+        let Some(size) = self.answer_size()? else { return Ok(None) };
+        Ok(self.input.get(SIZE..SIZE + size))
+    }
+
+    /// Drops the first answer. A buffer that grew beyond `kept` bytes is given back when it is empty.
+    pub fn answered(&mut self, kept: usize) {
+        if let Ok(Some(size)) = self.answer_size() {
+            self.input.drain(..(SIZE + size).min(self.input.len()));
+        }
+        if self.input.is_empty() && self.input.capacity() > kept {
+            self.input = Vec::new();
+        }
+    }
+
+    fn answer_size(&self) -> Result<Option<usize>, Errno> {
+        let Some(&size) = self.input.first_chunk::<SIZE>() else { return Ok(None) };
+        match usize::try_from(i32::from_be_bytes(size)) {
+            Ok(size) if size <= LONGEST_ANSWER => Ok(Some(size)),
+            _ => Err(Errno::PROTO),
+        }
+    }
+
+    fn make_room(&mut self) -> Result<(), Errno> {
+        let (len, wanted) = (self.input.len(), self.answer_size()?.map_or(0, |size| SIZE + size));
+        // Twice of what has come at most: a size that is announced costs nothing.
+        let target = wanted.min((2 * len).max(4 * ROOM)).max(len + 1);
+        if self.input.capacity() <= len || self.input.capacity() < target {
+            self.input.reserve(target.max(ROOM) - len);
+        }
+        Ok(())
+    }
+}

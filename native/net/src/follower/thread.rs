@@ -1,0 +1,333 @@
+//! One fetcher thread: it asks its leader, waits, and gives the answers to its machine.
+//!
+//! It waits for its socket and for its mailbox at once, so that a partition that comes is asked for at once.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use rustix::event::{Timespec, epoll};
+
+use super::connection::{Arrived, Connection};
+use crate::clock::Clock;
+use crate::events::{Event, EventQueue, Level};
+use crate::inboxes::Inboxes;
+use crate::settings::{FetchSource, ReplicationSettings};
+use crate::wake_up::WakeUp;
+use pybroker_replica::{
+    BrokerId, FollowerListener, Following, Partition, PartitionKey, REPLICA_FETCH_VERSION, ReplicaFetcher, Waiter,
+};
+use pybroker_wire::ApiKey;
+use pybroker_wire::frame::{NewRequest, finish_request};
+
+const MAILBOX: u64 = 0;
+const SOCKET: u64 = 1;
+/// Events taken from epoll at once: one of each descriptor.
+const EVENTS: usize = 2;
+
+/// What a thread is asked to do.
+#[derive(Debug)]
+pub enum Command {
+    Follow(Arc<Partition>, Following),
+    Unfollow(PartitionKey),
+    /// Where the leader is; `None` while it is not known.
+    Source(Option<FetchSource>),
+    Settings(Arc<ReplicationSettings>),
+    Stop,
+}
+
+/// Where a thread finds its commands.
+#[derive(Debug)]
+pub struct Mailbox {
+    commands: Mutex<Vec<Command>>,
+    wake_up: WakeUp,
+}
+
+impl Mailbox {
+    /// An empty one.
+    ///
+    /// # Errors
+    /// When the process has no file descriptor left.
+    pub fn new() -> io::Result<Self> {
+        Ok(Self { commands: Mutex::default(), wake_up: WakeUp::new()? })
+    }
+
+    /// Adds commands and wakes the thread.
+    pub fn post(&self, commands: impl IntoIterator<Item = Command>) {
+        self.commands.lock().extend(commands);
+        self.wake_up.wake();
+    }
+}
+
+/// What all fetcher threads share.
+#[derive(Debug)]
+pub struct Surroundings {
+    pub inboxes: Arc<Inboxes>,
+    pub events: Arc<EventQueue>,
+    pub clock: Arc<Clock>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct FetcherThread {
+    source: BrokerId,
+    settings: Arc<ReplicationSettings>,
+    surroundings: Arc<Surroundings>,
+    mailbox: Arc<Mailbox>,
+    epoll: OwnedFd,
+    endpoint: Option<FetchSource>,
+    machine: ReplicaFetcher,
+    connection: Option<Connection>,
+    /// When each request that is under way is given up, and the connection with it, on the data plane's clock.
+    deadlines: VecDeque<u64>,
+    correlation_id: i32,
+    /// Attempts to connect since the last answer.
+    attempts: u32,
+    /// Not before this is a connection tried again.
+    retry_at: u64,
+    is_stopped: bool,
+}
+
+impl FetcherThread {
+    /// A thread's state, before it runs.
+    ///
+    /// # Errors
+    /// When the process has no file descriptor left.
+    pub fn new(
+        source: BrokerId,
+        settings: Arc<ReplicationSettings>,
+        surroundings: Arc<Surroundings>,
+        mailbox: Arc<Mailbox>,
+    ) -> io::Result<Self> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        epoll::add(&epoll, mailbox.wake_up.fd(), epoll::EventData::new_u64(MAILBOX), epoll::EventFlags::IN)?;
+        let machine = ReplicaFetcher::new(settings.fetcher);
+        Ok(Self {
+            source,
+            settings,
+            surroundings,
+            mailbox,
+            epoll,
+            endpoint: None,
+            machine,
+            connection: None,
+            deadlines: VecDeque::new(),
+            correlation_id: 0,
+            attempts: 0,
+            retry_at: 0,
+            is_stopped: false,
+        })
+    }
+
+    /// Runs until it is stopped.
+    pub fn run(mut self) {
+        loop {
+            self.obey();
+            if self.is_stopped {
+                return;
+            }
+            if let Err(error) = self.go_on() {
+                self.lose(&error);
+            }
+            let (socket, is_writable) = self.wait();
+            if socket && let Err(error) = self.step_socket(is_writable) {
+                self.lose(&error);
+            }
+        }
+    }
+
+    fn obey(&mut self) {
+        let commands = std::mem::take(&mut *self.mailbox.commands.lock());
+        for command in commands {
+            match command {
+                Command::Follow(partition, following) => self.machine.follow(partition, following),
+                Command::Unfollow(key) => self.machine.unfollow(&key),
+                Command::Source(endpoint) => {
+                    if self.endpoint != endpoint {
+                        self.disconnect();
+                        (self.attempts, self.retry_at) = (0, 0);
+                    }
+                    self.endpoint = endpoint;
+                }
+                Command::Settings(settings) => {
+                    self.machine.set_settings(settings.fetcher);
+                    self.settings = settings;
+                }
+                Command::Stop => self.is_stopped = true,
+            }
+        }
+    }
+
+    /// Connects, and sends what there is to ask.
+    fn go_on(&mut self) -> io::Result<()> {
+        let now = self.surroundings.clock.now();
+        if self.machine.is_empty() {
+            self.disconnect();
+            return Ok(());
+        }
+        if self.deadlines.front().is_some_and(|deadline| *deadline <= now) {
+            let text = format!("no answer within replica.socket.timeout.ms = {}", self.settings.socket_timeout_ms);
+            return Err(io::Error::new(io::ErrorKind::TimedOut, text));
+        }
+        if self.connection.is_none() {
+            let Some(FetchSource { host, port, .. }) = &self.endpoint else { return Ok(()) };
+            if now < self.retry_at {
+                return Ok(());
+            }
+            let buffer = self.settings.socket_receive_buffer_bytes;
+            let attempt = self.attempts as usize;
+            self.connection = Some(Connection::open(host, *port, attempt, buffer, &self.epoll, SOCKET)?);
+            self.deadlines.push_back(now + self.settings.socket_timeout_ms);
+        }
+        let Some(connection) = self.connection.as_mut().filter(|it| it.is_connected()) else { return Ok(()) };
+        if let Some(request) = self.machine.next_request(self.surroundings.clock.wall_ms()) {
+            self.correlation_id = self.correlation_id.wrapping_add(1);
+            let head = NewRequest {
+                api_key: ApiKey::FETCH,
+                api_version: REPLICA_FETCH_VERSION,
+                correlation_id: self.correlation_id,
+                client_id: "replica-fetcher",
+            };
+            let mut frame = Vec::with_capacity(128 + 64 * request.partitions.len());
+            head.begin(&mut frame);
+            request.write(&mut frame, REPLICA_FETCH_VERSION);
+            finish_request(&mut frame, 0);
+            connection.out().extend_from_slice(&frame);
+            connection.send(&self.epoll, SOCKET)?;
+            self.deadlines.push_back(now + self.settings.socket_timeout_ms);
+        }
+        Ok(())
+    }
+
+    /// Waits for the socket, the mailbox or the time to do something; whether the socket has news, and may be written.
+    fn wait(&mut self) -> (bool, bool) {
+        let timeout = self.timeout_ms().map(|ms| {
+            let timeout = Duration::from_millis(ms);
+            Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) }
+        });
+        let mut events = Vec::with_capacity(EVENTS);
+        let waited = epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), timeout.as_ref());
+        if waited.is_err() {
+            return (false, false);
+        }
+        let (mut socket, mut is_writable) = (false, false);
+        for event in &events {
+            if event.data.u64() == MAILBOX {
+                self.mailbox.wake_up.woken();
+            } else {
+                socket = true;
+                let flags = event.flags;
+                let writable = epoll::EventFlags::OUT | epoll::EventFlags::ERR | epoll::EventFlags::HUP;
+                is_writable |= flags.intersects(writable);
+            }
+        }
+        (socket, is_writable)
+    }
+
+    fn timeout_ms(&self) -> Option<u64> {
+        let clock = &self.surroundings.clock;
+        let now = clock.now();
+        let of_answer = self.deadlines.front().map(|deadline| deadline.saturating_sub(now));
+        let retries = self.connection.is_none() && self.endpoint.is_some() && !self.machine.is_empty();
+        let of_retry = retries.then(|| self.retry_at.saturating_sub(now));
+        let due = self.machine.due_ms().filter(|_| self.machine.in_flight() == 0);
+        let of_machine = due.map(|at| u64::try_from(at - clock.wall_ms()).unwrap_or(0));
+        [of_answer, of_retry, of_machine].into_iter().flatten().min()
+    }
+
+    fn step_socket(&mut self, is_writable: bool) -> io::Result<()> {
+        let Some(connection) = &mut self.connection else { return Ok(()) };
+        if !connection.is_connected() {
+            if !is_writable {
+                return Ok(());
+            }
+            connection.finish_connecting()?;
+            self.deadlines.clear();
+        }
+        connection.send(&self.epoll, SOCKET)?;
+        while let Some(connection) = &mut self.connection
+            && connection.receive()? == Arrived::Bytes
+        {
+            // What else is there is looked at when the next request is sent.
+            if self.take_answers()? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the machine every answer that is there; whether there was one.
+    fn take_answers(&mut self) -> io::Result<bool> {
+        let mut any = false;
+        let Some(connection) = &mut self.connection else { return Ok(false) };
+        let mut listener = Listener { surroundings: &self.surroundings, source: self.source };
+        while let Some(frame) = connection.answer()? {
+            let now_ms = self.surroundings.clock.wall_ms();
+            let taken = self.machine.take_response(frame, now_ms, &mut listener);
+            taken
+                .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, format!("a malformed answer: {error}")))?;
+            // What is kept of the buffer is what the largest usual answer takes.
+            connection.answered(2 * usize::try_from(self.settings.fetcher.response_max_bytes).unwrap_or(0));
+            self.deadlines.pop_front();
+            any = true;
+        }
+        if any && self.attempts > 0 {
+            self.attempts = 0;
+            let text = format!("replica fetcher of broker {}: it is reached again", self.source.0);
+            self.surroundings.events.line(Level::Info, text);
+        }
+        Ok(any)
+    }
+
+    fn disconnect(&mut self) {
+        if self.connection.take().is_some() {
+            self.machine.disconnected();
+        }
+        self.deadlines.clear();
+    }
+
+    /// The connection is lost, or was not made: it is tried again after a while, which grows with each attempt in vain.
+    fn lose(&mut self, error: &io::Error) {
+        self.disconnect();
+        let fetcher = &self.settings.fetcher;
+        let wait = fetcher.first_backoff_ms.saturating_mul(1 << self.attempts.min(20)).min(fetcher.backoff_ms);
+        self.retry_at = self.surroundings.clock.now() + u64::try_from(wait).unwrap_or(0);
+        if self.attempts == 0
+            && let Some(FetchSource { id, host, port, .. }) = &self.endpoint
+        {
+            let text = format!("replica fetcher of broker {} at {host}:{port}: {error}; it is tried again", id.0);
+            self.surroundings.events.line(Level::Warning, text);
+        }
+        self.attempts = self.attempts.saturating_add(1);
+    }
+}
+
+/// What a machine's answers bring about in a broker.
+struct Listener<'a> {
+    surroundings: &'a Surroundings,
+    source: BrokerId,
+}
+
+impl FollowerListener for Listener<'_> {
+    fn wake(&mut self, waiter: Waiter) {
+        self.surroundings.inboxes.wake(waiter);
+    }
+
+    fn log_failed(&mut self, partition: &Partition, error: &str) {
+        let (directory, error) = (partition.directory().display().to_string(), error.to_owned());
+        self.surroundings.events.push(Event::LogDirectoryFailed { directory, error });
+    }
+
+    fn exhausted(&mut self, error: &str) {
+        self.surroundings.events.exhausted(self.surroundings.clock.now(), error);
+    }
+
+    fn not_taken(&mut self, partition: &Partition, why: &str) {
+        let (topic, index, source) = (partition.topic(), partition.index(), self.source.0);
+        let text = format!("partition {topic}-{index}: what leader {source} sent cannot be appended: {why}");
+        self.surroundings.events.line(Level::Warning, text);
+    }
+}

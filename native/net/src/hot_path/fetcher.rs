@@ -1,0 +1,109 @@
+//! Who fetches, and what that allows: a consumer reads what is committed from any replica, a follower all from its leader.
+
+use super::HotPath;
+use super::errors;
+use crate::events::{CaughtUpReplica, Event};
+use pybroker_replica::{BrokerId, CaughtUp, Isolation, LeaderCheck, Partition, SessionOwner, TopicTable, Waiter};
+use pybroker_wire::fetch::{FetchPartition, FetchRequest, ReplicaState};
+use pybroker_wire::{ErrorCode, LeaderAndEpoch, TopicRef};
+
+/// First Fetch version by which consumers may read from a follower (KIP-392).
+const FIRST_VERSION_WITH_RACK: i16 = 11;
+
+/// See the module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FetchedBy {
+    Consumer(Isolation),
+    Replica(ReplicaState),
+}
+
+impl FetchedBy {
+    /// As the request says.
+    pub fn of(request: &FetchRequest<'_>) -> Self {
+        if request.replica.id >= 0 {
+            Self::Replica(request.replica)
+        } else if request.read_committed {
+            Self::Consumer(Isolation::LastStable)
+        } else {
+            Self::Consumer(Isolation::HighWatermark)
+        }
+    }
+
+    /// How far it reads.
+    pub fn isolation(self) -> Isolation {
+        match self {
+            Self::Consumer(isolation) => isolation,
+            Self::Replica(_) => Isolation::LogEnd,
+        }
+    }
+
+    /// Whether it is another broker.
+    pub fn is_replica(self) -> bool {
+        matches!(self, Self::Replica(_))
+    }
+
+    /// Whose its session is.
+    pub fn session_owner(self) -> SessionOwner {
+        if self.is_replica() { SessionOwner::Follower } else { SessionOwner::Consumer }
+    }
+}
+
+/// An error code, and the leader to return with it.
+type NotServed = (ErrorCode, Option<LeaderAndEpoch>);
+
+/// The replica that a partition is read from, or why there is none.
+pub fn locate<'a>(
+    table: &'a TopicTable,
+    partition: &FetchPartition,
+    fetched_by: FetchedBy,
+    version: i16,
+) -> Result<&'a Partition, NotServed> {
+    let topic = table.find(&partition.topic).ok_or(match partition.topic {
+        TopicRef::Id(_) => (ErrorCode::UNKNOWN_TOPIC_ID, None),
+        TopicRef::Name(_) => (ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, None),
+    })?;
+    let slot = topic.slot(partition.index.0).ok_or((ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, None))?;
+    let replica = slot.partition.as_deref().ok_or_else(|| errors::not_here(slot))?;
+    let checked = if fetched_by.is_replica() || version < FIRST_VERSION_WITH_RACK {
+        replica.check_leader(partition.leader_epoch)
+    } else {
+        replica.check_replica(partition.leader_epoch)
+    };
+    match checked {
+        LeaderCheck::Leads => {}
+        LeaderCheck::NotLeader => return Err((ErrorCode::NOT_LEADER_OR_FOLLOWER, Some(slot.current_leader()))),
+        LeaderCheck::Fenced => return Err((ErrorCode::FENCED_LEADER_EPOCH, Some(slot.current_leader()))),
+        LeaderCheck::Unknown => return Err((ErrorCode::UNKNOWN_LEADER_EPOCH, None)),
+    }
+    if let FetchedBy::Replica(ReplicaState { id, .. }) = fetched_by
+        && !replica.role().leader().is_some_and(|leader| leader.has_replica(BrokerId(id)))
+    {
+        // With an epoch that is right the follower may know of a reassignment that this broker does not know of yet.
+        let named = partition.leader_epoch.0 >= 0;
+        let error = if named { ErrorCode::UNKNOWN_LEADER_EPOCH } else { ErrorCode::NOT_LEADER_OR_FOLLOWER };
+        return Err((error, None));
+    }
+    Ok(replica)
+}
+
+/// Notes where a follower's log ends, and has the control plane ask for the follower to be in sync where it is due.
+pub fn note_positions(
+    hot_path: &HotPath,
+    table: &TopicTable,
+    replica: ReplicaState,
+    asked: &FetchPartition,
+    now_ms: i64,
+    wake: &mut dyn FnMut(Waiter),
+) {
+    let Some(topic) = table.find(&asked.topic) else { return };
+    let Some(partition) = topic.slot(asked.index.0).and_then(|slot| slot.partition.as_deref()) else { return };
+    if partition.note_fetch(replica, asked, now_ms, wake) == CaughtUp::Joins {
+        hot_path.events.push(Event::ReplicaCaughtUp(CaughtUpReplica {
+            topic_id: topic.id,
+            index: asked.index.0,
+            leader_epoch: partition.leader_epoch(),
+            replica: replica.id,
+            broker_epoch: replica.epoch,
+        }));
+    }
+}

@@ -1,0 +1,185 @@
+//! Two brokers over real sockets: one leads, one follows, and they change places.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use super::support::{Plane, Produced, batch, produce_request};
+use pybroker_net::{Event, FetchSource, ReplicationSettings};
+use pybroker_replica::{BrokerId, FetcherSettings, FollowerInSync, Following, LeaderEpoch, Leadership, Partition};
+
+const TOPIC: &str = "t";
+
+/// A broker that replicates, with a topic.
+fn broker(id: i32) -> Plane {
+    let plane = Plane::with(|settings| settings.node_id = id);
+    plane.topic(TOPIC, 1);
+    plane.data_plane().set_replication(replication(id));
+    plane
+}
+
+fn replication(id: i32) -> ReplicationSettings {
+    let fetcher = FetcherSettings {
+        replica: BrokerId(id),
+        broker_epoch: 10,
+        min_bytes: 1,
+        max_wait_ms: 60_000,
+        max_bytes: 1 << 20,
+        response_max_bytes: 10 << 20,
+        first_backoff_ms: 1,
+        backoff_ms: 20,
+    };
+    ReplicationSettings {
+        fetcher,
+        fetchers: 1,
+        socket_timeout_ms: 120_000,
+        socket_receive_buffer_bytes: 65_536,
+        eager_high_watermark: false,
+    }
+}
+
+fn source(id: i32, plane: &Plane) -> FetchSource {
+    FetchSource { id: BrokerId(id), host: "127.0.0.1".into(), port: plane.port(), broker_epoch: 10 }
+}
+
+fn lead(plane: &Plane, topic: &str, epoch: i32, followers: &[(i32, bool)], min_in_sync: usize) {
+    let followers = followers.iter().map(|&(id, in_sync)| FollowerInSync { id: BrokerId(id), in_sync }).collect();
+    let leadership = Leadership { leader_epoch: LeaderEpoch(epoch), partition_epoch: epoch, followers, min_in_sync };
+    let partition = plane.partition(topic, 0);
+    partition.become_leader(leadership, 0, &mut |waiter| plane.wake(waiter)).unwrap();
+    plane.data_plane().roles_changed([partition]);
+}
+
+fn follow(plane: &Plane, topic: &str, epoch: i32, leader: i32) {
+    let partition = plane.partition(topic, 0);
+    let following = Following { leader: BrokerId(leader), leader_epoch: LeaderEpoch(epoch) };
+    partition.become_follower(following, &mut |waiter| plane.wake(waiter)).unwrap();
+    plane.data_plane().roles_changed([partition]);
+}
+
+fn log_bytes(partition: &Partition) -> Vec<u8> {
+    let mut files: Vec<_> =
+        std::fs::read_dir(partition.log().directory()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "log"));
+    files.sort();
+    files.iter().flat_map(|path| std::fs::read(path).unwrap()).collect()
+}
+
+fn same_logs(one: &Plane, other: &Plane) {
+    let (one, other) = (one.partition(TOPIC, 0), other.partition(TOPIC, 0));
+    assert_eq!(one.log().log_end_offset(), other.log().log_end_offset());
+    assert!(log_bytes(&one) == log_bytes(&other), "the logs differ");
+}
+
+fn end(plane: &Plane) -> i64 {
+    plane.partition(TOPIC, 0).log().log_end_offset()
+}
+
+#[test]
+fn acks_all_is_acknowledged_when_the_follower_has_it_and_their_logs_are_alike() {
+    let (leader, follower) = (broker(1), broker(2));
+    lead(&leader, TOPIC, 1, &[(2, true)], 2);
+    let mut producer = leader.connect();
+    producer.write_all(&produce_request(1, TOPIC, 0, -1, &batch(&["a", "b"]))).unwrap();
+    leader.wait_until(|| leader.partition(TOPIC, 0).unacknowledged() == (1, 0));
+    assert_eq!(leader.partition(TOPIC, 0).high_watermark(), 0);
+    follower.data_plane().set_fetch_sources(vec![source(1, &leader)]);
+    follow(&follower, TOPIC, 1, 1);
+    assert_eq!(Produced::read(&mut producer, 1).error, 0);
+    for correlation in 2..50 {
+        producer.write_all(&produce_request(correlation, TOPIC, 0, -1, &batch(&["c"]))).unwrap();
+        assert_eq!(Produced::read(&mut producer, correlation).error, 0);
+        assert_eq!(end(&follower), end(&leader), "what is acknowledged is on both");
+    }
+    same_logs(&leader, &follower);
+    let [state] = leader.partition(TOPIC, 0).replicas()[..] else { panic!("one other replica") };
+    assert!(state.in_sync && state.log_end_offset == end(&leader));
+}
+
+#[test]
+fn brokers_change_places_and_what_only_the_old_leader_had_is_cut_off() {
+    let (one, two) = (broker(1), broker(2));
+    for plane in [&one, &two] {
+        plane.data_plane().set_fetch_sources(vec![source(1, &one), source(2, &two)]);
+    }
+    lead(&one, TOPIC, 1, &[(2, true)], 1);
+    follow(&two, TOPIC, 1, 1);
+    let mut producer = one.connect();
+    producer.write_all(&produce_request(1, TOPIC, 0, -1, &batch(&["both"]))).unwrap();
+    assert_eq!(Produced::read(&mut producer, 1).error, 0);
+    // The follower is elected; the old leader does not know it yet and appends what nobody else will have.
+    lead(&two, TOPIC, 2, &[(1, true)], 1);
+    producer.write_all(&produce_request(2, TOPIC, 0, 1, &batch(&["lost", "lost too"]))).unwrap();
+    assert_eq!(Produced::read(&mut producer, 2).error, 0);
+    assert_eq!(end(&one), 3);
+    let mut other = two.connect();
+    other.write_all(&produce_request(1, TOPIC, 0, 1, &batch(&["kept"]))).unwrap();
+    assert_eq!(Produced::read(&mut other, 1).base_offset, 1);
+    follow(&one, TOPIC, 2, 2);
+    other.write_all(&produce_request(2, TOPIC, 0, -1, &batch(&["and on"]))).unwrap();
+    assert_eq!(Produced::read(&mut other, 2).error, 0);
+    same_logs(&one, &two);
+    assert_eq!(two.partition(TOPIC, 0).high_watermark(), 3);
+    // The follower learns what is committed with what comes next.
+    other.write_all(&produce_request(3, TOPIC, 0, -1, &batch(&["more"]))).unwrap();
+    assert_eq!(Produced::read(&mut other, 3).error, 0);
+    assert_eq!(one.partition(TOPIC, 0).high_watermark(), 3);
+}
+
+#[test]
+fn a_partition_that_comes_is_fetched_at_once_though_a_request_waits() {
+    let (leader, follower) = (broker(1), broker(2));
+    follower.data_plane().set_fetch_sources(vec![source(1, &leader)]);
+    lead(&leader, TOPIC, 1, &[(2, true)], 2);
+    follow(&follower, TOPIC, 1, 1);
+    leader.wait_until(|| leader.partition(TOPIC, 0).waiting() == 1);
+    for plane in [&leader, &follower] {
+        plane.topic("second", 2);
+    }
+    lead(&leader, "second", 1, &[(2, true)], 2);
+    follow(&follower, "second", 1, 1);
+    let mut producer = leader.connect();
+    producer.write_all(&produce_request(1, "second", 0, -1, &batch(&["a"]))).unwrap();
+    assert_eq!(Produced::read(&mut producer, 1).error, 0);
+    assert_eq!(follower.data_plane().fetcher_threads(), 1);
+}
+
+#[test]
+fn a_follower_that_has_caught_up_is_reported_once_and_counts_from_then_on() {
+    let (leader, follower) = (broker(1), broker(2));
+    follower.data_plane().set_fetch_sources(vec![source(1, &leader)]);
+    lead(&leader, TOPIC, 1, &[(2, false)], 1);
+    let mut producer = leader.connect();
+    producer.write_all(&produce_request(1, TOPIC, 0, -1, &batch(&["a"]))).unwrap();
+    assert_eq!(Produced::read(&mut producer, 1).error, 0, "the leader is the only one in sync");
+    follow(&follower, TOPIC, 1, 1);
+    let Event::ReplicaCaughtUp(caught_up) = leader.event(|event| matches!(event, Event::ReplicaCaughtUp(_))) else {
+        panic!("another event")
+    };
+    assert_eq!((caught_up.index, caught_up.leader_epoch, caught_up.replica, caught_up.broker_epoch), (0, 1, 2, 10));
+    producer.write_all(&produce_request(2, TOPIC, 0, -1, &batch(&["b"]))).unwrap();
+    assert_eq!(Produced::read(&mut producer, 2).error, 0);
+    assert_eq!((end(&follower), leader.has_seen(|event| matches!(event, Event::ReplicaCaughtUp(_)))), (2, false));
+    let (partition, gone): (Arc<Partition>, _) = (leader.partition(TOPIC, 0), [BrokerId(2)]);
+    partition.stop_joining(&gone, &mut |waiter| leader.wake(waiter));
+    producer.write_all(&produce_request(3, TOPIC, 0, -1, &batch(&["c"]))).unwrap();
+    leader.event(|event| matches!(event, Event::ReplicaCaughtUp(_)));
+}
+
+#[test]
+fn a_leader_that_comes_back_elsewhere_is_fetched_from_there() {
+    let (leader, follower) = (broker(1), broker(2));
+    follower.data_plane().set_fetch_sources(vec![source(1, &leader)]);
+    lead(&leader, TOPIC, 1, &[(2, true)], 2);
+    follow(&follower, TOPIC, 1, 1);
+    leader.wait_until(|| leader.partition(TOPIC, 0).waiting() == 1);
+    leader.data_plane().close_connections();
+    leader.wait_until(|| leader.partition(TOPIC, 0).waiting() == 1);
+    let again = broker(1);
+    lead(&again, TOPIC, 2, &[(2, true)], 2);
+    follower.data_plane().set_fetch_sources(vec![source(1, &again)]);
+    follow(&follower, TOPIC, 2, 1);
+    let mut producer = again.connect();
+    producer.write_all(&produce_request(1, TOPIC, 0, -1, &batch(&["a"]))).unwrap();
+    assert_eq!(Produced::read(&mut producer, 1).error, 0);
+    same_logs(&again, &follower);
+}

@@ -1,0 +1,140 @@
+//! Replication as the control plane directs it: settings and brokers downward, replicas that keep up or lag upward.
+
+use std::sync::Arc;
+
+use pybroker_net::{CaughtUpReplica, FetchSource, ReplicationSettings};
+use pybroker_replica::{BrokerId, FetcherSettings, Partition, Waiter};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::data_plane::PyDataPlane;
+use crate::partition::PyPartition;
+
+/// How a broker replicates; see `_native.pyi`.
+#[pyclass(frozen, name = "ReplicationSettings", module = "pybroker._native")]
+pub struct PyReplicationSettings {
+    pub settings: ReplicationSettings,
+}
+
+#[pymethods]
+impl PyReplicationSettings {
+    #[new]
+    #[pyo3(signature = (*, node_id, broker_epoch, min_bytes, max_wait_ms, max_bytes, response_max_bytes, first_backoff_ms,
+        backoff_ms, fetchers, socket_timeout_ms, socket_receive_buffer_bytes, eager_high_watermark))]
+    #[expect(clippy::too_many_arguments, reason = "a complete struct, given by keyword")]
+    fn new(
+        node_id: i32,
+        broker_epoch: i64,
+        min_bytes: i32,
+        max_wait_ms: i32,
+        max_bytes: i32,
+        response_max_bytes: i32,
+        first_backoff_ms: i64,
+        backoff_ms: i64,
+        fetchers: usize,
+        socket_timeout_ms: u64,
+        socket_receive_buffer_bytes: i64,
+        eager_high_watermark: bool,
+    ) -> Self {
+        let replica = BrokerId(node_id);
+        let fetcher = FetcherSettings {
+            replica,
+            broker_epoch,
+            min_bytes,
+            max_wait_ms,
+            max_bytes,
+            response_max_bytes,
+            first_backoff_ms,
+            backoff_ms,
+        };
+        let settings = ReplicationSettings {
+            fetcher,
+            fetchers,
+            socket_timeout_ms,
+            socket_receive_buffer_bytes,
+            eager_high_watermark,
+        };
+        Self { settings }
+    }
+}
+
+/// A broker's id, host, port and epoch.
+pub type Source = (i32, String, u16, i64);
+
+/// The table of brokers that are fetched from.
+pub fn sources(brokers: Vec<Source>) -> Vec<FetchSource> {
+    let source = |(id, host, port, broker_epoch)| FetchSource { id: BrokerId(id), host, port, broker_epoch };
+    brokers.into_iter().map(source).collect()
+}
+
+/// A follower has caught up; see `_native.pyi`.
+#[pyclass(frozen, name = "ReplicaCaughtUp", module = "pybroker._native")]
+pub struct PyReplicaCaughtUp {
+    pub inner: CaughtUpReplica,
+}
+
+#[pymethods]
+impl PyReplicaCaughtUp {
+    #[getter]
+    fn topic_id<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.inner.topic_id)
+    }
+
+    #[getter]
+    fn index(&self) -> i32 {
+        self.inner.index
+    }
+
+    #[getter]
+    fn leader_epoch(&self) -> i32 {
+        self.inner.leader_epoch
+    }
+
+    #[getter]
+    fn replica(&self) -> i32 {
+        self.inner.replica
+    }
+
+    #[getter]
+    fn broker_epoch(&self) -> i64 {
+        self.inner.broker_epoch
+    }
+}
+
+/// The place of a partition among those asked about, its leader epoch, and the broker ids that lag.
+type Lagging = (usize, i32, Vec<i32>);
+
+/// Which in-sync replicas lag; see `_native.pyi`.
+#[pyfunction]
+#[pyo3(signature = (partitions, data_plane, *, max_lag_ms, alive))]
+pub fn lagging_replicas(
+    py: Python<'_>,
+    partitions: Vec<PyRef<'_, PyPartition>>,
+    data_plane: &PyDataPlane,
+    max_lag_ms: i64,
+    alive: Vec<i32>,
+) -> Vec<Lagging> {
+    let partitions: Vec<Arc<Partition>> = partitions.iter().map(|partition| Arc::clone(&partition.inner)).collect();
+    let alive: Vec<_> = alive.into_iter().map(BrokerId).collect();
+    let data_plane = &data_plane.inner;
+    py.detach(|| {
+        let now_ms = data_plane.wall_ms();
+        let mut wake = |waiter: Waiter| data_plane.wake(waiter);
+        let mut found = Vec::new();
+        for (place, partition) in partitions.iter().enumerate() {
+            let lagging = partition.lagging(now_ms, max_lag_ms, &alive, &mut wake);
+            if let Some((epoch, replicas)) = lagging.filter(|(_, replicas)| !replicas.is_empty()) {
+                found.push((place, epoch.0, replicas.into_iter().map(|replica| replica.0).collect()));
+            }
+        }
+        found
+    })
+}
+
+/// Ends the wait for replicas that are not let in; see `_native.pyi`.
+#[pyfunction]
+#[pyo3(signature = (partition, data_plane, replicas))]
+pub fn stop_joining(partition: &PyPartition, data_plane: &PyDataPlane, replicas: Vec<i32>) {
+    let replicas: Vec<_> = replicas.into_iter().map(BrokerId).collect();
+    partition.inner.stop_joining(&replicas, &mut |waiter| data_plane.inner.wake(waiter));
+}

@@ -1,0 +1,169 @@
+//! What a follower's partition does with an answer of its leader: append, cut, begin anew.
+//!
+//! Each change happens under the role: an answer of a leader that is followed no more changes nothing. Batches are written
+//! as they came, with the leader's offsets and epochs; their checksums are compared once, before that.
+
+use std::sync::atomic::Ordering;
+
+use super::truncation::{EpochEnd, LogSpan, Restart, agreed_end, plan_restart};
+use crate::ids::{LeaderEpoch, Offset};
+use crate::partition::Partition;
+use crate::role::{Following, Role};
+use crate::waiting::Waiter;
+use pybroker_record::{Batches, RecordError};
+use pybroker_storage::{AppendError, LogError};
+use pybroker_wire::fetch::DivergingEpoch;
+
+/// What a follower asks for next, and what its leader learns from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FetchPosition {
+    /// The log end offset.
+    pub offset: i64,
+    /// The newest epoch of the log; -1 for none.
+    pub last_epoch: LeaderEpoch,
+    /// The log start offset.
+    pub log_start_offset: i64,
+}
+
+/// A leader's records for a partition, and where its log stands.
+#[derive(Clone, Copy, Debug)]
+pub struct FetchedRecords<'a> {
+    pub high_watermark: i64,
+    pub log_start_offset: i64,
+    /// Batches; the last one may be cut short.
+    pub batches: &'a [u8],
+}
+
+/// Why an answer was not taken.
+#[derive(Debug)]
+pub enum NotTaken {
+    /// The partition follows that leader no more.
+    NotFollowing,
+    /// The records are no continuation of the log, or damaged.
+    Append(AppendError),
+    /// The log refused.
+    Log(LogError),
+    /// The leader's answer leaves the log as it is, and asks for the same again.
+    NoProgress,
+}
+
+impl Partition {
+    /// Where its log ends, as the next request says it.
+    pub fn fetch_position(&self) -> FetchPosition {
+        let log = self.log();
+        let last_epoch = LeaderEpoch(log.latest_epoch().unwrap_or(-1));
+        FetchPosition { offset: log.log_end_offset(), last_epoch, log_start_offset: log.log_start_offset() }
+    }
+
+    /// Appends what the leader sent, takes its high watermark and its log start. Answers whether anything was appended.
+    ///
+    /// # Errors
+    /// See [`NotTaken`]; the log is then as it was, or has the first of several appends.
+    pub fn append_fetched(
+        &self,
+        following: Following,
+        fetched: FetchedRecords<'_>,
+        now_ms: i64,
+        wake: &mut dyn FnMut(Waiter),
+    ) -> Result<bool, NotTaken> {
+        {
+            let _unchanged = self.role_change.lock();
+            self.ensure_follows(following)?;
+            self.append_whole(fetched.batches, now_ms)?;
+        }
+        self.follow_high_watermark(fetched.high_watermark, wake);
+        let start = fetched.log_start_offset.min(self.high_watermark());
+        if start > self.log.log_start_offset() {
+            self.log.follow_log_start(start).map_err(NotTaken::Log)?;
+        }
+        Ok(!fetched.batches.is_empty())
+    }
+
+    /// Cuts the log where it leaves the leader's, as far as one answer says.
+    ///
+    /// # Errors
+    /// See [`NotTaken`].
+    pub fn cut_diverging(&self, following: Following, leader: DivergingEpoch, now_ms: i64) -> Result<(), NotTaken> {
+        let _unchanged = self.role_change.lock();
+        self.ensure_follows(following)?;
+        let before = self.fetch_position();
+        let (epoch, end_offset) = self.log.end_offset_for_epoch(leader.epoch);
+        let leader = EpochEnd { epoch: leader.epoch, end_offset: leader.end_offset };
+        let agreed = agreed_end(leader, EpochEnd { epoch, end_offset }, Offset(before.offset));
+        self.cut(agreed, now_ms)?;
+        if self.fetch_position() == before { Err(NotTaken::NoProgress) } else { Ok(()) }
+    }
+
+    /// Goes on where the leader's log, which spans `leader`, has something to go on with.
+    ///
+    /// # Errors
+    /// See [`NotTaken`].
+    pub fn restart_in_range(&self, following: Following, leader: LogSpan, now_ms: i64) -> Result<(), NotTaken> {
+        let _unchanged = self.role_change.lock();
+        self.ensure_follows(following)?;
+        match plan_restart(Offset(self.log.log_end_offset()), leader) {
+            Restart::CutTo(end) => self.cut(end, now_ms),
+            Restart::BeginAt(start) => self.begin_at(start, now_ms),
+            Restart::AskAgain => Err(NotTaken::NoProgress),
+        }
+    }
+
+    fn ensure_follows(&self, following: Following) -> Result<(), NotTaken> {
+        let role = self.role.load();
+        let follows = matches!(&**role, Role::Follower(current) if *current == following);
+        if follows && !self.closed.load(Ordering::Acquire) { Ok(()) } else { Err(NotTaken::NotFollowing) }
+    }
+
+    fn cut(&self, end: Offset, now_ms: i64) -> Result<(), NotTaken> {
+        self.log.truncate_to(end, now_ms).map_err(NotTaken::Log)?;
+        self.high_watermark.fetch_min(self.log.log_end_offset(), Ordering::AcqRel);
+        Ok(())
+    }
+
+    fn begin_at(&self, start: Offset, now_ms: i64) -> Result<(), NotTaken> {
+        self.log.truncate_fully_and_start_at(start, now_ms).map_err(NotTaken::Log)?;
+        self.high_watermark.store(start.0, Ordering::Release);
+        Ok(())
+    }
+
+    /// Appends the whole batches of `batches`, no more than a segment holds at a time.
+    fn append_whole(&self, batches: &[u8], now_ms: i64) -> Result<(), NotTaken> {
+        let limit = self.log.segment_bytes();
+        let (mut from, mut to) = (0, 0);
+        for batch in Batches::new(batches) {
+            let size = match batch {
+                Ok((_, bytes)) => bytes.len(),
+                // The answer's bound has cut it; it comes whole with the next.
+                Err(RecordError::Truncated { .. }) => break,
+                // What is before it is whole, and appended; what it is comes first in the next answer.
+                Err(_) if to > 0 => break,
+                Err(error) => return Err(NotTaken::Append(AppendError::malformed(error))),
+            };
+            if to > from && (to - from + size) as u64 > limit {
+                self.append_run(&batches[from..to], now_ms)?;
+                from = to;
+            }
+            to += size;
+        }
+        if to > from { self.append_run(&batches[from..to], now_ms) } else { Ok(()) }
+    }
+
+    fn is_empty_at(&self, offset: i64) -> bool {
+        (self.log.log_start_offset(), self.log.log_end_offset()) == (offset, offset)
+    }
+
+    fn append_run(&self, batches: &[u8], now_ms: i64) -> Result<(), NotTaken> {
+        match self.log.append_as_follower(batches, now_ms) {
+            // The leader's log starts inside its first batch, and this one is empty: it takes the batch from its beginning.
+            Err(AppendError::UnexpectedOffset { expected, found })
+                if found < expected && self.is_empty_at(expected) =>
+            {
+                self.log.truncate_fully_and_start_at(Offset(found), now_ms).map_err(NotTaken::Log)?;
+                self.log.append_as_follower(batches, now_ms).map_err(NotTaken::Append)?;
+                self.log.follow_log_start(expected).map_err(NotTaken::Log)
+            }
+            Err(error) => Err(NotTaken::Append(error)),
+            Ok(_) => Ok(()),
+        }
+    }
+}

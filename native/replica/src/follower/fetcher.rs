@@ -1,0 +1,448 @@
+//! A fetcher: the partitions that are fetched from one broker on one connection, as a machine without sockets.
+//!
+//! Its driver asks for [`ReplicaFetcher::next_request`], sends it, and gives the answer to [`ReplicaFetcher::take_response`];
+//! it says when the connection is lost. One request is under way at a time, and a second one where a partition came
+//! meanwhile: the leader then answers the first at once, which may have waited for records.
+//!
+//! Invariant: what the session knows of a partition is what `asked` says. Partitions that may have something new to ask are
+//! in `changed`, so that a request costs what it names and not what the session has.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::fetched::{FetchedRecords, NotTaken};
+use super::session::FetcherSession;
+use super::state::{FetchEvent, FetchState, FetchStateKind};
+use super::truncation::LogSpan;
+use crate::ids::{BrokerId, Offset, PartitionIndex};
+use crate::partition::Partition;
+use crate::role::Following;
+use crate::waiting::Waiter;
+use pybroker_storage::AppendError;
+use pybroker_wire::fetch::{FetchPartition, FetchRequest, FetchResponse, ReceivedPartition, ReplicaState};
+use pybroker_wire::frame::RESPONSE_BODY;
+use pybroker_wire::primitives::Malformed;
+use pybroker_wire::{ErrorCode, TopicId, TopicRef};
+
+/// The version that is spoken among brokers: topics by id, the replica's state, diverging epochs.
+pub const REPLICA_FETCH_VERSION: i16 = 17;
+
+/// Names a partition.
+pub type PartitionKey = (TopicId, i32);
+
+/// How a follower fetches; `replica.fetch.*`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FetcherSettings {
+    /// This broker, and the epoch of its registration.
+    pub replica: BrokerId,
+    pub broker_epoch: i64,
+    pub min_bytes: i32,
+    pub max_wait_ms: i32,
+    /// For each partition.
+    pub max_bytes: i32,
+    pub response_max_bytes: i32,
+    /// The first wait after a refusal; each further one is twice as long, up to `backoff_ms`.
+    pub first_backoff_ms: i64,
+    pub backoff_ms: i64,
+}
+
+/// Is called with what an answer brings about.
+pub trait FollowerListener {
+    /// A request that waited is satisfied.
+    fn wake(&mut self, waiter: Waiter);
+
+    /// A log cannot be written.
+    fn log_failed(&mut self, partition: &Partition, error: &str);
+
+    /// Descriptors or memory have run out.
+    fn exhausted(&mut self, error: &str);
+
+    /// The leader sent what cannot be taken; it is asked again later.
+    fn not_taken(&mut self, partition: &Partition, why: &str);
+}
+
+#[derive(Debug)]
+struct Followed {
+    partition: Arc<Partition>,
+    following: Following,
+    state: FetchState,
+    /// What the session knows; `None` while it does not have the partition.
+    asked: Option<FetchPartition>,
+    /// Waits in a row without an answer that was taken.
+    tries: u32,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct ReplicaFetcher {
+    settings: FetcherSettings,
+    session: FetcherSession,
+    followed: BTreeMap<PartitionKey, Followed>,
+    changed: BTreeSet<PartitionKey>,
+    backing_off: BTreeSet<PartitionKey>,
+    /// Partitions that the session has and that are not fetched any more.
+    forgotten: BTreeSet<PartitionKey>,
+    in_flight: usize,
+    /// A partition came, went or got another leader epoch since the last request.
+    is_assigned_anew: bool,
+}
+
+impl ReplicaFetcher {
+    /// Fetches nothing yet.
+    pub fn new(settings: FetcherSettings) -> Self {
+        Self {
+            settings,
+            session: FetcherSession::default(),
+            followed: BTreeMap::new(),
+            changed: BTreeSet::new(),
+            backing_off: BTreeSet::new(),
+            forgotten: BTreeSet::new(),
+            in_flight: 0,
+            is_assigned_anew: false,
+        }
+    }
+
+    /// Takes other settings, from the next request on.
+    pub fn set_settings(&mut self, settings: FetcherSettings) {
+        self.settings = settings;
+    }
+
+    /// Fetches a partition from now on, as a follower at this epoch.
+    pub fn follow(&mut self, partition: Arc<Partition>, following: Following) {
+        let key = (*partition.topic_id(), partition.index());
+        let asked = self.followed.remove(&key).and_then(|before| before.asked);
+        self.forgotten.remove(&key);
+        self.backing_off.remove(&key);
+        let followed = Followed { partition, following, state: FetchState::Fetching, asked, tries: 0 };
+        self.followed.insert(key, followed);
+        self.changed.insert(key);
+        self.is_assigned_anew = true;
+    }
+
+    /// Fetches a partition no more.
+    pub fn unfollow(&mut self, key: &PartitionKey) {
+        self.changed.remove(key);
+        self.backing_off.remove(key);
+        if self.followed.remove(key).is_some_and(|followed| followed.asked.is_some()) {
+            self.forgotten.insert(*key);
+            self.is_assigned_anew = true;
+        }
+    }
+
+    /// How many partitions it has.
+    pub fn len(&self) -> usize {
+        self.followed.len()
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.followed.is_empty()
+    }
+
+    /// Requests that are not answered.
+    pub fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    /// The state of a partition.
+    pub fn state(&self, key: &PartitionKey) -> Option<FetchState> {
+        self.followed.get(key).map(|followed| followed.state)
+    }
+
+    /// When the next partition is to be asked for again; `None` for never.
+    pub fn due_ms(&self) -> Option<i64> {
+        let until = |key| match self.followed.get(key)?.state {
+            FetchState::BackingOff { until_ms, .. } => Some(until_ms),
+            FetchState::Fetching | FetchState::AwaitingMetadata | FetchState::Failed => None,
+        };
+        self.backing_off.iter().filter_map(until).min()
+    }
+
+    /// The request to send now; `None` where there is nothing to ask, or an answer is to come first.
+    pub fn next_request(&mut self, now_ms: i64) -> Option<FetchRequest<'static>> {
+        let may_send = match self.in_flight {
+            0 => true,
+            // A session that has not begun cannot take a second request.
+            1 => self.is_assigned_anew && !self.session.is_full(),
+            _ => false,
+        };
+        if !may_send {
+            return None;
+        }
+        self.end_waits(now_ms);
+        let is_full = self.session.is_full();
+        if is_full {
+            self.forget_session();
+        } else if self.in_flight == 0 && self.changed.is_empty() {
+            // Nothing came for a while: what else the leader learns from requests may have changed.
+            self.changed.extend(self.followed.keys());
+        }
+        let partitions = self.name_changed();
+        let forgotten: Vec<_> = std::mem::take(&mut self.forgotten)
+            .into_iter()
+            .map(|(id, index)| (TopicRef::Id(id), PartitionIndex(index)))
+            .collect();
+        self.is_assigned_anew = false;
+        if !self.followed.values().any(|followed| followed.asked.is_some()) {
+            self.session.refused(false);
+            return None;
+        }
+        let (session_id, session_epoch) = self.session.next();
+        self.session.sent();
+        self.in_flight += 1;
+        let FetcherSettings { replica, broker_epoch, max_wait_ms, min_bytes, response_max_bytes, .. } = self.settings;
+        Some(FetchRequest {
+            replica: ReplicaState { id: replica.0, epoch: broker_epoch },
+            max_wait_ms,
+            min_bytes,
+            max_bytes: response_max_bytes,
+            read_committed: false,
+            session_id,
+            session_epoch,
+            partitions,
+            forgotten,
+            rack: "",
+        })
+    }
+
+    /// Takes an answer of [`REPLICA_FETCH_VERSION`], from its correlation id on.
+    ///
+    /// # Errors
+    /// When it is no answer to Fetch; the connection is then of no use.
+    pub fn take_response(
+        &mut self,
+        frame: &[u8],
+        now_ms: i64,
+        listener: &mut dyn FollowerListener,
+    ) -> Result<(), Malformed> {
+        let response = FetchResponse::parse(frame, RESPONSE_BODY, REPLICA_FETCH_VERSION)?;
+        self.in_flight = self.in_flight.saturating_sub(1);
+        match response.error {
+            ErrorCode::NONE => self.session.answered(response.session_id),
+            ErrorCode::FETCH_SESSION_ID_NOT_FOUND => self.session.refused(true),
+            ErrorCode::INVALID_FETCH_SESSION_EPOCH | ErrorCode::FETCH_SESSION_TOPIC_ID_ERROR => {
+                self.session.refused(false);
+            }
+            _ => {
+                self.session.refused(false);
+                let keys: Vec<_> = self.followed.keys().copied().collect();
+                keys.iter().for_each(|key| self.back_off(key, now_ms));
+            }
+        }
+        let mut to_sync = Vec::new();
+        for received in &response.partitions {
+            if let Some(partition) = self.take_partition(frame, received, now_ms, listener) {
+                to_sync.push(partition);
+            }
+        }
+        // The next request says how far the log is durable (`flush=group`): it is made after these.
+        for (key, partition) in to_sync {
+            if let Err(error) = partition.sync(&mut |waiter| listener.wake(waiter)) {
+                if error.is_exhausted() {
+                    listener.exhausted(&error.to_string());
+                    self.back_off(&key, now_ms);
+                } else {
+                    listener.log_failed(&partition, &error.to_string());
+                    self.set(&key, FetchEvent::LogFailed, now_ms);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The connection is lost, and the session with it. Requests that were sent are not answered.
+    pub fn disconnected(&mut self) {
+        self.in_flight = 0;
+        self.session = FetcherSession::default();
+        self.forget_session();
+    }
+
+    fn forget_session(&mut self) {
+        self.forgotten.clear();
+        for (key, followed) in &mut self.followed {
+            followed.asked = None;
+            self.changed.insert(*key);
+        }
+    }
+
+    fn end_waits(&mut self, now_ms: i64) {
+        let is_due =
+            |state: &FetchState| matches!(state, FetchState::BackingOff { until_ms, .. } if *until_ms <= now_ms);
+        let due: Vec<_> = self
+            .backing_off
+            .iter()
+            .filter(|key| self.followed.get(key).is_some_and(|it| is_due(&it.state)))
+            .copied()
+            .collect();
+        for key in due {
+            self.set(&key, FetchEvent::Due, now_ms);
+        }
+    }
+
+    /// The partitions of which the session knows something else, or nothing; those that wait leave it.
+    fn name_changed(&mut self) -> Vec<FetchPartition> {
+        let mut named = Vec::new();
+        for key in std::mem::take(&mut self.changed) {
+            let Some(followed) = self.followed.get_mut(&key) else { continue };
+            if followed.partition.is_closed() && followed.state != FetchState::Failed {
+                followed.state = FetchState::Failed;
+            }
+            if followed.state != FetchState::Fetching {
+                if followed.asked.take().is_some() {
+                    self.forgotten.insert(key);
+                }
+                continue;
+            }
+            let position = followed.partition.fetch_position();
+            let wanted = FetchPartition {
+                topic: TopicRef::Id(key.0),
+                index: PartitionIndex(key.1),
+                fetch_offset: position.offset,
+                max_bytes: self.settings.max_bytes,
+                leader_epoch: followed.following.leader_epoch,
+                last_fetched_epoch: position.last_epoch,
+                log_start_offset: position.log_start_offset,
+            };
+            if followed.asked.as_ref() != Some(&wanted) {
+                followed.asked = Some(wanted.clone());
+                named.push(wanted);
+            }
+        }
+        named
+    }
+
+    /// Takes the answer for one partition; the partition, where its log is to be synced before the next request.
+    fn take_partition(
+        &mut self,
+        frame: &[u8],
+        received: &ReceivedPartition,
+        now_ms: i64,
+        listener: &mut dyn FollowerListener,
+    ) -> Option<(PartitionKey, Arc<Partition>)> {
+        let fetched = &received.partition;
+        let TopicRef::Id(topic_id) = fetched.topic else { return None };
+        let key = (topic_id, fetched.index);
+        let followed = self.followed.get(&key)?;
+        let asked = followed.asked.as_ref()?;
+        let (partition, following) = (Arc::clone(&followed.partition), followed.following);
+        // An answer to an older request, whose records are in the log by now, or whose leader is another one.
+        let is_stale = asked.leader_epoch != following.leader_epoch
+            || asked.fetch_offset != partition.log().log_end_offset()
+            || followed.state != FetchState::Fetching;
+        if is_stale {
+            self.changed.insert(key);
+            return None;
+        }
+        let mut wake = |waiter| listener.wake(waiter);
+        let taken = match (fetched.error, fetched.diverging) {
+            (ErrorCode::NONE, None) => {
+                let records = FetchedRecords {
+                    high_watermark: fetched.high_watermark,
+                    log_start_offset: fetched.log_start_offset,
+                    batches: &frame[received.records.clone()],
+                };
+                partition.append_fetched(following, records, now_ms, &mut wake)
+            }
+            (ErrorCode::NONE, Some(diverging)) => partition.cut_diverging(following, diverging, now_ms).map(|()| true),
+            (ErrorCode::OFFSET_OUT_OF_RANGE, diverging) => {
+                let end = Offset(diverging.map_or(-1, |leader| leader.end_offset));
+                let leader = LogSpan { start: Offset(fetched.log_start_offset), end };
+                partition.restart_in_range(following, leader, now_ms).map(|()| true)
+            }
+            (ErrorCode::FENCED_LEADER_EPOCH, _) => {
+                self.set(&key, FetchEvent::Fenced, now_ms);
+                return None;
+            }
+            // The leader does not know yet that it leads, or has not the partition open: soon asked again.
+            (_, _) => {
+                self.back_off(&key, now_ms);
+                return None;
+            }
+        };
+        match taken {
+            Ok(changed) => {
+                self.set(&key, FetchEvent::Taken, now_ms);
+                if changed {
+                    self.changed.insert(key);
+                }
+                let syncs = changed && partition.log().is_synced_in_groups();
+                syncs.then_some((key, partition))
+            }
+            Err(error) => {
+                self.refuse(&key, &partition, &error, now_ms, listener);
+                None
+            }
+        }
+    }
+
+    fn refuse(
+        &mut self,
+        key: &PartitionKey,
+        partition: &Partition,
+        error: &NotTaken,
+        now_ms: i64,
+        listener: &mut dyn FollowerListener,
+    ) {
+        match error {
+            NotTaken::NotFollowing => self.set(key, FetchEvent::Fenced, now_ms),
+            NotTaken::NoProgress => self.back_off(key, now_ms),
+            NotTaken::Log(error) if error.is_exhausted() => {
+                listener.exhausted(&error.to_string());
+                self.back_off(key, now_ms);
+            }
+            NotTaken::Log(error) => {
+                listener.log_failed(partition, &error.to_string());
+                self.set(key, FetchEvent::LogFailed, now_ms);
+            }
+            NotTaken::Append(error @ AppendError::Exhausted { .. }) => {
+                listener.exhausted(&error.to_string());
+                self.back_off(key, now_ms);
+            }
+            NotTaken::Append(error @ AppendError::Io { .. }) => {
+                listener.log_failed(partition, &error.to_string());
+                // A full disk leaves the log as it was; it is tried again as a leader's producers do.
+                if partition.log().is_offline() {
+                    self.set(key, FetchEvent::LogFailed, now_ms);
+                } else {
+                    self.back_off(key, now_ms);
+                }
+            }
+            NotTaken::Append(AppendError::Offline { .. }) => self.set(key, FetchEvent::LogFailed, now_ms),
+            NotTaken::Append(error) => {
+                listener.not_taken(partition, &error.to_string());
+                self.back_off(key, now_ms);
+            }
+        }
+    }
+
+    fn back_off(&mut self, key: &PartitionKey, now_ms: i64) {
+        self.set(key, FetchEvent::Refused, now_ms);
+    }
+
+    /// Changes the state of a partition as the table says; what the table does not list changes nothing.
+    fn set(&mut self, key: &PartitionKey, event: FetchEvent, now_ms: i64) {
+        let Some(followed) = self.followed.get_mut(key) else { return };
+        let Some(kind) = followed.state.after(event) else { return };
+        if event == FetchEvent::Taken {
+            followed.tries = 0;
+            return;
+        }
+        followed.state = match kind {
+            FetchStateKind::Fetching => FetchState::Fetching,
+            FetchStateKind::AwaitingMetadata => FetchState::AwaitingMetadata,
+            FetchStateKind::Failed => FetchState::Failed,
+            FetchStateKind::BackingOff => {
+                let FetcherSettings { first_backoff_ms, backoff_ms, .. } = self.settings;
+                let wait = first_backoff_ms.saturating_mul(1 << followed.tries.min(20)).min(backoff_ms);
+                followed.tries = followed.tries.saturating_add(1);
+                FetchState::BackingOff { until_ms: now_ms.saturating_add(wait), tries: followed.tries }
+            }
+        };
+        if kind == FetchStateKind::BackingOff {
+            self.backing_off.insert(*key);
+        } else {
+            self.backing_off.remove(key);
+        }
+        self.changed.insert(*key);
+    }
+}

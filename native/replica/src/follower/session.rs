@@ -1,0 +1,71 @@
+//! The follower's side of an incremental fetch session (KIP-227).
+//!
+//! Owns the session's id and epoch. Must not know what is asked for.
+
+/// See the module. A session of id 0 is not begun: the next request names all partitions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FetcherSession {
+    id: i32,
+    next_epoch: i32,
+}
+
+impl FetcherSession {
+    /// The id and the epoch of the next request; epoch 0 asks for a session, and ends the one of that id.
+    pub fn next(&self) -> (i32, i32) {
+        (self.id, self.next_epoch)
+    }
+
+    /// Whether the next request names every partition.
+    pub fn is_full(&self) -> bool {
+        self.next_epoch == 0
+    }
+
+    /// A request was sent.
+    pub fn sent(&mut self) {
+        if self.next_epoch > 0 {
+            self.next_epoch = if self.next_epoch == i32::MAX { 1 } else { self.next_epoch + 1 };
+        }
+    }
+
+    /// An answer came with this session; without one the next request is full again.
+    pub fn answered(&mut self, id: i32) {
+        if id == 0 {
+            *self = Self::default();
+        } else if self.next_epoch == 0 {
+            *self = Self { id, next_epoch: 1 };
+        }
+    }
+
+    /// The leader refused the session: the next request ends it and asks for another.
+    pub fn refused(&mut self, is_unknown: bool) {
+        self.id = if is_unknown { 0 } else { self.id };
+        self.next_epoch = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::FetcherSession;
+
+    #[test]
+    fn a_session_counts_its_requests_from_one_and_begins_anew_when_it_is_refused() {
+        let mut session = FetcherSession::default();
+        assert_eq!((session.next(), session.is_full()), ((0, 0), true));
+        session.sent();
+        session.answered(7);
+        assert_eq!(session.next(), (7, 1));
+        session.sent();
+        session.answered(7);
+        assert_eq!((session.next(), session.is_full()), ((7, 2), false));
+        session.refused(false);
+        assert_eq!(session.next(), (7, 0));
+        session.refused(true);
+        assert_eq!(session.next(), (0, 0));
+        session.sent();
+        session.answered(0);
+        assert!(session.is_full());
+        let mut oldest = FetcherSession { id: 7, next_epoch: i32::MAX };
+        oldest.sent();
+        assert_eq!(oldest.next(), (7, 1));
+    }
+}

@@ -1,0 +1,235 @@
+"""A broker's heartbeats: it registers, says that it is alive and what it wants, and leaves in good order.
+
+Owns the one task that sends, and what others wait for: to be registered, unfenced, released. Must not decide what is
+sent when, which `pybroker/broker/lifecycle.py` does, nor know the way to the controller, which `Registration` is given.
+
+A broker that is its cluster's only node has none of this: its controller is in its own process, and lives as long.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Protocol
+
+from pybroker.broker.lifecycle import Lifecycle, Membership, Wish
+from pybroker.broker.registration import RegistrationRefusedError
+from pybroker.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from pybroker.broker.lifecycle import LifecycleSettings
+    from pybroker.broker.registration import Endpoints, Registration
+
+log = logging.getLogger("pybroker.broker")
+
+_FINAL = frozenset(
+    {
+        ErrorCode.INCONSISTENT_CLUSTER_ID,
+        ErrorCode.INVALID_REGISTRATION,
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.UNSUPPORTED_VERSION,
+    }
+)
+"""Refusals that another try does not change: the broker's configuration is wrong, or its version."""
+
+
+class Beaten(Protocol):
+    """The controller's answer to a heartbeat."""
+
+    @property
+    def error_code(self) -> ErrorCode:
+        """NONE, or why the heartbeat does not count."""
+
+    @property
+    def error_message(self) -> str | None:
+        """The same in words."""
+
+    @property
+    def is_fenced(self) -> bool:
+        """Whether the broker is fenced."""
+
+    @property
+    def should_shut_down(self) -> bool:
+        """Whether it may stop now."""
+
+
+class Controller(Protocol):
+    """The controller, as a broker that is alive sees it."""
+
+    async def heartbeat(
+        self, broker_id: int, broker_epoch: int, *, want_fence: bool = False, want_shut_down: bool = False
+    ) -> Beaten:
+        """Say that a broker is alive, and what it wants."""
+
+
+class Heartbeats:
+    """One run of a broker in a cluster. Used from one event loop."""
+
+    def __init__(
+        self,
+        node_id: int,
+        registration: Registration,
+        controller: Controller,
+        unreachable: type[Exception],
+        settings: LifecycleSettings,
+        now: Callable[[], int],
+    ) -> None:
+        """`unreachable` is what the controller raises when it cannot be asked; `now` gives milliseconds, steadily."""
+        self._node_id = node_id
+        self._registration = registration
+        self._controller = controller
+        self._unreachable = unreachable
+        self._settings = settings
+        self._now = now
+        self._life = Lifecycle(settings, now())
+        # Set when something else is wanted than the last heartbeat said.
+        self._due = asyncio.Event()
+        self._unfenced = asyncio.Event()
+        self._beating: asyncio.Task[None] | None = None
+        # Why heartbeats fail, None while they do not: that has one line at its begin and one at its end.
+        self._failure: str | None = None
+
+    @property
+    def state(self) -> Membership:
+        """How far the broker has come in its cluster."""
+        return self._life.state
+
+    async def register(self, endpoints: Endpoints) -> None:
+        """Register, as often as it takes, and begin to send heartbeats: the broker is fenced until it is `opened`.
+
+        Raises `RegistrationRefusedError` when the time for it is over, or where another try would change nothing.
+        """
+        while True:
+            try:
+                await self._registration.register(endpoints, fenced=True)
+            except RegistrationRefusedError as error:
+                if error.code in _FINAL:
+                    raise
+                failure: Exception = error
+            except self._unreachable as error:
+                failure = error
+            else:
+                break
+            pause_ms = self._life.step_unregistered(self._now())
+            if pause_ms is None:
+                raise RegistrationRefusedError(
+                    "this broker could not be registered within initial.broker.registration.timeout.ms="
+                    f"{self._settings.registration_timeout_ms}: {failure}",
+                    ErrorCode.REQUEST_TIMED_OUT,
+                ) from failure
+            self._note_failure(f"this broker is not registered yet: {failure}")
+            await asyncio.sleep(pause_ms / 1000)
+        self._note_success()
+        self._life.step_registered()
+        log.info("registered as broker %d with epoch %d", self._node_id, self._registration.epoch)
+        self._beating = asyncio.ensure_future(self._beat())
+        self._beating.add_done_callback(_note_end)
+
+    def opened(self) -> None:
+        """Ask to be unfenced: metadata is read up to the registration, and partitions are open."""
+        self._life.step_opened()
+        self._due.set()
+
+    async def unfenced(self) -> None:
+        """Wait until the broker is unfenced."""
+        if self._beating is None:
+            raise RuntimeError("a broker is registered first")
+        unfenced = asyncio.ensure_future(self._unfenced.wait())
+        try:
+            await asyncio.wait({unfenced, self._beating}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            unfenced.cancel()
+        if self._beating.done():
+            self._beating.result()
+
+    async def leave(self) -> None:
+        """Leave in good order: when this returns, others lead where this broker did, or nobody answers any more."""
+        if self._beating is None or self._beating.done():
+            return
+        if self._life.state is not Membership.LEAVING:
+            log.info("controlled shutdown: waiting for the controller to move leadership to other brokers")
+            self._life.step_leave(self._now())
+            self._due.set()
+        await asyncio.shield(self._beating)
+
+    async def stop(self) -> None:
+        """Send nothing any more."""
+        if self._beating is not None:
+            self._beating.cancel()
+            await asyncio.gather(self._beating, return_exceptions=True)
+
+    async def _beat(self) -> None:
+        pause_ms: int | None = 0
+        while pause_ms is not None:
+            await self._is_due(asyncio.sleep(pause_ms / 1000))
+            self._due.clear()
+            sending = asyncio.ensure_future(self._send(self._life.wish))
+            # What is wanted anew does not wait for the answer to what was wanted before.
+            pause_ms = sending.result() if await self._is_due(sending) else 0
+
+    async def _is_due(self, waiting: Awaitable[object]) -> bool:
+        """Wait for something, and return whether it came before something else was wanted."""
+        awaited, due = asyncio.ensure_future(waiting), asyncio.ensure_future(self._due.wait())
+        try:
+            await asyncio.wait({awaited, due}, return_when=asyncio.FIRST_COMPLETED)
+            return awaited.done()
+        finally:
+            awaited.cancel()
+            due.cancel()
+
+    async def _send(self, wish: Wish) -> int | None:
+        """Send one heartbeat, and return the pause before the next; None when there is none."""
+        try:
+            async with asyncio.timeout(self._life.patience_s):
+                answer = await self._controller.heartbeat(
+                    self._node_id,
+                    self._registration.epoch,
+                    want_fence=wish.want_fence,
+                    want_shut_down=wish.want_shut_down,
+                )
+        except TimeoutError:
+            failure = "it does not answer"
+        except self._unreachable as error:
+            failure = str(error)
+        else:
+            if not answer.error_code:
+                self._note_success()
+                return self._answered(wish, answer)
+            failure = f"{answer.error_code.name}: {answer.error_message or answer.error_code.message}"
+        self._note_failure(f"the controller does not take this broker's heartbeats: {failure}")
+        pause_ms = self._life.step_unanswered(self._now())
+        if pause_ms is None:
+            log.warning("controlled shutdown: no controller answers, so leadership is not moved before the stop")
+        return pause_ms
+
+    def _answered(self, wish: Wish, answer: Beaten) -> int | None:
+        before = self._life.state
+        pause_ms = self._life.step_answered(
+            wish, self._now(), is_fenced=answer.is_fenced, should_shut_down=answer.should_shut_down
+        )
+        if before is Membership.READY and self._life.state is Membership.RUNNING:
+            log.info("unfenced: this broker may lead partitions")
+            self._unfenced.set()
+        elif before is Membership.RUNNING and self._life.state is Membership.READY:
+            log.warning("fenced: the controller has taken this broker for dead; it asks to be unfenced")
+        if pause_ms is None:
+            released = "the controller lets this broker stop" if answer.should_shut_down else "it takes too long"
+            log.info("controlled shutdown: %s", released)
+        return pause_ms
+
+    def _note_failure(self, failure: str) -> None:
+        if self._failure is None:
+            log.warning("%s; it is tried again", failure)
+        self._failure = failure
+
+    def _note_success(self) -> None:
+        if self._failure is not None:
+            log.info("the controller answers this broker again")
+        self._failure = None
+
+
+def _note_end(beating: asyncio.Task[None]) -> None:
+    if not beating.cancelled() and (error := beating.exception()) is not None:
+        log.error("heartbeats have ended, and this broker will be fenced", exc_info=error)

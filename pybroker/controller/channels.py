@@ -1,0 +1,80 @@
+"""The channels of a broker to the active controller, by the node's settings.
+
+Owns how many connections there are for what: heartbeats alone, what the broker asks itself, what its clients ask. Must
+not know what is asked, nor when.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.controller.forwarding_channel import Patience
+from pybroker.controller.node_to_controller import ChannelSettings, NodeToControllerChannel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pybroker.config.broker import BrokerConfig
+    from pybroker.config.endpoint import Endpoint
+    from pybroker.metadata.delta import MetadataDelta
+    from pybroker.metadata.image import MetadataImage
+
+_REQUEST_TIMEOUT_MS = 30_000
+"""Kafka's, for one answer of a controller."""
+_PATIENCE_MS = 60_000
+"""Kafka's, for a request that is tried again."""
+_HEARTBEATS_UNDER_WAY = 2
+_OWN_CONNECTIONS, _OWN_UNDER_WAY = 3, 100
+_CLIENTS_CONNECTIONS = 4
+"""A controller answers the requests of one connection one after the other: so many clients do not wait for another."""
+
+
+class Channels:
+    """The ways to the active controller. Follows the metadata image as a publisher: a new leader's epoch is in it."""
+
+    def __init__(
+        self, heartbeats: NodeToControllerChannel, requests: NodeToControllerChannel, clients: NodeToControllerChannel
+    ) -> None:
+        self.heartbeats = heartbeats
+        self.requests = requests
+        self.clients = clients
+        self._epoch = -1
+
+    def publish(self, _delta: MetadataDelta, image: MetadataImage, /) -> None:
+        """Ask the leader of a new epoch what an earlier one has not answered."""
+        if image.epoch == self._epoch:
+            return
+        self._epoch = image.epoch
+        for channel in (self.heartbeats, self.requests, self.clients):
+            channel.leader_changed()
+
+    async def close(self) -> None:
+        """End the connections; requests that wait raise `NotControllerError`."""
+        for channel in (self.heartbeats, self.requests, self.clients):
+            await channel.close()
+
+
+def build_channels(config: BrokerConfig, find_leader: Callable[[], Endpoint | None]) -> Channels:
+    """Return the channels; `find_leader` returns where the active controller is, as far as this node knows."""
+    known = [(voter.host, voter.port) for voter in config.quorum_voters] or config.quorum_bootstrap_servers
+
+    def build(name: str, connections: int, max_under_way: int) -> NodeToControllerChannel:
+        settings = ChannelSettings(
+            client_id=str(config.node_id),
+            request_timeout_ms=_REQUEST_TIMEOUT_MS,
+            retry_backoff_ms=config.controller_quorum_retry_backoff_ms,
+            connections=connections,
+            max_under_way=max_under_way,
+        )
+        return NodeToControllerChannel(name, settings, find_leader, known)
+
+    return Channels(
+        build("heartbeats to the controller", 1, _HEARTBEATS_UNDER_WAY),
+        build("requests to the controller", _OWN_CONNECTIONS, _OWN_UNDER_WAY),
+        build("forwarding to the controller", _CLIENTS_CONNECTIONS, config.queued_max_requests),
+    )
+
+
+def build_patience(config: BrokerConfig) -> Patience:
+    """Return for how long the active controller is looked for."""
+    return Patience(heartbeat_ms=max(config.broker_session_timeout_ms // 2, 1), request_ms=_PATIENCE_MS)

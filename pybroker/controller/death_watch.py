@@ -1,0 +1,166 @@
+"""Brokers whose connection to the active controller has ended: is anybody there still?
+
+Owns which connections brokers send their heartbeats by, and the look for a listener where one has ended. Must not fence
+anybody: the cluster machine does, by the event that a session's end is too.
+
+A port that refuses is that of a process that has ended. All else (a connection that opens, one that does not) may be a
+network that is slow, or parted: then the session's time decides, as in Kafka. A false alarm costs an election and no
+record (docs/adr/0043-a-closed-connection-and-a-refused-port-are-a-death.md).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import socket
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from pybroker.controller.cluster.events import SessionExpired
+from pybroker.controller.errors import ControllerError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from pybroker.controller.service import Controller
+
+log = logging.getLogger("pybroker.controller")
+
+_LONGEST_CONNECT_S = 1.0
+"""Longer than any connection takes that is not lost on its way."""
+_LONGEST_LOOK_S = 0.2
+"""A process that ends closes its listener and its connections one after the other: one that was opened in between is
+reset well within this time."""
+_LOOKS = 5
+_NO_SUCH_FAMILY = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
+
+
+class DeathWatch:
+    """Watches the brokers that send heartbeats to this controller. Used from one event loop."""
+
+    def __init__(
+        self,
+        address_of: Callable[[int, int], tuple[str, int] | None],
+        died: Callable[[int, int], Awaitable[object]],
+        unreachable: type[Exception],
+        grace_ms: int,
+    ) -> None:
+        """`address_of` returns where the broker of an id and epoch is reached by others, None for one that is fenced or
+        forgotten. `died` has it fenced, and raises `unreachable` when this node does not lead the quorum any more.
+        Nobody is watched with a `grace_ms` of -1 (`broker.death.grace.ms`).
+        """
+        self._address_of = address_of
+        self._died = died
+        self._unreachable = unreachable
+        self._grace_ms = grace_ms
+        # Broker id and epoch by the connection's number. Invariant: the connection was open when its end was last asked
+        # about, so there are no more of them than connections.
+        self._brokers: dict[int, tuple[int, int]] = {}
+        # Invariant: the epoch of each broker whose last connection has ended.
+        self._gone: dict[int, int] = {}
+        self._looks: dict[int, asyncio.Task[None]] = {}
+
+    def note(self, connection: int, broker_id: int, broker_epoch: int) -> None:
+        """Note that a heartbeat of a broker counted that came by this connection."""
+        self._brokers[connection] = broker_id, broker_epoch
+        self._gone.pop(broker_id, None)
+
+    def is_gone(self, broker_id: int) -> bool:
+        """Return whether a broker's connection has ended, and it has come by no other since."""
+        return broker_id in self._gone
+
+    def connection_closed(self, connection: int) -> None:
+        """Note that a connection has ended; if a broker sent its heartbeats by it, look for that broker."""
+        broker = self._brokers.pop(connection, None)
+        if broker is None or broker in self._brokers.values():
+            return
+        broker_id, epoch = broker
+        self._gone[broker_id] = epoch
+        if self._grace_ms < 0 or broker_id in self._looks:
+            return
+        look = self._looks[broker_id] = asyncio.ensure_future(self._look(broker_id, epoch))
+        look.add_done_callback(lambda _: self._looks.pop(broker_id, None))
+
+    async def stop(self) -> None:
+        """Look for nobody any more."""
+        looks = list(self._looks.values())
+        for look in looks:
+            look.cancel()
+        await asyncio.gather(*looks, return_exceptions=True)
+
+    async def _look(self, broker_id: int, epoch: int) -> None:
+        await asyncio.sleep(self._grace_ms / 1000)
+        for _ in range(_LOOKS):
+            address = self._address_of(broker_id, epoch)
+            if address is None or self._gone.get(broker_id) != epoch:
+                return
+            refuses = await _refuses(*address)
+            if refuses is None:
+                continue
+            if not refuses or self._gone.get(broker_id) != epoch:
+                return
+            log.warning(
+                "broker %d is dead: its connection has ended, and %s:%d refuses; it is fenced", broker_id, *address
+            )
+            try:
+                await self._died(broker_id, epoch)
+            except self._unreachable as error:
+                log.info("broker %d is not fenced from here: %s", broker_id, error)
+            return
+
+
+def build_death_watch(controller: Controller, inter_broker_listener: str, grace_ms: int) -> DeathWatch:
+    """Return the watch of a node's controller over the brokers that send it heartbeats."""
+
+    def address_of(broker_id: int, epoch: int) -> tuple[str, int] | None:
+        broker = controller.image.cluster.brokers.get(broker_id)
+        if broker is None or broker.epoch != epoch or broker.fenced:
+            return None
+        return broker.listeners.get(inter_broker_listener)
+
+    def died(broker_id: int, epoch: int) -> Awaitable[object]:
+        return controller.submit(SessionExpired(broker_id, epoch))
+
+    return DeathWatch(address_of, died, ControllerError, grace_ms)
+
+
+async def _refuses(host: str, port: int) -> bool | None:
+    """Return whether nobody listens there; None for a connection that ended at once, which says neither."""
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except OSError:
+        return False
+    answers = {await _refuses_at(str(address[0]), port) for *_, address in found} - {_Answer.CANNOT_ASK}
+    if answers == {_Answer.REFUSED}:
+        return True
+    return None if answers and answers <= {_Answer.REFUSED, _Answer.ENDED} else False
+
+
+class _Answer(Enum):
+    REFUSED = "nobody listens"
+    ENDED = "a connection was opened and has ended"
+    OTHER = "somebody listens, or nothing is known"
+    CANNOT_ASK = "this machine has no way to addresses of that kind"
+
+
+async def _refuses_at(host: str, port: int) -> _Answer:
+    try:
+        async with asyncio.timeout(_LONGEST_CONNECT_S):
+            reader, writer = await asyncio.open_connection(host, port)
+    except ConnectionRefusedError:
+        return _Answer.REFUSED
+    except ConnectionResetError:
+        return _Answer.ENDED
+    except (OSError, TimeoutError) as error:
+        return _Answer.CANNOT_ASK if error.errno in _NO_SUCH_FAMILY else _Answer.OTHER
+    try:
+        async with asyncio.timeout(_LONGEST_LOOK_S):
+            await reader.read(1)
+    except TimeoutError:
+        return _Answer.OTHER
+    except OSError:
+        return _Answer.ENDED
+    finally:
+        writer.transport.abort()
+    return _Answer.ENDED

@@ -1,0 +1,55 @@
+"""Envelopes: a request with who it is from, as one node hands it to the controller (KIP-590).
+
+Owns the making of an envelope and the reading of its answer. Must not know who sends it, or what is asked. The other
+end is `pybroker/handlers/envelope.py`.
+"""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from typing import TYPE_CHECKING
+
+from pybroker.controller.errors import ControllerError, UnservedByControllerError
+from pybroker.protocol.codec import encode
+from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.header import RequestHeader
+from pybroker.protocol.messages.default_principal_data import DefaultPrincipalData
+from pybroker.protocol.messages.envelope import EnvelopeRequest
+
+if TYPE_CHECKING:
+    from pybroker.protocol.messages.envelope import EnvelopeResponse
+    from pybroker.security.principals import Principal
+
+_HEADER_VERSION = 1
+"""Of the header without its tagged fields: they are a part of the message."""
+_PRINCIPAL_VERSION = 0
+_CORRELATION_ID_SIZE = 4
+
+
+def build_envelope(header: RequestHeader, message: bytes, principal: Principal, client_host: str) -> EnvelopeRequest:
+    """Return the envelope of a request; `message` begins with the tagged fields of a flexible header."""
+    data = DefaultPrincipalData(type=principal.kind, name=principal.name)
+    return EnvelopeRequest(
+        request_data=encode(header, _HEADER_VERSION) + message,
+        request_principal=_PRINCIPAL_VERSION.to_bytes(2, "big") + encode(data, _PRINCIPAL_VERSION),
+        client_host_address=ip_address(client_host).packed,
+    )
+
+
+def open_answer(header: RequestHeader, answer: EnvelopeResponse) -> bytes:
+    """Return the answer to an envelope's request, all that follows the correlation id.
+
+    Raises `UnservedByControllerError` where the controller does not speak the request's version, and `ControllerError`
+    for what no controller answers to a broker that may forward.
+    """
+    what = f"API {header.request_api_key} version {header.request_api_version}"
+    if answer.error_code == ErrorCode.UNSUPPORTED_VERSION:
+        raise UnservedByControllerError(f"the active controller does not serve {what}")
+    if answer.error_code or answer.response_data is None:
+        raise ControllerError(f"the active controller refused the envelope of {what}: error {answer.error_code}")
+    head = bytes(answer.response_data[:_CORRELATION_ID_SIZE])
+    if int.from_bytes(head, "big", signed=True) != header.correlation_id or len(head) < _CORRELATION_ID_SIZE:
+        raise ControllerError(
+            f"the active controller answered {what} with correlation id {head.hex()}, asked was {header.correlation_id}"
+        )
+    return bytes(answer.response_data[_CORRELATION_ID_SIZE:])

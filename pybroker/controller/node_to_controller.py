@@ -1,0 +1,234 @@
+"""Requests of this node to the active controller: whichever that is, and however often it changes meanwhile.
+
+Owns the connections to the active controller's controller listener, the search for it, and the tries until a request's
+time is over. Must not know what a request means: `ForwardingChannel` and `pybroker/net/forwarding.py` make them.
+
+A request is sent again after NOT_CONTROLLER, and after a connection that ended before its answer: then it may have been
+done already, and what it asks for has to bear that, as with Kafka. Heartbeats have a channel of their own: a controller
+answers the requests of one connection one after the other, and a slow one is not to cost a broker its session.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from pybroker.client.connection import Connection
+from pybroker.client.errors import ClientError, UnservedApiError
+from pybroker.client.settings import AdminSettings
+from pybroker.controller.errors import ControllerTimeoutError, NotControllerError, UnservedByControllerError
+from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.schema import Message
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pybroker.config.endpoint import Endpoint
+
+log = logging.getLogger("pybroker.controller")
+
+Response = TypeVar("Response", bound=Message)
+
+_ASK_ANOTHER = frozenset({ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_LEADER_OR_FOLLOWER})
+_LONGEST_SETUP_MS = 2_000
+"""The longest wait for a connection: a controller that is not there is not waited for while another may lead."""
+_TRIES_OF_AN_ELECTION = 50
+"""As many tries follow each other closely: an election takes less."""
+_QUIET_S = 2.0
+"""An outage that is shorter is an election, and has no line in the log."""
+_LAST_ANSWERS_S = 0.2
+"""How long a controller that leads no more may still answer what it was asked."""
+_LATER = 10
+"""By how much longer the pauses between later tries are."""
+
+
+class ChannelSettings(NamedTuple):
+    """How a channel asks."""
+
+    client_id: str
+    request_timeout_ms: int
+    """The longest wait for one answer (`controller.socket.timeout.ms`); then the connection is given up."""
+    retry_backoff_ms: int
+    """Pause before another try (`controller.quorum.retry.backoff.ms`)."""
+    connections: int
+    """Connections that are used at once at most: as many requests are worked on together."""
+    max_under_way: int
+    """Requests that are sent and not answered; others wait for their turn until their time is over."""
+
+
+@dataclass(slots=True)
+class _Slot:
+    """One connection at a time."""
+
+    connection: Connection | None = None
+    under_way: int = 0
+    opening: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class NodeToControllerChannel:
+    """Asks the active controller. Used from one event loop."""
+
+    def __init__(
+        self,
+        name: str,
+        settings: ChannelSettings,
+        find_leader: Callable[[], Endpoint | None],
+        bootstrap: Sequence[tuple[str, int]] = (),
+    ) -> None:
+        """`name` begins the lines of the log. `find_leader` returns where the active controller is, as far as this node
+        knows; `bootstrap` is asked in turn where it does not, or is behind the times.
+        """
+        self._name = name
+        self._settings = settings
+        self._find_leader = find_leader
+        self._bootstrap = [_server(host, port) for host, port in bootstrap]
+        self._connecting = AdminSettings.from_properties(
+            {
+                "bootstrap.servers": "any:1",
+                "client.id": settings.client_id,
+                "request.timeout.ms": settings.request_timeout_ms,
+                "socket.connection.setup.timeout.ms": min(settings.request_timeout_ms, _LONGEST_SETUP_MS),
+            }
+        )
+        self._slots = [_Slot() for _ in range(settings.connections)]
+        self._room = asyncio.Semaphore(settings.max_under_way)
+        # What `find_leader` returned last, and who is asked: the same, until that one fails.
+        self._named: str | None = None
+        self._active: str | None = None
+        self._turn = 0
+        # Set when another leader is named; then there is a fresh one.
+        self._news = asyncio.Event()
+        self._ending: set[asyncio.Task[None]] = set()
+        # Why the controller cannot be asked, None while it can. One that lasts has a line then, and one at its end.
+        self._outage: str | None = None
+        self._outage_began = 0.0
+        self._outage_said = False
+        self._closed = False
+
+    async def send(self, request: Message, response: type[Response], *, timeout_ms: int) -> Response:
+        """Return the active controller's answer.
+
+        Raises `ControllerTimeoutError` when none comes in time, `UnservedByControllerError` where the controller does
+        not speak the API, and `NotControllerError` once the channel is closed.
+        """
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                async with self._room:
+                    return await self._ask(request, response)
+        except TimeoutError:
+            reason = self._outage or "the controller did not answer"
+            raise ControllerTimeoutError(
+                f"{type(request).__name__}: no answer of the active controller within {timeout_ms} ms: {reason}"
+            ) from None
+
+    def leader_changed(self) -> None:
+        """Note that `find_leader` names another: what waits for a try asks it now, what waits for an answer soon."""
+        news, self._news = self._news, asyncio.Event()
+        news.set()
+        target = self._target()
+        for slot in self._slots:
+            connection = slot.connection
+            if connection is not None and connection.server != target and slot.under_way:
+                loop = asyncio.get_running_loop()
+                loop.call_later(_LAST_ANSWERS_S, self._give_up, slot, connection)
+
+    async def close(self) -> None:
+        """End the connections; requests that wait raise `NotControllerError`."""
+        self._closed = True
+        self._news.set()
+        for slot in self._slots:
+            if slot.connection is not None:
+                await slot.connection.close()
+
+    async def _ask(self, request: Message, response: type[Response]) -> Response:
+        tries = 0
+        while not self._closed:
+            slot = min(self._slots, key=lambda slot: slot.under_way)
+            server = self._target()
+            slot.under_way += 1
+            try:
+                if server is None:
+                    failure = "no controller is known"
+                else:
+                    connection = await self._open(slot, server)
+                    answer = await connection.ask(request, response, timeout_ms=self._settings.request_timeout_ms)
+                    if getattr(answer, "error_code", ErrorCode.NONE) not in _ASK_ANOTHER:
+                        self._succeed(server)
+                        return answer
+                    failure = f"{server} is not the active controller"
+            except UnservedApiError as error:
+                raise UnservedByControllerError(str(error)) from None
+            except ClientError as error:
+                failure = str(error)
+            finally:
+                slot.under_way -= 1
+            self._fail(server, failure)
+            tries += 1
+            rest_ms = self._settings.retry_backoff_ms * (1 if tries < _TRIES_OF_AN_ELECTION else _LATER)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(rest_ms / 1000):
+                    await self._news.wait()
+        raise NotControllerError(f"{self._name}: this node is stopping")
+
+    async def _open(self, slot: _Slot, server: str) -> Connection:
+        async with slot.opening:
+            connection = slot.connection
+            if connection is not None and connection.usable and connection.server == server:
+                return connection
+            slot.connection = None
+            if connection is not None:
+                await connection.close()
+            connection = await Connection.open(server, self._connecting)
+            if self._closed:
+                await connection.close()
+                raise NotControllerError(f"{self._name}: this node is stopping")
+            slot.connection = connection
+            return connection
+
+    def _give_up(self, slot: _Slot, connection: Connection) -> None:
+        """Wait no longer for the answers of one that leads no more: a process that is stopped gives none."""
+        if slot.connection is connection and slot.under_way:
+            ending = asyncio.ensure_future(connection.close())
+            self._ending.add(ending)
+            ending.add_done_callback(self._ending.discard)
+
+    def _target(self) -> str | None:
+        """Return whom to ask: the leader that the quorum names, unless it has failed since it was named."""
+        leader = self._find_leader()
+        named = None if leader is None else _server(leader.host, leader.port)
+        if named is not None and named != self._named:
+            self._named = self._active = named
+        if self._active is not None:
+            return self._active
+        candidates = [*([self._named] if self._named is not None else []), *self._bootstrap]
+        return candidates[self._turn % len(candidates)] if candidates else None
+
+    def _succeed(self, server: str) -> None:
+        self._active = server
+        if self._outage_said:
+            log.info("%s: the active controller at %s answers", self._name, server)
+        self._outage, self._outage_said = None, False
+
+    def _fail(self, server: str | None, failure: str) -> None:
+        if server is not None and self._active == server:
+            self._active = None
+        self._turn += 1
+        now = asyncio.get_running_loop().time()
+        if self._outage is None:
+            self._outage_began = now
+        elif now - self._outage_began >= _QUIET_S and not self._outage_said and not self._closed:
+            self._outage_said = True
+            log.warning(
+                "%s: the active controller cannot be asked for %.1f s: %s; it is tried again",
+                self._name,
+                now - self._outage_began,
+                failure,
+            )
+        self._outage = failure
+
+
+def _server(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -1,0 +1,119 @@
+"""An answer of the leader of the metadata log to one who follows it, read without trust.
+
+Owns what an answer has to be: of one partition, batches that follow what is there and are committed. Must not know
+connections or disks.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from pybroker.controller.errors import MetadataLogError
+from pybroker.controller.quorum.native import parse_metadata_batches
+from pybroker.controller.quorum.snapshots import SnapshotId
+from pybroker.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pybroker.protocol.messages.fetch import FetchResponse, PartitionData
+
+
+class Position(NamedTuple):
+    """Where a follower stands."""
+
+    end_offset: int
+    epoch: int
+    """Leader epoch of the last batch that it has, -1 for none."""
+
+
+class FetchedBatch(NamedTuple):
+    """One batch that was fetched."""
+
+    last_offset: int
+    epoch: int
+    values: Sequence[bytes]
+    """Empty for a batch that speaks to the quorum."""
+
+
+class Leader(NamedTuple):
+    """Who leads, as an answer says."""
+
+    node_id: int
+    epoch: int
+    endpoint: tuple[str, int] | None
+
+
+class Fetched(NamedTuple):
+    """What an answer brings: an error, or a snapshot to fetch, or a log that diverges, or batches."""
+
+    error: int
+    leader: Leader | None
+    high_watermark: int
+    snapshot: SnapshotId | None
+    diverging: Position | None
+    batches: Sequence[FetchedBatch]
+    raw: bytes
+    """The bytes of the batches."""
+
+
+def read_answer(answer: FetchResponse, position: Position) -> Fetched:
+    """Read an answer to a follower at a position; raises `MetadataLogError` for one that cannot be of its quorum."""
+    found = [partition for topic in answer.responses for partition in topic.partitions]
+    if answer.error_code or len(found) != 1:
+        error = answer.error_code or ErrorCode.UNKNOWN_SERVER_ERROR
+        return Fetched(error, None, -1, None, None, (), b"")
+    [partition] = found
+    leader = _leader(answer, partition)
+    if partition.error_code:
+        return Fetched(partition.error_code, leader, -1, None, None, (), b"")
+    snapshot, diverging = _snapshot(partition, position), _diverging(partition)
+    if snapshot is not None or diverging is not None:
+        return Fetched(0, leader, partition.high_watermark, snapshot, diverging, (), b"")
+    batches, raw = _batches(partition.records or b"", position, partition)
+    return Fetched(0, leader, partition.high_watermark, None, None, batches, raw)
+
+
+def _leader(answer: FetchResponse, partition: PartitionData) -> Leader | None:
+    leader_id, epoch = partition.current_leader.leader_id, partition.current_leader.leader_epoch
+    if epoch < 0:
+        return None
+    endpoints = [(node.host, node.port) for node in answer.node_endpoints if node.node_id == leader_id]
+    return Leader(leader_id, epoch, endpoints[0] if endpoints else None)
+
+
+def _snapshot(partition: PartitionData, position: Position) -> SnapshotId | None:
+    snapshot = SnapshotId(partition.snapshot_id.end_offset, partition.snapshot_id.epoch)
+    if snapshot.end_offset < 0:
+        return None
+    if snapshot.end_offset <= position.end_offset or snapshot.epoch < position.epoch:
+        raise MetadataLogError(
+            f"the snapshot {snapshot.file_name} is offered to one who has the log up to offset {position.end_offset} in "
+            f"epoch {position.epoch}"
+        )
+    return snapshot
+
+
+def _diverging(partition: PartitionData) -> Position | None:
+    diverging = partition.diverging_epoch
+    return Position(diverging.end_offset, diverging.epoch) if diverging.end_offset >= 0 else None
+
+
+def _batches(records: bytes, position: Position, partition: PartitionData) -> tuple[list[FetchedBatch], bytes]:
+    if not records:
+        return [], b""
+    parsed, size = parse_metadata_batches(records)
+    expected, epoch = position
+    batches = []
+    for base_offset, last_offset, batch_epoch, _, is_control, values in parsed:
+        if base_offset != expected:
+            raise MetadataLogError(f"a batch at offset {base_offset} was fetched, where {expected} is next")
+        if batch_epoch < epoch:
+            raise MetadataLogError(f"the batch at offset {base_offset} is of epoch {batch_epoch}, behind {epoch}")
+        if last_offset >= partition.high_watermark:
+            raise MetadataLogError(
+                f"the batch at offset {base_offset} is not committed: the high watermark is {partition.high_watermark}"
+            )
+        expected, epoch = last_offset + 1, batch_epoch
+        batches.append(FetchedBatch(last_offset, batch_epoch, () if is_control else values))
+    return batches, records[:size]

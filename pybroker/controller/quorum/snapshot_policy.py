@@ -1,0 +1,74 @@
+"""When a snapshot of the metadata log is due, and when an old one, with the log below the next, may go.
+
+Owns Kafka's two rules of each. Must not know files; time is an argument.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+BYTES_BETWEEN = 20 << 20
+"""Kafka's default of metadata.log.max.record.bytes.between.snapshots."""
+INTERVAL_MS = 60 * 60 * 1000
+"""Kafka's default of metadata.log.max.snapshot.interval.ms."""
+RETENTION_BYTES = 100 << 20
+"""Kafka's default of metadata.max.retention.bytes."""
+RETENTION_MS = 7 * 24 * 3600 * 1000
+"""Kafka's default of metadata.max.retention.ms."""
+
+
+class SnapshotPolicy(NamedTuple):
+    """How often snapshots are made, and how long they are kept."""
+
+    bytes_between: int = BYTES_BETWEEN
+    interval_ms: int = INTERVAL_MS
+    """0: none is made for its age alone."""
+    retention_bytes: int = RETENTION_BYTES
+    """Of log and snapshots together; -1 for any."""
+    retention_ms: int = RETENTION_MS
+    """-1 for any."""
+
+
+class Stored(NamedTuple):
+    """What a snapshot on disk takes."""
+
+    size: int
+    timestamp_ms: int
+    """Append time of the last record that it covers."""
+
+
+class SnapshotPace:
+    """Counts what is committed since the last snapshot."""
+
+    def __init__(self, policy: SnapshotPolicy, now_ms: int) -> None:
+        self._policy = policy
+        self._bytes = 0
+        self._since_ms = now_ms
+
+    def note(self, size: int) -> None:
+        """Note that so many bytes of batches were committed."""
+        self._bytes += size
+
+    def is_due(self, now_ms: int) -> bool:
+        """Return whether a snapshot is to be made: of new records that are many, or whose like have waited long."""
+        policy = self._policy
+        if self._bytes >= policy.bytes_between:
+            return True
+        return 0 < policy.interval_ms <= now_ms - self._since_ms and self._bytes > 0
+
+    def taken(self, now_ms: int) -> None:
+        """Note that one is being made; what is committed from now on counts for the next."""
+        self._bytes = 0
+        self._since_ms = now_ms
+
+
+def may_go(snapshots: Sequence[Stored], log_bytes: int, policy: SnapshotPolicy, now_ms: int) -> bool:
+    """Return whether the oldest snapshot may go, and the log below the next; never the only one."""
+    if len(snapshots) < 2:
+        return False
+    if 0 <= policy.retention_ms < now_ms - snapshots[0].timestamp_ms:
+        return True
+    return 0 <= policy.retention_bytes < log_bytes + sum(snapshot.size for snapshot in snapshots)

@@ -1,0 +1,175 @@
+"""Fetch, on listeners of controllers: committed records of the metadata log, for those who follow it.
+
+Key
+    1
+
+Versions
+    12-18
+
+Behaviour
+    - Partition 0 of __cluster_metadata alone, by name or by Kafka's id of it; INVALID_REQUEST for anything else, for a
+      negative offset, and for a last fetched epoch that is negative.
+    - The active controller answers, with whole batches that are committed; the high watermark is their end. Others
+      return NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH, with the leader and where it listens.
+      A follower that knows no epoch sends -1.
+    - INCONSISTENT_CLUSTER_ID for a request that names another cluster.
+    - An offset that is not in the log any more, or an epoch before it that only a snapshot could confirm: the id of the
+      newest snapshot, to be fetched first. An epoch before the offset that is not the log's: the diverging epoch and
+      its end.
+    - Nothing new: the answer waits for a commit, at most max_wait_ms and half a minute, and takes none of
+      queued.max.requests meanwhile. min_bytes counts as 1.
+    - Whoever fetches as a node is an observer in DescribeQuorum's answer.
+
+Version notes
+    - Topics by id from version 13 on; who follows stands in replica_state from version 15 on; endpoints of leaders from
+      version 16 on.
+    - Versions before 12 are of consumers, whom a controller serves nothing.
+
+Not done
+    - Fetch sessions: each request is whole, and session_id is 0 in the answer. Voters get entries by RaftMessages.
+    - Rights.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+from pybroker.handlers.metadata_log import endpoint_of, is_foreign, is_metadata_log, leader_error, leader_of
+from pybroker.handlers.registry import handles
+from pybroker.machine.reply import Reply
+from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.listener_role import ListenerRole
+from pybroker.protocol.messages.fetch import (
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionData,
+    SnapshotId,
+)
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_request
+
+if TYPE_CHECKING:
+    from pybroker.controller.service import Controller
+    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.errors import WireError
+    from pybroker.protocol.messages.fetch import FetchPartition
+
+FIRST_VERSION_OF_FOLLOWERS = 12
+LONGEST_WAIT_MS = 30_000
+"""However long a follower is willing to wait."""
+MOST_BYTES = 8 << 20
+"""Kafka's `KafkaRaftClient.MAX_FETCH_SIZE_BYTES`: however much a follower asks for."""
+
+# Those that wait; a task that nobody knows may be collected. They end with the controller.
+_waiting: set[asyncio.Task[None]] = set()
+
+
+def _failed(_request: FetchRequest, _version: int, error: WireError) -> FetchResponse:
+    return FetchResponse(error_code=error.code)
+
+
+@handles(
+    FetchRequest,
+    requires=[of_request(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)],
+    failed=_failed,
+    min_version=FIRST_VERSION_OF_FOLLOWERS,
+    listeners=ListenerRole.CONTROLLER,
+)
+def fetch_metadata(request: FetchRequest, context: RequestContext) -> FetchResponse | Reply:
+    """Answer at once, or when something is committed."""
+    if is_foreign(request.cluster_id, context):
+        return FetchResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
+    asked = [(topic, partition) for topic in request.topics for partition in topic.partitions]
+    if len(request.topics) != 1 or len(asked) != 1:
+        return FetchResponse(error_code=ErrorCode.INVALID_REQUEST)
+    [(topic, partition)] = asked
+    if not is_metadata_log(topic.topic, topic.topic_id, partition.partition):
+        return FetchResponse(error_code=ErrorCode.INVALID_REQUEST)
+    voter = context.services.voter
+    found = _fetch(voter, request, partition)
+    if found.error_code or found.records or _leads_away(found) or request.max_wait_ms <= 0 or voter is None:
+        return _response(request, found, context)
+    reply = Reply()
+    task = asyncio.get_running_loop().create_task(_wait(reply, voter, request, partition, context))
+    _waiting.add(task)
+    task.add_done_callback(_waiting.discard)
+    return reply
+
+
+async def _wait(
+    reply: Reply, voter: Controller, request: FetchRequest, partition: FetchPartition, context: RequestContext
+) -> None:
+    """Answer when more is committed, or when the time is over."""
+    try:
+        try:
+            async with asyncio.timeout(min(request.max_wait_ms, LONGEST_WAIT_MS) / 1000):
+                await voter.wait_committed(partition.fetch_offset)
+        except TimeoutError:
+            pass
+        response = _response(request, _fetch(voter, request, partition), context)
+    except Exception as error:  # noqa: BLE001 - it becomes the reply
+        reply(None, error)
+    else:
+        reply(response, None)
+
+
+def _fetch(voter: Controller | None, request: FetchRequest, partition: FetchPartition) -> PartitionData:
+    """Return what there is for a follower now; its records are empty where it has all."""
+    epoch = partition.current_leader_epoch
+    leader_id, leader_epoch = leader_of(voter)
+    found = PartitionData(current_leader=LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=leader_epoch))
+    found.aborted_transactions = None
+    offset = partition.fetch_offset
+    if request.max_wait_ms < 0 or offset < 0 or (offset > 0 and partition.last_fetched_epoch < 0):
+        found.error_code = ErrorCode.INVALID_REQUEST
+        return found
+    found.error_code = leader_error(voter, epoch)
+    if found.error_code or voter is None:
+        return found
+    _note(voter, request, partition)
+    found.high_watermark = found.last_stable_offset = voter.committed_offset
+    served = voter.served
+    found.log_start_offset = served.start_offset
+    there = served.epoch_before(partition.fetch_offset, voter.committed_offset)
+    if there is None:
+        snapshot = served.newest_snapshot()
+        if snapshot is None:
+            found.error_code = ErrorCode.OFFSET_OUT_OF_RANGE
+        else:
+            found.snapshot_id = SnapshotId(end_offset=snapshot.end_offset, epoch=snapshot.epoch)
+    elif partition.fetch_offset and there != partition.last_fetched_epoch:
+        diverging, end_offset = served.end_of_epoch(partition.last_fetched_epoch, voter.committed_offset)
+        found.diverging_epoch = EpochEndOffset(epoch=diverging, end_offset=end_offset)
+    else:
+        limit = min(max(partition.partition_max_bytes, 1), max(request.max_bytes, 1), MOST_BYTES)
+        found.records = voter.read(partition.fetch_offset, limit)
+    return found
+
+
+def _leads_away(found: PartitionData) -> bool:
+    """Whether a follower has to do something else before it fetches on."""
+    return found.snapshot_id.end_offset >= 0 or found.diverging_epoch.end_offset >= 0
+
+
+def _note(voter: Controller, request: FetchRequest, partition: FetchPartition) -> None:
+    node_id = max(request.replica_id, request.replica_state.replica_id)
+    if node_id >= 0:
+        voter.note_observer(node_id, partition.replica_directory_id, partition.fetch_offset, int(time.time() * 1000))
+
+
+def _response(request: FetchRequest, found: PartitionData, context: RequestContext) -> FetchResponse:
+    [topic] = request.topics
+    response = FetchResponse(
+        responses=[FetchableTopicResponse(topic=topic.topic, topic_id=topic.topic_id, partitions=[found])]
+    )
+    endpoint = endpoint_of(found.current_leader.leader_id, context)
+    if found.error_code and endpoint is not None:
+        node_id, host, port = endpoint
+        response.node_endpoints = [NodeEndpoint(node_id=node_id, host=host, port=port)]
+    return response

@@ -1,0 +1,161 @@
+"""Requests for the active controller that came to a broker: forwarded in an Envelope, and answered as it answers them.
+
+Owns for how long they are tried, and that a client's next request sees what the one before it changed. Must not know
+what a request asks for. Stands between the pipeline and the handlers, as an API in the place of the handler's: that one
+runs at the controller, with the client's principal, and judges its rights there.
+
+A request that waits for the controller takes no room among those in work. It is one of its connection, and the channel
+bounds how many are sent together. The answer waits until the image of this node has what was committed when it was made
+(docs/adr/0042-forwarding-waits-for-the-image.md).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pybroker.controller.envelopes import build_envelope, open_answer
+from pybroker.controller.errors import NotControllerError, UnforwardableError
+from pybroker.machine.reply import Reply
+from pybroker.protocol.header import RequestHeader
+from pybroker.protocol.messages.envelope import EnvelopeResponse
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from pybroker.net.dispatch import Api
+    from pybroker.net.native import ControlRequest
+    from pybroker.protocol.messages.envelope import EnvelopeRequest
+
+_LONGEST_MS = 60_000
+"""Kafka's: for as long the controller is looked for, unless the request says that its client waits less."""
+_ENVELOPE_BYTES = 1024
+"""More than what an envelope adds to a request: its header, the principal, the address."""
+
+
+class Channel(Protocol):
+    """The way to the active controller, whichever it is."""
+
+    async def send(
+        self, request: EnvelopeRequest, response: type[EnvelopeResponse], *, timeout_ms: int
+    ) -> EnvelopeResponse:
+        """Return the active controller's answer; raises a `ControllerError` when none comes in time."""
+
+
+class Forwarding:
+    """Serves the requests of APIs that the active controller decides. Used from one event loop."""
+
+    def __init__(
+        self,
+        channel: Channel,
+        leads: Callable[[], bool],
+        published: Callable[[int], Awaitable[None]],
+        *,
+        max_request_bytes: int,
+    ) -> None:
+        """`leads` returns whether this node is the active controller. `published` waits until an offset of the metadata
+        log is in force here. `max_request_bytes` is what a controller reads at most (`socket.request.max.bytes`).
+        """
+        self._channel = channel
+        self._leads = leads
+        self._published = published
+        self._max_request_bytes = max_request_bytes
+        self._under_way: set[asyncio.Task[bytes]] = set()
+
+    def apply(self, apis: Mapping[int, Api]) -> dict[int, Api]:
+        """Return the APIs of a broker's listeners, with those in their places that the active controller decides."""
+        return {key: ForwardedApi(api, self) if api.forwarded else api for key, api in apis.items()}
+
+    def serve(self, api: Api, request: Any, context: Any) -> Any:
+        """Return what `api.handle` would: decided here while this node leads, else by the node that does."""
+        if self._leads():
+            return self._decide(api, request, context)
+        reply = Reply()
+        task = asyncio.ensure_future(self._forward(request, context))
+        self._under_way.add(task)
+        task.add_done_callback(partial(self._end, reply))
+        return reply
+
+    def close(self) -> None:
+        """Forward nothing any more; what waits is answered NOT_CONTROLLER."""
+        for task in self._under_way:
+            task.cancel()
+
+    def _end(self, reply: Reply, task: asyncio.Task[bytes]) -> None:
+        self._under_way.discard(task)
+        if task.cancelled():
+            reply(None, NotControllerError("this broker is stopping"))
+            return
+        error = task.exception()
+        if error is None:
+            reply(task.result(), None)
+        elif isinstance(error, Exception):
+            reply(None, error)
+
+    async def _decide(self, api: Api, request: Any, context: Any) -> Any:
+        try:
+            outcome = api.handle(request, context)
+            if not isinstance(outcome, bytes) and hasattr(outcome, "__await__"):
+                outcome = await outcome
+        except NotControllerError:  # another was elected meanwhile: it answers, as it does a request that comes now
+            return await self._forward(request, context)
+        return outcome
+
+    async def _forward(self, request: Any, context: Any) -> bytes:
+        event: ControlRequest = context.origin
+        if event.size + _ENVELOPE_BYTES > self._max_request_bytes:
+            raise UnforwardableError(
+                f"a request of {event.size} bytes does not fit into an Envelope of {self._max_request_bytes} bytes "
+                "(socket.request.max.bytes)"
+            )
+        header = RequestHeader(
+            request_api_key=event.api_key,
+            request_api_version=event.api_version,
+            correlation_id=event.correlation_id,
+            client_id=event.client_id,
+        )
+        envelope = build_envelope(header, event.message, context.principal, event.peer_host)
+        clock = asyncio.get_running_loop().time
+        timeout_ms = _patience_ms(request)
+        end = clock() + timeout_ms / 1000
+        answer = await self._channel.send(envelope, EnvelopeResponse, timeout_ms=timeout_ms)
+        payload = open_answer(header, answer)
+        try:
+            async with asyncio.timeout(end - clock()):
+                await self._published(answer.committed_offset)
+        except TimeoutError:
+            # It was done, and that is the answer: a client that finds nothing of it looks again, as with Kafka.
+            return payload
+        return payload
+
+
+class ForwardedApi:
+    """An API that the active controller decides, as the pipeline of a broker sees it."""
+
+    forwarded = True
+
+    def __init__(self, api: Api, forwarding: Forwarding) -> None:
+        self._api = api
+        self._forwarding = forwarding
+        self.name = api.name
+        self.min_version = api.min_version
+        self.max_version = api.max_version
+        self.request_type = api.request_type
+
+    def handle(self, request: Any, context: Any) -> Any:
+        """Return the response that was made here, or its bytes from the active controller, or an awaitable of them."""
+        return self._forwarding.serve(self._api, request, context)
+
+    def failed(self, request: Any, context: Any, error: Exception) -> Any:
+        """Return the response that reports an exception to the client."""
+        return self._api.failed(request, context, error)
+
+    def unsupported(self, context: Any) -> bytes | None:
+        """Return the answer to a version outside the range, None to close the connection."""
+        return self._api.unsupported(context)
+
+
+def _patience_ms(request: Any) -> int:
+    asked = getattr(request, "timeout_ms", 0)
+    return min(asked, _LONGEST_MS) if asked > 0 else _LONGEST_MS

@@ -1,0 +1,34 @@
+"""RaftMessages (10001): what voters of the metadata quorum send each other, on the controller listener alone.
+
+Kafka has no such API: the number is outside of the range that it counts its own from.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pybroker.protocol.schema import Message, about, int16, int32, octets, string, uuid, versions
+
+
+class RaftMessagesRequest(Message, api_key=10001, kind="request", versions="0", flexible="0+"):
+    """Hands over messages from one voter to another, in the order of their sending."""
+
+    cluster_id: Annotated[str, string, versions("0+"), about("The cluster that the sender belongs to.")] = ""
+    from_id: Annotated[int, int32, versions("0+"), about("Node id of the sender.")] = 0
+    from_directory_id: Annotated[
+        bytes, uuid, versions("0+"), about("Id of the directory of the sender's metadata log.")
+    ] = bytes(16)
+    to_id: Annotated[int, int32, versions("0+"), about("Node id of the voter that the messages are for.")] = 0
+    messages: Annotated[
+        list[bytes], octets, versions("0+"), about("The messages, in the form of `native/quorum/src/message.rs`.")
+    ] = []
+
+
+class RaftMessagesResponse(Message, api_key=10001, kind="response", versions="0", flexible="0+"):
+    """Whether the messages were taken; what they lead to comes as messages in the other direction."""
+
+    error_code: Annotated[int, int16, versions("0+"), about("An `ErrorCode`; 0 where they were taken.")] = 0
+    leader_id: Annotated[
+        int, int32, versions("0+"), about("Id of the leader as far as the receiver knows, -1 for none.")
+    ] = -1
+    leader_epoch: Annotated[int, int32, versions("0+"), about("The newest leader epoch that the receiver knows.")] = 0

@@ -1,0 +1,150 @@
+"""Quorums of several voters in one process, over loopback: frames go by sockets to listeners of a few lines."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from pybroker.controller.errors import ControllerError
+from pybroker.controller.local_channel import LocalChannel
+from pybroker.controller.quorum.settings import QuorumSettings, VoterAddress
+from pybroker.controller.service import Controller
+from pybroker.protocol.codec import decode, encode
+from pybroker.protocol.header import skip_tagged
+from pybroker.protocol.messages.raft_messages import RaftMessagesRequest, RaftMessagesResponse
+from tests.support.conditions import TICK_SECONDS
+from tests.support.controllers import CLUSTER
+
+
+async def until(condition: Callable[[], bool], *, within: float = 20.0) -> None:
+    """Wait for what nothing announces, while the loop serves others; AssertionError when it does not come."""
+    never, deadline = asyncio.Event(), asyncio.get_running_loop().time() + within
+    while not condition():
+        assert asyncio.get_running_loop().time() < deadline, f"not within {within} s"
+        with suppress(TimeoutError):
+            await asyncio.wait_for(never.wait(), TICK_SECONDS)
+
+
+class Node:
+    """One voter with its listener. `stop` without `kindly` is what a kill leaves: sockets closed, nothing said."""
+
+    def __init__(self, directory: Path, node_id: int, addresses: tuple[VoterAddress, ...], **settings: Any) -> None:
+        self.node_id = node_id
+        self._port = addresses[node_id].port
+        self.failures: list[Exception] = []
+        ids = tuple(address.node_id for address in addresses)
+        self.settings = QuorumSettings(
+            directory / str(node_id), "c", node_id, ids, addresses=addresses, fetch_timeout_ms=1000
+        )._replace(**settings)
+        self.controller = Controller(CLUSTER, self.settings, self.failures.append)
+        self.channel = LocalChannel(self.controller)
+        self.led: list[bool] = []
+        self.controller.on_leadership(self.led.append)
+        self._server: asyncio.Server | None = None
+        self._writers: set[asyncio.StreamWriter] = set()
+        self.is_running = False
+
+    async def start(self) -> None:
+        await self.controller.open()
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self._port)
+        await self.controller.start()
+        self.is_running = True
+
+    async def kill(self) -> None:
+        """End the sockets, as the kernel does for a process that is killed, and then what runs in this process."""
+        self.is_running = False
+        self.close_sockets()
+        await self.controller._driver.peers.stop()  # so that it hands over to nobody
+        await self.controller.stop()
+
+    async def stop(self) -> None:
+        self.is_running = False
+        await self.controller.stop()
+        self.close_sockets()
+
+    def close_sockets(self) -> None:
+        assert self._server is not None
+        self._server.close()
+        for writer in self._writers:
+            writer.transport.abort()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writers.add(writer)
+        try:
+            while True:
+                frame = await reader.readexactly(int.from_bytes(await reader.readexactly(4)))
+                client = int.from_bytes(frame[8:10])
+                request, _ = decode(RaftMessagesRequest, frame, 0, skip_tagged(frame, 10 + client))
+                response = RaftMessagesResponse()
+                try:
+                    self.controller.step(request)
+                except ControllerError:
+                    response = RaftMessagesResponse(error_code=42)
+                answer = frame[4:8] + b"\0" + encode(response, 0)
+                writer.write(len(answer).to_bytes(4) + answer)
+        except (asyncio.IncompleteReadError, OSError):
+            pass
+        finally:
+            self._writers.discard(writer)
+            writer.transport.abort()
+
+
+class QuorumOf:
+    """Voters 0, 1, ... of one cluster."""
+
+    def __init__(self, directory: Path, count: int, **settings: Any) -> None:
+        self._directory, self._settings = directory, settings
+        self._addresses = tuple(VoterAddress(number, "127.0.0.1", free_port()) for number in range(count))
+        self.nodes = [Node(directory, number, self._addresses, **settings) for number in range(count)]
+
+    async def start(self, *numbers: int) -> None:
+        for number in numbers or range(len(self.nodes)):
+            await self.nodes[number].start()
+
+    async def restart(self, number: int) -> Node:
+        """A new process on the same directory."""
+        node = self.nodes[number] = Node(self._directory, number, self._addresses, **self._settings)
+        await node.start()
+        return node
+
+    def leader(self) -> Node | None:
+        leaders = [node for node in self.nodes if node.is_running and node.controller.is_leader]
+        return max(leaders, key=lambda node: node.controller.leader_epoch, default=None)
+
+    async def led(self) -> Node:
+        """The leader, when there is one."""
+        await until(lambda: self.leader() is not None)
+        leader = self.leader()
+        assert leader is not None
+        return leader
+
+    async def agreed(self) -> None:
+        """All that run have all that any of them has."""
+
+        def offsets() -> set[int]:
+            return {node.controller.image.offset for node in self.nodes if node.is_running}
+
+        await until(lambda: len(offsets()) == 1)
+
+
+@asynccontextmanager
+async def quorum_of(directory: Path, count: int, **settings: Any) -> AsyncIterator[QuorumOf]:
+    """Voters that run, and are stopped in the end."""
+    quorum = QuorumOf(directory, count, **settings)
+    try:
+        await quorum.start()
+        yield quorum
+    finally:
+        for node in quorum.nodes:
+            if node.is_running:
+                await node.stop()
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])

@@ -1,0 +1,139 @@
+"""Several voters over loopback: who leads, what is committed, and what becomes of it when one of them ends."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from pybroker.controller.cluster.events import NewTopic
+from pybroker.controller.errors import NotControllerError
+from pybroker.protocol.errors import ErrorCode
+from tests.support.quorums import Node, QuorumOf, quorum_of, until
+
+
+async def create(node: Node, name: str) -> None:
+    """A topic, by the node that leads."""
+    if not node.controller.image.cluster.brokers:
+        await node.channel.register_broker(
+            1,
+            incarnation_id=b"i" * 16,
+            listeners={"PLAINTEXT": ("h", 9092)},
+            security_protocols={"PLAINTEXT": 0},
+            fenced=False,
+        )
+    (created,) = await node.channel.create_topics([NewTopic(name=name, num_partitions=1, replication_factor=1)])
+    assert created.error_code is ErrorCode.NONE, created
+
+
+def topics(node: Node) -> set[str]:
+    return set(node.controller.image.topics.by_name)
+
+
+async def test_one_of_three_leads_and_the_others_follow(tmp_path: Path) -> None:
+    async with quorum_of(tmp_path, 3) as quorum:
+        leader = await quorum.led()
+        await create(leader, "t")
+        await quorum.agreed()
+        others = [node for node in quorum.nodes if node is not leader]
+        assert [topics(node) for node in others] == [{"t"}, {"t"}]
+        assert all(node.channel.leader_id == leader.node_id for node in quorum.nodes)
+        with pytest.raises(NotControllerError, match="does not lead"):
+            await create(others[0], "u")
+        state = leader.controller.quorum_state()
+        assert [voter.node_id for voter in state.voters] == [0, 1, 2]
+        assert all(voter.last_fetch_ms > 0 for voter in state.voters)
+        assert leader.led == [True]
+
+
+async def test_after_the_end_of_the_leader_another_one_has_all_that_was_answered(tmp_path: Path) -> None:
+    async with quorum_of(tmp_path, 3) as quorum:
+        dead = await quorum.led()
+        for number in range(5):
+            await create(dead, f"t{number}")
+        await dead.kill()
+        leader = await quorum.led()
+        assert leader is not dead
+        assert topics(leader) == {f"t{number}" for number in range(5)}
+        await create(leader, "after")
+        again = await quorum.restart(dead.node_id)
+        await quorum.agreed()
+        assert topics(again) == topics(leader)
+        assert not again.failures
+
+
+async def test_a_leader_that_stops_hands_over(tmp_path: Path) -> None:
+    async with quorum_of(tmp_path, 3, fetch_timeout_ms=60_000) as quorum:
+        first = await quorum.led()
+        epoch = first.controller.leader_epoch
+        await first.stop()
+        second = await quorum.led()
+        assert second.controller.leader_epoch == epoch + 1
+        assert first.led == [True, False]
+
+
+async def test_a_voter_that_was_away_for_long_gets_what_it_missed_from_the_disk_of_the_leader(tmp_path: Path) -> None:
+    quorum = QuorumOf(tmp_path, 3)
+    await quorum.start(0, 1)
+    leader = await quorum.led()
+    for number in range(3):
+        await create(leader, f"t{number}")
+    await leader.stop()
+    await quorum.restart(leader.node_id)  # nothing of the log is in memory now but what follows the start
+    await quorum.start(2)
+    leader = await quorum.led()
+    await create(leader, "after")
+    await quorum.agreed()
+    assert topics(quorum.nodes[2]) == {"t0", "t1", "t2", "after"}
+    for node in quorum.nodes:
+        await node.stop()
+
+
+async def test_a_leader_without_the_others_answers_nobody_and_gives_up(tmp_path: Path) -> None:
+    async with quorum_of(tmp_path, 3) as quorum:
+        leader = await quorum.led()
+        await create(leader, "t")
+        for node in quorum.nodes:
+            if node is not leader:
+                await node.kill()
+        with pytest.raises(NotControllerError):
+            await create(leader, "lost")
+        assert leader.led == [True, False]
+        for node in list(quorum.nodes):
+            if node is not leader:
+                await quorum.restart(node.node_id)
+        leader = await quorum.led()
+        await create(leader, "later")
+        await quorum.agreed()
+        assert all({"t", "later"} <= topics(node) for node in quorum.nodes)
+
+
+async def test_all_end_at_once_and_what_was_answered_is_there(tmp_path: Path) -> None:
+    async with quorum_of(tmp_path, 3) as quorum:
+        leader = await quorum.led()
+        await create(leader, "t")
+        for node in quorum.nodes:
+            await node.kill()
+        for node in list(quorum.nodes):
+            await quorum.restart(node.node_id)
+        leader = await quorum.led()
+        assert topics(leader) == {"t"}
+
+
+async def test_what_is_committed_can_be_read_and_waited_for(tmp_path: Path) -> None:
+    async with quorum_of(tmp_path, 3) as quorum:
+        leader = await quorum.led()
+        await create(leader, "t")
+        await quorum.agreed()
+        one = leader.controller
+        whole = one.read(0, 1 << 20)
+        assert whole
+        await until(lambda: all(node.controller.committed_offset == one.committed_offset for node in quorum.nodes))
+        assert all(node.controller.read(0, 1 << 20) == whole for node in quorum.nodes), "logs are the same byte by byte"
+        assert one.read(one.committed_offset, 100) == b""
+        waiting = asyncio.ensure_future(one.wait_committed(one.committed_offset))
+        await asyncio.wait_for(one.wait_committed(0), 1)
+        await create(leader, "u")
+        await waiting
+        assert len(one.read(0, 1)) < len(whole)
