@@ -106,7 +106,7 @@ def _registration(broker: int) -> events.RegisterBroker:
         security_protocols={"PLAINTEXT": 0},
         epoch=broker + 1,
         rack=f"rack-{broker % 5}",
-        log_dirs=(broker.to_bytes(8) * 2,),
+        log_dirs=((broker + 1).to_bytes(8) * 2,),
         features=SUPPORTED_FEATURES,
     )
 

@@ -12,6 +12,7 @@ from pybroker._native import (
     InterceptedRequest,
     LogDirectoryFailed,
     LogLine,
+    ReplicaCaughtUp,
     SegmentRolled,
     UnresolvedRequest,
 )
@@ -26,6 +27,7 @@ __all__ = [
     "InterceptedRequest",
     "LogDirectoryFailed",
     "LogLine",
+    "ReplicaCaughtUp",
     "SegmentRolled",
     "UnresolvedRequest",
 ]

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::super::{
-    Awaited, BrokerId, FollowerInSync, FollowerPosition, Following, LeaderCheck, LeaderEpoch, Leadership, NotAppended,
-    NotBecome, Partition, PositionRefused, RoleKind, RoleRefused, Standing, Waiter, WaitingFetch, WaitingProduce,
+    Awaited, BrokerId, FollowerInSync, FollowerPosition, Following, Isolation, LeaderCheck, LeaderEpoch, Leadership,
+    NotAppended, NotBecome, Partition, PositionRefused, RoleKind, RoleRefused, Standing, Waiter, WaitingFetch,
+    WaitingProduce,
 };
 use crate::log_fixture::{NOW, build, config, quick_directory};
 use pybroker_record::Compression;
