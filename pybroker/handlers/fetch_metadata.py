@@ -130,6 +130,9 @@ def _fetch(voter: Controller | None, request: FetchRequest, partition: FetchPart
         found.error_code = ErrorCode.INVALID_REQUEST
         return found
     found.error_code = leader_error(voter, epoch)
+    if not found.error_code and partition.last_fetched_epoch > leader_epoch:
+        # This leader was deposed, and does not know it yet: the follower's log is no diverging one.
+        found.error_code = ErrorCode.UNKNOWN_LEADER_EPOCH
     if found.error_code or voter is None:
         return found
     _note(voter, request, partition)
