@@ -134,10 +134,17 @@ class Schema:
         value that its field's type cannot hold; both name field, value and version."""
     def encode_within(self, message: object, version: int, limit: int) -> bytes | None:
         """Encodes an instance of the message class as `encode` does; `None` if it takes more than `limit` bytes."""
-    def decode(self, buffer: bytes | bytearray | memoryview, version: int, offset: int = 0) -> tuple[object, int]:
+    def decode(
+        self,
+        buffer: bytes | bytearray | memoryview,
+        version: int,
+        offset: int = 0,
+        max_elements: int = ...,
+    ) -> tuple[object, int]:
         """Decodes a message that begins at `offset`: (message, bytes read). Takes memory only for bytes that are there.
 
-        `MalformedMessage` names the field and the byte where the bytes stop making sense."""
+        `MalformedMessage` names the field and the byte where the bytes stop making sense; `TooManyElements` is raised
+        for a message with more than `max_elements` elements of arrays and tagged fields in all, before it is built."""
 
 # ------------------------------------------------------------------------------------------------- columns.rs
 

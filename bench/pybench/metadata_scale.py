@@ -106,7 +106,7 @@ def _registration(broker: int) -> events.RegisterBroker:
         security_protocols={"PLAINTEXT": 0},
         epoch=broker + 1,
         rack=f"rack-{broker % 5}",
-        log_dirs=(broker.to_bytes(8) * 2,),
+        log_dirs=((broker + 1).to_bytes(8) * 2,),
         features=SUPPORTED_FEATURES,
     )
 
@@ -133,7 +133,7 @@ def _measure(log: list[bytes], partitions: int) -> dict[str, float]:
     resident = resident_bytes(os.getpid()) / 2**20
     dead = controller.machine.image.cluster.brokers[_DEAD]
     by_id = controller.machine.image.topics.by_id
-    led = sum(partition.leader == _DEAD for topic in by_id.values() for partition in topic.partitions.values())
+    leads = sum(partition.leader == _DEAD for topic in by_id.values() for partition in topic.partitions.values())
     failed = time.perf_counter()
     controller.submit(events.SessionExpired(_DEAD, dead.epoch))
     elected = time.perf_counter()
@@ -154,7 +154,7 @@ def _measure(log: list[bytes], partitions: int) -> dict[str, float]:
         "records": float(partitions),
         "seconds": changed - begun,
         "load_s": loaded - begun,
-        "leads": float(led),
+        "leads": float(leads),
         "failover_s": elected - failed,
         "create_s": created - creating,
         "one_change_ms": (changed - changing) * 1000,

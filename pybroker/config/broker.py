@@ -27,7 +27,7 @@ from pybroker.config.node_keys import NodeKeys
 from pybroker.config.properties import parse_overrides, read_properties
 from pybroker.config.quorum import QuorumVoter, parse_bootstrap_servers, parse_voters
 from pybroker.config.quorum_keys import QuorumKeys
-from pybroker.config.roles import check_roles
+from pybroker.config.roles import check_required, check_roles
 from pybroker.config.security_keys import SecurityKeys
 from pybroker.config.topic_keys import TopicKeys
 
@@ -70,6 +70,7 @@ class BrokerConfig(
             quorum_voters=parse_voters(self.controller_quorum_voters),
             quorum_bootstrap_servers=parse_bootstrap_servers(self.controller_quorum_bootstrap_servers),
         )
+        check_required(self)
         congestion_control = self._congestion_control(given)
         endpoints = parse_endpoints("listeners", self.listeners)
         advertised = parse_endpoints("advertised.listeners", self.advertised_listeners)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pybroker.controller.cluster.events import (
         ConfigChange,
@@ -20,13 +20,16 @@ if TYPE_CHECKING:
         ElectionType,
         EnlargedTopic,
         FeatureUpdate,
+        HeartbeatResult,
         MorePartitions,
         NewTopic,
         OngoingTopic,
         ReassignableTopic,
         ReassignedTopic,
+        RegisteredBroker,
         Result,
     )
+    from pybroker.metadata.in_sync import InSyncChange, InSyncResult
 
 
 class QuorumReplica(NamedTuple):
@@ -38,7 +41,7 @@ class QuorumReplica(NamedTuple):
     log_end_offset: int
     """-1 where it is not known."""
     last_fetch_ms: int
-    """When it was last heard of, ms since 1970; -1 for never."""
+    """When it last sent something, ms since 1970; -1 for never."""
     last_caught_up_ms: int
     """When it last had all that the leader had, ms since 1970; -1 for never."""
 
@@ -96,3 +99,63 @@ class ControllerChannel(Protocol):
 
     async def update_features(self, updates: Sequence[FeatureUpdate], *, validate_only: bool = False) -> Result:
         """Finalize feature levels, all or none."""
+
+    async def unregister_broker(self, broker_id: int) -> Result:
+        """Forget a broker."""
+
+
+class OwnController(ControllerChannel, Protocol):
+    """The controller of this node, and what brokers and controllers ask of it while it leads the quorum."""
+
+    async def alter_partitions(
+        self, broker_id: int, broker_epoch: int, changes: Sequence[InSyncChange]
+    ) -> list[InSyncResult]:
+        """Change the in-sync replicas of partitions that a broker leads; what became of each, in their order."""
+
+    async def register_broker(
+        self,
+        broker_id: int,
+        *,
+        incarnation_id: bytes,
+        listeners: Mapping[str, tuple[str, int]],
+        security_protocols: Mapping[str, int],
+        rack: str | None = None,
+        log_dirs: tuple[bytes, ...] = (),
+        features: Mapping[str, tuple[int, int]] | None = None,
+        fenced: bool = True,
+        previous_broker_epoch: int = -1,
+    ) -> RegisteredBroker:
+        """Register a broker's new incarnation."""
+
+    async def heartbeat(
+        self,
+        broker_id: int,
+        broker_epoch: int,
+        *,
+        want_fence: bool = False,
+        want_shut_down: bool = False,
+        metadata_offset: int | None = None,
+    ) -> HeartbeatResult:
+        """Note that a broker is alive, and what it wants."""
+
+    async def fail_log_directories(self, broker_id: int, broker_epoch: int, directories: Sequence[bytes]) -> Result:
+        """Note that a broker has lost log directories."""
+
+    async def assign_replicas(
+        self, broker_id: int, broker_epoch: int, directories: Mapping[tuple[bytes, int], bytes]
+    ) -> Result:
+        """Note in which log directories a broker has put replicas, by topic id and partition."""
+
+    async def allocate_producer_ids(self, broker_id: int, broker_epoch: int) -> range:
+        """Give a broker a block of producer ids; raises `StaleBrokerEpochError`."""
+
+    async def register_controller(
+        self,
+        controller_id: int,
+        *,
+        incarnation_id: bytes,
+        listeners: Mapping[str, tuple[str, int]],
+        security_protocols: Mapping[str, int],
+        features: Mapping[str, tuple[int, int]],
+    ) -> Result:
+        """Register a controller's new incarnation."""

@@ -6,7 +6,7 @@ not know what is asked, nor when.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from pybroker.controller.forwarding_channel import Patience
 from pybroker.controller.node_to_controller import ChannelSettings, NodeToControllerChannel
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from pybroker.config.broker import BrokerConfig
     from pybroker.config.endpoint import Endpoint
+    from pybroker.metadata.delta import MetadataDelta
+    from pybroker.metadata.image import MetadataImage
 
 _REQUEST_TIMEOUT_MS = 30_000
 """Kafka's, for one answer of a controller."""
@@ -27,21 +29,28 @@ _CLIENTS_CONNECTIONS = 4
 """A controller answers the requests of one connection one after the other: so many clients do not wait for another."""
 
 
-class Channels(NamedTuple):
-    """The ways to the active controller."""
+class Channels:
+    """The ways to the active controller. Follows the metadata image as a publisher: a new leader's epoch is in it."""
 
-    heartbeats: NodeToControllerChannel
-    requests: NodeToControllerChannel
-    clients: NodeToControllerChannel
+    def __init__(
+        self, heartbeats: NodeToControllerChannel, requests: NodeToControllerChannel, clients: NodeToControllerChannel
+    ) -> None:
+        self.heartbeats = heartbeats
+        self.requests = requests
+        self.clients = clients
+        self._epoch = -1
 
-    def leader_changed(self) -> None:
-        """Note that the quorum has another leader."""
-        for channel in self:
+    def publish(self, _delta: MetadataDelta, image: MetadataImage, /) -> None:
+        """Ask the leader of a new epoch what an earlier one has not answered."""
+        if image.epoch == self._epoch:
+            return
+        self._epoch = image.epoch
+        for channel in (self.heartbeats, self.requests, self.clients):
             channel.leader_changed()
 
     async def close(self) -> None:
         """End the connections; requests that wait raise `NotControllerError`."""
-        for channel in self:
+        for channel in (self.heartbeats, self.requests, self.clients):
             await channel.close()
 
 

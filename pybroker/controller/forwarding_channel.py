@@ -8,7 +8,6 @@ A heartbeat has as long as half a session, as with Kafka; all else is tried for 
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
@@ -240,8 +239,7 @@ class ForwardingChannel:
         payload = open_answer(header, answer)
         prefix = len(response_prefix(header.request_api_key, _NEWEST_CREATION))
         response, _ = decode(CreateTopicsResponse, payload, _NEWEST_CREATION, prefix)
-        async with asyncio.timeout(self._patience.request_ms / 1000):
-            await self._published(answer.committed_offset)
+        await self._published(answer.committed_offset)
         results = {
             topic.name: CreatedTopic(
                 topic.name,

@@ -202,7 +202,12 @@ class LocalChannel:
         self, broker_id: int, broker_epoch: int, directories: Mapping[tuple[bytes, int], bytes]
     ) -> Result:
         """Note in which log directories a broker has put replicas, by topic id and partition."""
-        return cast("Result", await self._controller.submit(AssignReplicas(broker_id, broker_epoch, directories)))
+        result = Result()
+        for part in parts(list(directories.items())):
+            result = await self._controller.submit(AssignReplicas(broker_id, broker_epoch, dict(part)))
+            if result.error_code:
+                break
+        return result
 
     async def alter_partitions(
         self, broker_id: int, broker_epoch: int, changes: Sequence[InSyncChange]

@@ -37,6 +37,8 @@ _LONGEST_SETUP_MS = 2_000
 """The longest wait for a connection: a controller that is not there is not waited for while another may lead."""
 _TRIES_OF_AN_ELECTION = 50
 """As many tries follow each other closely: an election takes less."""
+_QUIET_S = 2.0
+"""An outage that is shorter is an election, and has no line in the log."""
 _LAST_ANSWERS_S = 0.2
 """How long a controller that leads no more may still answer what it was asked."""
 _LATER = 10
@@ -100,8 +102,10 @@ class NodeToControllerChannel:
         # Set when another leader is named; then there is a fresh one.
         self._news = asyncio.Event()
         self._ending: set[asyncio.Task[None]] = set()
-        # Why the controller cannot be asked, None while it can: an outage has one line at its begin and one at its end.
+        # Why the controller cannot be asked, None while it can. One that lasts has a line then, and one at its end.
         self._outage: str | None = None
+        self._outage_began = 0.0
+        self._outage_said = False
         self._closed = False
 
     async def send(self, request: Message, response: type[Response], *, timeout_ms: int) -> Response:
@@ -204,18 +208,23 @@ class NodeToControllerChannel:
 
     def _succeed(self, server: str) -> None:
         self._active = server
-        if self._outage is not None:
-            self._outage = None
+        if self._outage_said:
             log.info("%s: the active controller at %s answers", self._name, server)
+        self._outage, self._outage_said = None, False
 
     def _fail(self, server: str | None, failure: str) -> None:
         if server is not None and self._active == server:
             self._active = None
         self._turn += 1
-        if self._outage is None and not self._closed:
+        now = asyncio.get_running_loop().time()
+        if self._outage is None:
+            self._outage_began = now
+        elif now - self._outage_began >= _QUIET_S and not self._outage_said and not self._closed:
+            self._outage_said = True
             log.warning(
-                "%s: the active controller cannot be asked: %s; it is tried again",
+                "%s: the active controller cannot be asked for %.1f s: %s; it is tried again",
                 self._name,
+                now - self._outage_began,
                 failure,
             )
         self._outage = failure

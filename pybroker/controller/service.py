@@ -23,6 +23,7 @@ from pybroker.controller.cluster.periodic import build_timers
 from pybroker.controller.errors import ControllerError, NotControllerError
 from pybroker.controller.quorum.batches import DIRECTORY_NAME, Batch
 from pybroker.controller.quorum.bootstrap import read_bootstrap
+from pybroker.controller.quorum.checkpointer import Checkpointer
 from pybroker.controller.quorum.driver import Driver, DriverEvents
 from pybroker.controller.quorum.first_records import first_records
 from pybroker.controller.quorum.frames import check_frame
@@ -78,6 +79,8 @@ class Controller:
         self._replicas = Replicas(quorum)
         self._callbacks: list[Callable[[bool], None]] = []
         self._closing: set[asyncio.Task[None]] = set()
+        self._checkpointer = Checkpointer(quorum.directory / DIRECTORY_NAME, quorum.snapshots, _wall_clock_ms)
+        self._checkpoint: asyncio.Task[None] | None = None
         self._fetched: tuple[SnapshotMark, MetadataImage] | None = None
         # What the node was formatted with; None for one that formatted itself.
         self._formatted: list[Message] | None = None
@@ -91,7 +94,7 @@ class Controller:
     async def open(self, publishers: Iterable[Publisher] = ()) -> None:
         """Open the metadata log, or begin it, and load what is known to be committed.
 
-        It is published by the next commit. Raises `OSError`, `ControllerError` and `MetadataError`; there is nothing to
+        It is published by `start`. Raises `OSError`, `ControllerError` and `MetadataError`; there is nothing to
         be stopped then.
         """
         self._loader = Loader(publishers)
@@ -110,6 +113,8 @@ class Controller:
 
         Raises `OSError`, `ControllerError` and `MetadataError`.
         """
+        if not self._quorum.is_alone:
+            self._loader.publish()  # what a snapshot holds; nothing may be committed for long
         self._driver.start()
         if self._quorum.is_alone:
             await self._settled
@@ -135,6 +140,8 @@ class Controller:
             # What waits for a majority that is gone ends with the driver.
             await asyncio.wait(self._closing, timeout=self._quorum.request_timeout_ms / 1000)
         await self._driver.stop()
+        if self._checkpoint is not None:
+            await self._checkpoint
         await asyncio.gather(*self._closing)
         try:
             await asyncio.get_running_loop().run_in_executor(self._disk, self._voter.log.close)
@@ -285,6 +292,25 @@ class Controller:
             else:
                 self._loader.load(records, entry.last_offset, entry.term)
         self._loader.publish()
+        self._checkpointer.note(sum(len(entry.payload) for entry, _ in committed))
+        if self._checkpointer.is_due:
+            snapshot = self._take_snapshot(self._loader.image, committed[-1][0].raft_index)
+            self._checkpoint = asyncio.get_running_loop().create_task(snapshot)
+
+    async def _take_snapshot(self, image: MetadataImage, raft_index: int) -> None:
+        """Make the snapshot of an image, and remove what snapshots stand for and nobody needs any more."""
+        loop = asyncio.get_running_loop()
+        snapshot = await self._checkpointer.take(image, raft_index, partial(loop.run_in_executor, None))
+        if snapshot is None:
+            return
+        self._voter.set_snapshot(SnapshotMark(raft_index, snapshot))
+        try:
+            kept = await loop.run_in_executor(self._disk, self._checkpointer.clean, self._voter.log)
+        except OSError as error:
+            log.error("old snapshots of the metadata log cannot be removed: %s", error)
+            return
+        if kept is not None:
+            self._voter.forget_before(kept.end_offset)
 
     def _follow_election(self, leads: bool) -> None:
         """Begin to decide, or end it."""

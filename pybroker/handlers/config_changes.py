@@ -13,6 +13,7 @@ from pybroker.handlers.errors import WireError
 from pybroker.machine.slices import each
 from pybroker.metadata.image import BROKER_RESOURCE
 from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.listener_role import ListenerRole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -87,14 +88,16 @@ def _refusal(resource: ChangedResource, times: int, fault: str | None, context: 
     elif len(set(names)) < len(names):
         words = "Error due to duplicate config keys"
     elif fault is None and resource.resource_type == BROKER_RESOURCE and resource.resource_name:
-        words = _broker_fault(resource.resource_name, context.services.config.node_id)
+        # What comes by a controller's listener may be about any broker: the one that was asked has forwarded it.
+        is_own = context.role is ListenerRole.BROKER
+        words = _broker_fault(resource.resource_name, context.services.config.node_id if is_own else None)
     return None if words is None else WireError(ErrorCode.INVALID_REQUEST, words)
 
 
-def _broker_fault(name: str, node_id: int) -> str | None:
+def _broker_fault(name: str, node_id: int | None) -> str | None:
     if not name.removeprefix("-").isdecimal():
         return f"Node id must be an integer, but it is: {name}"
-    if int(name) != node_id:
+    if node_id is not None and int(name) != node_id:
         return f"Unexpected broker id, expected {node_id}, but received {name}"
     return None
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
 
+from pybroker.controller.errors import NotControllerError
 from pybroker.protocol.listener_role import ListenerRole
 from pybroker.security.principals import ANONYMOUS, Principal
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     from pybroker.broker.producer_ids import ProducerIds
     from pybroker.config.broker import BrokerConfig
-    from pybroker.controller.channel import ControllerChannel
+    from pybroker.controller.channel import ControllerChannel, OwnController
     from pybroker.controller.death_watch import DeathWatch
     from pybroker.controller.service import Controller
     from pybroker.coordinator.group.service import GroupCoordinator
@@ -83,6 +84,7 @@ class Services(NamedTuple):
     slices: Slices
     topics: EncodedTopics
     advertised: Mapping[str, tuple[str, int]]  # by listener; a listener not in it advertises what the client dialled
+    own_controller: OwnController | None = None  # on listeners of controllers
     death_watch: DeathWatch | None = None  # of a node with a controller; heartbeats of brokers are noted with it
     voter: Controller | None = None  # this node's own controller, where it has one
     controller_listeners: frozenset[str] = frozenset()  # those of controller.listener.names
@@ -127,6 +129,14 @@ class RequestContext(msgspec.Struct, eq=False, gc=False):
         """Role of that listener: `BROKER` or `CONTROLLER`."""
         of_controllers = self.origin.listener in self.services.controller_listeners
         return ListenerRole.CONTROLLER if of_controllers else ListenerRole.BROKER
+
+    @property
+    def own_controller(self) -> OwnController:
+        """This node's own controller; what it decides raises `NotControllerError` while it does not lead."""
+        own = self.services.own_controller
+        if own is None:
+            raise NotControllerError("this node has no controller")
+        return own
 
     @property
     def client_id(self) -> str | None:

@@ -8,7 +8,8 @@ Versions
 
 Behaviour
     - Lists the brokers that the listener of the request can reach, as Metadata does.
-    - Asking a broker's listener for controllers is MISMATCHED_ENDPOINT_TYPE (KIP-919).
+    - A listener of controllers lists the registered controllers that it can reach, with the active one (KIP-919).
+    - Asking a broker's listener for controllers, or a controller's for brokers, is MISMATCHED_ENDPOINT_TYPE.
 
 Version notes
     - Endpoint type: version 1 and later. Fenced brokers on demand: version 2 and later.
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
 _BROKERS = 1
 _CONTROLLERS = 2
+_TYPES = {_BROKERS: "BROKER", _CONTROLLERS: "CONTROLLER"}
 
 
 def _failed(_request: DescribeClusterRequest, _version: int, error: WireError) -> DescribeClusterResponse:
@@ -56,10 +58,14 @@ def _failed(_request: DescribeClusterRequest, _version: int, error: WireError) -
 )
 def describe_cluster(request: DescribeClusterRequest, context: RequestContext) -> DescribeClusterResponse:
     """Describe the cluster as one listener sees it."""
-    if request.endpoint_type == _CONTROLLERS:
-        raise ApiError(ErrorCode.MISMATCHED_ENDPOINT_TYPE, "The request was sent to an endpoint of type BROKER")
-    if request.endpoint_type != _BROKERS:
-        raise ApiError(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}")
+    asked, here = request.endpoint_type, _BROKERS if context.role is ListenerRole.BROKER else _CONTROLLERS
+    if asked not in _TYPES:
+        raise ApiError(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {asked}")
+    if asked != here:
+        words = f"The request was sent to an endpoint of type {_TYPES[here]}, but we wanted one of type {_TYPES[asked]}"
+        raise ApiError(ErrorCode.MISMATCHED_ENDPOINT_TYPE, words)
+    if here == _CONTROLLERS:
+        return _controllers(request, context)
     return DescribeClusterResponse(
         cluster_id=context.services.cluster_id,
         controller_id=controller_shown(context, broker_addresses(context)),
@@ -72,6 +78,28 @@ def describe_cluster(request: DescribeClusterRequest, context: RequestContext) -
                 is_fenced=broker.fenced,
             )
             for broker in broker_addresses(context, fenced=request.include_fenced_brokers)
+        ],
+        cluster_authorized_operations=(
+            authorized_operations(context, ResourceType.CLUSTER)
+            if request.include_cluster_authorized_operations
+            else NOT_ASKED
+        ),
+    )
+
+
+def _controllers(request: DescribeClusterRequest, context: RequestContext) -> DescribeClusterResponse:
+    reached = (
+        (controller.id, controller.listeners.get(context.listener))
+        for controller in context.image.cluster.controllers.values()
+    )
+    return DescribeClusterResponse(
+        endpoint_type=_CONTROLLERS,
+        cluster_id=context.services.cluster_id,
+        controller_id=context.services.controller.leader_id,
+        brokers=[
+            DescribeClusterBroker(broker_id=node_id, host=address[0], port=address[1])
+            for node_id, address in reached
+            if address is not None
         ],
         cluster_authorized_operations=(
             authorized_operations(context, ResourceType.CLUSTER)

@@ -11,7 +11,7 @@ import msgspec
 
 from pybroker.metadata.errors import RecordError
 from pybroker.metadata.image import PartitionImage, TopicImage, TopicsImage
-from pybroker.metadata.partition_index import IndexChange
+from pybroker.metadata.index_delta import IndexDelta
 
 if TYPE_CHECKING:
     from pybroker.protocol.messages.records.clear_elr import ClearElrRecord
@@ -144,7 +144,7 @@ class TopicsDelta:
         if not self.changed and not self.removed:
             return self._base
         by_name, by_id = dict(self._base.by_name), dict(self._base.by_id)
-        index = IndexChange(self._base.index)
+        index = IndexDelta(self._base.index)
         for topic_id, topic in self.removed.items():
             del by_id[topic_id]
             del by_name[topic.name]

@@ -21,6 +21,7 @@ from pybroker.net.closing import close_connections, finish_requests
 from pybroker.net.data_plane_settings import build_data_plane_settings
 from pybroker.net.listeners import OpenListener, open_listeners
 from pybroker.net.native import DataPlane
+from pybroker.node.snapshot_policy import build_snapshot_policy
 from pybroker.serving import build_controller_pipeline
 from pybroker.storage.meta_properties import id_bytes
 
@@ -134,6 +135,8 @@ class ControllerPart:
             fetch_timeout_ms=config.controller_quorum_fetch_timeout_ms,
             request_timeout_ms=config.controller_quorum_request_timeout_ms,
             retry_backoff_ms=config.controller_quorum_retry_backoff_ms,
+            snapshots=build_snapshot_policy(config),
+            death_grace_ms=config.controller_quorum_death_grace_ms,
         )
 
 

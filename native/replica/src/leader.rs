@@ -190,9 +190,9 @@ impl Position {
 
 impl Follower {
     /// Kafka's rule for a replica to join: it has what is committed, and all that was there when the epoch began.
-    fn may_join(&self, high_watermark: i64, epoch_start: i64) -> bool {
-        let end_offset = self.position.end_offset();
-        !self.in_sync && end_offset >= high_watermark && end_offset >= epoch_start
+    /// `required` is the larger of both ends.
+    fn may_join(&self, required: i64) -> bool {
+        !self.in_sync && self.position.end_offset() >= required
     }
 
     /// Whether the high watermark waits for it.
@@ -310,7 +310,7 @@ impl Leader {
         let Some(follower) = self.followers.iter().find(|follower| follower.id == replica) else {
             return CaughtUp::NoNews;
         };
-        let joins = follower.may_join(high_watermark, self.epoch_start);
+        let joins = follower.may_join(high_watermark.max(self.epoch_start));
         if joins && !follower.position.joining.swap(true, Ordering::AcqRel) {
             CaughtUp::Joins
         } else {
@@ -322,7 +322,8 @@ impl Leader {
     pub(crate) fn might_join(&self, replica: BrokerId, high_watermark: i64) -> bool {
         let asked = self.followers.iter().find(|follower| follower.id == replica);
         asked.is_some_and(|follower| {
-            !follower.position.joining.load(Ordering::Acquire) && follower.may_join(high_watermark, self.epoch_start)
+            !follower.position.joining.load(Ordering::Acquire)
+                && follower.may_join(high_watermark.max(self.epoch_start))
         })
     }
 

@@ -2,9 +2,9 @@
 
 Owns the order. Messages that may go at once do; those that wait for the disk are sent when it is done. One write is
 under way, and all that comes meanwhile is the next one, with one sync. What is committed is applied in the order of the
-log, and whoever proposed it is answered after that. Owns the clock's ticks too, and the short way to an election: a
-voter that knows no leader and reaches a majority stands for election within milliseconds (ADR 0039). Must not know what
-records say.
+log, and the caller that proposed it is answered after that. Owns the clock's ticks too, and the short way to an
+election: a voter that knows no leader and reaches a majority stands for election within milliseconds (ADR 0039). Must
+not know what records say.
 
 A proposal fails with `NotControllerError` when this voter stops leading before it is committed: another leader may
 still commit it. A write that fails ends everything: what of it reached the disk is known only after a restart.
@@ -156,10 +156,6 @@ class Driver:
             await asyncio.sleep(0)  # their callbacks run
         self._lose()
         self._wake()
-
-    def note_compaction(self, snapshot: SnapshotMark, *, forget: bool) -> None:
-        """Note a checkpoint on the disk; `forget` that the log has what it holds."""
-        self.voter.compact(snapshot, forget=forget)
 
     def _pump(self) -> None:
         """Do what the voter asks for until it asks for nothing."""

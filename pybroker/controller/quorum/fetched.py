@@ -88,8 +88,8 @@ def _snapshot(partition: PartitionData, position: Position) -> SnapshotId | None
         return None
     if snapshot.end_offset <= position.end_offset or snapshot.epoch < position.epoch:
         raise MetadataLogError(
-            f"the snapshot {snapshot.file_name} is offered to one who has the log up to offset {position.end_offset} in "
-            f"epoch {position.epoch}"
+            f"the snapshot {snapshot.file_name} is offered to one who has the log up to offset {position.end_offset} "
+            f"in epoch {position.epoch}"
         )
     return snapshot
 

@@ -81,7 +81,7 @@ class MetadataCopy:
             number += 1
         self.directory.rename(aside)
         log.error(
-            "this node's copy of the metadata log cannot be used: %s; it is kept as %s, and the quorum's is fetched anew",
+            "this node's copy of the metadata log cannot be used: %s; it is kept as %s, and the log is fetched anew",
             reason,
             aside,
         )

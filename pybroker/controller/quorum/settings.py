@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from pybroker.controller.quorum.snapshot_policy import SnapshotPolicy
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -50,6 +52,7 @@ class QuorumSettings(NamedTuple):
     """A connection to another voter that is not open after so long is tried anew."""
     retry_backoff_ms: int = RETRY_BACKOFF_MS
     """The first pause before a connection is tried anew; later ones are longer."""
+    snapshots: SnapshotPolicy = SnapshotPolicy()
     death_grace_ms: int = 0
     """An election begins so long after a leader's connection ended and its port refused another one; -1 for never."""
 

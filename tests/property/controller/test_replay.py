@@ -19,8 +19,8 @@ from pybroker.controller.cluster.settings import ClusterSettings
 from pybroker.controller.cluster.whole_requests import whole_creation, whole_deletion
 from pybroker.metadata.features import RECORD_VERSIONS
 from pybroker.metadata.image import BROKER_RESOURCE, NO_LEADER, TOPIC_RESOURCE, ConfigResource, MetadataImage
+from pybroker.metadata.index_delta import build_index
 from pybroker.metadata.loader import Loader
-from pybroker.metadata.partition_index import build_index
 from pybroker.protocol.messages.alter_partition_reassignments import ReassignablePartition
 from pybroker.protocol.messages.create_topics import CreatableTopicConfig
 from pybroker.protocol.messages.records.frame import decode_record, encode_record

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from pybroker.config.endpoint import Endpoint
+from pybroker.controller import node_to_controller
 from pybroker.controller.errors import (
     ControllerTimeoutError,
     NotControllerError,
@@ -158,7 +159,10 @@ async def test_a_closed_channel_ends_what_waits() -> None:
             await asking
 
 
-async def test_an_outage_has_one_line_at_its_begin_and_one_at_its_end(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_outage_that_lasts_has_one_line_and_one_at_its_end(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(node_to_controller, "_QUIET_S", 0.0)
     caplog.set_level(logging.INFO, "pybroker.controller")
     answers = [not_controller, not_controller, not_controller, alive, alive]
     async with (
@@ -186,3 +190,14 @@ async def test_a_leader_that_is_silent_is_not_waited_for_when_another_is_elected
             channel.leader_changed()
             await asking
             assert (old.asked[HEARTBEAT], new.asked[HEARTBEAT]) == (1, 1)
+
+
+async def test_an_election_has_no_line(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "pybroker.controller")
+    answers = [not_controller, not_controller, alive]
+    async with (
+        ScriptedController({HEARTBEAT: lambda request: answers.pop(0)(request)}) as leader,
+        channel_to(lambda: leader.endpoint) as channel,
+    ):
+        await beat(channel)
+    assert not caplog.records

@@ -97,13 +97,15 @@ impl Schema {
         Ok(if whole && out.len() <= limit { Some(PyBytes::new(py, &out)) } else { None })
     }
 
-    /// Decodes a message that begins at `offset`: (message, bytes read).
-    #[pyo3(signature = (buffer, version, offset = 0))]
+    /// Decodes a message that begins at `offset`: (message, bytes read). One with more than `max_elements` elements of
+    /// arrays and tagged fields is refused.
+    #[pyo3(signature = (buffer, version, offset = 0, max_elements = usize::MAX))]
     fn decode<'py>(
         &self,
         buffer: &Bound<'py, PyAny>,
         version: i16,
         offset: usize,
+        max_elements: usize,
     ) -> PyResult<(Bound<'py, PyAny>, usize)> {
         let py = buffer.py();
         let copy: Vec<u8>;
@@ -114,7 +116,7 @@ impl Schema {
             copy = pyo3::buffer::PyBuffer::<u8>::get(buffer)?.to_vec(py)?;
             &copy
         };
-        self.read(py, bytes, version, offset, usize::MAX)
+        self.read(py, bytes, version, offset, max_elements)
     }
 }
 

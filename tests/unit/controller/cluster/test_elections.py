@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pybroker.controller.cluster.availability import after_leaving, after_returning
 from pybroker.controller.cluster.elections import elect, leads_anything
 from pybroker.metadata.image import NO_LEADER, MetadataImage, PartitionImage, TopicImage, TopicsImage
-from pybroker.metadata.partition_index import build_index
+from pybroker.metadata.index_delta import build_index
 from tests.support.controllers import CLUSTER
 
 BROKERS = st.sets(st.integers(0, 4))

@@ -227,9 +227,9 @@ def test_readies_are_under_way_together_and_written_with_one_sync(tmp_path: Path
 def test_a_log_goes_on_behind_a_snapshot(tmp_path: Path) -> None:
     one, _ = open_voter(tmp_path)
     committed = one.campaign([]) + one.commit([b"a", b"b"]) + one.commit([b"c"])
-    assert one.voter.index_at(3) == 2
     mark = SnapshotMark(2, SnapshotId(3, 1))
-    one.voter.compact(mark, forget=True)
+    one.voter.set_snapshot(mark)
+    one.voter.forget_before(3)
     committed += one.commit([b"d"])
     one.close()
     replayed: list[Batch] = []

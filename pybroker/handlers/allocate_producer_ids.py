@@ -1,0 +1,51 @@
+"""AllocateProducerIds: a broker gets producer ids that nobody else has (KIP-730).
+
+Key
+    67
+
+Versions
+    0-0
+
+Behaviour
+    - Each request gets the next block of 1000, whatever became of the block before it.
+    - STALE_BROKER_EPOCH for a broker that is not registered so.
+    - Served on controllers' listeners, by the active controller; NOT_CONTROLLER from all others.
+
+Version notes
+    - None.
+
+Not done
+    - Rights.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.handlers.registry import handles
+from pybroker.protocol.listener_role import ListenerRole
+from pybroker.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_request
+
+if TYPE_CHECKING:
+    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.errors import WireError
+
+
+def _failed(_request: AllocateProducerIdsRequest, _version: int, error: WireError) -> AllocateProducerIdsResponse:
+    return AllocateProducerIdsResponse(error_code=error.code)
+
+
+@handles(
+    AllocateProducerIdsRequest,
+    requires=[of_request(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)],
+    failed=_failed,
+    listeners=ListenerRole.CONTROLLER,
+)
+async def allocate_producer_ids(
+    request: AllocateProducerIdsRequest, context: RequestContext
+) -> AllocateProducerIdsResponse:
+    """Have the machine decide."""
+    block = await context.own_controller.allocate_producer_ids(request.broker_id, request.broker_epoch)
+    return AllocateProducerIdsResponse(producer_id_start=block.start, producer_id_len=len(block))

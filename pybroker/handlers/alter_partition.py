@@ -1,0 +1,108 @@
+"""AlterPartition: the leader of partitions has other replicas counted as in sync (KIP-497, KIP-704, KIP-841, KIP-903).
+
+Key
+    56
+
+Versions
+    2-3
+
+Behaviour
+    - Each partition succeeds or fails by itself, and is returned as the controller has it from then on.
+    - A broker that is not registered, or with another broker epoch: STALE_BROKER_EPOCH for the whole request.
+    - UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION; NOT_CONTROLLER for epochs that are later than the controller's;
+      FENCED_LEADER_EPOCH, INVALID_UPDATE_VERSION for earlier ones; INVALID_REQUEST for replicas that cannot be in sync;
+      INELIGIBLE_REPLICA where a broker is fenced, stops, or has another epoch.
+    - A reassignment whose end this is ends with it; where the leader is not among what is left, NEW_LEADER_ELECTED, and
+      the change holds.
+    - Served on controllers' listeners, by the active controller; NOT_CONTROLLER from all others.
+
+Version notes
+    - Epochs of the brokers that are to be in sync: version 3.
+
+Not done
+    - Rights.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from pybroker.handlers.errors import ApiError
+from pybroker.handlers.registry import handles
+from pybroker.metadata.in_sync import NO_BROKER_EPOCH, InSyncChange
+from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.listener_role import ListenerRole
+from pybroker.protocol.messages.alter_partition import (
+    AlteredPartitionData,
+    AlteredTopicData,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    PartitionData,
+)
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_request
+
+if TYPE_CHECKING:
+    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.errors import WireError
+    from pybroker.metadata.in_sync import InSyncResult
+
+_FIRST_VERSION_WITH_BROKER_EPOCHS = 3
+
+
+def _failed(_request: AlterPartitionRequest, _version: int, error: WireError) -> AlterPartitionResponse:
+    return AlterPartitionResponse(error_code=error.code)
+
+
+@handles(
+    AlterPartitionRequest,
+    requires=[of_request(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)],
+    failed=_failed,
+    listeners=ListenerRole.CONTROLLER,
+)
+async def alter_partition(request: AlterPartitionRequest, context: RequestContext) -> AlterPartitionResponse:
+    """Have the machine decide."""
+    with_epochs = context.version >= _FIRST_VERSION_WITH_BROKER_EPOCHS
+    changes = [
+        _change(topic.topic_id, partition, with_epochs=with_epochs)
+        for topic in request.topics
+        for partition in topic.partitions
+    ]
+    results = await context.own_controller.alter_partitions(request.broker_id, request.broker_epoch, changes)
+    if any(result.error_code is ErrorCode.STALE_BROKER_EPOCH for result in results):
+        raise ApiError(ErrorCode.STALE_BROKER_EPOCH)
+    return AlterPartitionResponse(
+        topics=[
+            AlteredTopicData(topic_id=topic_id, partitions=[_altered(result) for result in some])
+            for topic_id, some in groupby(results, key=lambda result: result.topic_id)
+        ]
+    )
+
+
+def _change(topic_id: bytes, partition: PartitionData, *, with_epochs: bool) -> InSyncChange:
+    if with_epochs:
+        isr = tuple((one.broker_id, one.broker_epoch) for one in partition.new_isr_with_epochs)
+    else:
+        isr = tuple((broker_id, NO_BROKER_EPOCH) for broker_id in partition.new_isr)
+    return InSyncChange(
+        topic_id,
+        partition.partition_index,
+        partition.leader_epoch,
+        partition.partition_epoch,
+        isr,
+        partition.leader_recovery_state,
+    )
+
+
+def _altered(result: InSyncResult) -> AlteredPartitionData:
+    if result.error_code:
+        return AlteredPartitionData(partition_index=result.partition, error_code=result.error_code)
+    return AlteredPartitionData(
+        partition_index=result.partition,
+        leader_id=result.leader_id,
+        leader_epoch=result.leader_epoch,
+        isr=list(result.isr),
+        leader_recovery_state=result.leader_recovery_state,
+        partition_epoch=result.partition_epoch,
+    )

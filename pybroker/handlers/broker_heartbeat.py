@@ -1,0 +1,74 @@
+"""BrokerHeartbeat: a broker is alive, and wants to be fenced, unfenced or let go (KIP-631).
+
+Key
+    63
+
+Versions
+    0-2
+
+Behaviour
+    - The broker's session begins anew. A fenced broker that does not want to be fenced is unfenced when it has put its
+      own registration in force.
+    - One that wants to stop may when it leads nothing any more, or is fenced.
+    - Log directories that it names as failed lead nothing from then on (KIP-858); each heartbeat may name them again.
+    - BROKER_ID_NOT_REGISTERED, and STALE_BROKER_EPOCH for another incarnation's.
+    - The connection counts as the broker's: when it ends, and its port refuses, the broker is dead
+      (docs/adr/0043-a-closed-connection-and-a-refused-port-are-a-death.md).
+    - Served on controllers' listeners, by the active controller; NOT_CONTROLLER from all others.
+
+Version notes
+    - Failed log directories: version 1 and later. Cordoned ones (KIP-1066): version 2.
+
+Not done
+    - Cordoned log directories are not looked at: metadata.version 25 has no record of them.
+    - A broker that stops may go as soon as it leads nothing. Kafka also waits until the others know of their leaders.
+    - Rights.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.handlers.registry import handles
+from pybroker.protocol.listener_role import ListenerRole
+from pybroker.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_request
+
+if TYPE_CHECKING:
+    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.errors import WireError
+
+
+def _failed(_request: BrokerHeartbeatRequest, _version: int, error: WireError) -> BrokerHeartbeatResponse:
+    return BrokerHeartbeatResponse(error_code=error.code)
+
+
+@handles(
+    BrokerHeartbeatRequest,
+    requires=[of_request(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)],
+    failed=_failed,
+    listeners=ListenerRole.CONTROLLER,
+)
+async def broker_heartbeat(request: BrokerHeartbeatRequest, context: RequestContext) -> BrokerHeartbeatResponse:
+    """Have the machine decide: first about what has failed, so that nothing there is led by this heartbeat."""
+    broker_id, epoch, controller = request.broker_id, request.broker_epoch, context.own_controller
+    if request.offline_log_dirs:
+        failed = await controller.fail_log_directories(broker_id, epoch, request.offline_log_dirs)
+        if failed.error_code:
+            return BrokerHeartbeatResponse(error_code=failed.error_code)
+    result = await controller.heartbeat(
+        broker_id,
+        epoch,
+        want_fence=request.want_fence,
+        want_shut_down=request.want_shut_down,
+        metadata_offset=request.current_metadata_offset,
+    )
+    if result.error_code:
+        return BrokerHeartbeatResponse(error_code=result.error_code)
+    watch = context.services.death_watch
+    if watch is not None:
+        watch.note(context.origin.connection, broker_id, epoch)
+    return BrokerHeartbeatResponse(
+        is_caught_up=result.is_caught_up, is_fenced=result.is_fenced, should_shut_down=result.should_shut_down
+    )

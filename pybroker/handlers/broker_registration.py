@@ -1,0 +1,80 @@
+"""BrokerRegistration: a broker that starts gets its broker epoch (KIP-631).
+
+Key
+    62
+
+Versions
+    0-4
+
+Behaviour
+    - A success is answered with the broker's epoch, which is greater than any before. The broker is fenced until a
+      heartbeat wants it otherwise.
+    - Another broker is registered with this id and alive: DUPLICATE_BROKER_REGISTRATION. It counts as alive until its
+      session is over, or until its connection has ended.
+    - INCONSISTENT_CLUSTER_ID for another cluster's broker. INVALID_REGISTRATION without listeners or log directories,
+      or with a directory that is another broker's, named twice, or of a reserved id. UNSUPPORTED_VERSION where the
+      broker does not support a feature at its finalized level. BROKER_ID_NOT_REGISTERED on the way from ZooKeeper.
+    - Served on controllers' listeners, by the active controller; NOT_CONTROLLER from all others.
+
+Version notes
+    - Log directories: version 2 and later, so that earlier ones are refused. The epoch before a clean stop: version 3
+      and later; with it, what the broker had counts as kept (KIP-966).
+
+Not done
+    - Rights.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.handlers.errors import ApiError
+from pybroker.handlers.registry import handles
+from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.listener_role import ListenerRole
+from pybroker.protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_request
+
+if TYPE_CHECKING:
+    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.errors import WireError
+
+
+def _failed(_request: BrokerRegistrationRequest, _version: int, error: WireError) -> BrokerRegistrationResponse:
+    return BrokerRegistrationResponse(error_code=error.code)
+
+
+@handles(
+    BrokerRegistrationRequest,
+    requires=[of_request(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)],
+    failed=_failed,
+    listeners=ListenerRole.CONTROLLER,
+)
+async def broker_registration(
+    request: BrokerRegistrationRequest, context: RequestContext
+) -> BrokerRegistrationResponse:
+    """Refuse whoever is of another cluster, and have the machine decide about the others."""
+    cluster_id = context.services.cluster_id
+    if request.cluster_id != cluster_id:
+        message = f"Expected cluster ID {cluster_id}, but got cluster ID {request.cluster_id}"
+        raise ApiError(ErrorCode.INCONSISTENT_CLUSTER_ID, message)
+    if request.is_migrating_zk_broker:
+        message = "Controller does not support registering ZK brokers."
+        raise ApiError(ErrorCode.BROKER_ID_NOT_REGISTERED, message)
+    if not request.log_dirs:
+        raise ApiError(ErrorCode.INVALID_REGISTRATION, "No directories specified in request")
+    registered = await context.own_controller.register_broker(
+        request.broker_id,
+        incarnation_id=request.incarnation_id,
+        listeners={one.name: (one.host, one.port) for one in request.listeners},
+        security_protocols={one.name: one.security_protocol for one in request.listeners},
+        rack=request.rack,
+        log_dirs=tuple(request.log_dirs),
+        features={one.name: (one.min_supported_version, one.max_supported_version) for one in request.features},
+        previous_broker_epoch=request.previous_broker_epoch,
+    )
+    watch = context.services.death_watch
+    if watch is not None and not registered.error_code:
+        watch.note(context.origin.connection, request.broker_id, registered.broker_epoch)
+    return BrokerRegistrationResponse(error_code=registered.error_code, broker_epoch=registered.broker_epoch)

@@ -1,0 +1,66 @@
+"""ControllerRegistration: a controller says where it is reached, and which features it supports (KIP-919).
+
+Key
+    70
+
+Versions
+    0-0
+
+Behaviour
+    - A success is answered when the registration is committed; one that is as it was writes nothing.
+    - A controller is described by its registration, and votes by the quorum's own configuration.
+    - INVALID_REGISTRATION without listeners, UNSUPPORTED_VERSION below metadata.version 15.
+    - Served on controllers' listeners, by the active controller; NOT_CONTROLLER from all others.
+
+Version notes
+    - None.
+
+Not done
+    - zk_migration_ready is not looked at: there is no way from ZooKeeper.
+    - Rights.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.handlers.errors import ApiError
+from pybroker.handlers.registry import handles
+from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.listener_role import ListenerRole
+from pybroker.protocol.messages.controller_registration import (
+    ControllerRegistrationRequest,
+    ControllerRegistrationResponse,
+)
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_request
+
+if TYPE_CHECKING:
+    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.errors import WireError
+
+
+def _failed(_request: ControllerRegistrationRequest, _version: int, error: WireError) -> ControllerRegistrationResponse:
+    return ControllerRegistrationResponse(error_code=error.code, error_message=error.message)
+
+
+@handles(
+    ControllerRegistrationRequest,
+    requires=[of_request(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)],
+    failed=_failed,
+    listeners=ListenerRole.CONTROLLER,
+)
+async def controller_registration(
+    request: ControllerRegistrationRequest, context: RequestContext
+) -> ControllerRegistrationResponse:
+    """Have the machine decide."""
+    if not request.listeners:
+        raise ApiError(ErrorCode.INVALID_REGISTRATION, "No listeners specified for the controller")
+    result = await context.own_controller.register_controller(
+        request.controller_id,
+        incarnation_id=request.incarnation_id,
+        listeners={one.name: (one.host, one.port) for one in request.listeners},
+        security_protocols={one.name: one.security_protocol for one in request.listeners},
+        features={one.name: (one.min_supported_version, one.max_supported_version) for one in request.features},
+    )
+    return ControllerRegistrationResponse(error_code=result.error_code, error_message=result.error_message)

@@ -1,0 +1,178 @@
+"""Envelope: a request that a broker forwards, decided as if its client had asked the controller itself (KIP-590).
+
+Key
+    58
+
+Versions
+    0-0
+
+Behaviour
+    - The request is handled in its own version and with the principal that the broker names, and answered with the
+      client's correlation id.
+    - Only what the active controller decides for clients is forwarded: an API that it does not, an Envelope among them,
+      an unreadable header, message or address, and more elements than socket.request.max.elements: INVALID_REQUEST.
+    - UNSUPPORTED_VERSION for a version that is not served here, PRINCIPAL_DESERIALIZATION_FAILURE for a principal that
+      cannot be read.
+    - NOT_CONTROLLER from a node that does not lead the quorum: the broker looks for the one that does.
+    - The answer says up to where metadata was committed when it was made, in a tagged field that Kafka's nodes pass
+      over: the forwarding broker answers when it is there itself (docs/adr/0042-forwarding-waits-for-the-image.md).
+    - Served on controllers' listeners.
+
+Version notes
+    - None.
+
+Not done
+    - Rights: whoever reaches a controller's listener is believed about principals.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pybroker.controller.errors import NotControllerError
+from pybroker.handlers.context import RequestContext
+from pybroker.handlers.errors import ApiError
+from pybroker.handlers.registry import handles, registered_apis
+from pybroker.protocol.codec import decode, schema_of
+from pybroker.protocol.errors import ErrorCode, ProtocolError
+from pybroker.protocol.header import RequestHeader, flexible, response_prefix, skip_tagged
+from pybroker.protocol.listener_role import ListenerRole
+from pybroker.protocol.messages import response_class
+from pybroker.protocol.messages.default_principal_data import DefaultPrincipalData
+from pybroker.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.principals import Principal
+from pybroker.security.requirements import of_request
+
+if TYPE_CHECKING:
+    from pybroker.handlers.errors import WireError
+    from pybroker.handlers.registry import RegisteredApi
+
+_HEADER_VERSION = 1
+"""Of the header without its tagged fields, which only some versions of an API have."""
+_PRINCIPAL_VERSION = 0
+_LARGE = 64 * 1024
+"""Bytes from which on a message is decoded outside the loop."""
+_LARGE_ANSWER = 256 * 1024
+"""Bytes from which on an answer is encoded outside the loop."""
+
+
+class Forwarded(NamedTuple):
+    """Where a forwarded request comes from: its client, by the connection of the broker that forwards it."""
+
+    connection: int
+    api_key: int
+    api_version: int
+    client_id: str | None
+    listener: str
+    local_host: str
+    local_port: int
+    peer_host: str
+
+
+def _failed(_request: EnvelopeRequest, _version: int, error: WireError) -> EnvelopeResponse:
+    return EnvelopeResponse(error_code=error.code)
+
+
+@handles(
+    EnvelopeRequest,
+    requires=[of_request(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)],
+    failed=_failed,
+    listeners=ListenerRole.CONTROLLER,
+)
+async def envelope(request: EnvelopeRequest, context: RequestContext) -> EnvelopeResponse:
+    """Handle the request inside; raises ApiError for what cannot be forwarded."""
+    principal = _principal(request.request_principal)
+    host = _host(request.client_host_address)
+    header, offset = _header(request.request_data)
+    api = _api(header)
+    origin = Forwarded(
+        context.origin.connection,
+        header.request_api_key,
+        header.request_api_version,
+        header.client_id,
+        context.listener,
+        context.origin.local_host,
+        context.origin.local_port,
+        host,
+    )
+    inner = RequestContext(context.services, origin, context.image, header.request_api_version, principal)
+    message = await _message(request.request_data, api, offset, inner)
+    try:
+        outcome = api.handle(message, inner)
+        if not isinstance(outcome, bytes) and hasattr(outcome, "__await__"):
+            outcome = await outcome
+    except NotControllerError:
+        raise
+    except Exception as error:  # noqa: BLE001  # every failure of a handler is its client's answer
+        outcome = api.failed(message, inner, error)
+    payload = outcome if isinstance(outcome, bytes) else await _encoded(outcome, header)
+    return EnvelopeResponse(
+        response_data=header.correlation_id.to_bytes(4, "big", signed=True) + payload,
+        committed_offset=context.services.image().offset,
+    )
+
+
+def _principal(data: bytes | None) -> Principal:
+    try:
+        if data is None or int.from_bytes(data[:2], "big") != _PRINCIPAL_VERSION:
+            raise ApiError(ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE, "The principal is of no known version")
+        principal, _ = decode(DefaultPrincipalData, data, _PRINCIPAL_VERSION, 2)
+    except ProtocolError as error:
+        raise ApiError(ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE, str(error)) from None
+    return Principal(principal.type, principal.name)
+
+
+def _host(address: bytes) -> str:
+    try:
+        return str(ip_address(address))
+    except ValueError:
+        raise _invalid(f"A client's address has 4 or 16 bytes, this one {len(address)}") from None
+
+
+def _header(data: bytes) -> tuple[RequestHeader, int]:
+    try:
+        return decode(RequestHeader, data, _HEADER_VERSION)
+    except ProtocolError as error:
+        raise _invalid(f"The header of the forwarded request: {error}") from None
+
+
+def _api(header: RequestHeader) -> RegisteredApi:
+    api = registered_apis(ListenerRole.CONTROLLER).get(header.request_api_key)
+    if api is None or not api.forwarded:
+        raise _invalid(f"API key {header.request_api_key} is not enabled or is not eligible for forwarding")
+    version = header.request_api_version
+    if not api.min_version <= version <= api.max_version:
+        words = f"{api.name} version {version}: expected {api.min_version} to {api.max_version}"
+        raise ApiError(ErrorCode.UNSUPPORTED_VERSION, words)
+    return api
+
+
+async def _message(data: bytes, api: RegisteredApi, offset: int, context: RequestContext) -> Any:
+    schema, most = schema_of(api.request_type), context.services.config.socket_request_max_elements
+    try:
+        if flexible(api.key, context.version):
+            offset = skip_tagged(data, offset)
+        if len(data) > _LARGE:
+            message, _ = await asyncio.to_thread(schema.decode, data, context.version, offset, most)
+        else:
+            message, _ = schema.decode(data, context.version, offset, most)
+    except ProtocolError as error:
+        raise _invalid(f"The forwarded request: {error}") from None
+    return message
+
+
+async def _encoded(response: Any, header: RequestHeader) -> bytes:
+    """Return what follows the correlation id."""
+    key, version = header.request_api_key, header.request_api_version
+    schema = schema_of(response_class(key))
+    encoded = schema.encode_within(response, version, _LARGE_ANSWER)
+    if encoded is None:
+        encoded = await asyncio.to_thread(schema.encode, response, version)
+    return response_prefix(key, version) + encoded
+
+
+def _invalid(words: str) -> ApiError:
+    return ApiError(ErrorCode.INVALID_REQUEST, words)

@@ -1,0 +1,68 @@
+"""Requests to the handlers of a controller, without a data plane."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from pybroker.config.broker import BrokerConfig
+from pybroker.handlers.context import RequestContext, Services
+from pybroker.handlers.registry import registered_apis
+from pybroker.machine.slices import Slices
+from pybroker.protocol.listener_role import ListenerRole
+from pybroker.protocol.schema import Message
+from tests.support.controllers import Running
+
+CLUSTER_ID = "c"
+
+
+class Origin(NamedTuple):
+    """Where a request of a test comes from."""
+
+    api_key: int
+    api_version: int
+    listener: str = "CONTROLLER"
+    connection: int = 7
+    client_id: str | None = "test"
+    local_host: str = "127.0.0.1"
+    local_port: int = 9093
+    peer_host: str = "127.0.0.1"
+
+
+class Published:
+    """What stands for the partitions of a broker: every offset is in force."""
+
+    async def published(self, _offset: int) -> None:
+        return
+
+    def failure_of(self, _topic: str) -> str | None:
+        return None
+
+
+class Requests:
+    """Asks the handlers of one controller."""
+
+    def __init__(self, one: Running, **services: Any) -> None:
+        given: dict[str, Any] = dict.fromkeys(Services._fields) | {
+            "config": BrokerConfig({}),
+            "cluster_id": CLUSTER_ID,
+            "image": lambda: one.controller.image,
+            "controller": one.channel,
+            "own_controller": one.channel,
+            "controller_listeners": frozenset({"CONTROLLER"}),
+            "publisher": Published(),
+            "slices": Slices(),
+        }
+        self.services = Services(**given | services)
+
+    async def ask(self, request: Message, version: int | None = None, *, listener: str = "CONTROLLER") -> Any:
+        """Return the answer to a request in a version, the newest by default."""
+        spec = type(request).__message__
+        origin = Origin(spec.api_key, spec.versions.last if version is None else version, listener)
+        context = RequestContext(self.services, origin, self.services.image(), origin.api_version)
+        role = ListenerRole.CONTROLLER if listener in self.services.controller_listeners else ListenerRole.BROKER
+        api = registered_apis(role)[spec.api_key]
+        try:
+            outcome = api.handle(request, context)
+            return await outcome if hasattr(outcome, "__await__") else outcome
+        except Exception as error:  # noqa: BLE001  # as the pipeline does
+            return api.failed(request, context, error)
