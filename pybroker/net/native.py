@@ -12,6 +12,7 @@ from pybroker._native import (
     InterceptedRequest,
     LogDirectoryFailed,
     LogLine,
+    ReplicaCaughtUp,
     SegmentRolled,
     UnresolvedRequest,
 )
@@ -22,10 +23,26 @@ __all__ = [
     "ControlRequest",
     "DataPlane",
     "DataPlaneSettings",
+    "Event",
     "Exhausted",
     "InterceptedRequest",
     "LogDirectoryFailed",
     "LogLine",
+    "ReplicaCaughtUp",
     "SegmentRolled",
     "UnresolvedRequest",
 ]
+
+Event = (
+    AppendSettled
+    | ControlRequest
+    | InterceptedRequest
+    | UnresolvedRequest
+    | ConnectionClosed
+    | Exhausted
+    | LogDirectoryFailed
+    | LogLine
+    | ReplicaCaughtUp
+    | SegmentRolled
+)
+"""What the data plane sends up to the pipeline."""

@@ -56,6 +56,7 @@ DRIVERS = {
     "pybroker/controller/death_watch.py": "connects to brokers that may have died",
     "pybroker/controller/node_to_controller.py": "connections to the active controller, and the tries over them",
     "pybroker/controller/quorum/driver.py": "the voter's ticks, and its disk",
+    "pybroker/controller/quorum/observer.py": "the fetches of a node that follows the metadata log",
     "pybroker/controller/quorum/peers.py": "connections to other voters",
     "pybroker/controller/registration.py": "tries until the metadata has this controller",
 }
@@ -70,7 +71,9 @@ def test_coordinators_and_controllers_meet_asyncio_only_in_their_services_and_dr
         for line, name in repository.imported_modules(path)
         if name.split(".")[0] == "asyncio"
     ]
-    assert found == [], "the runner, service.py and DRIVERS are the only places where a machine meets the loop (style 11)"
+    assert found == [], (
+        "the runner, service.py and DRIVERS are the only places where a machine meets the loop (style 11)"
+    )
 
 
 def test_metadata_images_are_frozen() -> None:

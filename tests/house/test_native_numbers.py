@@ -14,7 +14,7 @@ import pytest
 from tests.support import repository
 
 TIMED = re.compile(r"(?:_ms|_time|^timestamp|_timestamp|^timestamp_\w+)$")
-IDENTITY = re.compile(r"(?:^|_)(?:index|partition|epoch|leader|broker|node)(?:_id)?$")
+IDENTITY = re.compile(r"(?:^|_)(?:index|partition|epoch|leader|broker|node|replica)(?:_id)?$")
 FUNCTION = re.compile(r"\bfn (?P<name>\w+)(?:<[^(]*>)?\(")
 STRUCT = re.compile(r"\bstruct (?P<name>\w+)(?:<[^{(;]*>)? ?(?=[{(])")
 FIELD = re.compile(r"(?:pub(?:\(\w+\))? )?(?:mut )?(?P<name>\w+): (?P<type>.+)", re.S)

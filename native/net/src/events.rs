@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crossbeam_queue::SegQueue;
 
 use super::wake_up::WakeUp;
+use pybroker_record::{BrokerId, LeaderEpoch, PartitionIndex};
 use pybroker_wire::ApiKey;
 
 /// How often it is said that descriptors or memory have run out.
@@ -67,12 +68,11 @@ pub struct UnresolvedRequest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CaughtUpReplica {
     pub topic_id: [u8; 16],
-    /// The partition's index.
-    pub index: i32,
+    pub index: PartitionIndex,
     /// The epoch that it is led at.
-    pub leader_epoch: i32,
-    /// The follower's broker id.
-    pub replica: i32,
+    pub leader_epoch: LeaderEpoch,
+    /// The follower.
+    pub replica: BrokerId,
     /// The epoch of its registration; -1 where it does not say.
     pub broker_epoch: i64,
 }

@@ -82,17 +82,17 @@ impl PyReplicaCaughtUp {
 
     #[getter]
     fn index(&self) -> i32 {
-        self.inner.index
+        self.inner.index.0
     }
 
     #[getter]
     fn leader_epoch(&self) -> i32 {
-        self.inner.leader_epoch
+        self.inner.leader_epoch.0
     }
 
     #[getter]
     fn replica(&self) -> i32 {
-        self.inner.replica
+        self.inner.replica.0
     }
 
     #[getter]

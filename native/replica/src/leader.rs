@@ -177,6 +177,12 @@ impl Position {
         Ok(())
     }
 
+    /// The high watermark waits for the replica no more unless it is in sync, until it catches up again.
+    fn stop_counting(&self) {
+        self.joining.store(false, Ordering::Release);
+        self.keeps_up.store(false, Ordering::Release);
+    }
+
     fn end_offset(&self) -> i64 {
         self.log_end_offset.load(Ordering::Acquire)
     }
@@ -184,9 +190,9 @@ impl Position {
 
 impl Follower {
     /// Kafka's rule for a replica to join: it has what is committed, and all that was there when the epoch began.
-    fn may_join(&self, high_watermark: i64, epoch_start: i64) -> bool {
-        let end_offset = self.position.end_offset();
-        !self.in_sync && end_offset >= high_watermark && end_offset >= epoch_start
+    /// `required` is the larger of both ends.
+    fn may_join(&self, required: i64) -> bool {
+        !self.in_sync && self.position.end_offset() >= required
     }
 
     /// Whether the high watermark waits for it.
@@ -211,6 +217,9 @@ impl Leader {
             let position = position.unwrap_or_else(|| Arc::new(Position::unknown(in_sync.then_some(now_ms))));
             if is_decided {
                 position.joining.store(false, Ordering::Release);
+            }
+            if !in_sync && known.is_some_and(|before| before.in_sync) {
+                position.stop_counting();
             }
             Follower { id, in_sync, position }
         };
@@ -291,7 +300,7 @@ impl Leader {
     /// Ends the wait for replicas that were asked for to be in sync, and are not let in.
     pub(crate) fn stop_joining(&self, replicas: &[BrokerId]) {
         for follower in self.followers.iter().filter(|follower| replicas.contains(&follower.id)) {
-            follower.position.joining.store(false, Ordering::Release);
+            follower.position.stop_counting();
         }
     }
 
@@ -301,7 +310,7 @@ impl Leader {
         let Some(follower) = self.followers.iter().find(|follower| follower.id == replica) else {
             return CaughtUp::NoNews;
         };
-        let joins = follower.may_join(high_watermark, self.epoch_start);
+        let joins = follower.may_join(high_watermark.max(self.epoch_start));
         if joins && !follower.position.joining.swap(true, Ordering::AcqRel) {
             CaughtUp::Joins
         } else {
@@ -313,7 +322,8 @@ impl Leader {
     pub(crate) fn might_join(&self, replica: BrokerId, high_watermark: i64) -> bool {
         let asked = self.followers.iter().find(|follower| follower.id == replica);
         asked.is_some_and(|follower| {
-            !follower.position.joining.load(Ordering::Acquire) && follower.may_join(high_watermark, self.epoch_start)
+            !follower.position.joining.load(Ordering::Acquire)
+                && follower.may_join(high_watermark.max(self.epoch_start))
         })
     }
 

@@ -25,8 +25,8 @@ from pybroker.metadata.image import (
     TopicsImage,
 )
 from pybroker.metadata.image_records import image_records
-from pybroker.metadata.loader import Loader
 from pybroker.metadata.index_delta import build_index
+from pybroker.metadata.loader import Loader
 from pybroker.protocol.messages.records.frame import decode_record
 
 IDS = st.binary(min_size=16, max_size=16)

@@ -3,7 +3,9 @@
 use super::HotPath;
 use super::errors;
 use crate::events::{CaughtUpReplica, Event};
-use pybroker_replica::{BrokerId, CaughtUp, Isolation, LeaderCheck, Partition, SessionOwner, TopicTable, Waiter};
+use pybroker_replica::{
+    BrokerId, CaughtUp, Isolation, LeaderCheck, LeaderEpoch, Partition, SessionOwner, TopicTable, Waiter,
+};
 use pybroker_wire::fetch::{FetchPartition, FetchRequest, ReplicaState};
 use pybroker_wire::{ErrorCode, LeaderAndEpoch, TopicRef};
 
@@ -100,9 +102,9 @@ pub fn note_positions(
     if partition.note_fetch(replica, asked, now_ms, wake) == CaughtUp::Joins {
         hot_path.events.push(Event::ReplicaCaughtUp(CaughtUpReplica {
             topic_id: topic.id,
-            index: asked.index.0,
-            leader_epoch: partition.leader_epoch(),
-            replica: replica.id,
+            index: asked.index,
+            leader_epoch: LeaderEpoch(partition.leader_epoch()),
+            replica: BrokerId(replica.id),
             broker_epoch: replica.epoch,
         }));
     }

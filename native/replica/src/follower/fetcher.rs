@@ -14,6 +14,7 @@ use super::fetched::{FetchedRecords, NotTaken};
 use super::session::FetcherSession;
 use super::state::{FetchEvent, FetchState, FetchStateKind};
 use super::truncation::LogSpan;
+use crate::fetch_session::FetchSessionId;
 use crate::ids::{BrokerId, Offset, PartitionIndex};
 use crate::partition::Partition;
 use crate::role::Following;
@@ -187,7 +188,7 @@ impl ReplicaFetcher {
             self.session.refused(false);
             return None;
         }
-        let (session_id, session_epoch) = self.session.next();
+        let (FetchSessionId(session_id), session_epoch) = self.session.next();
         self.session.sent();
         self.in_flight += 1;
         let FetcherSettings { replica, broker_epoch, max_wait_ms, min_bytes, response_max_bytes, .. } = self.settings;

@@ -2,6 +2,8 @@
 //!
 //! Owns the session's id and epoch. Must not know what is asked for.
 
+use crate::fetch_session::FetchSessionId;
+
 /// See the module. A session of id 0 is not begun: the next request names all partitions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FetcherSession {
@@ -11,8 +13,8 @@ pub struct FetcherSession {
 
 impl FetcherSession {
     /// The id and the epoch of the next request; epoch 0 asks for a session, and ends the one of that id.
-    pub fn next(&self) -> (i32, i32) {
-        (self.id, self.next_epoch)
+    pub fn next(&self) -> (FetchSessionId, i32) {
+        (FetchSessionId(self.id), self.next_epoch)
     }
 
     /// Whether the next request names every partition.
@@ -45,27 +47,27 @@ impl FetcherSession {
 
 #[cfg(test)]
 mod tests {
-    use super::FetcherSession;
+    use super::{FetchSessionId, FetcherSession};
 
     #[test]
     fn a_session_counts_its_requests_from_one_and_begins_anew_when_it_is_refused() {
         let mut session = FetcherSession::default();
-        assert_eq!((session.next(), session.is_full()), ((0, 0), true));
+        assert_eq!((session.next(), session.is_full()), ((FetchSessionId(0), 0), true));
         session.sent();
         session.answered(7);
-        assert_eq!(session.next(), (7, 1));
+        assert_eq!(session.next(), (FetchSessionId(7), 1));
         session.sent();
         session.answered(7);
-        assert_eq!((session.next(), session.is_full()), ((7, 2), false));
+        assert_eq!((session.next(), session.is_full()), ((FetchSessionId(7), 2), false));
         session.refused(false);
-        assert_eq!(session.next(), (7, 0));
+        assert_eq!(session.next(), (FetchSessionId(7), 0));
         session.refused(true);
-        assert_eq!(session.next(), (0, 0));
+        assert_eq!(session.next(), (FetchSessionId(0), 0));
         session.sent();
         session.answered(0);
         assert!(session.is_full());
         let mut oldest = FetcherSession { id: 7, next_epoch: i32::MAX };
         oldest.sent();
-        assert_eq!(oldest.next(), (7, 1));
+        assert_eq!(oldest.next(), (FetchSessionId(7), 1));
     }
 }

@@ -48,6 +48,13 @@ impl LossCause {
     }
 }
 
+/// A log that ends before the start that its checkpoint says.
+#[derive(Clone, Copy)]
+pub(super) struct EndBeforeStart {
+    pub(super) log_start_offset: i64,
+    pub(super) end_offset: i64,
+}
+
 /// See the module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loss {

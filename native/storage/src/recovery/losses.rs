@@ -8,20 +8,13 @@ use std::sync::Arc;
 
 use crate::LogError;
 use crate::recovery::Loader;
-use crate::recovery::loss::{self, Loss, LossCause};
+use crate::recovery::loss::{self, EndBeforeStart, Loss, LossCause};
 use crate::recovery::rebuild::SegmentEnd;
 use crate::recovery::resync;
 use crate::recovery::set_aside::{self, TailBytes};
 use crate::segment::{IndexEntries, Segment};
 use pybroker_record::Offset;
 use pybroker_sys::file;
-
-/// A log that ends before the start that its checkpoint says.
-#[derive(Clone, Copy)]
-pub(super) struct EndBeforeStart {
-    pub(super) log_start_offset: i64,
-    pub(super) end_offset: i64,
-}
 
 impl Loader<'_> {
     /// Everything below is known to have been acknowledged.

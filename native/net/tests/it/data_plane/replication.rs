@@ -155,7 +155,8 @@ fn a_follower_that_has_caught_up_is_reported_once_and_counts_from_then_on() {
     let Event::ReplicaCaughtUp(caught_up) = leader.event(|event| matches!(event, Event::ReplicaCaughtUp(_))) else {
         panic!("another event")
     };
-    assert_eq!((caught_up.index, caught_up.leader_epoch, caught_up.replica, caught_up.broker_epoch), (0, 1, 2, 10));
+    assert_eq!((caught_up.index.0, caught_up.leader_epoch.0), (0, 1));
+    assert_eq!((caught_up.replica.0, caught_up.broker_epoch), (2, 10));
     producer.write_all(&produce_request(2, TOPIC, 0, -1, &batch(&["b"]))).unwrap();
     assert_eq!(Produced::read(&mut producer, 2).error, 0);
     assert_eq!((end(&follower), leader.has_seen(|event| matches!(event, Event::ReplicaCaughtUp(_)))), (2, false));

@@ -1,0 +1,389 @@
+"""The metadata of a node that does not vote: it follows the committed log of the active controller (KIP-595).
+
+Owns the search for the leader, the fetches (Fetch with a long wait, FetchSnapshot where the log does not reach back),
+and the way of what comes: checked, added to the copy on disk, loaded, published. Must not know what records say.
+
+Nothing is published before a leader has confirmed that what is there belongs to its log, and all that it had committed
+is there: until then, and again when the copy proves to be of another log, metadata is gathered aside, and the image
+stays as it is. So a broker never acts on metadata of yesterday.
+
+What a node says is not trusted: an answer that cannot be of the quorum changes nothing, and another node is asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from pybroker.client.connection import Connection
+from pybroker.client.errors import ClientError
+from pybroker.client.settings import ConnectionSettings
+from pybroker.controller.errors import ControllerError, MetadataLogError
+from pybroker.controller.quorum.batches import TOPIC_NAME
+from pybroker.controller.quorum.checkpointer import Checkpointer
+from pybroker.controller.quorum.fetched import Position, read_answer
+from pybroker.controller.quorum.metadata_copy import MetadataCopy
+from pybroker.controller.quorum.snapshot_fetch import SnapshotSource, code_name, fetch_snapshot
+from pybroker.controller.quorum.snapshot_header import UNKNOWN
+from pybroker.controller.quorum.snapshot_policy import SnapshotPolicy
+from pybroker.controller.quorum.snapshots import open_snapshot
+from pybroker.machine.clock import SYSTEM_CLOCK
+from pybroker.metadata.errors import MetadataError
+from pybroker.metadata.loader import Loader
+from pybroker.protocol.errors import ErrorCode, ProtocolError
+from pybroker.protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    ReplicaState,
+)
+from pybroker.protocol.messages.records.frame import decode_record
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    from pybroker.controller.quorum.fetched import Fetched, FetchedBatch, Leader
+    from pybroker.controller.quorum.metadata_copy import Restored
+    from pybroker.controller.quorum.snapshots import SnapshotId
+    from pybroker.machine.clock import Clock
+    from pybroker.metadata.image import MetadataImage
+    from pybroker.metadata.publishers import Publisher
+
+log = logging.getLogger("pybroker.controller")
+
+METADATA_TOPIC_ID = (1).to_bytes(16)
+"""Kafka's `Uuid.METADATA_TOPIC_ID`."""
+FIRST_VERSION_WITH_ENDPOINTS = 16
+MAX_WAIT_MS = 500
+"""As long as Kafka's followers of the metadata log let a fetch wait."""
+_LONGEST_BACKOFF_S = 1.0
+_REFUSALS = 10
+_ASK_ANOTHER = frozenset(
+    {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.UNKNOWN_LEADER_EPOCH}
+)
+_FAULTS = (ClientError, ControllerError, MetadataError, ProtocolError, OSError, ValueError)
+"""What ends a connection to a node, and not the observer."""
+
+
+class ObserverSettings(NamedTuple):
+    """Who follows, where the copy lies, and whom to ask."""
+
+    directory: Path
+    """Holds the directory of the copy, `__cluster_metadata-0`."""
+    cluster_id: str
+    node_id: int
+    directory_id: bytes
+    voters: tuple[tuple[int, str, int], ...]
+    """Node id, host and port of the voters, where they are configured."""
+    bootstrap_servers: tuple[tuple[str, int], ...]
+    """Host and port of nodes that know the leader, where voters are not configured."""
+    segment_bytes: int
+    segment_ms: int
+    request_timeout_ms: int
+    retry_backoff_ms: int
+    fetch_max_bytes: int
+    snapshot_piece_bytes: int
+    snapshots: SnapshotPolicy
+
+
+class Observer:
+    """Follows the metadata log. Used from one event loop; opened first, then started."""
+
+    def __init__(
+        self,
+        settings: ObserverSettings,
+        on_failure: Callable[[Exception], None] | None = None,
+        *,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        """`on_failure` is called with the error of the disk after which it cannot go on."""
+        self._settings = settings
+        self._on_failure = on_failure
+        self._clock = clock
+        self._copy = MetadataCopy(settings.directory, settings.segment_bytes, settings.segment_ms, clock.wall_ms)
+        self._checkpointer = Checkpointer(self._copy.directory, settings.snapshots, clock.wall_ms)
+        self._connecting = ConnectionSettings(
+            {
+                "client.id": f"observer-{settings.node_id}",
+                "request.timeout.ms": str(settings.request_timeout_ms + MAX_WAIT_MS),
+                "socket.connection.setup.timeout.ms": str(settings.request_timeout_ms),
+            }
+        )
+        self._loader = Loader()
+        # Gathers what is not confirmed yet; None while what comes is loaded into `_loader`.
+        self._aside: Loader | None = None
+        self._position = Position(0, -1)
+        self._raft_index = 0
+        # How often in a row records came that cannot follow what is here.
+        self._refused = 0
+        self.leader_id = -1
+        """Node id of the quorum's leader as far as it is known here, -1 for none."""
+        self.leader_epoch = -1
+        """The newest leader epoch that is known."""
+        self.leader_endpoint: tuple[str, int] | None = None
+        """Where the leader's controller listener is, as far as that is known."""
+        # Whom to ask next, once, before the others in turn.
+        self._hint: tuple[str, int] | None = None
+        self._turn = 0
+        # Why no leader can be followed; an outage has one line at its beginning and one at its end.
+        self._outage: str | None = None
+        self._running: asyncio.Task[None] | None = None
+        self._snapshot: asyncio.Task[None] | None = None
+        self._advance: asyncio.Future[None] | None = None
+
+    @property
+    def image(self) -> MetadataImage:
+        """The newest published image."""
+        return self._loader.image
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this node is the active controller: it never is."""
+        return False
+
+    async def open(self, publishers: Iterable[Publisher] = ()) -> None:
+        """Open the copy on disk; raises `OSError`. Nothing of it is published before a leader has confirmed it."""
+        self._loader = Loader(publishers)
+        self._restored(await asyncio.to_thread(self._copy.restore))
+
+    def start(self) -> None:
+        """Begin to follow."""
+        self._running = asyncio.get_running_loop().create_task(self._run())
+
+    async def wait_for(self, offset: int) -> None:
+        """Return when the image has all up to an offset, included, or when the observer stops."""
+        while self.image.offset < offset and self._running is not None:
+            if self._advance is None:
+                self._advance = asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._advance)
+
+    async def stop(self) -> None:
+        """End following, and close the copy."""
+        running, self._running = self._running, None
+        for task in (running, self._snapshot):
+            if task is not None:
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task
+        self._wake()
+        self._loader.stop()
+        await asyncio.to_thread(self._copy.close)
+
+    def _restored(self, restored: Restored) -> None:
+        self._aside = restored.loader
+        self._position = Position(restored.end_offset, restored.epoch)
+        self._raft_index = restored.raft_index
+
+    async def _run(self) -> None:
+        tries = 0
+        while True:
+            server = self._next_server()
+            try:
+                connection = await Connection.open(server, self._connecting)
+                try:
+                    tries = 0 if await self._follow(connection, server) else tries + 1
+                finally:
+                    await connection.close()
+            except _FAULTS as error:
+                if isinstance(error, OSError) and not isinstance(error, ClientError):
+                    self._fail(error)
+                    return
+                tries += 1
+                self._note_outage(str(error))
+            backoff_s = self._settings.retry_backoff_ms / 1000 * 2 ** min(tries, 10)
+            await asyncio.sleep(min(backoff_s, _LONGEST_BACKOFF_S))
+
+    def _next_server(self) -> str:
+        """Return whom to ask: the leader once, where it is known, and then the others in turn."""
+        endpoint, self._hint = self._hint, None
+        if endpoint is None:
+            known = [(host, port) for _, host, port in self._settings.voters] + [*self._settings.bootstrap_servers]
+            # Nobody leads who was known to: what one node said of its epoch is not held against the others. A leader
+            # that is behind what is here is refused all the same.
+            self.leader_epoch = self._position.epoch
+            endpoint = known[self._turn % len(known)]
+            self._turn += 1
+        host, port = endpoint
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+    async def _follow(self, connection: Connection, server: str) -> bool:
+        """Fetch from one node as long as it leads; return whether it did for a while."""
+        has_led, was_fenced = False, False
+        while True:
+            answer = await connection.ask(self._request(), FetchResponse)
+            fetched = read_answer(answer, self._position)
+            epoch_before = self.leader_epoch
+            self._note_leader(fetched.leader)
+            if fetched.error:
+                if fetched.error not in _ASK_ANOTHER:
+                    raise ControllerError(f"{server} refuses the metadata log with {code_name(fetched.error)}")
+                if (
+                    fetched.error == ErrorCode.FENCED_LEADER_EPOCH
+                    and self.leader_epoch > epoch_before
+                    and not was_fenced
+                ):
+                    was_fenced = True  # It may be the leader itself that says so.
+                    continue
+                self._note_outage(f"{server} does not lead the quorum")
+                return has_led
+            if fetched.leader is None or fetched.leader.epoch < self.leader_epoch:
+                raise MetadataLogError(f"{server} answers as a leader of an epoch before {self.leader_epoch}")
+            await self._take(fetched, server)
+            has_led, was_fenced = True, False
+            self._hint = self.leader_endpoint = _endpoint(server)
+            if self._aside is None and self._outage is not None:
+                self._outage = None
+                log.info("the metadata log is followed again: node %d leads the quorum", self.leader_id)
+
+    async def _take(self, fetched: Fetched, server: str) -> None:
+        if fetched.snapshot is not None:
+            await self._fetch_snapshot(fetched.snapshot, server)
+        elif fetched.diverging is not None:
+            await self._begin_anew(
+                f"offset {self._position.end_offset} after epoch {self._position.epoch} is not in the log of {server}"
+            )
+        elif fetched.batches:
+            await self._load(fetched)
+        if self._aside is not None and self._position.end_offset >= fetched.high_watermark >= 0:
+            self._loader.replace(self._aside.publish())
+            self._aside = None
+            self._publish()
+            log.info(
+                "node %d leads the quorum: the metadata up to offset %d is there", self.leader_id, self.image.offset
+            )
+
+    async def _load(self, fetched: Fetched) -> None:
+        """Add batches to the copy, load them, and publish what is confirmed."""
+        loader = self._aside or self._loader
+        decoded = [(batch, list(map(decode_record, batch.values))) for batch in fetched.batches]
+        try:
+            for batch, records in decoded:
+                loader.load(records, batch.last_offset, batch.epoch)
+                await asyncio.sleep(0)  # Others have their turn between two batches.
+        except MetadataError as error:
+            await self._refuse_records(str(error))
+            raise
+        self._refused = 0
+        await asyncio.to_thread(self._copy.append, fetched.raw)
+        for batch in fetched.batches:
+            self._reach(batch)
+        if self._aside is None:
+            self._publish()
+        self._checkpointer.note(len(fetched.raw))
+        if self._aside is None and self._checkpointer.is_due and (self._snapshot is None or self._snapshot.done()):
+            self._snapshot = asyncio.get_running_loop().create_task(self._take_snapshot(self.image, self._raft_index))
+
+    def _reach(self, batch: FetchedBatch) -> None:
+        self._position = Position(batch.last_offset + 1, batch.epoch)
+        self._raft_index += self._raft_index != UNKNOWN
+
+    async def _fetch_snapshot(self, snapshot: SnapshotId, server: str) -> None:
+        settings = self._settings
+        source = SnapshotSource(
+            server,
+            settings.cluster_id,
+            settings.node_id,
+            self.leader_epoch,
+            settings.request_timeout_ms,
+            settings.directory_id,
+            settings.snapshot_piece_bytes,
+        )
+        log.info("fetching the snapshot %s of the metadata log from %s", snapshot.file_name, server)
+        path = await fetch_snapshot(source, snapshot, self._copy.directory, asyncio.to_thread)
+        image = await asyncio.to_thread(self._copy.install, path)
+        aside = Loader()
+        aside.replace(image)
+        self._aside = aside
+        self._position = Position(snapshot.end_offset, snapshot.epoch)
+        self._raft_index = (await asyncio.to_thread(open_snapshot, path)).raft_index
+
+    async def _refuse_records(self, reason: str) -> None:
+        """Forget records that cannot follow those that are here; when all say so, it is the copy that is wrong."""
+        self._refused += 1
+        if self._refused > _REFUSALS:
+            self._refused = 0
+            await self._begin_anew(reason)
+        else:
+            await self._gather()
+
+    async def _begin_anew(self, reason: str) -> None:
+        """Set the copy aside, and gather all of the quorum's metadata; the image stays until that is there."""
+        await self._end_snapshot()
+        await asyncio.to_thread(self._copy.set_aside, reason)
+        await self._gather()
+
+    async def _gather(self) -> None:
+        """Go back to what the copy holds, and gather metadata aside until it is confirmed."""
+        if self._aside is None:
+            # What was loaded and not published may be half of a batch.
+            self._loader.replace(self._loader.image)
+        self._restored(await asyncio.to_thread(self._copy.restore))
+
+    async def _take_snapshot(self, image: MetadataImage, raft_index: int) -> None:
+        if await self._checkpointer.take(image, raft_index, asyncio.to_thread) is None:
+            return
+        try:
+            await asyncio.to_thread(self._checkpointer.clean, self._copy)
+        except OSError as error:
+            log.error("old snapshots of the metadata log cannot be removed: %s", error)
+
+    async def _end_snapshot(self) -> None:
+        task, self._snapshot = self._snapshot, None
+        if task is not None:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    def _request(self) -> FetchRequest:
+        settings = self._settings
+        partition = FetchPartition(
+            current_leader_epoch=self.leader_epoch,
+            fetch_offset=self._position.end_offset,
+            last_fetched_epoch=self._position.epoch,
+            partition_max_bytes=settings.fetch_max_bytes,
+            replica_directory_id=settings.directory_id,
+        )
+        return FetchRequest(
+            cluster_id=settings.cluster_id,
+            replica_state=ReplicaState(replica_id=settings.node_id),
+            max_wait_ms=MAX_WAIT_MS,
+            max_bytes=settings.fetch_max_bytes,
+            topics=[FetchTopic(topic=TOPIC_NAME, topic_id=METADATA_TOPIC_ID, partitions=[partition])],
+        )
+
+    def _note_leader(self, leader: Leader | None) -> None:
+        if leader is None or leader.epoch < self.leader_epoch:
+            return
+        if leader.node_id < 0 and leader.epoch == self.leader_epoch:
+            return
+        self.leader_id, self.leader_epoch = leader.node_id, leader.epoch
+        configured = [(host, port) for node_id, host, port in self._settings.voters if node_id == leader.node_id]
+        self._hint = self.leader_endpoint = leader.endpoint or (configured[0] if configured else None)
+
+    def _publish(self) -> None:
+        self._loader.publish()
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._advance is not None:
+            self._advance.set_result(None)
+            self._advance = None
+
+    def _note_outage(self, reason: str) -> None:
+        if self._outage is None:
+            log.warning("the metadata log cannot be followed: %s; it is tried again", reason)
+        self._outage = reason
+
+    def _fail(self, error: OSError) -> None:
+        log.critical("the copy of the metadata log failed: %s", error)
+        if self._on_failure is not None:
+            self._on_failure(error)
+
+
+def _endpoint(server: str) -> tuple[str, int]:
+    host, _, port = server.rpartition(":")
+    return host.strip("[]"), int(port)

@@ -1,0 +1,44 @@
+"""A controller whose listener serves the metadata log, by the handlers that a node has, in this process."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from pybroker.config.quorum import QuorumVoter
+from pybroker.controller.service import Controller
+from pybroker.handlers.registry import registered_apis
+from pybroker.machine.reply import Reply
+from pybroker.protocol.listener_role import ListenerRole
+from pybroker.protocol.messages import request_class
+from tests.support.scripted_controller import Answer, ScriptedController
+
+FETCH, FETCH_SNAPSHOT = 1, 59
+CLUSTER_ID = "c"
+
+
+def context_of(voter: Controller | None, voters: tuple[QuorumVoter, ...] = ()) -> Any:
+    """What the handlers of the metadata log look at."""
+    config = SimpleNamespace(quorum_voters=voters)
+    return SimpleNamespace(services=SimpleNamespace(voter=voter, cluster_id=CLUSTER_ID, config=config), version=17)
+
+
+def answer_of(key: int, context: Any) -> Answer:
+    """The handler of an API, as a scripted controller calls it."""
+    api = registered_apis(ListenerRole.CONTROLLER)[key]
+
+    async def answer(request: Any) -> Any:
+        assert type(request) is request_class(key)
+        try:
+            outcome = api.handle(request, context)
+            return await outcome if isinstance(outcome, Reply) or hasattr(outcome, "__await__") else outcome
+        except Exception as error:  # noqa: BLE001 - as the pipeline does
+            return api.failed(request, context, error)
+
+    return answer
+
+
+def listener_of(voter: Controller | None, voters: tuple[QuorumVoter, ...] = (), port: int = 0) -> ScriptedController:
+    """The listener of a controller; to be entered."""
+    context = context_of(voter, voters)
+    return ScriptedController({key: answer_of(key, context) for key in (FETCH, FETCH_SNAPSHOT)}, port=port)
