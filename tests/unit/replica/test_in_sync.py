@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,14 +23,17 @@ from pybroker.protocol.errors import ErrorCode
 from pybroker.replica.in_sync import InSyncReplicas
 from pybroker.replica.native import DataPlane, Partition
 from tests.support.partitions import start_data_plane
+from tests.support.quorums import until
 
 TOPIC_ID = b"t" * 16
 
 
-async def eventually(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
-        while not condition():
-            await asyncio.sleep(0)
+async def turns() -> None:
+    """Let the loop take some turns."""
+    for _ in range(10):
+        turn = asyncio.get_running_loop().create_future()
+        turn.get_loop().call_soon(turn.set_result, None)
+        await turn
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,6 @@ class Controller:
 
     async def alter_partitions(self, changes: Sequence[InSyncChange]) -> list[InSyncResult]:
         self.asked.extend(changes)
-        await asyncio.sleep(0)
         if self.raises:
             raise self.raises.pop()
         return [InSyncResult(change.topic_id, change.partition, self.error) for change in changes]
@@ -108,20 +110,19 @@ def leader(tmp_path: Path) -> Iterator[Leader]:
 
 async def test_who_caught_up_is_asked_for_with_the_epochs_that_are_known(leader: Leader) -> None:
     leader.caught_up(2)
-    await eventually(lambda: len(leader.controller.asked) == 1)
+    await until(lambda: len(leader.controller.asked) == 1)
     (change,) = leader.controller.asked
     assert change == InSyncChange(TOPIC_ID, 0, 5, 7, ((1, 101), (2, 102)))
 
 
 async def test_one_question_is_under_way_and_the_next_waits_for_the_image(leader: Leader) -> None:
     leader.caught_up(2)
-    await eventually(lambda: len(leader.controller.asked) == 1)
+    await until(lambda: len(leader.controller.asked) == 1)
     leader.caught_up(3)
-    for _ in range(10):
-        await asyncio.sleep(0)
+    await turns()
     assert len(leader.controller.asked) == 1
     leader.show(image((1, 2), partition_epoch=8))
-    await eventually(lambda: len(leader.controller.asked) == 2)
+    await until(lambda: len(leader.controller.asked) == 2)
     assert leader.controller.asked[1].isr == ((1, 101), (2, 102), (3, 103))
     assert leader.controller.asked[1].partition_epoch == 8
 
@@ -129,32 +130,32 @@ async def test_one_question_is_under_way_and_the_next_waits_for_the_image(leader
 async def test_a_controller_that_does_not_answer_is_asked_again(leader: Leader) -> None:
     leader.controller.raises = [TimeoutError("no controller")]
     leader.caught_up(2)
-    await eventually(lambda: len(leader.controller.asked) == 2)
+    await until(lambda: len(leader.controller.asked) == 2)
     assert leader.controller.asked[0] == leader.controller.asked[1]
 
 
 async def test_a_replica_that_is_refused_holds_nothing_back(leader: Leader) -> None:
     leader.controller.error = ErrorCode.INELIGIBLE_REPLICA
     leader.caught_up(2)
-    await eventually(lambda: leader.sought == ["orders"])
+    await until(lambda: leader.sought == ["orders"])
+    assert len(leader.controller.asked) == 1
 
 
 async def test_a_fenced_broker_is_not_asked_for(leader: Leader) -> None:
     leader.show(image(fenced=(2,)))
     leader.caught_up(2)
-    await eventually(lambda: leader.sought == ["orders"])
+    await until(lambda: leader.sought == ["orders"])
     assert leader.controller.asked == []
 
 
 async def test_what_an_older_leader_wanted_is_dropped(leader: Leader) -> None:
     leader.caught_up(2, leader_epoch=4)
-    for _ in range(10):
-        await asyncio.sleep(0)
+    await turns()
     assert leader.controller.asked == []
 
 
 async def test_nothing_is_asked_after_the_stop(leader: Leader) -> None:
     await leader.in_sync.stop()
     leader.caught_up(2)
-    await asyncio.sleep(0)
+    await turns()
     assert leader.controller.asked == []
