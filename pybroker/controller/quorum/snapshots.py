@@ -58,7 +58,7 @@ SUFFIX = ".checkpoint"
 PART_SUFFIX = ".part"
 _NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 
-_RECORDS_PER_BATCH = 400
+_RECORDS_PER_BATCH = 200
 _BYTES_PER_BATCH = 256 << 10
 _PREFIX = struct.Struct(">qii")
 """Base offset, length of what follows the first two fields, leader epoch: the front of a batch."""
