@@ -17,6 +17,20 @@ from pybroker._native import (
     UnresolvedRequest,
 )
 
+Event = (
+    AppendSettled
+    | ControlRequest
+    | InterceptedRequest
+    | UnresolvedRequest
+    | ConnectionClosed
+    | Exhausted
+    | LogDirectoryFailed
+    | LogLine
+    | ReplicaCaughtUp
+    | SegmentRolled
+)
+"""What `DataPlane.drain` returns."""
+
 __all__ = [
     "AppendSettled",
     "ConnectionClosed",

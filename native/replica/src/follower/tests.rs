@@ -31,9 +31,9 @@ const SETTINGS: FetcherSettings = FetcherSettings {
 };
 
 #[derive(Default)]
-struct Heard(Vec<String>);
+struct Reported(Vec<String>);
 
-impl FollowerListener for Heard {
+impl FollowerListener for Reported {
     fn wake(&mut self, _waiter: Waiter) {}
 
     fn log_failed(&mut self, _partition: &Partition, error: &str) {
@@ -129,7 +129,7 @@ impl Broker {
             });
         }
         let frame = leader.answer(&request, &known);
-        self.fetcher.take_response(&frame, NOW, &mut Heard::default()).unwrap();
+        self.fetcher.take_response(&frame, NOW, &mut Reported::default()).unwrap();
         Some(request)
     }
 
@@ -253,7 +253,7 @@ fn logs_that_part_at_one_offset_are_made_alike_by_epoch() {
 fn a_log_that_parts_twice_is_cut_twice() {
     let (a, b) = (quick_directory(), quick_directory());
     let (mut one, two) = (Broker::start(1, a.path()), Broker::start(2, b.path()));
-    // Both have epoch 0 up to offset 1. One led at epoch 1 and appended; two led at 2, lost it, and leads at 4.
+    // Both have epoch 0 up to offset 1. One was the leader of epochs 1 and 3, two that of 2 and 4.
     for broker in [&one, &two] {
         broker.lead(0, &[]);
         broker.append(1);
@@ -309,9 +309,9 @@ fn a_damaged_answer_is_not_appended_and_asked_for_again_later() {
     let mut frame = two.answer(&request, &request.partitions);
     let last = frame.len() - 8;
     frame[last] ^= 1;
-    let mut heard = Heard::default();
-    one.fetcher.take_response(&frame, NOW, &mut heard).unwrap();
-    assert_eq!((one.end(), heard.0.len()), (0, 1));
+    let mut reported = Reported::default();
+    one.fetcher.take_response(&frame, NOW, &mut reported).unwrap();
+    assert_eq!((one.end(), reported.0.len()), (0, 1));
     let state = one.fetcher.state(&(TOPIC_ID, 0)).unwrap();
     assert_eq!(state, FetchState::BackingOff { until_ms: NOW + 10, tries: 1 });
     assert!(one.fetcher.next_request(NOW).is_none(), "nothing else is fetched");
@@ -354,7 +354,7 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// Whoever leads last, the other has the same log after it has caught up, whatever was appended where before.
+    /// After any elections and appends, a follower that has caught up has its leader's log.
     #[test]
     fn logs_are_alike_after_any_history(steps in prop::collection::vec(step(), 1..40)) {
         let (a, b) = (quick_directory(), quick_directory());
