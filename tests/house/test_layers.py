@@ -55,6 +55,7 @@ def test_a_machine_reads_no_clock_rolls_no_dice_and_does_no_io(path: str) -> Non
 DRIVERS = {
     "pybroker/controller/death_watch.py": "connects to brokers that may have died",
     "pybroker/controller/node_to_controller.py": "connections to the active controller, and the tries over them",
+    "pybroker/controller/quorum/observer.py": "the connection to the leader, and the search for it",
     "pybroker/controller/quorum/driver.py": "the voter's ticks, and its disk",
     "pybroker/controller/quorum/peers.py": "connections to other voters",
     "pybroker/controller/registration.py": "tries until the metadata has this controller",
