@@ -46,17 +46,3 @@ __all__ = [
     "SegmentRolled",
     "UnresolvedRequest",
 ]
-
-Event = (
-    AppendSettled
-    | ControlRequest
-    | InterceptedRequest
-    | UnresolvedRequest
-    | ConnectionClosed
-    | Exhausted
-    | LogDirectoryFailed
-    | LogLine
-    | ReplicaCaughtUp
-    | SegmentRolled
-)
-"""What the data plane sends up to the pipeline."""

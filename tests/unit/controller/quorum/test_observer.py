@@ -187,6 +187,7 @@ async def test_a_damaged_copy_costs_a_fetch_and_no_start(tmp_path: Path, damage:
         damage(tmp_path / "observer" / DIRECTORY_NAME / "00000000000000000000.log")
         async with observing(settings) as observer:
             await caught_up(observer, leader)
+            assert observer.image == leader.image
 
 
 async def test_a_copy_of_another_log_is_kept_aside(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
