@@ -1376,7 +1376,7 @@ class ReplicationSettings:
         socket_receive_buffer_bytes: int,
         eager_high_watermark: bool,
     ) -> ReplicationSettings:
-        """`first_backoff_ms` is the first wait after a refusal; each further one is twice as long, up to `backoff_ms`."""
+        """`first_backoff_ms` is the first wait after a refusal; further ones are twice as long, up to `backoff_ms`."""
 
 @final
 class ReplicaCaughtUp:

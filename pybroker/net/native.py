@@ -23,6 +23,7 @@ __all__ = [
     "ControlRequest",
     "DataPlane",
     "DataPlaneSettings",
+    "Event",
     "Exhausted",
     "InterceptedRequest",
     "LogDirectoryFailed",
@@ -31,3 +32,17 @@ __all__ = [
     "SegmentRolled",
     "UnresolvedRequest",
 ]
+
+Event = (
+    AppendSettled
+    | ControlRequest
+    | InterceptedRequest
+    | UnresolvedRequest
+    | ConnectionClosed
+    | Exhausted
+    | LogDirectoryFailed
+    | LogLine
+    | ReplicaCaughtUp
+    | SegmentRolled
+)
+"""What the data plane sends up to the pipeline."""
