@@ -294,6 +294,13 @@ class DataPlane:
         """Closes every connection at once, without the answers that are queued."""
     def set_clock_ahead(self, by_ms: int) -> None:
         """Sets the time of appends and fetch sessions ahead of the system's clock, by `by_ms` in all."""
+    @property
+    def fetcher_threads(self) -> int:
+        """Threads that fetch from leaders."""
+    def set_replication(self, settings: ReplicationSettings) -> None:
+        """Says how this broker replicates; before that it fetches nothing from others."""
+    def set_fetch_sources(self, sources: list[tuple[int, str, int, int]]) -> None:
+        """Swaps the brokers that are fetched from: id, host, port and broker epoch."""
     def publish(self, table: TopicTable) -> None:
         """Swaps the topics that the hot path sees."""
     def publish_api_versions(self, answers: dict[int, bytes]) -> None:
@@ -901,6 +908,8 @@ class Partition:
     @property
     def role(self) -> str:
         """What this broker is to the partition: `leader`, `follower` or `none`."""
+    def low_watermark(self, alive: list[int]) -> int:
+        """Where the earliest log of this replica and of those of the `alive` brokers starts."""
     def find_timestamp(self, timestamp_ms: int) -> tuple[int, int, int] | None:
         """(timestamp, offset, leader epoch) of the first record at or after `timestamp_ms`."""
     def max_timestamp(self) -> tuple[int, int, int] | None:
@@ -1325,11 +1334,14 @@ class Role:
     """What this broker is to be to a partition. Each belongs to a leader epoch."""
 
     @staticmethod
-    def leader(leader_epoch: int, *, followers: Sequence[tuple[int, bool]], min_insync_replicas: int) -> Role:
-        """Takes appends. `followers` are the other replicas: broker id, and whether it is in sync."""
+    def leader(
+        leader_epoch: int, *, partition_epoch: int, followers: Sequence[tuple[int, bool]], min_insync_replicas: int
+    ) -> Role:
+        """Takes appends. `followers` are the other replicas: broker id, and whether it is in sync. A newer
+        `partition_epoch` decides about those that wait to be let in."""
     @staticmethod
     def follower(leader_epoch: int, *, leader: int) -> Role:
-        """Takes no appends; follows the broker of id `leader`."""
+        """Takes no appends; fetches from the broker of id `leader`, where `DataPlane.set_fetch_sources` says."""
     @staticmethod
     def none(leader_epoch: int) -> Role:
         """Serves nobody: there is no leader, or this broker is none of the replicas."""
@@ -1341,6 +1353,60 @@ def become_roles(changes: Sequence[tuple[Partition, Role]], data_plane: DataPlan
     Gives the error of each, None where the role was changed; with an error the role is as it was. `ValueError`: the
     epoch is over, or has another leader. `OSError`: the log could not be made ready.
     """
+
+# --------------------------------------------------------------------------------------------- replication.rs
+
+@final
+class ReplicationSettings:
+    """How a broker replicates."""
+
+    def __new__(
+        cls,
+        *,
+        node_id: int,
+        broker_epoch: int,
+        min_bytes: int,
+        max_wait_ms: int,
+        max_bytes: int,
+        response_max_bytes: int,
+        first_backoff_ms: int,
+        backoff_ms: int,
+        fetchers: int,
+        socket_timeout_ms: int,
+        socket_receive_buffer_bytes: int,
+        eager_high_watermark: bool,
+    ) -> ReplicationSettings:
+        """`first_backoff_ms` is the first wait after a refusal; further ones are twice as long, up to `backoff_ms`."""
+
+@final
+class ReplicaCaughtUp:
+    """A follower has all that is committed of a partition whose leader is here, and is not in sync. It is reported
+    once until a newer partition epoch, or `stop_joining`; meanwhile the high watermark waits for it."""
+
+    @property
+    def topic_id(self) -> bytes:
+        """The topic's id, 16 bytes."""
+    @property
+    def index(self) -> int:
+        """The partition's index."""
+    @property
+    def leader_epoch(self) -> int:
+        """The leader epoch that this is true of."""
+    @property
+    def replica(self) -> int:
+        """The follower's broker id."""
+    @property
+    def broker_epoch(self) -> int:
+        """The epoch of its registration; -1 where it does not say."""
+
+def lagging_replicas(
+    partitions: Sequence[Partition], data_plane: DataPlane, *, max_lag_ms: int, alive: list[int]
+) -> list[tuple[int, int, list[int]]]:
+    """Which in-sync replicas have not had all for longer than `max_lag_ms`: the place of the partition, its leader
+    epoch, and their broker ids. Others that lag, or are not `alive`, hold nothing back any more. Releases the GIL."""
+
+def stop_joining(partition: Partition, data_plane: DataPlane, replicas: list[int]) -> None:
+    """Ends the wait for replicas that are not let into the in-sync ones."""
 
 # --------------------------------------------------------------------------------------------- settlements.rs
 

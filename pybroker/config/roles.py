@@ -6,14 +6,14 @@ is free of most. Must not know what a role does.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from pybroker.config.errors import ConfigError, RefusedError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from pybroker.config.broker import BrokerConfig
+    from pybroker.config.quorum import QuorumVoter
 
 _ROLES = "process.roles"
 _NAMES = "controller.listener.names"
@@ -25,7 +25,76 @@ _INNER = "inter.broker.listener.name"
 _INNER_PROTOCOL = "security.inter.broker.protocol"
 
 
-def check_required(config: BrokerConfig) -> None:
+class NodeSettings(Protocol):
+    """What the rules look at."""
+
+    @property
+    def given(self) -> Mapping[str, str]:
+        """The texts that were given, by Kafka's names."""
+        ...
+
+    @property
+    def node_id(self) -> int:
+        """The number of the node."""
+        ...
+
+    @property
+    def is_broker(self) -> bool:
+        """Whether it serves clients."""
+        ...
+
+    @property
+    def is_controller(self) -> bool:
+        """Whether it has a part in the quorum."""
+        ...
+
+    @property
+    def is_single(self) -> bool:
+        """Whether it is a cluster by itself."""
+        ...
+
+    @property
+    def controller_listener_names(self) -> tuple[str, ...]:
+        """The listeners of controllers."""
+        ...
+
+    @property
+    def inter_broker_listener_name(self) -> str | None:
+        """The listener between brokers, as given."""
+        ...
+
+    @property
+    def inter_broker_listener(self) -> str:
+        """The listener between brokers that results."""
+        ...
+
+    @property
+    def security_protocols(self) -> Mapping[str, str]:
+        """The protocol behind each name."""
+        ...
+
+    @property
+    def quorum_voters(self) -> tuple[QuorumVoter, ...]:
+        """Who votes."""
+        ...
+
+    @property
+    def quorum_bootstrap_servers(self) -> tuple[tuple[str, int], ...]:
+        """Where controllers are found."""
+        ...
+
+    @property
+    def broker_heartbeat_interval_ms(self) -> int:
+        """Time between heartbeats."""
+        ...
+
+    @property
+    def broker_session_timeout_ms(self) -> int:
+        """How long a broker lives without one."""
+        ...
+
+
+def check_required(config: NodeSettings) -> None:
     """Check that a node of a cluster names what Kafka has no default for; raises ConfigError."""
     if config.is_single:
         return
@@ -36,7 +105,7 @@ def check_required(config: BrokerConfig) -> None:
         _refuse(_NAMES, f"Configuration '{_NAMES}' must not be empty. Valid values include: any non-empty value")
 
 
-def check_roles(config: BrokerConfig, listeners: Sequence[str], advertised: Sequence[str]) -> None:
+def check_roles(config: NodeSettings, listeners: Sequence[str], advertised: Sequence[str]) -> None:
     """Hold roles, listeners and quorum against each other; raises ConfigError.
 
     `listeners` and `advertised` are the names in the keys listeners and advertised.listeners.
@@ -65,7 +134,7 @@ def check_roles(config: BrokerConfig, listeners: Sequence[str], advertised: Sequ
         _check_broker(config, listeners, advertised, inner)
 
 
-def _check_inter_broker(config: BrokerConfig) -> None:
+def _check_inter_broker(config: NodeSettings) -> None:
     if _INNER not in config.given:
         return
     if _INNER_PROTOCOL in config.given:
@@ -77,7 +146,7 @@ def _check_inter_broker(config: BrokerConfig) -> None:
         _refuse(_INNER, f"Listener with name {name} defined in {_INNER} not found in listener.security.protocol.map.")
 
 
-def _check_node_id(config: BrokerConfig) -> None:
+def _check_node_id(config: NodeSettings) -> None:
     voters = {voter.node_id for voter in config.quorum_voters}
     shown = f"{_VOTERS}=Set({', '.join(str(voter) for voter in sorted(voters))})"
     if config.is_controller and voters and config.node_id not in voters:
@@ -94,7 +163,7 @@ def _check_node_id(config: BrokerConfig) -> None:
         )
 
 
-def _check_controller(config: BrokerConfig, listeners: set[str], inner: set[str]) -> None:
+def _check_controller(config: NodeSettings, listeners: set[str], inner: set[str]) -> None:
     if not config.is_broker and not listeners <= inner:
         _refuse(
             _LISTENERS,
@@ -120,7 +189,7 @@ def _check_controller(config: BrokerConfig, listeners: set[str], inner: set[str]
         )
 
 
-def _check_broker(config: BrokerConfig, listeners: Sequence[str], advertised: Sequence[str], inner: set[str]) -> None:
+def _check_broker(config: NodeSettings, listeners: Sequence[str], advertised: Sequence[str], inner: set[str]) -> None:
     missing = [name for name in config.controller_listener_names if name.upper() not in config.security_protocols]
     if missing:
         _refuse(
@@ -157,7 +226,7 @@ def _check_advertised(listeners: Sequence[str], advertised: Sequence[str]) -> No
         )
 
 
-def heartbeat_warning(config: BrokerConfig) -> str | None:
+def heartbeat_warning(config: NodeSettings) -> str | None:
     """Return Kafka's words on a heartbeat that is too rare for the session, None where it is not."""
     interval, session = config.broker_heartbeat_interval_ms, config.broker_session_timeout_ms
     if interval * 2 <= session:

@@ -41,7 +41,7 @@ class QuorumReplica(NamedTuple):
     log_end_offset: int
     """-1 where it is not known."""
     last_fetch_ms: int
-    """When it was last heard of, ms since 1970; -1 for never."""
+    """When it last sent something, ms since 1970; -1 for never."""
     last_caught_up_ms: int
     """When it last had all that the leader had, ms since 1970; -1 for never."""
 

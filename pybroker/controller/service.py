@@ -94,7 +94,7 @@ class Controller:
     async def open(self, publishers: Iterable[Publisher] = ()) -> None:
         """Open the metadata log, or begin it, and load what is known to be committed.
 
-        It is published by the next commit. Raises `OSError`, `ControllerError` and `MetadataError`; there is nothing to
+        It is published by `start`. Raises `OSError`, `ControllerError` and `MetadataError`; there is nothing to
         be stopped then.
         """
         self._loader = Loader(publishers)
@@ -113,6 +113,8 @@ class Controller:
 
         Raises `OSError`, `ControllerError` and `MetadataError`.
         """
+        if not self._quorum.is_alone:
+            self._loader.publish()  # what a snapshot holds; nothing may be committed for long
         self._driver.start()
         if self._quorum.is_alone:
             await self._settled

@@ -7,9 +7,9 @@ Versions
     0-2
 
 Behaviour
-    - Partition 0 of __cluster_metadata, asked for alone: this node leads as the only voter, without observers, and its
-      log end and high watermark are returned with the present time as the time of its last fetch, as Kafka's leader
-      does.
+    - Partition 0 of __cluster_metadata, asked for alone: the voters and the observers, each with the end of its log and
+      the times of its last message and of the last one at which it had all of the leader's log; for the leader itself
+      those are the present, as Kafka's leader does. NOT_CONTROLLER where this node does not lead.
     - Any other topic or partition, or more than one: UNKNOWN_TOPIC_OR_PARTITION for each.
     - The voter's directory id is zero, as in Kafka with voters from controller.quorum.voters (kraft.version 0).
 
@@ -23,7 +23,6 @@ Not done
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 from pybroker.handlers.registry import handles
@@ -43,6 +42,7 @@ from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_request
 
 if TYPE_CHECKING:
+    from pybroker.controller.channel import QuorumReplica
     from pybroker.handlers.context import RequestContext
     from pybroker.handlers.errors import WireError
 
@@ -63,27 +63,31 @@ def _failed(_request: DescribeQuorumRequest, _version: int, error: WireError) ->
     forwarded=True,
 )
 def describe_quorum(request: DescribeQuorumRequest, context: RequestContext) -> DescribeQuorumResponse:
-    """Describe the quorum of one."""
+    """Describe the quorum."""
     asked = [(topic.topic_name, part.partition_index) for topic in request.topics for part in topic.partitions]
     if len(request.topics) != 1 or asked != [(_METADATA, 0)]:
         return DescribeQuorumResponse(topics=_unknown(request))
     quorum = context.services.controller.quorum_state()
-    now_ms = int(time.time() * 1000)
-    state = ReplicaState(
-        replica_id=quorum.leader_id,
-        log_end_offset=quorum.log_end_offset,
-        last_fetch_timestamp=now_ms,
-        last_caught_up_timestamp=now_ms,
-    )
     partition = DescribedPartitionData(
         leader_id=quorum.leader_id,
         leader_epoch=quorum.leader_epoch,
         high_watermark=quorum.high_watermark,
-        current_voters=[state],
+        current_voters=[_state(replica) for replica in quorum.voters],
+        observers=[_state(replica) for replica in quorum.observers],
     )
     return DescribeQuorumResponse(
         topics=[DescribedTopicData(topic_name=_METADATA, partitions=[partition])],
         nodes=_nodes(quorum.leader_id, context) if context.version >= _FIRST_VERSION_WITH_NODES else [],
+    )
+
+
+def _state(replica: QuorumReplica) -> ReplicaState:
+    return ReplicaState(
+        replica_id=replica.node_id,
+        replica_directory_id=replica.directory_id,
+        log_end_offset=replica.log_end_offset,
+        last_fetch_timestamp=replica.last_fetch_ms,
+        last_caught_up_timestamp=replica.last_caught_up_ms,
     )
 
 

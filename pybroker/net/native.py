@@ -12,9 +12,24 @@ from pybroker._native import (
     InterceptedRequest,
     LogDirectoryFailed,
     LogLine,
+    ReplicaCaughtUp,
     SegmentRolled,
     UnresolvedRequest,
 )
+
+Event = (
+    AppendSettled
+    | ControlRequest
+    | InterceptedRequest
+    | UnresolvedRequest
+    | ConnectionClosed
+    | Exhausted
+    | LogDirectoryFailed
+    | LogLine
+    | ReplicaCaughtUp
+    | SegmentRolled
+)
+"""What `DataPlane.drain` returns."""
 
 __all__ = [
     "AppendSettled",
@@ -22,10 +37,12 @@ __all__ = [
     "ControlRequest",
     "DataPlane",
     "DataPlaneSettings",
+    "Event",
     "Exhausted",
     "InterceptedRequest",
     "LogDirectoryFailed",
     "LogLine",
+    "ReplicaCaughtUp",
     "SegmentRolled",
     "UnresolvedRequest",
 ]

@@ -34,6 +34,7 @@ from pybroker.net.native import (
     InterceptedRequest,
     LogDirectoryFailed,
     LogLine,
+    ReplicaCaughtUp,
     SegmentRolled,
     UnresolvedRequest,
 )
@@ -46,19 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from pybroker.net.dispatch import Dispatch
-    from pybroker.net.native import DataPlane
-
-    Event = (
-        AppendSettled
-        | ControlRequest
-        | InterceptedRequest
-        | UnresolvedRequest
-        | ConnectionClosed
-        | Exhausted
-        | LogDirectoryFailed
-        | LogLine
-        | SegmentRolled
-    )
+    from pybroker.net.native import DataPlane, Event
 
 log = logging.getLogger("pybroker.net")
 
@@ -94,10 +83,12 @@ class Pipeline:
         clock: Callable[[], float] = time.perf_counter,
         intercepted: Callable[[ControlRequest], None] | None = None,
         closed: Callable[[int], None] | None = None,
+        caught_up: Callable[[ReplicaCaughtUp], None] | None = None,
     ) -> None:
         """`draining` is called when a wake-up has brought events, `drained` when its handlers have been called, before
         their answers are sent. `max_elements` is how many elements a request may have. `clock` gives seconds, rising.
-        `intercepted` gets the requests that the data plane intercepts, `closed` the numbers of connections that ended.
+        `intercepted` gets the requests that the data plane intercepts, `closed` the numbers of connections that ended,
+        `caught_up` followers that are to be in sync.
         """
         self._data_plane = data_plane
         self._dispatch = dispatch
@@ -121,6 +112,7 @@ class Pipeline:
         self._clock = clock
         self._intercepted = intercepted
         self._closed = closed
+        self._caught_up = caught_up
         self._loop: asyncio.AbstractEventLoop | None = None
         self._reading = False
         # Requests that the last wake-up had no time for. Invariant: while there are any, `_go_on` is scheduled.
@@ -290,6 +282,9 @@ class Pipeline:
                 self._closed(event.connection)
         elif isinstance(event, LogLine):
             log.log(logging.getLevelNamesMapping().get(event.level.upper(), logging.WARNING), "%s", event.text)
+        elif isinstance(event, ReplicaCaughtUp):
+            if self._caught_up is not None:
+                self._caught_up(event)
         elif isinstance(event, SegmentRolled):
             self._segment_rolled(event)
         elif isinstance(event, Exhausted):

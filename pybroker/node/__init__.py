@@ -3,10 +3,13 @@
 Owns the order in which parts are built, and what is injected into what. Must not contain behaviour of a part. A request
 does not pass here; this is where its way is laid.
 
-    node             Node: its start and its stop, by the roles that it has
-    foundation       what both roles stand on: directories, identity, settings in force, failures
-    controller_part  the controller: its voter, and the listeners of controllers
-    broker_part      the broker: partitions, coordinators, the listeners of clients
+    node               Node: its start and its stop, by the roles that it has
+    foundation         what both roles stand on: directories, identity, settings in force, failures
+    controller_part    the controller: its voter, and the listeners of controllers
+    observer_part      in its place in a node that is a broker alone: a follower of the quorum's log
+    snapshot_policy    when either makes snapshots
+    controller_access  the way to the active controller, wherever it is
+    broker_part        the broker: partitions, coordinators, the listeners of clients
 """
 
 from pybroker.node.node import Node as Node

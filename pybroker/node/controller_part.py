@@ -15,13 +15,13 @@ from pybroker.controller.death_watch import build_death_watch
 from pybroker.controller.errors import ControllerError
 from pybroker.controller.local_channel import LocalChannel
 from pybroker.controller.quorum.settings import QuorumSettings, VoterAddress
-from pybroker.controller.quorum.snapshot_policy import SnapshotPolicy
 from pybroker.controller.registration import ControllerRegistration, Reachable
 from pybroker.controller.service import Controller
 from pybroker.net.closing import close_connections, finish_requests
 from pybroker.net.data_plane_settings import build_data_plane_settings
 from pybroker.net.listeners import OpenListener, open_listeners
 from pybroker.net.native import DataPlane
+from pybroker.node.snapshot_policy import build_snapshot_policy
 from pybroker.serving import build_controller_pipeline
 from pybroker.storage.meta_properties import id_bytes
 
@@ -135,12 +135,7 @@ class ControllerPart:
             fetch_timeout_ms=config.controller_quorum_fetch_timeout_ms,
             request_timeout_ms=config.controller_quorum_request_timeout_ms,
             retry_backoff_ms=config.controller_quorum_retry_backoff_ms,
-            snapshots=SnapshotPolicy(
-                config.metadata_log_max_record_bytes_between_snapshots,
-                config.metadata_log_max_snapshot_interval_ms,
-                config.metadata_max_retention_bytes,
-                config.metadata_max_retention_ms,
-            ),
+            snapshots=build_snapshot_policy(config),
             death_grace_ms=config.controller_quorum_death_grace_ms,
         )
 

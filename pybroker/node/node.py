@@ -22,6 +22,7 @@ from pybroker.node.broker_part import BrokerPart
 from pybroker.node.controller_access import ControllerAccess
 from pybroker.node.controller_part import ControllerPart
 from pybroker.node.foundation import Foundation
+from pybroker.node.observer_part import ObserverPart
 from pybroker.storage.errors import StorageError
 
 if TYPE_CHECKING:
@@ -151,12 +152,14 @@ class _Run:
     async def join(self) -> None:
         """Have the metadata, as a voter or an observer, and register; partitions are opened meanwhile."""
         foundation, controller = self._foundation, self._controller
+        observer = ObserverPart(foundation)
         source: MetadataSource
         if controller is not None:
             source = controller.build()
             access = ControllerAccess(foundation, source, controller.local)
         else:
-            raise NodeError("process.roles=broker: not yet")
+            source = observer.build()
+            access = ControllerAccess(foundation, source, None)
         publishers: list[Publisher] = [foundation.live]
         if access.channels is not None:
             publishers.append(access.channels)
@@ -164,6 +167,8 @@ class _Run:
             publishers += self._broker.build(source, access)
         if controller is not None:
             await controller.start(publishers, access)
+        else:
+            await observer.start(publishers)
         if self._broker is not None:
             await self._broker.register()
 

@@ -5,6 +5,8 @@ is the controller's) and must not know requests.
 
     native     the gateway to Rust
     roles      image -> leader or follower
+    sources    image -> where the others are fetched from; settings of replication
+    in_sync    who caught up or lags -> what the controller is asked
     endpoints  image -> where clients find the other brokers
     publisher  metadata delta -> opened and deleted partitions -> topic table
 """

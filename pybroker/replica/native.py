@@ -2,6 +2,30 @@
 
 from __future__ import annotations
 
-from pybroker._native import DataPlane, PartitionEntry, Role, TopicEntry, TopicTable, become_roles
+from pybroker._native import (
+    DataPlane,
+    Partition,
+    PartitionEntry,
+    ReplicaCaughtUp,
+    ReplicationSettings,
+    Role,
+    TopicEntry,
+    TopicTable,
+    become_roles,
+    lagging_replicas,
+    stop_joining,
+)
 
-__all__ = ["DataPlane", "PartitionEntry", "Role", "TopicEntry", "TopicTable", "become_roles"]
+__all__ = [
+    "DataPlane",
+    "Partition",
+    "PartitionEntry",
+    "ReplicaCaughtUp",
+    "ReplicationSettings",
+    "Role",
+    "TopicEntry",
+    "TopicTable",
+    "become_roles",
+    "lagging_replicas",
+    "stop_joining",
+]

@@ -19,6 +19,7 @@ from pybroker.replica.endpoints import plan_endpoints
 from pybroker.replica.native import PartitionEntry, TopicEntry, TopicTable, become_roles
 from pybroker.replica.native import Role as NativeRole
 from pybroker.replica.roles import Follower, Leader, NoRole, plan_role, plan_roles
+from pybroker.replica.sources import plan_sources
 from pybroker.storage.exhaustion import is_exhaustion, limits
 from pybroker.storage.log_config import build_log_config
 from pybroker.storage.opening import OpeningQueue
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from pybroker.replica.endpoints import Endpoint
     from pybroker.replica.native import DataPlane
     from pybroker.replica.roles import Role
+    from pybroker.replica.sources import Source
     from pybroker.storage.native import LogConfig, Partition
     from pybroker.storage.partitions import Partitions
 
@@ -93,6 +95,8 @@ class PartitionPublisher:
         self._on_placed = placed
         # Invariant: of the other brokers in `_published`, those that `_table` names.
         self._endpoints: list[Endpoint] = []
+        # Invariant: what the data plane was given last of where others are fetched from.
+        self._sources: list[Source] = []
         self._table = TopicTable(brokers=[])
         # Invariant: `_table` and the open partitions show exactly this image.
         self._published = EMPTY_IMAGE
@@ -130,6 +134,11 @@ class PartitionPublisher:
         """Offset of the newest image that is in force here, -1 before the first."""
         return self._published.offset
 
+    @property
+    def image_in_force(self) -> MetadataImage:
+        """The newest image that is in force here."""
+        return self._published
+
     async def published(self, offset: int) -> None:
         """Wait until the image at `offset`, or a newer one, is in force here."""
         if self._published.offset >= offset:
@@ -145,6 +154,8 @@ class PartitionPublisher:
             self._again.cancel()
         if self._work is not None:
             await self._work
+        # Those who are called know this publisher: until a collection found them, logs would stay open.
+        self._on_published = self._on_placed = None
 
     def failure_of(self, topic: str, first: int = 0) -> str | None:
         """Return why a partition of a topic, from the `first` one on, is not open here; None when all are."""
@@ -183,6 +194,7 @@ class PartitionPublisher:
                     self._settings.pop(topic.name, None)
                     self._failures = {key: error for key, error in self._failures.items() if key[0] != topic.name}
                 self._show(upsert=[], remove=[topic.name for topic in change.removed])
+                self._set_sources(image)
                 for topic in change.removed:
                     await loop.run_in_executor(self._workers, self._delete, topic)
                 if change.removed:
@@ -206,10 +218,19 @@ class PartitionPublisher:
         except Exception as error:
             log.exception("metadata at offset %d could not be put in force", self._newest.offset)
             for _, waiting in self._waiting:
-                waiting.set_exception(error)
+                if not waiting.done():  # The waiter may have given up.
+                    waiting.set_exception(error)
             self._waiting.clear()
         finally:
             self._work = None
+
+    def _set_sources(self, image: MetadataImage) -> None:
+        """Say where the other brokers are, before roles say who is followed."""
+        name = self._config.inter_broker_listener
+        sources = plan_sources(image.cluster, name, self._config.node_id)
+        if sources != self._sources:
+            self._sources = sources
+            self._data_plane.set_fetch_sources(sources)
 
     async def _write_checkpoints(self) -> None:
         loop = asyncio.get_running_loop()
@@ -289,7 +310,7 @@ class PartitionPublisher:
         return OpeningQueue(path, waiting, self._open_all, recovered=recovered)
 
     def _leave(self, topics: list[TopicImage]) -> None:
-        """Serve nobody from partitions that are open here, and of which this broker is no replica any more."""
+        """Close and delete partitions that are open here, and of which this broker is no replica any more."""
         node_id = self._config.node_id
         left = []
         for topic in topics:
@@ -300,6 +321,12 @@ class PartitionPublisher:
         for (partition, _), failure in zip(left, become_roles(left, self._data_plane), strict=True):
             if failure is not None:
                 log.error("partition %s-%d keeps its role: %s", partition.topic, partition.index, failure)
+                continue
+            partition.retire(self._data_plane)
+            try:
+                self._partitions.delete(partition.topic, partition.index)
+            except OSError as error:
+                log.error("partition %s-%d cannot be deleted: %s", partition.topic, partition.index, error)
 
     def _open_all(self, wanted: list[_Wanted]) -> None:
         """Open partitions and give them their roles; one that fails does not fail the others."""
@@ -392,8 +419,13 @@ class PartitionPublisher:
 
 def _native_role(role: Role, min_insync_replicas: int) -> NativeRole:
     match role:
-        case Leader(epoch, followers):
-            return NativeRole.leader(epoch, followers=followers, min_insync_replicas=min_insync_replicas)
+        case Leader(epoch, followers, partition_epoch):
+            return NativeRole.leader(
+                epoch,
+                partition_epoch=partition_epoch,
+                followers=followers,
+                min_insync_replicas=min_insync_replicas,
+            )
         case Follower(leader, epoch):
             return NativeRole.follower(epoch, leader=leader)
         case NoRole(epoch):

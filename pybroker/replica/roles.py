@@ -20,6 +20,8 @@ class Leader(NamedTuple):
     """The leader epoch."""
     followers: tuple[tuple[int, bool], ...]
     """The other replicas: broker id, and whether it is in sync."""
+    partition_epoch: int = 0
+    """Grows with each change of the partition."""
 
 
 class Follower(NamedTuple):
@@ -47,7 +49,8 @@ def plan_role(partition: PartitionImage, node_id: int) -> Role:
         return NoRole(partition.leader_epoch)
     if partition.leader == node_id:
         others = (replica for replica in partition.replicas if replica != node_id)
-        return Leader(partition.leader_epoch, tuple((replica, replica in partition.isr) for replica in others))
+        followers = tuple((replica, replica in partition.isr) for replica in others)
+        return Leader(partition.leader_epoch, followers, partition.partition_epoch)
     return Follower(partition.leader, partition.leader_epoch)
 
 

@@ -13,6 +13,7 @@ from pybroker.protocol.messages.create_topics import CreatableTopic, CreateTopic
 from pybroker.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 from pybroker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from pybroker.testing import Cluster
+from tests.support.conditions import wait_until
 
 pytestmark = pytest.mark.process
 
@@ -64,7 +65,11 @@ def test_a_broker_that_is_killed_is_fenced_by_its_death_and_may_come_back_at_onc
         cluster.wait_for_partition("t", partition, lambda it: it.leader not in (victim, -1))
     cluster.start(victim)
     with Admin(cluster.bootstrap_servers) as admin:
-        assert victim in {broker.node_id for broker in admin.describe_cluster().brokers}
+        wait_until(
+            lambda: victim in {broker.node_id for broker in admin.describe_cluster().brokers},
+            within=30,
+            what="the broker that came back is known to the others",
+        )
 
 
 def test_a_broker_that_stops_hands_its_leadership_over(cluster: Cluster) -> None:

@@ -50,6 +50,22 @@ def create(wire: Wire, name: str) -> None:
     assert made.topics[0].error_code == 0
 
 
+def test_a_node_of_a_cluster_that_was_not_formatted_is_refused(
+    make_broker: Callable[..., BrokerProcess], tmp_path: Path
+) -> None:
+    """Kafka's server.properties names bootstrap servers: the node could be one of many, with another cluster's id."""
+    given = {
+        "process.roles": "broker,controller",
+        "node.id": "1",
+        "controller.quorum.bootstrap.servers": "localhost:9093",
+        "listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0",
+        "controller.listener.names": "CONTROLLER",
+    }
+    line = refusal(make_broker(**given))
+    assert line.startswith("pybroker start: No readable meta.properties files found. (have you run `pybroker format`")
+    assert not (tmp_path / "data").exists()
+
+
 def test_a_port_that_is_taken_is_named(make_broker: Callable[..., BrokerProcess], tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -42,8 +42,8 @@ class Node:
         )._replace(**settings)
         self.controller = Controller(CLUSTER, self.settings, self.failures.append)
         self.channel = LocalChannel(self.controller)
-        self.led: list[bool] = []
-        self.controller.on_leadership(self.led.append)
+        self.leads: list[bool] = []
+        self.controller.on_leadership(self.leads.append)
         self._server: asyncio.Server | None = None
         self._writers: set[asyncio.StreamWriter] = set()
         self.is_running = False
@@ -115,7 +115,7 @@ class QuorumOf:
         leaders = [node for node in self.nodes if node.is_running and node.controller.is_leader]
         return max(leaders, key=lambda node: node.controller.leader_epoch, default=None)
 
-    async def led(self) -> Node:
+    async def elected(self) -> Node:
         """The leader, when there is one."""
         await until(lambda: self.leader() is not None)
         leader = self.leader()

@@ -11,6 +11,7 @@ use crate::error::quorum_error;
 use crate::quorum_ready::QuorumReady;
 
 type Snapshot = (u64, u64, Vec<u8>);
+type Parts = (u64, u64, Vec<u8>);
 
 /// A voter of the metadata quorum; no method does I/O.
 #[pyclass(frozen, module = "pybroker._native")]
@@ -38,7 +39,7 @@ impl Quorum {
         terms: Vec<(u64, u64)>,
         last: u64,
         replayed: u64,
-        tail: Vec<(u64, u64, Vec<u8>)>,
+        tail: Vec<Parts>,
     ) -> PyResult<Self> {
         let settings = QuorumSettings {
             node_id,
@@ -157,7 +158,7 @@ impl Quorum {
     }
 
     #[pyo3(signature = (low, entries))]
-    fn provide(&self, low: u64, entries: Vec<(u64, u64, Vec<u8>)>) {
+    fn provide(&self, low: u64, entries: Vec<Parts>) {
         self.0.lock().provide(low, entries.into_iter().map(entry).collect());
     }
 
@@ -172,12 +173,12 @@ impl Quorum {
     }
 }
 
-fn entry((index, term, payload): (u64, u64, Vec<u8>)) -> Entry {
-    Entry { index, term, payload }
+fn entry(parts: Parts) -> Entry {
+    Entry { index: parts.0, term: parts.1, payload: parts.2 }
 }
 
-fn mark((index, term, id): Snapshot) -> SnapshotMark {
-    SnapshotMark { last: Position { index, term }, id }
+fn mark(parts: Snapshot) -> SnapshotMark {
+    SnapshotMark { last: Position { index: parts.0, term: parts.1 }, id: parts.2 }
 }
 
 pub fn parts(mark: SnapshotMark) -> Snapshot {

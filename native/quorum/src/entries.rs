@@ -65,7 +65,7 @@ pub struct TermRun {
 pub struct Position {
     /// Index of the entry; 0 before the first one ever.
     pub index: u64,
-    /// Its term.
+    /// The term that it was proposed in.
     pub term: u64,
 }
 
@@ -185,6 +185,11 @@ impl Entries {
         self.payloads.clear();
         self.payload_bytes = 0;
         self.snapshot = Some(snapshot);
+    }
+
+    /// What precedes the log's first entry.
+    pub(super) fn before(&self) -> Position {
+        self.before
     }
 
     pub(super) fn set_voters(&mut self, voters: Vec<u64>) {

@@ -83,6 +83,9 @@ impl Quorum {
 
     /// Counts one tick of the clock; true when there may be something ready.
     pub fn tick(&mut self, now_ms: i64) -> bool {
+        if self.begins_anew() {
+            return false;
+        }
         let ready = self.raft.tick();
         self.begin_term(now_ms);
         ready
@@ -91,7 +94,7 @@ impl Quorum {
     /// Stands for election now; a voter that leads, or that is none any more, does not. The only voter leads when the
     /// call returns.
     pub fn campaign(&mut self, now_ms: i64) -> Result<(), QuorumError> {
-        if self.raft.raft.promotable() {
+        if self.raft.raft.promotable() && !self.begins_anew() {
             self.raft.campaign()?;
             self.begin_term(now_ms);
         }
@@ -291,6 +294,11 @@ impl Quorum {
         message.to != INVALID_ID
     }
 
+    /// Whether a snapshot has replaced the log and is not persisted yet: the library could not stand for election.
+    fn begins_anew(&self) -> bool {
+        self.raft.raft.raft_log.applied < self.raft.store().before().index
+    }
+
     fn check(&self, from: i32, message: &Message) -> Result<(), String> {
         let raft = &self.raft.raft;
         if message.from != raft_id(from) || from < 0 || message.from == raft.id || message.to != raft.id {
@@ -302,7 +310,11 @@ impl Quorum {
         let last = self.last_index();
         let beyond = match message.get_msg_type() {
             MessageType::MsgHeartbeat => message.commit > last,
-            MessageType::MsgAppendResponse => !message.reject && message.term == raft.term && message.index > last,
+            // A leader that ended before it had persisted what it sent is a follower of the same term now.
+            MessageType::MsgAppendResponse => {
+                self.is_leader() && !message.reject && message.term == raft.term && message.index > last
+            }
+            MessageType::MsgTimeoutNow => self.begins_anew(),
             _ => false,
         };
         if beyond {

@@ -134,7 +134,7 @@ pub struct Ready {
 /// How far a voter has come, as its leader knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VoterProgress {
-    /// Its id.
+    /// Whose progress it is.
     pub node_id: i32,
     /// Index of the last entry that it is known to have.
     pub matched: u64,

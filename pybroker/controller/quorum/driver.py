@@ -2,9 +2,9 @@
 
 Owns the order. Messages that may go at once do; those that wait for the disk are sent when it is done. One write is
 under way, and all that comes meanwhile is the next one, with one sync. What is committed is applied in the order of the
-log, and whoever proposed it is answered after that. Owns the clock's ticks too, and the short way to an election: a
-voter that knows no leader and reaches a majority stands for election within milliseconds (ADR 0039). Must not know what
-records say.
+log, and the caller that proposed it is answered after that. Owns the clock's ticks too, and the short way to an
+election: a voter that knows no leader and reaches a majority stands for election within milliseconds (ADR 0039). Must
+not know what records say.
 
 A proposal fails with `NotControllerError` when this voter stops leading before it is committed: another leader may
 still commit it. A write that fails ends everything: what of it reached the disk is known only after a restart.
@@ -295,7 +295,7 @@ class Driver:
     def _bury(self, voter: int, term: int) -> None:
         """Take the leader for dead, unless it was reached again or another one was elected meanwhile."""
         if self._is_running and (self.voter.leader, self.voter.term) == (voter, term) and not self.peers.reaches(voter):
-            log.info("voter %d, which led the quorum, is gone: an election begins", voter)
+            log.info("voter %d, the leader of the quorum, is gone: an election begins", voter)
             self.voter.forget_leader()
             self._pump()
             self._campaign_soon()

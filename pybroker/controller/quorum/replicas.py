@@ -1,4 +1,4 @@
-"""What a leader knows of those who follow it: how far they have come, and when they were last heard of.
+"""What a leader knows of those who follow it: how far they have come, and when they last sent something.
 
 Owns the times, for DescribeQuorum. Must not know how messages travel. Times are arguments, in ms since 1970. An
 observer that has not fetched for `FORGET_MS` is forgotten, as in Kafka.
@@ -27,13 +27,13 @@ class Replicas:
         self._node_id = settings.node_id
         self._voters = settings.voters
         self._directories = {address.node_id: address.directory_id for address in settings.addresses}
-        self._heard: dict[int, int] = {}
+        self._seen: dict[int, int] = {}
         self._caught_up: dict[int, int] = {}
         self._observers: dict[tuple[int, bytes], QuorumReplica] = {}
 
     def note_voter(self, node_id: int, now_ms: int) -> None:
         """Note a sign of life."""
-        self._heard[node_id] = now_ms
+        self._seen[node_id] = now_ms
 
     def note_progress(self, progress: Sequence[tuple[int, int, int]], last_index: int, now_ms: int) -> None:
         """Note who has all of the log."""
@@ -64,7 +64,7 @@ class Replicas:
                 node_id,
                 self._directories.get(node_id, bytes(16)),
                 end_offset if node_id == self._node_id else ends.get(node_id, _UNKNOWN),
-                now_ms if node_id == self._node_id else self._heard.get(node_id, _UNKNOWN),
+                now_ms if node_id == self._node_id else self._seen.get(node_id, _UNKNOWN),
                 now_ms if node_id == self._node_id else self._caught_up.get(node_id, _UNKNOWN),
             )
             for node_id in self._voters

@@ -11,6 +11,7 @@ between the two) is overruled by the log's last term.
 
 from __future__ import annotations
 
+import logging
 from array import array
 from bisect import bisect_left
 from typing import TYPE_CHECKING, NamedTuple
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from pybroker.controller.quorum.metadata_log import StoredBatch
     from pybroker.controller.quorum.native import QuorumReady
     from pybroker.controller.quorum.settings import QuorumSettings
+
+log = logging.getLogger("pybroker.controller")
 
 ELECTION_TICKS = 10
 """Ticks of silence until an election; at random up to twice as many."""
@@ -97,7 +100,7 @@ class Voter:
 
     def __init__(self, settings: QuorumSettings, log: MetadataLog, now_ms: Callable[[], int]) -> None:
         self.log = log
-        """The files; whoever drives the voter writes them."""
+        """The files; the driver writes them."""
         self._settings = settings
         self._now_ms = now_ms
         # Invariant: the entry `_first + i` ends at offset `_ends[i]`, exclusively; `_start` is where the first begins.
@@ -311,19 +314,31 @@ class Voter:
         """Read what follows a snapshot, and set where it begins."""
         if snapshot is not None:
             self._first, self._start = snapshot.raft_index + 1, snapshot.id.end_offset
-            if self.log.end_offset < self._start:
-                # The checkpoint was fetched, and the process ended before the log was begun anew behind it.
-                self.log.restart_at(self._start)
         if self.log.start_offset > self._start:
             raise MetadataLogError(
                 f"{self.log.directory}: the log begins at offset {self.log.start_offset}, and the newest snapshot ends "
                 f"at {self._start}: restore the checkpoint that holds what is between them"
             )
+        if snapshot is not None and not self._continues(snapshot.id):
+            # The process ended after a leader's snapshot was fetched and before the log was begun anew behind it.
+            log.warning("%s: what is not of the snapshot at offset %d is removed", self.log.directory, self._start)
+            self.log.restart_at(self._start)
         for batch in self.log.scan():
-            if batch.base_offset < self._start <= batch.last_offset:
-                raise MetadataLogError(
-                    f"{self.log.directory}: the snapshot ends at offset {self._start}, inside of the batch at "
-                    f"{batch.base_offset}: one of the two belongs to another log"
-                )
             if batch.base_offset >= self._start:
                 yield batch
+
+    def _continues(self, snapshot: SnapshotId) -> bool:
+        """Return whether the log has the last entry of a snapshot, or begins behind it."""
+        if self.log.start_offset == snapshot.end_offset:
+            return True
+        if self.log.end_offset < snapshot.end_offset:
+            return False
+        last = next(split(self.log.read(snapshot.end_offset - 1, 1)))
+        continues = (last.last_offset + 1, last.epoch) == (snapshot.end_offset, snapshot.epoch)
+        if not continues and self._settings.is_alone:
+            raise MetadataLogError(
+                f"{self.log.directory}: the entry before offset {snapshot.end_offset} is of epoch {last.epoch} and "
+                f"ends at {last.last_offset + 1}, and the snapshot there is of epoch {snapshot.epoch}: one of the two "
+                "belongs to another log"
+            )
+        return continues

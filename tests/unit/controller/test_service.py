@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from pybroker.controller import service
 from pybroker.controller.cluster.events import ConfigChange, FeatureUpdate, NewTopic, UpgradeType
 from pybroker.controller.errors import NotControllerError
+from pybroker.controller.quorum import first_records
 from pybroker.metadata.image import TOPIC_RESOURCE, ConfigResource, MetadataImage
 from pybroker.protocol.errors import ErrorCode
 from tests.support.controllers import build, running
@@ -91,7 +91,7 @@ async def test_a_cluster_of_an_older_broker_has_its_missing_features_finalized(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as older:
-        older.setattr(service, "INITIAL_LEVELS", {"metadata.version": 25})
+        older.setattr(first_records, "INITIAL_LEVELS", {"metadata.version": 25})
         async with running(tmp_path) as one:
             assert one.image.features.levels == {"metadata.version": 25}
     async with running(tmp_path) as one:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from pybroker.storage.directories import Directories
-from pybroker.storage.errors import DirectoryError, DirectoryLockedError, ForeignDirectoryError
+from pybroker.storage.errors import DirectoryError, DirectoryLockedError, ForeignDirectoryError, NotFormattedError
 from pybroker.storage.log_directory import holder_of
-from pybroker.storage.meta_properties import read_meta_properties
+from pybroker.storage.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
 
 
 def acquire(*paths: Path, node_id: int = 1) -> Directories:
@@ -156,6 +156,32 @@ def test_what_a_disk_says_distinguishes_a_failed_directory_from_a_damaged_file(t
     directories.release()
     (tmp_path / "a").rename(tmp_path / "gone")
     assert directory.has_failed(FileNotFoundError(errno.ENOENT, "vanished"))
+
+
+def test_a_node_of_a_cluster_needs_directories_that_were_formatted(tmp_path: Path) -> None:
+    directories = acquire(tmp_path / "a", tmp_path / "b")
+    with pytest.raises(NotFormattedError, match=r"^No readable meta.properties files found\. .*`pybroker format` to"):
+        directories.require_identity()
+    directories.release()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_log_directory_that_is_new_beside_a_formatted_one_needs_no_formatting(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    write_meta_properties(tmp_path / "a", MetaProperties("c", 1, "JEXY6aqzQY-32P5TStzaFg"))
+    directories = acquire(tmp_path / "a", tmp_path / "b")
+    directories.require_identity()
+    assert directories.format(1) == "c"
+    directories.release()
+
+
+def test_the_metadata_directory_itself_has_to_be_formatted(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    write_meta_properties(tmp_path / "a", MetaProperties("c", 1, "JEXY6aqzQY-32P5TStzaFg"))
+    directories = acquire(tmp_path / "b", tmp_path / "a")
+    with pytest.raises(NotFormattedError, match=rf"^No `meta.properties` found in {tmp_path}/b \(have you run"):
+        directories.require_identity()
+    directories.release()
 
 
 def test_the_last_runs_broker_epoch_is_that_of_every_directory_or_none(tmp_path: Path) -> None:

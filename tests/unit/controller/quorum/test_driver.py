@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from pathlib import Path
 
 import pytest
 
+from pybroker.controller import service
 from pybroker.controller.cluster.events import NewTopic
 from pybroker.controller.errors import NotControllerError
+from pybroker.controller.quorum.batches import DIRECTORY_NAME
+from pybroker.controller.quorum.snapshot_policy import SnapshotPolicy
+from pybroker.controller.quorum.voter import SnapshotMark
+from pybroker.metadata.features import SUPPORTED_FEATURES
 from pybroker.protocol.errors import ErrorCode
 from tests.support.quorums import Node, QuorumOf, quorum_of, until
 
@@ -21,6 +27,7 @@ async def create(node: Node, name: str) -> None:
             incarnation_id=b"i" * 16,
             listeners={"PLAINTEXT": ("h", 9092)},
             security_protocols={"PLAINTEXT": 0},
+            features=SUPPORTED_FEATURES,
             fenced=False,
         )
     (created,) = await node.channel.create_topics([NewTopic(name=name, num_partitions=1, replication_factor=1)])
@@ -33,7 +40,7 @@ def topics(node: Node) -> set[str]:
 
 async def test_one_of_three_leads_and_the_others_follow(tmp_path: Path) -> None:
     async with quorum_of(tmp_path, 3) as quorum:
-        leader = await quorum.led()
+        leader = await quorum.elected()
         await create(leader, "t")
         await quorum.agreed()
         others = [node for node in quorum.nodes if node is not leader]
@@ -44,16 +51,16 @@ async def test_one_of_three_leads_and_the_others_follow(tmp_path: Path) -> None:
         state = leader.controller.quorum_state()
         assert [voter.node_id for voter in state.voters] == [0, 1, 2]
         assert all(voter.last_fetch_ms > 0 for voter in state.voters)
-        assert leader.led == [True]
+        assert leader.leads == [True]
 
 
 async def test_after_the_end_of_the_leader_another_one_has_all_that_was_answered(tmp_path: Path) -> None:
     async with quorum_of(tmp_path, 3) as quorum:
-        dead = await quorum.led()
+        dead = await quorum.elected()
         for number in range(5):
             await create(dead, f"t{number}")
         await dead.kill()
-        leader = await quorum.led()
+        leader = await quorum.elected()
         assert leader is not dead
         assert topics(leader) == {f"t{number}" for number in range(5)}
         await create(leader, "after")
@@ -65,24 +72,24 @@ async def test_after_the_end_of_the_leader_another_one_has_all_that_was_answered
 
 async def test_a_leader_that_stops_hands_over(tmp_path: Path) -> None:
     async with quorum_of(tmp_path, 3, fetch_timeout_ms=60_000) as quorum:
-        first = await quorum.led()
+        first = await quorum.elected()
         epoch = first.controller.leader_epoch
         await first.stop()
-        second = await quorum.led()
+        second = await quorum.elected()
         assert second.controller.leader_epoch == epoch + 1
-        assert first.led == [True, False]
+        assert first.leads == [True, False]
 
 
 async def test_a_voter_that_was_away_for_long_gets_what_it_missed_from_the_disk_of_the_leader(tmp_path: Path) -> None:
     quorum = QuorumOf(tmp_path, 3)
     await quorum.start(0, 1)
-    leader = await quorum.led()
+    leader = await quorum.elected()
     for number in range(3):
         await create(leader, f"t{number}")
     await leader.stop()
     await quorum.restart(leader.node_id)  # nothing of the log is in memory now but what follows the start
     await quorum.start(2)
-    leader = await quorum.led()
+    leader = await quorum.elected()
     await create(leader, "after")
     await quorum.agreed()
     assert topics(quorum.nodes[2]) == {"t0", "t1", "t2", "after"}
@@ -92,18 +99,18 @@ async def test_a_voter_that_was_away_for_long_gets_what_it_missed_from_the_disk_
 
 async def test_a_leader_without_the_others_answers_nobody_and_gives_up(tmp_path: Path) -> None:
     async with quorum_of(tmp_path, 3) as quorum:
-        leader = await quorum.led()
+        leader = await quorum.elected()
         await create(leader, "t")
         for node in quorum.nodes:
             if node is not leader:
                 await node.kill()
         with pytest.raises(NotControllerError):
             await create(leader, "lost")
-        assert leader.led == [True, False]
+        assert leader.leads == [True, False]
         for node in list(quorum.nodes):
             if node is not leader:
                 await quorum.restart(node.node_id)
-        leader = await quorum.led()
+        leader = await quorum.elected()
         await create(leader, "later")
         await quorum.agreed()
         assert all({"t", "later"} <= topics(node) for node in quorum.nodes)
@@ -111,19 +118,19 @@ async def test_a_leader_without_the_others_answers_nobody_and_gives_up(tmp_path:
 
 async def test_all_end_at_once_and_what_was_answered_is_there(tmp_path: Path) -> None:
     async with quorum_of(tmp_path, 3) as quorum:
-        leader = await quorum.led()
+        leader = await quorum.elected()
         await create(leader, "t")
         for node in quorum.nodes:
             await node.kill()
         for node in list(quorum.nodes):
             await quorum.restart(node.node_id)
-        leader = await quorum.led()
+        leader = await quorum.elected()
         assert topics(leader) == {"t"}
 
 
 async def test_what_is_committed_can_be_read_and_waited_for(tmp_path: Path) -> None:
     async with quorum_of(tmp_path, 3) as quorum:
-        leader = await quorum.led()
+        leader = await quorum.elected()
         await create(leader, "t")
         await quorum.agreed()
         one = leader.controller
@@ -137,3 +144,33 @@ async def test_what_is_committed_can_be_read_and_waited_for(tmp_path: Path) -> N
         await create(leader, "u")
         await waiting
         assert len(one.read(0, 1)) < len(whole)
+
+
+async def test_a_voter_that_needs_what_no_log_has_any_more_gets_the_snapshot(tmp_path: Path) -> None:
+    often = SnapshotPolicy(bytes_between=500, interval_ms=0, retention_bytes=1, retention_ms=-1)
+    quorum = QuorumOf(tmp_path, 3, snapshots=often)
+    await quorum.start(0, 1)
+    leader = await quorum.elected()
+    for number in range(12):
+        await create(leader, f"t{number}")
+    await until(lambda: leader.controller._voter.log.start_offset > 0)
+    late = quorum.nodes[2]
+    own = late.settings.directory / DIRECTORY_NAME
+
+    async def fetch(snapshot: SnapshotMark, voter: int) -> None:
+        theirs = quorum.nodes[voter].settings.directory / DIRECTORY_NAME
+        path = shutil.copy(theirs / snapshot.id.file_name, own)
+        late.controller._fetched = snapshot, service._image_in(Path(path))
+
+    late.controller._fetch = fetch  # type: ignore[method-assign]
+    await quorum.start(2)
+    await until(lambda: topics(late) == topics(leader))
+    await create(leader, "after")
+    await quorum.agreed()
+    assert late.controller.image.topics == leader.controller.image.topics
+    await late.stop()
+    again = await quorum.restart(2)
+    await until(lambda: topics(again) == topics(leader))
+    for node in quorum.nodes:
+        await node.stop()
+    assert not any(node.failures for node in quorum.nodes)

@@ -1,0 +1,214 @@
+"""What a leader asks the controller about its in-sync replicas: who caught up is to come in, who lags is to go.
+
+Owns what is wanted of which partition, and that one request at a time is under way. Must not know how the controller is
+reached. Nothing is changed here by an answer: the metadata says who is in sync, and comes as an image. The data plane
+counts a replica that caught up from the moment that it reports it, until a newer partition epoch or `stop_joining`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, NamedTuple
+
+from pybroker.metadata.in_sync import NO_BROKER_EPOCH, InSyncChange
+from pybroker.protocol.errors import ErrorCode
+from pybroker.replica.native import lagging_replicas, stop_joining
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from pybroker.metadata.image import ClusterImage, MetadataImage, PartitionImage
+    from pybroker.metadata.in_sync import InSyncResult
+    from pybroker.replica.native import DataPlane, Partition, ReplicaCaughtUp
+
+log = logging.getLogger("pybroker.replica")
+
+_AGAIN_S = 0.05
+"""How long it waits after a request that no controller answered."""
+
+_NOT_LET_IN = frozenset({ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED})
+_AWAITS_METADATA = frozenset(
+    {
+        ErrorCode.NONE,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.INVALID_UPDATE_VERSION,
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.NEW_LEADER_ELECTED,
+    }
+)
+"""Answers after which a newer image says how the partition stands (Kafka's `Partition.handleAlterPartitionError`)."""
+
+Key = tuple[bytes, int]
+"""Topic id and index."""
+
+
+class _Wish(NamedTuple):
+    """What is wanted of a partition, by its leader at an epoch."""
+
+    leader_epoch: int
+    joining: dict[int, int]
+    """Broker epoch by broker id, `NO_BROKER_EPOCH` where it is not known."""
+    leaving: set[int]
+
+
+class InSyncReplicas:
+    """Collects what is wanted and asks the controller."""
+
+    def __init__(
+        self,
+        node_id: int,
+        data_plane: DataPlane,
+        *,
+        image: Callable[[], MetadataImage],
+        find: Callable[[str, int], Partition | None],
+        alter_partitions: Callable[[Sequence[InSyncChange]], Awaitable[Sequence[InSyncResult]]],
+        broker_epoch: Callable[[], int],
+    ) -> None:
+        """`image` is the one in force in the data plane; `find` returns the partition open here."""
+        self._node_id = node_id
+        self._data_plane = data_plane
+        self._image = image
+        self._find = find
+        self._alter_partitions = alter_partitions
+        self._broker_epoch = broker_epoch
+        self._wishes: dict[Key, _Wish] = {}
+        # Partition epochs at which something was answered: nothing is asked again before the image is beyond.
+        self._answered: dict[Key, int] = {}
+        self._asking: asyncio.Task[None] | None = None
+        self._stopped = False
+
+    def caught_up(self, event: ReplicaCaughtUp) -> None:
+        """Take note of a follower that has all that is committed and is not in sync."""
+        wish = self._wish((event.topic_id, event.index), event.leader_epoch)
+        wish.joining[event.replica] = event.broker_epoch
+        self._begin()
+
+    def step_lag(self, partitions: Sequence[Partition], max_lag_ms: int) -> None:
+        """Look which in-sync replicas have fallen behind; due every half of replica.lag.time.max.ms."""
+        image = self._image()
+        alive = [broker.id for broker in image.cluster.brokers.values() if not broker.fenced]
+        for place, leader_epoch, replicas in lagging_replicas(
+            partitions, self._data_plane, max_lag_ms=max_lag_ms, alive=alive
+        ):
+            partition = partitions[place]
+            self._wish((partition.topic_id, partition.index), leader_epoch).leaving.update(replicas)
+        self._begin()
+
+    def published(self, image: MetadataImage) -> None:
+        """Take note that an image is in force: what waited for it is decided."""
+        for key, partition_epoch in list(self._answered.items()):
+            partition = _partition(image, key)
+            if partition is None or partition.partition_epoch > partition_epoch:
+                del self._answered[key]
+        self._begin()
+
+    async def stop(self) -> None:
+        """Ask nothing more."""
+        self._stopped = True
+        if self._asking is not None:
+            self._asking.cancel()
+            await asyncio.wait([self._asking])
+
+    def _wish(self, key: Key, leader_epoch: int) -> _Wish:
+        wish = self._wishes.get(key)
+        if wish is None or wish.leader_epoch < leader_epoch:
+            wish = self._wishes[key] = _Wish(leader_epoch, {}, set())
+        return wish
+
+    def _begin(self) -> None:
+        if self._wishes and self._asking is None and not self._stopped:
+            self._asking = asyncio.ensure_future(self._ask())
+
+    async def _ask(self) -> None:
+        """Ask for all that is wanted, one request after the other, until nothing can be asked now."""
+        try:
+            while changes := self._build_changes():
+                try:
+                    results = await self._alter_partitions(changes)
+                except Exception as error:  # noqa: BLE001 - whatever the channel raises, it is asked again
+                    log.info("the in-sync replicas of %d partitions are asked for again: %s", len(changes), error)
+                    await asyncio.sleep(_AGAIN_S)
+                    continue
+                asked = {(change.topic_id, change.partition): change for change in changes}
+                retried = [self._take(result, asked) for result in results]
+                if any(retried):
+                    await asyncio.sleep(_AGAIN_S)
+        finally:
+            self._asking = None
+
+    def _build_changes(self) -> list[InSyncChange]:
+        image, changes = self._image(), []
+        for key, wish in list(self._wishes.items()):
+            if key in self._answered:
+                continue
+            change = self._build_change(image, key, wish)
+            if change is None:
+                del self._wishes[key]
+            else:
+                changes.append(change)
+        return changes
+
+    def _build_change(self, image: MetadataImage, key: Key, wish: _Wish) -> InSyncChange | None:
+        partition = _partition(image, key)
+        if partition is None or partition.leader != self._node_id or partition.leader_epoch != wish.leader_epoch:
+            return None
+        refused = [id_ for id_, epoch in wish.joining.items() if not _is_eligible(image.cluster, id_, epoch)]
+        self._stop_joining(image, key, refused)
+        joining = {id_: epoch for id_, epoch in wish.joining.items() if id_ not in refused}
+        kept = [id_ for id_ in partition.isr if id_ not in wish.leaving or id_ in joining]
+        isr = tuple(kept) + tuple(id_ for id_ in joining if id_ not in kept and id_ in partition.replicas)
+        if set(isr) == set(partition.isr):
+            return None
+        epochs = {**joining, self._node_id: self._broker_epoch()}
+        return InSyncChange(
+            topic_id=key[0],
+            partition=key[1],
+            leader_epoch=partition.leader_epoch,
+            partition_epoch=partition.partition_epoch,
+            isr=tuple((id_, epochs.get(id_, NO_BROKER_EPOCH)) for id_ in isr),
+            leader_recovery_state=partition.leader_recovery_state,
+        )
+
+    def _take(self, result: InSyncResult, asked: dict[Key, InSyncChange]) -> bool:
+        """Take an answer; whether the same is to be asked again."""
+        key = (result.topic_id, result.partition)
+        change = asked.get(key)
+        if change is None:
+            return False
+        is_unchanged = result.error_code == ErrorCode.NONE and 0 <= result.partition_epoch <= change.partition_epoch
+        if is_unchanged or result.error_code in _NOT_LET_IN:
+            wish = self._wishes.pop(key, None)
+            self._stop_joining(self._image(), key, list(wish.joining) if wish is not None else [])
+            return False
+        if result.error_code not in _AWAITS_METADATA:
+            return True
+        # Who caught up meanwhile is asked for with the next image; who lags is looked for again.
+        wish = self._wishes.get(key)
+        if wish is not None:
+            wish.leaving.clear()
+        partition = _partition(self._image(), key)
+        if partition is not None and partition.partition_epoch <= change.partition_epoch:
+            self._answered[key] = change.partition_epoch
+        return False
+
+    def _stop_joining(self, image: MetadataImage, key: Key, replicas: list[int]) -> None:
+        topic = image.topics.by_id.get(key[0])
+        partition = None if topic is None or not replicas else self._find(topic.name, key[1])
+        if partition is not None:
+            stop_joining(partition, self._data_plane, replicas)
+
+
+def _partition(image: MetadataImage, key: Key) -> PartitionImage | None:
+    topic = image.topics.by_id.get(key[0])
+    return None if topic is None else topic.partitions.get(key[1])
+
+
+def _is_eligible(cluster: ClusterImage, broker_id: int, broker_epoch: int) -> bool:
+    """Return whether a broker may be in sync: it is neither fenced nor shutting down, and it is that process."""
+    broker = cluster.brokers.get(broker_id)
+    if broker is None or broker.fenced or broker.in_controlled_shutdown:
+        return False
+    return broker_epoch in (NO_BROKER_EPOCH, broker.epoch)
