@@ -26,6 +26,7 @@ COMMANDS = {
     "log-cleaner": "show how dirty compacted logs are, and what their last pass did",
     "log-dirs": "show what lies in the log directories of brokers",
     "metadata-quorum": "show and change who votes about the metadata log",
+    "metadata-shell": "look into the metadata of a cluster as into a file system",
     "random-uuid": "print an id for a new cluster",
     "reassign-partitions": "give partitions other replicas, or replicas another log directory",
     "start": "run a broker in the foreground",
