@@ -189,7 +189,7 @@ class ClusterCalls:
             )
 
     def _active(self) -> AbstractAsyncContextManager[Connection]:
-        """A connection to whoever is asked about the quorum: any broker, or the active controller."""
+        """A connection to the node to ask about the quorum: any broker, or the active controller."""
         return self.cluster.controller() if self.cluster.asks_controllers else self.cluster.node(ANY)
 
 

@@ -40,7 +40,9 @@ def test_a_tree_is_walked_as_a_file_system(lines: list[str], printed: list[str])
     assert shown(*lines) == printed
 
 
-@pytest.mark.parametrize(("line", "words"), [("rm a", "rm: no such command"), ("cat", "expected"), ('ls "', "quotation")])
+@pytest.mark.parametrize(
+    ("line", "words"), [("rm a", "rm: no such command"), ("cat", "expected"), ('ls "', "quotation")]
+)
 def test_what_no_command_is_is_refused(line: str, words: str) -> None:
     with pytest.raises(CommandError, match=words):
         shown(line)

@@ -56,8 +56,8 @@ def test_what_is_no_source_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="no snapshot and no log is here"):
         read_source(tmp_path)
     (tmp_path / "other.txt").touch()
-    with pytest.raises(CommandError, match="expected a .checkpoint file"):
+    with pytest.raises(CommandError, match=r"expected a \.checkpoint file"):
         read_source(tmp_path / "other.txt")
     (tmp_path / f"{5:020d}-{1:010d}.checkpoint").write_bytes(b"x" * 100)
-    with pytest.raises(CommandError, match="claims|damaged"):
+    with pytest.raises(CommandError, match=r"claims|damaged"):
         read_source(tmp_path)
