@@ -29,6 +29,7 @@ COMMANDS = {
     "metadata-shell": "look into the metadata of a cluster as into a file system",
     "random-uuid": "print an id for a new cluster",
     "reassign-partitions": "give partitions other replicas, or replicas another log directory",
+    "replica-verification": "compare the replicas of partitions, or their logs on disk",
     "start": "run a broker in the foreground",
     "stop": "stop the broker of a data directory",
     "storage-info": "show whose the log directories of a node are",

@@ -15,7 +15,7 @@ from pybroker.client.async_admin import AsyncAdmin, wait_for_leaders
 from pybroker.client.closing import Closing
 from pybroker.client.errors import BrokerError, ClientError
 from pybroker.client.groups import GroupDescription, GroupListing, OffsetAndMetadata, Offsets
-from pybroker.client.log_dirs import LogDirDescription, Replica
+from pybroker.client.log_dirs import LogDirDescription, Replica, ReplicaBatches
 from pybroker.client.quorum import FeatureUpdate, QuorumDescription, RaftEndpoint
 from pybroker.client.topics import (
     TOPIC,
@@ -171,6 +171,10 @@ class Admin(Closing):
     def alter_replica_log_dirs(self, paths: Mapping[Replica, str]) -> dict[Replica, BrokerError | None]:
         """As `AsyncAdmin.alter_replica_log_dirs`."""
         return self._run(self._async.alter_replica_log_dirs(paths))
+
+    def read_batches(self, replica: Replica, first: int, end: int) -> ReplicaBatches:
+        """As `AsyncAdmin.read_batches`."""
+        return self._run(self._async.read_batches(replica, first, end))
 
     def alter_partition_reassignments(
         self, targets: Mapping[TopicPartition, Sequence[int] | None], *, timeout_ms: int | None = None

@@ -3,7 +3,8 @@
 Owns what is asked of whom; errors name the server that answered and the topic or resource it is about. The calls about
 groups are `pybroker.client.group_admin`'s, those about settings and deletions `pybroker.client.config_admin`'s,
 those about log directories `pybroker.client.log_dir_admin`'s, those about reassignments
-`pybroker.client.reassignment_admin`'s, those about the cluster and its quorum `pybroker.client.cluster_admin`'s.
+`pybroker.client.reassignment_admin`'s, those about the cluster and its quorum `pybroker.client.cluster_admin`'s,
+that about one replica `pybroker.client.replica_admin`'s.
 `pybroker.client.admin` is the same for blocking code.
 """
 
@@ -22,6 +23,7 @@ from pybroker.client.group_admin import GroupCalls
 from pybroker.client.leaders import find_leaders
 from pybroker.client.log_dir_admin import LogDirCalls
 from pybroker.client.reassignment_admin import ReassignmentCalls
+from pybroker.client.replica_admin import ReplicaCalls
 from pybroker.client.retry_budget import Backoff, is_retriable
 from pybroker.client.retrying import retry
 from pybroker.client.settings import AdminSettings
@@ -45,7 +47,7 @@ _OFTEN = Backoff(10, 10)
 """A leader is there in a moment: the wait for one asks more often than a call that failed."""
 
 
-class AsyncAdmin(ClusterCalls, ConfigCalls, GroupCalls, LogDirCalls, ReassignmentCalls, AsyncClosing):
+class AsyncAdmin(ClusterCalls, ConfigCalls, GroupCalls, LogDirCalls, ReassignmentCalls, ReplicaCalls, AsyncClosing):
     """`async with AsyncAdmin("127.0.0.1:9092") as admin: await admin.list_topics()`."""
 
     def __init__(self, bootstrap_servers: str | None = None, properties: Mapping[str, object] | None = None) -> None:
