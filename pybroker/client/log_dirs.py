@@ -43,7 +43,7 @@ class Replica:
 
 @dataclass(frozen=True, slots=True)
 class BatchMark:
-    """What tells a batch of a log from others; the checksum is of its records and most of its header."""
+    """What distinguishes a batch of a log from others; the checksum is of its records and most of its header."""
 
     base_offset: int
     last_offset: int

@@ -1,6 +1,6 @@
 """Admin's call about one replica: which batches it has, without their records.
 
-Owns the fetch of a replica that need not lead (KIP-392), and what of a batch's header tells it from others.
+Owns the fetch of a replica that need not lead (KIP-392), and what of a batch's header distinguishes it from others.
 `AsyncAdmin` has this call.
 """
 
