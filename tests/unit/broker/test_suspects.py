@@ -25,6 +25,7 @@ async def test_a_suspect_is_one_until_the_metadata_has_it_fenced() -> None:
     assert suspects.among([1, 2])
     assert not suspects.among([1, 3])
     waiting = asyncio.ensure_future(suspects.changed())
+    await asyncio.wait([waiting], timeout=0)
     suspects.publish(MetadataDelta(EMPTY_IMAGE), image())
     await waiting
     assert suspects.among([2]), "the image says nothing of it"
