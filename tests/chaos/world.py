@@ -305,7 +305,7 @@ class World:
                 with self.admin() as admin:
                     ends = {where: one.offset for where, one in admin.list_offsets(wanted).items()}
                     begun = time.monotonic()
-                    committed = {group: admin.list_group_offsets({group: None})[group] for group in GROUPS}
+                    committed = {group: admin.list_group_offsets(group) for group in GROUPS}
             except (BrokerError, ClientError) as error:
                 last[:] = [error]
                 return False
