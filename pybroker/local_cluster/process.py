@@ -77,7 +77,15 @@ class NodeProcess:
         self._forget()
         with self.node.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [*self._wrapper, sys.executable, "-m", "pybroker.cli.main", "start", "--config", str(self.node.settings)],
+                [
+                    *self._wrapper,
+                    sys.executable,
+                    "-m",
+                    "pybroker.cli.main",
+                    "start",
+                    "--config",
+                    str(self.node.settings),
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=log,

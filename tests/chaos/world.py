@@ -22,7 +22,7 @@ from pybroker.local_cluster.layout import NodePorts
 from pybroker.local_cluster.process import NodeFailedError
 from tests.chaos import replicas
 from tests.chaos.checker import Violation, check
-from tests.chaos.faults import Fault, Kind
+from tests.chaos.faults import DISK_KINDS, NETWORK_KINDS, PROCESS_KINDS, Fault, Kind
 from tests.chaos.history import Commit, History, Where
 from tests.chaos.network import CLIENTS, Network
 from tests.chaos.workload import PARTITIONS, EndReader, GroupMember, Sender, read_to_end
@@ -134,7 +134,7 @@ class World:
         """End all processes, whatever happened, and remove namespaces and mounts."""
         self.cluster.kill_all()
         for client in [*self.senders, *self.members, *self._readers]:
-            client._stopped.set()
+            client.stop()
         if self._network is not None:
             self._network.end()
         if self._small_disks:
@@ -340,8 +340,6 @@ def may_use_root() -> str:
 
 def all_kinds(network: bool, small_disks: bool) -> list[Kind]:
     """Return the kinds of faults that a world with these can do."""
-    from tests.chaos.faults import DISK_KINDS, NETWORK_KINDS, PROCESS_KINDS
-
     return [*PROCESS_KINDS, *(NETWORK_KINDS if network else ()), *(DISK_KINDS if small_disks else ())]
 
 
