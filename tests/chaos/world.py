@@ -1,7 +1,8 @@
 """A cluster of broker processes under load and faults, from its start to the verdict.
 
 Owns processes, namespaces and mounts from `begin` to `end`. After the faults it mends all, waits until every replica
-is in sync, reads everything, stops the brokers, and compares what they have on disk. Stands on `pybroker.local_cluster`.
+is in sync, reads everything, stops the brokers, and compares what they have on disk. Stands on
+`pybroker.local_cluster`.
 """
 
 from __future__ import annotations

@@ -110,7 +110,7 @@ def test_raft_messages_of_another_cluster_or_of_no_voter_are_refused(cluster: Cl
     true = RaftMessagesRequest(
         cluster_id=cluster.cluster_id, from_id=voter, from_directory_id=directory_id(cluster, voter), to_id=leader
     )
-    lies = [
+    lies: list[tuple[dict[str, Any], ErrorCode]] = [
         ({"cluster_id": "another"}, ErrorCode.INCONSISTENT_CLUSTER_ID),
         ({"from_id": STRANGER}, ErrorCode.INVALID_VOTER_KEY),
         ({"to_id": STRANGER}, ErrorCode.INVALID_VOTER_KEY),
