@@ -75,9 +75,18 @@ class NodeProcess:
         if self.is_running:
             raise RuntimeError(f"broker {self.node.node_id} runs already, as process {self._running().pid}")
         self._forget()
+        program = [sys.executable, "-m", "pybroker.cli.main", "start", "--config", str(self.node.settings)]
         with self.node.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [*self._wrapper, sys.executable, "-m", "pybroker.cli.main", "start", "--config", str(self.node.settings)],
+                [
+                    *self._wrapper,
+                    sys.executable,
+                    "-m",
+                    "pybroker.cli.main",
+                    "start",
+                    "--config",
+                    str(self.node.settings),
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=log,

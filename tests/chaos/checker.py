@@ -96,11 +96,8 @@ def _reordered(history: History) -> Found:
             producer, number = numbers.get((where, record.value), ("", -1))
             before = latest.get(producer)
             if producer and before is not None and before[0] > number:
-                yield (
-                    where,
-                    f"{record.value!r} at offset {record.offset} was sent before {before[1].value!r}, "
-                    f"which is at offset {before[1].offset}",
-                )
+                what = f"{record.value!r} at offset {record.offset} was sent before {before[1].value!r}"
+                yield where, f"{what}, which is at offset {before[1].offset}"
             latest[producer] = (number, record)
 
 

@@ -51,9 +51,13 @@ class Client(threading.Thread):
         """What it does."""
         raise NotImplementedError
 
+    def stop(self) -> None:
+        """Have it end by itself; returns at once."""
+        self._stopped.set()
+
     def finish(self, within: float) -> None:
         """Stop it and wait for its end; raises what it failed with."""
-        self._stopped.set()
+        self.stop()
         self.join(within)
         assert not self.is_alive(), f"{self.name} did not end within {within:g} s"
         if self.failure is not None:

@@ -1,7 +1,8 @@
 """A cluster of broker processes under load and faults, from its start to the verdict.
 
 Owns processes, namespaces and mounts from `begin` to `end`. After the faults it mends all, waits until every replica
-is in sync, reads everything, stops the brokers, and compares what they have on disk. Stands on `pybroker.local_cluster`.
+is in sync, reads everything, stops the brokers, and compares what they have on disk. Stands on
+`pybroker.local_cluster`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from pybroker.local_cluster.layout import NodePorts
 from pybroker.local_cluster.process import NodeFailedError
 from tests.chaos import replicas
 from tests.chaos.checker import Violation, check
-from tests.chaos.faults import Fault, Kind
+from tests.chaos.faults import DISK_KINDS, NETWORK_KINDS, PROCESS_KINDS, Fault, Kind
 from tests.chaos.history import Commit, History, Where
 from tests.chaos.network import CLIENTS, Network
 from tests.chaos.workload import PARTITIONS, EndReader, GroupMember, Sender, read_to_end
@@ -134,7 +135,7 @@ class World:
         """End all processes, whatever happened, and remove namespaces and mounts."""
         self.cluster.kill_all()
         for client in [*self.senders, *self.members, *self._readers]:
-            client._stopped.set()
+            client.stop()
         if self._network is not None:
             self._network.end()
         if self._small_disks:
@@ -340,8 +341,6 @@ def may_use_root() -> str:
 
 def all_kinds(network: bool, small_disks: bool) -> list[Kind]:
     """Return the kinds of faults that a world with these can do."""
-    from tests.chaos.faults import DISK_KINDS, NETWORK_KINDS, PROCESS_KINDS
-
     return [*PROCESS_KINDS, *(NETWORK_KINDS if network else ()), *(DISK_KINDS if small_disks else ())]
 
 

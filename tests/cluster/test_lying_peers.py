@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+import base64
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,7 +26,7 @@ pytestmark = pytest.mark.process
 
 TOPIC = "kept"
 STRANGER = 77
-_UNSEEN_AT = (b"\xff" * 100, b"", b"\x00" * 50, b"\x7f" * 10_000)
+_MALFORMED = (b"\xff" * 100, b"", b"\x00" * 50, b"\x7f" * 10_000)
 
 
 @pytest.fixture(scope="module")
@@ -71,21 +72,18 @@ def controller_address(cluster: Cluster) -> str:
     return f"{node.ports.host}:{node.ports.controller}"
 
 
-Ask = Callable[[str, Any, Any], Awaitable[Any]]
+def ask(address: str, request: Any, response: Any) -> Any:
+    """Send a request on a connection of its own and return the answer."""
 
-
-@pytest.fixture
-async def ask() -> AsyncIterator[Ask]:
-    opened: list[Connection] = []
-
-    async def ask_one(address: str, request: Any, response: Any) -> Any:
+    async def once() -> Any:
         settings = AdminSettings.from_properties({"bootstrap.servers": address})
-        opened.append(await Connection.open(address, settings))
-        return await opened[-1].ask(request, response)
+        connection = await Connection.open(address, settings)
+        try:
+            return await asyncio.wait_for(connection.ask(request, response), 20)
+        finally:
+            await connection.close()
 
-    yield ask_one
-    for connection in opened:
-        await connection.close()
+    return asyncio.run(once())
 
 
 @pytest.fixture(autouse=True)
@@ -103,30 +101,28 @@ def directory_id(cluster: Cluster, node: int) -> bytes:
 
 
 def _uuid(text: str) -> bytes:
-    import base64
-
     return base64.urlsafe_b64decode(text + "==")
 
 
-async def test_raft_messages_of_another_cluster_or_of_no_voter_are_refused(cluster: Cluster, ask: Ask) -> None:
+def test_raft_messages_of_another_cluster_or_of_no_voter_are_refused(cluster: Cluster) -> None:
     leader = cluster.controller()
     voter = next(node for node in cluster.brokers if node != leader)
     true = RaftMessagesRequest(
         cluster_id=cluster.cluster_id, from_id=voter, from_directory_id=directory_id(cluster, voter), to_id=leader
     )
-    lies = [
+    lies: list[tuple[dict[str, Any], ErrorCode]] = [
         ({"cluster_id": "another"}, ErrorCode.INCONSISTENT_CLUSTER_ID),
         ({"from_id": STRANGER}, ErrorCode.INVALID_VOTER_KEY),
         ({"to_id": STRANGER}, ErrorCode.INVALID_VOTER_KEY),
     ]
     for changed, expected in lies:
         fields = {name: getattr(true, name) for name in RaftMessagesRequest.__struct_fields__} | changed
-        answer = await ask(controller_address(cluster), RaftMessagesRequest(**fields), RaftMessagesResponse)
+        answer = ask(controller_address(cluster), RaftMessagesRequest(**fields), RaftMessagesResponse)
         assert ErrorCode(answer.error_code) == expected
 
 
-@pytest.mark.parametrize("message", _UNSEEN_AT, ids=["ones", "empty", "zeros", "long"])
-async def test_malformed_raft_messages_are_refused(cluster: Cluster, ask: Ask, message: bytes) -> None:
+@pytest.mark.parametrize("message", _MALFORMED, ids=["ones", "empty", "zeros", "long"])
+def test_malformed_raft_messages_are_refused(cluster: Cluster, message: bytes) -> None:
     leader = cluster.controller()
     voter = next(node for node in cluster.brokers if node != leader)
     request = RaftMessagesRequest(
@@ -136,7 +132,7 @@ async def test_malformed_raft_messages_are_refused(cluster: Cluster, ask: Ask, m
         to_id=leader,
         messages=[message],
     )
-    answer = await ask(controller_address(cluster), request, RaftMessagesResponse)
+    answer = ask(controller_address(cluster), request, RaftMessagesResponse)
     assert ErrorCode(answer.error_code) == ErrorCode.INVALID_REQUEST
 
 
@@ -146,7 +142,7 @@ def test_a_frame_that_is_too_large_for_the_controller_ends_the_connection(cluste
         assert wire.is_closed_by_peer()
 
 
-async def test_a_fetch_as_a_follower_that_is_no_replica_is_refused(cluster: Cluster, ask: Ask) -> None:
+def test_a_fetch_as_a_follower_that_is_no_replica_is_refused(cluster: Cluster) -> None:
     described = state_of(cluster).partition
     (bystander,) = set(cluster.brokers) - set(described.replicas)
     wanted = fetch.FetchTopic(
@@ -157,12 +153,12 @@ async def test_a_fetch_as_a_follower_that_is_no_replica_is_refused(cluster: Clus
         request = fetch.FetchRequest(
             replica_state=fetch.ReplicaState(replica_id=node, replica_epoch=1), max_wait_ms=0, topics=[wanted]
         )
-        answer = await ask(cluster.address(described.leader), request, fetch.FetchResponse)
+        answer = ask(cluster.address(described.leader), request, fetch.FetchResponse)
         codes = {one.error_code for topic in answer.responses for one in topic.partitions} or {answer.error_code}
         assert 0 not in codes
 
 
-async def test_changes_of_in_sync_replicas_by_stale_or_unknown_brokers_are_refused(cluster: Cluster, ask: Ask) -> None:
+def test_changes_of_in_sync_replicas_by_stale_or_unknown_brokers_are_refused(cluster: Cluster) -> None:
     described = state_of(cluster).partition
     data = alter_partition.PartitionData(
         partition_index=0,
@@ -172,15 +168,15 @@ async def test_changes_of_in_sync_replicas_by_stale_or_unknown_brokers_are_refus
     topics = [alter_partition.TopicData(topic_id=topic_id(cluster), partitions=[data])]
     for broker, epoch in ((described.leader, 0), (described.leader, 1 << 60), (STRANGER, 1)):
         request = alter_partition.AlterPartitionRequest(broker_id=broker, broker_epoch=epoch, topics=topics)
-        answer = await ask(controller_address(cluster), request, alter_partition.AlterPartitionResponse)
+        answer = ask(controller_address(cluster), request, alter_partition.AlterPartitionResponse)
         assert answer.error_code in (ErrorCode.STALE_BROKER_EPOCH, ErrorCode.BROKER_ID_NOT_REGISTERED)
 
 
-async def test_heartbeats_and_registrations_that_lie_are_refused(cluster: Cluster, ask: Ask) -> None:
+def test_heartbeats_and_registrations_that_lie_are_refused(cluster: Cluster) -> None:
     address = controller_address(cluster)
     for broker, epoch in ((1, 1 << 60), (STRANGER, 1)):
         beat = broker_heartbeat.BrokerHeartbeatRequest(broker_id=broker, broker_epoch=epoch, want_shut_down=True)
-        answer = await ask(address, beat, broker_heartbeat.BrokerHeartbeatResponse)
+        answer = ask(address, beat, broker_heartbeat.BrokerHeartbeatResponse)
         assert answer.error_code in (ErrorCode.STALE_BROKER_EPOCH, ErrorCode.BROKER_ID_NOT_REGISTERED)
     for cluster_id, expected in (
         ("another", ErrorCode.INCONSISTENT_CLUSTER_ID),
@@ -189,16 +185,16 @@ async def test_heartbeats_and_registrations_that_lie_are_refused(cluster: Cluste
         registration = broker_registration.BrokerRegistrationRequest(
             broker_id=1, cluster_id=cluster_id, incarnation_id=b"\x01" * 16, log_dirs=[b"\x05" * 16]
         )
-        answer = await ask(address, registration, broker_registration.BrokerRegistrationResponse)
+        answer = ask(address, registration, broker_registration.BrokerRegistrationResponse)
         assert ErrorCode(answer.error_code) == expected
 
 
-async def test_envelopes_of_garbage_and_of_envelopes_are_refused(cluster: Cluster, ask: Ask) -> None:
+def test_envelopes_of_garbage_and_of_envelopes_are_refused(cluster: Cluster) -> None:
     nested = header(58, 0, 1, flexible=True) + b"\x01\x00\x01\x00"
     for inside in (b"", b"\xff", b"\x00" * 30, b"\xff" * 5000, nested, header(1, 12, 1, flexible=True)):
         request = envelope.EnvelopeRequest(request_data=inside, client_host_address=bytes(4))
         try:
-            answer = await asyncio.wait_for(ask(controller_address(cluster), request, envelope.EnvelopeResponse), 20)
+            answer = ask(controller_address(cluster), request, envelope.EnvelopeResponse)
         except Exception as error:  # noqa: BLE001  # a connection that ends is a refusal as well
             assert not isinstance(error, TimeoutError), f"no answer to {inside[:30]!r}"  # noqa: PT017
             continue
