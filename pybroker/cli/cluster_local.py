@@ -104,7 +104,7 @@ def _begin(directory: Path, arguments: argparse.Namespace, given: Mapping[str, s
         if state is not None and any(_mark(node).is_alive() for node in state.nodes):
             raise CommandError(f"the cluster in {directory} runs already; `pybroker cluster status` shows it")
         ports = _ports(state, arguments.brokers, arguments.port)
-        for taken in (port for its in ports for port in its if port and not _is_free(port)):
+        for taken in (it for its in ports for it in (its.broker, its.controller) if it and not _is_free(it)):
             raise CommandError(f"port {taken} of {_HOST} is taken; --port names another one for broker 1, 0 any")
         nodes = build_layout(directory, [_assigned(its) for its in ports])
         cluster_id = lay_out(nodes, given)
@@ -141,7 +141,7 @@ def _ports(state: ClusterState | None, count: int | None, first: int | None) -> 
 
 
 def _assigned(ports: NodePorts) -> NodePorts:
-    return NodePorts(*(port or _free_port() for port in ports))
+    return NodePorts(ports.broker or _free_port(), ports.controller or _free_port())
 
 
 def _free_port() -> int:
