@@ -78,15 +78,7 @@ class NodeProcess:
         program = [sys.executable, "-m", "pybroker.cli.main", "start", "--config", str(self.node.settings)]
         with self.node.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [
-                    *self._wrapper,
-                    sys.executable,
-                    "-m",
-                    "pybroker.cli.main",
-                    "start",
-                    "--config",
-                    str(self.node.settings),
-                ],
+                [*self._wrapper, *program],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=log,
