@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import subprocess
 import threading
 import time
@@ -140,6 +141,9 @@ class World:
             self._network.end()
         if self._small_disks:
             for node in self.cluster.nodes:
+                # What a broker has logged outlives its disk.
+                with contextlib.suppress(OSError):
+                    shutil.copyfile(node.log, self._directory / f"broker-{node.node_id}.log")
                 subprocess.run(["umount", "--lazy", str(node.directory)], capture_output=True, check=False)
 
     @property
