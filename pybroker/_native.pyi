@@ -894,6 +894,9 @@ class Partition:
     def high_watermark(self) -> int:
         """Consumers read below this offset."""
     @property
+    def lags_its_epoch(self) -> bool:
+        """Whether consumers may have seen more than the high watermark, of a leader that was just elected (KIP-207)."""
+    @property
     def last_stable_offset(self) -> int:
         """`read_committed` consumers read below this offset."""
     @property

@@ -10,7 +10,9 @@ Behaviour
     - A time: the first record at or after it that the client may read; none is offset -1 and timestamp -1.
     - -1 latest: the high watermark, for read_committed the last stable offset. -2 earliest. -3 the record with the
       largest timestamp. -4 earliest local, which is the earliest. -5 latest tiered and -6 earliest pending upload: -1.
-    - Offsets never go backwards while this broker leads.
+    - Offsets never go backwards. A leader that was just elected, and does not know yet what older ones have committed,
+      answers OFFSET_NOT_AVAILABLE for the end and for times beyond the high watermark (KIP-207); before version 5
+      LEADER_NOT_AVAILABLE.
     - UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH per partition; a
       partition that the request has twice is INVALID_REQUEST, one whose log directory failed KAFKA_STORAGE_ERROR.
 
@@ -23,7 +25,7 @@ Version notes
     - Isolation level from version 2, leader epochs from version 4 on.
 
 Not done
-    - Replicas asking (replica_id >= 0), as there is no replication yet: they are answered like clients.
+    - Replicas asking (replica_id >= 0) are answered like clients: followers here ask by Fetch alone.
     - Rights, throttling; timeout_ms (version 10) has nothing to wait for without tiered storage.
 """
 
@@ -65,7 +67,10 @@ _FIRST_VERSION_WITH_ONE_OFFSET = 1
 """Before, the answer is a list."""
 _FIRST_VERSION_WITH_ISOLATION_LEVEL = 2
 _FIRST_VERSION_WITH_LEADER_EPOCH = 4
+_FIRST_VERSION_WITH_OFFSET_NOT_AVAILABLE = 5
 _READ_COMMITTED = 1
+_NOT_BY_END = frozenset({EARLIEST, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD})
+"""Times that are looked up without regard to the high watermark."""
 
 
 class _Found(NamedTuple):
@@ -121,8 +126,16 @@ def _answer(
         committed = (
             context.version >= _FIRST_VERSION_WITH_ISOLATION_LEVEL and request.isolation_level == _READ_COMMITTED
         )
+        # Asked first: an end that is read afterwards is not older.
+        lags = partition.lags_its_epoch
         end = partition.last_stable_offset if committed else partition.high_watermark
         found = _look_up(partition, asked.timestamp, end)
+        if lags and (asked.timestamp == LATEST or (found is _NOTHING and asked.timestamp not in _NOT_BY_END)):
+            raise ApiError(
+                ErrorCode.OFFSET_NOT_AVAILABLE
+                if context.version >= _FIRST_VERSION_WITH_OFFSET_NOT_AVAILABLE
+                else ErrorCode.LEADER_NOT_AVAILABLE
+            )
         if context.version < _FIRST_VERSION_WITH_ONE_OFFSET:
             return ListOffsetsPartitionResponse(
                 partition_index=asked.partition_index,

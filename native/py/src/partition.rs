@@ -66,6 +66,11 @@ impl PyPartition {
     }
 
     #[getter]
+    fn lags_its_epoch(&self) -> bool {
+        self.inner.lags_its_epoch()
+    }
+
+    #[getter]
     fn last_stable_offset(&self) -> i64 {
         self.inner.last_stable_offset()
     }

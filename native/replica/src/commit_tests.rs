@@ -236,6 +236,25 @@ impl Model {
     }
 }
 
+#[test]
+fn a_new_leader_lags_its_epoch_until_all_that_older_ones_may_have_committed_is_committed() {
+    let root = quick_directory();
+    let partition = open(root.path(), config());
+    lead(&partition, EPOCH, &[(2, true)]);
+    assert!(!partition.lags_its_epoch(), "nothing is before it");
+    append(&partition, false).unwrap();
+    append(&partition, false).unwrap();
+    follow(&partition, 2, LeaderEpoch(EPOCH.0 + 1)).unwrap();
+    assert!(!partition.lags_its_epoch(), "it leads nothing");
+    lead(&partition, LeaderEpoch(EPOCH.0 + 2), &[(2, true)]);
+    append(&partition, false).unwrap();
+    assert!(partition.lags_its_epoch());
+    fetched(&partition, 2, 1);
+    assert!(partition.lags_its_epoch());
+    fetched(&partition, 2, 2);
+    assert!(!partition.lags_its_epoch(), "what is beyond its epoch's start nobody has seen");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 

@@ -238,6 +238,11 @@ impl Leader {
         self.leads_since <= leader_epoch
     }
 
+    /// The log's end when it began to lead at this epoch: older leaders may have committed up to here.
+    pub fn epoch_start(&self) -> i64 {
+        self.epoch_start
+    }
+
     /// Whether there is no other replica.
     pub fn is_alone(&self) -> bool {
         self.followers.is_empty()

@@ -132,6 +132,12 @@ impl Partition {
         unstable.map_or(high_watermark, |unstable| unstable.min(high_watermark))
     }
 
+    /// Whether this leader does not know yet that what older leaders committed is committed (KIP-207): consumers may have
+    /// seen offsets beyond the high watermark.
+    pub fn lags_its_epoch(&self) -> bool {
+        self.role.load().leader().is_some_and(|leader| leader.epoch_start() > self.high_watermark())
+    }
+
     /// The role in force.
     pub fn role(&self) -> Arc<Role> {
         self.role.load_full()
