@@ -249,7 +249,8 @@ class SimulatedNode:
         self.groups.follow(image)
 
     def _led(self, key: Key, partition: Any) -> None:
-        self.world.invariants.led(self, key, partition)
+        image = self._newest.topics.by_id[key[0]].partitions[key[1]]
+        self.world.invariants.led(self, key, partition, is_unclean=image.leader_recovery_state == 1)
 
     def _caught_up(self, event: Any) -> None:
         self._in_sync.caught_up(event)
@@ -292,7 +293,9 @@ class SimulatedNode:
 
     async def _alter(self, changes: list[InSyncChange]) -> Any:
         self.world.trace("asks", self.number, tuple(change.isr for change in changes))
-        return await self._ask("alter", self.number, self.broker_epoch, changes)
+        answer = await self._ask("alter", self.number, self.broker_epoch, changes)
+        self.world.trace("is answered", self.number, *(f"{one.error_code.name} {one.isr}" for one in answer))
+        return answer
 
     async def alter(self, broker: int, epoch: int, changes: list[InSyncChange]) -> Any:
         """Change in-sync replicas, where this node decides."""

@@ -35,6 +35,7 @@ class Invariants:
         self._history: dict[int, tuple[int, int, str]] = {}
         self._reached: dict[tuple[int, int], int] = {}
         self._offsets: dict[int, int] = {}
+        self.unclean_elections = 0
 
     # -------------------------------------------------------------------------------------------------- metadata
 
@@ -54,10 +55,17 @@ class Invariants:
 
     # ------------------------------------------------------------------------------------------------- partitions
 
-    def led(self, node: SimulatedNode, key: Key, partition: Partition) -> None:
+    def led(self, node: SimulatedNode, key: Key, partition: Partition, *, is_unclean: bool) -> None:
         """A broker leads a partition, from now on or on."""
         epoch = partition.leader_epoch
         known = self._leaders.get((key, epoch))
+        if known is None and is_unclean:
+            # It may lack what was acknowledged, and says so (KIP-704, KIP-966).
+            self.unclean_elections += 1
+            for kept in (self.committed, self.acknowledged):
+                kept.pop(key, None)  # type: ignore[attr-defined]
+            if key[0][:1] == b"o":
+                self._offsets.clear()
         if known is None:
             self._leaders[key, epoch] = node.number
             self._check_log(node, key, epoch)

@@ -96,8 +96,6 @@ class World:
         self.broken: BaseException | None = None
         self.lines: list[str] = []
         self._digest = hashlib.sha256()
-        self.is_in_peril = False
-        self.was_kept_lossless = True
         self.writes_trace = False
 
     # ------------------------------------------------------------------------------------------------------- a run
@@ -210,7 +208,7 @@ class World:
                 self._kill(node, fault.how)
             case "kill all":
                 for one in self.nodes:
-                    self._kill(one, fault.how)
+                    self._kill(one, "process")
                     one.start()
             case "start":
                 if node.life is None:
@@ -366,7 +364,7 @@ class World:
 
     def may_follow(self, node: SimulatedNode, image: Any) -> bool:
         """Whether a broker puts an image in force."""
-        return True
+        return node.broker_epoch >= 0 and image.offset >= node.broker_epoch
 
     def acknowledged(self, leader: SimulatedNode, key: Key, offset: int, value: bytes) -> None:
         """A producer has its answer."""
