@@ -1376,12 +1376,12 @@ class ReplicationSettings:
         socket_receive_buffer_bytes: int,
         eager_high_watermark: bool,
     ) -> ReplicationSettings:
-        """`first_backoff_ms` is the first wait after a refusal; each further one is twice as long, up to `backoff_ms`."""
+        """`first_backoff_ms` is the first wait after a refusal; further ones are twice as long, up to `backoff_ms`."""
 
 @final
 class ReplicaCaughtUp:
-    """A follower has all that is committed of a partition that is led here, and is not in sync. It is reported once
-    until a newer partition epoch, or `stop_joining`; meanwhile the high watermark waits for it."""
+    """A follower has all that is committed of a partition whose leader is here, and is not in sync. It is reported
+    once until a newer partition epoch, or `stop_joining`; meanwhile the high watermark waits for it."""
 
     @property
     def topic_id(self) -> bytes:
@@ -1391,7 +1391,7 @@ class ReplicaCaughtUp:
         """The partition's index."""
     @property
     def leader_epoch(self) -> int:
-        """The epoch that it is led at."""
+        """The leader epoch that this is true of."""
     @property
     def replica(self) -> int:
         """The follower's broker id."""

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from pybroker.metadata.image import MetadataImage
     from pybroker.net.listeners import OpenListener
     from pybroker.net.native import ControlRequest, DataPlane, UnresolvedRequest
+    from pybroker.replica.in_sync import InSyncReplicas
     from pybroker.replica.publisher import PartitionPublisher
     from pybroker.storage.partitions import Partitions
     from pybroker.storage.upkeep import Upkeep
@@ -61,6 +62,7 @@ class Parts(Protocol):
     groups: GroupCoordinator
     partitions: Partitions
     publisher: PartitionPublisher
+    in_sync: InSyncReplicas
     upkeep: Upkeep
 
     @property
@@ -124,6 +126,7 @@ def build_pipeline(
         draining=groups.expect_step,
         drained=groups.step,
         intercepted=lambda request: intercepted(request, contexts.build(request)),
+        caught_up=parts.in_sync.caught_up,
     )
 
 

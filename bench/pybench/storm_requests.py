@@ -139,6 +139,7 @@ def _changes() -> dict[str, tuple[int, Fields]]:
             {"topics": _topics(partitions=_partitions(partition_index=None, replicas=[])), "timeout_ms": 10_000},
         ),
         "LIST_PARTITION_REASSIGNMENTS": (0, {"topics": None}),
+        "UNREGISTER_BROKER": (0, {"broker_id": 1_000_000}),
         "UPDATE_FEATURES": (
             1,
             {

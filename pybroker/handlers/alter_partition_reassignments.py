@@ -23,9 +23,6 @@ Version notes
 Not done
     - Rights.
     - timeout_ms is not looked at.
-    - More than one broker: as long as one broker is a cluster, its own id is the only replica that can be named. The
-      controller knows how a replica is added, but none that is added comes in sync, for AlterPartition is not served.
-    - Unclean elections: unclean.leader.election.enable does not let a cancellation lose records.
 """
 
 from __future__ import annotations

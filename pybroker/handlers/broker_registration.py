@@ -54,7 +54,7 @@ def _failed(_request: BrokerRegistrationRequest, _version: int, error: WireError
 async def broker_registration(
     request: BrokerRegistrationRequest, context: RequestContext
 ) -> BrokerRegistrationResponse:
-    """Refuse whoever is of another cluster, and have the machine decide about the others."""
+    """Refuse a broker of another cluster, and have the machine decide about the others."""
     cluster_id = context.services.cluster_id
     if request.cluster_id != cluster_id:
         message = f"Expected cluster ID {cluster_id}, but got cluster ID {request.cluster_id}"

@@ -22,7 +22,7 @@ Version notes
     - None.
 
 Not done
-    - Rights: whoever reaches a controller's listener is believed about principals.
+    - Rights: a peer that reaches a controller's listener may name any principal.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ Behaviour
       its end.
     - Nothing new: the answer waits for a commit, at most max_wait_ms and half a minute, and takes none of
       queued.max.requests meanwhile. min_bytes counts as 1.
-    - Whoever fetches as a node is an observer in DescribeQuorum's answer.
+    - A node that fetches is an observer in DescribeQuorum's answer.
 
 Version notes
     - Topics by id from version 13 on; who follows stands in replica_state from version 15 on; endpoints of leaders from
@@ -130,6 +130,9 @@ def _fetch(voter: Controller | None, request: FetchRequest, partition: FetchPart
         found.error_code = ErrorCode.INVALID_REQUEST
         return found
     found.error_code = leader_error(voter, epoch)
+    if not found.error_code and partition.last_fetched_epoch > leader_epoch:
+        # This leader was deposed, and does not know it yet: the follower's log is no diverging one.
+        found.error_code = ErrorCode.UNKNOWN_LEADER_EPOCH
     if found.error_code or voter is None:
         return found
     _note(voter, request, partition)

@@ -17,12 +17,27 @@ from pybroker._native import (
     UnresolvedRequest,
 )
 
+Event = (
+    AppendSettled
+    | ControlRequest
+    | InterceptedRequest
+    | UnresolvedRequest
+    | ConnectionClosed
+    | Exhausted
+    | LogDirectoryFailed
+    | LogLine
+    | ReplicaCaughtUp
+    | SegmentRolled
+)
+"""What `DataPlane.drain` returns."""
+
 __all__ = [
     "AppendSettled",
     "ConnectionClosed",
     "ControlRequest",
     "DataPlane",
     "DataPlaneSettings",
+    "Event",
     "Exhausted",
     "InterceptedRequest",
     "LogDirectoryFailed",

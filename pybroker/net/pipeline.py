@@ -47,20 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from pybroker.net.dispatch import Dispatch
-    from pybroker.net.native import DataPlane
-
-    Event = (
-        AppendSettled
-        | ControlRequest
-        | InterceptedRequest
-        | UnresolvedRequest
-        | ConnectionClosed
-        | Exhausted
-        | LogDirectoryFailed
-        | LogLine
-        | ReplicaCaughtUp
-        | SegmentRolled
-    )
+    from pybroker.net.native import DataPlane, Event
 
 log = logging.getLogger("pybroker.net")
 

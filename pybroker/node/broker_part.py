@@ -30,7 +30,10 @@ from pybroker.net.forwarding import Forwarding
 from pybroker.net.listeners import OpenListener, open_listeners
 from pybroker.net.native import DataPlane
 from pybroker.protocol.listener_role import ListenerRole
+from pybroker.replica.in_sync import InSyncReplicas
+from pybroker.replica.lag_checks import LagChecks
 from pybroker.replica.publisher import PartitionPublisher
+from pybroker.replica.sources import build_replication_settings
 from pybroker.serving import build_pipeline, build_services
 from pybroker.storage.native import PartitionLog
 from pybroker.storage.partitions import Partitions
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
 
     from pybroker.broker.failures import Failures
     from pybroker.handlers.context import RequestContext
+    from pybroker.metadata.image import MetadataImage
     from pybroker.metadata.publishers import Publisher
     from pybroker.net.dispatch import Api
     from pybroker.net.native import ControlRequest
@@ -95,6 +99,7 @@ class BrokerPart:
         if not self.config.is_single:
             self._heartbeats = self._build_heartbeats()
         publisher = self._build_replicas()
+        self.in_sync = self._build_in_sync()
         access.follow(lambda: publisher.offset_in_force, publisher.published)
         failures.on_lost_directory(publisher.directory_failed)
         failures.on_survived(registration.report_failed_directories)
@@ -110,6 +115,7 @@ class BrokerPart:
             await self.registration.register(endpoints)
         else:
             await self._heartbeats.register(endpoints)
+        self.data_plane.set_replication(build_replication_settings(self.config, self.registration.epoch))
 
     async def serve(self) -> None:
         """Answer requests, once everything is open that the metadata has here; keep the logs in order."""
@@ -130,6 +136,7 @@ class BrokerPart:
         pipeline.start()
         descriptors.say(self._foundation.shares, self.config, len(partitions.all()))
         await upkeep.begin()
+        self._lag_checks.begin()
         if self._heartbeats is not None:
             self._heartbeats.opened()
             await self._heartbeats.unfenced()
@@ -145,6 +152,28 @@ class BrokerPart:
         heartbeats = Heartbeats(config.node_id, self.registration, self.channel, ControllerError, settings, _steady_ms)
         self._foundation.shut_down.add(Stage.REPORTS, heartbeats, heartbeats.stop)
         return heartbeats
+
+    def _build_in_sync(self) -> InSyncReplicas:
+        publisher, partitions, live, channel = self.publisher, self.partitions, self.live, self.channel
+        node_id, registration = self.config.node_id, self.registration
+        in_sync = InSyncReplicas(
+            node_id,
+            self.data_plane,
+            image=lambda: publisher.image_in_force,
+            find=partitions.get,
+            alter_partitions=lambda changes: channel.alter_partitions(node_id, registration.epoch, changes),
+            broker_epoch=lambda: registration.epoch,
+        )
+        checks = self._lag_checks = LagChecks(in_sync, partitions.all, lambda: live.current)
+        end = self._foundation.shut_down.add
+        end(Stage.ROLES, checks, checks.stop)
+        end(Stage.ROLES, in_sync, in_sync.stop)
+        return in_sync
+
+    def _follow(self, image: MetadataImage) -> None:
+        """Take note of an image that is in force in the data plane."""
+        self.groups.follow(image)
+        self.in_sync.published(image)
 
     def _build_apis(self) -> Mapping[int, Api]:
         """Return the APIs of this broker's listeners; what the active controller decides is forwarded to it."""
@@ -178,7 +207,7 @@ class BrokerPart:
         )
         end(Stage.PARKED_REQUESTS, groups, groups.close)
         publisher = self.publisher = PartitionPublisher(
-            config, partitions, data_plane, workers, groups.follow, self.registration.report_placed
+            config, partitions, data_plane, workers, self._follow, self.registration.report_placed
         )
         end(Stage.ROLES, publisher, publisher.stop)
         return publisher

@@ -43,7 +43,8 @@ class Foundation:
         end(Stage.DIRECTORIES, directories, lambda: asyncio.to_thread(directories.release))
         if not config.makes_its_cluster:
             directories.require_identity()
-        await asyncio.to_thread(check_before_start, directories)
+        if config.is_controller:  # A broker alone has a copy, which can be fetched again.
+            await asyncio.to_thread(check_before_start, directories)
         self.directories = directories
 
     def identify(self) -> None:

@@ -178,13 +178,17 @@ class InSyncReplicas:
         change = asked.get(key)
         if change is None:
             return False
-        if result.error_code in _NOT_LET_IN:
+        is_unchanged = result.error_code == ErrorCode.NONE and 0 <= result.partition_epoch <= change.partition_epoch
+        if is_unchanged or result.error_code in _NOT_LET_IN:
             wish = self._wishes.pop(key, None)
             self._stop_joining(self._image(), key, list(wish.joining) if wish is not None else [])
             return False
         if result.error_code not in _AWAITS_METADATA:
             return True
-        self._wishes.pop(key, None)
+        # Who caught up meanwhile is asked for with the next image; who lags is looked for again.
+        wish = self._wishes.get(key)
+        if wish is not None:
+            wish.leaving.clear()
         partition = _partition(self._image(), key)
         if partition is not None and partition.partition_epoch <= change.partition_epoch:
             self._answered[key] = change.partition_epoch

@@ -196,7 +196,15 @@ LARGEST: dict[str, tuple[int, dict[str, Any]]] = {
 """What is asked, by the API's name and what about: the version, and the request's fields."""
 
 ALWAYS_SMALL = frozenset(
-    ("ApiVersions", "DescribeCluster", "DescribeQuorum", "Heartbeat", "InitProducerId", "ListConfigResources")
+    (
+        "ApiVersions",
+        "DescribeCluster",
+        "DescribeQuorum",
+        "Heartbeat",
+        "InitProducerId",
+        "ListConfigResources",
+        "UnregisterBroker",
+    )
 )
 """APIs whose requests and answers do not grow with what a client asks."""
 

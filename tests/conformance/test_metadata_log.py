@@ -14,6 +14,7 @@ from pybroker.controller.local_channel import LocalChannel
 from pybroker.controller.quorum.batches import DIRECTORY_NAME
 from pybroker.controller.quorum.settings import QuorumSettings
 from pybroker.controller.service import Controller
+from pybroker.metadata.features import SUPPORTED_FEATURES
 from pybroker.metadata.image import TOPIC_RESOURCE, ConfigResource
 from pybroker.protocol.messages.create_topics import CreatableTopicConfig
 from tests.support import programs
@@ -36,8 +37,8 @@ async def write_one_of_each_record(directory: Path) -> None:
             listeners={"PLAINTEXT": ("localhost", 9092 + broker)},
             security_protocols={"PLAINTEXT": 0},
             rack="r",
-            log_dirs=(b"d" * 16,),
-            features={"metadata.version": (7, 25)},
+            log_dirs=(bytes([100 + broker]) * 16,),
+            features=SUPPORTED_FEATURES,
             fenced=broker == 2,
         )
         epochs[broker] = registered.broker_epoch

@@ -56,6 +56,7 @@ DRIVERS = {
     "pybroker/controller/death_watch.py": "connects to brokers that may have died",
     "pybroker/controller/node_to_controller.py": "connections to the active controller, and the tries over them",
     "pybroker/controller/quorum/driver.py": "the voter's ticks, and its disk",
+    "pybroker/controller/quorum/observer.py": "the fetches of a node that follows the metadata log",
     "pybroker/controller/quorum/peers.py": "connections to other voters",
     "pybroker/controller/registration.py": "tries until the metadata has this controller",
 }

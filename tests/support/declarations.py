@@ -12,6 +12,11 @@ from pybroker.protocol import header, messages
 from pybroker.protocol.messages import group_records, records, share_records, transaction_records
 from pybroker.protocol.schema import Message
 
+NOT_KAFKAS = {"RaftMessagesRequest", "RaftMessagesResponse"}
+"""Messages that only nodes of ours send each other."""
+OWN_FIELDS = {("EnvelopeResponse", "committed_offset")}
+"""Message and name of tagged fields that Kafka's messages have not, and that its nodes pass over."""
+
 
 @cache
 def declared() -> tuple[type[Message], ...]:
@@ -27,6 +32,11 @@ def declared() -> tuple[type[Message], ...]:
         if isinstance(cls, type) and issubclass(cls, Message) and cls is not Message
     }
     return tuple(sorted(classes, key=lambda cls: cls.__name__))
+
+
+def of_kafka() -> list[type[Message]]:
+    """All declared messages, records and headers that Kafka has, by name."""
+    return [cls for cls in declared() if cls.__name__ not in NOT_KAFKAS]
 
 
 def versions_of(cls: type[Message]) -> range:

@@ -28,6 +28,7 @@ def start_data_plane(config: BrokerConfig) -> DataPlane:
 def lead(partition: Partition) -> None:
     """Have this broker lead a partition that has no other replica."""
     data_plane = start_data_plane(BrokerConfig({"num.network.threads": "1"}))
-    (failure,) = become_roles([(partition, Role.leader(0, followers=[], min_insync_replicas=1))], data_plane)
+    role = Role.leader(0, partition_epoch=0, followers=[], min_insync_replicas=1)
+    (failure,) = become_roles([(partition, role)], data_plane)
     data_plane.shut_down(grace_ms=0)
     assert failure is None, failure

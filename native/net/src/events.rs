@@ -64,12 +64,12 @@ pub struct UnresolvedRequest {
     pub topic_ids: Vec<[u8; 16]>,
 }
 
-/// A follower that has all that is committed of a partition that is led here, and is not in sync.
+/// A follower that has all that is committed of a partition whose leader this broker is, and is not in sync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CaughtUpReplica {
     pub topic_id: [u8; 16],
     pub index: PartitionIndex,
-    /// The epoch that it is led at.
+    /// The leader epoch that this is true of.
     pub leader_epoch: LeaderEpoch,
     /// The follower.
     pub replica: BrokerId,

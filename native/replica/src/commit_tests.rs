@@ -261,12 +261,17 @@ proptest! {
                     }
                 }
                 Step::Fetch(at, more) => {
-                    let (position, has, _) = &mut model.followers[at];
+                    let (position, has, in_sync) = &mut model.followers[at];
                     *has = (*has + more).min(model.end_offset);
                     *position = *has;
-                    let position = *position;
+                    let (position, in_sync) = (*position, *in_sync);
                     model.commit();
-                    fetched(&partition, at as i32 + 2, position);
+                    let id = at as i32 + 2;
+                    fetched(&partition, id, position);
+                    if !in_sync {
+                        // One that catches up would count, and is refused here.
+                        partition.stop_joining(&[BrokerId(id)], &mut |_| ());
+                    }
                 }
                 Step::Toggle(at) => {
                     let (position, _, in_sync) = &mut model.followers[at];

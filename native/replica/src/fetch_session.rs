@@ -185,7 +185,7 @@ impl FetchSessionCache {
 
     fn evict_one(&self, inner: &mut Sessions, newcomer: SessionOwner, now_ms: i64) -> bool {
         let facts = |(id, session): (&i32, &Arc<Mutex<FetchSession>>)| {
-            // One that is locked is in use, whoever's it is.
+            // One that is locked is in use.
             let (owner, used) = session.try_lock().map(|session| (session.owner, session.last_used_ms))?;
             let is_stale = used.saturating_add(self.eviction_ms) <= now_ms;
             let gives_way = match (newcomer, owner) {

@@ -177,6 +177,12 @@ impl Position {
         Ok(())
     }
 
+    /// The high watermark waits for the replica no more unless it is in sync, until it catches up again.
+    fn stop_counting(&self) {
+        self.joining.store(false, Ordering::Release);
+        self.keeps_up.store(false, Ordering::Release);
+    }
+
     fn end_offset(&self) -> i64 {
         self.log_end_offset.load(Ordering::Acquire)
     }
@@ -211,6 +217,9 @@ impl Leader {
             let position = position.unwrap_or_else(|| Arc::new(Position::unknown(in_sync.then_some(now_ms))));
             if is_decided {
                 position.joining.store(false, Ordering::Release);
+            }
+            if !in_sync && known.is_some_and(|before| before.in_sync) {
+                position.stop_counting();
             }
             Follower { id, in_sync, position }
         };
@@ -291,7 +300,7 @@ impl Leader {
     /// Ends the wait for replicas that were asked for to be in sync, and are not let in.
     pub(crate) fn stop_joining(&self, replicas: &[BrokerId]) {
         for follower in self.followers.iter().filter(|follower| replicas.contains(&follower.id)) {
-            follower.position.joining.store(false, Ordering::Release);
+            follower.position.stop_counting();
         }
     }
 

@@ -295,7 +295,7 @@ class Driver:
     def _bury(self, voter: int, term: int) -> None:
         """Take the leader for dead, unless it was reached again or another one was elected meanwhile."""
         if self._is_running and (self.voter.leader, self.voter.term) == (voter, term) and not self.peers.reaches(voter):
-            log.info("voter %d, which led the quorum, is gone: an election begins", voter)
+            log.info("voter %d, the leader of the quorum, is gone: an election begins", voter)
             self.voter.forget_leader()
             self._pump()
             self._campaign_soon()

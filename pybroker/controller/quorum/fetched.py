@@ -110,6 +110,8 @@ def _batches(records: bytes, position: Position, partition: PartitionData) -> tu
             raise MetadataLogError(f"a batch at offset {base_offset} was fetched, where {expected} is next")
         if batch_epoch < epoch:
             raise MetadataLogError(f"the batch at offset {base_offset} is of epoch {batch_epoch}, behind {epoch}")
+        if batch_epoch > partition.current_leader.leader_epoch:
+            raise MetadataLogError(f"the batch at offset {base_offset} is of epoch {batch_epoch}, ahead of its leader")
         if last_offset >= partition.high_watermark:
             raise MetadataLogError(
                 f"the batch at offset {base_offset} is not committed: the high watermark is {partition.high_watermark}"

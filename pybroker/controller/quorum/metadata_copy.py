@@ -1,13 +1,15 @@
 """The copy of the metadata log on the disk of a node that does not vote: committed batches, and snapshots.
 
 Owns `__cluster_metadata-0` of such a node: what is in it at a start, what is added, and what becomes of one that is
-damaged or not the quorum's: it is renamed and kept, and another begun, as all of it can be fetched again. Nothing waits
-for the device, for the same reason. Must not know who is asked. Its methods block on the disk; one runs at a time.
+damaged or not the quorum's: one is renamed and kept, later ones are removed, and another is begun, as all of it can be
+fetched again. Nothing waits for the device, for the same reason. Must not know who is asked. Its methods block on the
+disk; one runs at a time.
 """
 
 from __future__ import annotations
 
 import logging
+import shutil
 from typing import TYPE_CHECKING, NamedTuple
 
 from pybroker.controller.errors import ControllerError, MetadataLogError
@@ -67,6 +69,7 @@ class MetadataCopy:
 
     def restore(self) -> Restored:
         """Open the copy, or begin one, and load it; one that is damaged is set aside. Raises `OSError`."""
+        self.close()
         try:
             return self._restore()
         except (ControllerError, MetadataError, ProtocolError, ValueError) as error:
@@ -74,16 +77,17 @@ class MetadataCopy:
             return self._restore()
 
     def set_aside(self, reason: str) -> None:
-        """Rename the copy, so that `restore` begins another; raises `OSError`."""
+        """Rename the copy, so that `restore` begins another, or remove it where one is kept; raises `OSError`."""
         self.close()
-        number = 1
-        while (aside := self.directory.with_name(f"{DIRECTORY_NAME}.aside-{number}")).exists():
-            number += 1
-        self.directory.rename(aside)
+        aside = self.directory.with_name(f"{DIRECTORY_NAME}.aside")
+        if aside.exists():
+            shutil.rmtree(self.directory)
+            what = f"{aside} is kept of an earlier one, so this one is removed"
+        else:
+            self.directory.rename(aside)
+            what = f"it is kept as {aside}"
         log.error(
-            "this node's copy of the metadata log cannot be used: %s; it is kept as %s, and the log is fetched anew",
-            reason,
-            aside,
+            "this node's copy of the metadata log cannot be used: %s; %s, and the log is fetched anew", reason, what
         )
 
     def append(self, batches: bytes) -> None:

@@ -61,6 +61,7 @@ FIRST_VERSION_WITH_ENDPOINTS = 16
 MAX_WAIT_MS = 500
 """As long as Kafka's followers of the metadata log let a fetch wait."""
 _LONGEST_BACKOFF_S = 1.0
+_REFUSALS = 10
 _ASK_ANOTHER = frozenset(
     {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.UNKNOWN_LEADER_EPOCH}
 )
@@ -117,6 +118,8 @@ class Observer:
         self._aside: Loader | None = None
         self._position = Position(0, -1)
         self._raft_index = 0
+        # How often in a row records came that cannot follow what is here.
+        self._refused = 0
         self.leader_id = -1
         """Node id of the quorum's leader as far as it is known here, -1 for none."""
         self.leader_epoch = -1
@@ -199,9 +202,9 @@ class Observer:
         endpoint, self._hint = self._hint, None
         if endpoint is None:
             known = [(host, port) for _, host, port in self._settings.voters] + [*self._settings.bootstrap_servers]
-            if self._turn % len(known) == 0:
-                # All were asked in vain: a node that lied about an epoch is not believed for ever.
-                self.leader_epoch = self._position.epoch
+            # Nobody leads who was known to: what one node said of its epoch is not held against the others. A leader
+            # that is behind what is here is refused all the same.
+            self.leader_epoch = self._position.epoch
             endpoint = known[self._turn % len(known)]
             self._turn += 1
         host, port = endpoint
@@ -231,7 +234,6 @@ class Observer:
                 raise MetadataLogError(f"{server} answers as a leader of an epoch before {self.leader_epoch}")
             await self._take(fetched, server)
             has_led, was_fenced = True, False
-            self._turn = 1
             self._hint = self.leader_endpoint = _endpoint(server)
             if self._aside is None and self._outage is not None:
                 self._outage = None
@@ -257,15 +259,18 @@ class Observer:
     async def _load(self, fetched: Fetched) -> None:
         """Add batches to the copy, load them, and publish what is confirmed."""
         loader = self._aside or self._loader
-        await asyncio.to_thread(self._copy.append, fetched.raw)
+        decoded = [(batch, list(map(decode_record, batch.values))) for batch in fetched.batches]
         try:
-            for batch in fetched.batches:
-                loader.load(map(decode_record, batch.values), batch.last_offset, batch.epoch)
-                self._reach(batch)
+            for batch, records in decoded:
+                loader.load(records, batch.last_offset, batch.epoch)
                 await asyncio.sleep(0)  # Others have their turn between two batches.
-        except (MetadataError, ProtocolError) as error:
-            await self._begin_anew(str(error))
+        except MetadataError as error:
+            await self._refuse_records(str(error))
             raise
+        self._refused = 0
+        await asyncio.to_thread(self._copy.append, fetched.raw)
+        for batch in fetched.batches:
+            self._reach(batch)
         if self._aside is None:
             self._publish()
         self._checkpointer.note(len(fetched.raw))
@@ -296,10 +301,23 @@ class Observer:
         self._position = Position(snapshot.end_offset, snapshot.epoch)
         self._raft_index = (await asyncio.to_thread(open_snapshot, path)).raft_index
 
+    async def _refuse_records(self, reason: str) -> None:
+        """Forget records that cannot follow those that are here; when all say so, it is the copy that is wrong."""
+        self._refused += 1
+        if self._refused > _REFUSALS:
+            self._refused = 0
+            await self._begin_anew(reason)
+        else:
+            await self._gather()
+
     async def _begin_anew(self, reason: str) -> None:
         """Set the copy aside, and gather all of the quorum's metadata; the image stays until that is there."""
         await self._end_snapshot()
         await asyncio.to_thread(self._copy.set_aside, reason)
+        await self._gather()
+
+    async def _gather(self) -> None:
+        """Go back to what the copy holds, and gather metadata aside until it is confirmed."""
         if self._aside is None:
             # What was loaded and not published may be half of a batch.
             self._loader.replace(self._loader.image)

@@ -58,7 +58,7 @@ SUFFIX = ".checkpoint"
 PART_SUFFIX = ".part"
 _NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 
-_RECORDS_PER_BATCH = 400
+_RECORDS_PER_BATCH = 200
 _BYTES_PER_BATCH = 256 << 10
 _PREFIX = struct.Struct(">qii")
 """Base offset, length of what follows the first two fields, leader epoch: the front of a batch."""
@@ -107,6 +107,8 @@ class SnapshotWriter:
         self._path = path
         self._part = path.with_name(path.name + PART_SUFFIX)
         self._file: BinaryIO | None = self._part.open("wb")
+        self.size = 0
+        """Bytes written so far."""
 
     def __enter__(self) -> Self:
         return self
@@ -116,14 +118,9 @@ class SnapshotWriter:
     ) -> None:
         self.abandon()
 
-    @property
-    def size(self) -> int:
-        """Bytes written so far."""
-        return self._open_file().tell()
-
     def write(self, chunk: bytes) -> None:
         """Add bytes; raises `OSError`."""
-        self._open_file().write(chunk)
+        self.size += self._open_file().write(chunk)
 
     def check(self, epoch: int) -> None:
         """Read back what was written, and check all of it; raises `OSError` and `MetadataLogError`."""

@@ -31,6 +31,9 @@ class Run:
     async def serve(self) -> None:
         self._step("serve")
 
+    async def leave(self) -> None:
+        self.steps.append(("leave", self.life.state))
+
 
 STEPS = [("listen", BrokerState.STARTING), ("join", BrokerState.RECOVERY), ("serve", BrokerState.RECOVERY)]
 
@@ -42,7 +45,8 @@ async def test_a_start_takes_every_step_and_a_stop_ends_what_has_begun() -> None
     assert (run.steps, life.state) == (STEPS, BrokerState.RUNNING)
     run.steps.clear()
     await life.stop(run)
-    assert run.steps == [(f"end of {name}", BrokerState.SHUTTING_DOWN) for name, _ in STEPS]
+    ends = [(f"end of {name}", BrokerState.SHUTTING_DOWN) for name, _ in STEPS]
+    assert run.steps == [("leave", BrokerState.PENDING_CONTROLLED_SHUTDOWN), *ends]
     assert life.state is BrokerState.NOT_RUNNING
 
 

@@ -161,14 +161,21 @@ async def test_a_broker_that_another_one_succeeds_leads_no_more(broker: Broker) 
     assert broker.publisher.failure_of("orders") is None
 
 
-async def test_a_broker_that_is_no_replica_any_more_leads_no_more(broker: Broker) -> None:
+async def test_a_replica_that_is_taken_away_is_deleted_and_begins_anew_when_it_is_given_back(
+    broker: Broker, tmp_path: Path
+) -> None:
     orders = topic("orders", epoch=3)
     broker.publish(orders)
     await broker.agree()
     elsewhere = PartitionImage(2, 4, 1, (2,), (2,))
     broker.publish(TopicImage(orders.name, orders.topic_id, {0: elsewhere}))
     await broker.agree()
-    assert role_of(broker) == ("none", 4)
+    assert broker.partitions.get("orders", 0) is None
+    assert not (tmp_path / "orders-0").exists()
+    back = PartitionImage(2, 5, 2, (2, 1), (2,))
+    broker.publish(TopicImage(orders.name, orders.topic_id, {0: back}))
+    await broker.agree()
+    assert role_of(broker) == ("follower", 5)
 
 
 async def test_a_role_that_cannot_be_is_reported_and_the_one_before_stays(

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use super::super::counters::ThreadCounters;
 use super::super::response::{Response, Slice};
 use super::errors;
-use super::fetcher::{FetchedBy, locate, note_positions};
+use super::fetcher::{FetchedBy, locate, note_positions, nothing_fetched};
 use super::throttle::throttle_time_ms;
 use super::{HotPath, HotPathApi, Outcome};
 use pybroker_record::{Compression, Offset};
@@ -299,18 +299,7 @@ impl PendingFetch {
         partition: &FetchPartition,
         taken: i64,
     ) -> Read {
-        let mut fetched = FetchedPartition {
-            topic: partition.topic.clone(),
-            index: partition.index.0,
-            error: ErrorCode::NONE,
-            high_watermark: -1,
-            last_stable_offset: -1,
-            log_start_offset: -1,
-            aborted: Vec::new(),
-            records: 0,
-            diverging: None,
-            current_leader: None,
-        };
+        let mut fetched = nothing_fetched(partition);
         let replica = match locate(table, partition, self.fetched_by, self.version) {
             Ok(replica) => replica,
             Err((error, leader)) => {
@@ -367,17 +356,12 @@ impl PendingFetch {
             Ok(_) => Read { end, ..Read::nothing(place, fetched) },
             Err(ReadError::OffsetOutOfRange { .. }) => self.out_of_range(replica, place, fetched),
             Err(error) => {
-                fetched.error = match error {
-                    ReadError::OffsetOutOfRange { .. } => ErrorCode::OFFSET_OUT_OF_RANGE,
-                    ReadError::Io { .. } => self.storage_error(),
-                    // Clients ask again.
-                    ReadError::Exhausted { .. } => {
-                        hot_path.exhausted(&error.to_string());
-                        self.storage_error()
-                    }
-                };
-                (fetched.high_watermark, fetched.last_stable_offset, fetched.log_start_offset) = (-1, -1, -1);
-                Read::nothing(place, fetched)
+                // Clients ask again.
+                if matches!(error, ReadError::Exhausted { .. }) {
+                    hot_path.exhausted(&error.to_string());
+                }
+                let error = self.storage_error();
+                Read::nothing(place, FetchedPartition { error, ..nothing_fetched(partition) })
             }
         }
     }

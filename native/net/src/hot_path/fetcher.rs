@@ -6,7 +6,7 @@ use crate::events::{CaughtUpReplica, Event};
 use pybroker_replica::{
     BrokerId, CaughtUp, Isolation, LeaderCheck, LeaderEpoch, Partition, SessionOwner, TopicTable, Waiter,
 };
-use pybroker_wire::fetch::{FetchPartition, FetchRequest, ReplicaState};
+use pybroker_wire::fetch::{FetchPartition, FetchRequest, FetchedPartition, ReplicaState};
 use pybroker_wire::{ErrorCode, LeaderAndEpoch, TopicRef};
 
 /// First Fetch version by which consumers may read from a follower (KIP-392).
@@ -47,6 +47,22 @@ impl FetchedBy {
     /// Whose its session is.
     pub fn session_owner(self) -> SessionOwner {
         if self.is_replica() { SessionOwner::Follower } else { SessionOwner::Consumer }
+    }
+}
+
+/// An answer for a partition before anything is known of it.
+pub fn nothing_fetched(partition: &FetchPartition) -> FetchedPartition {
+    FetchedPartition {
+        topic: partition.topic.clone(),
+        index: partition.index.0,
+        error: ErrorCode::NONE,
+        high_watermark: -1,
+        last_stable_offset: -1,
+        log_start_offset: -1,
+        aborted: Vec::new(),
+        records: 0,
+        diverging: None,
+        current_leader: None,
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::{AT_ONCE, Deadline, End, Processor};
 use crate::connection::{Asked, Closing, Connection, Framing, Parked, Slot, Unanswered};
-use crate::connection_number::processor_of;
+use crate::connection_number::{CONTROL_PLANE, processor_of};
 use crate::counters::API_KEYS;
 use crate::cross_thread;
 use crate::events::{Event, UnresolvedRequest};
@@ -288,6 +288,11 @@ impl Processor {
 /// Wakes a fetch: on this thread at the end of the event, on another through its inbox. The first that a small append
 /// satisfies on other threads (`near`) stays on this thread as well.
 fn wake(reactor: &Reactor, own: usize, near: bool, woken: &mut VecDeque<Waiter>, waiter: Waiter) {
+    if waiter.connection == CONTROL_PLANE {
+        // A coordinator waits, which has no connection that could be served here.
+        reactor.inboxes.wake(waiter);
+        return;
+    }
     let on_another_thread = |waiter: &Waiter| processor_of(waiter.connection) != own;
     if !on_another_thread(&waiter) || (near && !woken.iter().any(on_another_thread)) {
         woken.push_back(waiter);

@@ -21,7 +21,6 @@ pub struct FetchPosition {
     pub offset: i64,
     /// The newest epoch of the log; -1 for none.
     pub last_epoch: LeaderEpoch,
-    /// The log start offset.
     pub log_start_offset: i64,
 }
 

@@ -12,6 +12,9 @@ mod session;
 mod state;
 mod truncation;
 
+#[cfg(test)]
+mod tests;
+
 pub use fetched::{FetchPosition, FetchedRecords, NotTaken};
 pub use fetcher::{FetcherSettings, FollowerListener, PartitionKey, REPLICA_FETCH_VERSION, ReplicaFetcher};
 pub use state::{FetchEvent, FetchState, FetchStateKind, TRANSITIONS as FETCH_TRANSITIONS};

@@ -1,0 +1,385 @@
+//! Followers over a network that is a function call: the anomalies that truncation by high watermark brings (KIP-101,
+//! KIP-279), what a fetcher asks for, and random histories.
+
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use super::{FetchState, FetcherSettings, FollowerListener, REPLICA_FETCH_VERSION, ReplicaFetcher};
+use crate::log_fixture::{NOW, build, config, quick_directory};
+use crate::{Agreement, BrokerId, FollowerInSync, Following, LeaderEpoch, Leadership, Offset, Partition, Waiter};
+use pybroker_record::{Batches, Compression};
+use pybroker_storage::{Log, OpenLog};
+use pybroker_wire::fetch::{
+    DivergingEpoch, FetchPartition, FetchRequest, FetchedHead, FetchedPartition, write_response,
+};
+use pybroker_wire::frame::RESPONSE_BODY;
+use pybroker_wire::{ErrorCode, TopicRef};
+
+const TOPIC_ID: [u8; 16] = [7; 16];
+const SETTINGS: FetcherSettings = FetcherSettings {
+    replica: BrokerId(0),
+    broker_epoch: 1,
+    min_bytes: 1,
+    max_wait_ms: 500,
+    max_bytes: 1 << 20,
+    response_max_bytes: 10 << 20,
+    first_backoff_ms: 10,
+    backoff_ms: 1000,
+};
+
+#[derive(Default)]
+struct Reported(Vec<String>);
+
+impl FollowerListener for Reported {
+    fn wake(&mut self, _waiter: Waiter) {}
+
+    fn log_failed(&mut self, _partition: &Partition, error: &str) {
+        panic!("the log failed: {error}");
+    }
+
+    fn exhausted(&mut self, error: &str) {
+        panic!("{error}");
+    }
+
+    fn not_taken(&mut self, _partition: &Partition, why: &str) {
+        self.0.push(why.to_owned());
+    }
+}
+
+/// A broker with one partition, which is what is left of it when its process ends.
+struct Broker {
+    id: i32,
+    partition: Arc<Partition>,
+    fetcher: ReplicaFetcher,
+}
+
+fn open(directory: &Path, high_watermark: i64) -> Arc<Partition> {
+    let how = OpenLog { clean_shutdown: true, recovery_point: 0, log_start_offset: 0, high_watermark, now_ms: NOW };
+    let (log, _) = Log::open(&directory.join("t-0"), config(), how).unwrap();
+    Arc::new(Partition::new("t".into(), 0, TOPIC_ID, directory.to_path_buf(), log, high_watermark))
+}
+
+impl Broker {
+    fn start(id: i32, directory: &Path) -> Self {
+        let settings = FetcherSettings { replica: BrokerId(id), ..SETTINGS };
+        Self { id, partition: open(directory, 0), fetcher: ReplicaFetcher::new(settings) }
+    }
+
+    /// Ends the process and begins another; the checkpointed high watermark is as old as it may be.
+    fn restart(self, directory: &Path, high_watermark: i64) -> Self {
+        self.partition.log().close().unwrap();
+        let id = self.id;
+        drop(self);
+        let mut next = Self::start(id, &directory.join("gone"));
+        next.partition = open(directory, high_watermark);
+        next
+    }
+
+    fn lead(&self, epoch: i32, others: &[i32]) {
+        let followers = others.iter().map(|&id| FollowerInSync { id: BrokerId(id), in_sync: true }).collect();
+        let leadership =
+            Leadership { leader_epoch: LeaderEpoch(epoch), partition_epoch: epoch, followers, min_in_sync: 1 };
+        self.partition.become_leader(leadership, NOW, &mut |_| ()).unwrap();
+    }
+
+    fn follow(&mut self, epoch: i32, leader: i32) {
+        let following = Following { leader: BrokerId(leader), leader_epoch: LeaderEpoch(epoch) };
+        self.partition.become_follower(following, &mut |_| ()).unwrap();
+        self.fetcher.follow(Arc::clone(&self.partition), following);
+    }
+
+    fn append(&self, records: usize) {
+        for _ in 0..records {
+            let (mut bytes, _) = build(&[20], 0, (-1, -1, -1), Compression::None);
+            self.partition.append(&mut bytes, false, NOW, &mut |_| ()).unwrap();
+        }
+    }
+
+    fn end(&self) -> i64 {
+        self.partition.log().log_end_offset()
+    }
+
+    /// Offset and epoch of each batch.
+    fn batches(&self) -> Vec<(i64, i32)> {
+        let bytes = read(&self.partition, self.partition.log().log_start_offset());
+        Batches::new(&bytes)
+            .map(|batch| batch.unwrap().0)
+            .map(|it| (it.base_offset, it.partition_leader_epoch))
+            .collect()
+    }
+
+    /// One request to the leader and its answer; what was asked.
+    fn fetch(&mut self, leader: &Self) -> Option<FetchRequest<'static>> {
+        let request = self.fetcher.next_request(NOW)?;
+        let mut known = Vec::new();
+        // The machine names what changed; this leader has no session and is given the partition's position each time.
+        let position = self.partition.fetch_position();
+        if let Some(following) = following(&self.partition) {
+            known.push(FetchPartition {
+                topic: TopicRef::Id(TOPIC_ID),
+                index: crate::PartitionIndex(0),
+                fetch_offset: position.offset,
+                max_bytes: SETTINGS.max_bytes,
+                leader_epoch: following.leader_epoch,
+                last_fetched_epoch: position.last_epoch,
+                log_start_offset: position.log_start_offset,
+            });
+        }
+        let frame = leader.answer(&request, &known);
+        self.fetcher.take_response(&frame, NOW, &mut Reported::default()).unwrap();
+        Some(request)
+    }
+
+    fn catch_up(&mut self, leader: &Self) {
+        for _ in 0..20 {
+            if self.fetch(leader).is_none() {
+                return;
+            }
+        }
+    }
+
+    fn answer(&self, request: &FetchRequest<'_>, asked: &[FetchPartition]) -> Vec<u8> {
+        let mut fetched = Vec::new();
+        let mut records = Vec::new();
+        for one in asked {
+            self.partition.note_fetch(request.replica, one, NOW, &mut |_| ());
+            let log = self.partition.log();
+            let mut answer = FetchedPartition {
+                topic: one.topic.clone(),
+                index: one.index.0,
+                error: ErrorCode::NONE,
+                high_watermark: self.partition.high_watermark(),
+                last_stable_offset: -1,
+                log_start_offset: log.log_start_offset(),
+                aborted: Vec::new(),
+                records: 0,
+                diverging: None,
+                current_leader: None,
+            };
+            let span = log.log_start_offset()..=log.log_end_offset();
+            match self.partition.agreement(one.last_fetched_epoch, Offset(one.fetch_offset)) {
+                _ if one.leader_epoch.0 != self.partition.leader_epoch() => {
+                    answer.error = ErrorCode::UNKNOWN_LEADER_EPOCH;
+                }
+                Agreement::Diverges(diverging) => answer.diverging = Some(diverging),
+                Agreement::Agrees if span.contains(&one.fetch_offset) => {
+                    records = read(&self.partition, one.fetch_offset);
+                    answer.records = records.len();
+                }
+                Agreement::Agrees | Agreement::Unknown => {
+                    answer.error = ErrorCode::OFFSET_OUT_OF_RANGE;
+                    answer.diverging = Some(DivergingEpoch { epoch: -1, end_offset: log.log_end_offset() });
+                }
+            }
+            fetched.push(answer);
+        }
+        let mut out = vec![0; RESPONSE_BODY];
+        let head = FetchedHead { throttle_time_ms: 0, error: ErrorCode::NONE, session_id: 9, read_committed: false };
+        let mut at = None;
+        write_response(&mut out, REPLICA_FETCH_VERSION, head, &fetched, &[], &mut |place, _| at = Some(place));
+        if let Some(at) = at {
+            out.splice(at..at, records);
+        }
+        out
+    }
+}
+
+fn following(partition: &Partition) -> Option<Following> {
+    match &*partition.role() {
+        crate::Role::Follower(following) => Some(*following),
+        crate::Role::Leader(_) | crate::Role::None { .. } => None,
+    }
+}
+
+fn read(partition: &Partition, from: i64) -> Vec<u8> {
+    let end = partition.log().log_end_offset();
+    let slice = partition.plan_read(Offset(from)..Offset(end), 1 << 20, true).unwrap();
+    let mut bytes = vec![0; slice.len];
+    slice.file.read_exact_at(&mut bytes, slice.position).unwrap();
+    bytes
+}
+
+/// KIP-101, scenario 1: a follower restarts before it knows that its last record is committed, and is elected at once.
+#[test]
+fn a_committed_record_survives_a_follower_that_restarts_and_leads() {
+    let (a, b) = (quick_directory(), quick_directory());
+    let (mut one, two) = (Broker::start(1, a.path()), Broker::start(2, b.path()));
+    two.lead(1, &[1]);
+    one.follow(1, 2);
+    two.append(2);
+    one.fetch(&two);
+    // It asks for what comes next: both records are committed. The answer, which would say so, is lost.
+    let request = one.fetcher.next_request(NOW).unwrap();
+    let asked: Vec<_> = request.partitions.clone();
+    two.answer(&request, &asked);
+    assert_eq!((two.partition.high_watermark(), one.partition.high_watermark()), (2, 0));
+    let mut one = one.restart(a.path(), 0);
+    assert_eq!(one.end(), 2, "cut to its high watermark the log would have no committed record");
+    one.follow(2, 2);
+    one.lead(3, &[2]);
+    assert_eq!(one.batches(), [(0, 1), (1, 1)]);
+}
+
+/// KIP-101, scenario 2: both lose their process; the one with less leads and appends at the same offset.
+#[test]
+fn logs_that_part_at_one_offset_are_made_alike_by_epoch() {
+    let (a, b) = (quick_directory(), quick_directory());
+    let (one, mut two) = (Broker::start(1, a.path()), Broker::start(2, b.path()));
+    one.lead(1, &[2]);
+    two.follow(1, 1);
+    one.append(1);
+    two.catch_up(&one);
+    one.append(1);
+    // The second record is in one's log alone when both lose their power; two comes back first and leads.
+    let mut one = one.restart(a.path(), 1);
+    let mut two = two.restart(b.path(), 1);
+    two.lead(2, &[1]);
+    two.append(1);
+    assert_eq!((one.batches(), two.batches()), (vec![(0, 1), (1, 1)], vec![(0, 1), (1, 2)]));
+    // By high watermark nothing is cut where one's is 2 already; the logs would differ at offset 1 for ever.
+    one.partition.high_watermark.store(2, std::sync::atomic::Ordering::Release);
+    one.follow(2, 2);
+    one.catch_up(&two);
+    assert_eq!(one.batches(), two.batches());
+    assert_eq!(one.batches(), [(0, 1), (1, 2)]);
+    two.fetcher.disconnected();
+}
+
+/// KIP-279: three leaders in a row whose logs part twice; one cut by the leader's last epoch is not enough.
+#[test]
+fn a_log_that_parts_twice_is_cut_twice() {
+    let (a, b) = (quick_directory(), quick_directory());
+    let (mut one, two) = (Broker::start(1, a.path()), Broker::start(2, b.path()));
+    // Both have epoch 0 up to offset 1. One was the leader of epochs 1 and 3, two that of 2 and 4.
+    for broker in [&one, &two] {
+        broker.lead(0, &[]);
+        broker.append(1);
+    }
+    one.lead(1, &[]);
+    one.append(2);
+    one.lead(3, &[]);
+    one.append(3);
+    two.lead(2, &[]);
+    two.append(3);
+    two.lead(4, &[1]);
+    two.append(1);
+    one.follow(4, 2);
+    one.catch_up(&two);
+    assert_eq!(one.batches(), two.batches());
+    assert_eq!(one.batches(), [(0, 0), (1, 2), (2, 2), (3, 2), (4, 4)]);
+}
+
+#[test]
+fn a_leader_that_appended_nothing_leaves_no_epoch_behind_that_others_lack() {
+    let (a, b) = (quick_directory(), quick_directory());
+    let (mut one, two) = (Broker::start(1, a.path()), Broker::start(2, b.path()));
+    one.lead(5, &[2]);
+    two.lead(6, &[1]);
+    two.append(1);
+    one.follow(6, 2);
+    one.catch_up(&two);
+    assert_eq!(one.batches(), [(0, 6)]);
+    assert_eq!(one.partition.log().latest_epoch(), Some(6));
+}
+
+#[test]
+fn a_follower_behind_the_leaders_log_begins_anew_where_it_starts() {
+    let (a, b) = (quick_directory(), quick_directory());
+    let (mut one, two) = (Broker::start(1, a.path()), Broker::start(2, b.path()));
+    two.lead(1, &[1]);
+    two.append(5);
+    one.follow(1, 2);
+    two.partition.log().advance_log_start(3).unwrap();
+    one.catch_up(&two);
+    assert_eq!((one.partition.log().log_start_offset(), one.end()), (3, 5));
+    assert_eq!(one.batches(), [(3, 1), (4, 1)]);
+}
+
+#[test]
+fn a_damaged_answer_is_not_appended_and_asked_for_again_later() {
+    let (a, b) = (quick_directory(), quick_directory());
+    let (mut one, two) = (Broker::start(1, a.path()), Broker::start(2, b.path()));
+    two.lead(1, &[1]);
+    two.append(1);
+    one.follow(1, 2);
+    let request = one.fetcher.next_request(NOW).unwrap();
+    let mut frame = two.answer(&request, &request.partitions);
+    let last = frame.len() - 8;
+    frame[last] ^= 1;
+    let mut reported = Reported::default();
+    one.fetcher.take_response(&frame, NOW, &mut reported).unwrap();
+    assert_eq!((one.end(), reported.0.len()), (0, 1));
+    let state = one.fetcher.state(&(TOPIC_ID, 0)).unwrap();
+    assert_eq!(state, FetchState::BackingOff { until_ms: NOW + 10, tries: 1 });
+    assert!(one.fetcher.next_request(NOW).is_none(), "nothing else is fetched");
+    assert_eq!(one.fetcher.due_ms(), Some(NOW + 10));
+    assert!(one.fetcher.next_request(NOW + 10).is_some());
+}
+
+#[test]
+fn a_session_names_a_partition_again_only_when_it_has_news() {
+    let (a, b) = (quick_directory(), quick_directory());
+    let (mut one, two) = (Broker::start(1, a.path()), Broker::start(2, b.path()));
+    two.lead(1, &[1]);
+    one.follow(1, 2);
+    assert_eq!(one.fetch(&two).map(|request| (request.session_epoch, request.partitions.len())), Some((0, 1)));
+    assert_eq!(one.fetch(&two).map(|request| (request.session_epoch, request.partitions.len())), Some((1, 0)));
+    two.append(1);
+    assert_eq!(one.fetch(&two).map(|request| (request.session_epoch, request.partitions.len())), Some((2, 0)));
+    let next = one.fetch(&two).unwrap();
+    assert_eq!((next.session_epoch, next.partitions.len(), next.partitions[0].fetch_offset), (3, 1, 1));
+    one.fetcher.unfollow(&(TOPIC_ID, 0));
+    assert!(one.fetcher.next_request(NOW).is_none());
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Append(usize),
+    Fetch,
+    Elect { first: bool },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        (1..4_usize).prop_map(Step::Append),
+        Just(Step::Fetch),
+        Just(Step::Fetch),
+        any::<bool>().prop_map(|first| Step::Elect { first }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    /// After any elections and appends, a follower that has caught up has its leader's log.
+    #[test]
+    fn logs_are_alike_after_any_history(steps in prop::collection::vec(step(), 1..40)) {
+        let (a, b) = (quick_directory(), quick_directory());
+        let mut brokers = [Broker::start(0, a.path()), Broker::start(1, b.path())];
+        let (mut epoch, mut leader) = (1, 0);
+        brokers[0].lead(epoch, &[1]);
+        brokers[1].follow(epoch, 0);
+        for step in steps.into_iter().chain([Step::Elect { first: true }]) {
+            match step {
+                Step::Append(records) => brokers[leader].append(records),
+                Step::Fetch => {
+                    let [one, two] = &mut brokers;
+                    if leader == 0 { two.fetch(one) } else { one.fetch(two) };
+                }
+                Step::Elect { first } => {
+                    epoch += 1;
+                    leader = usize::from(!first);
+                    brokers[leader].lead(epoch, &[1 - leader as i32]);
+                    brokers[1 - leader].fetcher.disconnected();
+                    brokers[1 - leader].follow(epoch, leader as i32);
+                }
+            }
+        }
+        let [one, two] = &mut brokers;
+        two.catch_up(one);
+        prop_assert_eq!(one.batches(), two.batches());
+    }
+}

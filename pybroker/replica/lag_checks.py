@@ -1,0 +1,46 @@
+"""The look for replicas that have fallen behind, every half of replica.lag.time.max.ms (Kafka's `isr-expiration`).
+
+Owns the timer. Must not know what follows from a replica that lags: `in_sync` does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pybroker.config.broker import BrokerConfig
+    from pybroker.replica.in_sync import InSyncReplicas
+    from pybroker.replica.native import Partition
+
+
+class LagChecks:
+    """Looks again and again until it is stopped. Used from one event loop."""
+
+    def __init__(
+        self,
+        in_sync: InSyncReplicas,
+        partitions: Callable[[], Sequence[Partition]],
+        config: Callable[[], BrokerConfig],
+    ) -> None:
+        """`config` returns the settings in force."""
+        self._in_sync = in_sync
+        self._partitions = partitions
+        self._config = config
+        self._handle: asyncio.TimerHandle | None = None
+
+    def begin(self) -> None:
+        """Look for the first time after half of replica.lag.time.max.ms."""
+        half_s = self._config().replica_lag_time_max_ms / 2000
+        self._handle = asyncio.get_running_loop().call_later(half_s, self._look)
+
+    def stop(self) -> None:
+        """Look no more."""
+        if self._handle is not None:
+            self._handle.cancel()
+
+    def _look(self) -> None:
+        self._in_sync.step_lag(self._partitions(), self._config().replica_lag_time_max_ms)
+        self.begin()
