@@ -1393,6 +1393,9 @@ class ReplicaCaughtUp:
     def leader_epoch(self) -> int:
         """The leader epoch that this is true of."""
     @property
+    def partition_epoch(self) -> int:
+        """The partition epoch that this is true of: a newer one ends the high watermark's wait for it."""
+    @property
     def replica(self) -> int:
         """The follower's broker id."""
     @property

@@ -121,7 +121,10 @@ pub enum CaughtUp {
     /// Nothing: it is in sync, or asked for, or behind.
     NoNews,
     /// It has all that is committed: the controller is to be asked to let it in.
-    Joins,
+    Joins {
+        /// As of which the high watermark waits for it; a newer one ends that.
+        partition_epoch: i32,
+    },
 }
 
 /// Why a follower's position was not noted.
@@ -312,7 +315,7 @@ impl Leader {
         };
         let joins = follower.may_join(high_watermark.max(self.epoch_start));
         if joins && !follower.position.joining.swap(true, Ordering::AcqRel) {
-            CaughtUp::Joins
+            CaughtUp::Joins { partition_epoch: self.partition_epoch }
         } else {
             CaughtUp::NoNews
         }
