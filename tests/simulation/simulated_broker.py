@@ -310,7 +310,7 @@ class SimulatedLog:
         return appended
 
     def has_settled(self, end_offset: int) -> bool:
-        return self._broker.plane.has_settled(self._partition, end_offset)
+        return self._broker.plane.has_settled(self._partition, self._epoch, end_offset)
 
     def settle(self, end_offset: int, ticket: int) -> None:
         self._tickets.append((end_offset, ticket))
@@ -320,7 +320,7 @@ class SimulatedLog:
 
     def look(self) -> None:
         """Report what is settled, and what will not be."""
-        is_over = self._partition.role != "leader"
+        is_over = self._partition.role != "leader" or self._partition.leader_epoch != self._epoch
         ready = [one for one in self._tickets if is_over or self.has_settled(one[0])]
         self._tickets = [one for one in self._tickets if one not in ready]
         for _, ticket in ready:

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use pybroker_net::{Served, SimulatedDataPlane};
 use pybroker_record::Offset;
-use pybroker_replica::{BrokerId, FetcherSettings, Waiter};
+use pybroker_replica::{BrokerId, FetcherSettings, LeaderEpoch, Waiter};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -140,9 +140,9 @@ impl PySimulatedDataPlane {
         appended.map(|appended| (appended.first_offset, appended.last_offset)).map_err(not_appended)
     }
 
-    #[pyo3(signature = (partition, end_offset))]
-    fn has_settled(&self, partition: &PyPartition, end_offset: i64) -> bool {
-        partition.inner.has_settled(end_offset)
+    #[pyo3(signature = (partition, leader_epoch, end_offset))]
+    fn has_settled(&self, partition: &PyPartition, leader_epoch: i32, end_offset: i64) -> bool {
+        partition.inner.has_settled_since(LeaderEpoch(leader_epoch), end_offset)
     }
 
     #[pyo3(signature = (partition, offset, max_bytes))]
