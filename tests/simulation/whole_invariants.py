@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pybroker.controller.cluster.partition_changes import RECOVERING
+from pybroker.metadata.image import EMPTY_IMAGE
+
 if TYPE_CHECKING:
     from pybroker._native import Partition
     from tests.simulation.simulated_broker import Key
@@ -36,6 +39,8 @@ class Invariants:
         self._reached: dict[tuple[int, int], int] = {}
         self._offsets: dict[int, int] = {}
         self.unclean_elections = 0
+        # The newest that any node ever had.
+        self._image = EMPTY_IMAGE
 
     # -------------------------------------------------------------------------------------------------- metadata
 
@@ -91,10 +96,11 @@ class Invariants:
             for key, partition in node.broker.partitions.items():
                 if partition.role == "leader":
                     self._look_at_leader(node, key, partition)
-        newest = max((node.controller.image for node in alive if hasattr(node, "controller")), default=None, key=_offset)
-        if newest is not None:
-            for node in alive:
-                self._look_at_in_sync(node, newest)
+        for node in alive:
+            if node.controller.image.offset > self._image.offset:
+                self._image = node.controller.image
+        for node in alive:
+            self._look_at_in_sync(node, self._image)
 
     def note_offset(self, group_member: int, offset: int) -> None:
         """A commit of offsets was answered."""
@@ -146,7 +152,8 @@ class Invariants:
             return
         for key, partition in node.broker.partitions.items():
             topic = image.topics.by_id.get(key[0])
-            if topic is None or node.number not in topic.partitions[key[1]].isr:
+            known = None if topic is None else topic.partitions[key[1]]
+            if known is None or node.number not in known.isr or known.leader_recovery_state == RECOVERING:
                 continue
             committed = self.committed.get(key, [])
             if partition.log_end_offset < len(committed):
@@ -167,10 +174,6 @@ class Invariants:
             for offset, (value, _) in self.acknowledged.get(key, {}).items():
                 if held.get(offset) != value:
                     raise Broken(f"{value!r}, acknowledged at offset {offset} of {_name(key)}, is {held.get(offset)!r}")
-
-
-def _offset(image: Any) -> int:
-    return int(image.offset)
 
 
 def _name(key: Key) -> str:

@@ -97,6 +97,8 @@ class World:
         self.lines: list[str] = []
         self._digest = hashlib.sha256()
         self.writes_trace = False
+        # Who has ended is started again at once.
+        self._is_peace = False
 
     # ------------------------------------------------------------------------------------------------------- a run
 
@@ -152,32 +154,32 @@ class World:
         for node in self.nodes:
             node.disk.fill_up_after(None)
             node.disk.fail_syncs(False)
-            if node.life is None:
-                node.start()
+        self._is_peace = True
         before = self.clients.produced
         end = self.loop.time() + PEACE_S
         is_quiet = False
         while self.loop.time() < end and not is_quiet:
             self._tick()
-            for node in self.nodes:
-                if node.life is None:
-                    node.start()
             is_quiet = self.clients.produced > before + 3 and self._is_whole()
         if not is_quiet:
             if self._lost_all_in_sync():
                 return
             raise Broken(f"the cluster does not come right again: {self._state()}")
         self.clients.stop()
-        self._pass(self._is_whole, 10.0, f"replicas do not agree: {self._state()}")
+        self._pass(self._is_whole, 10.0, "replicas do not agree")
         self.invariants.check_all(self.nodes)
 
     def _pass(self, condition: Any, within_s: float, fault: str) -> None:
         end = self.loop.time() + within_s
         while not condition():
-            self.check(self.loop.time() < end, fault)
+            if self.loop.time() >= end:
+                raise Broken(f"{fault}: {self._state()}")
             self._tick()
 
     def _tick(self) -> None:
+        for node in self.nodes:
+            if self._is_peace and node.life is None:
+                node.start()
         until = self.loop.time() + _TICK_S
         self.loop.call_at(until, lambda: None, context=self.context)
         asyncio._set_running_loop(self.loop)
