@@ -142,6 +142,10 @@ impl Partition {
     fn raise(&self, leader: &Leader) -> Advance {
         let end_offset = self.log.log_end_offset();
         let own = if self.log.is_synced_in_groups() { self.log.recovery_point().min(end_offset) } else { end_offset };
+        if !leader.may_commit() {
+            let before = self.high_watermark();
+            return Advance { before, reached: before };
+        }
         let reached = leader.high_watermark(own);
         let before = self.high_watermark.fetch_max(reached, Ordering::AcqRel);
         Advance { before, reached: before.max(reached) }

@@ -261,6 +261,12 @@ impl Leader {
         self.in_sync >= self.min_in_sync
     }
 
+    /// Whether what the in-sync replicas have is committed: with fewer of them than `min.insync.replicas` it is not, as an
+    /// eligible leader may be elected that lacks it (KIP-966). No more are asked for than there are replicas.
+    pub(crate) fn may_commit(&self) -> bool {
+        self.in_sync >= self.min_in_sync.min(self.followers.len() + 1)
+    }
+
     /// The other replicas.
     pub fn replicas(&self) -> impl Iterator<Item = ReplicaState> {
         self.followers.iter().map(|follower| ReplicaState {
