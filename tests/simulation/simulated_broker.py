@@ -72,6 +72,9 @@ class Faults(NamedTuple):
     """Neither leaders nor the controller compare epochs."""
 
 
+NO_FAULTS = Faults()
+
+
 class Checkpoint(NamedTuple):
     """What is known of a log when it is opened."""
 
@@ -119,6 +122,11 @@ class SimulatedBroker:
         self._table = TopicTable(brokers=[])
         self._waiting: dict[int, asyncio.Future[bytes | None]] = {}
         self.fetch_due = {leader: asyncio.Event() for leader in range(3)}
+
+    def let_go(self) -> None:
+        """Forget all that holds files."""
+        self.partitions.clear()
+        del self.plane, self._table
 
     def touch(self) -> None:
         """Let the time of the data plane be that of the loop."""

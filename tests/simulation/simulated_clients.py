@@ -25,7 +25,7 @@ from pybroker.protocol.messages.offset_fetch import OffsetFetchRequestGroup, Off
 from pybroker.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from pybroker.protocol.schema import Message
 from tests.simulation.simulated_loop import Life
-from tests.simulation.simulated_network import Lost
+from tests.simulation.simulated_network import LostError
 
 if TYPE_CHECKING:
     from tests.simulation.simulated_node import SimulatedNode
@@ -71,14 +71,16 @@ class Clients:
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
         asyncio.ensure_future(work)  # noqa: RUF006 - the life keeps its tasks
 
-    def _leader_of(self, topic: str) -> tuple[SimulatedNode, bytes] | None:
+    def _leader_of(self, topic: str) -> tuple[SimulatedNode, bytes, int] | None:
         """The leader that some broker names, which may be long over."""
         asked = self._random.choice(self._world.nodes)
         if asked.life is None or not hasattr(asked, "in_force"):
             return None
         found = asked.in_force.topics.by_name.get(topic)
-        leader = -1 if found is None else found.partitions[0].leader
-        return None if found is None or leader < 0 else (self._world.nodes[leader], found.topic_id)
+        if found is None or found.partitions[0].leader < 0:
+            return None
+        partition = found.partitions[0]
+        return self._world.nodes[partition.leader], found.topic_id, partition.leader_epoch
 
     async def _call(self, node: SimulatedNode, handler: Any, *arguments: Any) -> Any:
         return await self._world.network.call(CLIENT, node.number, handler, *arguments, within=_CALL_S)
@@ -90,7 +92,7 @@ class Clients:
             found = self._leader_of(TOPIC)
             if found is None:
                 continue
-            leader, topic_id = found
+            leader, topic_id, _ = found
             self._values += 1
             value = b"v%d" % self._values
             batch = build_record_batch([value], world.loop.now_ms())
@@ -101,7 +103,7 @@ class Clients:
             frame = frame_of(0, _PRODUCE_VERSION, request)
             try:
                 answer = await self._call(leader, leader.serve_produce, frame)
-            except Lost:
+            except LostError:
                 continue
             if answer is None:
                 continue
@@ -118,13 +120,15 @@ class Clients:
             found = self._leader_of(TOPIC)
             if found is None:
                 continue
-            leader, topic_id = found
-            wanted = FetchPartition(partition=0, fetch_offset=self._position, partition_max_bytes=1 << 11)
+            leader, topic_id, epoch = found
+            wanted = FetchPartition(
+                partition=0, current_leader_epoch=epoch, fetch_offset=self._position, partition_max_bytes=1 << 11
+            )
             topics = [FetchTopic(topic_id=topic_id, partitions=[wanted])]
             request = FetchRequest(max_wait_ms=100, min_bytes=1, max_bytes=1 << 12, topics=topics)
             try:
                 answer = await self._call(leader, leader.serve_produce, frame_of(1, _FETCH_VERSION, request))
-            except Lost:
+            except LostError:
                 continue
             if answer is None:
                 continue
@@ -134,7 +138,9 @@ class Clients:
                     self._take(world, (topic_id, 0), partition)
 
     def _take(self, world: World, key: tuple[bytes, int], partition: Any) -> None:
-        world.check(partition.error_code != 1 or world.invariants.unclean_elections > 0, "a consumer's offset is out of range")
+        world.check(
+            partition.error_code != 1 or world.invariants.unclean_elections > 0, "a consumer's offset is out of range"
+        )
         batches, _ = parse_metadata_batches(partition.records or b"")
         for base_offset, last_offset, _, _, _, values in batches:
             for number, value in enumerate(values):

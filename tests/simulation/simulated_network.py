@@ -1,4 +1,4 @@
-"""The network between simulated processes: messages take their time, are lost, come out of order; ways are cut one by one.
+"""The network between simulated processes: messages are late, lost and out of order; ways are cut in one direction.
 
 Owns who reaches whom. Must not know what is carried. A message arrives in the life of who receives it, or nowhere.
 """
@@ -21,7 +21,7 @@ NOBODY = Context()
 """What is under way outlives who sent it."""
 
 
-class Lost(Exception):
+class LostError(Exception):
     """No answer came in time."""
 
 
@@ -64,7 +64,7 @@ class Network:
     async def call(
         self, one: int, other: int, handler: Callable[..., Coroutine[Any, Any, Any]], *arguments: Any, within: float
     ) -> Any:
-        """Have `other` do something and answer; raises `Lost`, and what `handler` raised there."""
+        """Have `other` do something and answer; raises `LostError`, and what `handler` raised there."""
         answer: asyncio.Future[Any] = self._loop.create_future()
 
         async def serve() -> None:
@@ -86,7 +86,7 @@ class Network:
             asyncio.ensure_future(serve())  # noqa: RUF006 - the life keeps its tasks
 
         self.send(one, other, begin)
-        timer = self._loop.call_later(within, take, None, Lost())
+        timer = self._loop.call_later(within, take, None, LostError())
         try:
             return await answer
         finally:

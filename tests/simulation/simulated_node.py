@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import suppress
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pybroker._native import SimulatedDisk
 from pybroker.controller.cluster import events
@@ -26,9 +27,9 @@ from pybroker.metadata.image import EMPTY_IMAGE, MetadataImage
 from pybroker.protocol.messages.raft_messages import RaftMessagesRequest
 from pybroker.replica.in_sync import InSyncReplicas
 from tests.simulation.consumer_world import SETTINGS as GROUP_SETTINGS
-from tests.simulation.simulated_broker import Checkpoint, Faults, Key, SimulatedBroker, SimulatedLog, Surroundings
+from tests.simulation.simulated_broker import Checkpoint, Key, SimulatedBroker, SimulatedLog, Surroundings
 from tests.simulation.simulated_loop import Life, SimulatedLoop, SlowDisk
-from tests.simulation.simulated_network import Lost, Network
+from tests.simulation.simulated_network import LostError, Network
 from tests.simulation.simulated_quorum import SilenceWatch, SimulatedPeers
 from tests.support.config_rules import BadIsWrong
 
@@ -47,6 +48,8 @@ FEATURES = {
     "eligible.leader.replicas.version": (0, 1),
 }
 CLUSTER = ClusterSettings(1, 3, SESSION_MS, BadIsWrong(), 3000, 10, 1000, 0)
+Crash = Literal["process", "losing", "torn"]
+"""What is left of what was not synced: all of it, nothing, or some."""
 _CALL_S = 0.8
 _BEAT_S = 0.3
 
@@ -157,13 +160,14 @@ class SimulatedNode:
             life.is_over = True
             self.loop.call_soon(self.end, "process", context=self.world.context)
 
-    def end(self, how: str) -> None:
+    def end(self, how: Crash) -> None:
         """End this process now; `how` says what is left of what was not synced."""
         life, self.life = self.life, None
         if life is None:
             return
         life.is_over = True
         self.world.ended.append(life)
+        self.let_go()
         root = self._directory / f"{self.number}-{self.lives}"
         root.mkdir()
         self.disk.fill_up_after(None)
@@ -175,15 +179,18 @@ class SimulatedNode:
             if other.life is not None:
                 other.note_refused(self.number)
 
+    def let_go(self) -> None:
+        """Forget what holds files: a collection would come to it later."""
+        if hasattr(self, "broker"):
+            self.broker.let_go()
+            del self.broker
+
     def _new_disk(self) -> SimulatedDisk:
         root = self._directory / f"{self.number}-0"
         root.mkdir()
         return SimulatedDisk(str(root))
 
     # ------------------------------------------------------------------------------------------ what others notice
-
-    async def nothing(self) -> None:
-        """Stand for what needs no answer."""
 
     def take_raft(self, request: RaftMessagesRequest) -> None:
         """Take another voter's messages."""
@@ -211,10 +218,8 @@ class SimulatedNode:
             asyncio.ensure_future(self._expire(other, registered.epoch))  # noqa: RUF006
 
     async def _expire(self, other: int, epoch: int) -> None:
-        try:
+        with suppress(ControllerError):
             await self.controller.submit(events.SessionExpired(other, epoch))
-        except ControllerError:
-            pass
 
     def _soon(self, work: Callable[[], object]) -> None:
         life = self.life
@@ -282,22 +287,22 @@ class SimulatedNode:
     # ------------------------------------------------------------------------------------ what a broker does itself
 
     async def _ask(self, handler: str, *arguments: Any) -> Any:
-        """Ask the active controller; raises `ControllerError` or `Lost`."""
+        """Ask the active controller; raises `ControllerError` or `LostError`."""
         leader = self.controller.leader_id
         if leader < 0:
-            raise Lost("nobody leads")
+            raise LostError("nobody leads")
         if leader == self.number:
             return await getattr(self, handler)(*arguments)
         serve = getattr(self.world.nodes[leader], handler)
         return await self.network.call(self.number, leader, serve, *arguments, within=_CALL_S)
 
-    async def _alter(self, changes: list[InSyncChange]) -> Any:
+    async def _alter(self, changes: Sequence[InSyncChange]) -> Any:
         self.world.trace("asks", self.number, tuple(change.isr for change in changes))
         answer = await self._ask("alter", self.number, self.broker_epoch, changes)
         self.world.trace("is answered", self.number, *(f"{one.error_code.name} {one.isr}" for one in answer))
         return answer
 
-    async def alter(self, broker: int, epoch: int, changes: list[InSyncChange]) -> Any:
+    async def alter(self, broker: int, epoch: int, changes: Sequence[InSyncChange]) -> Any:
         """Change in-sync replicas, where this node decides."""
         return await self.local.alter_partitions(broker, epoch, changes)
 
@@ -323,7 +328,7 @@ class SimulatedNode:
         while self.broker_epoch < 0:
             try:
                 answer = await self._ask("register", self.number, self.lives, self._last_epoch)
-            except (Lost, ControllerError):
+            except (LostError, ControllerError):
                 await asyncio.sleep(0.1)
                 continue
             if answer.error_code:
@@ -342,7 +347,7 @@ class SimulatedNode:
                 answer = await self._ask(
                     "beat", self.number, self.broker_epoch, False, self.stops, self.in_force.offset
                 )
-            except (Lost, ControllerError):
+            except (LostError, ControllerError):
                 await asyncio.sleep(0.1)
                 continue
             if self.stops and answer.should_shut_down:
@@ -370,7 +375,7 @@ class SimulatedNode:
             serve = world.nodes[leader].serve_fetch
             try:
                 answer = await self.network.call(self.number, leader, serve, frame, within=0.4)
-            except Lost:
+            except LostError:
                 answer = None
             broker.touch()
             if answer is None:

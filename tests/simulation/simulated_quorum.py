@@ -7,6 +7,7 @@ silent leader's term: the library's own timeouts have dice of their own, so they
 from __future__ import annotations
 
 import asyncio
+import random as random_module
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -47,14 +48,14 @@ class SimulatedPeers:
 
     def send(self, messages: Sequence[tuple[int, bytes]]) -> None:
         node = self._node
-        for voter, message in messages:
-            if not self.reaches(voter):
-                asyncio.get_running_loop().call_soon(self.events.lost, voter)
+        for to, message in messages:
+            if not self.reaches(to):
+                asyncio.get_running_loop().call_soon(self.events.lost, to)
                 continue
             request = RaftMessagesRequest(
-                cluster_id=self._settings.cluster_id, from_id=node.number, to_id=voter, messages=[message]
+                cluster_id=self._settings.cluster_id, from_id=node.number, to_id=to, messages=[message]
             )
-            node.network.send(node.number, voter, node.world.nodes[voter].take_raft, request)
+            node.network.send(node.number, to, node.world.nodes[to].take_raft, request)
 
     async def stop(self) -> None:
         """Nothing is to be ended."""
@@ -96,7 +97,7 @@ def simulated(loop: SimulatedLoop, random: Random, *, persists_votes: bool = Tru
     with ExitStack() as stack:
         for module, name, value in (
             (driver, "Peers", SimulatedPeers),
-            (driver.random, "uniform", random.uniform),
+            (random_module, "uniform", random.uniform),
             (voter, "ELECTION_TICKS", NO_TIMEOUTS),
             (hard_state, "replace_file", replace_file),
             (service, "_now_ms", loop.now_ms),

@@ -6,8 +6,8 @@ import pytest
 
 from tests.simulation.seeds import blocks, check_seeds
 from tests.simulation.shrinking import shrink
-from tests.simulation.simulated_broker import Faults
-from tests.simulation.whole_invariants import Broken
+from tests.simulation.simulated_broker import NO_FAULTS, Faults
+from tests.simulation.whole_invariants import BrokenError
 from tests.simulation.whole_world import Plan, World, build_plan
 
 PLANTED = {
@@ -19,7 +19,7 @@ PLANTED = {
 }
 
 
-def play(seed: int, faults: Faults = Faults()) -> None:
+def play(seed: int, faults: Faults = NO_FAULTS) -> None:
     """Play a seed; raises what is broken, with the fewest faults that break it."""
     plan = build_plan(seed)
     try:
@@ -72,4 +72,4 @@ def test_a_run_does_something() -> None:
     assert world.clients.produced > 20
     assert world.clients.consumed > 20
     assert world.clients.commits > 2
-    assert issubclass(Broken, AssertionError)
+    assert issubclass(BrokenError, AssertionError)

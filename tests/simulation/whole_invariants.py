@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tests.simulation.simulated_node import SimulatedNode
 
 
-class Broken(AssertionError):
+class BrokenError(AssertionError):
     """Something that always holds does not."""
 
 
@@ -48,14 +48,16 @@ class Invariants:
         """A voter leads the quorum."""
         known = self._controllers.setdefault(epoch, node)
         if known != node:
-            raise Broken(f"voters {known} and {node} lead the quorum in epoch {epoch}")
+            raise BrokenError(f"voters {known} and {node} lead the quorum in epoch {epoch}")
 
     def loaded(self, node: SimulatedNode, last_offset: int, epoch: int, digest: str) -> None:
         """A node has loaded a batch of the metadata log as committed."""
         before = self._reached.get((node.number, node.lives), -1)
         known = self._history.setdefault(last_offset, (before, epoch, digest))
         if known != (before, epoch, digest):
-            raise Broken(f"node {node.number} has other metadata at offset {last_offset}: {known} and {epoch, digest}")
+            raise BrokenError(
+                f"node {node.number} has other metadata at offset {last_offset}: {known} and {epoch, digest}"
+            )
         self._reached[node.number, node.lives] = last_offset
 
     # ------------------------------------------------------------------------------------------------- partitions
@@ -68,26 +70,26 @@ class Invariants:
             # It may lack what was acknowledged, and says so (KIP-704, KIP-966).
             self.unclean_elections += 1
             for kept in (self.committed, self.acknowledged):
-                kept.pop(key, None)  # type: ignore[attr-defined]
+                kept.pop(key, None)
             if key[0][:1] == b"o":
                 self._offsets.clear()
         if known is None:
             self._leaders[key, epoch] = node.number
             self._check_log(node, key, epoch)
         elif known != node.number:
-            raise Broken(f"brokers {known} and {node.number} lead {_name(key)} in leader epoch {epoch}")
+            raise BrokenError(f"brokers {known} and {node.number} lead {_name(key)} in leader epoch {epoch}")
 
     def note_acknowledged(self, key: Key, offset: int, value: bytes, epoch: int) -> None:
         """A producer was told that a record is on all in-sync replicas."""
         known = self.acknowledged.setdefault(key, {}).setdefault(offset, (value, epoch))
         if known[0] != value:
-            raise Broken(f"{known[0]!r} and {value!r} were acknowledged at offset {offset} of {_name(key)}")
+            raise BrokenError(f"{known[0]!r} and {value!r} were acknowledged at offset {offset} of {_name(key)}")
 
     def note_consumed(self, key: Key, offset: int, value: bytes) -> None:
         """A consumer has read a record."""
         committed = self.committed.get(key, [])
         if offset < len(committed) and committed[offset] != value:
-            raise Broken(f"{value!r} was read at offset {offset} of {_name(key)}, not {committed[offset]!r}")
+            raise BrokenError(f"{value!r} was read at offset {offset} of {_name(key)}, not {committed[offset]!r}")
 
     def look(self, nodes: list[SimulatedNode]) -> None:
         """Look at all partitions of all brokers."""
@@ -109,7 +111,7 @@ class Invariants:
     def check_offset(self, group_member: int, known: int, found: int) -> None:
         """A coordinator says which offset is committed; `known` was answered before it was asked."""
         if found < known:
-            raise Broken(f"the group's offset went back from {known} to {found} (member {group_member})")
+            raise BrokenError(f"the group's offset went back from {known} to {found} (member {group_member})")
 
     def answered_offset(self, group_member: int) -> int:
         """The highest offset whose commit was answered."""
@@ -118,10 +120,14 @@ class Invariants:
     def _look_at_leader(self, node: SimulatedNode, key: Key, partition: Partition) -> None:
         epoch, watermark = partition.leader_epoch, partition.high_watermark
         if self._leaders.get((key, epoch)) != node.number:
-            raise Broken(f"broker {node.number} leads {_name(key)} in an epoch of {self._leaders.get((key, epoch))}")
+            raise BrokenError(
+                f"broker {node.number} leads {_name(key)} in an epoch of {self._leaders.get((key, epoch))}"
+            )
         seen = self._watermarks.get((key, epoch), -1)
         if watermark < seen:
-            raise Broken(f"the high watermark of {_name(key)} went back from {seen} to {watermark} in epoch {epoch}")
+            raise BrokenError(
+                f"the high watermark of {_name(key)} went back from {seen} to {watermark} in epoch {epoch}"
+            )
         self._watermarks[key, epoch] = watermark
         committed = self.committed.setdefault(key, [])
         if watermark > len(committed):
@@ -134,7 +140,7 @@ class Invariants:
         log = {offset: value for offset, _, value in node.broker.records(key)}
         for offset, (value, since) in self.acknowledged.get(key, {}).items():
             if since < epoch and log.get(offset) != value:
-                raise Broken(
+                raise BrokenError(
                     f"broker {node.number} leads {_name(key)} in epoch {epoch} without {value!r}, acknowledged at "
                     f"offset {offset} in epoch {since}: it has {log.get(offset)!r} there, and {len(log)} records"
                 )
@@ -144,7 +150,9 @@ class Invariants:
     def _check_committed(self, who: str, key: Key, log: dict[int, bytes]) -> None:
         for offset, value in enumerate(self.committed.get(key, [])):
             if log.get(offset) != value:
-                raise Broken(f"{who} of {_name(key)} has {log.get(offset)!r} at offset {offset}, committed is {value!r}")
+                raise BrokenError(
+                    f"{who} of {_name(key)} has {log.get(offset)!r} at offset {offset}, committed is {value!r}"
+                )
 
     def _look_at_in_sync(self, node: SimulatedNode, image: Any) -> None:
         registered = image.cluster.brokers.get(node.number)
@@ -157,7 +165,7 @@ class Invariants:
                 continue
             committed = self.committed.get(key, [])
             if partition.log_end_offset < len(committed):
-                raise Broken(
+                raise BrokenError(
                     f"broker {node.number} is in sync of {_name(key)} and has {partition.log_end_offset} of "
                     f"{len(committed)} committed records"
                 )
@@ -168,12 +176,14 @@ class Invariants:
             logs = [node.broker.records(key) for node in nodes]
             for node, log in zip(nodes, logs, strict=True):
                 if log != logs[0]:
-                    raise Broken(f"broker {node.number} has {log} of {_name(key)}, and broker 0 {logs[0]}")
+                    raise BrokenError(f"broker {node.number} has {log} of {_name(key)}, and broker 0 {logs[0]}")
             self._check_committed("broker 0", key, {offset: value for offset, _, value in logs[0]})
             held = {offset: value for offset, _, value in logs[0]}
             for offset, (value, _) in self.acknowledged.get(key, {}).items():
                 if held.get(offset) != value:
-                    raise Broken(f"{value!r}, acknowledged at offset {offset} of {_name(key)}, is {held.get(offset)!r}")
+                    raise BrokenError(
+                        f"{value!r}, acknowledged at offset {offset} of {_name(key)}, is {held.get(offset)!r}"
+                    )
 
 
 def _name(key: Key) -> str:

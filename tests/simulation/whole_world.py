@@ -10,6 +10,7 @@ import asyncio
 import hashlib
 import shutil
 import tempfile
+from contextlib import suppress
 from contextvars import copy_context
 from pathlib import Path
 from random import Random
@@ -29,17 +30,18 @@ from pybroker.protocol.header import RequestHeader
 from pybroker.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig
 from pybroker.protocol.messages.fetch import FetchRequest
 from pybroker.replica import in_sync
-from tests.simulation.simulated_broker import Faults, Key
+from tests.simulation.simulated_broker import NO_FAULTS, Faults, Key
 from tests.simulation.simulated_clients import CLIENT, TOPIC, Clients
 from tests.simulation.simulated_loop import Life, SimulatedLoop, living
 from tests.simulation.simulated_network import Network
-from tests.simulation.simulated_node import VOTERS, SimulatedNode
+from tests.simulation.simulated_node import VOTERS, Crash, SimulatedNode
 from tests.simulation.simulated_quorum import simulated
-from tests.simulation.whole_invariants import Broken, Invariants
+from tests.simulation.whole_invariants import BrokenError, Invariants
 
-CHAOS_S = 8.0
+CHAOS_S = 6.0
 PEACE_S = 30.0
 _TICK_S = 0.05
+_CRASHES: tuple[Crash, ...] = ("losing", "torn", "process")
 _TOPIC_IDS = {TOPIC: b"t" * 16, OFFSETS_TOPIC: b"o" * 16}
 
 
@@ -50,7 +52,7 @@ class Fault(NamedTuple):
     what: str
     node: int = -1
     other: int = -1
-    how: str = ""
+    how: Crash = "process"
 
 
 class Plan(NamedTuple):
@@ -73,18 +75,18 @@ def build_plan(seed: int) -> Plan:
             ["kill", "kill all", "part", "part one way", "heal", "lossy", "stop", "full", "unsyncable"],
             [7, 0.5, 3, 3, 4, 1.5, 2, 1.5, 1],
         )[0]
-        how = random.choice(["losing", "torn", "process"]) if keeps_eligible else "process"
+        how = random.choice(_CRASHES) if keeps_eligible else "process"
         faults.append(Fault(round(now, 3), what, node, other, how))
         if what in ("kill", "full", "unsyncable", "stop"):
             faults.append(Fault(round(now + random.choice((0.02, 0.3, 1.5, 4.0)) * random.random(), 3), "start", node))
-        now += random.expovariate(1.6)
+        now += random.expovariate(2.0)
     return Plan(seed, tuple(sorted(faults)), keeps_eligible)
 
 
 class World:
     """One run."""
 
-    def __init__(self, plan: Plan, faults: Faults = Faults()) -> None:
+    def __init__(self, plan: Plan, faults: Faults = NO_FAULTS) -> None:
         self.plan, self.seed, self.faults = plan, plan.seed, faults
         self.random = Random(f"world {plan.seed}")
         self.loop = SimulatedLoop()
@@ -103,20 +105,22 @@ class World:
     # ------------------------------------------------------------------------------------------------------- a run
 
     def run(self) -> str:
-        """Play it; return the digest of what happened. Raises `Broken`."""
+        """Play it; return the digest of what happened. Raises `BrokenError`."""
         shared = Path("/dev/shm")
         directory = Path(tempfile.mkdtemp(prefix="simulated-", dir=shared if shared.is_dir() else None))
         try:
             with simulated(self.loop, self.random, persists_votes=not self.faults.forgets_votes), self._patched():
                 self.nodes += [SimulatedNode(number, self, directory) for number in VOTERS]
                 self.network.processes.update({node.number: node for node in self.nodes})
-                self.clients = self.network.processes[CLIENT] = Clients(self)  # type: ignore[assignment]
+                self.clients = self.network.processes[CLIENT] = Clients(self)
                 self._play()
         finally:
             for node in self.nodes:
                 if node.life is not None:
                     node.life.is_over = True
                     self.ended.append(node.life)
+                node.let_go()
+                del node.disk
             self.loop._ready.clear()  # type: ignore[attr-defined]
             self.loop._scheduled.clear()  # type: ignore[attr-defined]
             self.loop.close()
@@ -164,7 +168,7 @@ class World:
         if not is_quiet:
             if self._lost_all_in_sync():
                 return
-            raise Broken(f"the cluster does not come right again: {self._state()}")
+            raise BrokenError(f"the cluster does not come right again: {self._state()}")
         self.clients.stop()
         self._pass(self._is_whole, 10.0, "replicas do not agree")
         self.invariants.check_all(self.nodes)
@@ -173,7 +177,7 @@ class World:
         end = self.loop.time() + within_s
         while not condition():
             if self.loop.time() >= end:
-                raise Broken(f"{fault}: {self._state()}")
+                raise BrokenError(f"{fault}: {self._state()}")
             self._tick()
 
     def _tick(self) -> None:
@@ -191,7 +195,7 @@ class World:
         if self.broken is not None:
             raise self.broken
         if self.loop.faults:
-            raise Broken("; ".join(self.loop.faults))
+            raise BrokenError("; ".join(self.loop.faults))
         for life in [*self.ended, *(node.life for node in self.nodes if node.life is not None), self.clients.life]:
             for task in [] if life is None else life.tasks:
                 if task.done() and not task.cancelled() and (error := task.exception()) is not None:
@@ -232,7 +236,7 @@ class World:
             case "unsyncable":
                 node.disk.fail_syncs(True)
 
-    def _kill(self, node: SimulatedNode, how: str) -> None:
+    def _kill(self, node: SimulatedNode, how: Crash) -> None:
         if node.life is not None:
             node.end(how)
 
@@ -273,10 +277,8 @@ class World:
 
     def _submit(self, leader: SimulatedNode, event: Any) -> None:
         async def submit() -> None:
-            try:
+            with suppress(ControllerError):
                 await leader.controller.submit(event)
-            except ControllerError:
-                pass
 
         assert leader.life is not None
         self.loop.call_soon(lambda: self.loop.create_task(submit()), context=leader.life.context)
@@ -311,31 +313,14 @@ class World:
         return any(partition.leader < 0 and not partition.isr for t in topics for partition in t.partitions.values())
 
     def _state(self) -> str:
-        said = []
-        for node in self.nodes:
-            if node.life is None or not hasattr(node, "controller"):
-                said.append(f"{node.number} is down")
-                continue
-            own = node.controller
-            partitions = {
-                topic.name: (p.leader, p.leader_epoch, p.isr, p.eligible_leader_replicas)
-                for topic in own.image.topics.by_id.values()
-                for p in topic.partitions.values()
-            }
-            logs = [(p.role, p.leader_epoch, p.log_end_offset, p.high_watermark) for p in node.broker.partitions.values()]
-            fenced = [broker.id for broker in own.image.cluster.brokers.values() if broker.fenced]
-            said.append(
-                f"{node.number}: open {node.is_open}, epoch {node.broker_epoch}, quorum {own.leader_id}@{own.leader_epoch}, "
-                f"image {own.image.offset}/{node.in_force.offset}, fenced {fenced}, {partitions}, {logs}"
-            )
-        return "\n  ".join(["", *said])
+        return "\n  ".join(["", *map(_describe, self.nodes)])
 
     # -------------------------------------------------------------------------------------------- what parts report
 
     def check(self, holds: bool, fault: str) -> None:
         """Break where something does not hold."""
         if not holds:
-            raise Broken(fault)
+            raise BrokenError(fault)
 
     def trace(self, *what: Any) -> None:
         """Note what happens."""
@@ -360,7 +345,7 @@ class World:
         digest = hashlib.sha256(repr(list(records)).encode()).hexdigest()[:16]
         try:
             self.invariants.loaded(node, offset, epoch, digest)
-        except Broken as error:
+        except BrokenError as error:
             self.broken = error
             raise
 
@@ -422,3 +407,21 @@ def _lagging_replicas(partitions: Any, plane: Any, *, max_lag_ms: int, alive: li
 
 def _stop_joining(partition: Any, plane: Any, replicas: list[int]) -> None:
     plane.stop_joining(partition, replicas)
+
+
+def _describe(node: SimulatedNode) -> str:
+    """What a node is and believes, for the words of a failure."""
+    if node.life is None or not hasattr(node, "broker"):
+        return f"{node.number} is down"
+    own, image = node.controller, node.controller.image
+    believed = {
+        topic.name: (p.leader, p.leader_epoch, p.isr, p.eligible_leader_replicas)
+        for topic in image.topics.by_id.values()
+        for p in topic.partitions.values()
+    }
+    logs = [(p.role, p.leader_epoch, p.log_end_offset, p.high_watermark) for p in node.broker.partitions.values()]
+    fenced = [broker.id for broker in image.cluster.brokers.values() if broker.fenced]
+    return (
+        f"{node.number}: open {node.is_open}, epoch {node.broker_epoch}, quorum {own.leader_id}@{own.leader_epoch}, "
+        f"image {image.offset}/{node.in_force.offset}, fenced {fenced}, {believed}, {logs}"
+    )

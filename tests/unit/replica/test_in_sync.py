@@ -24,7 +24,9 @@ from tests.support.quorums import until
 TOPIC = b"t" * 16
 
 
-def image_of(isr: tuple[int, ...], *, leader_epoch: int = 5, partition_epoch: int = 0, recovery: int = 0) -> MetadataImage:
+def image_of(
+    isr: tuple[int, ...], *, leader_epoch: int = 5, partition_epoch: int = 0, recovery: int = 0
+) -> MetadataImage:
     partition = PartitionImage(
         leader=1,
         leader_epoch=leader_epoch,
@@ -87,7 +89,9 @@ def ids(change: InSyncChange) -> set[int]:
     return {id_ for id_, _ in change.isr}
 
 
-async def test_who_caught_up_before_the_image_was_in_force_is_asked_for_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_who_caught_up_before_the_image_is_asked_for_with_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     leader = Leader(image_of((1,), leader_epoch=4), monkeypatch)
     leader.caught_up(2)
     await asyncio.sleep(0)
