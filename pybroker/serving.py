@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pybroker.broker.failures import Failures
     from pybroker.broker.live_config import LiveConfig
     from pybroker.broker.registration import Registration
+    from pybroker.broker.suspects import Suspects
     from pybroker.config.broker import BrokerConfig
     from pybroker.controller.death_watch import DeathWatch
     from pybroker.controller.local_channel import LocalChannel
@@ -63,6 +64,7 @@ class Parts(Protocol):
     partitions: Partitions
     publisher: PartitionPublisher
     in_sync: InSyncReplicas
+    suspects: Suspects | None
     upkeep: Upkeep
 
     @property
@@ -95,6 +97,7 @@ def build_services(parts: Parts) -> Services:
         slices=Slices(),
         topics=EncodedTopics(),
         advertised=advertised(parts.listeners),
+        suspects=parts.suspects,
     )
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.repository import ROOT
 
-WAITING_ROOMS = ("spark", "cluster", "conformance", "simulation")
+WAITING_ROOMS = ("spark", "chaos", "cluster", "conformance", "simulation")
 """Folders of tests that take long, the longest first: begun first, they leave no processor idle in the end."""
 
 

@@ -1,24 +1,29 @@
 """`pybroker cluster`: a cluster of brokers on this machine in one line, and questions to any cluster.
 
-Owns the list of the subcommands. What each does is in a module of its own: `cluster_local` for the processes.
+Owns the list of the subcommands. What each does is in a module of its own: `cluster_local` for the processes,
+`cluster_remote` for the questions.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pybroker.cli import cluster_local
+from pybroker.cli import cluster_local, cluster_remote
 
 if TYPE_CHECKING:
     import argparse
 
-DESCRIPTION = "Run a cluster of brokers on this machine, for development and CI: start, status, stop, kill, pause."
+DESCRIPTION = (
+    "Run a cluster of brokers on this machine, for development and CI: start, status, stop, kill, pause, resume, "
+    "restart. Ask any cluster, with options and output of kafka-cluster: cluster-id, unregister, list-endpoints."
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the subcommands and their options."""
     subcommands = parser.add_subparsers(dest="subcommand", required=True, metavar="SUBCOMMAND")
     cluster_local.add_subcommands(subcommands)
+    cluster_remote.add_subcommands(subcommands)
 
 
 def run(arguments: argparse.Namespace) -> int:

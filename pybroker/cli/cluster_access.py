@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pybroker.client.admin import Admin
+from pybroker.client.settings import AdminSettings
 from pybroker.config.properties import parse_overrides, read_properties
 
 if TYPE_CHECKING:
@@ -27,13 +28,30 @@ def add_cluster_options(parser: argparse.ArgumentParser, *, properties: bool = F
         parser.add_argument("--command-property", action="append", default=[], metavar="K=V", help="a client setting")
 
 
-def open_admin(arguments: argparse.Namespace, defaults: Mapping[str, object] | None = None) -> Admin:
+def add_node_options(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+    """Declare the options of a command that asks brokers or controllers.
+
+    Without `required` it is left to the command to say that the servers are missing.
+    """
+    servers = parser.add_mutually_exclusive_group(required=required)
+    servers.add_argument("--bootstrap-server", metavar="HOST:PORT", help="brokers to connect to")
+    servers.add_argument("--bootstrap-controller", metavar="HOST:PORT", help="controllers to connect to")
+    parser.add_argument("--command-config", type=Path, metavar="FILE", help="client settings")
+
+
+def open_admin(
+    arguments: argparse.Namespace, defaults: Mapping[str, object] | None = None, *, of_server: bool = False
+) -> Admin:
     """Return an admin with the client settings given, over `defaults`; raises ConfigError and SettingError.
 
-    The servers are those of the option, whatever a file of settings says.
+    The servers are those of the option, whatever a file of settings says. `of_server`: the file is a node's
+    server.properties, of which only what a client knows is taken.
     """
     properties = dict(defaults or {})
     if arguments.command_config is not None:
-        properties.update(read_properties(arguments.command_config))
+        given = read_properties(arguments.command_config)
+        properties.update({key: value for key, value in given.items() if not of_server or key in AdminSettings.keys})
     properties.update(parse_overrides(getattr(arguments, "command_property", ())))
-    return Admin(arguments.bootstrap_server, {**properties, "bootstrap.servers": None})
+    controllers = getattr(arguments, "bootstrap_controller", None)
+    servers = {"bootstrap.servers": None, "bootstrap.controllers": controllers}
+    return Admin(arguments.bootstrap_server, {**properties, **servers})

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import signal
 import socket
+import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -71,9 +72,10 @@ def add_subcommands(subcommands: argparse._SubParsersAction[argparse.ArgumentPar
 
 
 def _start(arguments: argparse.Namespace) -> int:
-    # From here on both end the cluster in order, also while it starts.
-    stop_signals = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
-    signal.pthread_sigmask(signal.SIG_BLOCK, stop_signals)
+    stopping = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        # From here on they end the cluster in order, also while it starts. Brokers do not inherit it.
+        signal.signal(number, lambda *_: stopping.set())
     directory = arguments.data.absolute()
     try:
         given = parse_overrides(arguments.override)
@@ -84,7 +86,7 @@ def _start(arguments: argparse.Namespace) -> int:
     print(f"bootstrap servers: {','.join(node.address for node in nodes)}", flush=True)
     print(f"data: {directory}; Ctrl-C stops the cluster", flush=True)
     known = {node.node_id for node in nodes}
-    while signal.sigtimedwait(stop_signals, _LOOK_EVERY_S * 4) is None:
+    while not stopping.wait(_LOOK_EVERY_S * 4):
         running = _running(directory)
         for node_id in sorted(known - running):
             print(f"broker {node_id} has ended; `pybroker cluster restart {node_id}` starts it", flush=True)
@@ -102,7 +104,7 @@ def _begin(directory: Path, arguments: argparse.Namespace, given: Mapping[str, s
         if state is not None and any(_mark(node).is_alive() for node in state.nodes):
             raise CommandError(f"the cluster in {directory} runs already; `pybroker cluster status` shows it")
         ports = _ports(state, arguments.brokers, arguments.port)
-        for taken in (port for its in ports for port in its if port and not _is_free(port)):
+        for taken in (it for its in ports for it in (its.broker, its.controller) if it and not _is_free(it)):
             raise CommandError(f"port {taken} of {_HOST} is taken; --port names another one for broker 1, 0 any")
         nodes = build_layout(directory, [_assigned(its) for its in ports])
         cluster_id = lay_out(nodes, given)
@@ -139,7 +141,7 @@ def _ports(state: ClusterState | None, count: int | None, first: int | None) -> 
 
 
 def _assigned(ports: NodePorts) -> NodePorts:
-    return NodePorts(*(port or _free_port() for port in ports))
+    return NodePorts(ports.broker or _free_port(), ports.controller or _free_port())
 
 
 def _free_port() -> int:

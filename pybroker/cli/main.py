@@ -13,19 +13,23 @@ from importlib import import_module
 from pybroker.cli.errors import CommandError
 
 COMMANDS = {
-    "cluster": "run a cluster of brokers on this machine",
+    "cluster": "run a cluster of brokers on this machine; ask any cluster who it is",
     "configs": "show and change the settings of topics and brokers",
     "consumer-groups": "list, describe, reset and delete consumer groups",
     "delete-records": "give logs a later start",
     "dump-log": "show what is in the files of a log",
+    "features": "show and change the levels of features",
     "format": "give the log directories of a node an identity before its first start",
     "get-offsets": "get offsets of partitions by time",
     "groups": "list groups of all types",
     "leader-election": "give partitions their preferred leader, or any where they have none",
     "log-cleaner": "show how dirty compacted logs are, and what their last pass did",
     "log-dirs": "show what lies in the log directories of brokers",
+    "metadata-quorum": "show and change who votes about the metadata log",
+    "metadata-shell": "look into the metadata of a cluster as into a file system",
     "random-uuid": "print an id for a new cluster",
     "reassign-partitions": "give partitions other replicas, or replicas another log directory",
+    "replica-verification": "compare the replicas of partitions, or their logs on disk",
     "start": "run a broker in the foreground",
     "stop": "stop the broker of a data directory",
     "storage-info": "show whose the log directories of a node are",
@@ -69,7 +73,7 @@ def _no_command(name: str) -> str:
 
 
 def _without_command(arguments: list[str]) -> int:
-    lines = [f"  {name:<19} {what}" for name, what in COMMANDS.items()]
+    lines = [f"  {name:<20} {what}" for name, what in COMMANDS.items()]
     parser = argparse.ArgumentParser(
         prog="pybroker",
         usage="pybroker COMMAND [options]",

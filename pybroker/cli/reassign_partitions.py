@@ -3,8 +3,9 @@
 Owns the order of what is asked, and the output, which are those of Kafka 4.3's tool. Must not know the protocol: it
 asks by Admin, and works against any Kafka.
 
-Not done: `--generate`, `--throttle`, `--additional`, `--timeout` and `--disallow-replication-factor-change`. A
-reassignment in progress keeps another one from being executed.
+What --generate proposes is `reassignment_plan`'s, throttles are `reassignment_throttles`'.
+
+Not done: `--bootstrap-controller`, `--disallow-replication-factor-change`.
 """
 
 from __future__ import annotations
@@ -17,11 +18,18 @@ from pybroker.cli.cluster_access import add_cluster_options, open_admin
 from pybroker.cli.errors import CommandError
 from pybroker.cli.kafka_exceptions import java_text, java_words
 from pybroker.cli.reassignment_file import Plan, build_file, check_executable, name_of, parse_plan
+from pybroker.cli.reassignment_plan import generate, replicas_of
+from pybroker.cli.reassignment_throttles import (
+    RUN_VERIFY,
+    clear_throttles,
+    moves,
+    throttle_directories,
+    throttle_replication,
+)
 from pybroker.cli.text_files import read_text
 from pybroker.client.errors import BrokerError, ClientError
-from pybroker.client.java.hash_order import HashOrderedSet, string_hash
 from pybroker.client.log_dirs import Replica
-from pybroker.client.topics import BROKER, DELETE, SET, TOPIC, ConfigChange, Reassignment, TopicPartition
+from pybroker.client.topics import Reassignment, TopicPartition
 from pybroker.config.errors import ConfigError
 from pybroker.protocol.errors import ErrorCode
 
@@ -36,17 +44,26 @@ DESCRIPTION = (
     "kafka-reassign-partitions."
 )
 
-_MOVE_THROTTLE = "replica.alter.log.dirs.io.max.bytes.per.second"
-_BROKER_THROTTLES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate", _MOVE_THROTTLE)
-_TOPIC_THROTTLES = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
 _OPTIONS = {
-    "execute": {"reassignment-json-file", "replica-alter-log-dirs-throttle"},
+    "generate": {"topics-to-move-json-file", "broker-list", "disable-rack-aware"},
+    "execute": {"reassignment-json-file", "throttle", "replica-alter-log-dirs-throttle", "additional", "timeout"},
     "verify": {"reassignment-json-file", "preserve-throttles"},
-    "cancel": {"reassignment-json-file", "preserve-throttles"},
+    "cancel": {"reassignment-json-file", "preserve-throttles", "timeout"},
     "list": set[str](),
 }
-_MOVES_TIMEOUT_S = 10.0
-"""How long a replica that is not there yet is waited for (Kafka's default of --timeout)."""
+_REQUIRED = {
+    "generate": ("topics-to-move-json-file", "broker-list"),
+    "execute": ("reassignment-json-file",),
+    "verify": ("reassignment-json-file",),
+    "cancel": ("reassignment-json-file",),
+    "list": (),
+}
+_TIMEOUT_MS = 10_000
+_EXISTING = (
+    "Cannot execute because there is an existing partition assignment.  Use --additional to override this and create a "
+    "new partition assignment in addition to the existing one. The --additional flag can also be used to change the "
+    "throttle by resubmitting the current reassignment."
+)
 _PAUSE_S = 0.1
 
 
@@ -55,6 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_cluster_options(parser)
     action = parser.add_mutually_exclusive_group(required=True)
     for name, what in (
+        ("generate", "propose other replicas for the topics of a file"),
         ("execute", "begin what the file asks for"),
         ("verify", "show how far it is, and when it is done take every throttle away"),
         ("cancel", "end what is on its way of what the file asks for, and take every throttle away"),
@@ -67,6 +85,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help='replicas: {"version": 1, "partitions": [{"topic": "foo", "partition": 1, "replicas": [1], '
         '"log_dirs": ["/data"]}]}; without log_dirs, or with "any", the broker chooses',
+    )
+    parser.add_argument(
+        "--topics-to-move-json-file",
+        type=Path,
+        metavar="FILE",
+        help='with --generate: topics: {"version": 1, "topics": [{"topic": "foo"}, {"topic": "foo1"}]}',
+    )
+    parser.add_argument("--broker-list", metavar="IDS", help="with --generate: brokers for the replicas, as 0,1,2")
+    parser.add_argument("--disable-rack-aware", action="store_true", help="with --generate: do not look at racks")
+    parser.add_argument(
+        "--throttle",
+        type=int,
+        metavar="BYTES",
+        help="with --execute: most bytes that move into each broker, and out of it, in a second; below 0 leaves it as "
+        "it is",
+    )
+    parser.add_argument(
+        "--additional",
+        action="store_true",
+        help="with --execute: also while others are in progress, or with another throttle for those",
+    )
+    parser.add_argument(
+        "--timeout",
+        type=int,
+        metavar="MS",
+        help=f"how long to wait for replicas that are to move to a log directory ({_TIMEOUT_MS})",
     )
     parser.add_argument(
         "--replica-alter-log-dirs-throttle",
@@ -84,15 +128,20 @@ def run(arguments: argparse.Namespace) -> int:
     """Do one of it, print what Kafka's tool prints, and return 0."""
     _check_options(arguments)
     plan = _plan(arguments)
-    throttle, preserve = arguments.replica_alter_log_dirs_throttle, arguments.preserve_throttles
+    preserve = arguments.preserve_throttles
+    timeout_s = (_TIMEOUT_MS if arguments.timeout is None else arguments.timeout) / 1000
     try:
         with open_admin(arguments) as admin:
-            if arguments.action == "execute":
-                _execute(admin, plan, throttle)
+            if arguments.action == "generate":
+                topics = read_text(arguments.topics_to_move_json_file)
+                generate(admin, topics, arguments.broker_list, rack_aware=not arguments.disable_rack_aware)
+            elif arguments.action == "execute":
+                throttles = (arguments.throttle, arguments.replica_alter_log_dirs_throttle)
+                _execute(admin, plan, throttles, timeout_s, additional=arguments.additional)
             elif arguments.action == "verify":
                 _verify(admin, plan, preserve=preserve)
             elif arguments.action == "cancel":
-                _cancel(admin, plan, preserve=preserve)
+                _cancel(admin, plan, timeout_s, preserve=preserve)
             else:
                 print(listed(admin.list_partition_reassignments()))
     except BrokerError as error:
@@ -105,15 +154,22 @@ def run(arguments: argparse.Namespace) -> int:
 def _check_options(arguments: argparse.Namespace) -> None:
     """Refuse options that do not go with the action; raises CommandError in the words of Kafka's tool."""
     given = {
+        "topics-to-move-json-file": arguments.topics_to_move_json_file is not None,
+        "broker-list": arguments.broker_list is not None,
+        "disable-rack-aware": arguments.disable_rack_aware,
         "reassignment-json-file": arguments.reassignment_json_file is not None,
+        "throttle": arguments.throttle is not None,
+        "additional": arguments.additional,
+        "timeout": arguments.timeout is not None,
         "replica-alter-log-dirs-throttle": arguments.replica_alter_log_dirs_throttle is not None,
         "preserve-throttles": arguments.preserve_throttles,
     }
     for option, is_given in given.items():
         if is_given and option not in _OPTIONS[arguments.action]:
             raise CommandError(f'Option "[{option}]" can\'t be used with action "[{arguments.action}]"')
-    if arguments.action != "list" and arguments.reassignment_json_file is None:
-        raise CommandError('Missing required argument "[reassignment-json-file]"')
+    for option in _REQUIRED[arguments.action]:
+        if not given[option]:
+            raise CommandError(f'Missing required argument "[{option}]"')
 
 
 def _plan(arguments: argparse.Namespace) -> Plan:
@@ -136,12 +192,17 @@ def listed(reassignments: Mapping[TopicPartition, Reassignment]) -> str:
     return "\n".join(["Current partition reassignments:", *lines] if lines else ["No partition reassignments found."])
 
 
-def _execute(admin: Admin, plan: Plan, throttle: int | None) -> None:
-    if admin.list_partition_reassignments():
-        raise CommandError(
-            "Cannot execute because there is an existing partition assignment: wait until --list shows none, or end "
-            "it with --cancel"
-        )
+def _execute(
+    admin: Admin,
+    plan: Plan,
+    throttles: tuple[int | None, int | None],
+    timeout_s: float,
+    *,
+    additional: bool,
+) -> None:
+    ongoing = admin.list_partition_reassignments()
+    if ongoing and not additional:
+        raise CommandError(_EXISTING)
     there = {broker.node_id for broker in admin.describe_cluster().brokers}
     lost = [broker for _, replicas in plan.targets for broker in replicas if broker not in there]
     if lost:
@@ -151,19 +212,18 @@ def _execute(admin: Admin, plan: Plan, throttle: int | None) -> None:
     current = {replica: path for replica, (path, _) in _places(admin, replicas, there).items() if path is not None}
     rollback = "Save this to use as the --reassignment-json-file option during rollback"
     print(f"Current partition replica assignment\n\n{build_file(standing, current)}\n\n{rollback}")
-    if throttle is not None and throttle >= 0:
-        print(
-            "Warning: You must run --verify periodically, until the reassignment completes, to ensure the throttle is "
-            "removed."
-        )
-        for broker in sorted({replica.broker for replica in plan.paths}):
-            admin.alter_configs(str(broker), [ConfigChange(_MOVE_THROTTLE, str(throttle), SET)], BROKER)
-        print(f"The replica-alter-dir throttle limit was set to {throttle} B/s")
+    rate, move_rate = (-1 if throttle is None else throttle for throttle in throttles)
+    if rate >= 0 or move_rate >= 0:
+        print(RUN_VERIFY)
+    if rate >= 0:
+        throttle_replication(admin, moves(ongoing, plan.targets, standing), rate)
+    if move_rate >= 0:
+        throttle_directories(admin, (replica.broker for replica in plan.paths), move_rate)
     _refuse(admin.alter_partition_reassignments(dict(plan.targets)), "Error reassigning partition(s):")
     begun = sorted((partition for partition, _ in plan.targets), key=_order)
     print(f"Successfully started partition reassignment{_s(begun)} for {','.join(map(name_of, begun))}")
     if plan.paths:
-        _move(admin, plan.paths)
+        _move(admin, plan.paths, timeout_s)
 
 
 def _verify(admin: Admin, plan: Plan, *, preserve: bool) -> None:
@@ -179,7 +239,7 @@ def _verify(admin: Admin, plan: Plan, *, preserve: bool) -> None:
         _clear_throttles(admin, plan, there)
 
 
-def _cancel(admin: Admin, plan: Plan, *, preserve: bool) -> None:
+def _cancel(admin: Admin, plan: Plan, timeout_s: float, *, preserve: bool) -> None:
     ongoing = sorted(admin.list_partition_reassignments([partition for partition, _ in plan.targets]), key=_order)
     if ongoing:
         refusals = admin.alter_partition_reassignments(dict.fromkeys(ongoing))
@@ -193,7 +253,7 @@ def _cancel(admin: Admin, plan: Plan, *, preserve: bool) -> None:
     places = _places(admin, plan.paths, there)
     back = {replica: path for replica, (path, future) in places.items() if path is not None and future is not None}
     if back:
-        _move(admin, back)
+        _move(admin, back, timeout_s)
     else:
         print("None of the specified partition moves are active.", end="")
     if not preserve:
@@ -205,13 +265,7 @@ def _standing(admin: Admin, partitions: Iterable[TopicPartition]) -> dict[TopicP
     found: dict[TopicPartition, tuple[int, ...]] = {}
     wanted = sorted(partitions, key=_order)
     for name in dict.fromkeys(partition.topic for partition in wanted):
-        try:
-            (topic,) = admin.describe_topics([name])
-        except BrokerError as error:
-            if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                raise
-            raise CommandError(f"Topic {name} not found.") from None
-        found.update((TopicPartition(name, part.index), part.replicas) for part in topic.partitions)
+        found.update(replicas_of(admin, name))
     missing = [name_of(partition) for partition in wanted if partition not in found]
     if missing:
         raise CommandError(f"Unable to find partition: {', '.join(missing)}")
@@ -273,10 +327,10 @@ def _move_status(replica: Replica, target: str, current: str | None, future: str
     return f"{partition} on broker {replica.broker} is not being moved from log dir {current} to {target}."
 
 
-def _move(admin: Admin, paths: Mapping[Replica, str]) -> None:
+def _move(admin: Admin, paths: Mapping[Replica, str], timeout_s: float) -> None:
     """Have replicas moved, those first that are there, and wait for the others; raises CommandError."""
     pending = dict(paths)
-    deadline = time.monotonic() + _MOVES_TIMEOUT_S
+    deadline = time.monotonic() + timeout_s
     while True:
         outcomes = admin.alter_replica_log_dirs(pending)
         for replica, refusal in outcomes.items():
@@ -299,13 +353,7 @@ def _move(admin: Admin, paths: Mapping[Replica, str]) -> None:
 
 def _clear_throttles(admin: Admin, plan: Plan, there: Iterable[int]) -> None:
     brokers = sorted({*there, *(broker for _, replicas in plan.targets for broker in replicas)})
-    print(f"Clearing broker-level throttles on broker{_s(brokers)} {_joined(brokers)}")
-    for broker in brokers:
-        admin.alter_configs(str(broker), [ConfigChange(name, None, DELETE) for name in _BROKER_THROTTLES], BROKER)
-    topics = list(HashOrderedSet(string_hash, (partition.topic for partition, _ in plan.targets)))
-    print(f"Clearing topic-level throttles on topic{_s(topics)} {','.join(topics)}")
-    for topic in topics:
-        admin.alter_configs(topic, [ConfigChange(name, None, DELETE) for name in _TOPIC_THROTTLES], TOPIC)
+    clear_throttles(admin, brokers, (partition.topic for partition, _ in plan.targets))
 
 
 def _refuse(refusals: Mapping[TopicPartition, BrokerError | None], what: str) -> None:

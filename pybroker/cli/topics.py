@@ -6,8 +6,6 @@ and works against any Kafka.
 What fails is printed on standard output in the words of Kafka's tool, and on standard error with the exception's name.
 
 Eligible leader replicas are N/A where the broker does not return them, and as in Kafka's tool with `--topic-id`.
-
-Not done: reassignments in `--describe`.
 """
 
 from __future__ import annotations
@@ -20,8 +18,15 @@ from pybroker.cli.cluster_access import add_cluster_options, open_admin
 from pybroker.cli.errors import CommandError
 from pybroker.cli.kafka_exceptions import java_text, java_words
 from pybroker.cli.uuids import parse_uuid
-from pybroker.client.errors import BrokerError, ClientError
-from pybroker.client.topics import ConfigEntry, MorePartitions, NewTopic, PartitionDescription, TopicDescription
+from pybroker.client.errors import BrokerError, ClientError, UnservedApiError
+from pybroker.client.topics import (
+    ConfigEntry,
+    MorePartitions,
+    NewTopic,
+    PartitionDescription,
+    Reassignment,
+    TopicDescription,
+)
 from pybroker.config.errors import ConfigError
 from pybroker.protocol.errors import ErrorCode
 
@@ -198,6 +203,15 @@ def _alter(admin: Admin, arguments: argparse.Namespace) -> None:
 class _Described(NamedTuple):
     topic: TopicDescription
     settings: dict[str, ConfigEntry]
+    reassignments: dict[int, Reassignment]
+    """Those in progress, by partition."""
+
+    def replication_factor(self, partition: PartitionDescription) -> int:
+        """How many replicas a partition is to have, those left out that a reassignment adds."""
+        ongoing = self.reassignments.get(partition.index)
+        if ongoing is None or not set(partition.replicas) & {*ongoing.adding, *ongoing.removing}:
+            return len(partition.replicas)
+        return len(ongoing.replicas) - len(ongoing.adding)
 
     @property
     def overrides(self) -> list[ConfigEntry]:
@@ -224,7 +238,7 @@ def _describe(admin: Admin, arguments: argparse.Namespace) -> None:
             continue
         for partition in described.topic.partitions:
             if not only_partitions or _is_shown(partition, described, arguments):
-                print(_partition_line(described.topic.name, partition))
+                print(_partition_line(described, partition))
 
 
 def _described(admin: Admin, arguments: argparse.Namespace) -> Iterator[_Described]:
@@ -239,14 +253,31 @@ def _described(admin: Admin, arguments: argparse.Namespace) -> Iterator[_Describ
         topics = [topic for topic in topics if topic.topic_id == topic_id]
         if not topics and not arguments.if_exists:
             raise _FailedError(f"TopicId '{_id_text(topic_id)}' does not exist as expected")
+    ongoing = _reassignments(admin)
     for topic in topics:
-        yield _Described(topic, admin.describe_configs(topic.name))
+        yield _Described(topic, admin.describe_configs(topic.name), ongoing.get(topic.name, {}))
+
+
+def _reassignments(admin: Admin) -> dict[str, dict[int, Reassignment]]:
+    """Return what is in progress, by topic and partition; nothing where a cluster does not say it."""
+    found: dict[str, dict[int, Reassignment]] = {}
+    try:
+        ongoing = admin.list_partition_reassignments()
+    except UnservedApiError:
+        return found
+    except BrokerError as error:
+        if error.code is not ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+            raise
+        return found
+    for partition, one in ongoing.items():
+        found.setdefault(partition.topic, {})[partition.partition] = one
+    return found
 
 
 def _is_shown(partition: PartitionDescription, described: _Described, arguments: argparse.Namespace) -> bool:
     in_sync = len(partition.isr)
     return (
-        (arguments.under_replicated_partitions and in_sync < len(partition.replicas))
+        (arguments.under_replicated_partitions and in_sync < described.replication_factor(partition))
         or (arguments.unavailable_partitions and partition.leader < 0)
         or (arguments.under_min_isr_partitions and in_sync < described.min_in_sync)
         or (arguments.at_min_isr_partitions and in_sync == described.min_in_sync)
@@ -256,18 +287,22 @@ def _is_shown(partition: PartitionDescription, described: _Described, arguments:
 def _topic_line(described: _Described) -> str:
     topic = described.topic
     settings = ",".join(f"{entry.name}={entry.value}" for entry in described.overrides)
-    replicas = len(topic.partitions[0].replicas) if topic.partitions else 0
+    replicas = described.replication_factor(topic.partitions[0]) if topic.partitions else 0
     return (
         f"Topic: {topic.name}\tTopicId: {_id_text(topic.topic_id)}\tPartitionCount: {len(topic.partitions)}"
         f"\tReplicationFactor: {replicas}\tConfigs: {settings}"
     )
 
 
-def _partition_line(topic: str, partition: PartitionDescription) -> str:
+def _partition_line(described: _Described, partition: PartitionDescription) -> str:
     leader = "none" if partition.leader < 0 else str(partition.leader)
+    ongoing = described.reassignments.get(partition.index)
+    moving = ""
+    if ongoing is not None:
+        moving = f"\tAdding Replicas: {_ids(ongoing.adding)}\tRemoving Replicas: {_ids(ongoing.removing)}"
     return (
-        f"\tTopic: {topic}\tPartition: {partition.index}\tLeader: {leader}"
-        f"\tReplicas: {_ids(partition.replicas)}\tIsr: {_ids(partition.isr)}"
+        f"\tTopic: {described.topic.name}\tPartition: {partition.index}\tLeader: {leader}"
+        f"\tReplicas: {_ids(partition.replicas)}\tIsr: {_ids(partition.isr)}{moving}"
         f"\tElr: {_ids(partition.eligible_leaders)}\tLastKnownElr: {_ids(partition.last_known_eligible_leaders)}"
     )
 

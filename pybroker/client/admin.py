@@ -15,7 +15,8 @@ from pybroker.client.async_admin import AsyncAdmin, wait_for_leaders
 from pybroker.client.closing import Closing
 from pybroker.client.errors import BrokerError, ClientError
 from pybroker.client.groups import GroupDescription, GroupListing, OffsetAndMetadata, Offsets
-from pybroker.client.log_dirs import LogDirDescription, Replica
+from pybroker.client.log_dirs import LogDirDescription, Replica, ReplicaBatches
+from pybroker.client.quorum import FeatureUpdate, QuorumDescription, RaftEndpoint
 from pybroker.client.topics import (
     TOPIC,
     ClusterDescription,
@@ -37,7 +38,8 @@ Result = TypeVar("Result")
 class Admin(Closing):
     """A blocking `AsyncAdmin`; one thread at a time."""
 
-    def __init__(self, bootstrap_servers: str, properties: Mapping[str, object] | None = None) -> None:
+    def __init__(self, bootstrap_servers: str | None = None, properties: Mapping[str, object] | None = None) -> None:
+        """As `AsyncAdmin`."""
         self._runner: asyncio.Runner | None = None
         self._async = AsyncAdmin(bootstrap_servers, properties)
 
@@ -87,13 +89,46 @@ class Admin(Closing):
         """As `AsyncAdmin.describe_topics`."""
         return self._run(self._async.describe_topics(names, partitions_per_answer=partitions_per_answer))
 
-    def describe_cluster(self) -> ClusterDescription:
+    def describe_cluster(self, *, include_fenced: bool = False) -> ClusterDescription:
         """As `AsyncAdmin.describe_cluster`."""
-        return self._run(self._async.describe_cluster())
+        return self._run(self._async.describe_cluster(include_fenced=include_fenced))
+
+    def describe_quorum(self) -> QuorumDescription:
+        """As `AsyncAdmin.describe_quorum`."""
+        return self._run(self._async.describe_quorum())
+
+    def add_raft_voter(
+        self,
+        node_id: int,
+        directory_id: bytes,
+        endpoints: Sequence[RaftEndpoint],
+        *,
+        cluster_id: str | None = None,
+        timeout_ms: int | None = None,
+    ) -> None:
+        """As `AsyncAdmin.add_raft_voter`."""
+        adding = self._async.add_raft_voter(
+            node_id, directory_id, endpoints, cluster_id=cluster_id, timeout_ms=timeout_ms
+        )
+        self._run(adding)
+
+    def remove_raft_voter(self, node_id: int, directory_id: bytes, *, cluster_id: str | None = None) -> None:
+        """As `AsyncAdmin.remove_raft_voter`."""
+        self._run(self._async.remove_raft_voter(node_id, directory_id, cluster_id=cluster_id))
+
+    def unregister_broker(self, node_id: int) -> None:
+        """As `AsyncAdmin.unregister_broker`."""
+        self._run(self._async.unregister_broker(node_id))
 
     def describe_features(self) -> dict[str, FeatureDescription]:
         """As `AsyncAdmin.describe_features`."""
         return self._run(self._async.describe_features())
+
+    def update_features(
+        self, updates: Mapping[str, FeatureUpdate], *, validate_only: bool = False, timeout_ms: int | None = None
+    ) -> dict[str, BrokerError | None]:
+        """As `AsyncAdmin.update_features`."""
+        return self._run(self._async.update_features(updates, validate_only=validate_only, timeout_ms=timeout_ms))
 
     def describe_configs(
         self, name: str, resource_type: int = TOPIC, *, synonyms: bool = False
@@ -136,6 +171,10 @@ class Admin(Closing):
     def alter_replica_log_dirs(self, paths: Mapping[Replica, str]) -> dict[Replica, BrokerError | None]:
         """As `AsyncAdmin.alter_replica_log_dirs`."""
         return self._run(self._async.alter_replica_log_dirs(paths))
+
+    def read_batches(self, replica: Replica, first: int, end: int) -> ReplicaBatches:
+        """As `AsyncAdmin.read_batches`."""
+        return self._run(self._async.read_batches(replica, first, end))
 
     def alter_partition_reassignments(
         self, targets: Mapping[TopicPartition, Sequence[int] | None], *, timeout_ms: int | None = None

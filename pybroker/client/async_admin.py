@@ -3,7 +3,8 @@
 Owns what is asked of whom; errors name the server that answered and the topic or resource it is about. The calls about
 groups are `pybroker.client.group_admin`'s, those about settings and deletions `pybroker.client.config_admin`'s,
 those about log directories `pybroker.client.log_dir_admin`'s, those about reassignments
-`pybroker.client.reassignment_admin`'s.
+`pybroker.client.reassignment_admin`'s, those about the cluster and its quorum `pybroker.client.cluster_admin`'s,
+that about one replica `pybroker.client.replica_admin`'s.
 `pybroker.client.admin` is the same for blocking code.
 """
 
@@ -15,20 +16,19 @@ from typing import Self
 
 from pybroker.client.closing import AsyncClosing
 from pybroker.client.cluster import ANY, Cluster, raise_first, raise_refused, retried
+from pybroker.client.cluster_admin import ClusterCalls
 from pybroker.client.config_admin import ConfigCalls
 from pybroker.client.errors import BrokerError, ClientError, UnservedApiError
 from pybroker.client.group_admin import GroupCalls
 from pybroker.client.leaders import find_leaders
 from pybroker.client.log_dir_admin import LogDirCalls
 from pybroker.client.reassignment_admin import ReassignmentCalls
+from pybroker.client.replica_admin import ReplicaCalls
 from pybroker.client.retry_budget import Backoff, is_retriable
 from pybroker.client.retrying import retry
 from pybroker.client.settings import AdminSettings
 from pybroker.client.topics import (
-    BrokerDescription,
-    ClusterDescription,
     CreatedTopic,
-    FeatureDescription,
     ListedOffset,
     NewTopic,
     PartitionDescription,
@@ -47,12 +47,14 @@ _OFTEN = Backoff(10, 10)
 """A leader is there in a moment: the wait for one asks more often than a call that failed."""
 
 
-class AsyncAdmin(ConfigCalls, GroupCalls, LogDirCalls, ReassignmentCalls, AsyncClosing):
+class AsyncAdmin(ClusterCalls, ConfigCalls, GroupCalls, LogDirCalls, ReassignmentCalls, ReplicaCalls, AsyncClosing):
     """`async with AsyncAdmin("127.0.0.1:9092") as admin: await admin.list_topics()`."""
 
-    def __init__(self, bootstrap_servers: str, properties: Mapping[str, object] | None = None) -> None:
+    def __init__(self, bootstrap_servers: str | None = None, properties: Mapping[str, object] | None = None) -> None:
+        """Ask brokers, or without `bootstrap_servers` the controllers that the setting bootstrap.controllers names."""
         defaults = {"client.id": "pybroker-admin"}
-        self.cluster = Cluster(AdminSettings.of_client(bootstrap_servers, properties, defaults))
+        settings = AdminSettings.of_client(bootstrap_servers or "", properties, defaults)
+        self.cluster = Cluster(settings, asks_controllers=bool(settings.bootstrap_controllers))
 
     @classmethod
     def over(cls, cluster: Cluster) -> Self:
@@ -149,19 +151,6 @@ class AsyncAdmin(ConfigCalls, GroupCalls, LogDirCalls, ReassignmentCalls, AsyncC
                 if answer.next_cursor is None:
                     return found
                 request.cursor = answer.next_cursor
-
-    @retried
-    async def describe_cluster(self) -> ClusterDescription:
-        """The cluster's id, controller and brokers."""
-        _, answer = await self.cluster.metadata(())
-        brokers = tuple(BrokerDescription(b.node_id, b.host, b.port, b.rack) for b in answer.brokers)
-        return ClusterDescription(answer.cluster_id, answer.controller_id, brokers)
-
-    @retried
-    async def describe_features(self) -> dict[str, FeatureDescription]:
-        """The features of the cluster by name (KIP-584): the level in force, and those that a broker can run with."""
-        async with self.cluster.node(ANY) as connection:
-            return connection.features
 
     @retried
     async def new_producer_id(self) -> tuple[int, int]:

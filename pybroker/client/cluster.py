@@ -19,6 +19,12 @@ from pybroker.client.retrying import retry, time_left_ms
 from pybroker.client.settings import ConnectionSettings
 from pybroker.client.topics import TopicPartition
 from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.messages.describe_cluster import (
+    BROKERS,
+    CONTROLLERS,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
 from pybroker.protocol.messages.find_coordinator import (
     FIRST_VERSION_WITH_MANY_KEYS,
     FindCoordinatorRequest,
@@ -42,8 +48,10 @@ ASK_AGAIN = SEARCH_AGAIN | {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
 class Cluster:
     """One client's view of a cluster; for one event loop."""
 
-    def __init__(self, settings: ConnectionSettings) -> None:
+    def __init__(self, settings: ConnectionSettings, *, asks_controllers: bool = False) -> None:
         self.settings = settings
+        self.asks_controllers = asks_controllers
+        """Whether the servers are controllers (KIP-919), which know no topic's leader."""
         self._connections: dict[tuple[str, bool], Connection] = {}
         """By server, and whether it is for coordinators: a JoinGroup waits long, and others must not."""
         self._opening: dict[tuple[str, bool], asyncio.Lock] = {}
@@ -78,9 +86,25 @@ class Cluster:
     @contextlib.asynccontextmanager
     async def controller(self) -> AsyncIterator[Connection]:
         """A connection to the node that changes metadata: with KRaft any broker forwards to the active controller."""
-        _, answer = await self.metadata(())
-        async with self.node(answer.controller_id if answer.controller_id in self._servers else ANY) as connection:
+        controller_id = (
+            await self._find_controller() if self.asks_controllers else (await self.metadata(()))[1].controller_id
+        )
+        async with self.node(controller_id if controller_id in self._servers else ANY) as connection:
             yield connection
+
+    @property
+    def endpoint_type(self) -> int:
+        """What DescribeCluster calls the kind of nodes that are asked."""
+        return CONTROLLERS if self.asks_controllers else BROKERS
+
+    async def _find_controller(self) -> int:
+        """Ask a controller who is active, and where the others are; -1 where nobody is."""
+        async with self.node(ANY) as connection:
+            request = DescribeClusterRequest(endpoint_type=CONTROLLERS)
+            answer = await connection.ask(request, DescribeClusterResponse)
+            raise_refused(connection.server, [("controllers", answer.error_code, answer.error_message)])
+            self._servers = {node.broker_id: f"{node.host}:{node.port}" for node in answer.brokers} or self._servers
+            return answer.controller_id
 
     @contextlib.asynccontextmanager
     async def node(self, node_id: int) -> AsyncIterator[Connection]:

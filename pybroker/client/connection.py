@@ -44,7 +44,7 @@ class Connection:
         self._waiting: asyncio.Queue[tuple[int, asyncio.Future[bytes]]] = asyncio.Queue()
         self._served: dict[int, tuple[int, int]] = {}
         self.features: dict[str, FeatureDescription] = {}
-        """What the broker said of the cluster's features when the connection was opened."""
+        """What the broker said of the cluster's features when it was asked last (`learn_versions`)."""
         self._receiver = asyncio.create_task(self._receive())
 
     @classmethod
@@ -61,7 +61,7 @@ class Connection:
             ) from None
         connection = cls(server, settings, reader, writer)
         try:
-            await connection._learn_versions()
+            await connection.learn_versions()
         except BaseException:
             await connection.close()
             raise
@@ -109,7 +109,7 @@ class Connection:
             )
         return version
 
-    async def _learn_versions(self) -> None:
+    async def learn_versions(self) -> None:
         """Ask with the newest version that both sides know: a broker that does not know ours answers with its range, in
         version 0 (KIP-511).
         """
@@ -126,7 +126,9 @@ class Connection:
         self._served = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
         levels = {feature.name: feature.max_version_level for feature in answer.finalized_features}
         self.features = {
-            feature.name: FeatureDescription(levels.get(feature.name, 0), feature.min_version, feature.max_version)
+            feature.name: FeatureDescription(
+                levels.get(feature.name, 0), feature.min_version, feature.max_version, answer.finalized_features_epoch
+            )
             for feature in answer.supported_features
         }
 

@@ -39,3 +39,23 @@ class Replica:
 
     partition: TopicPartition
     broker: int
+
+
+@dataclass(frozen=True, slots=True)
+class BatchMark:
+    """What distinguishes a batch of a log from others; the checksum is of its records and most of its header."""
+
+    base_offset: int
+    last_offset: int
+    leader_epoch: int
+    """-1 in the formats before 2."""
+    checksum: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaBatches:
+    """The batches that a replica has from offset `first` up to `end`, in order."""
+
+    first: int
+    end: int
+    batches: tuple[BatchMark, ...]

@@ -56,12 +56,13 @@ class TopicDescription:
 
 @dataclass(frozen=True, slots=True)
 class BrokerDescription:
-    """One broker's address."""
+    """One broker's address, and whether it is registered and not at work."""
 
     node_id: int
     host: str
     port: int
     rack: str | None
+    fenced: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,8 @@ class FeatureDescription:
     level: int
     lowest: int
     highest: int
+    epoch: int = -1
+    """Grows with every change of a level of the cluster; -1 where it is not known."""
 
 
 @dataclass(frozen=True, slots=True)

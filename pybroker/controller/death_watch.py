@@ -21,7 +21,7 @@ from pybroker.controller.cluster.events import SessionExpired
 from pybroker.controller.errors import ControllerError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterable
 
     from pybroker.controller.service import Controller
 
@@ -77,10 +77,24 @@ class DeathWatch:
             return
         broker_id, epoch = broker
         self._gone[broker_id] = epoch
+        self._begin_look(broker_id, epoch)
+
+    def _begin_look(self, broker_id: int, epoch: int) -> None:
         if self._grace_ms < 0 or broker_id in self._looks:
             return
         look = self._looks[broker_id] = asyncio.ensure_future(self._look(broker_id, epoch))
         look.add_done_callback(lambda _: self._looks.pop(broker_id, None))
+
+    def began_to_lead(self, brokers: Iterable[tuple[int, int]]) -> None:
+        """Look for brokers, by id and epoch, that have sent no heartbeat to this controller, which leads from now on.
+
+        What a controller has that dies with its broker is a connection to nobody: the next one has to look by itself.
+        """
+        known = set(self._brokers.values())
+        for broker_id, epoch in brokers:
+            if (broker_id, epoch) not in known:
+                self._gone[broker_id] = epoch
+                self._begin_look(broker_id, epoch)
 
     async def stop(self) -> None:
         """Look for nobody any more."""
@@ -122,7 +136,17 @@ def build_death_watch(controller: Controller, inter_broker_listener: str, grace_
     def died(broker_id: int, epoch: int) -> Awaitable[object]:
         return controller.submit(SessionExpired(broker_id, epoch))
 
-    return DeathWatch(address_of, died, ControllerError, grace_ms)
+    watch = DeathWatch(address_of, died, ControllerError, grace_ms)
+
+    def leads(begins: bool) -> None:  # what `on_leadership` calls
+        if begins:
+            brokers = controller.image.cluster.brokers.values()
+            watch.began_to_lead(
+                (one.id, one.epoch) for one in brokers if not one.fenced and one.id != controller.node_id
+            )
+
+    controller.on_leadership(leads)
+    return watch
 
 
 async def _refuses(host: str, port: int) -> bool | None:

@@ -78,6 +78,7 @@ class Controller:
         self._failure: Exception | None = None
         self._replicas = Replicas(quorum)
         self._callbacks: list[Callable[[bool], None]] = []
+        self._on_refused: Callable[[int], None] | None = None
         self._closing: set[asyncio.Task[None]] = set()
         self._checkpointer = Checkpointer(quorum.directory / DIRECTORY_NAME, quorum.snapshots, _wall_clock_ms)
         self._checkpoint: asyncio.Task[None] | None = None
@@ -105,7 +106,7 @@ class Controller:
             self._disk.shutdown()
             raise
         self._settled = loop.create_future()
-        events = DriverEvents(self._apply, self._follow_election, self._fetch, self._restart, self._fail)
+        events = DriverEvents(self._apply, self._follow_election, self._fetch, self._restart, self._fail, self._refused)
         self._driver = Driver(self._voter, self._quorum, self._disk, events)
 
     async def start(self) -> None:
@@ -122,6 +123,14 @@ class Controller:
     def on_leadership(self, callback: Callable[[bool], None]) -> None:
         """Have `callback` called when this voter begins to decide, with True, and when it ends, with False."""
         self._callbacks.append(callback)
+
+    def on_refused(self, callback: Callable[[int], None]) -> None:
+        """Have `callback` called with the node id of a voter whose connection ended and whose port refuses."""
+        self._on_refused = callback
+
+    def _refused(self, voter: int) -> None:
+        if self._on_refused is not None:
+            self._on_refused(voter)
 
     def step(self, request: RaftMessagesRequest) -> None:
         """Take another voter's messages.

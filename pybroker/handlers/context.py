@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from pybroker.broker.producer_ids import ProducerIds
+    from pybroker.broker.suspects import Suspects
     from pybroker.config.broker import BrokerConfig
     from pybroker.controller.channel import ControllerChannel, OwnController
     from pybroker.controller.death_watch import DeathWatch
@@ -85,6 +86,7 @@ class Services(NamedTuple):
     topics: EncodedTopics
     advertised: Mapping[str, tuple[str, int]]  # by listener; a listener not in it advertises what the client dialled
     own_controller: OwnController | None = None  # on listeners of controllers
+    suspects: Suspects | None = None  # of a node that votes; answers that would name them as leaders wait
     death_watch: DeathWatch | None = None  # of a node with a controller; heartbeats of brokers are noted with it
     voter: Controller | None = None  # this node's own controller, where it has one
     controller_listeners: frozenset[str] = frozenset()  # those of controller.listener.names

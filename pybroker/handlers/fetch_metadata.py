@@ -18,7 +18,7 @@ Behaviour
       its end.
     - Nothing new: the answer waits for a commit, at most max_wait_ms and half a minute, and takes none of
       queued.max.requests meanwhile. min_bytes counts as 1.
-    - A node that fetches is an observer in DescribeQuorum's answer.
+    - A peer that fetches as a node is an observer in DescribeQuorum's answer.
 
 Version notes
     - Topics by id from version 13 on; who follows stands in replica_state from version 15 on; endpoints of leaders from

@@ -65,8 +65,9 @@ from pybroker.security.quotas import throttle_time_ms
 from pybroker.security.requirements import of_answer, of_items
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Collection, Mapping
+    from collections.abc import Awaitable, Collection, Iterator, Mapping
 
+    from pybroker.broker.suspects import Suspects
     from pybroker.handlers.context import RequestContext
     from pybroker.handlers.errors import WireError
     from pybroker.machine.reply import Reply
@@ -115,7 +116,27 @@ def metadata(request: MetadataRequest, context: RequestContext) -> Reply | Await
         known = context.image.topics.by_name
         if any(topic.name not in known and topic.topic_id == ZERO_UUID for topic in request.topics):
             return _create_and_describe(request, context)
+    suspects = context.services.suspects
+    if suspects and suspects.among(_leaders(request, context.image)):
+        return _wait_and_describe(request, context, suspects)
     return context.services.slices.run(_build_response(request, context, context.image, {}))
+
+
+def _leaders(request: MetadataRequest, image: MetadataImage) -> Iterator[int]:
+    """Yield the leaders that an answer would name."""
+    asked = image.topics.by_id.values() if not request.topics else (_lookup(topic, image) for topic in request.topics)
+    return (partition.leader for topic in asked if topic is not None for partition in topic.partitions.values())
+
+
+async def _wait_and_describe(request: MetadataRequest, context: RequestContext, suspects: Suspects) -> bytes:
+    """Describe when no leader is suspected any more to be dead, which lasts a moment."""
+    services = context.services
+    image = context.image
+    while suspects.among(_leaders(request, image)):
+        await suspects.changed()
+        image = services.image()
+    response: bytes = await services.slices.run(_build_response(request, context, image, {}))
+    return response
 
 
 def _check(request: MetadataRequest, version: int) -> None:

@@ -25,11 +25,22 @@ STOP_S = 60.0
 class LocalCluster:
     """A cluster of broker processes. Used from one thread at a time."""
 
-    def __init__(self, directory: Path, ports: Sequence[NodePorts], properties: Mapping[str, str]) -> None:
-        """Prepare a cluster of as many nodes as there are `ports`, with its data in `directory`."""
+    def __init__(
+        self,
+        directory: Path,
+        ports: Sequence[NodePorts],
+        properties: Mapping[str, str],
+        wrappers: Mapping[int, Sequence[str]] | None = None,
+    ) -> None:
+        """Prepare a cluster of as many nodes as there are `ports`, with its data in `directory`.
+
+        `wrappers` has, by node id, the program that runs a node; it must become the node's process.
+        """
         self.nodes = build_layout(directory, ports)
         self._properties = dict(properties)
-        self._processes = {node.node_id: NodeProcess(node) for node in self.nodes}
+        self._processes = {
+            node.node_id: NodeProcess(node, (wrappers or {}).get(node.node_id, ())) for node in self.nodes
+        }
         self.cluster_id = ""
 
     @property

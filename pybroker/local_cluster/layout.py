@@ -18,15 +18,15 @@ MOST_VOTERS = 3
 """Nodes that vote in the metadata quorum; further ones are brokers alone."""
 BROKER_LISTENER = "PLAINTEXT"
 CONTROLLER_LISTENER = "CONTROLLER"
-_HOST = "127.0.0.1"
 
 
 class NodePorts(NamedTuple):
-    """The ports of one node."""
+    """Where one node listens."""
 
     broker: int
     controller: int
     """Not listened on by a node that does not vote."""
+    host: str = "127.0.0.1"
 
 
 class NodeLayout(NamedTuple):
@@ -41,7 +41,7 @@ class NodeLayout(NamedTuple):
     @property
     def address(self) -> str:
         """Where clients find it."""
-        return f"{_HOST}:{self.ports.broker}"
+        return f"{self.ports.host}:{self.ports.broker}"
 
     @property
     def data(self) -> Path:
@@ -69,10 +69,10 @@ def build_layout(directory: Path, ports: Sequence[NodePorts]) -> tuple[NodeLayou
 
 def build_properties(nodes: Sequence[NodeLayout], node: NodeLayout, given: Mapping[str, str]) -> dict[str, str]:
     """Return the settings of a node. What is in `given` stands over the defaults, not over who is who."""
-    voters = ",".join(f"{one.node_id}@{_HOST}:{one.ports.controller}" for one in nodes if one.is_voter)
-    listeners = [f"{BROKER_LISTENER}://{_HOST}:{node.ports.broker}"]
+    voters = ",".join(f"{one.node_id}@{one.ports.host}:{one.ports.controller}" for one in nodes if one.is_voter)
+    listeners = [f"{BROKER_LISTENER}://{node.ports.host}:{node.ports.broker}"]
     if node.is_voter:
-        listeners.append(f"{CONTROLLER_LISTENER}://{_HOST}:{node.ports.controller}")
+        listeners.append(f"{CONTROLLER_LISTENER}://{node.ports.host}:{node.ports.controller}")
     replicas = min(len(nodes), 3)
     return {
         # What a cluster of three is made for; one broker of them may fail.

@@ -51,8 +51,10 @@ class ProcessMark(NamedTuple):
 class NodeProcess:
     """The process of one node, started here; at most one runs at a time."""
 
-    def __init__(self, node: NodeLayout) -> None:
+    def __init__(self, node: NodeLayout, wrapper: Sequence[str] = ()) -> None:
+        """Prepare it. `wrapper` is the program that runs the node in its own place, as `ip netns exec NAME` does."""
         self.node = node
+        self._wrapper = tuple(wrapper)
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -73,9 +75,10 @@ class NodeProcess:
         if self.is_running:
             raise RuntimeError(f"broker {self.node.node_id} runs already, as process {self._running().pid}")
         self._forget()
+        program = [sys.executable, "-m", "pybroker.cli.main", "start", "--config", str(self.node.settings)]
         with self.node.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "pybroker.cli.main", "start", "--config", str(self.node.settings)],
+                [*self._wrapper, *program],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=log,

@@ -23,12 +23,14 @@ if TYPE_CHECKING:
 class ClusterDelta:
     """Brokers and controllers as they become. `changed` names the brokers; None is one that is gone."""
 
-    __slots__ = ("_base", "changed", "controllers")
+    __slots__ = ("_base", "_kept", "changed", "controllers")
 
     def __init__(self, base: ClusterImage) -> None:
         self._base = base
         self.changed: dict[int, BrokerRegistration | None] = {}
         self.controllers: dict[int, ControllerRegistration] = {}
+        # Controllers of the base image that stay where none of `controllers` stands for them.
+        self._kept = base.controllers
 
     def apply_register(self, record: RegisterBrokerRecord) -> None:
         """Add a broker, or replace its older incarnation."""
@@ -83,13 +85,14 @@ class ClusterDelta:
             registration = image.brokers.get(broker)
             if registration != self._base.brokers.get(broker):
                 self.changed[broker] = registration
-        self.controllers = dict(image.controllers)
+        if image.controllers != self._base.controllers:
+            self._kept, self.controllers = {}, dict(image.controllers)
 
     def build(self) -> ClusterImage:
         """Make the image; the base itself when nothing happened."""
-        if not self.changed and not self.controllers:
+        brokers, controllers = self._base.brokers, self._kept
+        if not self.changed and not self.controllers and controllers is self._base.controllers:
             return self._base
-        brokers, controllers = self._base.brokers, self._base.controllers
         if self.changed:
             became = {**brokers, **self.changed}
             brokers = {key: broker for key, broker in sorted(became.items()) if broker is not None}

@@ -30,6 +30,7 @@ NAMES: dict[int, str] = {
     28: "4.2-IV0",
     29: "4.2-IV1",
     30: "4.3-IV0",
+    31: "4.4-IV0",
 }
 """The release's name of each level."""
 

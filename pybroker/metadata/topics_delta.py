@@ -126,7 +126,8 @@ class TopicsDelta:
     def become(self, image: TopicsImage) -> None:
         """Change to what an image has, of a delta without changes; partitions that are equal stay the same objects."""
         for topic_id, topic in self._base.by_id.items():
-            if topic_id not in image.by_id:
+            kept = image.by_id.get(topic_id)
+            if kept is None or kept.name != topic.name:
                 self.removed[topic_id] = topic
         for topic_id, topic in image.by_id.items():
             before = self._base.by_id.get(topic_id)

@@ -15,6 +15,7 @@ from pybroker.broker.heartbeat import Heartbeats
 from pybroker.broker.lifecycle import LifecycleSettings
 from pybroker.broker.registration import Endpoints, Registration
 from pybroker.broker.shut_down import Stage
+from pybroker.broker.suspects import Suspects
 from pybroker.controller.errors import ControllerError
 from pybroker.coordinator.group.building import build_coordinator
 from pybroker.coordinator.group.settings import build_settings
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from pybroker.broker.failures import Failures
+    from pybroker.controller.service import Controller
     from pybroker.handlers.context import RequestContext
     from pybroker.metadata.image import MetadataImage
     from pybroker.metadata.publishers import Publisher
@@ -67,6 +69,7 @@ class BrokerPart:
         self._intercepted = intercepted
         self.config = foundation.config
         self.live = foundation.live
+        self.suspects: Suspects | None = None
         # None in a single node: its controller lives as long as it does.
         self._heartbeats: Heartbeats | None = None
 
@@ -109,6 +112,12 @@ class BrokerPart:
         live.subscribe(lambda config: self.groups.reconfigure(build_settings(config)))
         self._api_versions = ApiVersionsPublisher(self.data_plane)
         return [publisher, self._api_versions]
+
+    def suspect(self, controller: Controller) -> Suspects:
+        """Have the voters that this node's controller finds dead suspected, until the metadata knows; a publisher."""
+        suspects = self.suspects = Suspects(lambda: controller.image)
+        controller.on_refused(suspects.note)
+        return suspects
 
     async def register(self) -> None:
         """Become a broker of the cluster; partitions are opened meanwhile."""

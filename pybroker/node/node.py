@@ -165,6 +165,8 @@ class _Run:
             publishers.append(access.channels)
         if self._broker is not None:
             publishers += self._broker.build(source, access)
+            if controller is not None and not foundation.config.is_single:
+                publishers.append(self._broker.suspect(controller.controller))
         if controller is not None:
             await controller.start(publishers, access)
         else:

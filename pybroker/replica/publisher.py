@@ -169,6 +169,8 @@ class PartitionPublisher:
             self._again.cancel()
         if self._work is not None:
             await self._work
+        # Those who are called know this publisher: until a collection found them, logs would stay open.
+        self._on_published = self._on_placed = None
 
     def failure_of(self, topic: str, first: int = 0) -> str | None:
         """Return why a partition of a topic, from the `first` one on, is not open here; None when all are."""
@@ -231,7 +233,8 @@ class PartitionPublisher:
         except Exception as error:
             log.exception("metadata at offset %d could not be put in force", self._newest.offset)
             for _, waiting in self._waiting:
-                waiting.set_exception(error)
+                if not waiting.done():  # The waiter may have given up.
+                    waiting.set_exception(error)
             self._waiting.clear()
         finally:
             self._work = None

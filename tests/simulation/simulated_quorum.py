@@ -7,6 +7,7 @@ silent leader's term: the library's own timeouts have dice of their own, so they
 from __future__ import annotations
 
 import asyncio
+import logging
 import random as random_module
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -104,4 +105,8 @@ def simulated(loop: SimulatedLoop, random: Random, *, persists_votes: bool = Tru
             (service, "_wall_clock_ms", loop.now_ms),
         ):
             stack.enter_context(patch.object(module, name, value))
+        # What befalls a node is no news to a simulation.
+        level = logging.root.manager.disable
+        stack.callback(logging.disable, level)
+        logging.disable(logging.CRITICAL)
         yield

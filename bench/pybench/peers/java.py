@@ -28,6 +28,7 @@ TOOLS = {
     "end-to-end-latency": "org.apache.kafka.tools.EndToEndLatency",
     "console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
     "console-producer": "org.apache.kafka.tools.ConsoleProducer",
+    "cluster": "org.apache.kafka.tools.ClusterTool",
     "configs": "kafka.admin.ConfigCommand",
     "delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
     "topics": "org.apache.kafka.tools.TopicCommand",

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, Self
+
 from pybroker.client.errors import SettingError
 from pybroker.client.settings.base import ClientSettings
 from pybroker.client.settings.keys import UNSERVED_BECAUSE, fixed, no_classes
 from pybroker.config.key import integer, long, string
 
+_CONTROLLERS = "bootstrap.controllers"
 _ANY_TRUTH = ("true", "false")
 
 
@@ -72,10 +76,20 @@ class AdminSettings(ConnectionSettings):
 
     client = "an admin"
 
-    bootstrap_controllers = fixed(
-        None, "Controllers to ask in place of brokers.", because="an admin asks brokers: name them in bootstrap.servers"
+    bootstrap_controllers = string(
+        "", "`host:port` of controllers to ask in place of brokers, comma-separated or a list (KIP-919)."
     )
     retries = integer(2**31 - 1, "Calls are repeated until `default.api.timeout.ms` is over.", at_least=0, acts=False)
+
+    @classmethod
+    def from_properties(cls, properties: Mapping[str, Any]) -> Self:
+        """As for every client; controllers stand in for the servers. Raises SettingError."""
+        controllers = properties.get(_CONTROLLERS)
+        if controllers:
+            if properties.get("bootstrap.servers"):
+                raise SettingError(f"{_CONTROLLERS}={controllers}: bootstrap.servers is set beside it, expected one")
+            properties = {**properties, "bootstrap.servers": controllers}
+        return super().from_properties(properties)
 
     def _complete(self) -> None:
         longest, one = self.default_api_timeout_ms, self.request_timeout_ms

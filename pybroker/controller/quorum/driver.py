@@ -54,6 +54,8 @@ class DriverEvents(NamedTuple):
     """All that was applied is replaced by a checkpoint that was fetched."""
     failure: Callable[[Exception], None]
     """The log is lost for this process."""
+    refused: Callable[[int], None] = lambda _: None
+    """The connection to a voter ended, and its port refuses another one."""
 
 
 class _Proposal(NamedTuple):
@@ -288,6 +290,7 @@ class Driver:
         self._campaign_soon()
 
     def _refused(self, voter: int) -> None:
+        self._events.refused(voter)
         grace_ms = self._settings.death_grace_ms
         if grace_ms >= 0 and voter == self.voter.leader:
             asyncio.get_running_loop().call_later(grace_ms / 1000, self._bury, voter, self.voter.term)

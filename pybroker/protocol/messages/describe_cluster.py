@@ -18,6 +18,9 @@ from pybroker.protocol.schema import (
     versions,
 )
 
+BROKERS, CONTROLLERS = 1, 2
+"""Types of endpoints that can be asked for."""
+
 
 class DescribeClusterRequest(Message, api_key=60, kind="request", versions="0-2", flexible="0+"):
     """Asks for the brokers, or the controllers."""

@@ -17,6 +17,7 @@ from pybroker.metadata.image import (
     ClusterImage,
     ConfigResource,
     ConfigsImage,
+    ControllerRegistration,
     FeaturesImage,
     MetadataImage,
     PartitionImage,
@@ -50,6 +51,18 @@ def registrations(draw: st.DrawFn, broker_id: int) -> BrokerRegistration:
         in_controlled_shutdown=draw(st.booleans()),
         log_dirs=draw(st.lists(IDS, max_size=3).map(tuple)),
         features=draw(st.dictionaries(NAMES, st.tuples(EPOCHS, EPOCHS).map(lambda it: (it[0] % 99, it[1] % 99)))),
+    )
+
+
+@st.composite
+def controllers(draw: st.DrawFn, controller_id: int) -> ControllerRegistration:
+    registered = draw(registrations(controller_id))
+    return ControllerRegistration(
+        id=controller_id,
+        incarnation_id=registered.incarnation_id,
+        listeners=registered.listeners,
+        security_protocols=registered.security_protocols,
+        features=registered.features,
     )
 
 
@@ -88,7 +101,10 @@ def images(draw: st.DrawFn) -> MetadataImage:
     return MetadataImage(
         offset=offset,
         epoch=draw(EPOCHS),
-        cluster=ClusterImage(brokers=brokers),
+        cluster=ClusterImage(
+            brokers=brokers,
+            controllers={id_: draw(controllers(id_)) for id_ in sorted(draw(st.sets(BROKER_IDS, max_size=2)))},
+        ),
         topics=TopicsImage(
             by_name={topic.name: topic for topic in topics.values()}, by_id=topics, index=build_index(topics.values())
         ),
@@ -144,8 +160,9 @@ def test_an_image_that_replaces_another_is_in_force_as_it_is(before: MetadataIma
 
 WRITTEN = {
     BrokerRegistration: 10,
-    ClusterImage: 1,
+    ClusterImage: 2,
     ConfigsImage: 1,
+    ControllerRegistration: 5,
     FeaturesImage: 2,
     MetadataImage: 7,
     PartitionImage: 11,

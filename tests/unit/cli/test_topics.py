@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from pybroker.cli.main import main
+from pybroker.cli.topics import _Described, _partition_line, _topic_line
+from pybroker.client.topics import PartitionDescription, Reassignment, TopicDescription
 from pybroker.testing import Broker
 
 Topics = Callable[..., int]
@@ -166,3 +168,14 @@ def test_a_broker_that_is_not_there_is_reported_in_one_line(capsys: pytest.Captu
     error = capsys.readouterr().err
     assert "127.0.0.1:1" in error
     assert len(error.splitlines()) == 1
+
+
+def test_a_reassignment_in_progress_is_shown_and_leaves_added_replicas_out_of_the_factor() -> None:
+    partition = PartitionDescription(0, 1, 0, (3, 1, 2), (1, 2), (), (), ())
+    topic = TopicDescription("t", bytes(16), False, (partition,))
+    described = _Described(topic, {}, {0: Reassignment((3, 1, 2), (3,), (2,))})
+    assert described.replication_factor(partition) == 2
+    assert "\tIsr: 1,2\tAdding Replicas: 3\tRemoving Replicas: 2\tElr: " in _partition_line(described, partition)
+    assert "\tReplicationFactor: 2\t" in _topic_line(described)
+    done = described._replace(reassignments={0: Reassignment((3, 1), (), (9,))})
+    assert done.replication_factor(partition) == 3

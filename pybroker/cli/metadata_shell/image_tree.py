@@ -1,0 +1,120 @@
+"""The image as a tree: names to subtrees or to text, as kafka-metadata-shell shows it below `/image`.
+
+Owns the nodes' names and texts, which are those of Kafka's image nodes. What this broker's image has no part for
+(quotas, ACLs, credentials, tokens) is an empty directory, as it is in a cluster of Kafka that uses none.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker import __version__
+from pybroker.metadata.features import METADATA_VERSION
+from pybroker.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
+from pybroker.metadata.metadata_versions import NAMES
+from pybroker.storage.meta_properties import id_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import TypeAlias
+
+    from pybroker.metadata.image import (
+        BrokerRegistration,
+        ControllerRegistration,
+        MetadataImage,
+        PartitionImage,
+        TopicImage,
+    )
+
+Tree: TypeAlias = "dict[str, Tree | str]"
+
+_RESOURCES = {TOPIC_RESOURCE: "TOPIC", BROKER_RESOURCE: "BROKER", GROUP_RESOURCE: "GROUP"}
+_PROTOCOLS = {0: "PLAINTEXT", 1: "SSL", 2: "SASL_PLAINTEXT", 3: "SASL_SSL"}
+_RECOVERY = ("RECOVERED", "RECOVERING")
+
+
+def image_tree(image: MetadataImage) -> Tree:
+    """Return what is below `/image`."""
+    level = image.features.levels.get(METADATA_VERSION)
+    features: Tree = {"metadataVersion": NAMES.get(level, str(level)) if level else "none"}
+    features.update({f"finalized_{name}": str(value) for name, value in image.features.levels.items()})
+    configs: Tree = {}
+    for resource, values in image.configs.by_resource.items():
+        configs[f"{_RESOURCES.get(resource.type, str(resource.type))}:{resource.name}"] = dict(values)
+    return {
+        "provenance": f"offset {image.offset}, epoch {image.epoch}",
+        "features": features,
+        "cluster": {
+            "brokers": {str(broker.id): _broker_text(broker) for broker in image.cluster.brokers.values()},
+            "controllers": {str(node.id): _controller_text(node) for node in image.cluster.controllers.values()},
+        },
+        "topics": {
+            "byName": {name: _topic_tree(topic) for name, topic in image.topics.by_name.items()},
+            "byId": {id_text(key): _topic_tree(topic) for key, topic in image.topics.by_id.items()},
+        },
+        "configs": configs,
+        "clientQuotas": {},
+        "producerIds": {"nextProducerId": str(image.producer_ids.next_producer_id)},
+        "acls": {},
+        "scram": {},
+        "delegationToken": {},
+    }
+
+
+def local_tree() -> Tree:
+    """Return what is below `/local`."""
+    return {"version": __version__}
+
+
+def _topic_tree(topic: TopicImage) -> Tree:
+    tree: Tree = {"name": topic.name, "id": id_text(topic.topic_id)}
+    tree.update({str(index): _partition_text(partition) for index, partition in topic.partitions.items()})
+    return tree
+
+
+def _partition_text(partition: PartitionImage) -> str:
+    return (
+        f"PartitionRegistration(replicas={_list(partition.replicas)}, "
+        f"directories={_list(map(id_text, partition.directories))}, isr={_list(partition.isr)}, "
+        f"removingReplicas={_list(partition.removing_replicas)}, addingReplicas={_list(partition.adding_replicas)}, "
+        f"elr={_list(partition.eligible_leader_replicas)}, lastKnownElr={_list(partition.last_known_elr)}, "
+        f"leader={partition.leader}, leaderRecoveryState={_RECOVERY[partition.leader_recovery_state]}, "
+        f"leaderEpoch={partition.leader_epoch}, partitionEpoch={partition.partition_epoch})"
+    )
+
+
+def _broker_text(broker: BrokerRegistration) -> str:
+    rack = "Optional.empty" if broker.rack is None else f"Optional[{broker.rack}]"
+    return (
+        f"BrokerRegistration(id={broker.id}, epoch={broker.epoch}, incarnationId={id_text(broker.incarnation_id)}, "
+        f"listeners={_endpoints(broker)}, supportedFeatures={_features(broker.features)}, rack={rack}, "
+        f"fenced={_java(broker.fenced)}, inControlledShutdown={_java(broker.in_controlled_shutdown)}, "
+        f"directories={_list(map(id_text, broker.log_dirs))})"
+    )
+
+
+def _controller_text(node: ControllerRegistration) -> str:
+    return (
+        f"ControllerRegistration(id={node.id}, incarnationId={id_text(node.incarnation_id)}, "
+        f"listeners={_endpoints(node)}, supportedFeatures={_features(node.features)})"
+    )
+
+
+def _endpoints(node: BrokerRegistration | ControllerRegistration) -> str:
+    return _list(
+        f"Endpoint(listenerName='{name}', securityProtocol={_PROTOCOLS.get(node.security_protocols[name], '?')}, "
+        f"host='{host}', port={port})"
+        for name, (host, port) in node.listeners.items()
+    )
+
+
+def _features(features: Mapping[str, tuple[int, int]]) -> str:
+    return f"{{{', '.join(f'{name}: {low}-{high}' for name, (low, high) in sorted(features.items()))}}}"
+
+
+def _list(some: Iterable[object]) -> str:
+    return f"[{', '.join(map(str, some))}]"
+
+
+def _java(flag: bool) -> str:
+    return "true" if flag else "false"
