@@ -23,7 +23,7 @@ TEST_PROCESSES ?= 3
 PYTHON_ROOTS := pybroker tests bench spark docs changes
 
 .DEFAULT_GOAL := all
-.PHONY: all help build wheel wheels profiling fmt lint test demo bench bench-spark docs test-rust test-python soak chaos audit-large fuzz micro changelog clean
+.PHONY: all help build wheel wheels profiling fmt lint test demo bench bench-spark docs test-rust test-python soak chaos audit-large simulate fuzz micro changelog clean
 
 all: fmt build lint test ## Format, build, lint and test: the round before every commit
 
@@ -60,7 +60,7 @@ lint: build $(STAMPS)/lint $(STAMPS)/test ## Check layout, lints, types, layers 
 	$(BIN)/lint-imports --no-logo
 	MYPYPATH= $(BIN)/stubtest pybroker._native --allowlist tests/house/stubtest-allowlist.txt
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --quiet -- $(CLIPPY_DENIES)
+	cargo clippy --workspace --all-targets --features pybroker-py/simulation --quiet -- $(CLIPPY_DENIES)
 	cargo clippy --package pybroker-py --no-default-features --features extension-module --quiet -- $(CLIPPY_DENIES)
 
 test: test-rust test-python ## Run every test; what is skipped is named with what to install
@@ -99,6 +99,10 @@ chaos: build $(STAMPS)/test ## Disturb a cluster under load and check what its c
 audit-large: build $(STAMPS)/test ## Send 100,000,000 stamped records and audit them on Spark, then a damaged tenth (long; 14 GB of disk, Java)
 	$(BIN)/python -m pybench.large_audit --records 100000000
 
+simulate: build $(STAMPS)/test ## Play whole clusters, each from a seed: make simulate SEEDS=1000 FIRST=0
+	PYBROKER_SIMULATED_SEEDS=$(or $(SEEDS),1000) PYBROKER_FIRST_SEED=$(or $(FIRST),0) \
+		$(BIN)/pytest -n $(TEST_PROCESSES) tests/simulation/test_whole_clusters.py
+
 fuzz: ## Fuzz every decoder for a minute each (long; needs a nightly toolchain with cargo-fuzz)
 	cd native/fuzz && for target in $$(cargo fuzz list); do cargo +nightly fuzz run $$target -- -max_total_time=60 || exit 1; done
 
@@ -131,7 +135,7 @@ $(STAMPS)/venv: | $(STAMPS)/tools
 	@touch $@
 
 $(STAMPS)/broker: $(NATIVE_SOURCES) Cargo.lock pyproject.toml $(STAMPS)/tools $(STAMPS)/venv
-	@$(BIN)/maturin develop --release --uv
+	@$(BIN)/maturin develop --release --features simulation --uv
 	@$(BIN)/python -m compileall -q pybroker
 	@touch $@
 

@@ -1396,6 +1396,9 @@ class ReplicaCaughtUp:
     def leader_epoch(self) -> int:
         """The leader epoch that this is true of."""
     @property
+    def partition_epoch(self) -> int:
+        """The partition epoch that this is true of: a newer one ends the high watermark's wait for it."""
+    @property
     def replica(self) -> int:
         """The follower's broker id."""
     @property
@@ -1427,6 +1430,82 @@ class Settlements:
         unreadable."""
     def rouse(self) -> None:
         """Makes the descriptor readable."""
+
+# ------------------------------------------------------------------------------------------ simulated_disk.rs
+
+@final
+class SimulatedDisk:
+    """A directory whose files are gone, whole or torn after a crash, as far as they were not synced. Only with the
+    feature `simulation`."""
+
+    def __new__(cls, root: str) -> SimulatedDisk:
+        """Watches all changes below `root`, an empty directory."""
+    @property
+    def root(self) -> Path:
+        """The directory."""
+    def fill_up_after(self, writes: int | None) -> None:
+        """Lets so many writes succeed, and the next ones fail for want of room; None for all."""
+    def fail_syncs(self, fails: bool) -> None:
+        """Lets every sync of a file fail, or none."""
+    def replace_file(self, path: str, content: bytes) -> None:
+        """Replaces a small file whole, durably, as `pybroker.storage.atomic_file` does."""
+    def crash(self, how: Literal["process", "losing", "torn"], seed: int, root: str) -> None:
+        """Writes below another root what a crash leaves now: all of it where a process ends, what was synced where a
+        machine does, or some of the rest as well, by the seed."""
+
+# ---------------------------------------------------------------------------------------------- simulation.rs
+
+@final
+class SimulatedDataPlane:
+    """The hot path and the fetchers of a broker without sockets, threads and a clock of its own. Only with the feature
+    `simulation`."""
+
+    def __new__(
+        cls,
+        *,
+        node_id: int,
+        max_wait_ms: int,
+        max_bytes: int,
+        response_max_bytes: int,
+        first_backoff_ms: int,
+        backoff_ms: int,
+        session_slots: int,
+    ) -> SimulatedDataPlane: ...
+    def set_time(self, now_ms: int) -> None:
+        """Sets the time."""
+    def set_broker_epoch(self, broker_epoch: int) -> None:
+        """Sets the epoch that followers' requests carry."""
+    def publish(self, table: TopicTable) -> None:
+        """Swaps the topics."""
+    def drain(self) -> list[ReplicaCaughtUp | LogDirectoryFailed | SegmentRolled | Exhausted | LogLine]:
+        """The events since the last call."""
+    def become_role(self, partition: Partition, role: Role) -> None:
+        """As `become_roles`; raises `ValueError` or `OSError`."""
+    def next_request(self, leader: int) -> bytes | None:
+        """The frame of the next Fetch for a leader, without its size."""
+    def take_response(self, leader: int, frame: bytes) -> None:
+        """Takes a leader's answer, from its correlation id on; `ValueError` for what is none."""
+    def disconnected(self, leader: int) -> None:
+        """The connection to a leader is lost."""
+    def serve(self, frame: bytes) -> tuple[int | None, bytes | None]:
+        """Works on a Produce or Fetch: the number under which it waits, or the answer; neither where the connection is
+        closed, or no answer is wanted."""
+    def answers(self) -> list[tuple[int, bytes | None]]:
+        """The requests that waited and are satisfied, with their answers."""
+    def expire(self, number: int) -> bytes | None:
+        """The answer of a request that has waited long enough."""
+    def lagging(self, partition: Partition, max_lag_ms: int, alive: list[int]) -> tuple[int, list[int]] | None:
+        """As `lagging_replicas`, for one partition; None where it is not led here."""
+    def stop_joining(self, partition: Partition, replicas: list[int]) -> None:
+        """As `stop_joining`."""
+    def append(self, partition: Partition, batches: bytes) -> tuple[int, int]:
+        """As `PartitionLog.append`."""
+    def has_settled(self, partition: Partition, leader_epoch: int, end_offset: int) -> bool:
+        """As `PartitionLog.has_settled`, for a coordinator that was elected at a leader epoch."""
+    def read(self, partition: Partition, offset: int, max_bytes: int) -> bytes:
+        """As `PartitionLog.read`."""
+    def cut(self, partition: Partition, offset: int) -> None:
+        """A fault to plant: cuts a log where no epoch says so."""
 
 # --------------------------------------------------------------------------------------------------- stamp.rs
 

@@ -102,6 +102,8 @@ class BrokerPart:
         if not self.config.is_single:
             self._heartbeats = self._build_heartbeats()
         publisher = self._build_replicas()
+        if self._heartbeats is not None:
+            publisher.hold()
         self.in_sync = self._build_in_sync()
         access.follow(lambda: publisher.offset_in_force, publisher.published)
         failures.on_lost_directory(publisher.directory_failed)
@@ -124,6 +126,7 @@ class BrokerPart:
             await self.registration.register(endpoints)
         else:
             await self._heartbeats.register(endpoints)
+            self.publisher.release(self.registration.epoch)
         self.data_plane.set_replication(build_replication_settings(self.config, self.registration.epoch))
 
     async def serve(self) -> None:

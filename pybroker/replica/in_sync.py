@@ -41,16 +41,27 @@ _AWAITS_METADATA = frozenset(
 )
 """Answers after which a newer image says how the partition stands (Kafka's `Partition.handleAlterPartitionError`)."""
 
+_RECOVERED = 0
+
 Key = tuple[bytes, int]
 """Topic id and index."""
+
+
+class _Joining(NamedTuple):
+    """A replica that has caught up."""
+
+    broker_epoch: int
+    """`NO_BROKER_EPOCH` where it is not known."""
+    partition_epoch: int
+    """At a newer one the high watermark waits for the replica no more: it may lack what is committed since."""
 
 
 class _Wish(NamedTuple):
     """What is wanted of a partition, by its leader at an epoch."""
 
     leader_epoch: int
-    joining: dict[int, int]
-    """Broker epoch by broker id, `NO_BROKER_EPOCH` where it is not known."""
+    joining: dict[int, _Joining]
+    """By broker id."""
     leaving: set[int]
 
 
@@ -83,7 +94,7 @@ class InSyncReplicas:
     def caught_up(self, event: ReplicaCaughtUp) -> None:
         """Take note of a follower that has all that is committed and is not in sync."""
         wish = self._wish((event.topic_id, event.index), event.leader_epoch)
-        wish.joining[event.replica] = event.broker_epoch
+        wish.joining[event.replica] = _Joining(event.broker_epoch, event.partition_epoch)
         self._begin()
 
     def step_lag(self, partitions: Sequence[Partition], max_lag_ms: int) -> None:
@@ -144,6 +155,8 @@ class InSyncReplicas:
         for key, wish in list(self._wishes.items()):
             if key in self._answered:
                 continue
+            if _is_ahead(wish, _partition(image, key)):
+                continue
             change = self._build_change(image, key, wish)
             if change is None:
                 del self._wishes[key]
@@ -155,9 +168,14 @@ class InSyncReplicas:
         partition = _partition(image, key)
         if partition is None or partition.leader != self._node_id or partition.leader_epoch != wish.leader_epoch:
             return None
-        refused = [id_ for id_, epoch in wish.joining.items() if not _is_eligible(image.cluster, id_, epoch)]
+        for id_, joined in list(wish.joining.items()):
+            if joined.partition_epoch < partition.partition_epoch:
+                # It is reported again when it has caught up with what is committed by now.
+                del wish.joining[id_]
+        joining = {id_: joined.broker_epoch for id_, joined in wish.joining.items()}
+        refused = [id_ for id_, epoch in joining.items() if not _is_eligible(image.cluster, id_, epoch)]
         self._stop_joining(image, key, refused)
-        joining = {id_: epoch for id_, epoch in wish.joining.items() if id_ not in refused}
+        joining = {id_: epoch for id_, epoch in joining.items() if id_ not in refused}
         kept = [id_ for id_ in partition.isr if id_ not in wish.leaving or id_ in joining]
         isr = tuple(kept) + tuple(id_ for id_ in joining if id_ not in kept and id_ in partition.replicas)
         if set(isr) == set(partition.isr):
@@ -169,7 +187,8 @@ class InSyncReplicas:
             leader_epoch=partition.leader_epoch,
             partition_epoch=partition.partition_epoch,
             isr=tuple((id_, epochs.get(id_, NO_BROKER_EPOCH)) for id_ in isr),
-            leader_recovery_state=partition.leader_recovery_state,
+            # A leader that was elected uncleanly has recovered when it leads (KIP-704): it cuts off nothing of its own.
+            leader_recovery_state=_RECOVERED,
         )
 
     def _take(self, result: InSyncResult, asked: dict[Key, InSyncChange]) -> bool:
@@ -204,6 +223,13 @@ class InSyncReplicas:
 def _partition(image: MetadataImage, key: Key) -> PartitionImage | None:
     topic = image.topics.by_id.get(key[0])
     return None if topic is None else topic.partitions.get(key[1])
+
+
+def _is_ahead(wish: _Wish, partition: PartitionImage | None) -> bool:
+    """Return whether a wish is of a role that the data plane has before the image is in force that gives it."""
+    if partition is None or partition.leader_epoch != wish.leader_epoch:
+        return partition is not None and partition.leader_epoch < wish.leader_epoch
+    return any(joined.partition_epoch > partition.partition_epoch for joined in wish.joining.values())
 
 
 def _is_eligible(cluster: ClusterImage, broker_id: int, broker_epoch: int) -> bool:

@@ -101,6 +101,8 @@ class PartitionPublisher:
         # Invariant: `_table` and the open partitions show exactly this image.
         self._published = EMPTY_IMAGE
         self._newest = EMPTY_IMAGE
+        # Older images are passed over; None while the broker is not registered.
+        self._since: int | None = 0
         # Why partitions that are to be open here are not, or have not their role. Those that lacked a descriptor or
         # memory are tried again. Written by the workers too.
         self._failures: dict[tuple[str, int], Exception] = {}
@@ -116,7 +118,20 @@ class PartitionPublisher:
         self._newest = image
         self._begin()
 
+    def hold(self) -> None:
+        """Put no image in force before `release`: an image of before this broker's registration may say that it leads,
+        as the process did that was here before, whose log may have had more.
+        """
+        self._since = None
+
+    def release(self, offset: int) -> None:
+        """Put images from the one at `offset` on in force: it has this broker's registration."""
+        self._since = offset
+        self._begin()
+
     def _begin(self) -> None:
+        if self._since is None or self._newest.offset < self._since:
+            return
         if self._work is None:
             self._work = asyncio.ensure_future(self._catch_up())
 

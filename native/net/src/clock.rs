@@ -9,12 +9,34 @@ pub struct Clock {
     started: Instant,
     /// How far the time of appends and fetch sessions is ahead of the system's clock, ms.
     ahead_ms: AtomicI64,
+    /// Where the time of appends and fetch sessions stands, whatever the system's clock says.
+    #[cfg(feature = "simulation")]
+    stands_at_ms: Option<AtomicI64>,
 }
 
 impl Clock {
     /// A clock that starts now.
     pub fn start() -> Self {
-        Self { started: Instant::now(), ahead_ms: AtomicI64::new(0) }
+        Self {
+            started: Instant::now(),
+            ahead_ms: AtomicI64::new(0),
+            #[cfg(feature = "simulation")]
+            stands_at_ms: None,
+        }
+    }
+
+    /// A clock that stands still until it is set.
+    #[cfg(feature = "simulation")]
+    pub fn standing_still() -> Self {
+        Self { stands_at_ms: Some(AtomicI64::new(0)), ..Self::start() }
+    }
+
+    /// Sets a clock that stands still.
+    #[cfg(feature = "simulation")]
+    pub fn set(&self, now_ms: i64) {
+        if let Some(stands_at_ms) = &self.stands_at_ms {
+            stands_at_ms.store(now_ms, Ordering::Relaxed);
+        }
     }
 
     /// Milliseconds of a clock that never goes back, for deadlines.
@@ -24,6 +46,10 @@ impl Clock {
 
     /// Milliseconds since 1970, for record timestamps: the system's clock and what it was set ahead.
     pub fn wall_ms(&self) -> i64 {
+        #[cfg(feature = "simulation")]
+        if let Some(stands_at_ms) = &self.stands_at_ms {
+            return stands_at_ms.load(Ordering::Relaxed);
+        }
         let system = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64);
         system.saturating_add(self.ahead_ms.load(Ordering::Relaxed))
     }

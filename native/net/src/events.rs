@@ -71,6 +71,8 @@ pub struct CaughtUpReplica {
     pub index: PartitionIndex,
     /// The leader epoch that this is true of.
     pub leader_epoch: LeaderEpoch,
+    /// The partition epoch up to which the high watermark waits for it.
+    pub partition_epoch: i32,
     /// The follower.
     pub replica: BrokerId,
     /// The epoch of its registration; -1 where it does not say.

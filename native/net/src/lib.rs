@@ -34,6 +34,8 @@ mod request_memory;
 mod response;
 mod room;
 mod settings;
+#[cfg(feature = "simulation")]
+mod simulation;
 mod slot;
 mod timer_wheel;
 mod transport;
@@ -45,4 +47,6 @@ pub use data_plane::DataPlane;
 pub use events::{CaughtUpReplica, ControlRequest, Event, EventQueue, Level, UnresolvedRequest};
 pub use hot_path::{FETCH_VERSIONS, PRODUCE_VERSIONS};
 pub use interception::Decision;
+#[cfg(feature = "simulation")]
+pub use simulation::{Served, SimulatedDataPlane};
 pub use settings::{FetchSource, ListenerSettings, ReplicationSettings, Settings};

@@ -94,6 +94,25 @@ impl Response {
         self.bytes.len() as u64
     }
 
+    /// The frame behind its size, with the records in it.
+    ///
+    /// # Errors
+    /// When a log's file cannot be read.
+    #[cfg(feature = "simulation")]
+    pub fn to_frame(&self) -> std::io::Result<Vec<u8>> {
+        let (mut frame, mut from) = (Vec::new(), 4);
+        for (at, slice) in &self.slices {
+            frame.extend_from_slice(&self.bytes[from..*at]);
+            from = *at;
+            let Slice::File(slice) = slice else { return Err(std::io::ErrorKind::Unsupported.into()) };
+            let begin = frame.len();
+            frame.resize(begin + slice.len, 0);
+            slice.file.read_exact_at(&mut frame[begin..], slice.position)?;
+        }
+        frame.extend_from_slice(&self.bytes[from..]);
+        Ok(frame)
+    }
+
     /// Takes `other` into this buffer when both are plain bytes and small; gives it back otherwise.
     pub fn coalesce(&mut self, other: Response) -> Option<Response> {
         let plain = self.slices.is_empty() && other.slices.is_empty();

@@ -46,6 +46,10 @@ mod retention;
 mod role;
 mod sending;
 mod settlements;
+#[cfg(feature = "simulation")]
+mod simulation;
+#[cfg(feature = "simulation")]
+mod simulated_disk;
 #[cfg(feature = "load")]
 mod stamp;
 mod topic_table;
@@ -129,6 +133,8 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(verify::verify_log, m)?)?;
     #[cfg(feature = "load")]
     add_load(m)?;
+    #[cfg(feature = "simulation")]
+    add_simulation(m)?;
     Ok(())
 }
 
@@ -146,5 +152,13 @@ fn add_load(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(micro::up_convert, m)?)?;
     m.add_function(wrap_pyfunction!(micro::validate_batch, m)?)?;
     m.add_function(wrap_pyfunction!(micro::zigzag, m)?)?;
+    Ok(())
+}
+
+/// What only the simulation of clusters calls.
+#[cfg(feature = "simulation")]
+fn add_simulation(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<simulated_disk::PySimulatedDisk>()?;
+    m.add_class::<simulation::PySimulatedDataPlane>()?;
     Ok(())
 }

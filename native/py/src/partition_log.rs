@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pybroker_net::DataPlane;
 use pybroker_record::Offset;
-use pybroker_replica::{Partition, Waiter};
+use pybroker_replica::{LeaderEpoch, Partition, Waiter};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -17,6 +17,8 @@ use crate::partition::PyPartition;
 #[pyclass(frozen, module = "pybroker._native")]
 pub struct PartitionLog {
     partition: Arc<Partition>,
+    /// The epoch that its coordinator was elected in: what it appended may be gone when another begins.
+    leader_epoch: LeaderEpoch,
     data_plane: Arc<DataPlane>,
 }
 
@@ -25,7 +27,8 @@ impl PartitionLog {
     #[new]
     #[pyo3(signature = (partition, data_plane))]
     fn new(partition: &PyPartition, data_plane: &PyDataPlane) -> Self {
-        Self { partition: Arc::clone(&partition.inner), data_plane: Arc::clone(&data_plane.inner) }
+        let leader_epoch = LeaderEpoch(partition.inner.leader_epoch());
+        Self { partition: Arc::clone(&partition.inner), leader_epoch, data_plane: Arc::clone(&data_plane.inner) }
     }
 
     #[getter]
@@ -63,7 +66,7 @@ impl PartitionLog {
 
     #[pyo3(signature = (end_offset))]
     fn has_settled(&self, end_offset: i64) -> bool {
-        self.partition.has_settled(end_offset)
+        self.partition.has_settled_since(self.leader_epoch, end_offset)
     }
 
     #[pyo3(signature = (end_offset, ticket))]

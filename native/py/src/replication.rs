@@ -91,6 +91,11 @@ impl PyReplicaCaughtUp {
     }
 
     #[getter]
+    fn partition_epoch(&self) -> i32 {
+        self.inner.partition_epoch
+    }
+
+    #[getter]
     fn replica(&self) -> i32 {
         self.inner.replica.0
     }

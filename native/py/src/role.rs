@@ -13,11 +13,12 @@ use crate::partition::PyPartition;
 /// A role with what belongs to it; see `_native.pyi`.
 #[pyclass(frozen, name = "Role", module = "pybroker._native")]
 pub struct PyRole {
-    change: Change,
+    pub change: Change,
 }
 
+/// What becomes of a partition.
 #[derive(Clone)]
-enum Change {
+pub enum Change {
     Lead(Leadership),
     Follow(Following),
     Leave(LeaderEpoch),
@@ -54,7 +55,8 @@ impl PyRole {
 }
 
 impl Change {
-    fn make(self, partition: &Partition, now_ms: i64, wake: &mut dyn FnMut(Waiter)) -> Result<(), NotBecome> {
+    /// Changes the role of a partition.
+    pub fn make(self, partition: &Partition, now_ms: i64, wake: &mut dyn FnMut(Waiter)) -> Result<(), NotBecome> {
         match self {
             Self::Lead(leadership) => partition.become_leader(leadership, now_ms, wake),
             Self::Follow(following) => partition.become_follower(following, wake),

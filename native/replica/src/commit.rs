@@ -32,6 +32,14 @@ impl Partition {
         self.has_committed(end_offset) && (self.is_durable(end_offset) || !self.log.is_sync_due())
     }
 
+    /// [`Partition::has_settled`] of what this broker appended from `leader_epoch` on. After another leader something else
+    /// may stand there, and be committed.
+    pub fn has_settled_since(&self, leader_epoch: LeaderEpoch, end_offset: i64) -> bool {
+        // In this order: a leader that has led throughout has not lost what it appended before.
+        let settled = self.has_settled(end_offset);
+        settled && self.role.load().leader().is_some_and(|leader| leader.has_led_since(leader_epoch))
+    }
+
     /// Notes how far a follower has the log, as its Fetch says. Commits what that commits, and wakes the requests that this
     /// satisfies. Answers whether the controller is to be asked to let the follower into the in-sync replicas; it is
     /// answered once, until [`Partition::stop_joining`] or a newer partition epoch says what became of it.
@@ -134,6 +142,10 @@ impl Partition {
     fn raise(&self, leader: &Leader) -> Advance {
         let end_offset = self.log.log_end_offset();
         let own = if self.log.is_synced_in_groups() { self.log.recovery_point().min(end_offset) } else { end_offset };
+        if !leader.may_commit() {
+            let before = self.high_watermark();
+            return Advance { before, reached: before };
+        }
         let reached = leader.high_watermark(own);
         let before = self.high_watermark.fetch_max(reached, Ordering::AcqRel);
         Advance { before, reached: before.max(reached) }

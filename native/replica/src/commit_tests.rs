@@ -123,9 +123,21 @@ fn a_replica_that_leaves_the_in_sync_ones_lets_those_wait_no_longer() {
     assert_eq!(partition.standing(&awaited), Standing::Reached);
     let late = append(&partition, true).unwrap().unwrap();
     wait(&partition, &late);
-    assert_eq!(lead(&partition, EPOCH, &[(2, false), (3, false)]), [WAITER]);
-    assert_eq!(partition.standing(&late), Standing::TooFewInSync, "this broker alone has it, and two are asked for");
+    assert_eq!(lead(&partition, EPOCH, &[(2, false), (3, false)]), []);
+    assert_eq!(partition.standing(&late), Standing::Waiting, "this broker alone has it, and two are asked for");
+    assert_eq!(partition.standing(&awaited), Standing::TooFewInSync);
     assert!(matches!(append(&partition, true), Err(NotAppended::NotEnoughReplicas { in_sync: 1, wanted: 2 })));
+    append(&partition, false).unwrap();
+    assert_eq!(partition.high_watermark(), 1, "an eligible leader may lack what this broker alone has (KIP-966)");
+}
+
+#[test]
+fn no_more_replicas_are_asked_for_than_there_are() {
+    let root = quick_directory();
+    let partition = open(root.path(), config());
+    lead(&partition, EPOCH, &[]);
+    append(&partition, false).unwrap();
+    assert_eq!(partition.high_watermark(), 1, "min.insync.replicas=2 of one replica");
 }
 
 #[test]
@@ -231,6 +243,9 @@ impl Model {
     }
 
     fn commit(&mut self) {
+        if !self.followers.iter().any(|(_, _, in_sync)| *in_sync) {
+            return;
+        }
         let slowest = self.followers.iter().filter(|(_, _, in_sync)| *in_sync).map(|(position, _, _)| *position).min();
         self.committed = self.committed.max(slowest.unwrap_or(i64::MAX).min(self.end_offset));
     }

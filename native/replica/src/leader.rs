@@ -121,7 +121,10 @@ pub enum CaughtUp {
     /// Nothing: it is in sync, or asked for, or behind.
     NoNews,
     /// It has all that is committed: the controller is to be asked to let it in.
-    Joins,
+    Joins {
+        /// As of which the high watermark waits for it; a newer one ends that.
+        partition_epoch: i32,
+    },
 }
 
 /// Why a follower's position was not noted.
@@ -263,6 +266,12 @@ impl Leader {
         self.in_sync >= self.min_in_sync
     }
 
+    /// Whether what the in-sync replicas have is committed: with fewer of them than `min.insync.replicas` it is not, as an
+    /// eligible leader may be elected that lacks it (KIP-966). No more are asked for than there are replicas.
+    pub(crate) fn may_commit(&self) -> bool {
+        self.in_sync >= self.min_in_sync.min(self.followers.len() + 1)
+    }
+
     /// The other replicas.
     pub fn replicas(&self) -> impl Iterator<Item = ReplicaState> {
         self.followers.iter().map(|follower| ReplicaState {
@@ -317,7 +326,7 @@ impl Leader {
         };
         let joins = follower.may_join(high_watermark.max(self.epoch_start));
         if joins && !follower.position.joining.swap(true, Ordering::AcqRel) {
-            CaughtUp::Joins
+            CaughtUp::Joins { partition_epoch: self.partition_epoch }
         } else {
             CaughtUp::NoNews
         }

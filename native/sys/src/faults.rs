@@ -59,6 +59,15 @@ impl Done {
         !matches!(self, Self::Open(_) | Self::Map(_))
     }
 
+    /// Whether other files than the one that it names may be there, or not be there, afterwards.
+    fn changes_names(&self) -> bool {
+        match self {
+            Self::Create(_) | Self::MakeDirectory(_) | Self::Rename(..) | Self::Remove(_) => true,
+            Self::Open(_) | Self::Map(_) | Self::Write(_) | Self::Resize(_) | Self::Sync(_) => false,
+            Self::SyncDirectory(_) | Self::SyncFileSystem(_) => false,
+        }
+    }
+
     fn path(&self) -> &Path {
         match self {
             Self::Open(path)
@@ -124,6 +133,8 @@ type Verdict = dyn FnMut(&Done) -> Option<io::Error> + Send;
 struct State {
     steps: Vec<Step>,
     recording: bool,
+    /// A change is looked for in the file that it names alone.
+    named_only: bool,
     verdict: Option<Box<Verdict>>,
     identities: usize,
 }
@@ -138,7 +149,7 @@ impl FaultLayer {
     /// Watches everything below `root`, which exists.
     pub fn over(root: &Path) -> Arc<Self> {
         let root = root.canonicalize().expect("the directory exists");
-        let state = State { steps: Vec::new(), recording: false, verdict: None, identities: 0 };
+        let state = State { steps: Vec::new(), recording: false, named_only: false, verdict: None, identities: 0 };
         let layer = Arc::new(Self { root, state: Mutex::new(state) });
         LAYERS.lock().push(Arc::downgrade(&layer));
         COUNT.fetch_add(1, Ordering::SeqCst);
@@ -150,6 +161,13 @@ impl FaultLayer {
         let mut state = self.state.lock();
         state.recording = true;
         self.note(&mut state, None);
+    }
+
+    /// Records from now on, and looks for a change in the file that it names alone: what is stored to a mapping is seen
+    /// when that file is synced, when names change, and in the end. For layers that live long.
+    pub fn record_named(&self) {
+        self.state.lock().named_only = true;
+        self.record();
     }
 
     /// Changes recorded so far.
@@ -176,6 +194,17 @@ impl FaultLayer {
     }
 
     fn note(&self, state: &mut State, done: Option<Done>) {
+        if let Some(step) = state.steps.last().filter(|_| state.named_only)
+            && let Some(named) = done.as_ref().filter(|done| !done.changes_names())
+        {
+            let mut tree = step.tree.clone();
+            // A file that has lost its name is nobody's after a crash.
+            if let (Some(node), Ok(bytes)) = (tree.files.get_mut(named.path()), fs::read(named.path())) {
+                node.bytes = Arc::new(bytes);
+            }
+            state.steps.push(Step { done, tree });
+            return;
+        }
         let mut tree = Tree::default();
         let before = state.steps.last().map(|step| step.tree.clone()).unwrap_or_default();
         walk(&self.root, &mut |path| {
@@ -202,6 +231,15 @@ impl FaultLayer {
             tree.files.insert(path.to_path_buf(), node);
         });
         state.steps.push(Step { done, tree });
+    }
+
+    /// What a crash now leaves below another root, by path relative to it.
+    pub fn crash_now(&self, how: Crash) -> BTreeMap<PathBuf, Vec<u8>> {
+        let mut state = self.state.lock();
+        self.note(&mut state, None);
+        let cut = state.steps.len() - 1;
+        drop(state);
+        self.crash(cut, how)
     }
 
     /// What a crash after the first `cut` changes leaves below another root, by path relative to it.

@@ -1,16 +1,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
 
-import msgspec
 import pytest
 
-from pybroker.config.broker import BrokerConfig
 from pybroker.metadata.image import (
-    EMPTY_IMAGE,
     BrokerRegistration,
     ClusterImage,
     MetadataImage,
@@ -20,142 +17,125 @@ from pybroker.metadata.image import (
 )
 from pybroker.metadata.in_sync import InSyncChange, InSyncResult
 from pybroker.protocol.errors import ErrorCode
+from pybroker.replica import in_sync
 from pybroker.replica.in_sync import InSyncReplicas
-from pybroker.replica.native import DataPlane, Partition
-from tests.support.partitions import start_data_plane
 from tests.support.quorums import until
 
-TOPIC_ID = b"t" * 16
+TOPIC = b"t" * 16
 
 
-async def turns() -> None:
-    """Let the loop take some turns."""
-    for _ in range(10):
-        turn = asyncio.get_running_loop().create_future()
-        turn.get_loop().call_soon(turn.set_result, None)
-        await turn
-
-
-@dataclass(frozen=True)
-class CaughtUp:
-    """What the data plane's event says."""
-
-    topic_id: bytes
-    index: int
-    leader_epoch: int
-    replica: int
-    broker_epoch: int
-
-
-def image(
-    isr: tuple[int, ...] = (1,), *, epoch: int = 5, partition_epoch: int = 7, fenced: tuple[int, ...] = ()
+def image_of(
+    isr: tuple[int, ...], *, leader_epoch: int = 5, partition_epoch: int = 0, recovery: int = 0
 ) -> MetadataImage:
-    partition = PartitionImage(1, epoch, partition_epoch, (1, 2, 3), isr)
-    topic = TopicImage("orders", TOPIC_ID, {0: partition})
-    brokers = {id_: BrokerRegistration(id_, b"", 100 + id_, {}, {}, fenced=id_ in fenced) for id_ in (1, 2, 3)}
-    topics = TopicsImage({"orders": topic}, {TOPIC_ID: topic})
-    return msgspec.structs.replace(EMPTY_IMAGE, cluster=ClusterImage(brokers), topics=topics)
-
-
-class Controller:
-    """Answers as it is set to, and notes what it was asked."""
-
-    def __init__(self) -> None:
-        self.asked: list[InSyncChange] = []
-        self.error = ErrorCode.NONE
-        self.raises: list[Exception] = []
-
-    async def alter_partitions(self, changes: Sequence[InSyncChange]) -> list[InSyncResult]:
-        self.asked.extend(changes)
-        if self.raises:
-            raise self.raises.pop()
-        return [InSyncResult(change.topic_id, change.partition, self.error) for change in changes]
+    partition = PartitionImage(
+        leader=1,
+        leader_epoch=leader_epoch,
+        partition_epoch=partition_epoch,
+        replicas=(1, 2, 3),
+        isr=isr,
+        leader_recovery_state=recovery,
+    )
+    topic = TopicImage("t", TOPIC, {0: partition})
+    brokers = {id_: BrokerRegistration(id_, bytes(16), 100 + id_, {}, {}, fenced=False) for id_ in (1, 2, 3)}
+    return MetadataImage(cluster=ClusterImage(brokers), topics=TopicsImage({"t": topic}, {TOPIC: topic}))
 
 
 class Leader:
-    """What asks, and the image that is in force."""
+    """Broker 1 with a controller that answers when it is let."""
 
-    def __init__(self, data_plane: DataPlane) -> None:
-        self.image = image()
-        self.controller = Controller()
-        self.sought: list[str] = []
-        self.in_sync = InSyncReplicas(
+    def __init__(self, image: MetadataImage, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.image = image
+        self.asked: list[InSyncChange] = []
+        self.answers: asyncio.Queue[InSyncResult] = asyncio.Queue()
+        self.stopped: list[int] = []
+        monkeypatch.setattr(in_sync, "stop_joining", lambda _p, _d, replicas: self.stopped.extend(replicas))
+        plane: Any = None
+        partition: Any = object()
+        self.requests = InSyncReplicas(
             1,
-            data_plane,
+            plane,
             image=lambda: self.image,
-            find=self._find,
-            alter_partitions=self.controller.alter_partitions,
+            find=lambda _topic, _index: partition,
+            alter_partitions=self.alter,
             broker_epoch=lambda: 101,
         )
 
-    def _find(self, topic: str, _index: int) -> Partition | None:
-        self.sought.append(topic)
-        return None
+    async def alter(self, changes: Sequence[InSyncChange]) -> list[InSyncResult]:
+        self.asked += changes
+        return [await self.answers.get()]
 
-    def caught_up(self, replica: int, *, leader_epoch: int = 5) -> None:
-        self.in_sync.caught_up(CaughtUp(TOPIC_ID, 0, leader_epoch, replica, 100 + replica))  # type: ignore[arg-type]
+    def caught_up(self, replica: int, *, leader_epoch: int = 5, partition_epoch: int = 0) -> None:
+        event: Any = SimpleNamespace(
+            topic_id=TOPIC,
+            index=0,
+            leader_epoch=leader_epoch,
+            partition_epoch=partition_epoch,
+            replica=replica,
+            broker_epoch=100 + replica,
+        )
+        self.requests.caught_up(event)
 
-    def show(self, newer: MetadataImage) -> None:
-        self.image = newer
-        self.in_sync.published(newer)
+    def publish(self, image: MetadataImage) -> None:
+        self.image = image
+        self.requests.published(image)
+
+    def let_in(self, *isr: int, partition_epoch: int) -> None:
+        self.answers.put_nowait(
+            InSyncResult(TOPIC, 0, ErrorCode.NONE, 1, 5, isr, partition_epoch=partition_epoch),
+        )
 
 
-@pytest.fixture
-def leader(tmp_path: Path) -> Iterator[Leader]:
-    config = BrokerConfig({"log.dirs": str(tmp_path), "listeners": "PLAINTEXT://127.0.0.1:0"})
-    data_plane = start_data_plane(config)
-    yield Leader(data_plane)
-    data_plane.shut_down(grace_ms=0)
+def ids(change: InSyncChange) -> set[int]:
+    return {id_ for id_, _ in change.isr}
 
 
-async def test_who_caught_up_is_asked_for_with_the_epochs_that_are_known(leader: Leader) -> None:
+async def test_who_caught_up_before_the_image_is_asked_for_with_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    leader = Leader(image_of((1,), leader_epoch=4), monkeypatch)
     leader.caught_up(2)
-    await until(lambda: len(leader.controller.asked) == 1)
-    (change,) = leader.controller.asked
-    assert change == InSyncChange(TOPIC_ID, 0, 5, 7, ((1, 101), (2, 102)))
+    await asyncio.sleep(0)
+    assert leader.asked == []
+    leader.publish(image_of((1,)))
+    await until(lambda: len(leader.asked) == 1)
+    assert ids(leader.asked[0]) == {1, 2}
+    await leader.requests.stop()
 
 
-async def test_one_question_is_under_way_and_the_next_waits_for_the_image(leader: Leader) -> None:
+async def test_a_leader_that_was_elected_uncleanly_has_recovered_when_it_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    leader = Leader(image_of((1,), recovery=1), monkeypatch)
     leader.caught_up(2)
-    await until(lambda: len(leader.controller.asked) == 1)
+    await until(lambda: len(leader.asked) == 1)
+    assert leader.asked[0].leader_recovery_state == 0
+    await leader.requests.stop()
+
+
+async def test_who_caught_up_at_an_older_partition_epoch_is_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    leader = Leader(image_of((1,)), monkeypatch)
+    leader.caught_up(2)
+    await until(lambda: len(leader.asked) == 1)
     leader.caught_up(3)
-    await turns()
-    assert len(leader.controller.asked) == 1
-    leader.show(image((1, 2), partition_epoch=8))
-    await until(lambda: len(leader.controller.asked) == 2)
-    assert leader.controller.asked[1].isr == ((1, 101), (2, 102), (3, 103))
-    assert leader.controller.asked[1].partition_epoch == 8
+    leader.publish(image_of((1, 2), partition_epoch=1))
+    # At partition epoch 1 the high watermark does not wait for broker 3: it may lack what is committed by now.
+    leader.let_in(1, 2, partition_epoch=1)
+    leader.caught_up(3, partition_epoch=1)
+    await until(lambda: len(leader.asked) == 2)
+    assert (ids(leader.asked[1]), leader.asked[1].partition_epoch) == ({1, 2, 3}, 1)
+    leader.publish(image_of((1, 2), partition_epoch=2))
+    leader.let_in(1, 2, partition_epoch=2)
+    await until(lambda: leader.requests._asking is None)
+    assert len(leader.asked) == 2
+    await leader.requests.stop()
 
 
-async def test_a_controller_that_does_not_answer_is_asked_again(leader: Leader) -> None:
-    leader.controller.raises = [TimeoutError("no controller")]
+async def test_who_caught_up_while_another_is_asked_for_is_asked_for_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    leader = Leader(image_of((1,)), monkeypatch)
     leader.caught_up(2)
-    await until(lambda: len(leader.controller.asked) == 2)
-    assert leader.controller.asked[0] == leader.controller.asked[1]
-
-
-async def test_a_replica_that_is_refused_holds_nothing_back(leader: Leader) -> None:
-    leader.controller.error = ErrorCode.INELIGIBLE_REPLICA
-    leader.caught_up(2)
-    await until(lambda: leader.sought == ["orders"])
-    assert len(leader.controller.asked) == 1
-
-
-async def test_a_fenced_broker_is_not_asked_for(leader: Leader) -> None:
-    leader.show(image(fenced=(2,)))
-    leader.caught_up(2)
-    await until(lambda: leader.sought == ["orders"])
-    assert leader.controller.asked == []
-
-
-async def test_what_an_older_leader_wanted_is_dropped(leader: Leader) -> None:
-    leader.caught_up(2, leader_epoch=4)
-    await turns()
-    assert leader.controller.asked == []
-
-
-async def test_nothing_is_asked_after_the_stop(leader: Leader) -> None:
-    await leader.in_sync.stop()
-    leader.caught_up(2)
-    await turns()
-    assert leader.controller.asked == []
+    await until(lambda: len(leader.asked) == 1)
+    # The image overtakes the answer, and the data plane reports broker 3 as of it.
+    leader.publish(image_of((1, 2), partition_epoch=1))
+    leader.caught_up(3, partition_epoch=1)
+    leader.let_in(1, 2, partition_epoch=1)
+    await until(lambda: len(leader.asked) == 2)
+    assert ids(leader.asked[1]) == {1, 2, 3}
+    await leader.requests.stop()

@@ -115,11 +115,12 @@ pub fn note_positions(
 ) {
     let Some(topic) = table.find(&asked.topic) else { return };
     let Some(partition) = topic.slot(asked.index.0).and_then(|slot| slot.partition.as_deref()) else { return };
-    if partition.note_fetch(replica, asked, now_ms, wake) == CaughtUp::Joins {
+    if let CaughtUp::Joins { partition_epoch } = partition.note_fetch(replica, asked, now_ms, wake) {
         hot_path.events.push(Event::ReplicaCaughtUp(CaughtUpReplica {
             topic_id: topic.id,
             index: asked.index,
             leader_epoch: LeaderEpoch(partition.leader_epoch()),
+            partition_epoch,
             replica: BrokerId(replica.id),
             broker_epoch: replica.epoch,
         }));

@@ -40,7 +40,7 @@ pub fn read(directory: &Path) -> Result<Option<[u8; 16]>, LogError> {
 /// `Io`; nothing partial is left.
 pub fn write(directory: &Path, topic_id: &[u8; 16]) -> Result<(), LogError> {
     let text = format!("version: 0\ntopic_id: {}", encode_id(topic_id));
-    replace_file(&directory.join(PARTITION_METADATA_FILE), text.as_bytes(), false)
+    replace_file(&directory.join(PARTITION_METADATA_FILE), text.as_bytes(), true)
 }
 
 /// Ties a partition's directory to its topic's id.

@@ -1,0 +1,271 @@
+//! A broker's data plane without sockets, threads and a clock of its own: the simulation of whole clusters drives it.
+//!
+//! Owns the hot path and the fetchers of one broker, and who waits. Frames come and go as bytes, time is an argument, and
+//! nothing happens between two calls. Must not know what the network between brokers does. Compiled by the feature
+//! `simulation` alone (docs/adr/0047).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use arc_swap::{ArcSwap, ArcSwapOption};
+
+use super::clock::Clock;
+use super::counters::Counters;
+use super::events::{Event, EventQueue};
+use super::hot_path::{self, HotPath, HotPathRequest, Outcome, PendingFetch, PendingProduce};
+use super::response::Response;
+use pybroker_replica::{
+    BrokerId, FetchSessionCache, FetcherSettings, FlushListener, FollowerListener, Following, GroupFlush, Partition,
+    PartitionKey, REPLICA_FETCH_VERSION, ReplicaFetcher, Role, TopicTable, Waiter,
+};
+use pybroker_storage::LogError;
+use pybroker_wire::ApiKey;
+use pybroker_wire::frame::{NewRequest, RequestHead, finish_request};
+use pybroker_wire::primitives::Malformed;
+
+/// Bytes of the size in front of a frame, which simulated frames do not have.
+const SIZE: usize = 4;
+
+/// What became of a request.
+#[derive(Debug)]
+pub enum Served {
+    /// The frame of the answer, from the correlation id on.
+    Answer(Vec<u8>),
+    /// It wants none.
+    Silent,
+    /// It waits under this number.
+    Waits(u64),
+    /// The connection is closed, and why.
+    Closed(String),
+}
+
+#[derive(Debug)]
+enum Pending {
+    Fetch(Box<PendingFetch>),
+    Produce(Box<PendingProduce>),
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct SimulatedDataPlane {
+    hot_path: HotPath,
+    counters: Counters,
+    fetchers: BTreeMap<BrokerId, ReplicaFetcher>,
+    /// Whom each partition follows.
+    followed: BTreeMap<PartitionKey, Following>,
+    settings: FetcherSettings,
+    waiting: BTreeMap<u64, Pending>,
+    /// Requests that are satisfied and not answered yet.
+    woken: BTreeSet<u64>,
+    requests: u64,
+}
+
+impl SimulatedDataPlane {
+    /// A data plane that follows nobody and has no table.
+    ///
+    /// # Errors
+    /// When the process has no file descriptor left.
+    pub fn new(settings: FetcherSettings, fetch_max_bytes: usize, session_slots: usize) -> io::Result<Self> {
+        let hot_path = HotPath {
+            table: ArcSwap::default(),
+            sessions: FetchSessionCache::new(session_slots, i64::MAX),
+            group_flush: GroupFlush::new(Arc::new(NoThreads)),
+            fetch_max_bytes,
+            replication: ArcSwapOption::empty(),
+            clock: Arc::new(Clock::standing_still()),
+            events: Arc::new(EventQueue::new()?),
+        };
+        Ok(Self {
+            hot_path,
+            counters: Counters::new(1),
+            fetchers: BTreeMap::new(),
+            followed: BTreeMap::new(),
+            settings,
+            waiting: BTreeMap::new(),
+            woken: BTreeSet::new(),
+            requests: 0,
+        })
+    }
+
+    /// Sets the time.
+    pub fn set_time(&self, now_ms: i64) {
+        self.hot_path.clock.set(now_ms);
+    }
+
+    /// The time.
+    pub fn now_ms(&self) -> i64 {
+        self.hot_path.wall_ms()
+    }
+
+    /// Takes the epoch of the broker's registration.
+    pub fn set_broker_epoch(&mut self, broker_epoch: i64) {
+        self.settings.broker_epoch = broker_epoch;
+        self.fetchers.values_mut().for_each(|fetcher| fetcher.set_settings(self.settings));
+    }
+
+    /// Swaps the topics.
+    pub fn publish(&self, table: Arc<TopicTable>) {
+        self.hot_path.table.store(table);
+    }
+
+    /// The events since the last call, oldest first.
+    pub fn drain(&self) -> Vec<Event> {
+        self.hot_path.events.drain(usize::MAX)
+    }
+
+    /// Notes a request that is satisfied.
+    pub fn wake(&mut self, waiter: Waiter) {
+        self.woken.insert(waiter.request);
+    }
+
+    /// The role of a partition may have changed: it is fetched as its role says.
+    pub fn role_changed(&mut self, partition: &Arc<Partition>) {
+        let key = (*partition.topic_id(), partition.index());
+        let wanted = match &*partition.role() {
+            Role::Follower(following) if !partition.is_closed() => Some(*following),
+            Role::Follower(_) | Role::Leader(_) | Role::None { .. } => None,
+        };
+        let before = self.followed.remove(&key);
+        if let Some(before) = before
+            && wanted.is_none_or(|wanted| wanted.leader != before.leader)
+            && let Some(fetcher) = self.fetchers.get_mut(&before.leader)
+        {
+            fetcher.unfollow(&key);
+        }
+        let Some(following) = wanted else { return };
+        let settings = self.settings;
+        let fetcher = self.fetchers.entry(following.leader).or_insert_with(|| ReplicaFetcher::new(settings));
+        if before != Some(following) {
+            fetcher.follow(Arc::clone(partition), following);
+        }
+        self.followed.insert(key, following);
+    }
+
+    /// The frame that is to be sent to a leader now; `None` where there is nothing to ask.
+    pub fn next_request(&mut self, leader: BrokerId) -> Option<Vec<u8>> {
+        let now_ms = self.now_ms();
+        let request = self.fetchers.get_mut(&leader)?.next_request(now_ms)?;
+        let (api_key, api_version) = (ApiKey::FETCH, REPLICA_FETCH_VERSION);
+        let mut frame = Vec::new();
+        NewRequest { api_key, api_version, correlation_id: 0, client_id: "replica-fetcher" }.begin(&mut frame);
+        request.write(&mut frame, REPLICA_FETCH_VERSION);
+        finish_request(&mut frame, 0);
+        Some(frame.split_off(SIZE))
+    }
+
+    /// Takes a leader's answer.
+    ///
+    /// # Errors
+    /// When it is none: the connection is of no use then.
+    pub fn take_response(&mut self, leader: BrokerId, frame: &[u8]) -> Result<(), Malformed> {
+        let now_ms = self.now_ms();
+        let Some(fetcher) = self.fetchers.get_mut(&leader) else { return Ok(()) };
+        let mut listener = Listener { events: &self.hot_path.events, woken: &mut self.woken };
+        fetcher.take_response(frame, now_ms, &mut listener)
+    }
+
+    /// The connection to a leader is lost.
+    pub fn disconnected(&mut self, leader: BrokerId) {
+        if let Some(fetcher) = self.fetchers.get_mut(&leader) {
+            fetcher.disconnected();
+        }
+    }
+
+    /// Works on a request of the hot path, whose frame has no size in front.
+    pub fn serve(&mut self, mut frame: Vec<u8>) -> Served {
+        let head = match RequestHead::parse(&frame) {
+            Ok(head) => head,
+            Err(error) => return Served::Closed(error.to_string()),
+        };
+        let Some(api) = hot_path::of(head.api_key) else {
+            return Served::Closed(format!("API {} is none of the hot path", head.api_key.0));
+        };
+        self.requests += 1;
+        let number = self.requests;
+        let waiter = Waiter { connection: 0, request: number };
+        let request = HotPathRequest { api, head: &head, waiter, decided: true };
+        let woken = &mut self.woken;
+        let mut wake = |waiter: Waiter| {
+            woken.insert(waiter.request);
+        };
+        match hot_path::handle(&self.hot_path, request, &mut frame, &mut wake, self.counters.of(0)) {
+            Outcome::Answer(response) => answer(&response),
+            Outcome::Silent => Served::Silent,
+            Outcome::Close(why) => Served::Closed(why),
+            Outcome::Unresolved { .. } => Served::Closed("a topic is not in the table".to_owned()),
+            Outcome::Wait(pending) => self.wait(number, Pending::Fetch(pending)),
+            Outcome::WaitForAcknowledgement(pending) => self.wait(number, Pending::Produce(pending)),
+        }
+    }
+
+    /// The answers of requests that were satisfied since the last call, with their numbers.
+    pub fn answers(&mut self) -> Vec<(u64, Served)> {
+        std::mem::take(&mut self.woken)
+            .into_iter()
+            .filter_map(|number| Some((number, self.complete(number, true)?)))
+            .collect()
+    }
+
+    /// The answer of a request whose time is up; `None` where it is answered already.
+    pub fn expire(&mut self, number: u64) -> Option<Served> {
+        self.complete(number, false)
+    }
+
+    fn wait(&mut self, number: u64, pending: Pending) -> Served {
+        self.waiting.insert(number, pending);
+        Served::Waits(number)
+    }
+
+    fn complete(&mut self, number: u64, is_woken: bool) -> Option<Served> {
+        let counters = self.counters.of(0);
+        let response = match self.waiting.remove(&number)? {
+            // Who is woken was claimed by who wakes.
+            Pending::Fetch(pending) => (is_woken || pending.claim()).then(|| pending.complete(&self.hot_path, counters)),
+            Pending::Produce(pending) => {
+                (is_woken || pending.claim()).then(|| pending.complete(&self.hot_path, counters))
+            }
+        };
+        response.map(|response| answer(&response))
+    }
+}
+
+fn answer(response: &Response) -> Served {
+    response.to_frame().map_or_else(|error| Served::Closed(error.to_string()), Served::Answer)
+}
+
+/// What a fetcher's answers bring about in a simulated broker.
+struct Listener<'a> {
+    events: &'a EventQueue,
+    woken: &'a mut BTreeSet<u64>,
+}
+
+impl FollowerListener for Listener<'_> {
+    fn wake(&mut self, waiter: Waiter) {
+        self.woken.insert(waiter.request);
+    }
+
+    fn log_failed(&mut self, partition: &Partition, error: &str) {
+        let (directory, error) = (partition.directory().display().to_string(), error.to_owned());
+        self.events.push(Event::LogDirectoryFailed { directory, error });
+    }
+
+    fn exhausted(&mut self, error: &str) {
+        self.events.push(Event::Exhausted { error: error.to_owned() });
+    }
+
+    fn not_taken(&mut self, partition: &Partition, why: &str) {
+        let text = format!("{}-{}: {why}", partition.topic(), partition.index());
+        self.events.line(super::events::Level::Warning, text);
+    }
+}
+
+/// `flush=group` has threads, which a simulation has not: its logs are not synced in groups.
+struct NoThreads;
+
+impl FlushListener for NoThreads {
+    fn wake(&self, _waiter: Waiter) {}
+
+    fn failed(&self, _directory: &Path, _error: &LogError) {}
+}

@@ -1,0 +1,405 @@
+"""One simulated process, a broker and a voter in one: the real controller, coordinator and in-sync requests on it.
+
+Owns the order of a start (open, take part in the quorum, register, open for service) and the ways of an end. What it
+has after an end is what its disk has. Must not know schedules.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any, Literal
+
+from pybroker._native import SimulatedDisk
+from pybroker.controller.cluster import events
+from pybroker.controller.cluster.settings import ClusterSettings
+from pybroker.controller.errors import ControllerError
+from pybroker.controller.local_channel import LocalChannel
+from pybroker.controller.quorum.settings import QuorumSettings, VoterAddress
+from pybroker.controller.service import Controller
+from pybroker.coordinator.group.offsets_topic import OFFSETS_TOPIC
+from pybroker.coordinator.group.service import GroupCoordinator
+from pybroker.metadata.image import EMPTY_IMAGE, MetadataImage
+from pybroker.protocol.messages.raft_messages import RaftMessagesRequest
+from pybroker.replica.in_sync import InSyncReplicas
+from tests.simulation.consumer_world import SETTINGS as GROUP_SETTINGS
+from tests.simulation.simulated_broker import Checkpoint, Key, SimulatedBroker, SimulatedLog, Surroundings
+from tests.simulation.simulated_loop import Life, SimulatedLoop, SlowDisk
+from tests.simulation.simulated_network import LostError, Network
+from tests.simulation.simulated_quorum import SilenceWatch, SimulatedPeers
+from tests.support.config_rules import BadIsWrong
+
+if TYPE_CHECKING:
+    from pybroker.metadata.in_sync import InSyncChange
+    from tests.simulation.whole_world import World
+
+VOTERS = (0, 1, 2)
+ADDRESSES = tuple(VoterAddress(number, "simulated", 1) for number in VOTERS)
+SESSION_MS = 2000
+LAG_MS = 1000
+FEATURES = {
+    "metadata.version": (7, 25),
+    "group.version": (0, 1),
+    "kraft.version": (0, 0),
+    "eligible.leader.replicas.version": (0, 1),
+}
+CLUSTER = ClusterSettings(1, 3, SESSION_MS, BadIsWrong(), 3000, 10, 1000, 0)
+Crash = Literal["process", "losing", "torn"]
+"""What is left of what was not synced: all of it, nothing, or some."""
+_CALL_S = 0.8
+_BEAT_S = 0.3
+
+
+class SimulatedClock:
+    """A `Clock` of the loop."""
+
+    def __init__(self, loop: SimulatedLoop) -> None:
+        self._loop = loop
+        self.wall_ms = self.steady_ms = loop.now_ms
+
+    def call_later(self, delay_s: float, work: Callable[[], None]) -> asyncio.TimerHandle:
+        return self._loop.call_later(delay_s, work)
+
+    async def sleep(self, delay_s: float) -> None:
+        await asyncio.sleep(delay_s)
+
+
+class SimulatedNode:
+    """See the module. `life` is None while it does not run."""
+
+    def __init__(self, number: int, world: World, directory: Path) -> None:
+        self.number, self.world, self._directory = number, world, directory
+        self.loop: SimulatedLoop = world.loop
+        self.network: Network = world.network
+        self.random = Random(f"{world.seed}/{number}")
+        self.life: Life | None = None
+        self.lives = 0
+        self.checkpoints: dict[Key, Checkpoint] = {}
+        # The epoch that it had when it stopped in order; -1 after any other end.
+        self._last_epoch = -1
+        self.peers: SimulatedPeers
+        self.controller: Controller
+        self.broker: SimulatedBroker
+        self.groups: GroupCoordinator
+        self.disk = self._new_disk()
+
+    # ----------------------------------------------------------------------------------------------- start and end
+
+    def start(self) -> None:
+        """Begin a life, on what the disk has."""
+        life = self.life = Life(self)
+        self.lives += 1
+        self.broker_epoch, self.is_open, self.stops = -1, False, False
+        self.in_force: MetadataImage = EMPTY_IMAGE
+        self._newest: MetadataImage = EMPTY_IMAGE
+        self._logs: list[SimulatedLog] = []
+        self._is_following = False
+        self.loop.call_soon(self._begin, context=life.context)
+
+    def _begin(self) -> None:
+        asyncio.ensure_future(self._guard(self._run()))  # noqa: RUF006 - the life keeps its tasks
+
+    async def _guard(self, work: Awaitable[None]) -> None:
+        try:
+            await work
+        except (OSError, ControllerError) as error:
+            self.end_soon(f"{type(error).__name__}: {error}")
+
+    async def _run(self) -> None:
+        number, loop = self.number, self.loop
+        around = Surroundings(self._led, self._caught_up, self.end_soon, self._poked)
+        data = Path(self.disk.root) / "data"
+        self.broker = SimulatedBroker(number, loop, data, self.checkpoints, self.world.faults, around)
+        quorum = QuorumSettings(Path(self.disk.root), "c", number, VOTERS, addresses=ADDRESSES)
+        controller = self.controller = Controller(CLUSTER, quorum, lambda error: self.end_soon(str(error)))
+        controller._disk = SlowDisk(self.random, 0.004)  # type: ignore[assignment]
+        self._in_sync = InSyncReplicas(
+            number,
+            self.broker.plane,  # type: ignore[arg-type]
+            image=lambda: self.in_force,
+            find=self._find,
+            alter_partitions=self._alter,
+            broker_epoch=lambda: self.broker_epoch,
+        )
+        self.groups = GroupCoordinator(
+            GROUP_SETTINGS,
+            node_id=number,
+            partitions=1,
+            codec=0,
+            commit_timeout_ms=1000,
+            load_bytes=1 << 16,
+            open_log=self._open_log,
+            clock=SimulatedClock(loop),  # type: ignore[arg-type]
+        )
+        self.world.watch_metadata(self, controller)
+        await controller.open([self])
+        await controller.start()
+        self.local = LocalChannel(controller)
+        self._silence = SilenceWatch(loop, self.random, controller)
+        for leader in VOTERS:
+            if leader != number:
+                self._begin_task(self._fetch(leader))
+                if self.network.reaches(number, leader):
+                    self.peers.events.connected(leader)
+                    self.world.nodes[leader].note_connected(number)
+        self._begin_task(self._look_after())
+        self._begin_task(self._belong())
+
+    def _begin_task(self, work: Coroutine[Any, Any, None]) -> None:
+        asyncio.ensure_future(self._guard(work))  # noqa: RUF006 - the life keeps its tasks
+
+    def end_soon(self, why: str) -> None:
+        """End this process, as it cannot go on; in the middle of a callback it is too early."""
+        life = self.life
+        if life is not None and not life.is_over:
+            self.world.trace("dies", self.number, why.split("/")[0][:40])
+            life.is_over = True
+            self.loop.call_soon(self.end, "process", context=self.world.context)
+
+    def end(self, how: Crash) -> None:
+        """End this process now; `how` says what is left of what was not synced."""
+        life, self.life = self.life, None
+        if life is None:
+            return
+        life.is_over = True
+        self.world.ended.append(life)
+        self.let_go()
+        root = self._directory / f"{self.number}-{self.lives}"
+        root.mkdir()
+        self.disk.fill_up_after(None)
+        self.disk.fail_syncs(False)
+        self.disk.crash(how, self.random.getrandbits(32), str(root))
+        shutil.rmtree(self.disk.root)
+        self.disk = SimulatedDisk(str(root))
+        for other in self.world.nodes:
+            if other.life is not None:
+                other.note_refused(self.number)
+
+    def let_go(self) -> None:
+        """Forget what holds files: a collection would come to it later."""
+        if hasattr(self, "broker"):
+            self.broker.let_go()
+            del self.broker
+
+    def _new_disk(self) -> SimulatedDisk:
+        root = self._directory / f"{self.number}-0"
+        root.mkdir()
+        return SimulatedDisk(str(root))
+
+    # ------------------------------------------------------------------------------------------ what others notice
+
+    def take_raft(self, request: RaftMessagesRequest) -> None:
+        """Take another voter's messages."""
+        if hasattr(self, "controller") and hasattr(self.controller, "_driver"):
+            self.controller.step(request)
+            if request.from_id == self.controller.leader_id and hasattr(self, "_silence"):
+                self._silence.note()
+
+    def note_connected(self, other: int) -> None:
+        """A way to another process is open."""
+        self._soon(lambda: self.peers.events.connected(other))
+
+    def note_refused(self, other: int) -> None:
+        """Another process has ended: its port refuses."""
+        if (other, self.number) in self.network.cut or (self.number, other) in self.network.cut:
+            return
+        self._soon(lambda: self.peers.events.refused(other))
+        if self.random.random() < 0.5:
+            self._soon(lambda: self._bury(other))
+
+    def _bury(self, other: int) -> None:
+        """What the watch over brokers does where a connection has ended and a port refuses (ADR 0043)."""
+        registered = self.controller.image.cluster.brokers.get(other)
+        if self.controller.is_leader and registered is not None and self.world.nodes[other].life is None:
+            asyncio.ensure_future(self._expire(other, registered.epoch))  # noqa: RUF006
+
+    async def _expire(self, other: int, epoch: int) -> None:
+        with suppress(ControllerError):
+            await self.controller.submit(events.SessionExpired(other, epoch))
+
+    def _soon(self, work: Callable[[], object]) -> None:
+        life = self.life
+        if life is None:
+            return
+
+        def act() -> None:
+            if hasattr(self, "peers") and hasattr(self, "controller") and hasattr(self.controller, "_driver"):
+                work()
+
+        self.loop.call_later(self.random.uniform(0.001, 0.03), lambda: act(), context=life.context)
+
+    # ---------------------------------------------------------------------------------------------------- metadata
+
+    def publish(self, _delta: Any, image: MetadataImage, /) -> None:
+        """Follow an image a little later, as a broker whose workers open logs does; several in one go."""
+        self._newest = image
+        if not self._is_following:
+            self._is_following = True
+            self.loop.call_later(self.random.uniform(0.0, 0.02), self._follow)
+
+    def _follow(self) -> None:
+        self._is_following = False
+        image = self._newest
+        if not self.world.may_follow(self, image):
+            return
+        self.broker.follow(image)
+        if self.life is None or self.life.is_over:
+            return
+        self.in_force = image
+        self._in_sync.published(image)
+        self.groups.follow(image)
+
+    def _led(self, key: Key, partition: Any) -> None:
+        image = self._newest.topics.by_id[key[0]].partitions[key[1]]
+        self.world.invariants.led(self, key, partition, is_unclean=image.leader_recovery_state == 1)
+
+    def _caught_up(self, event: Any) -> None:
+        self._in_sync.caught_up(event)
+
+    def _poked(self) -> None:
+        for log in self._logs:
+            log.look()
+
+    def _find(self, topic: str, index: int) -> Any:
+        image = self.in_force.topics.by_name.get(topic)
+        return None if image is None else self.broker.partitions.get((image.topic_id, index))
+
+    def _open_log(self, index: int) -> Any:
+        partition = self._find_newest(OFFSETS_TOPIC, index)
+        if partition is None or partition.role != "leader":
+            return None
+        log = SimulatedLog(self.broker, partition, self._settled)
+        self._logs.append(log)
+        return log
+
+    def _settled(self, ticket: int) -> None:
+        # The event goes through the queue of the data plane, and the loop comes to it later.
+        self.loop.call_later(self.random.uniform(0.0, 0.01), self.groups.append_settled, ticket)
+
+    def _find_newest(self, topic: str, index: int) -> Any:
+        image = self._newest.topics.by_name.get(topic)
+        return None if image is None else self.broker.partitions.get((image.topic_id, index))
+
+    # ------------------------------------------------------------------------------------ what a broker does itself
+
+    async def _ask(self, handler: str, *arguments: Any) -> Any:
+        """Ask the active controller; raises `ControllerError` or `LostError`."""
+        leader = self.controller.leader_id
+        if leader < 0:
+            raise LostError("nobody leads")
+        if leader == self.number:
+            return await getattr(self, handler)(*arguments)
+        serve = getattr(self.world.nodes[leader], handler)
+        return await self.network.call(self.number, leader, serve, *arguments, within=_CALL_S)
+
+    async def _alter(self, changes: Sequence[InSyncChange]) -> Any:
+        self.world.trace("asks", self.number, tuple(change.isr for change in changes))
+        answer = await self._ask("alter", self.number, self.broker_epoch, changes)
+        self.world.trace("is answered", self.number, *(f"{one.error_code.name} {one.isr}" for one in answer))
+        return answer
+
+    async def alter(self, broker: int, epoch: int, changes: Sequence[InSyncChange]) -> Any:
+        """Change in-sync replicas, where this node decides."""
+        return await self.local.alter_partitions(broker, epoch, changes)
+
+    async def register(self, broker: int, life: int, previous_epoch: int) -> Any:
+        """Register a broker, where this node decides."""
+        return await self.local.register_broker(
+            broker,
+            incarnation_id=bytes([broker]) * 8 + life.to_bytes(8),
+            listeners={"P": ("simulated", broker)},
+            security_protocols={"P": 0},
+            features=FEATURES,
+            previous_broker_epoch=previous_epoch,
+        )
+
+    async def beat(self, broker: int, epoch: int, wants_fence: bool, stops: bool, offset: int) -> Any:
+        """Take a heartbeat, where this node decides."""
+        return await self.local.heartbeat(
+            broker, epoch, want_fence=wants_fence, want_shut_down=stops, metadata_offset=offset
+        )
+
+    async def _belong(self) -> None:
+        """Register, then beat until the end."""
+        while self.broker_epoch < 0:
+            try:
+                answer = await self._ask("register", self.number, self.lives, self._last_epoch)
+            except (LostError, ControllerError):
+                await asyncio.sleep(0.1)
+                continue
+            if answer.error_code:
+                await asyncio.sleep(0.2)
+                continue
+            self.broker_epoch = answer.broker_epoch
+        self._last_epoch = -1
+        self.world.trace("registered", self.number, self.broker_epoch)
+        self.broker.plane.set_broker_epoch(self.broker_epoch)
+        self.loop.call_soon(self._follow)
+        while self.in_force.offset < self.broker_epoch:
+            await asyncio.sleep(0.02)
+        self.is_open = True
+        while True:
+            try:
+                answer = await self._ask(
+                    "beat", self.number, self.broker_epoch, False, self.stops, self.in_force.offset
+                )
+            except (LostError, ControllerError):
+                await asyncio.sleep(0.1)
+                continue
+            if self.stops and answer.should_shut_down:
+                break
+            await asyncio.sleep(_BEAT_S)
+        if self.broker.close():
+            self._last_epoch = self.broker_epoch
+        self.world.trace("stops", self.number)
+        self.end_soon("stopped in order")
+
+    async def _fetch(self, leader: int) -> None:
+        """Fetch from another broker what is followed there."""
+        broker, world = self.broker, self.world
+        due = broker.fetch_due[leader]
+        while True:
+            broker.touch()
+            frame = broker.plane.next_request(leader)
+            if frame is None:
+                due.clear()
+                timer = self.loop.call_later(0.25, due.set)
+                await due.wait()
+                timer.cancel()
+                continue
+            frame = world.spoil(frame)
+            serve = world.nodes[leader].serve_fetch
+            try:
+                answer = await self.network.call(self.number, leader, serve, frame, within=0.4)
+            except LostError:
+                answer = None
+            broker.touch()
+            if answer is None:
+                broker.plane.disconnected(leader)
+                await asyncio.sleep(0.02)
+                continue
+            broker.plane.take_response(leader, answer)
+            broker.poke()
+
+    async def serve_fetch(self, frame: bytes) -> bytes | None:
+        """Answer a Fetch, or close the connection."""
+        return None if not hasattr(self, "broker") else await self.broker.serve(frame, 0.25)
+
+    async def serve_produce(self, frame: bytes) -> bytes | None:
+        """Answer a Produce."""
+        return None if not self.is_open else await self.broker.serve(frame, 1.0)
+
+    async def _look_after(self) -> None:
+        """Look for replicas that lag, and sync now and then."""
+        while True:
+            await asyncio.sleep(self.random.uniform(0.2, 0.5))
+            self.broker.touch()
+            self._in_sync.step_lag(list(self.broker.partitions.values()), LAG_MS)
+            self.broker.poke()
+            for key in list(self.broker.partitions):
+                if self.random.random() < 0.3:
+                    self.broker.flush(key)

@@ -1,0 +1,75 @@
+"""Whole clusters, each from a seed: nothing acknowledged is lost, and peace mends everything, whatever befalls them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.simulation.seeds import blocks, check_seeds
+from tests.simulation.shrinking import shrink
+from tests.simulation.simulated_broker import NO_FAULTS, Faults
+from tests.simulation.whole_invariants import BrokenError
+from tests.simulation.whole_world import Plan, World, build_plan
+
+PLANTED = {
+    "truncate by watermark": Faults(truncates_by_watermark=True),
+    "no fencing": Faults(fences_nobody=True),
+    "forgotten epoch": Faults(forgets_epochs=True),
+    "acknowledge before the high watermark": Faults(acknowledges_early=True),
+    "vote not persisted": Faults(forgets_votes=True),
+}
+
+
+def play(seed: int, faults: Faults = NO_FAULTS) -> None:
+    """Play a seed; raises what is broken, with the fewest faults that break it."""
+    plan = build_plan(seed)
+    try:
+        World(plan, faults).run()
+    except Exception as error:
+        shrunk = shrink(plan, lambda fewer: breaks(fewer, faults))
+        raise AssertionError(f"{error}\nalso with no more than {shrunk}") from error
+
+
+def breaks(plan: Plan, faults: Faults) -> bool:
+    """Whether a run ends badly."""
+    try:
+        World(plan, faults).run()
+    except Exception:  # noqa: BLE001 - however it ends
+        return True
+    return False
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("seeds", blocks(1_000), ids=str)
+def test_nothing_acknowledged_is_lost_and_peace_mends_everything(seeds: range) -> None:
+    check_seeds(seeds, play)
+
+
+@pytest.mark.parametrize("seed", [3, 8])
+def test_a_seed_is_the_same_run_every_time(seed: int) -> None:
+    first, second = World(build_plan(seed)), World(build_plan(seed))
+    assert first.run() == second.run()
+    assert first.lines == second.lines
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_planted_bug_is_found_and_shrunk(name: str) -> None:
+    faults = PLANTED[name]
+    broken = next((plan for plan in map(build_plan, range(1_000)) if breaks(plan, faults)), None)
+    assert broken is not None, "no seed finds it"
+    shrunk = shrink(broken, lambda fewer: breaks(fewer, faults))
+    assert len(shrunk.faults) <= len(broken.faults)
+    with pytest.raises(Exception) as first:
+        World(shrunk, faults).run()
+    with pytest.raises(Exception) as second:
+        World(shrunk, faults).run()
+    assert (type(first.value), str(first.value)) == (type(second.value), str(second.value))
+
+
+def test_a_run_does_something() -> None:
+    world = World(build_plan(1))
+    world.run()
+    assert world.clients.produced > 20
+    assert world.clients.consumed > 20
+    assert world.clients.commits > 2
+    assert issubclass(BrokenError, AssertionError)
