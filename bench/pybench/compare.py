@@ -141,9 +141,10 @@ def running(wanted: set[str], work: Path, *, kafka_in_both_roles: bool) -> Itera
                 continue
             settings = {**_SETTINGS, **VARIANTS[name]}
             if name.endswith(CLUSTER):
-                kafkas = name.startswith("kafka") or kafka_in_both_roles
-                make: type[KafkaCluster | PybrokerCluster] = KafkaCluster if kafkas else PybrokerCluster
-                nodes[name] = stack.enter_context(make(work / name, settings))
+                if name.startswith("kafka") or kafka_in_both_roles:
+                    nodes[name] = stack.enter_context(KafkaCluster(work / name, settings))
+                else:
+                    nodes[name] = stack.enter_context(PybrokerCluster(work / name, settings))
             elif name.startswith("kafka"):
                 nodes[name] = stack.enter_context(Kafka(work / name, settings))
             elif kafka_in_both_roles:
