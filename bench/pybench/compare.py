@@ -26,7 +26,9 @@ from pybench.loads import plain_write, prepare
 from pybench.options import ToolError
 from pybench.peers.java import KAFKA_VERSION
 from pybench.peers.kafka import Kafka
+from pybench.peers.kafka_cluster import KafkaCluster
 from pybench.peers.pybroker import Pybroker
+from pybench.peers.pybroker_cluster import PybrokerCluster
 from pybench.peers.sink import Sink
 from pybench.process import congestion_control
 from pybench.scenario import BROKERS, SUITES, Scenario, read_scenarios
@@ -41,14 +43,20 @@ group does not wait three seconds for others."""
 
 VARIANTS: dict[str, dict[str, str]] = {
     "kafka": {},
+    "kafka-cluster": {},
     "kafka-flush": {"log.flush.interval.messages": "1"},
     "pybroker": {},
+    "pybroker-cluster": {},
     "pybroker-flush": {"log.flush.interval.messages": "1"},
     "pybroker-group": {"flush": "group"},
     # Without BBR's pacing it pays to let the system size the send buffer: fewer context switches, half the CPU.
     "pybroker-reno": {"congestion.control": "reno", "socket.send.buffer.bytes": "-1"},
 }
 """The brokers of scenarios, and their settings beside `_SETTINGS`."""
+
+
+CLUSTER = "-cluster"
+"""How the name of a cluster of three nodes ends."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -132,7 +140,12 @@ def running(wanted: set[str], work: Path, *, kafka_in_both_roles: bool) -> Itera
                 nodes[name] = stack.enter_context(Sink(work / name))
                 continue
             settings = {**_SETTINGS, **VARIANTS[name]}
-            if name.startswith("kafka"):
+            if name.endswith(CLUSTER):
+                if name.startswith("kafka") or kafka_in_both_roles:
+                    nodes[name] = stack.enter_context(KafkaCluster(work / name, settings))
+                else:
+                    nodes[name] = stack.enter_context(PybrokerCluster(work / name, settings))
+            elif name.startswith("kafka"):
                 nodes[name] = stack.enter_context(Kafka(work / name, settings))
             elif kafka_in_both_roles:
                 nodes[name] = stack.enter_context(Kafka(work / name, _SETTINGS))

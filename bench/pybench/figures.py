@@ -52,6 +52,7 @@ FIGURES: dict[str, Figure] = {
     "mb_per_second": Figure("throughput", "MB/s", lambda r: r["bytes"] / r["seconds"] / 1e6, 0),
     "broker_user_s_per_mrec": _cost("broker user CPU", "s per M records", _raw("broker_user_s"), _million),
     "broker_system_s_per_mrec": _cost("broker system CPU", "s per M records", _raw("broker_system_s"), _million),
+    "broker_cpu_s_per_mrec": _cost("broker CPU in all", "s per M records", _broker_cpu, _million),
     "broker_user_s_per_gb": _cost("broker user CPU", "s per GB", _raw("broker_user_s"), _gigabyte),
     "broker_system_s_per_gb": _cost("broker system CPU", "s per GB", _raw("broker_system_s"), _gigabyte),
     "broker_cpu_s_per_gb": _cost("broker CPU in all", "s per GB", _broker_cpu, _gigabyte),

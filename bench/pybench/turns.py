@@ -44,19 +44,19 @@ SINK = "sink"
 
 
 class Node(Protocol):
-    """A running broker."""
+    """A running broker, or a cluster."""
 
     @property
     def bootstrap_servers(self) -> str:
         """`host:port`."""
 
     @property
-    def pid(self) -> int:
-        """Its process."""
+    def pids(self) -> tuple[int, ...]:
+        """Its process, or those of all nodes."""
 
     @property
-    def log_directory(self) -> Path:
-        """Where its partitions lie."""
+    def log_directories(self) -> tuple[Path, ...]:
+        """Where partitions lie, one for each process."""
 
 
 def run_scenario(
@@ -87,7 +87,7 @@ def run_scenario(
                     entry["rounds"].append(measured)
                 log(f"{scenario.id} round {number + 1}/{rounds} {contestant.name}: {measured['seconds']:.2f} s")
             if scenario.plain_write:
-                directory = work if len(nodes) == 0 else next(iter(nodes.values())).log_directory
+                directory = work if len(nodes) == 0 else next(iter(nodes.values())).log_directories[0]
                 outcome = plain_write(directory, records, scenario.size)
                 entry = seen.setdefault(PLAIN_WRITE, {"command": outcome.command, "rounds": []})
                 if number >= 0:
@@ -112,15 +112,19 @@ def _turn(
     needs_topic = contestant.load != "c-connections" and contestant.broker != SINK
     own_topic = topic or (_create(node, int(scenario.properties.get("partitions", 1))) if needs_topic else SINK)
     try:
-        before = cpu_time(node.pid)
+        before = [cpu_time(pid) for pid in node.pids]
         task = Task(node.bootstrap_servers, own_topic, records, scenario.size, scenario.properties)
         outcome = run_load(contestant.load, task)
-        used = cpu_time(node.pid).since(before)
+        used = [cpu_time(pid).since(then) for pid, then in zip(node.pids, before, strict=True)]
     finally:
         if topic is None and needs_topic:
             _delete(node, own_topic)
-    cost = {"broker_user_s": used.user_s, "broker_system_s": used.system_s}
-    return outcome.command, {**outcome.figures, **cost, "broker_rss_bytes": float(resident_bytes(node.pid))}
+    cost = {
+        "broker_user_s": sum(one.user_s for one in used),
+        "broker_system_s": sum(one.system_s for one in used),
+        "broker_rss_bytes": float(max(resident_bytes(pid) for pid in node.pids)),
+    }
+    return outcome.command, {**outcome.figures, **cost}
 
 
 def _fill(scenario: Scenario, contestant: Contestant, nodes: Mapping[str, Node], records: int) -> str:
@@ -137,7 +141,8 @@ def _fill(scenario: Scenario, contestant: Contestant, nodes: Mapping[str, Node],
 def _create(node: Node, partitions: int = 1) -> str:
     name = f"bench-{next(_numbers)}"
     with Admin(node.bootstrap_servers) as admin:
-        admin.create_topics([NewTopic(name, partitions, 1)])
+        # As many replicas as the broker's default.replication.factor says.
+        admin.create_topics([NewTopic(name, partitions, -1)])
         admin.wait_for_leaders(name)
     return name
 
@@ -147,5 +152,5 @@ def _delete(node: Node, topic: str) -> None:
     with Admin(node.bootstrap_servers) as admin:
         admin.delete_topics([topic])
     deadline = time.monotonic() + _REMOVAL_TIMEOUT_S
-    while any(node.log_directory.glob(f"{topic}-*")) and time.monotonic() < deadline:
+    while any(any(one.glob(f"{topic}-*")) for one in node.log_directories) and time.monotonic() < deadline:
         time.sleep(0.05)

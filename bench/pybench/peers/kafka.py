@@ -7,7 +7,6 @@ side of client tests: `with Kafka() as kafka: ... kafka.bootstrap_servers`.
 from __future__ import annotations
 
 import base64
-import random
 import shutil
 import signal
 import socket
@@ -22,17 +21,15 @@ from types import TracebackType
 from typing import Self
 
 from pybench.peers.errors import StartError
+from pybench.peers.free_ports import free_ports
 from pybench.peers.java import java_command, run_java_tool
 from pybench.peers.server_log import SERVER_LOG, TAIL_CHARACTERS, log_tail
 
-_SERVER_OPTIONS = (
+SERVER_OPTIONS = (
     # Those of Kafka's own start script (bin/kafka-server-start.sh, bin/kafka-run-class.sh).
     *("-Xmx1G", "-Xms1G", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"),
     *("-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent", "-Djava.awt.headless=true"),
 )
-_PORT_RANGE = range(15_000, 32_000)
-"""Below the kernel's ephemeral ports, so that no outgoing connection takes a chosen port before the node binds it."""
-
 _START_TRIES = 4
 
 
@@ -62,6 +59,16 @@ class Kafka:
         return self._process.pid
 
     @property
+    def pids(self) -> tuple[int, ...]:
+        """Its processes: one."""
+        return (self.pid,)
+
+    @property
+    def log_directories(self) -> tuple[Path, ...]:
+        """The one directory of partitions."""
+        return (self.log_directory,)
+
+    @property
     def log_directory(self) -> Path:
         """Where the partitions' directories lie."""
         return self.directory / "data"
@@ -70,13 +77,13 @@ class Kafka:
         """Format the storage when it is new, start the node, return when it answers ApiVersions. Raises StartError."""
         self.directory.mkdir(parents=True, exist_ok=True)
         for attempt in range(_START_TRIES):
-            self.port, controller_port = _free_ports()
+            self.port, controller_port = free_ports(2)
             config = self._write_config(controller_port)
             if not (self.log_directory / "meta.properties").exists():
                 self._format(config)
             with (self.directory / SERVER_LOG).open("ab") as log:
                 self._process = subprocess.Popen(
-                    [*java_command("kafka.Kafka", options=_SERVER_OPTIONS, log_level="info"), str(config)],
+                    [*java_command("kafka.Kafka", options=SERVER_OPTIONS, log_level="info"), str(config)],
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
@@ -182,22 +189,3 @@ def answers_api_versions(host: str, port: int, timeout_s: float = 2) -> bool:
         return False
     _size, correlation_id, error_code = struct.unpack_from(">iih", answer)
     return bool(correlation_id == 7 and error_code == 0)
-
-
-def _free_ports() -> tuple[int, int]:
-    """Two different ports of loopback that nothing listens on at this moment."""
-    found: list[socket.socket] = []
-    try:
-        while len(found) < 2:
-            candidate = socket.socket()
-            try:
-                candidate.bind(("127.0.0.1", random.choice(_PORT_RANGE)))
-            except OSError:
-                candidate.close()
-                continue
-            found.append(candidate)
-        first, second = (s.getsockname()[1] for s in found)
-        return first, second
-    finally:
-        for s in found:
-            s.close()

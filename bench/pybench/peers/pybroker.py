@@ -43,6 +43,16 @@ class Pybroker:
         return self._process.pid
 
     @property
+    def pids(self) -> tuple[int, ...]:
+        """Its processes: one."""
+        return (self.pid,)
+
+    @property
+    def log_directories(self) -> tuple[Path, ...]:
+        """The one directory of partitions."""
+        return (self.log_directory,)
+
+    @property
     def log_directory(self) -> Path:
         """Where the partitions' directories lie."""
         return self.directory / "data"

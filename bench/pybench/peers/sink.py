@@ -30,6 +30,16 @@ class Sink:
             raise StartError("the sink is not running")
         return self._process.pid
 
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """Its processes: one."""
+        return (self.pid,)
+
+    @property
+    def log_directories(self) -> tuple[Path, ...]:
+        """The one directory of partitions."""
+        return (self.log_directory,)
+
     def __enter__(self) -> Self:
         self.log_directory.mkdir(parents=True, exist_ok=True)
         words = [str(build_c_program()), "sink", "-d", str(self.log_directory)]

@@ -1,0 +1,179 @@
+"""Three Apache Kafka nodes, broker and controller each, heap 512 MB, as processes of their own.
+
+Has the face of `pybench.peers.cluster.ClusterPeer`; one node alone is `pybench.peers.kafka`.
+"""
+
+from __future__ import annotations
+
+import base64
+import signal
+import subprocess
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from pybench.peers.cluster import NODES, SETTINGS
+from pybench.peers.errors import StartError
+from pybench.peers.free_ports import free_ports
+from pybench.peers.java import java_command, run_java_tool
+from pybench.peers.kafka import SERVER_OPTIONS, answers_api_versions
+from pybench.peers.server_log import SERVER_LOG, TAIL_CHARACTERS, log_tail
+
+_HEAP = ("-Xmx512M", "-Xms512M")
+_READY_S = 120.0
+_POLL_S = 0.02
+
+
+@dataclass(slots=True)
+class _Node:
+    node_id: int
+    port: int
+    controller_port: int
+    directory: Path
+    process: subprocess.Popen[bytes] | None = None
+
+
+class KafkaCluster:
+    """Three combined nodes from entering to leaving; `directory` is the caller's."""
+
+    def __init__(self, directory: Path, overrides: Mapping[str, str] | None = None) -> None:
+        self._settings = {**SETTINGS, "share.coordinator.state.topic.replication.factor": "3", **(overrides or {})}
+        ports = free_ports(2 * NODES)
+        self._nodes = {
+            number: _Node(number, ports[number - 1], ports[NODES + number - 1], directory / f"broker-{number}")
+            for number in range(1, NODES + 1)
+        }
+        cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        self._cluster_id = "k" + cluster_id[1:]  # a leading dash reads as an option
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """The addresses of all nodes, by id, also of those that do not run."""
+        return ",".join(f"127.0.0.1:{node.port}" for node in self._nodes.values())
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """The processes that run, by id."""
+        return tuple(node.process.pid for node in self._nodes.values() if node.process is not None)
+
+    @property
+    def log_directories(self) -> tuple[Path, ...]:
+        """Where the nodes' partitions lie, by id."""
+        return tuple(node.directory / "data" for node in self._nodes.values())
+
+    def start(self) -> Self:
+        """Format what is new, start every node, return when each answers. Raises StartError."""
+        for node in self._nodes.values():
+            self._format(node)
+        for node in self._nodes.values():
+            _launch(node)
+        for node in self._nodes.values():
+            _await_ready(node)
+        return self
+
+    def start_node(self, node_id: int) -> None:
+        """Start one that was stopped or killed; return when it answers. Raises StartError."""
+        _launch(self._nodes[node_id])
+        _await_ready(self._nodes[node_id])
+
+    def stop_node(self, node_id: int) -> None:
+        """End one by SIGTERM; one that does not end within a minute is killed."""
+        node = self._nodes[node_id]
+        if node.process is not None:
+            node.process.send_signal(signal.SIGTERM)
+            try:
+                node.process.wait(60)
+            except subprocess.TimeoutExpired:
+                node.process.kill()
+                node.process.wait()
+            node.process = None
+
+    def kill_node(self, node_id: int) -> None:
+        """End one by SIGKILL."""
+        node = self._nodes[node_id]
+        if node.process is not None:
+            node.process.kill()
+            node.process.wait()
+            node.process = None
+
+    def pause_node(self, node_id: int) -> None:
+        """SIGSTOP: the process no longer runs, its connections stay."""
+        self._signal(node_id, signal.SIGSTOP)
+
+    def resume_node(self, node_id: int) -> None:
+        """SIGCONT."""
+        self._signal(node_id, signal.SIGCONT)
+
+    def stop(self) -> None:
+        """End every node. They go together: the last of a quorum that waits for others would wait for its time-out."""
+        for node in self._nodes.values():
+            if node.process is not None:
+                node.process.kill()
+        for node_id in self._nodes:
+            self.kill_node(node_id)
+
+    def __enter__(self) -> Self:
+        try:
+            return self.start()
+        except BaseException:
+            self.stop()
+            raise
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _signal(self, node_id: int, number: signal.Signals) -> None:
+        process = self._nodes[node_id].process
+        if process is not None:
+            process.send_signal(number)
+
+    def _format(self, node: _Node) -> None:
+        node.directory.mkdir(parents=True, exist_ok=True)
+        config = node.directory / "server.properties"
+        config.write_text("".join(f"{key}={value}\n" for key, value in self._properties(node).items()))
+        if (node.directory / "data" / "meta.properties").exists():
+            return
+        done = run_java_tool("storage", "format", "-t", self._cluster_id, "-c", str(config))
+        if done.returncode != 0:
+            said = (done.stderr or done.stdout).strip()[-TAIL_CHARACTERS:]
+            raise StartError(f"Kafka's storage tool refused {config}: {said}")
+
+    def _properties(self, node: _Node) -> dict[str, str]:
+        voters = ",".join(f"{one.node_id}@127.0.0.1:{one.controller_port}" for one in self._nodes.values())
+        return {
+            "process.roles": "broker,controller",
+            "node.id": str(node.node_id),
+            "listeners": f"PLAINTEXT://127.0.0.1:{node.port},CONTROLLER://127.0.0.1:{node.controller_port}",
+            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{node.port}",
+            "controller.quorum.voters": voters,
+            "controller.listener.names": "CONTROLLER",
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+            "log.dirs": str(node.directory / "data"),
+            **self._settings,
+        }
+
+
+def _launch(node: _Node) -> None:
+    options = (*_HEAP, *(option for option in SERVER_OPTIONS if not option.startswith("-Xm")))
+    words = java_command("kafka.Kafka", options=options, log_level="info")
+    with (node.directory / SERVER_LOG).open("ab") as log:
+        node.process = subprocess.Popen(
+            [*words, str(node.directory / "server.properties")], stdin=subprocess.DEVNULL, stdout=log, stderr=log
+        )
+
+
+def _await_ready(node: _Node) -> None:
+    assert node.process is not None
+    deadline = time.monotonic() + _READY_S
+    while not answers_api_versions("127.0.0.1", node.port):
+        if node.process.poll() is not None:
+            raise StartError(f"Apache Kafka ended with status {node.process.returncode}:\n{log_tail(node.directory)}")
+        if time.monotonic() > deadline:
+            raise StartError(f"Apache Kafka was not ready after {_READY_S:.0f} s:\n{log_tail(node.directory)}")
+        time.sleep(_POLL_S)

@@ -1,0 +1,93 @@
+"""Three pybroker nodes as processes of their own, with the face of `pybench.peers.cluster.ClusterPeer`.
+
+Owns their ports while they run; the processes are `pybroker.local_cluster`'s.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from pybench.peers.cluster import NODES, SETTINGS
+from pybench.peers.errors import StartError
+from pybench.peers.free_ports import free_ports
+from pybroker.local_cluster.cluster import LocalCluster
+from pybroker.local_cluster.layout import NodePorts
+from pybroker.local_cluster.process import NodeFailedError
+
+
+class PybrokerCluster:
+    """Three combined nodes from entering to leaving; `directory` is the caller's."""
+
+    def __init__(self, directory: Path, overrides: Mapping[str, str] | None = None) -> None:
+        self._directory = directory
+        ports = free_ports(2 * NODES)
+        pairs = [NodePorts(*ports[at : at + 2]) for at in range(0, len(ports), 2)]
+        self._local = LocalCluster(directory, pairs, {**SETTINGS, **(overrides or {})})
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """The addresses of all nodes, by id, also of those that do not run."""
+        return self._local.bootstrap_servers
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """The processes that run, by id."""
+        marks = [self._local.process(number).mark for number in self._local.running]
+        return tuple(mark.pid for mark in marks if mark is not None)
+
+    @property
+    def log_directories(self) -> tuple[Path, ...]:
+        """Where the nodes' partitions lie, by id."""
+        return tuple(node.data for node in self._local.nodes)
+
+    def start(self) -> Self:
+        """Format what is new, start every node, return when each answers. Raises StartError."""
+        self._directory.mkdir(parents=True, exist_ok=True)
+        try:
+            self._local.start()
+        except NodeFailedError as error:
+            raise StartError(str(error)) from None
+        return self
+
+    def start_node(self, node_id: int) -> None:
+        """Start one that was stopped or killed; return when it answers. Raises StartError."""
+        try:
+            self._local.start_nodes([node_id])
+        except NodeFailedError as error:
+            raise StartError(str(error)) from None
+
+    def stop_node(self, node_id: int) -> None:
+        """End one by SIGTERM; one that does not end is killed, as Kafka's is."""
+        self._local.process(node_id).signal(signal.SIGTERM)
+        self._local.process(node_id).ended(60)
+
+    def kill_node(self, node_id: int) -> None:
+        """End one by SIGKILL."""
+        self._local.kill_node(node_id)
+
+    def pause_node(self, node_id: int) -> None:
+        """SIGSTOP: the process no longer runs, its connections stay."""
+        self._local.pause_node(node_id)
+
+    def resume_node(self, node_id: int) -> None:
+        """SIGCONT."""
+        self._local.resume_node(node_id)
+
+    def stop(self) -> None:
+        """End every node; what does not end within its time is killed."""
+        try:
+            self._local.stop()
+        finally:
+            self._local.kill_all()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
