@@ -1,6 +1,8 @@
 """One server for all conformance tests, and topics of their own for each.
 
-`PYBROKER_CONFORMANCE_PEER=kafka` runs the same claims against Apache Kafka, which is how the claims are checked.
+`PYBROKER_CONFORMANCE_PEER=kafka` runs the same claims against Apache Kafka, which is how the claims are checked, and
+`PYBROKER_CONFORMANCE_PEER=cluster` against three of our brokers. Modules marked `one_and_three` run against one broker
+and against three in every run.
 """
 
 from __future__ import annotations
@@ -8,7 +10,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,8 @@ from tests.support import programs
 from tests.support.conditions import wait_until
 from tests.support.wire import Wire, fetch, request
 
-AGAINST_KAFKA = os.environ.get("PYBROKER_CONFORMANCE_PEER") == "kafka"
+PEER = os.environ.get("PYBROKER_CONFORMANCE_PEER", "broker")
+AGAINST_KAFKA = PEER == "kafka"
 
 _numbers = itertools.count(1)
 
@@ -30,7 +33,11 @@ class Server:
     """Where the server under test listens, and where its partitions' directories lie."""
 
     bootstrap_servers: str
+    """One address, also of a cluster: clients find the other brokers by Metadata."""
+
     log_directory: Path
+    brokers: tuple[int, ...] = (1,)
+    """Ids of all brokers; the first listens at `bootstrap_servers`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +49,9 @@ class Topic:
 
 
 @contextmanager
-def serving(overrides: Mapping[str, str] | None = None) -> Iterator[Server]:
+def serving(overrides: Mapping[str, str] | None = None, peer: str = PEER) -> Iterator[Server]:
     """A server of its own with these settings, for claims about settings that are read at the start."""
-    if AGAINST_KAFKA:
+    if peer == "kafka":
         from pybench.peers.kafka import Kafka
 
         programs.kafka_tools()
@@ -54,6 +61,12 @@ def serving(overrides: Mapping[str, str] | None = None) -> Iterator[Server]:
             first = request("InitProducerId", 4, transactional_id=None, transaction_timeout_ms=60_000)
             wait_until(lambda: wire.ask(first).error_code == 0, within=10, what="producer ids are given")
             yield Server(kafka.bootstrap_servers, kafka.log_directory)
+    elif peer == "cluster":
+        from pybroker.testing import Cluster
+
+        with Cluster(3, properties=overrides) as cluster:
+            first = cluster.brokers[0]
+            yield Server(cluster.address(first), cluster.directory / f"broker-{first}" / "data", cluster.brokers)
     else:
         from pybroker.testing import Broker
 
@@ -61,11 +74,30 @@ def serving(overrides: Mapping[str, str] | None = None) -> Iterator[Server]:
             yield Server(broker.bootstrap_servers, Path(broker.directory))
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run the tests of marked modules against one broker and against three."""
+    if PEER == "broker" and metafunc.definition.get_closest_marker("one_and_three") is not None:
+        metafunc.parametrize("server", ["broker", "cluster"], indirect=True, ids=["one", "three"], scope="session")
+
+
 @pytest.fixture(scope="session")
-def server() -> Iterator[Server]:
-    """The server that every test of the session talks to."""
-    with serving() as server:
-        yield server
+def servers() -> Iterator[Callable[[str], Server]]:
+    """The servers of the session by their kind, each started when it is first asked for."""
+    started: dict[str, Server] = {}
+    with ExitStack() as running:
+
+        def find(peer: str) -> Server:
+            if peer not in started:
+                started[peer] = running.enter_context(serving(peer=peer))
+            return started[peer]
+
+        yield find
+
+
+@pytest.fixture(scope="session")
+def server(servers: Callable[[str], Server], request: pytest.FixtureRequest) -> Server:
+    """The server that the tests of the session talk to."""
+    return servers(getattr(request, "param", PEER))
 
 
 def serves(server: Server, api_key: int) -> bool:
@@ -88,25 +120,31 @@ def topic_name() -> str:
 
 
 @pytest.fixture
-def create(wire: Wire, topic_name: str) -> Callable[..., Topic]:
-    """Creates a topic of its own for a test: `create(partitions=3, **{"cleanup.policy": "compact"})`."""
+def create(wire: Wire, server: Server, topic_name: str) -> Callable[..., Topic]:
+    """Creates a topic of its own for a test: `create(partitions=3, **{"cleanup.policy": "compact"})`.
+
+    In a cluster every broker has a replica, and the one that `wire` is connected to leads.
+    """
 
     def create_topic(name: str = topic_name, *, partitions: int = 1, **configs: str) -> Topic:
+        assigned = [{"partition_index": index, "broker_ids": list(server.brokers)} for index in range(partitions)]
+        single = len(server.brokers) == 1
         made = wire.call(
             "CreateTopics",
             7,
             topics=[
                 {
                     "name": name,
-                    "num_partitions": partitions,
-                    "replication_factor": 1,
+                    "num_partitions": partitions if single else -1,
+                    "replication_factor": 1 if single else -1,
+                    "assignments": [] if single else assigned,
                     "configs": [{"name": key, "value": value} for key, value in configs.items()],
                 }
             ],
             timeout_ms=10_000,
         ).topics[0]
         assert made.error_code == 0, made
-        if AGAINST_KAFKA:  # its brokers learn of a topic after CreateTopics has answered
+        if AGAINST_KAFKA or not single:  # brokers learn of a topic after CreateTopics has answered
             wait_until(lambda: leads_all(wire, name, partitions), within=10, what=f"{name} has leaders")
         return Topic(name, made.topic_id)
 
@@ -126,15 +164,20 @@ def topic(create: Callable[..., Topic]) -> Topic:
 
 
 @pytest.fixture
-def group(wire: Wire) -> str:
-    """A group's id that no other test uses; its coordinator is there."""
-    name = f"group-{next(_numbers)}"
+def group(wire: Wire, server: Server) -> str:
+    """A group's id that no other test uses; its coordinator is there, on the broker that `wire` is connected to."""
+    names = [f"group-{next(_numbers)}" for _ in range(1 if len(server.brokers) == 1 else 40)]
+    name = names[0]
 
     def found() -> bool:
-        answer = wire.call("FindCoordinator", 4, key_type=0, coordinator_keys=[name]).coordinators[0]
-        return (
-            answer.error_code == OK
-            and wire.call("Heartbeat", 0, group_id=name, generation_id=0, member_id="x").error_code == UNKNOWN_MEMBER_ID
+        nonlocal name
+        answers = wire.call("FindCoordinator", 4, key_type=0, coordinator_keys=names).coordinators
+        here = [answer.key for answer in answers if answer.error_code == OK and answer.node_id == server.brokers[0]]
+        if not here:
+            return False
+        name = here[0]
+        return bool(
+            wire.call("Heartbeat", 0, group_id=name, generation_id=0, member_id="x").error_code == UNKNOWN_MEMBER_ID
         )
 
     wait_until(found, within=60, what="the coordinator is there")
