@@ -25,7 +25,7 @@ class PybrokerCluster:
     def __init__(self, directory: Path, overrides: Mapping[str, str] | None = None) -> None:
         self._directory = directory
         ports = free_ports(2 * NODES)
-        pairs = [NodePorts(*ports[at : at + 2]) for at in range(0, len(ports), 2)]
+        pairs = [NodePorts(ports[at], ports[at + 1]) for at in range(0, len(ports), 2)]
         self._local = LocalCluster(directory, pairs, {**SETTINGS, **(overrides or {})})
 
     @property
