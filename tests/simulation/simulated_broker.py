@@ -7,7 +7,6 @@ a fault comes in by `Faults`.
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -176,7 +175,6 @@ class SimulatedBroker:
             high_watermark=known.high_watermark,
             progress=RecoveryProgress(),
         )
-        os.makedirs(self._directory, exist_ok=True)
         (opened,) = open_logs([opening], now_ms=self._loop.now_ms())
         if isinstance(opened, OSError):
             self._around.disk_failed(str(opened))

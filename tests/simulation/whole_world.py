@@ -121,6 +121,8 @@ class World:
                     self.ended.append(node.life)
                 node.let_go()
                 del node.disk
+            for life in [*self.ended, *([] if self.clients.life is None else [self.clients.life])]:
+                life.forget()
             self.loop._ready.clear()  # type: ignore[attr-defined]
             self.loop._scheduled.clear()  # type: ignore[attr-defined]
             self.loop.close()
