@@ -84,7 +84,7 @@ class Checkpoint(NamedTuple):
 class Surroundings(NamedTuple):
     """What a broker reports to."""
 
-    led: Callable[[Key, Partition], None]
+    began_to_lead: Callable[[Key, Partition], None]
     """This broker leads a partition from now on, or goes on to."""
     caught_up: Callable[[ReplicaCaughtUp], None]
     disk_failed: Callable[[str], None]
@@ -209,7 +209,7 @@ class SimulatedBroker:
             return False
         self._roles[key] = wanted
         if isinstance(planned, Leader):
-            self._around.led(key, partition)
+            self._around.began_to_lead(key, partition)
         elif isinstance(planned, Follower):
             self.fetch_due[planned.leader].set()
         return True

@@ -255,7 +255,7 @@ class SimulatedNode:
 
     def _led(self, key: Key, partition: Any) -> None:
         image = self._newest.topics.by_id[key[0]].partitions[key[1]]
-        self.world.invariants.led(self, key, partition, is_unclean=image.leader_recovery_state == 1)
+        self.world.invariants.began_to_lead(self, key, partition, is_unclean=image.leader_recovery_state == 1)
 
     def _caught_up(self, event: Any) -> None:
         self._in_sync.caught_up(event)
