@@ -1,6 +1,6 @@
 """What holds in a simulated cluster after every event.
 
-Owns what was seen so far: leaders, what was acknowledged, what was committed, the history of the metadata. Must not know
+Owns what was seen: leaders, what was acknowledged, what was committed, the history of the metadata. Must not know
 why anything happens.
 """
 
