@@ -1495,7 +1495,7 @@ class SimulatedDataPlane:
     def expire(self, number: int) -> bytes | None:
         """The answer of a request that has waited long enough."""
     def lagging(self, partition: Partition, max_lag_ms: int, alive: list[int]) -> tuple[int, list[int]] | None:
-        """As `lagging_replicas`, for one partition; None where it is not led here."""
+        """As `lagging_replicas`, for one partition; None where this broker does not lead it."""
     def stop_joining(self, partition: Partition, replicas: list[int]) -> None:
         """As `stop_joining`."""
     def append(self, partition: Partition, batches: bytes) -> tuple[int, int]:

@@ -10,6 +10,7 @@ import signal
 import socket
 import threading
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -106,7 +107,7 @@ def _begin(directory: Path, arguments: argparse.Namespace, given: Mapping[str, s
         ports = _ports(state, arguments.brokers, arguments.port)
         for taken in (it for its in ports for it in (its.broker, its.controller) if it and not _is_free(it)):
             raise CommandError(f"port {taken} of {_HOST} is taken; --port names another one for broker 1, 0 any")
-        nodes = build_layout(directory, [_assigned(its) for its in ports])
+        nodes = build_layout(directory, _assigned(ports))
         cluster_id = lay_out(nodes, given)
         processes = [NodeProcess(node) for node in nodes]
         try:
@@ -140,14 +141,16 @@ def _ports(state: ClusterState | None, count: int | None, first: int | None) -> 
     return ports
 
 
-def _assigned(ports: NodePorts) -> NodePorts:
-    return NodePorts(ports.broker or _free_port(), ports.controller or _free_port())
+def _assigned(ports: Sequence[NodePorts]) -> list[NodePorts]:
+    """Return the ports with free ones in the place of 0; all are found before one is given back, so none is twice."""
+    with ExitStack() as stack:
+        return [NodePorts(its.broker or _free_port(stack), its.controller or _free_port(stack)) for its in ports]
 
 
-def _free_port() -> int:
-    with socket.socket() as bound:
-        bound.bind((_HOST, 0))
-        return int(bound.getsockname()[1])
+def _free_port(stack: ExitStack) -> int:
+    bound = stack.enter_context(socket.socket())
+    bound.bind((_HOST, 0))
+    return int(bound.getsockname()[1])
 
 
 def _is_free(port: int) -> bool:

@@ -7,7 +7,6 @@ a fault comes in by `Faults`.
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -85,7 +84,7 @@ class Checkpoint(NamedTuple):
 class Surroundings(NamedTuple):
     """What a broker reports to."""
 
-    led: Callable[[Key, Partition], None]
+    began_to_lead: Callable[[Key, Partition], None]
     """This broker leads a partition from now on, or goes on to."""
     caught_up: Callable[[ReplicaCaughtUp], None]
     disk_failed: Callable[[str], None]
@@ -176,7 +175,6 @@ class SimulatedBroker:
             high_watermark=known.high_watermark,
             progress=RecoveryProgress(),
         )
-        os.makedirs(self._directory, exist_ok=True)
         (opened,) = open_logs([opening], now_ms=self._loop.now_ms())
         if isinstance(opened, OSError):
             self._around.disk_failed(str(opened))
@@ -211,7 +209,7 @@ class SimulatedBroker:
             return False
         self._roles[key] = wanted
         if isinstance(planned, Leader):
-            self._around.led(key, partition)
+            self._around.began_to_lead(key, partition)
         elif isinstance(planned, Follower):
             self.fetch_due[planned.leader].set()
         return True

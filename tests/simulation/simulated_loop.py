@@ -7,6 +7,7 @@ what a killed process did ends. Two runs that begin alike go on alike.
 from __future__ import annotations
 
 import asyncio
+import inspect
 import selectors
 from collections.abc import Callable
 from contextvars import Context, ContextVar
@@ -26,6 +27,14 @@ class Life:
         self.context.run(_LIFE.set, self)
         # They are kept: what a task does when it is collected would come at a time of its own.
         self.tasks: list[asyncio.Task[Any]] = []
+
+    def forget(self) -> None:
+        """Drop what never began to run."""
+        for task in self.tasks:
+            coroutine: Any = task.get_coro()
+            if inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:
+                coroutine.close()
+        self.tasks.clear()
 
     def guarded(self, callback: Callable[..., object], *arguments: Any) -> None:
         if not self.is_over:

@@ -174,7 +174,7 @@ class SimulatedNode:
         self.disk.fail_syncs(False)
         self.disk.crash(how, self.random.getrandbits(32), str(root))
         shutil.rmtree(self.disk.root)
-        self.disk = SimulatedDisk(str(root))
+        self.disk = _disk_at(root)
         for other in self.world.nodes:
             if other.life is not None:
                 other.note_refused(self.number)
@@ -188,7 +188,7 @@ class SimulatedNode:
     def _new_disk(self) -> SimulatedDisk:
         root = self._directory / f"{self.number}-0"
         root.mkdir()
-        return SimulatedDisk(str(root))
+        return _disk_at(root)
 
     # ------------------------------------------------------------------------------------------ what others notice
 
@@ -255,7 +255,7 @@ class SimulatedNode:
 
     def _led(self, key: Key, partition: Any) -> None:
         image = self._newest.topics.by_id[key[0]].partitions[key[1]]
-        self.world.invariants.led(self, key, partition, is_unclean=image.leader_recovery_state == 1)
+        self.world.invariants.began_to_lead(self, key, partition, is_unclean=image.leader_recovery_state == 1)
 
     def _caught_up(self, event: Any) -> None:
         self._in_sync.caught_up(event)
@@ -403,3 +403,9 @@ class SimulatedNode:
             for key in list(self.broker.partitions):
                 if self.random.random() < 0.3:
                     self.broker.flush(key)
+
+
+def _disk_at(root: Path) -> SimulatedDisk:
+    """A disk whose log directory is there and synced, as who formats a node leaves it."""
+    (root / "data").mkdir(exist_ok=True)
+    return SimulatedDisk(str(root))

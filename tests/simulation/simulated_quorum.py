@@ -25,7 +25,7 @@ from tests.simulation.simulated_loop import SimulatedLoop, living
 
 NO_TIMEOUTS = 10_000_000
 _SILENCE_S = (1.0, 2.0)
-"""A voter that heard nothing for so long, at random, stands for election: `controller.quorum.fetch.timeout.ms`."""
+"""A voter that receives nothing for so long, at random, stands for election: `controller.quorum.fetch.timeout.ms`."""
 
 
 class SimulatedPeers:

@@ -1,7 +1,7 @@
 """What holds in a simulated cluster after every event.
 
-Owns what was seen so far: who led, what was acknowledged, what was committed, the history of the metadata. Must not
-know why anything happens.
+Owns what was seen: leaders, what was acknowledged, what was committed, the history of the metadata. Must not know
+why anything happens.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Invariants:
     """See the module."""
 
     def __init__(self) -> None:
-        # Who led a partition in each epoch, and the highest watermark that was seen there.
+        # The leader of a partition in each epoch, and the highest watermark that was seen there.
         self._leaders: dict[tuple[Key, int], int] = {}
         self._watermarks: dict[tuple[Key, int], int] = {}
         # What was committed, by offset, and the epoch of the leader that showed it last.
@@ -62,7 +62,7 @@ class Invariants:
 
     # ------------------------------------------------------------------------------------------------- partitions
 
-    def led(self, node: SimulatedNode, key: Key, partition: Partition, *, is_unclean: bool) -> None:
+    def began_to_lead(self, node: SimulatedNode, key: Key, partition: Partition, *, is_unclean: bool) -> None:
         """A broker leads a partition, from now on or on."""
         epoch = partition.leader_epoch
         known = self._leaders.get((key, epoch))
@@ -80,7 +80,7 @@ class Invariants:
             raise BrokenError(f"brokers {known} and {node.number} lead {_name(key)} in leader epoch {epoch}")
 
     def note_acknowledged(self, key: Key, offset: int, value: bytes, epoch: int) -> None:
-        """A producer was told that a record is on all in-sync replicas."""
+        """A producer received that a record is on all in-sync replicas."""
         known = self.acknowledged.setdefault(key, {}).setdefault(offset, (value, epoch))
         if known[0] != value:
             raise BrokenError(f"{known[0]!r} and {value!r} were acknowledged at offset {offset} of {_name(key)}")

@@ -121,6 +121,8 @@ class World:
                     self.ended.append(node.life)
                 node.let_go()
                 del node.disk
+            for life in [*self.ended, *([] if self.clients.life is None else [self.clients.life])]:
+                life.forget()
             self.loop._ready.clear()  # type: ignore[attr-defined]
             self.loop._scheduled.clear()  # type: ignore[attr-defined]
             self.loop.close()
@@ -333,12 +335,12 @@ class World:
     def watch_metadata(self, node: SimulatedNode, controller: Any) -> None:
         """Follow what a controller does."""
 
-        def led(leads: bool) -> None:
+        def leadership(leads: bool) -> None:
             if leads:
                 self.trace("controls", node.number, controller.leader_epoch)
                 self.invariants.controls(node.number, controller.leader_epoch)
 
-        controller.on_leadership(led)
+        controller.on_leadership(leadership)
 
     def loaded(self, node: SimulatedNode, records: Any, offset: int, epoch: int) -> None:
         """A node has loaded a batch."""

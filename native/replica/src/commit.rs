@@ -35,7 +35,7 @@ impl Partition {
     /// [`Partition::has_settled`] of what this broker appended from `leader_epoch` on. After another leader something else
     /// may stand there, and be committed.
     pub fn has_settled_since(&self, leader_epoch: LeaderEpoch, end_offset: i64) -> bool {
-        // In this order: a leader that has led throughout has not lost what it appended before.
+        // In this order: a leader that was it throughout has not lost what it appended before.
         let settled = self.has_settled(end_offset);
         settled && self.role.load().leader().is_some_and(|leader| leader.has_led_since(leader_epoch))
     }
