@@ -94,7 +94,7 @@ async def test_who_caught_up_before_the_image_is_asked_for_with_it(
 ) -> None:
     leader = Leader(image_of((1,), leader_epoch=4), monkeypatch)
     leader.caught_up(2)
-    await asyncio.sleep(0)
+    await asyncio.gather(asyncio.Queue[None]().join())  # a turn of the loop
     assert leader.asked == []
     leader.publish(image_of((1,)))
     await until(lambda: len(leader.asked) == 1)

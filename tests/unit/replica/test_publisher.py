@@ -337,7 +337,7 @@ async def test_answers_name_where_the_leader_is_as_soon_as_it_is_registered_and_
 async def test_an_image_of_before_the_registration_is_not_put_in_force(broker: Broker) -> None:
     broker.publisher.hold()
     broker.publish(topic("a"))
-    await asyncio.sleep(0)
+    await asyncio.gather(asyncio.Queue[None]().join())  # a turn of the loop
     assert broker.publisher.offset_in_force == -1
     broker.publisher.release(broker.image.offset + 1)
     assert broker.publisher._work is None
