@@ -47,6 +47,6 @@ pub use data_plane::DataPlane;
 pub use events::{CaughtUpReplica, ControlRequest, Event, EventQueue, Level, UnresolvedRequest};
 pub use hot_path::{FETCH_VERSIONS, PRODUCE_VERSIONS};
 pub use interception::Decision;
+pub use settings::{FetchSource, ListenerSettings, ReplicationSettings, Settings};
 #[cfg(feature = "simulation")]
 pub use simulation::{Served, SimulatedDataPlane};
-pub use settings::{FetchSource, ListenerSettings, ReplicationSettings, Settings};

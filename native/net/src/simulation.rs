@@ -222,7 +222,9 @@ impl SimulatedDataPlane {
         let counters = self.counters.of(0);
         let response = match self.waiting.remove(&number)? {
             // Who is woken was claimed by who wakes.
-            Pending::Fetch(pending) => (is_woken || pending.claim()).then(|| pending.complete(&self.hot_path, counters)),
+            Pending::Fetch(pending) => {
+                (is_woken || pending.claim()).then(|| pending.complete(&self.hot_path, counters))
+            }
             Pending::Produce(pending) => {
                 (is_woken || pending.claim()).then(|| pending.complete(&self.hot_path, counters))
             }

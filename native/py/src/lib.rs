@@ -47,9 +47,9 @@ mod role;
 mod sending;
 mod settlements;
 #[cfg(feature = "simulation")]
-mod simulation;
-#[cfg(feature = "simulation")]
 mod simulated_disk;
+#[cfg(feature = "simulation")]
+mod simulation;
 #[cfg(feature = "load")]
 mod stamp;
 mod topic_table;
