@@ -29,7 +29,6 @@ impl PySimulatedDataPlane {
     #[new]
     #[pyo3(signature = (*, node_id, max_wait_ms, max_bytes, response_max_bytes, first_backoff_ms, backoff_ms,
         session_slots))]
-    #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     fn new(
         node_id: i32,
         max_wait_ms: i32,
