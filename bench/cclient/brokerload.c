@@ -8,8 +8,11 @@
  *   brokerload quiet     -b HOST:PORT -n MILLISECONDS -c QUIET -r REQUESTS_PER_SECOND -q FILE [-f FILE -k CLIENTS -P IN_FLIGHT] [-O]
  *   brokerload write     -d DIRECTORY -n RECORDS -s SIZE
  *   brokerload sink      -d DIRECTORY
+ *   brokerload steady    -b HOST:PORT -t TOPIC -n RECORDS -s SIZE -r RECORDS_PER_SECOND [-p PARTITION] [-X key=value ...]
+ *   brokerload copy      -d DIRECTORY -n RECORDS -s SIZE
  *
- * The topic must exist. sink is a server, the limit of what produce can reach; it runs until it is killed. -X sets a property of librdkafka over the load's own. */
+ * The topic must exist. sink is a server, the limit of what produce can reach; it runs until it is killed; SIGTERM ends steady before its
+ * last record. -X sets a property of librdkafka over the load's own. */
 #include "load.h"
 
 #include <netdb.h>
@@ -68,7 +71,7 @@ void resolve(const char *bootstrap, struct sockaddr_storage *address, socklen_t 
   freeaddrinfo(found);
 }
 
-static void usage(void) { fail("usage: brokerload produce|consume|roundtrip|connections|commit|quiet|write|sink -b HOST:PORT -t TOPIC -n RECORDS -s SIZE (see brokerload.c)"); }
+static void usage(void) { fail("usage: brokerload produce|consume|roundtrip|connections|commit|quiet|write|sink|steady|copy -b HOST:PORT -t TOPIC -n RECORDS -s SIZE (see brokerload.c)"); }
 
 static void add_property(struct settings *run, char *pair) {
   char *value = strchr(pair, '=');
@@ -110,7 +113,8 @@ int main(int count, char **words) {
   } loads[] = {{"produce", run_produce, true, true, true, false},     {"consume", run_consume, true, true, false, false},
                {"roundtrip", run_roundtrip, true, true, true, false}, {"connections", run_connections, true, false, false, false},
                {"commit", run_commit, true, true, false, false},      {"write", run_write, false, false, true, false},
-               {"quiet", run_quiet, true, false, false, false},       {"sink", run_sink, false, false, false, true}};
+               {"quiet", run_quiet, true, false, false, false},       {"sink", run_sink, false, false, false, true},
+               {"steady", run_steady, true, true, true, false},       {"copy", run_copy, false, false, true, false}};
   if (count < 2) usage();
   struct settings run = read_settings(count - 1, words + 1);
   for (size_t i = 0; i < sizeof loads / sizeof *loads; i++) {

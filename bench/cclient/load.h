@@ -15,11 +15,11 @@
 struct settings {
   const char *bootstrap; /* host:port */
   const char *topic;
-  const char *directory; /* write: where the file is made */
+  const char *directory; /* write, copy: where files are made */
   int partition;
   long records;
-  long size;    /* bytes of a record's value; write: bytes in all are records * size */
-  double rate;  /* roundtrip: records a second; quiet: requests a second */
+  long size;    /* bytes of a record's value; write, copy: bytes in all are records * size */
+  double rate;  /* roundtrip, steady: records a second; quiet: requests a second */
   int clients;  /* connections, commit: so many at a time; quiet: quiet connections */
   const char *quiet_file, *storm_file; /* quiet: frames that quiet connections ask, and the one of the storm */
   int storm_clients, depth;            /* quiet: connections of the storm, and requests in flight on each */
@@ -66,5 +66,7 @@ void run_commit(const struct settings *run);
 void run_quiet(const struct settings *run);
 void run_write(const struct settings *run);
 void run_sink(const struct settings *run);
+void run_steady(const struct settings *run);
+void run_copy(const struct settings *run);
 
 #endif

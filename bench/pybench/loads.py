@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +101,28 @@ def _c_words(load: str, task: Task) -> list[str]:
 
 def _c_load(load: str) -> Callable[[Task], Outcome]:
     return lambda task: _c_outcome(_c_words(load, task), task.records * task.size)
+
+
+def _c_copy(task: Task) -> Outcome:
+    # Twice the memory, source and target, has been touched when the copy is timed.
+    plain_write(Path(task.topic), 2 * task.records, int(task.properties["record_bytes"]))
+    size = ["-n", str(task.records), "-s", str(task.properties["record_bytes"])]
+    outcome = _c_outcome([str(build_c_program()), "copy", "-d", task.topic, *size], 0)
+    moved = float(task.records * int(task.properties["record_bytes"]))
+    return Outcome(
+        outcome.command, outcome.figures | {"bytes": moved, "bytes_per_second": moved / outcome.figures["seconds"]}
+    )
+
+
+def _c_consume_live(task: Task) -> Outcome:
+    """Consume what is there while more comes on the same partition."""
+    # In batches, as a producer that does not hurry sends: the processors are the consumer's.
+    steady = replace(task, records=2**31, size=100, properties={**task.properties, "linger.ms": 5})
+    with subprocess.Popen(_c_words("steady", steady), stdout=subprocess.DEVNULL) as producer:
+        try:
+            return _c_load("consume")(replace(task, properties={}))
+        finally:
+            producer.terminate()
 
 
 def _c_connections(task: Task) -> Outcome:
@@ -265,6 +287,8 @@ LOADS: dict[str, Callable[[Task], Outcome]] = {
     "c-commit": _c_commit,
     "c-connections": _c_connections,
     "c-consume": _c_load("consume"),
+    "c-consume-live": _c_consume_live,
+    "c-copy": _c_copy,
     "c-produce": _c_load("produce"),
     "c-roundtrip": _c_load("roundtrip"),
     "codec-aiokafka": _codec_load("aiokafka"),

@@ -81,6 +81,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     fill: bool = False
     """The topic is filled once, before the rounds, and not deleted between them."""
     plain_write: bool = False
+    alone: bool = False
+    """One contestant after the other, the others' brokers stopped; otherwise in turns, beside idle ones."""
     properties: dict[str, Any] = msgspec.field(default_factory=dict)
     """Settings of the load."""
     suite: Suite = BROKERS

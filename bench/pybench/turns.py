@@ -6,15 +6,20 @@ writes on top of the dirty pages of another; scenarios that read fill theirs onc
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast, runtime_checkable
 
+import msgspec
+
+from pybench.cluster_loads import FAULTS, OWN_CLUSTER
 from pybench.loads import Task, plain_write, run_load
 from pybench.metadata_scale import measure_metadata_scale
 from pybench.offsets_load import measure_offsets_load
+from pybench.peers.cluster import ClusterPeer
 from pybench.process import cpu_time, resident_bytes
 from pybench.restarts import Restarts
 from pybench.scenario import PLAIN_WRITE, Contestant, Scenario
@@ -34,6 +39,7 @@ WHOLE: dict[str, Callable[[str, int, Path], tuple[str, dict[str, float]]]] = {
     "topics-metadata": measure_metadata,
     "storm": measure_storm,
     "fairness": measure_fairness,
+    **OWN_CLUSTER,
 }
 """Loads that begin with starting a broker of their own."""
 RESTART = "restart"
@@ -59,6 +65,17 @@ class Node(Protocol):
         """Where partitions lie, one for each process."""
 
 
+@runtime_checkable
+class Startable(Protocol):
+    """A node that can be stopped and started again."""
+
+    def start(self) -> object:
+        """Start what was stopped, with all that it holds."""
+
+    def stop(self) -> None:
+        """End its processes; its folders stay."""
+
+
 def run_scenario(
     scenario: Scenario,
     nodes: Mapping[str, Node],
@@ -72,10 +89,18 @@ def run_scenario(
     """Run every round; returns by contestant the command and the counted rounds."""
     if all(c.load.startswith(TOGETHER) for c in scenario.contestants):
         return measure_rows(scenario, rounds=rounds, warm_up=warm_up, records=records)
+    if scenario.alone:
+        # One broker after the other: what another costs at rest is not in the figures.
+        seen = dict[str, dict[str, Any]]()
+        for contestant in scenario.contestants:
+            with _others_stopped(contestant.broker, nodes):
+                one = msgspec.structs.replace(scenario, contestants=(contestant,), alone=False)
+                seen |= run_scenario(one, nodes, work, rounds=rounds, warm_up=warm_up, records=records, log=log)
+        return seen
     restarts = Restarts(scenario.properties, records)
     topics = {c.name: _fill(scenario, c, nodes, records) for c in scenario.contestants} if scenario.fill else {}
     try:
-        seen: dict[str, dict[str, Any]] = {}
+        seen = {}
         for number in range(-warm_up, rounds):
             for contestant in scenario.contestants:
                 if contestant.load == RESTART:
@@ -100,6 +125,18 @@ def run_scenario(
                 _delete(nodes[contestant.broker], topics[contestant.name])
 
 
+@contextlib.contextmanager
+def _others_stopped(name: str, nodes: Mapping[str, Node]) -> Iterator[None]:
+    others = [node for other, node in nodes.items() if other != name and isinstance(node, Startable)]
+    for node in others:
+        node.stop()
+    try:
+        yield
+    finally:
+        for node in others:
+            node.start()
+
+
 def _turn(
     scenario: Scenario, contestant: Contestant, nodes: Mapping[str, Node], work: Path, records: int, topic: str | None
 ) -> tuple[str, dict[str, float]]:
@@ -109,6 +146,8 @@ def _turn(
         outcome = run_load(contestant.load, Task("", str(work), records, scenario.size, scenario.properties))
         return outcome.command, outcome.figures
     node = nodes[contestant.broker]
+    if contestant.load in FAULTS:
+        return FAULTS[contestant.load](cast(ClusterPeer, node), records, scenario.properties)
     needs_topic = contestant.load != "c-connections" and contestant.broker != SINK
     own_topic = topic or (_create(node, int(scenario.properties.get("partitions", 1))) if needs_topic else SINK)
     try:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pybench import report
+from pybench.cluster_loads import FAULTS
 from pybench.compare import VARIANTS
 from pybench.figures import FIGURES, summarise
 from pybench.loads import LOADS
@@ -23,7 +24,7 @@ BROKERS = {*VARIANTS, SINK, "none"}
 @pytest.mark.parametrize("scenario", read_scenarios(), ids=lambda s: s.id)
 def test_every_scenario_names_what_exists(scenario: Scenario) -> None:
     together = {TOGETHER + row for row in ROWS}
-    assert {c.load for c in scenario.contestants} <= LOADS.keys() | OWN_BROKER | together
+    assert {c.load for c in scenario.contestants} <= LOADS.keys() | FAULTS.keys() | OWN_BROKER | together
     assert (scenario.suite == SPARK) == scenario.id.startswith("spark-")
     assert {c.broker for c in scenario.contestants} <= BROKERS
     assert {*scenario.figures, *(r.figure for r in scenario.reaches)} <= FIGURES.keys()
