@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import hypothesis
 import pytest
 
 from tests.support.repository import ROOT
 
 WAITING_ROOMS = ("spark", "chaos", "cluster", "conformance", "simulation")
 """Folders of tests that take long, the longest first: begun first, they leave no processor idle in the end."""
+
+# How long an example takes is the machine's matter, and no assertion.
+hypothesis.settings.register_profile("pybroker", deadline=None)
+hypothesis.settings.load_profile("pybroker")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
