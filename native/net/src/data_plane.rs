@@ -32,7 +32,10 @@ use super::reactor::Reactor;
 use super::request_memory::RequestMemory;
 use super::room::Room;
 use super::settings::{FetchSource, ListenerSettings, ReplicationSettings, Settings};
-use pybroker_replica::{FetchSessionCache, FlushCounts, GroupFlush, Partition, TopicTable, Waiter, WaitingProduce};
+use pybroker_replica::{
+    FetchSessionCache, FlushCounts, GroupFlush, Partition, ReadReplicas, ReplicationThrottle, ThrottleLimit,
+    TopicTable, Waiter, WaitingProduce,
+};
 
 /// Sockets, the hot path and waiting requests of one broker. Threads run from [`DataPlane::start`] to [`DataPlane::shut_down`].
 #[derive(Debug)]
@@ -150,8 +153,14 @@ impl DataPlane {
 
     /// Says how this broker replicates; before that it fetches nothing from others.
     pub fn set_replication(&self, settings: ReplicationSettings) {
+        self.reactor.hot_path.leader_throttle.set_limit(settings.leader_throttle);
         self.reactor.hot_path.replication.store(Some(Arc::new(settings)));
         self.fetchers.set_settings(settings);
+    }
+
+    /// Swaps the racks by which consumers are sent to other replicas; `None` keeps them at the leader.
+    pub fn set_read_replicas(&self, racks: Option<ReadReplicas>) {
+        self.reactor.hot_path.read_replicas.store(racks.map(Arc::new));
     }
 
     /// Swaps the brokers that may be fetched from.
@@ -253,6 +262,8 @@ fn reactor(settings: Arc<Settings>) -> io::Result<Reactor> {
         group_flush: GroupFlush::new(Arc::new(outcomes)),
         fetch_max_bytes: settings.fetch_max_bytes,
         replication: ArcSwapOption::empty(),
+        leader_throttle: ReplicationThrottle::new(ThrottleLimit::NONE),
+        read_replicas: ArcSwapOption::empty(),
         clock: Arc::clone(&clock),
         events: Arc::clone(&events),
     };

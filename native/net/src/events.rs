@@ -117,6 +117,13 @@ pub enum Event {
     },
     /// The controller is to be asked to let a follower into the in-sync replicas.
     ReplicaCaughtUp(CaughtUpReplica),
+    /// A follower's log starts later than before, where a deletion of records waits for that
+    /// ([`pybroker_replica::Partition::await_deletion`]).
+    ReplicaDeletedRecords {
+        topic_id: [u8; 16],
+        /// The partition's index.
+        index: PartitionIndex,
+    },
     /// A line for the broker's log.
     Line {
         /// How loud.

@@ -1,6 +1,6 @@
 //! What the control plane decides for the sockets. Complete structs: no value has a default here.
 
-use pybroker_replica::{BrokerId, FetcherSettings};
+use pybroker_replica::{BrokerId, FetcherSettings, ThrottleLimit};
 
 /// Limits and sizes of the data plane, by Kafka's configuration keys.
 #[derive(Clone, Debug)]
@@ -69,6 +69,10 @@ pub struct ReplicationSettings {
     pub socket_timeout_ms: u64,
     /// `replica.socket.receive.buffer.bytes`; -1 leaves the system's.
     pub socket_receive_buffer_bytes: i64,
+    /// What followers are sent of throttled partitions: `leader.replication.throttled.rate`.
+    pub leader_throttle: ThrottleLimit,
+    /// What is fetched of throttled partitions: `follower.replication.throttled.rate`.
+    pub follower_throttle: ThrottleLimit,
     /// Followers learn at once what is committed, as consumers read from them (`replica.selector.class`).
     pub eager_high_watermark: bool,
 }

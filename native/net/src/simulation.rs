@@ -18,7 +18,7 @@ use super::hot_path::{self, HotPath, HotPathRequest, Outcome, PendingFetch, Pend
 use super::response::Response;
 use pybroker_replica::{
     BrokerId, FetchSessionCache, FetcherSettings, FlushListener, FollowerListener, Following, GroupFlush, Partition,
-    PartitionKey, REPLICA_FETCH_VERSION, ReplicaFetcher, Role, TopicTable, Waiter,
+    PartitionKey, REPLICA_FETCH_VERSION, ReplicaFetcher, ReplicationThrottle, Role, ThrottleLimit, TopicTable, Waiter,
 };
 use pybroker_storage::LogError;
 use pybroker_wire::ApiKey;
@@ -74,6 +74,8 @@ impl SimulatedDataPlane {
             group_flush: GroupFlush::new(Arc::new(NoThreads)),
             fetch_max_bytes,
             replication: ArcSwapOption::empty(),
+            leader_throttle: ReplicationThrottle::new(ThrottleLimit::NONE),
+            read_replicas: ArcSwapOption::empty(),
             clock: Arc::new(Clock::standing_still()),
             events: Arc::new(EventQueue::new()?),
         };
@@ -136,7 +138,8 @@ impl SimulatedDataPlane {
         }
         let Some(following) = wanted else { return };
         let settings = self.settings;
-        let fetcher = self.fetchers.entry(following.leader).or_insert_with(|| ReplicaFetcher::new(settings));
+        let no_limit = Arc::new(ReplicationThrottle::new(ThrottleLimit::NONE));
+        let fetcher = self.fetchers.entry(following.leader).or_insert_with(|| ReplicaFetcher::new(settings, no_limit));
         if before != Some(following) {
             fetcher.follow(Arc::clone(partition), following);
         }

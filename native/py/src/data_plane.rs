@@ -138,6 +138,15 @@ impl PyDataPlane {
         self.inner.set_replication(settings.settings);
     }
 
+    #[pyo3(signature = (*, own_rack, others))]
+    fn set_read_replicas(&self, own_rack: Option<&str>, others: Vec<(i32, String)>) {
+        self.inner.set_read_replicas(Some(replication::read_replicas(own_rack, others)));
+    }
+
+    fn clear_read_replicas(&self) {
+        self.inner.set_read_replicas(None);
+    }
+
     #[pyo3(signature = (sources))]
     fn set_fetch_sources(&self, sources: Vec<Source>) {
         self.inner.set_fetch_sources(replication::sources(sources));

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::control_request::PyControlRequest;
-use crate::replication::PyReplicaCaughtUp;
+use crate::replication::{PyReplicaCaughtUp, PyReplicaDeletedRecords};
 
 /// A request that Python decides about; see `_native.pyi`.
 #[pyclass(frozen, get_all, name = "InterceptedRequest", module = "pybroker._native")]
@@ -101,6 +101,9 @@ pub fn into_python(py: Python<'_>, event: Event) -> PyResult<Py<PyAny>> {
         Event::Exhausted { error } => PyExhausted { error }.into_py_any(py),
         Event::AppendSettled { ticket } => PyAppendSettled { ticket }.into_py_any(py),
         Event::ReplicaCaughtUp(inner) => PyReplicaCaughtUp { inner }.into_py_any(py),
+        Event::ReplicaDeletedRecords { topic_id, index } => {
+            PyReplicaDeletedRecords { topic_id, index: index.0 }.into_py_any(py)
+        }
         Event::SegmentRolled { topic, index } => PySegmentRolled { topic: topic.to_string(), index }.into_py_any(py),
         Event::Line { level, text } => {
             let level = match level {

@@ -117,6 +117,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<record_table::RecordTable>()?;
     m.add_class::<recovery_progress::PyRecoveryProgress>()?;
     m.add_class::<replication::PyReplicaCaughtUp>()?;
+    m.add_class::<replication::PyReplicaDeletedRecords>()?;
     m.add_class::<replication::PyReplicationSettings>()?;
     m.add_function(wrap_pyfunction!(replication::lagging_replicas, m)?)?;
     m.add_function(wrap_pyfunction!(replication::stop_joining, m)?)?;

@@ -95,6 +95,21 @@ impl PyPartition {
         self.inner.role().kind().to_string()
     }
 
+    #[pyo3(signature = (*, leader, follower))]
+    fn set_throttled(&self, leader: bool, follower: bool) {
+        self.inner.throttled().set(leader, follower);
+    }
+
+    #[pyo3(signature = (awaited))]
+    fn await_deletion(&self, awaited: bool) {
+        self.inner.await_deletion(awaited);
+    }
+
+    #[pyo3(signature = (data_plane))]
+    fn wake_followers(&self, data_plane: &PyDataPlane) {
+        self.inner.wake_followers(&mut |waiter| data_plane.inner.wake(waiter));
+    }
+
     #[pyo3(signature = (alive))]
     fn low_watermark(&self, alive: Vec<i32>) -> i64 {
         self.inner.low_watermark(&alive.into_iter().map(BrokerId).collect::<Vec<_>>())

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pybroker_net::{CaughtUpReplica, FetchSource, ReplicationSettings};
-use pybroker_replica::{BrokerId, FetcherSettings, Partition, Waiter};
+use pybroker_replica::{BrokerId, FetcherSettings, Partition, ReadReplicas, ThrottleLimit, Waiter};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -20,7 +20,8 @@ pub struct PyReplicationSettings {
 impl PyReplicationSettings {
     #[new]
     #[pyo3(signature = (*, node_id, broker_epoch, min_bytes, max_wait_ms, max_bytes, response_max_bytes, first_backoff_ms,
-        backoff_ms, fetchers, socket_timeout_ms, socket_receive_buffer_bytes, eager_high_watermark))]
+        backoff_ms, fetchers, socket_timeout_ms, socket_receive_buffer_bytes, leader_throttled_rate, follower_throttled_rate,
+        throttle_samples, throttle_sample_ms, eager_high_watermark))]
     #[expect(clippy::too_many_arguments, reason = "a complete struct, given by keyword")]
     fn new(
         node_id: i32,
@@ -34,6 +35,10 @@ impl PyReplicationSettings {
         fetchers: usize,
         socket_timeout_ms: u64,
         socket_receive_buffer_bytes: i64,
+        leader_throttled_rate: i64,
+        follower_throttled_rate: i64,
+        throttle_samples: usize,
+        throttle_sample_ms: i64,
         eager_high_watermark: bool,
     ) -> Self {
         let replica = BrokerId(node_id);
@@ -47,11 +52,18 @@ impl PyReplicationSettings {
             first_backoff_ms,
             backoff_ms,
         };
+        let throttle = |bytes_per_second| ThrottleLimit {
+            bytes_per_second,
+            samples: throttle_samples,
+            sample_ms: throttle_sample_ms,
+        };
         let settings = ReplicationSettings {
             fetcher,
             fetchers,
             socket_timeout_ms,
             socket_receive_buffer_bytes,
+            leader_throttle: throttle(leader_throttled_rate),
+            follower_throttle: throttle(follower_throttled_rate),
             eager_high_watermark,
         };
         Self { settings }
@@ -65,6 +77,31 @@ pub type Source = (i32, String, u16, i64);
 pub fn sources(brokers: Vec<Source>) -> Vec<FetchSource> {
     let source = |(id, host, port, broker_epoch)| FetchSource { id: BrokerId(id), host, port, broker_epoch };
     brokers.into_iter().map(source).collect()
+}
+
+/// The table of racks that consumers are sent to: this broker's own, and those of the others.
+pub fn read_replicas(own_rack: Option<&str>, others: Vec<(i32, String)>) -> ReadReplicas {
+    ReadReplicas::new(own_rack, others.into_iter().map(|(id, rack)| (BrokerId(id), rack)))
+}
+
+/// A follower's log starts later than before; see `_native.pyi`.
+#[pyclass(frozen, name = "ReplicaDeletedRecords", module = "pybroker._native")]
+pub struct PyReplicaDeletedRecords {
+    pub topic_id: [u8; 16],
+    pub index: i32,
+}
+
+#[pymethods]
+impl PyReplicaDeletedRecords {
+    #[getter]
+    fn topic_id<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.topic_id)
+    }
+
+    #[getter]
+    fn index(&self) -> i32 {
+        self.index
+    }
 }
 
 /// A follower has caught up; see `_native.pyi`.

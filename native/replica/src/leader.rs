@@ -288,6 +288,17 @@ impl Leader {
         self.followers.iter().any(|follower| follower.id == id)
     }
 
+    /// Whether one of the other replicas is in sync.
+    pub fn has_in_sync(&self, id: BrokerId) -> bool {
+        self.followers.iter().any(|follower| follower.id == id && follower.in_sync)
+    }
+
+    /// Where the log of another replica starts, as it last said; -1 before that.
+    pub fn log_start_of(&self, id: BrokerId) -> i64 {
+        let asked = self.followers.iter().find(|follower| follower.id == id);
+        asked.map_or(UNKNOWN, |follower| follower.position.log_start_offset.load(Ordering::Acquire))
+    }
+
     /// The in-sync replicas that have not had all of a log that ends at `own` for more than `max_lag_ms`. Ends what the
     /// high watermark waits for of others that have fallen behind, or are not in `alive`.
     pub fn lagging(&self, own: Offset, now_ms: i64, max_lag_ms: i64, alive: &[BrokerId]) -> Vec<BrokerId> {

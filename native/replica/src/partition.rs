@@ -16,6 +16,7 @@ use super::acknowledgement::AcknowledgementList;
 use super::ids::{LeaderEpoch, Offset};
 use super::leader::ReplicaState;
 use super::role::Role;
+use super::throttle::ThrottledSides;
 use super::waiting::{Waiter, WaitingFetch};
 use super::waiting_readers::{Isolation, WaitingReaders};
 use pybroker_storage::{
@@ -61,6 +62,9 @@ pub struct Partition {
     pub(crate) unsynced: AcknowledgementList,
     /// Set while a sync is asked for that has not begun.
     pub(crate) sync_wanted: AtomicBool,
+    throttled: ThrottledSides,
+    /// Whether a deletion of records waits for the other replicas.
+    deletion_awaited: AtomicBool,
 }
 
 impl Partition {
@@ -91,6 +95,8 @@ impl Partition {
             uncommitted: AcknowledgementList::default(),
             unsynced: AcknowledgementList::default(),
             sync_wanted: AtomicBool::new(false),
+            throttled: ThrottledSides::default(),
+            deletion_awaited: AtomicBool::new(false),
         }
     }
 
@@ -130,6 +136,26 @@ impl Partition {
         // Records of an open transaction may have been deleted; what is left of it begins with the log.
         let unstable = self.log.first_unstable_offset().map(|offset| offset.max(self.log.log_start_offset()));
         unstable.map_or(high_watermark, |unstable| unstable.min(high_watermark))
+    }
+
+    /// On which sides this replica is throttled.
+    pub fn throttled(&self) -> &ThrottledSides {
+        &self.throttled
+    }
+
+    /// Says whether somebody waits for the other replicas to delete records.
+    pub fn await_deletion(&self, awaited: bool) {
+        self.deletion_awaited.store(awaited, Ordering::Release);
+    }
+
+    /// Whether somebody waits for the other replicas to delete records: what their Fetches say of their logs' starts is news.
+    pub fn is_deletion_awaited(&self) -> bool {
+        self.deletion_awaited.load(Ordering::Acquire)
+    }
+
+    /// Answers the followers that wait for records: the start of the log has moved, which they learn from an answer.
+    pub fn wake_followers(&self, wake: &mut dyn FnMut(Waiter)) {
+        self.waiting.wake_replicas(wake);
     }
 
     /// Whether this leader does not know yet that what older leaders committed is committed (KIP-207): consumers may have

@@ -79,6 +79,11 @@ impl WaitingReaders {
         }
     }
 
+    /// Wakes the replicas that wait.
+    pub fn wake_replicas(&self, wake: &mut dyn FnMut(Waiter)) {
+        self.replicas.wake_all(wake);
+    }
+
     /// The partition goes away or changes its role: wakes everybody.
     pub fn wake_all(&self, wake: &mut dyn FnMut(Waiter)) {
         self.uncommitted.wake_all(wake);

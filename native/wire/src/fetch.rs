@@ -301,6 +301,8 @@ pub struct FetchedPartition {
     pub log_start_offset: i64,
     /// Aborted transactions among the records, in the order of the log.
     pub aborted: Vec<AbortedTransaction>,
+    /// The broker whose replica a consumer is to read from (KIP-392), -1 for this one.
+    pub preferred_read_replica: i32,
     /// Bytes of record batches; the last batch may be cut short.
     pub records: usize,
     /// Where the client's log leaves the leader's.
@@ -391,7 +393,7 @@ fn write_partition(
         write_aborted(writer, head, partition);
     }
     if version >= 11 {
-        writer.i32(-1); // preferred_read_replica
+        writer.i32(partition.preferred_read_replica);
     }
     writer.bytes_len(partition.records);
     if partition.records > 0 {
@@ -455,9 +457,7 @@ fn read_partition(reader: &mut Reader<'_>, version: i16, topic: &TopicRef) -> Re
     let last_stable_offset = if version >= 4 { reader.i64()? } else { -1 };
     let log_start_offset = if version >= 5 { reader.i64()? } else { -1 };
     let aborted = if version >= 4 { read_aborted(reader)? } else { Vec::new() };
-    if version >= 11 {
-        reader.i32()?; // preferred_read_replica
-    }
+    let preferred_read_replica = if version >= 11 { reader.i32()? } else { -1 };
     let records = reader.nullable_bytes_range()?.unwrap_or_default();
     let (mut diverging, mut current_leader) = (None, None);
     reader.each_tag(|tag, field| {
@@ -476,6 +476,7 @@ fn read_partition(reader: &mut Reader<'_>, version: i16, topic: &TopicRef) -> Re
         last_stable_offset,
         log_start_offset,
         aborted,
+        preferred_read_replica,
         records: records.len(),
         diverging,
         current_leader,

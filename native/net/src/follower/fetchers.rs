@@ -14,7 +14,7 @@ use crate::clock::Clock;
 use crate::events::{EventQueue, Level};
 use crate::inboxes::Inboxes;
 use crate::settings::{FetchSource, ReplicationSettings};
-use pybroker_replica::{BrokerId, Following, Partition, PartitionKey, Role};
+use pybroker_replica::{BrokerId, Following, Partition, PartitionKey, ReplicationThrottle, Role, ThrottleLimit};
 
 /// A thread: the broker that it fetches from, and its number there.
 type ThreadKey = (BrokerId, usize);
@@ -39,6 +39,8 @@ struct State {
     settings: Option<Arc<ReplicationSettings>>,
     sources: FxHashMap<BrokerId, FetchSource>,
     threads: FxHashMap<ThreadKey, Running>,
+    /// Threads that were asked to end.
+    ending: Vec<JoinHandle<()>>,
     assigned: FxHashMap<PartitionKey, Assigned>,
     is_stopped: bool,
 }
@@ -57,12 +59,18 @@ struct Posts(FxHashMap<ThreadKey, Vec<Command>>);
 impl ReplicaFetchers {
     /// Without a thread.
     pub fn new(inboxes: Arc<Inboxes>, events: Arc<EventQueue>, clock: Arc<Clock>) -> Self {
-        let surroundings = Arc::new(Surroundings { inboxes, events, clock });
+        let surroundings = Arc::new(Surroundings {
+            inboxes,
+            events,
+            clock,
+            throttle: Arc::new(ReplicationThrottle::new(ThrottleLimit::NONE)),
+        });
         Self { surroundings, state: Mutex::default() }
     }
 
     /// Takes settings; another number of fetchers deals the partitions anew.
     pub fn set_settings(&self, settings: ReplicationSettings) {
+        self.surroundings.throttle.set_limit(settings.follower_throttle);
         let mut state = self.state.lock();
         let before = state.settings.replace(Arc::new(settings));
         let mut posts = Posts::default();
@@ -80,6 +88,7 @@ impl ReplicaFetchers {
             posts.add(*key, Command::Settings(Arc::clone(&shared)));
         }
         posts.send(&state);
+        state.end_threads_from(settings.fetchers);
     }
 
     /// Takes the table of brokers that may be fetched from.
@@ -139,14 +148,12 @@ impl ReplicaFetchers {
             let mut state = self.state.lock();
             state.is_stopped = true;
             state.assigned.clear();
-            std::mem::take(&mut state.threads)
+            state.end_threads_from(0);
+            std::mem::take(&mut state.ending)
         };
-        for running in threads.values() {
-            running.mailbox.post([Command::Stop]);
-        }
-        for (_, running) in threads {
+        for thread in threads {
             // A thread that panicked has said so on stderr; the others are still to be joined.
-            let _ = running.thread.join();
+            let _ = thread.join();
         }
     }
 
@@ -183,6 +190,20 @@ impl ReplicaFetchers {
         let thread = std::thread::Builder::new().name(name).spawn(move || thread.run())?;
         state.threads.insert(key, Running { mailbox, thread });
         Ok(())
+    }
+}
+
+impl State {
+    /// Ends the threads of each source from a number on: no partition is theirs.
+    fn end_threads_from(&mut self, fetchers: usize) {
+        self.ending.retain(|thread| !thread.is_finished());
+        let surplus: Vec<_> = self.threads.keys().filter(|(_, number)| *number >= fetchers).copied().collect();
+        for key in surplus {
+            if let Some(running) = self.threads.remove(&key) {
+                running.mailbox.post([Command::Stop]);
+                self.ending.push(running.thread);
+            }
+        }
     }
 }
 

@@ -18,7 +18,8 @@ use crate::inboxes::Inboxes;
 use crate::settings::{FetchSource, ReplicationSettings};
 use crate::wake_up::WakeUp;
 use pybroker_replica::{
-    BrokerId, FollowerListener, Following, Partition, PartitionKey, REPLICA_FETCH_VERSION, ReplicaFetcher, Waiter,
+    BrokerId, FollowerListener, Following, Partition, PartitionKey, REPLICA_FETCH_VERSION, ReplicaFetcher,
+    ReplicationThrottle, Waiter,
 };
 use pybroker_wire::ApiKey;
 use pybroker_wire::frame::{NewRequest, finish_request};
@@ -68,6 +69,8 @@ pub struct Surroundings {
     pub inboxes: Arc<Inboxes>,
     pub events: Arc<EventQueue>,
     pub clock: Arc<Clock>,
+    /// What they may take of throttled partitions.
+    pub throttle: Arc<ReplicationThrottle>,
 }
 
 /// See the module.
@@ -104,7 +107,7 @@ impl FetcherThread {
     ) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, mailbox.wake_up.fd(), epoll::EventData::new_u64(MAILBOX), epoll::EventFlags::IN)?;
-        let machine = ReplicaFetcher::new(settings.fetcher);
+        let machine = ReplicaFetcher::new(settings.fetcher, Arc::clone(&surroundings.throttle));
         Ok(Self {
             source,
             settings,

@@ -7,7 +7,8 @@ use parking_lot::Mutex;
 use super::super::counters::ThreadCounters;
 use super::super::response::{Response, Slice};
 use super::errors;
-use super::fetcher::{FetchedBy, locate, note_positions, nothing_fetched};
+use super::fetch_plan::{Plan, Read, Sent, Throttled, note_offsets, note_sent};
+use super::fetcher::{FetchedBy, locate, note_positions, nothing_fetched, preferred_replica, throttled};
 use super::throttle::throttle_time_ms;
 use super::{HotPath, HotPathApi, Outcome};
 use pybroker_record::{Compression, Offset};
@@ -15,7 +16,7 @@ use pybroker_replica::{
     Agreement, FetchSession, FetchSessionId, Isolation, Partition, SessionPartition, SessionRefused, TopicTable,
     Waiter, WaitingFetch,
 };
-use pybroker_storage::{ConvertedSlice, FileSlice, NotConverted, ReadError};
+use pybroker_storage::{ConvertedSlice, NotConverted, ReadError};
 use pybroker_wire::fetch::{
     AbortedTransaction, DivergingEpoch, FetchPartition, FetchRequest, FetchedHead, FetchedPartition, names_by_id,
     newest_format, write_response,
@@ -45,49 +46,12 @@ pub struct PendingFetch {
     max_wait_ms: u64,
     max_bytes: usize,
     fetched_by: FetchedBy,
+    /// The consumer's rack, where another broker is there.
+    rack: Option<Arc<str>>,
     source: Source,
     /// What it waits as, once it waits, and where.
     waiting: Option<Arc<WaitingFetch>>,
     registered: Vec<Arc<Partition>>,
-}
-
-/// One partition's part of the answer, before it is written.
-#[derive(Debug)]
-struct Read {
-    /// Its place among the source's partitions.
-    place: usize,
-    /// Up to where there was something to read; -1 where nothing can be.
-    end: i64,
-    fetched: FetchedPartition,
-    slice: Option<FileSlice>,
-    /// The most that a batch of it may decompress to, where it has to be converted.
-    max_decompressed: usize,
-}
-
-impl Read {
-    fn nothing(place: usize, fetched: FetchedPartition) -> Self {
-        Self { place, end: -1, fetched, slice: None, max_decompressed: 0 }
-    }
-}
-
-/// What there is to answer, and what decides whether it is worth answering now.
-#[derive(Debug)]
-struct Plan {
-    reads: Vec<Read>,
-    /// Bytes of records.
-    bytes: i64,
-    /// Whether a partition has something to say that cannot wait.
-    failed: bool,
-}
-
-impl Plan {
-    fn nothing() -> Self {
-        Self { reads: Vec::new(), bytes: 0, failed: false }
-    }
-
-    fn enough(&self, min_bytes: i64) -> bool {
-        self.failed || self.reads.is_empty() || self.bytes >= min_bytes
-    }
 }
 
 /// Reads what a Fetch asks for and answers it, or lets it wait.
@@ -120,14 +84,18 @@ pub fn handle(
     pending.note_positions(hot_path, &table, wake);
     let plan = pending.plan(hot_path, &table);
     if max_wait_ms == 0 || plan.enough(min_bytes) || pending.begins_follower_session() {
-        return Outcome::Answer(pending.answer(&table, plan, counters));
+        return Outcome::Answer(pending.answer(hot_path, &table, plan, counters));
+    }
+    if pending.fetched_by.is_replica() && plan.is_held_back() {
+        let wait_ms = hot_path.leader_throttle.wait_ms(hot_path.wall_ms());
+        pending.max_wait_ms = pending.max_wait_ms.min(u64::try_from(wait_ms).unwrap_or(0).max(1));
     }
     pending.wait(&table, WaitingFetch::new(waiter, min_bytes - plan.bytes), &plan);
     // What was appended between the plan and the registration has woken nobody.
     let again = pending.plan(hot_path, &table);
     if (again.bytes > plan.bytes || again.failed) && again.enough(min_bytes) && pending.claim() {
         pending.leave();
-        return Outcome::Answer(pending.answer(&table, again, counters));
+        return Outcome::Answer(pending.answer(hot_path, &table, again, counters));
     }
     Outcome::Wait(Box::new(pending))
 }
@@ -172,6 +140,8 @@ fn begin(
         }
     };
     let max_bytes = usize::try_from(request.max_bytes).unwrap_or(0);
+    let racks = hot_path.read_replicas.load();
+    let rack = racks.as_ref().filter(|_| !fetched_by.is_replica()).and_then(|racks| racks.rack_elsewhere(request.rack));
     Ok(PendingFetch {
         version: head.api_version,
         correlation_id: head.correlation_id,
@@ -179,6 +149,7 @@ fn begin(
         // A follower's bound is a broker's own setting.
         max_bytes: if fetched_by.is_replica() { max_bytes } else { max_bytes.min(hot_path.fetch_max_bytes) },
         fetched_by,
+        rack,
         source,
         waiting: None,
         registered: Vec::new(),
@@ -229,7 +200,7 @@ impl PendingFetch {
         self.leave();
         let table = hot_path.table.load();
         let plan = if superseded { Plan::nothing() } else { self.plan(hot_path, &table) };
-        self.answer(&table, plan, counters)
+        self.answer(hot_path, &table, plan, counters)
     }
 
     /// Ends it without an answer: its connection is gone.
@@ -250,7 +221,12 @@ impl PendingFetch {
         let mut reads = plan.reads.iter();
         let isolation = self.fetched_by.isolation();
         self.source.each(|place, partition, _| {
-            let seen = reads.next().filter(|read| read.place == place).map_or(-1, |read| read.end);
+            let read = reads.next().filter(|read| read.place == place);
+            if read.is_some_and(|read| read.throttled == Throttled::HeldBack) {
+                // What is appended brings it nothing.
+                return;
+            }
+            let seen = read.map_or(-1, |read| read.end);
             let slot = table.find(&partition.topic).and_then(|topic| topic.slot(partition.index.0));
             if let Some(replica) = slot.and_then(|slot| slot.partition.as_ref()) {
                 replica.wait(&waiting, isolation, seen);
@@ -278,13 +254,19 @@ impl PendingFetch {
     /// so that a busy partition does not starve the others.
     fn plan(&self, hot_path: &HotPath, table: &TopicTable) -> Plan {
         let mut plan = Plan::nothing();
-        self.source.each(|place, partition, sent_high_watermark| {
+        self.source.each(|place, partition, sent| {
             let read = self.read(hot_path, table, place, partition, plan.bytes);
             plan.bytes += read.fetched.records as i64;
-            plan.failed |= read.fetched.error != ErrorCode::NONE || read.fetched.diverging.is_some();
-            // Consumers read from followers: these are not to learn late what is committed (KIP-392).
-            let is_news = sent_high_watermark.is_some_and(|sent| sent < read.fetched.high_watermark);
-            plan.failed |= is_news && self.fetched_by.is_replica() && hot_path.is_high_watermark_eager();
+            plan.failed |= read.is_urgent();
+            if let Some(sent) = sent
+                && self.fetched_by.is_replica()
+            {
+                // Consumers read from followers: these are not to learn late what is committed (KIP-392).
+                let is_committed = sent.high_watermark < read.fetched.high_watermark;
+                // Who deletes records waits for followers to delete them.
+                let is_deleted = (0..read.fetched.log_start_offset).contains(&sent.log_start);
+                plan.failed |= is_deleted || (is_committed && hot_path.is_high_watermark_eager());
+            }
             plan.reads.push(read);
         });
         plan
@@ -311,6 +293,12 @@ impl PendingFetch {
             fetched.error = ErrorCode::UNSUPPORTED_COMPRESSION_TYPE;
             return Read::nothing(place, fetched);
         }
+        let preferred = self.rack.as_ref().and_then(|rack| preferred_replica(hot_path, rack, replica, partition));
+        if let Some(preferred) = preferred {
+            fetched.preferred_read_replica = preferred;
+            note_offsets(&mut fetched, replica);
+            return Read::nothing(place, fetched);
+        }
         let end = match self.fetched_by.isolation() {
             Isolation::HighWatermark => replica.high_watermark(),
             Isolation::LastStable => replica.last_stable_offset(),
@@ -322,9 +310,7 @@ impl PendingFetch {
         if let Agreement::Diverges(diverging) = agreement {
             fetched.diverging = Some(diverging);
         }
-        fetched.high_watermark = replica.high_watermark();
-        fetched.last_stable_offset = replica.last_stable_offset();
-        fetched.log_start_offset = replica.log().log_start_offset();
+        note_offsets(&mut fetched, replica);
         if fetched.diverging.is_some() {
             return Read::nothing(place, fetched);
         }
@@ -340,6 +326,10 @@ impl PendingFetch {
         };
         match planned {
             Ok((slice, aborted)) if slice.len > 0 => {
+                let throttled = throttled(hot_path, self.fetched_by, replica);
+                if throttled == Throttled::HeldBack {
+                    return Read { throttled, ..Read::nothing(place, fetched) };
+                }
                 fetched.records = slice.len;
                 let sent = aborted
                     .iter()
@@ -350,6 +340,7 @@ impl PendingFetch {
                     end,
                     fetched,
                     slice: Some(slice),
+                    throttled,
                     max_decompressed: replica.log().max_decompressed_bytes(),
                 }
             }
@@ -411,13 +402,18 @@ impl PendingFetch {
     }
 
     /// Writes the answer; a session leaves out what it has sent before, and notes what it sends now.
-    fn answer(&self, table: &TopicTable, plan: Plan, counters: &ThreadCounters) -> Response {
+    fn answer(&self, hot_path: &HotPath, table: &TopicTable, plan: Plan, counters: &ThreadCounters) -> Response {
         let mut reads = plan.reads;
         let mut session_id = 0;
         if let Source::Session { session, full } = &self.source {
             let mut session = session.lock();
             session_id = session.id();
             reads.retain(|read| note_sent(&mut session, read) || *full);
+        }
+        if self.fetched_by.is_replica() {
+            let counted = reads.iter().filter(|read| read.throttled == Throttled::Counted);
+            let bytes = counted.map(|read| read.fetched.records).sum();
+            hot_path.leader_throttle.record(bytes, hot_path.wall_ms());
         }
         // Kafka's schema groups partitions by topic; reading may have begun in the middle.
         reads.sort_by_key(|read| read.place);
@@ -444,9 +440,9 @@ impl PendingFetch {
 }
 
 impl Source {
-    /// Visits the partitions in the order in which they are to be read, each with its place and, of a session, the high
-    /// watermark that was sent last.
-    fn each(&self, mut visit: impl FnMut(usize, &FetchPartition, Option<i64>)) {
+    /// Visits the partitions in the order in which they are to be read, each with its place and, of a session, what was sent
+    /// last.
+    fn each(&self, mut visit: impl FnMut(usize, &FetchPartition, Option<Sent>)) {
         match self {
             Source::Request(partitions) => partitions.iter().enumerate().for_each(|(place, p)| visit(place, p, None)),
             Source::Session { session, .. } => {
@@ -454,27 +450,14 @@ impl Source {
                 let (first, partitions) = (session.first(), session.partitions());
                 let rotated = (first..partitions.len()).chain(0..first);
                 rotated.for_each(|place| {
-                    let SessionPartition { asked, sent_high_watermark, .. } = &partitions[place];
-                    visit(place, asked, Some(*sent_high_watermark));
+                    let SessionPartition { asked, sent_high_watermark, sent_log_start } = &partitions[place];
+                    visit(
+                        place,
+                        asked,
+                        Some(Sent { high_watermark: *sent_high_watermark, log_start: *sent_log_start }),
+                    );
                 });
             }
         }
     }
-}
-
-/// Whether a read is news to its session; notes the offsets that it reports.
-fn note_sent(session: &mut FetchSession, read: &Read) -> bool {
-    let fetched = &read.fetched;
-    if fetched.records > 0 {
-        session.begin_after(read.place);
-    }
-    let Some(known) = session.partitions_mut().get_mut(read.place) else { return false };
-    let news = fetched.records > 0
-        || fetched.error != ErrorCode::NONE
-        || fetched.diverging.is_some()
-        || fetched.high_watermark != known.sent_high_watermark
-        || fetched.log_start_offset != known.sent_log_start;
-    known.sent_high_watermark = fetched.high_watermark;
-    known.sent_log_start = fetched.log_start_offset;
-    news
 }

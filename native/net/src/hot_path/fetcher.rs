@@ -2,7 +2,9 @@
 
 use super::HotPath;
 use super::errors;
+use super::fetch_plan::Throttled;
 use crate::events::{CaughtUpReplica, Event};
+use pybroker_record::Offset;
 use pybroker_replica::{
     BrokerId, CaughtUp, Isolation, LeaderCheck, LeaderEpoch, Partition, SessionOwner, TopicTable, Waiter,
 };
@@ -11,6 +13,9 @@ use pybroker_wire::{ErrorCode, LeaderAndEpoch, TopicRef};
 
 /// First Fetch version by which consumers may read from a follower (KIP-392).
 const FIRST_VERSION_WITH_RACK: i16 = 11;
+
+/// Stands for the replica that was asked.
+const NO_REPLICA: i32 = -1;
 
 /// See the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +65,7 @@ pub fn nothing_fetched(partition: &FetchPartition) -> FetchedPartition {
         last_stable_offset: -1,
         log_start_offset: -1,
         aborted: Vec::new(),
+        preferred_read_replica: NO_REPLICA,
         records: 0,
         diverging: None,
         current_leader: None,
@@ -104,6 +110,29 @@ pub fn locate<'a>(
     Ok(replica)
 }
 
+/// The replica that a consumer of another rack is to read a partition from, in place of the leader (KIP-392).
+pub fn preferred_replica(hot_path: &HotPath, rack: &str, replica: &Partition, asked: &FetchPartition) -> Option<i32> {
+    let table = hot_path.read_replicas.load();
+    let role = replica.role();
+    let preferred = table.as_ref()?.preferred(role.leader()?, rack, Offset(asked.fetch_offset))?;
+    Some(preferred.0)
+}
+
+/// What the leader's throttle has to do with a read of bytes. A follower that is not in sync is sent nothing for now where
+/// followers were sent as much of throttled partitions as they may be (KIP-73).
+pub fn throttled(hot_path: &HotPath, fetched_by: FetchedBy, replica: &Partition) -> Throttled {
+    let FetchedBy::Replica(ReplicaState { id, .. }) = fetched_by else { return Throttled::No };
+    if !replica.throttled().leader() {
+        return Throttled::No;
+    }
+    let is_in_sync = replica.role().leader().is_some_and(|leader| leader.has_in_sync(BrokerId(id)));
+    if !is_in_sync && hot_path.leader_throttle.is_exceeded(hot_path.wall_ms()) {
+        Throttled::HeldBack
+    } else {
+        Throttled::Counted
+    }
+}
+
 /// Notes where a follower's log ends, and has the control plane ask for the follower to be in sync where it is due.
 pub fn note_positions(
     hot_path: &HotPath,
@@ -115,13 +144,20 @@ pub fn note_positions(
 ) {
     let Some(topic) = table.find(&asked.topic) else { return };
     let Some(partition) = topic.slot(asked.index.0).and_then(|slot| slot.partition.as_deref()) else { return };
-    if let CaughtUp::Joins { partition_epoch } = partition.note_fetch(replica, asked, now_ms, wake) {
+    let id = BrokerId(replica.id);
+    let log_start = || partition.role().leader().map(|leader| leader.log_start_of(id));
+    let before = partition.is_deletion_awaited().then(log_start);
+    let noted = partition.note_fetch(replica, asked, now_ms, wake);
+    if before.is_some_and(|before| before != log_start()) {
+        hot_path.events.push(Event::ReplicaDeletedRecords { topic_id: topic.id, index: asked.index });
+    }
+    if let CaughtUp::Joins { partition_epoch } = noted {
         hot_path.events.push(Event::ReplicaCaughtUp(CaughtUpReplica {
             topic_id: topic.id,
             index: asked.index,
             leader_epoch: LeaderEpoch(partition.leader_epoch()),
             partition_epoch,
-            replica: BrokerId(replica.id),
+            replica: id,
             broker_epoch: replica.epoch,
         }));
     }

@@ -4,6 +4,7 @@
 
 mod errors;
 mod fetch;
+mod fetch_plan;
 mod fetcher;
 mod produce;
 mod throttle;
@@ -21,7 +22,7 @@ use super::counters::ThreadCounters;
 use super::events::EventQueue;
 use super::response::Response;
 use super::settings::ReplicationSettings;
-use pybroker_replica::{FetchSessionCache, GroupFlush, TopicTable, Waiter};
+use pybroker_replica::{FetchSessionCache, GroupFlush, ReadReplicas, ReplicationThrottle, TopicTable, Waiter};
 use pybroker_wire::ApiKey;
 use pybroker_wire::frame::RequestHead;
 
@@ -43,6 +44,10 @@ pub struct HotPath {
     pub fetch_max_bytes: usize,
     /// How brokers replicate; none before the control plane has said it.
     pub replication: ArcSwapOption<ReplicationSettings>,
+    /// What followers that are not in sync may be sent of throttled partitions.
+    pub leader_throttle: ReplicationThrottle,
+    /// Where consumers are sent that are of another rack; none where the leader alone is read from.
+    pub read_replicas: ArcSwapOption<ReadReplicas>,
     /// The time of appends and fetch sessions.
     pub clock: Arc<Clock>,
     /// The way up.

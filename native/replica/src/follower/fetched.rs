@@ -54,7 +54,8 @@ impl Partition {
         FetchPosition { offset: log.log_end_offset(), last_epoch, log_start_offset: log.log_start_offset() }
     }
 
-    /// Appends what the leader sent, takes its high watermark and its log start. Answers whether anything was appended.
+    /// Appends what the leader sent, takes its high watermark and its log start. Answers whether the leader has something to
+    /// learn from the next request: the log has another end, or another start.
     ///
     /// # Errors
     /// See [`NotTaken`]; the log is then as it was, or has the first of several appends.
@@ -72,10 +73,11 @@ impl Partition {
         }
         self.follow_high_watermark(fetched.high_watermark, wake);
         let start = fetched.log_start_offset.min(self.high_watermark());
-        if start > self.log.log_start_offset() {
+        let is_start_moved = start > self.log.log_start_offset();
+        if is_start_moved {
             self.log.follow_log_start(start).map_err(NotTaken::Log)?;
         }
-        Ok(!fetched.batches.is_empty())
+        Ok(is_start_moved || !fetched.batches.is_empty())
     }
 
     /// Cuts the log where it leaves the leader's, as far as one answer says.

@@ -18,6 +18,7 @@ use crate::fetch_session::FetchSessionId;
 use crate::ids::{BrokerId, Offset, PartitionIndex};
 use crate::partition::Partition;
 use crate::role::Following;
+use crate::throttle::ReplicationThrottle;
 use crate::waiting::Waiter;
 use pybroker_storage::AppendError;
 use pybroker_wire::fetch::{FetchPartition, FetchRequest, FetchResponse, ReceivedPartition, ReplicaState};
@@ -71,12 +72,16 @@ struct Followed {
     asked: Option<FetchPartition>,
     /// Waits in a row without an answer that was taken.
     tries: u32,
+    /// Whether it had all that the leader had committed, when the leader last said; only others are throttled.
+    has_all: bool,
 }
 
 /// See the module.
 #[derive(Debug)]
 pub struct ReplicaFetcher {
     settings: FetcherSettings,
+    /// What all fetchers of the broker may take of throttled partitions.
+    throttle: Arc<ReplicationThrottle>,
     session: FetcherSession,
     followed: BTreeMap<PartitionKey, Followed>,
     changed: BTreeSet<PartitionKey>,
@@ -90,9 +95,10 @@ pub struct ReplicaFetcher {
 
 impl ReplicaFetcher {
     /// Fetches nothing yet.
-    pub fn new(settings: FetcherSettings) -> Self {
+    pub fn new(settings: FetcherSettings, throttle: Arc<ReplicationThrottle>) -> Self {
         Self {
             settings,
+            throttle,
             session: FetcherSession::default(),
             followed: BTreeMap::new(),
             changed: BTreeSet::new(),
@@ -114,7 +120,7 @@ impl ReplicaFetcher {
         let asked = self.followed.remove(&key).and_then(|before| before.asked);
         self.forgotten.remove(&key);
         self.backing_off.remove(&key);
-        let followed = Followed { partition, following, state: FetchState::Fetching, asked, tries: 0 };
+        let followed = Followed { partition, following, state: FetchState::Fetching, asked, tries: 0, has_all: false };
         self.followed.insert(key, followed);
         self.changed.insert(key);
         self.is_assigned_anew = true;
@@ -178,6 +184,7 @@ impl ReplicaFetcher {
             // Nothing came for a while: what else the leader learns from requests may have changed.
             self.changed.extend(self.followed.keys());
         }
+        self.hold_throttled(now_ms);
         let partitions = self.name_changed();
         let forgotten: Vec<_> = std::mem::take(&mut self.forgotten)
             .into_iter()
@@ -280,6 +287,22 @@ impl ReplicaFetcher {
         }
     }
 
+    /// Has those wait that are throttled, not in sync, and have taken what they may: others go on (KIP-73).
+    fn hold_throttled(&mut self, now_ms: i64) {
+        let wait_ms = self.throttle.wait_ms(now_ms).min(self.settings.backoff_ms.max(1));
+        if wait_ms == 0 {
+            return;
+        }
+        let is_held = |followed: &Followed| {
+            followed.state == FetchState::Fetching && !followed.has_all && followed.partition.throttled().follower()
+        };
+        // Also those that the session has and that are not named again: the leader may send more of them.
+        let held: Vec<_> = self.followed.iter().filter(|(_, it)| is_held(it)).map(|(key, _)| *key).collect();
+        for key in held {
+            self.wait(&key, FetchEvent::Throttled, now_ms.saturating_add(wait_ms));
+        }
+    }
+
     /// The partitions of which the session knows something else, or nothing; those that wait leave it.
     fn name_changed(&mut self) -> Vec<FetchPartition> {
         let mut named = Vec::new();
@@ -342,7 +365,13 @@ impl ReplicaFetcher {
                     log_start_offset: fetched.log_start_offset,
                     batches: &frame[received.records.clone()],
                 };
-                partition.append_fetched(following, records, now_ms, &mut wake)
+                let taken = partition.append_fetched(following, records, now_ms, &mut wake);
+                if partition.throttled().follower() {
+                    self.throttle.record(received.records.len(), now_ms);
+                }
+                let has_all = partition.log().log_end_offset() >= fetched.high_watermark;
+                self.followed.entry(key).and_modify(|followed| followed.has_all = has_all);
+                taken
             }
             (ErrorCode::NONE, Some(diverging)) => partition.cut_diverging(following, diverging, now_ms).map(|()| true),
             (ErrorCode::OFFSET_OUT_OF_RANGE, diverging) => {
@@ -436,14 +465,20 @@ impl ReplicaFetcher {
                 let FetcherSettings { first_backoff_ms, backoff_ms, .. } = self.settings;
                 let wait = first_backoff_ms.saturating_mul(1 << followed.tries.min(20)).min(backoff_ms);
                 followed.tries = followed.tries.saturating_add(1);
-                FetchState::BackingOff { until_ms: now_ms.saturating_add(wait), tries: followed.tries }
+                return self.wait(key, event, now_ms.saturating_add(wait));
             }
         };
-        if kind == FetchStateKind::BackingOff {
-            self.backing_off.insert(*key);
-        } else {
-            self.backing_off.remove(key);
-        }
+        self.backing_off.remove(key);
         self.changed.insert(*key);
+    }
+
+    /// Has a partition wait until `until_ms`, where the table says that it waits after `event`.
+    fn wait(&mut self, key: &PartitionKey, event: FetchEvent, until_ms: i64) {
+        let Some(followed) = self.followed.get_mut(key) else { return };
+        if followed.state.after(event) == Some(FetchStateKind::BackingOff) {
+            followed.state = FetchState::BackingOff { until_ms, tries: followed.tries };
+            self.backing_off.insert(*key);
+            self.changed.insert(*key);
+        }
     }
 }

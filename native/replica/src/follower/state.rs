@@ -7,6 +7,8 @@ pub enum FetchEvent {
     Taken,
     /// The leader refused it, or what it sent was no good: it is asked again later.
     Refused,
+    /// What it may fetch for now is fetched (KIP-73): it is asked for again later.
+    Throttled,
     /// The time to wait is over.
     Due,
     /// The leader is of a later epoch than this replica follows at: newer metadata is to come.
@@ -40,9 +42,10 @@ pub enum FetchState {
 }
 
 /// The changes that exist: the state before, what happens, the state after.
-pub const TRANSITIONS: [(FetchStateKind, FetchEvent, FetchStateKind); 11] = [
+pub const TRANSITIONS: [(FetchStateKind, FetchEvent, FetchStateKind); 12] = [
     (FetchStateKind::Fetching, FetchEvent::Taken, FetchStateKind::Fetching),
     (FetchStateKind::Fetching, FetchEvent::Refused, FetchStateKind::BackingOff),
+    (FetchStateKind::Fetching, FetchEvent::Throttled, FetchStateKind::BackingOff),
     (FetchStateKind::Fetching, FetchEvent::Fenced, FetchStateKind::AwaitingMetadata),
     (FetchStateKind::Fetching, FetchEvent::LogFailed, FetchStateKind::Failed),
     (FetchStateKind::Fetching, FetchEvent::Disconnected, FetchStateKind::Fetching),

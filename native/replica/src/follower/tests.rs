@@ -9,7 +9,10 @@ use proptest::prelude::*;
 
 use super::{FetchState, FetcherSettings, FollowerListener, REPLICA_FETCH_VERSION, ReplicaFetcher};
 use crate::log_fixture::{NOW, build, config, quick_directory};
-use crate::{Agreement, BrokerId, FollowerInSync, Following, LeaderEpoch, Leadership, Offset, Partition, Waiter};
+use crate::{
+    Agreement, BrokerId, FollowerInSync, Following, LeaderEpoch, Leadership, Offset, Partition, ReplicationThrottle,
+    ThrottleLimit, Waiter,
+};
 use pybroker_record::{Batches, Compression};
 use pybroker_storage::{Log, OpenLog};
 use pybroker_wire::fetch::{
@@ -29,6 +32,10 @@ const SETTINGS: FetcherSettings = FetcherSettings {
     first_backoff_ms: 10,
     backoff_ms: 1000,
 };
+
+fn no_limit() -> Arc<ReplicationThrottle> {
+    Arc::new(ReplicationThrottle::new(ThrottleLimit::NONE))
+}
 
 #[derive(Default)]
 struct Reported(Vec<String>);
@@ -65,7 +72,7 @@ fn open(directory: &Path, high_watermark: i64) -> Arc<Partition> {
 impl Broker {
     fn start(id: i32, directory: &Path) -> Self {
         let settings = FetcherSettings { replica: BrokerId(id), ..SETTINGS };
-        Self { id, partition: open(directory, 0), fetcher: ReplicaFetcher::new(settings) }
+        Self { id, partition: open(directory, 0), fetcher: ReplicaFetcher::new(settings, no_limit()) }
     }
 
     /// Ends the process and begins another; the checkpointed high watermark is as old as it may be.
@@ -155,6 +162,7 @@ impl Broker {
                 last_stable_offset: -1,
                 log_start_offset: log.log_start_offset(),
                 aborted: Vec::new(),
+                preferred_read_replica: -1,
                 records: 0,
                 diverging: None,
                 current_leader: None,

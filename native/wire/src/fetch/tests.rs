@@ -69,9 +69,10 @@ fn answered(version: i16, read_committed: bool) -> impl Strategy<Value = Fetched
     let stable = since(version >= 4, any::<i64>(), -1);
     let numbers = (any::<i32>(), any::<i16>(), any::<i64>(), stable, since(version >= 5, any::<i64>(), -1));
     let diverging = (any::<i32>(), any::<i64>()).prop_map(|(epoch, end_offset)| DivergingEpoch { epoch, end_offset });
-    let tags = (prop::option::of(diverging), leader());
+    let preferred = since(version >= 11, any::<i32>(), -1);
+    let tags = (prop::option::of(diverging), leader(), preferred);
     (topic(version >= BY_ID), numbers, aborted, 0_usize..40, tags).prop_map(
-        move |(topic, numbers, aborted, records, (diverging, leader))| {
+        move |(topic, numbers, aborted, records, (diverging, leader, preferred_read_replica))| {
             let (index, error, high_watermark, last_stable_offset, log_start_offset) = numbers;
             let diverging = diverging.filter(|_| version >= FLEXIBLE);
             FetchedPartition {
@@ -82,6 +83,7 @@ fn answered(version: i16, read_committed: bool) -> impl Strategy<Value = Fetched
                 last_stable_offset,
                 log_start_offset,
                 aborted,
+                preferred_read_replica,
                 records,
                 diverging,
                 // One of the two is written: a partition that has a leader here has no other.

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use super::support::{Plane, Produced, batch, produce_request};
 use pybroker_net::{Event, FetchSource, ReplicationSettings};
-use pybroker_replica::{BrokerId, FetcherSettings, FollowerInSync, Following, LeaderEpoch, Leadership, Partition};
+use pybroker_replica::{
+    BrokerId, FetcherSettings, FollowerInSync, Following, LeaderEpoch, Leadership, Partition, ThrottleLimit,
+};
 
 const TOPIC: &str = "t";
 
@@ -33,6 +35,8 @@ fn replication(id: i32) -> ReplicationSettings {
         fetchers: 1,
         socket_timeout_ms: 120_000,
         socket_receive_buffer_bytes: 65_536,
+        leader_throttle: ThrottleLimit::NONE,
+        follower_throttle: ThrottleLimit::NONE,
         eager_high_watermark: false,
     }
 }

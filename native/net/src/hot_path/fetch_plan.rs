@@ -1,0 +1,103 @@
+//! What a Fetch could be answered with now: the reads that are planned, and whether they are worth an answer.
+//!
+//! Owns no bytes: a read is a slice of a file. Must not know requests, nor how an answer is written.
+
+use pybroker_replica::{FetchSession, Partition};
+use pybroker_storage::FileSlice;
+use pybroker_wire::ErrorCode;
+use pybroker_wire::fetch::FetchedPartition;
+
+/// The offsets of a partition that a session was sent last.
+#[derive(Clone, Copy, Debug)]
+pub struct Sent {
+    pub high_watermark: i64,
+    pub log_start: i64,
+}
+
+/// One partition's part of the answer, before it is written.
+#[derive(Debug)]
+pub struct Read {
+    /// Its place among the source's partitions.
+    pub place: usize,
+    /// Up to where there was something to read; -1 where nothing can be.
+    pub end: i64,
+    pub fetched: FetchedPartition,
+    pub slice: Option<FileSlice>,
+    /// Its bytes are of a throttled replica; without them it waits for the throttle alone.
+    pub throttled: Throttled,
+    /// The most that a batch of it may decompress to, where it has to be converted.
+    pub max_decompressed: usize,
+}
+
+/// What the leader's throttle has to do with a read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Throttled {
+    No,
+    /// What is sent counts.
+    Counted,
+    /// Nothing is sent for now.
+    HeldBack,
+}
+
+impl Read {
+    /// Whether it has something to say that cannot wait.
+    pub fn is_urgent(&self) -> bool {
+        let FetchedPartition { error, diverging, preferred_read_replica, .. } = &self.fetched;
+        *error != ErrorCode::NONE || diverging.is_some() || *preferred_read_replica >= 0
+    }
+
+    /// An answer without records.
+    pub fn nothing(place: usize, fetched: FetchedPartition) -> Self {
+        Self { place, end: -1, fetched, slice: None, throttled: Throttled::No, max_decompressed: 0 }
+    }
+}
+
+/// What there is to answer, and what decides whether it is worth answering now.
+#[derive(Debug)]
+pub struct Plan {
+    pub reads: Vec<Read>,
+    /// Bytes of records.
+    pub bytes: i64,
+    /// Whether a partition has something to say that cannot wait.
+    pub failed: bool,
+}
+
+impl Plan {
+    /// Without partitions.
+    pub fn nothing() -> Self {
+        Self { reads: Vec::new(), bytes: 0, failed: false }
+    }
+
+    /// Whether a partition's records are held back by the leader's throttle.
+    pub fn is_held_back(&self) -> bool {
+        self.reads.iter().any(|read| read.throttled == Throttled::HeldBack)
+    }
+
+    /// Whether it is to be answered now.
+    pub fn enough(&self, min_bytes: i64) -> bool {
+        self.failed || self.reads.is_empty() || self.bytes >= min_bytes
+    }
+}
+
+/// Has an answer say how far a replica is committed, and where its log starts.
+pub fn note_offsets(fetched: &mut FetchedPartition, replica: &Partition) {
+    fetched.high_watermark = replica.high_watermark();
+    fetched.last_stable_offset = replica.last_stable_offset();
+    fetched.log_start_offset = replica.log().log_start_offset();
+}
+
+/// Whether a read is news to its session; notes the offsets that it reports.
+pub fn note_sent(session: &mut FetchSession, read: &Read) -> bool {
+    let fetched = &read.fetched;
+    if fetched.records > 0 {
+        session.begin_after(read.place);
+    }
+    let Some(known) = session.partitions_mut().get_mut(read.place) else { return false };
+    let news = fetched.records > 0
+        || read.is_urgent()
+        || fetched.high_watermark != known.sent_high_watermark
+        || fetched.log_start_offset != known.sent_log_start;
+    known.sent_high_watermark = fetched.high_watermark;
+    known.sent_log_start = fetched.log_start_offset;
+    news
+}

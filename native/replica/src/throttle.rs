@@ -1,0 +1,221 @@
+//! How much replication may take in a second (KIP-73): the rate over a window of samples, as Kafka's `SimpleRate` has it.
+//!
+//! Only replicas that are not in sync are held back, so that a throttle never makes one fall out of sync; what the others
+//! take counts all the same. Must not know a clock: time is an argument, in milliseconds.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
+
+/// Stands for no limit, as in `leader.replication.throttled.rate`.
+const UNLIMITED: i64 = i64::MAX;
+
+/// A limit, and the window that it is seen over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThrottleLimit {
+    /// `i64::MAX` for none.
+    pub bytes_per_second: i64,
+    /// `replication.quota.window.num`.
+    pub samples: usize,
+    /// `replication.quota.window.size.seconds`, in milliseconds.
+    pub sample_ms: i64,
+}
+
+impl ThrottleLimit {
+    /// No limit.
+    pub const NONE: Self = Self { bytes_per_second: UNLIMITED, samples: 1, sample_ms: 1 };
+}
+
+/// What is taken, and whether that is more than it may be. Shared by threads.
+#[derive(Debug)]
+pub struct ReplicationThrottle {
+    /// Whether there is a limit; read without the lock.
+    is_limited: AtomicBool,
+    taken: Mutex<Taken>,
+}
+
+#[derive(Debug)]
+struct Taken {
+    limit: ThrottleLimit,
+    /// Oldest first; none is older than the window.
+    samples: VecDeque<Sample>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    began_ms: i64,
+    bytes: i64,
+}
+
+/// The sides on which a partition's replica here is throttled, as the topic's settings say.
+#[derive(Debug, Default)]
+pub struct ThrottledSides {
+    leader: AtomicBool,
+    follower: AtomicBool,
+}
+
+impl ReplicationThrottle {
+    /// A throttle of which nothing is taken yet.
+    pub fn new(limit: ThrottleLimit) -> Self {
+        let is_limited = AtomicBool::new(limit.bytes_per_second != UNLIMITED);
+        Self { is_limited, taken: Mutex::new(Taken { limit, samples: VecDeque::new() }) }
+    }
+
+    /// Takes another limit; what was taken is kept.
+    pub fn set_limit(&self, limit: ThrottleLimit) {
+        let mut taken = self.taken.lock();
+        taken.limit = limit;
+        let is_limited = limit.bytes_per_second != UNLIMITED;
+        if !is_limited {
+            taken.samples.clear();
+        }
+        self.is_limited.store(is_limited, Ordering::Release);
+    }
+
+    /// Notes that `bytes` were taken.
+    pub fn record(&self, bytes: usize, now_ms: i64) {
+        if bytes == 0 || !self.is_limited.load(Ordering::Acquire) {
+            return;
+        }
+        let mut taken = self.taken.lock();
+        taken.forget_old(now_ms);
+        let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+        let sample_ms = taken.limit.sample_ms;
+        match taken.samples.back_mut() {
+            Some(last) if now_ms - last.began_ms < sample_ms => last.bytes = last.bytes.saturating_add(bytes),
+            _ => taken.samples.push_back(Sample { began_ms: now_ms, bytes }),
+        }
+    }
+
+    /// How many milliseconds from now the rate is at its limit again; 0 where it is not beyond it.
+    pub fn wait_ms(&self, now_ms: i64) -> i64 {
+        if !self.is_limited.load(Ordering::Acquire) {
+            return 0;
+        }
+        let mut taken = self.taken.lock();
+        taken.forget_old(now_ms);
+        taken.wait_ms(now_ms)
+    }
+
+    /// Whether more was taken than may be.
+    pub fn is_exceeded(&self, now_ms: i64) -> bool {
+        self.wait_ms(now_ms) > 0
+    }
+}
+
+impl Taken {
+    fn window_ms(&self) -> i64 {
+        self.limit.sample_ms.saturating_mul(i64::try_from(self.limit.samples).unwrap_or(i64::MAX))
+    }
+
+    fn forget_old(&mut self, now_ms: i64) {
+        let window_ms = self.window_ms();
+        while self.samples.front().is_some_and(|oldest| now_ms - oldest.began_ms >= window_ms) {
+            self.samples.pop_front();
+        }
+    }
+
+    fn wait_ms(&self, now_ms: i64) -> i64 {
+        let Some(oldest) = self.samples.front() else { return 0 };
+        let bytes: i128 = self.samples.iter().map(|sample| i128::from(sample.bytes)).sum();
+        let elapsed_ms = (now_ms - oldest.began_ms).max(self.limit.sample_ms);
+        let limit = i128::from(self.limit.bytes_per_second);
+        if bytes * 1000 <= limit * i128::from(elapsed_ms) {
+            return 0;
+        }
+        let forgotten_in = oldest.began_ms.saturating_add(self.window_ms()) - now_ms;
+        // The rate sinks while nothing is taken: at the limit the window is as long as the bytes take at it.
+        let at_limit = (bytes * 1000 + limit - 1).checked_div(limit);
+        let reached_in = at_limit.map_or(i128::MAX, |at_limit| at_limit - i128::from(elapsed_ms));
+        i64::try_from(reached_in).unwrap_or(i64::MAX).min(forgotten_in).max(1)
+    }
+}
+
+impl ThrottledSides {
+    /// Takes what the topic's settings say.
+    pub fn set(&self, leader: bool, follower: bool) {
+        self.leader.store(leader, Ordering::Release);
+        self.follower.store(follower, Ordering::Release);
+    }
+
+    /// Whether what it sends to followers is throttled (`leader.replication.throttled.replicas`).
+    pub fn leader(&self) -> bool {
+        self.leader.load(Ordering::Acquire)
+    }
+
+    /// Whether what it fetches is throttled (`follower.replication.throttled.replicas`).
+    pub fn follower(&self) -> bool {
+        self.follower.load(Ordering::Acquire)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{ReplicationThrottle, ThrottleLimit};
+
+    fn throttle(bytes_per_second: i64) -> ReplicationThrottle {
+        ReplicationThrottle::new(ThrottleLimit { bytes_per_second, samples: 11, sample_ms: 1000 })
+    }
+
+    #[test]
+    fn a_rate_is_seen_over_the_time_since_the_oldest_sample_and_a_sample_at_least() {
+        let throttle = throttle(100);
+        throttle.record(100, 5_000);
+        assert_eq!(throttle.wait_ms(5_000), 0, "100 bytes in a sample of a second");
+        throttle.record(200, 5_500);
+        assert_eq!(throttle.wait_ms(5_500), 2_000, "300 bytes are 3 s at 100 a second");
+        assert_eq!(throttle.wait_ms(7_999), 1);
+        assert_eq!(throttle.wait_ms(8_000), 0);
+    }
+
+    #[test]
+    fn what_is_older_than_the_window_is_forgotten() {
+        let throttle = throttle(1);
+        throttle.record(1_000, 0);
+        assert_eq!(throttle.wait_ms(0), 11_000);
+        assert!(throttle.is_exceeded(10_999));
+        assert!(!throttle.is_exceeded(11_000));
+    }
+
+    #[test]
+    fn a_limit_of_nothing_lets_one_answer_through_in_a_window() {
+        let throttle = throttle(0);
+        assert!(!throttle.is_exceeded(0));
+        throttle.record(1, 0);
+        assert!(throttle.is_exceeded(10_999));
+        assert!(!throttle.is_exceeded(11_000));
+    }
+
+    #[test]
+    fn without_a_limit_nothing_is_counted() {
+        let throttle = throttle(i64::MAX);
+        throttle.record(usize::MAX, 0);
+        assert!(!throttle.is_exceeded(0));
+        throttle.set_limit(ThrottleLimit { bytes_per_second: 1, samples: 11, sample_ms: 1000 });
+        assert!(!throttle.is_exceeded(0));
+        throttle.record(2_000, 0);
+        assert!(throttle.is_exceeded(0));
+        throttle.set_limit(ThrottleLimit::NONE);
+        assert!(!throttle.is_exceeded(0));
+    }
+
+    proptest! {
+        #[test]
+        fn who_waits_as_long_as_it_says_takes_no_more_than_the_limit(sizes in prop::collection::vec(1_usize..50_000, 1..60)) {
+            let (throttle, limit) = (throttle(10_000), 10_000.0);
+            let (mut now, mut total, mut largest) = (0_i64, 0_usize, 0);
+            for size in sizes {
+                now += throttle.wait_ms(now);
+                prop_assert_eq!(throttle.wait_ms(now), 0);
+                throttle.record(size, now);
+                (total, largest) = (total + size, largest.max(size));
+            }
+            // What is taken at once may be beyond it, and so may be the first sample; both once in a window.
+            let windows = (now / 11_000 + 1) as f64;
+            prop_assert!(total as f64 <= limit * (now as f64 / 1000.0) + windows * (largest as f64 + limit) );
+        }
+    }
+}
