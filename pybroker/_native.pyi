@@ -258,6 +258,8 @@ class DataPlane:
         | Exhausted
         | LogDirectoryFailed
         | LogLine
+        | ReplicaCaughtUp
+        | ReplicaDeletedRecords
         | SegmentRolled
     ]:
         """Up to `limit` events, oldest first."""
@@ -299,6 +301,11 @@ class DataPlane:
         """Threads that fetch from leaders."""
     def set_replication(self, settings: ReplicationSettings) -> None:
         """Says how this broker replicates; before that it fetches nothing from others."""
+    def set_read_replicas(self, *, own_rack: str | None, others: list[tuple[int, str]]) -> None:
+        """Swaps the racks by which consumers are sent to other replicas (KIP-392): this broker's, and those of the
+        brokers that they can reach, by id."""
+    def clear_read_replicas(self) -> None:
+        """Keeps consumers at the leader."""
     def set_fetch_sources(self, sources: list[tuple[int, str, int, int]]) -> None:
         """Swaps the brokers that are fetched from: id, host, port and broker epoch."""
     def publish(self, table: TopicTable) -> None:
@@ -911,6 +918,12 @@ class Partition:
     @property
     def role(self) -> str:
         """What this broker is to the partition: `leader`, `follower` or `none`."""
+    def set_throttled(self, *, leader: bool, follower: bool) -> None:
+        """Says whether what it sends to followers, and what it fetches, is throttled (KIP-73)."""
+    def await_deletion(self, awaited: bool) -> None:
+        """Says whether somebody waits for followers to delete records: `ReplicaDeletedRecords` comes up meanwhile."""
+    def wake_followers(self, data_plane: DataPlane) -> None:
+        """Answers followers that wait for records: they learn where this log starts."""
     def low_watermark(self, alive: list[int]) -> int:
         """Where the earliest log of this replica and of those of the `alive` brokers starts."""
     def find_timestamp(self, timestamp_ms: int) -> tuple[int, int, int] | None:
@@ -1377,9 +1390,14 @@ class ReplicationSettings:
         fetchers: int,
         socket_timeout_ms: int,
         socket_receive_buffer_bytes: int,
+        leader_throttled_rate: int,
+        follower_throttled_rate: int,
+        throttle_samples: int,
+        throttle_sample_ms: int,
         eager_high_watermark: bool,
     ) -> ReplicationSettings:
-        """`first_backoff_ms` is the first wait after a refusal; further ones are twice as long, up to `backoff_ms`."""
+        """`first_backoff_ms` is the first wait after a refusal; further ones are twice as long, up to `backoff_ms`.
+        Rates are bytes a second of throttled replicas, 2**63 - 1 for no limit, seen over `throttle_samples`."""
 
 @final
 class ReplicaCaughtUp:
@@ -1404,6 +1422,17 @@ class ReplicaCaughtUp:
     @property
     def broker_epoch(self) -> int:
         """The epoch of its registration; -1 where it does not say."""
+
+@final
+class ReplicaDeletedRecords:
+    """A follower's log starts later than before, of a partition whose leader is here, and somebody waits for that."""
+
+    @property
+    def topic_id(self) -> bytes:
+        """The topic's id, 16 bytes."""
+    @property
+    def index(self) -> int:
+        """The partition's index."""
 
 def lagging_replicas(
     partitions: Sequence[Partition], data_plane: DataPlane, *, max_lag_ms: int, alive: list[int]
@@ -1477,7 +1506,9 @@ class SimulatedDataPlane:
         """Sets the epoch that followers' requests carry."""
     def publish(self, table: TopicTable) -> None:
         """Swaps the topics."""
-    def drain(self) -> list[ReplicaCaughtUp | LogDirectoryFailed | SegmentRolled | Exhausted | LogLine]:
+    def drain(
+        self,
+    ) -> list[ReplicaCaughtUp | ReplicaDeletedRecords | LogDirectoryFailed | SegmentRolled | Exhausted | LogLine]:
         """The events since the last call."""
     def become_role(self, partition: Partition, role: Role) -> None:
         """As `become_roles`; raises `ValueError` or `OSError`."""

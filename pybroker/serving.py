@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from pybroker.metadata.image import MetadataImage
     from pybroker.net.listeners import OpenListener
     from pybroker.net.native import ControlRequest, DataPlane, UnresolvedRequest
+    from pybroker.replica.deletions import Deletions
     from pybroker.replica.in_sync import InSyncReplicas
     from pybroker.replica.publisher import PartitionPublisher
     from pybroker.storage.partitions import Partitions
@@ -64,6 +65,7 @@ class Parts(Protocol):
     partitions: Partitions
     publisher: PartitionPublisher
     in_sync: InSyncReplicas
+    deletions: Deletions
     suspects: Suspects | None
     upkeep: Upkeep
 
@@ -94,6 +96,7 @@ def build_services(parts: Parts) -> Services:
         publisher=parts.publisher,
         producer_ids=ProducerIds(parts.registration.allocate_producer_ids),
         retention=parts.upkeep.retention,
+        deletions=parts.deletions,
         slices=Slices(),
         topics=EncodedTopics(),
         advertised=advertised(parts.listeners),
@@ -130,6 +133,7 @@ def build_pipeline(
         drained=groups.step,
         intercepted=lambda request: intercepted(request, contexts.build(request)),
         caught_up=parts.in_sync.caught_up,
+        replica_deleted=parts.deletions.deleted,
     )
 
 
@@ -176,6 +180,7 @@ def build_controller_pipeline(parts: ControllerParts) -> Pipeline:
         publisher=NoPartitions(),
         producer_ids=absent,
         retention=absent,
+        deletions=absent,
         slices=Slices(),
         topics=EncodedTopics(),
         advertised=advertised(parts.listeners),

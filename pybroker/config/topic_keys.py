@@ -39,11 +39,21 @@ class TopicKeys(Settings):
     replica_socket_timeout_ms = integer(30000, "Longest wait in ms on a follower's connection.")
     replica_socket_receive_buffer_bytes = integer(64 * 1024, "Receive buffer in bytes of a follower's connection.")
     leader_replication_throttled_rate = long(
-        LONG_MAX, "Most bytes a second that throttled replicas are sent.", at_least=0, dynamic=True
+        LONG_MAX,
+        "Most bytes a second that the followers of throttled replicas are sent; those in sync are never held back.",
+        at_least=0,
+        dynamic=True,
     )
     follower_replication_throttled_rate = long(
-        LONG_MAX, "Most bytes a second that throttled replicas fetch.", at_least=0, dynamic=True
+        LONG_MAX,
+        "Most bytes a second that throttled replicas fetch; those in sync are never held back.",
+        at_least=0,
+        dynamic=True,
     )
+    replication_quota_window_num = integer(
+        11, "Samples over which the rates of throttled replicas are seen.", at_least=1
+    )
+    replication_quota_window_size_seconds = integer(1, "Time in seconds that each of these samples spans.", at_least=1)
     replica_selector_class = optional_string(
         "How a consumer's fetch finds its replica (KIP-392): "
         "org.apache.kafka.common.replica.RackAwareReplicaSelector takes one of the consumer's rack, without it and "

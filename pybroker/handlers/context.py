@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pybroker.handlers.encoded_topics import EncodedTopics
     from pybroker.machine.slices import Slices
     from pybroker.metadata.image import MetadataImage
+    from pybroker.replica.deletions import Deletions
     from pybroker.replica.no_partitions import NoPartitions
     from pybroker.replica.publisher import PartitionPublisher
     from pybroker.storage.moves import LogMoves
@@ -82,6 +83,7 @@ class Services(NamedTuple):
     publisher: PartitionPublisher | NoPartitions
     producer_ids: ProducerIds
     retention: Retention
+    deletions: Deletions
     slices: Slices
     topics: EncodedTopics
     advertised: Mapping[str, tuple[str, int]]  # by listener; a listener not in it advertises what the client dialled

@@ -7,25 +7,29 @@ Versions
     0-2
 
 Behaviour
-    - The records below the offset are out of reach when the answer comes; segments that lie wholly below it are taken
+    - The records below the offset are out of reach when the answer comes, on every replica of a broker that is not
+      fenced; segments that lie wholly below it are taken
       out of use, and their files removed after file.delete.delay.ms. An offset below the log start changes nothing.
     - -1 stands for the high watermark. Beyond it, and below -1: OFFSET_OUT_OF_RANGE.
-    - The answer is the log start. It is on the disk before it is returned, so a crash does not bring the records back.
+    - The answer is the low watermark: where the earliest log of those replicas starts. The leader's log start is on the
+      disk before it is returned, so a crash does not bring the records back.
+    - Replicas that take longer than timeout_ms: REQUEST_TIMED_OUT, and what the leader has deleted stays deleted.
     - A topic that is compacted and not deleted from: POLICY_VIOLATION. Kafka's own topics: INVALID_TOPIC_EXCEPTION.
-    - UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR per partition.
+    - UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR per partition; also where a partition
+      becomes that while replicas are waited for.
 
 Version notes
     - None.
 
 Not done
-    - Followers: with one replica the low watermark is the leader's log start, so nothing is waited for.
-    - Rights, throttling; timeout_ms is not looked at.
+    - Rights, throttling.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, NamedTuple
 
 from pybroker.handlers.errors import ApiError, wire_error
 from pybroker.handlers.leaders import leading_partition
@@ -44,8 +48,11 @@ from pybroker.security.requirements import of_items
 from pybroker.storage.exhaustion import limits
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pybroker.handlers.context import RequestContext
     from pybroker.handlers.errors import WireError
+    from pybroker.replica.deletions import Deleted
     from pybroker.storage.native import Partition
 
 HIGH_WATERMARK = -1
@@ -72,37 +79,55 @@ def _refused(index: int, code: ErrorCode) -> DeleteRecordsPartitionResult:
 
 @handles(DeleteRecordsRequest, requires=[of_items(Operation.DELETE, ResourceType.TOPIC, "topics.name")], failed=_failed)
 async def delete_records(request: DeleteRecordsRequest, context: RequestContext) -> DeleteRecordsResponse:
-    """Move each log start by itself, then make all of them durable at once."""
-    return await asyncio.get_running_loop().run_in_executor(None, _delete, request, context)
-
-
-def _delete(request: DeleteRecordsRequest, context: RequestContext) -> DeleteRecordsResponse:
-    response = DeleteRecordsResponse(
+    """Move each log start by itself, make all of them durable at once, and wait for the other replicas."""
+    began = time.monotonic()
+    loop = asyncio.get_running_loop()
+    outcomes = await loop.run_in_executor(None, _delete, request, context)
+    left_s = request.timeout_ms / 1000 - (time.monotonic() - began)
+    deletions = [(one.partition, one.offset) for one in outcomes if isinstance(one, _Moved)]
+    replicated = iter(await context.services.deletions.replicated(deletions, left_s))
+    answers = iter([_answer(one, replicated) if isinstance(one, _Moved) else one for one in outcomes])
+    return DeleteRecordsResponse(
         topics=[
-            DeleteRecordsTopicResult(
-                name=topic.name,
-                partitions=[_answer(topic.name, asked, context) for asked in topic.partitions],
-            )
+            DeleteRecordsTopicResult(name=topic.name, partitions=[next(answers) for _ in topic.partitions])
             for topic in request.topics
         ]
     )
+
+
+class _Moved(NamedTuple):
+    """A log whose start was moved, or is there already."""
+
+    partition: Partition
+    offset: int
+
+
+def _answer(moved: _Moved, replicated: Iterator[Deleted]) -> DeleteRecordsPartitionResult:
+    deleted = next(replicated)
+    return DeleteRecordsPartitionResult(
+        partition_index=moved.partition.index, low_watermark=deleted.low_watermark, error_code=deleted.error_code
+    )
+
+
+def _delete(request: DeleteRecordsRequest, context: RequestContext) -> list[_Moved | DeleteRecordsPartitionResult]:
+    outcomes = [_move(topic.name, asked, context) for topic in request.topics for asked in topic.partitions]
     if not context.services.partitions.write_log_starts():
         # A crash would bring the records back: the client asks again.
         raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"the log starts cannot be written down now; {limits()}")
-    return response
+    return outcomes
 
 
-def _answer(topic: str, asked: DeleteRecordsPartition, context: RequestContext) -> DeleteRecordsPartitionResult:
+def _move(topic: str, asked: DeleteRecordsPartition, context: RequestContext) -> _Moved | DeleteRecordsPartitionResult:
     try:
         partition = _leading(topic, asked.partition_index, context)
         high_watermark = partition.high_watermark
         offset = high_watermark if asked.offset == HIGH_WATERMARK else asked.offset
         if not 0 <= offset <= high_watermark:
             raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE)
-        start = context.services.retention.delete_records(partition, offset)
+        context.services.retention.delete_records(partition, offset)
     except (ApiError, OSError) as error:
         return _refused(asked.partition_index, wire_error(error).code)
-    return DeleteRecordsPartitionResult(partition_index=asked.partition_index, low_watermark=start)
+    return _Moved(partition, offset)
 
 
 def _leading(topic: str, index: int, context: RequestContext) -> Partition:

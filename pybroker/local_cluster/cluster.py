@@ -31,12 +31,14 @@ class LocalCluster:
         ports: Sequence[NodePorts],
         properties: Mapping[str, str],
         wrappers: Mapping[int, Sequence[str]] | None = None,
+        racks: Sequence[str | None] | None = None,
     ) -> None:
         """Prepare a cluster of as many nodes as there are `ports`, with its data in `directory`.
 
-        `wrappers` has, by node id, the program that runs a node; it must become the node's process.
+        `wrappers` has, by node id, the program that runs a node; it must become the node's process. `racks` has the
+        rack of each node.
         """
-        self.nodes = build_layout(directory, ports)
+        self.nodes = build_layout(directory, ports, racks)
         self._properties = dict(properties)
         self._processes = {
             node.node_id: NodeProcess(node, (wrappers or {}).get(node.node_id, ())) for node in self.nodes

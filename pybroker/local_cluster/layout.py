@@ -37,6 +37,7 @@ class NodeLayout(NamedTuple):
     is_voter: bool
     directory: Path
     """Holds the settings, the data and the log of the process."""
+    rack: str | None = None
 
     @property
     def address(self) -> str:
@@ -59,11 +60,14 @@ class NodeLayout(NamedTuple):
         return self.directory / "broker.log"
 
 
-def build_layout(directory: Path, ports: Sequence[NodePorts]) -> tuple[NodeLayout, ...]:
-    """Return the nodes of a cluster in `directory`, numbered from 1, one for each entry of `ports`."""
+def build_layout(
+    directory: Path, ports: Sequence[NodePorts], racks: Sequence[str | None] | None = None
+) -> tuple[NodeLayout, ...]:
+    """Return the nodes of a cluster in `directory`, numbered from 1, one for each entry of `ports` and of `racks`."""
+    each = zip(ports, racks or [None] * len(ports), strict=True)
     return tuple(
-        NodeLayout(number, its, number <= MOST_VOTERS, directory / f"broker-{number}")
-        for number, its in enumerate(ports, 1)
+        NodeLayout(number, its, number <= MOST_VOTERS, directory / f"broker-{number}", rack)
+        for number, (its, rack) in enumerate(each, 1)
     )
 
 
@@ -90,6 +94,7 @@ def build_properties(nodes: Sequence[NodeLayout], node: NodeLayout, given: Mappi
         "inter.broker.listener.name": BROKER_LISTENER,
         "listeners": ",".join(listeners),
         "log.dirs": str(node.data),
+        **({} if node.rack is None else {"broker.rack": node.rack}),
     }
 
 

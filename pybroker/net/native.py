@@ -13,6 +13,7 @@ from pybroker._native import (
     LogDirectoryFailed,
     LogLine,
     ReplicaCaughtUp,
+    ReplicaDeletedRecords,
     SegmentRolled,
     UnresolvedRequest,
 )
@@ -27,6 +28,7 @@ Event = (
     | LogDirectoryFailed
     | LogLine
     | ReplicaCaughtUp
+    | ReplicaDeletedRecords
     | SegmentRolled
 )
 """What `DataPlane.drain` returns."""
@@ -43,6 +45,7 @@ __all__ = [
     "LogDirectoryFailed",
     "LogLine",
     "ReplicaCaughtUp",
+    "ReplicaDeletedRecords",
     "SegmentRolled",
     "UnresolvedRequest",
 ]

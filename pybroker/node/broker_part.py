@@ -31,6 +31,7 @@ from pybroker.net.forwarding import Forwarding
 from pybroker.net.listeners import OpenListener, open_listeners
 from pybroker.net.native import DataPlane
 from pybroker.protocol.listener_role import ListenerRole
+from pybroker.replica.deletions import Deletions
 from pybroker.replica.in_sync import InSyncReplicas
 from pybroker.replica.lag_checks import LagChecks
 from pybroker.replica.publisher import PartitionPublisher
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from pybroker.broker.failures import Failures
+    from pybroker.config.broker import BrokerConfig
     from pybroker.controller.service import Controller
     from pybroker.handlers.context import RequestContext
     from pybroker.metadata.image import MetadataImage
@@ -105,6 +107,7 @@ class BrokerPart:
         if self._heartbeats is not None:
             publisher.hold()
         self.in_sync = self._build_in_sync()
+        self.deletions = self._build_deletions()
         access.follow(lambda: publisher.offset_in_force, publisher.published)
         failures.on_lost_directory(publisher.directory_failed)
         failures.on_survived(registration.report_failed_directories)
@@ -127,7 +130,8 @@ class BrokerPart:
         else:
             await self._heartbeats.register(endpoints)
             self.publisher.release(self.registration.epoch)
-        self.data_plane.set_replication(build_replication_settings(self.config, self.registration.epoch))
+        self._replicate(self.live.current)
+        self.live.subscribe(self._replicate)
 
     async def serve(self) -> None:
         """Answer requests, once everything is open that the metadata has here; keep the logs in order."""
@@ -182,10 +186,24 @@ class BrokerPart:
         end(Stage.ROLES, in_sync, in_sync.stop)
         return in_sync
 
+    def _build_deletions(self) -> Deletions:
+        publisher, partitions = self.publisher, self.partitions
+        return Deletions(
+            self.data_plane,
+            image=lambda: publisher.image_in_force,
+            find=partitions.get,
+            is_lost=partitions.is_lost,
+        )
+
+    def _replicate(self, config: BrokerConfig) -> None:
+        """Put the settings of replication in force."""
+        self.data_plane.set_replication(build_replication_settings(config, self.registration.epoch))
+
     def _follow(self, image: MetadataImage) -> None:
         """Take note of an image that is in force in the data plane."""
         self.groups.follow(image)
         self.in_sync.published(image)
+        self.deletions.published()
 
     def _build_apis(self) -> Mapping[int, Api]:
         """Return the APIs of this broker's listeners; what the active controller decides is forwarded to it."""

@@ -7,6 +7,9 @@ is the controller's) and must not know requests.
     roles      image -> leader or follower
     sources    image -> where the others are fetched from; settings of replication
     in_sync    who caught up or lags -> what the controller is asked
+    deletions  records deleted by the leader -> deleted by all live replicas
+    throttled  topic settings -> which replicas are throttled
+    read_replicas  image -> which racks consumers are sent to
     endpoints  image -> where clients find the other brokers
     publisher  metadata delta -> opened and deleted partitions -> topic table
 """

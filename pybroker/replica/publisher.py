@@ -18,8 +18,10 @@ from pybroker.metadata.replica_directories import directory_of
 from pybroker.replica.endpoints import plan_endpoints
 from pybroker.replica.native import PartitionEntry, TopicEntry, TopicTable, become_roles
 from pybroker.replica.native import Role as NativeRole
+from pybroker.replica.read_replicas import plan_read_replicas
 from pybroker.replica.roles import Follower, Leader, NoRole, plan_role, plan_roles
 from pybroker.replica.sources import plan_sources
+from pybroker.replica.throttled import throttled_sides
 from pybroker.storage.exhaustion import is_exhaustion, limits
 from pybroker.storage.log_config import build_log_config
 from pybroker.storage.opening import OpeningQueue
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from pybroker.metadata.image import MetadataImage, PartitionImage, TopicImage
     from pybroker.replica.endpoints import Endpoint
     from pybroker.replica.native import DataPlane
+    from pybroker.replica.read_replicas import ReadReplicas
     from pybroker.replica.roles import Role
     from pybroker.replica.sources import Source
     from pybroker.storage.native import LogConfig, Partition
@@ -97,6 +100,8 @@ class PartitionPublisher:
         self._endpoints: list[Endpoint] = []
         # Invariant: what the data plane was given last of where others are fetched from.
         self._sources: list[Source] = []
+        # Invariant: the racks by which the data plane sends consumers on.
+        self._read_replicas: ReadReplicas | None = None
         self._table = TopicTable(brokers=[])
         # Invariant: `_table` and the open partitions show exactly this image.
         self._published = EMPTY_IMAGE
@@ -224,6 +229,7 @@ class PartitionPublisher:
                         queue.report()
                 await opening
                 self._show(upsert=self._shown_anew(change, image), remove=[])
+                self._set_read_replicas(image)
                 self._report(change.added)
                 self._published = image
                 if self._on_published is not None:
@@ -246,6 +252,17 @@ class PartitionPublisher:
         if sources != self._sources:
             self._sources = sources
             self._data_plane.set_fetch_sources(sources)
+
+    def _set_read_replicas(self, image: MetadataImage) -> None:
+        """Say which racks consumers are sent to (KIP-392)."""
+        planned = plan_read_replicas(image.cluster, self._config)
+        if planned == self._read_replicas:
+            return
+        self._read_replicas = planned
+        if planned is None:
+            self._data_plane.clear_read_replicas()
+        else:
+            self._data_plane.set_read_replicas(own_rack=planned.own_rack, others=planned.others)
 
     async def _write_checkpoints(self) -> None:
         loop = asyncio.get_running_loop()
@@ -358,6 +375,8 @@ class PartitionPublisher:
             self._failures.pop(key, None)
             if it.topic_id in self._published.topics.by_id:
                 partition.set_config(configs[key])
+            sides = throttled_sides(it.settings, partition.index, self._config.node_id)
+            partition.set_throttled(leader=sides.leader, follower=sides.follower)
             roles[key] = (partition, _native_role(it.role, it.settings.min_insync_replicas))
         for key, failure in zip(roles, become_roles(list(roles.values()), self._data_plane), strict=True):
             if failure is not None:

@@ -45,5 +45,9 @@ def build_replication_settings(config: BrokerConfig, broker_epoch: int) -> Repli
         fetchers=config.num_replica_fetchers,
         socket_timeout_ms=config.replica_socket_timeout_ms,
         socket_receive_buffer_bytes=config.replica_socket_receive_buffer_bytes,
+        leader_throttled_rate=config.leader_replication_throttled_rate,
+        follower_throttled_rate=config.follower_replication_throttled_rate,
+        throttle_samples=config.replication_quota_window_num,
+        throttle_sample_ms=config.replication_quota_window_size_seconds * 1000,
         eager_high_watermark=config.replica_selector_class == RACK_AWARE,
     )

@@ -33,7 +33,7 @@ from pybroker.local_cluster.layout import BROKER_LISTENER, CONTROLLER_LISTENER, 
 from pybroker.testing.ports import ReservedPorts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from types import TracebackType
     from typing import Self
 
@@ -62,21 +62,24 @@ class Cluster:
         *,
         directory: str | Path | None = None,
         properties: Mapping[str, str] | None = None,
+        racks: Sequence[str | None] | None = None,
         **settings: object,
     ) -> None:
         """Prepare a cluster; raises ConfigError for a wrong value, UnknownKeyError for a key that there is not.
 
-        `directory` is kept at the end, a temporary one not.
+        `directory` is kept at the end, a temporary one not. `racks` has the `broker.rack` of each broker.
         """
         if brokers < 1:
             raise ValueError(f"brokers={brokers}: a cluster has at least one broker")
+        if racks is not None and len(racks) != brokers:
+            raise ValueError(f"racks={list(racks)}: expected a rack, or None, for each of {brokers} brokers")
         given = {**_DEFAULTS, **(properties or {})}
         for name, value in settings.items():
             given[name.replace("_", ".")] = str(value).lower() if isinstance(value, bool) else str(value)
         self._reserved = [ReservedPorts() for _ in range(brokers)]
         temporary = directory is None
         self.directory = Path(tempfile.mkdtemp(prefix="pybroker-cluster-") if directory is None else directory)
-        self._local = LocalCluster(self.directory, [_reserve(ports) for ports in self._reserved], given)
+        self._local = LocalCluster(self.directory, [_reserve(ports) for ports in self._reserved], given, racks=racks)
         # Whatever becomes of this object and of the test, neither processes nor a temporary directory outlive it.
         removed = self.directory if temporary else None
         self._finalizer = weakref.finalize(self, _end, self._local, self._reserved, removed, os.getpid())

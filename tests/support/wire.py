@@ -156,6 +156,7 @@ def fetch(
     session_epoch: int = -1,
     leader_epoch: int = -1,
     isolation_level: int = 0,
+    rack_id: str = "",
 ) -> Any:
     """A Fetch request for partitions of one topic, without a session unless one is given."""
     named = {"topic_id": topic_id} if version >= 13 else {"topic": topic}
@@ -182,7 +183,7 @@ def fetch(
         session_epoch=session_epoch,
         topics=[{**named, "partitions": wanted}] if wanted else [],
         forgotten_topics_data=[],
-        rack_id="",
+        rack_id=rack_id,
     )
 
 

@@ -1,0 +1,133 @@
+"""Deletions of records that wait until every live replica has deleted them (Kafka's `DelayedDeleteRecords`).
+
+Owns who waits for which partition. Must not know requests, nor how a leader deletes: it is called when that is done.
+The data plane says when a follower's log starts later; who lives, and who leads, is said by the metadata.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, NamedTuple
+
+from pybroker.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pybroker.metadata.image import MetadataImage
+    from pybroker.replica.native import DataPlane, Partition, ReplicaDeletedRecords
+
+_LEADER = "leader"
+_NO_OFFSET = -1
+
+Key = tuple[bytes, int]
+"""Topic id and index."""
+
+
+class Deleted(NamedTuple):
+    """How far records are gone from all replicas."""
+
+    low_watermark: int
+    """Where the earliest log of the live replicas starts; -1 with an error."""
+    error_code: ErrorCode = ErrorCode.NONE
+
+
+class _Awaited(NamedTuple):
+    """A partition whose live replicas are to start at an offset or later."""
+
+    partition: Partition
+    offset: int
+    done: asyncio.Future[Deleted]
+
+
+class Deletions:
+    """Waits for replicas. Used from one event loop."""
+
+    def __init__(
+        self,
+        data_plane: DataPlane,
+        *,
+        image: Callable[[], MetadataImage],
+        find: Callable[[str, int], Partition | None],
+        is_lost: Callable[[str, int], bool],
+    ) -> None:
+        """`image` is the one in force in the data plane, `find` returns the partition open here, `is_lost` says whether
+        its directory has failed.
+        """
+        self._data_plane = data_plane
+        self._image = image
+        self._find = find
+        self._is_lost = is_lost
+        # Invariant: a partition's followers are watched in the data plane as long as it is here.
+        self._awaited: dict[Key, list[_Awaited]] = {}
+
+    async def replicated(self, deletions: Sequence[tuple[Partition, int]], timeout_s: float) -> list[Deleted]:
+        """Return how far each of these partitions is deleted on all live replicas, when it is as far as the offset.
+
+        What this leader has deleted is deleted whatever the others do: those that take longer than `timeout_s` are
+        answered with REQUEST_TIMED_OUT, and a partition that this broker leads no more with NOT_LEADER_OR_FOLLOWER.
+        """
+        before = [self._low_watermark(partition) for partition, _ in deletions]
+        waiting = [self._begin(partition, offset) for partition, offset in deletions]
+        pending = [one.done for one in waiting if not one.done.done()]
+        try:
+            if pending:
+                await asyncio.wait(pending, timeout=max(timeout_s, 0.0))
+        finally:
+            for one in waiting:
+                self._end(one)
+        return [
+            one.done.result() if one.done.done() else Deleted(low_watermark, ErrorCode.REQUEST_TIMED_OUT)
+            for one, low_watermark in zip(waiting, before, strict=True)
+        ]
+
+    def deleted(self, event: ReplicaDeletedRecords) -> None:
+        """Take note that a follower's log starts later than before."""
+        self._step((event.topic_id, event.index))
+
+    def published(self) -> None:
+        """Take note that another image is in force: brokers may have died, and leaders changed."""
+        for key in list(self._awaited):
+            self._step(key)
+
+    def _begin(self, partition: Partition, offset: int) -> _Awaited:
+        one = _Awaited(partition, offset, asyncio.get_running_loop().create_future())
+        key = (partition.topic_id, partition.index)
+        self._awaited.setdefault(key, []).append(one)
+        # Before the look, so that what a follower says between the two is not missed.
+        partition.await_deletion(True)
+        self._look(one)
+        if not one.done.done():
+            # They learn where this log starts from an answer.
+            partition.wake_followers(self._data_plane)
+        return one
+
+    def _end(self, one: _Awaited) -> None:
+        key = (one.partition.topic_id, one.partition.index)
+        rest = [other for other in self._awaited.get(key, ()) if other.done is not one.done]
+        if rest:
+            self._awaited[key] = rest
+        elif self._awaited.pop(key, None) is not None:
+            one.partition.await_deletion(False)
+
+    def _step(self, key: Key) -> None:
+        for one in self._awaited.get(key, ()):
+            if not one.done.done():
+                self._look(one)
+
+    def _look(self, one: _Awaited) -> None:
+        topic, index = one.partition.topic, one.partition.index
+        if self._is_lost(topic, index):
+            one.done.set_result(Deleted(_NO_OFFSET, ErrorCode.KAFKA_STORAGE_ERROR))
+        elif self._find(topic, index) is not one.partition:
+            one.done.set_result(Deleted(_NO_OFFSET, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+        elif one.partition.role != _LEADER:
+            one.done.set_result(Deleted(_NO_OFFSET, ErrorCode.NOT_LEADER_OR_FOLLOWER))
+        else:
+            low_watermark = self._low_watermark(one.partition)
+            if low_watermark >= one.offset:
+                one.done.set_result(Deleted(low_watermark))
+
+    def _low_watermark(self, partition: Partition) -> int:
+        brokers = self._image().cluster.brokers.values()
+        return partition.low_watermark([broker.id for broker in brokers if not broker.fenced])
