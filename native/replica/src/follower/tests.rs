@@ -14,14 +14,14 @@ use crate::{
     ThrottleLimit, Waiter,
 };
 use pybroker_record::{Batches, Compression};
-use pybroker_storage::{Log, OpenLog};
+use pybroker_storage::{Log, LogConfig, OpenLog};
 use pybroker_wire::fetch::{
     DivergingEpoch, FetchPartition, FetchRequest, FetchedHead, FetchedPartition, write_response,
 };
 use pybroker_wire::frame::RESPONSE_BODY;
 use pybroker_wire::{ErrorCode, TopicRef};
 
-const TOPIC_ID: [u8; 16] = [7; 16];
+pub(super) const TOPIC_ID: [u8; 16] = [7; 16];
 const SETTINGS: FetcherSettings = FetcherSettings {
     replica: BrokerId(0),
     broker_epoch: 1,
@@ -33,12 +33,12 @@ const SETTINGS: FetcherSettings = FetcherSettings {
     backoff_ms: 1000,
 };
 
-fn no_limit() -> Arc<ReplicationThrottle> {
+pub(super) fn no_limit() -> Arc<ReplicationThrottle> {
     Arc::new(ReplicationThrottle::new(ThrottleLimit::NONE))
 }
 
 #[derive(Default)]
-struct Reported(Vec<String>);
+pub(super) struct Reported(pub(super) Vec<String>);
 
 impl FollowerListener for Reported {
     fn wake(&mut self, _waiter: Waiter) {}
@@ -57,60 +57,64 @@ impl FollowerListener for Reported {
 }
 
 /// A broker with one partition, which is what is left of it when its process ends.
-struct Broker {
+pub(super) struct Broker {
     id: i32,
-    partition: Arc<Partition>,
-    fetcher: ReplicaFetcher,
+    pub(super) partition: Arc<Partition>,
+    pub(super) fetcher: ReplicaFetcher,
 }
 
-fn open(directory: &Path, high_watermark: i64) -> Arc<Partition> {
+fn open(directory: &Path, config: LogConfig, high_watermark: i64) -> Arc<Partition> {
     let how = OpenLog { clean_shutdown: true, recovery_point: 0, log_start_offset: 0, high_watermark, now_ms: NOW };
-    let (log, _) = Log::open(&directory.join("t-0"), config(), how).unwrap();
+    let (log, _) = Log::open(&directory.join("t-0"), config, how).unwrap();
     Arc::new(Partition::new("t".into(), 0, TOPIC_ID, directory.to_path_buf(), log, high_watermark))
 }
 
 impl Broker {
-    fn start(id: i32, directory: &Path) -> Self {
+    pub(super) fn start(id: i32, directory: &Path) -> Self {
+        Self::with(id, directory, config(), no_limit())
+    }
+
+    pub(super) fn with(id: i32, directory: &Path, config: LogConfig, throttle: Arc<ReplicationThrottle>) -> Self {
         let settings = FetcherSettings { replica: BrokerId(id), ..SETTINGS };
-        Self { id, partition: open(directory, 0), fetcher: ReplicaFetcher::new(settings, no_limit()) }
+        Self { id, partition: open(directory, config, 0), fetcher: ReplicaFetcher::new(settings, throttle) }
     }
 
     /// Ends the process and begins another; the checkpointed high watermark is as old as it may be.
-    fn restart(self, directory: &Path, high_watermark: i64) -> Self {
+    pub(super) fn restart(self, directory: &Path, high_watermark: i64) -> Self {
         self.partition.log().close().unwrap();
         let id = self.id;
         drop(self);
         let mut next = Self::start(id, &directory.join("gone"));
-        next.partition = open(directory, high_watermark);
+        next.partition = open(directory, config(), high_watermark);
         next
     }
 
-    fn lead(&self, epoch: i32, others: &[i32]) {
+    pub(super) fn lead(&self, epoch: i32, others: &[i32]) {
         let followers = others.iter().map(|&id| FollowerInSync { id: BrokerId(id), in_sync: true }).collect();
         let leadership =
             Leadership { leader_epoch: LeaderEpoch(epoch), partition_epoch: epoch, followers, min_in_sync: 1 };
         self.partition.become_leader(leadership, NOW, &mut |_| ()).unwrap();
     }
 
-    fn follow(&mut self, epoch: i32, leader: i32) {
+    pub(super) fn follow(&mut self, epoch: i32, leader: i32) {
         let following = Following { leader: BrokerId(leader), leader_epoch: LeaderEpoch(epoch) };
         self.partition.become_follower(following, &mut |_| ()).unwrap();
         self.fetcher.follow(Arc::clone(&self.partition), following);
     }
 
-    fn append(&self, records: usize) {
+    pub(super) fn append(&self, records: usize) {
         for _ in 0..records {
             let (mut bytes, _) = build(&[20], 0, (-1, -1, -1), Compression::None);
             self.partition.append(&mut bytes, false, NOW, &mut |_| ()).unwrap();
         }
     }
 
-    fn end(&self) -> i64 {
+    pub(super) fn end(&self) -> i64 {
         self.partition.log().log_end_offset()
     }
 
     /// Offset and epoch of each batch.
-    fn batches(&self) -> Vec<(i64, i32)> {
+    pub(super) fn batches(&self) -> Vec<(i64, i32)> {
         let bytes = read(&self.partition, self.partition.log().log_start_offset());
         Batches::new(&bytes)
             .map(|batch| batch.unwrap().0)
@@ -119,7 +123,7 @@ impl Broker {
     }
 
     /// One request to the leader and its answer; what was asked.
-    fn fetch(&mut self, leader: &Self) -> Option<FetchRequest<'static>> {
+    pub(super) fn fetch(&mut self, leader: &Self) -> Option<FetchRequest<'static>> {
         let request = self.fetcher.next_request(NOW)?;
         let mut known = Vec::new();
         // The machine names what changed; this leader has no session and is given the partition's position each time.
@@ -140,7 +144,7 @@ impl Broker {
         Some(request)
     }
 
-    fn catch_up(&mut self, leader: &Self) {
+    pub(super) fn catch_up(&mut self, leader: &Self) {
         for _ in 0..20 {
             if self.fetch(leader).is_none() {
                 return;
@@ -148,7 +152,7 @@ impl Broker {
         }
     }
 
-    fn answer(&self, request: &FetchRequest<'_>, asked: &[FetchPartition]) -> Vec<u8> {
+    pub(super) fn answer(&self, request: &FetchRequest<'_>, asked: &[FetchPartition]) -> Vec<u8> {
         let mut fetched = Vec::new();
         let mut records = Vec::new();
         for one in asked {
