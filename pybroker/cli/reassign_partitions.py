@@ -5,7 +5,7 @@ asks by Admin, and works against any Kafka.
 
 What --generate proposes is `reassignment_plan`'s, throttles are `reassignment_throttles`'.
 
-Not done: `--bootstrap-controller`, `--disallow-replication-factor-change`.
+Not done: `--bootstrap-controller`.
 """
 
 from __future__ import annotations
@@ -44,9 +44,17 @@ DESCRIPTION = (
     "kafka-reassign-partitions."
 )
 
+_FIXED = "disallow-replication-factor-change"
 _OPTIONS = {
     "generate": {"topics-to-move-json-file", "broker-list", "disable-rack-aware"},
-    "execute": {"reassignment-json-file", "throttle", "replica-alter-log-dirs-throttle", "additional", "timeout"},
+    "execute": {
+        "reassignment-json-file",
+        "throttle",
+        "replica-alter-log-dirs-throttle",
+        "additional",
+        "timeout",
+        _FIXED,
+    },
     "verify": {"reassignment-json-file", "preserve-throttles"},
     "cancel": {"reassignment-json-file", "preserve-throttles", "timeout"},
     "list": set[str](),
@@ -107,6 +115,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="with --execute: also while others are in progress, or with another throttle for those",
     )
     parser.add_argument(
+        f"--{_FIXED}",
+        action="store_true",
+        help="with --execute: refuse partitions that the file gives another number of replicas than they have",
+    )
+    parser.add_argument(
         "--timeout",
         type=int,
         metavar="MS",
@@ -137,7 +150,14 @@ def run(arguments: argparse.Namespace) -> int:
                 generate(admin, topics, arguments.broker_list, rack_aware=not arguments.disable_rack_aware)
             elif arguments.action == "execute":
                 throttles = (arguments.throttle, arguments.replica_alter_log_dirs_throttle)
-                _execute(admin, plan, throttles, timeout_s, additional=arguments.additional)
+                _execute(
+                    admin,
+                    plan,
+                    throttles,
+                    timeout_s,
+                    additional=arguments.additional,
+                    resizes=not arguments.disallow_replication_factor_change,
+                )
             elif arguments.action == "verify":
                 _verify(admin, plan, preserve=preserve)
             elif arguments.action == "cancel":
@@ -160,6 +180,7 @@ def _check_options(arguments: argparse.Namespace) -> None:
         "reassignment-json-file": arguments.reassignment_json_file is not None,
         "throttle": arguments.throttle is not None,
         "additional": arguments.additional,
+        _FIXED: arguments.disallow_replication_factor_change,
         "timeout": arguments.timeout is not None,
         "replica-alter-log-dirs-throttle": arguments.replica_alter_log_dirs_throttle is not None,
         "preserve-throttles": arguments.preserve_throttles,
@@ -199,7 +220,9 @@ def _execute(
     timeout_s: float,
     *,
     additional: bool,
+    resizes: bool,
 ) -> None:
+    """Begin what the plan asks for; `resizes` lets partitions get another number of replicas."""
     ongoing = admin.list_partition_reassignments()
     if ongoing and not additional:
         raise CommandError(_EXISTING)
@@ -219,7 +242,8 @@ def _execute(
         throttle_replication(admin, moves(ongoing, plan.targets, standing), rate)
     if move_rate >= 0:
         throttle_directories(admin, (replica.broker for replica in plan.paths), move_rate)
-    _refuse(admin.alter_partition_reassignments(dict(plan.targets)), "Error reassigning partition(s):")
+    refusals = admin.alter_partition_reassignments(dict(plan.targets), allow_replication_factor_change=resizes)
+    _refuse(refusals, "Error reassigning partition(s):")
     begun = sorted((partition for partition, _ in plan.targets), key=_order)
     print(f"Successfully started partition reassignment{_s(begun)} for {','.join(map(name_of, begun))}")
     if plan.paths:

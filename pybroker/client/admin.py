@@ -177,10 +177,17 @@ class Admin(Closing):
         return self._run(self._async.read_batches(replica, first, end))
 
     def alter_partition_reassignments(
-        self, targets: Mapping[TopicPartition, Sequence[int] | None], *, timeout_ms: int | None = None
+        self,
+        targets: Mapping[TopicPartition, Sequence[int] | None],
+        *,
+        allow_replication_factor_change: bool = True,
+        timeout_ms: int | None = None,
     ) -> dict[TopicPartition, BrokerError | None]:
         """As `AsyncAdmin.alter_partition_reassignments`."""
-        return self._run(self._async.alter_partition_reassignments(targets, timeout_ms=timeout_ms))
+        altered = self._async.alter_partition_reassignments(
+            targets, allow_replication_factor_change=allow_replication_factor_change, timeout_ms=timeout_ms
+        )
+        return self._run(altered)
 
     def list_partition_reassignments(
         self, partitions: Iterable[TopicPartition] | None = None, *, timeout_ms: int | None = None

@@ -22,15 +22,21 @@ class ReassignmentCalls:
 
     @retried
     async def alter_partition_reassignments(
-        self, targets: Mapping[TopicPartition, Sequence[int] | None], *, timeout_ms: int | None = None
+        self,
+        targets: Mapping[TopicPartition, Sequence[int] | None],
+        *,
+        allow_replication_factor_change: bool = True,
+        timeout_ms: int | None = None,
     ) -> dict[TopicPartition, BrokerError | None]:
         """Give partitions other replicas, the preferred leader first; None cancels what is on its way.
 
         Returns why it was refused of each partition, None where it was taken; `list_partition_reassignments` shows when
-        it is done. Raises BrokerError where nothing was looked at.
+        it is done. With `allow_replication_factor_change=False` another number of replicas than there is is refused
+        (KIP-860). Raises BrokerError where nothing was looked at.
         """
         request = alter.AlterPartitionReassignmentsRequest(
             timeout_ms=self.cluster.server_timeout_ms(timeout_ms),
+            allow_replication_factor_change=allow_replication_factor_change,
             topics=[
                 alter.ReassignableTopic(
                     name=name,

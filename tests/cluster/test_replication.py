@@ -226,6 +226,9 @@ def test_a_reassignment_is_held_to_its_throttle_and_the_throttle_goes_with_it(
         "--reassignment-json-file",
         str(plan),
     ]
+    assert main([*common, "--execute", "--disallow-replication-factor-change"]) == 1
+    refused = "Error reassigning partition(s):\nmoved-0: The replication factor is changed from 1 to 2"
+    assert refused in capsys.readouterr().err
     began = time.monotonic()
     assert main([*common, "--execute", "--throttle", str(rate * MEBIBYTE)]) == 0
     assert f"The inter-broker throttle limit was set to {rate * MEBIBYTE} B/s" in capsys.readouterr().out

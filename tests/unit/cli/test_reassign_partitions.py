@@ -60,6 +60,20 @@ def test_replicas_that_are_there_are_taken_and_verified(
     ]
 
 
+def test_another_number_of_replicas_is_refused_where_the_option_says_so(
+    server: str, file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file.write_text(text_of(item(0), item(1, replicas=())))
+    plan = ("--reassignment-json-file", str(file))
+    assert reassign(server, "--execute", "--disallow-replication-factor-change", *plan) == 1
+    assert capsys.readouterr().err.endswith("Partition replica list cannot be empty\n")
+    file.write_text(text_of(item(0), item(1)))
+    assert reassign(server, "--execute", "--disallow-replication-factor-change", *plan) == 0
+    assert reassign(server, "--list", "--disallow-replication-factor-change") == 1
+    refused = 'Option "[disallow-replication-factor-change]" can\'t be used with action "[list]"'
+    assert refused in capsys.readouterr().err
+
+
 def test_what_is_not_there_is_verified_as_such(server: str, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file.write_text(
         text_of(

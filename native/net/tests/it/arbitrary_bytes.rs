@@ -3,6 +3,8 @@
 
 #[path = "../../../fuzz/decoders/batch.rs"]
 mod batch;
+#[path = "../../../fuzz/decoders/follower_fetch.rs"]
+mod follower_fetch;
 #[path = "../../../fuzz/decoders/frame.rs"]
 mod frame;
 #[path = "../../../fuzz/decoders/message.rs"]
@@ -54,6 +56,7 @@ proptest! {
     #[test]
     fn arbitrary_bytes(bytes in likely_bytes(), api_key in 0_u8..2, version in 0_u8..19) {
         batch::decode(&bytes);
+        follower_fetch::decode(&bytes);
         frame::decode(&bytes);
         frame::decode(&headed(api_key, version, &bytes));
         message::decode(&bytes);
@@ -112,6 +115,9 @@ proptest! {
             bytes.truncate(cut.index(bytes.len()));
         }
         batch::decode(&bytes);
+        // At the end of the follower's log; its checksum does not cover where a batch lies.
+        let (numbers, end) = ([0, 9, 0, 0, 0, 0, 0, 0], 2_i64.to_be_bytes());
+        follower_fetch::decode(&[&numbers, &end, bytes.get(8..).unwrap_or_default()].concat());
     }
 
     #[test]

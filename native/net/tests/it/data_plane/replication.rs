@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use super::support::{Plane, Produced, batch, produce_request};
 use pybroker_net::{Event, FetchSource, ReplicationSettings};
@@ -187,4 +188,101 @@ fn a_leader_that_comes_back_elsewhere_is_fetched_from_there() {
     producer.write_all(&produce_request(1, TOPIC, 0, -1, &batch(&["a"]))).unwrap();
     assert_eq!(Produced::read(&mut producer, 1).error, 0);
     same_logs(&again, &follower);
+}
+
+#[test]
+fn a_deletion_goes_to_a_follower_at_once_and_comes_back_as_an_event() {
+    let (leader, follower) = (broker(1), broker(2));
+    follower.data_plane().set_fetch_sources(vec![source(1, &leader)]);
+    lead(&leader, TOPIC, 1, &[(2, true)], 2);
+    follow(&follower, TOPIC, 1, 1);
+    let mut producer = leader.connect();
+    producer.write_all(&produce_request(1, TOPIC, 0, -1, &batch(&["a", "b", "c"]))).unwrap();
+    assert_eq!(Produced::read(&mut producer, 1).error, 0);
+    let partition = leader.partition(TOPIC, 0);
+    leader.wait_until(|| partition.waiting() == 1);
+    partition.await_deletion(true);
+    partition.log().advance_log_start(2).unwrap();
+    partition.wake_followers(&mut |waiter| leader.wake(waiter));
+    // Its requests wait for a minute: an answer that says nothing of records comes all the same.
+    leader.event(|event| matches!(event, Event::ReplicaDeletedRecords { .. }));
+    assert_eq!(follower.partition(TOPIC, 0).log().log_start_offset(), 2);
+    assert_eq!(partition.low_watermark(&[BrokerId(2)]), 2);
+    partition.await_deletion(false);
+    partition.log().advance_log_start(3).unwrap();
+    partition.wake_followers(&mut |waiter| leader.wake(waiter));
+    leader.wait_until(|| partition.low_watermark(&[BrokerId(2)]) == 3);
+    assert!(!leader.has_seen(|event| matches!(event, Event::ReplicaDeletedRecords { .. })), "nobody waits");
+}
+
+/// Each answer is beyond the limit, which is forgotten after a window of 50 ms.
+const LITTLE: ThrottleLimit = ThrottleLimit { bytes_per_second: 1, samples: 1, sample_ms: 50 };
+const ANSWERS: u32 = 4;
+
+/// Has a follower that is not in sync fetch `ANSWERS` batches one by one, and says how long that takes.
+fn fetched_within(of_leader: ThrottleLimit, of_follower: ThrottleLimit, throttled: bool) -> Duration {
+    let (leader, follower) = (broker(1), broker(2));
+    let settings = |id| {
+        let mut settings = replication(id);
+        settings.fetcher.max_bytes = 1;
+        (settings.leader_throttle, settings.follower_throttle) = (of_leader, of_follower);
+        settings
+    };
+    leader.data_plane().set_replication(settings(1));
+    follower.data_plane().set_replication(settings(2));
+    follower.data_plane().set_fetch_sources(vec![source(1, &leader)]);
+    lead(&leader, TOPIC, 1, &[(2, false)], 1);
+    for plane in [&leader, &follower] {
+        plane.partition(TOPIC, 0).throttled().set(throttled, throttled);
+    }
+    let mut producer = leader.connect();
+    for correlation in 1..=ANSWERS as i32 {
+        producer.write_all(&produce_request(correlation, TOPIC, 0, -1, &batch(&["some bytes"]))).unwrap();
+        assert_eq!(Produced::read(&mut producer, correlation).error, 0);
+    }
+    let began = Instant::now();
+    follow(&follower, TOPIC, 1, 1);
+    follower.wait_until(|| end(&follower) == i64::from(ANSWERS));
+    began.elapsed()
+}
+
+#[test]
+fn a_throttled_follower_takes_as_long_as_the_limit_of_its_leader_asks_for() {
+    let windows = Duration::from_millis(50) * (ANSWERS - 1);
+    assert!(fetched_within(LITTLE, ThrottleLimit::NONE, true) >= windows);
+}
+
+#[test]
+fn a_throttled_follower_takes_as_long_as_its_own_limit_asks_for() {
+    let windows = Duration::from_millis(50) * (ANSWERS - 1);
+    assert!(fetched_within(ThrottleLimit::NONE, LITTLE, true) >= windows);
+}
+
+#[test]
+fn replicas_that_no_setting_names_are_not_throttled() {
+    let endless = ThrottleLimit { bytes_per_second: 0, samples: 1_000_000, sample_ms: 1_000 };
+    fetched_within(endless, endless, false);
+}
+
+#[test]
+fn fetchers_end_that_are_one_too_many() {
+    let (leader, follower) = (broker(1), broker(2));
+    follower.data_plane().set_fetch_sources(vec![source(1, &leader)]);
+    follower.data_plane().set_replication(ReplicationSettings { fetchers: 8, ..replication(2) });
+    let names: Vec<String> = (0..20).map(|number| format!("dealt-{number}")).collect();
+    for (id, name) in (2..).zip(&names) {
+        for plane in [&leader, &follower] {
+            plane.topic(name, id);
+        }
+        lead(&leader, name, 1, &[(2, true)], 2);
+        follow(&follower, name, 1, 1);
+    }
+    assert!(follower.data_plane().fetcher_threads() > 1);
+    follower.data_plane().set_replication(replication(2));
+    assert_eq!(follower.data_plane().fetcher_threads(), 1);
+    let mut producer = leader.connect();
+    for (correlation, name) in (1..).zip(&names) {
+        producer.write_all(&produce_request(correlation, name, 0, -1, &batch(&["a"]))).unwrap();
+        assert_eq!(Produced::read(&mut producer, correlation).error, 0);
+    }
 }
