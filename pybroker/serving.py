@@ -15,6 +15,7 @@ from pybroker.handlers.registry import registered_apis
 from pybroker.machine.slices import Slices
 from pybroker.net.dispatch import Dispatch
 from pybroker.net.listeners import advertised
+from pybroker.net.native import ReplicaDeletedRecords
 from pybroker.net.pipeline import Pipeline
 from pybroker.protocol.listener_role import ListenerRole
 from pybroker.replica.no_partitions import NoPartitions
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from pybroker.handlers.context import RequestContext
     from pybroker.metadata.image import MetadataImage
     from pybroker.net.listeners import OpenListener
-    from pybroker.net.native import ControlRequest, DataPlane, UnresolvedRequest
+    from pybroker.net.native import ControlRequest, DataPlane, ReplicaEvent, UnresolvedRequest
     from pybroker.replica.deletions import Deletions
     from pybroker.replica.in_sync import InSyncReplicas
     from pybroker.replica.publisher import PartitionPublisher
@@ -118,6 +119,12 @@ def build_pipeline(
         # Topics that the image has are in the table once it is published; for all others the table's word holds.
         await publisher.published(source.image.offset)
 
+    def of_replica(event: ReplicaEvent) -> None:
+        if isinstance(event, ReplicaDeletedRecords):
+            parts.deletions.deleted(event)
+        else:
+            parts.in_sync.caught_up(event)
+
     return Pipeline(
         parts.data_plane,
         dispatch,
@@ -132,8 +139,7 @@ def build_pipeline(
         draining=groups.expect_step,
         drained=groups.step,
         intercepted=lambda request: intercepted(request, contexts.build(request)),
-        caught_up=parts.in_sync.caught_up,
-        replica_deleted=parts.deletions.deleted,
+        of_replica=of_replica,
     )
 
 

@@ -18,6 +18,9 @@ from pybroker._native import (
     UnresolvedRequest,
 )
 
+ReplicaEvent = ReplicaCaughtUp | ReplicaDeletedRecords
+"""What a leader's partition says of a follower."""
+
 Event = (
     AppendSettled
     | ControlRequest
@@ -27,8 +30,7 @@ Event = (
     | Exhausted
     | LogDirectoryFailed
     | LogLine
-    | ReplicaCaughtUp
-    | ReplicaDeletedRecords
+    | ReplicaEvent
     | SegmentRolled
 )
 """What `DataPlane.drain` returns."""
@@ -46,6 +48,7 @@ __all__ = [
     "LogLine",
     "ReplicaCaughtUp",
     "ReplicaDeletedRecords",
+    "ReplicaEvent",
     "SegmentRolled",
     "UnresolvedRequest",
 ]

@@ -36,6 +36,7 @@ from pybroker.net.native import (
     LogLine,
     ReplicaCaughtUp,
     ReplicaDeletedRecords,
+    ReplicaEvent,
     SegmentRolled,
     UnresolvedRequest,
 )
@@ -84,13 +85,12 @@ class Pipeline:
         clock: Callable[[], float] = time.perf_counter,
         intercepted: Callable[[ControlRequest], None] | None = None,
         closed: Callable[[int], None] | None = None,
-        caught_up: Callable[[ReplicaCaughtUp], None] | None = None,
-        replica_deleted: Callable[[ReplicaDeletedRecords], None] | None = None,
+        of_replica: Callable[[ReplicaEvent], None] | None = None,
     ) -> None:
         """`draining` is called when a wake-up has brought events, `drained` when its handlers have been called, before
         their answers are sent. `max_elements` is how many elements a request may have. `clock` gives seconds, rising.
         `intercepted` gets the requests that the data plane intercepts, `closed` the numbers of connections that ended,
-        `caught_up` followers that are to be in sync, `replica_deleted` partitions of which a follower deleted records.
+        `of_replica` what followers of this broker's partitions have done.
         """
         self._data_plane = data_plane
         self._dispatch = dispatch
@@ -114,8 +114,7 @@ class Pipeline:
         self._clock = clock
         self._intercepted = intercepted
         self._closed = closed
-        self._caught_up = caught_up
-        self._replica_deleted = replica_deleted
+        self._of_replica = of_replica
         self._loop: asyncio.AbstractEventLoop | None = None
         self._reading = False
         # Requests that the last wake-up had no time for. Invariant: while there are any, `_go_on` is scheduled.
@@ -285,12 +284,9 @@ class Pipeline:
                 self._closed(event.connection)
         elif isinstance(event, LogLine):
             log.log(logging.getLevelNamesMapping().get(event.level.upper(), logging.WARNING), "%s", event.text)
-        elif isinstance(event, ReplicaCaughtUp):
-            if self._caught_up is not None:
-                self._caught_up(event)
-        elif isinstance(event, ReplicaDeletedRecords):
-            if self._replica_deleted is not None:
-                self._replica_deleted(event)
+        elif isinstance(event, ReplicaCaughtUp | ReplicaDeletedRecords):
+            if self._of_replica is not None:
+                self._of_replica(event)
         elif isinstance(event, SegmentRolled):
             self._segment_rolled(event)
         elif isinstance(event, Exhausted):

@@ -18,8 +18,8 @@ use pybroker_replica::{
 };
 use pybroker_storage::{ConvertedSlice, NotConverted, ReadError};
 use pybroker_wire::fetch::{
-    AbortedTransaction, DivergingEpoch, FetchPartition, FetchRequest, FetchedHead, FetchedPartition, names_by_id,
-    newest_format, write_response,
+    DivergingEpoch, FetchPartition, FetchRequest, FetchedHead, FetchedPartition, names_by_id, newest_format,
+    write_response,
 };
 use pybroker_wire::frame::RequestHead;
 use pybroker_wire::{ApiKey, ErrorCode};
@@ -307,15 +307,14 @@ impl PendingFetch {
         let left = self.max_bytes.saturating_sub(taken as usize);
         let wanted = left.min(usize::try_from(partition.max_bytes).unwrap_or(0));
         let agreement = replica.agreement(partition.last_fetched_epoch, Offset(partition.fetch_offset));
-        if let Agreement::Diverges(diverging) = agreement {
-            fetched.diverging = Some(diverging);
-        }
         note_offsets(&mut fetched, replica);
-        if fetched.diverging.is_some() {
-            return Read::nothing(place, fetched);
-        }
-        if agreement == Agreement::Unknown {
-            return self.out_of_range(replica, place, fetched);
+        match agreement {
+            Agreement::Agrees => {}
+            Agreement::Diverges(diverging) => {
+                fetched.diverging = Some(diverging);
+                return Read::nothing(place, fetched);
+            }
+            Agreement::Unknown => return self.out_of_range(replica, place, fetched),
         }
         let offsets = Offset(partition.fetch_offset)..Offset(end);
         // The first batch is given whole however large it is, so that a consumer always gets on (KIP-74).
@@ -330,19 +329,8 @@ impl PendingFetch {
                 if throttled == Throttled::HeldBack {
                     return Read { throttled, ..Read::nothing(place, fetched) };
                 }
-                fetched.records = slice.len;
-                let sent = aborted
-                    .iter()
-                    .map(|txn| AbortedTransaction { producer_id: txn.producer_id, first_offset: txn.first_offset });
-                fetched.aborted = sent.collect();
-                Read {
-                    place,
-                    end,
-                    fetched,
-                    slice: Some(slice),
-                    throttled,
-                    max_decompressed: replica.log().max_decompressed_bytes(),
-                }
+                let max_decompressed = replica.log().max_decompressed_bytes();
+                Read { end, throttled, max_decompressed, ..Read::nothing(place, fetched) }.with(slice, &aborted)
             }
             Ok(_) => Read { end, ..Read::nothing(place, fetched) },
             Err(ReadError::OffsetOutOfRange { .. }) => self.out_of_range(replica, place, fetched),

@@ -4,8 +4,9 @@
 
 use pybroker_replica::{FetchSession, Partition};
 use pybroker_storage::FileSlice;
+use pybroker_storage::txn_index::AbortedTxn;
 use pybroker_wire::ErrorCode;
-use pybroker_wire::fetch::FetchedPartition;
+use pybroker_wire::fetch::{AbortedTransaction, FetchedPartition};
 
 /// The offsets of a partition that a session was sent last.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +45,17 @@ impl Read {
     pub fn is_urgent(&self) -> bool {
         let FetchedPartition { error, diverging, preferred_read_replica, .. } = &self.fetched;
         *error != ErrorCode::NONE || diverging.is_some() || *preferred_read_replica >= 0
+    }
+
+    /// The same answer with records, and with the transactions that a `read_committed` reader leaves out.
+    pub fn with(mut self, slice: FileSlice, aborted: &[AbortedTxn]) -> Self {
+        self.fetched.records = slice.len;
+        let sent = aborted
+            .iter()
+            .map(|txn| AbortedTransaction { producer_id: txn.producer_id, first_offset: txn.first_offset });
+        self.fetched.aborted = sent.collect();
+        self.slice = Some(slice);
+        self
     }
 
     /// An answer without records.
