@@ -22,6 +22,7 @@ from pybroker.client import (
     TopicPartition,
 )
 from pybroker.client.errors import ClosedError, UnreachableError
+from pybroker.testing import Broker
 from tests.conformance.conftest import Server
 from tests.support.conditions import wait_until
 from tests.support.processes import free_port
@@ -33,7 +34,7 @@ RECORDS = 10
 def partitions(server: Server, topic_name: str) -> list[TopicPartition]:
     """Two partitions with five records each: the even numbers, and the odd ones."""
     with Admin(server.bootstrap_servers) as admin:
-        admin.create_topics([NewTopic(topic_name, 2, 1)])
+        admin.create_topics([NewTopic(topic_name, 2, -1)])
         admin.wait_for_leaders(topic_name)
     with Producer(server.bootstrap_servers) as producer:
         for number in range(RECORDS):
@@ -212,14 +213,14 @@ def test_metrics_have_kafkas_names_and_count_what_was_done(server: Server, topic
         assert fetcher.metrics()["records-consumed-total"] == 100
 
 
-def test_records_are_sent_again_as_often_as_retries_says_and_counted(server: Server, topic_name: str) -> None:
-    with Admin(server.bootstrap_servers) as admin:
-        admin.create_topics([NewTopic(topic_name, 1, 1, {"min.insync.replicas": "2"})])
-    with Producer(server.bootstrap_servers, {"retries": 2, "retry.backoff.ms": 1}) as producer:
-        delivery = producer.send(topic_name, b"v")
-        with pytest.raises(BrokerError, match="NOT_ENOUGH_REPLICAS"):
-            delivery.result(10)
-        counted = producer.metrics()
+def test_records_are_sent_again_as_often_as_retries_says_and_counted(topic_name: str) -> None:
+    with Broker() as broker:
+        broker.fail("Produce", "NOT_ENOUGH_REPLICAS", times=None)
+        with Producer(broker.bootstrap_servers, {"retries": 2, "retry.backoff.ms": 1}) as producer:
+            delivery = producer.send(topic_name, b"v")
+            with pytest.raises(BrokerError, match="NOT_ENOUGH_REPLICAS"):
+                delivery.result(10)
+            counted = producer.metrics()
     assert (counted["record-retry-total"], counted["record-error-total"]) == (2, 1)
 
 

@@ -142,7 +142,7 @@ impl Partition {
     fn raise(&self, leader: &Leader) -> Advance {
         let end_offset = self.log.log_end_offset();
         let own = if self.log.is_synced_in_groups() { self.log.recovery_point().min(end_offset) } else { end_offset };
-        if !leader.may_commit() {
+        if !leader.has_enough_in_sync() {
             let before = self.high_watermark();
             return Advance { before, reached: before };
         }

@@ -136,7 +136,7 @@ fn no_more_replicas_are_asked_for_than_there_are() {
     let root = quick_directory();
     let partition = open(root.path(), config());
     lead(&partition, EPOCH, &[]);
-    append(&partition, false).unwrap();
+    append(&partition, true).unwrap();
     assert_eq!(partition.high_watermark(), 1, "min.insync.replicas=2 of one replica");
 }
 

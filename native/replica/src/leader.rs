@@ -256,20 +256,16 @@ impl Leader {
         self.in_sync
     }
 
-    /// `min.insync.replicas` of the topic.
+    /// How many replicas `acks=all` asks for: `min.insync.replicas` of the topic, and no more than there are replicas (Kafka's
+    /// `effectiveMinIsr`).
     pub fn min_in_sync(&self) -> usize {
-        self.min_in_sync
+        self.min_in_sync.min(self.followers.len() + 1)
     }
 
-    /// Whether `acks=all` finds as many replicas in sync as it asks for.
+    /// Whether `acks=all` finds as many replicas in sync as it asks for. With fewer of them nothing more is committed, as an
+    /// eligible leader may be elected that lacks it (KIP-966).
     pub fn has_enough_in_sync(&self) -> bool {
-        self.in_sync >= self.min_in_sync
-    }
-
-    /// Whether what the in-sync replicas have is committed: with fewer of them than `min.insync.replicas` it is not, as an
-    /// eligible leader may be elected that lacks it (KIP-966). No more are asked for than there are replicas.
-    pub(crate) fn may_commit(&self) -> bool {
-        self.in_sync >= self.min_in_sync.min(self.followers.len() + 1)
+        self.in_sync >= self.min_in_sync()
     }
 
     /// The other replicas.
