@@ -76,7 +76,9 @@ def serving(overrides: Mapping[str, str] | None = None, peer: str = PEER) -> Ite
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run the tests of marked modules against one broker and against three."""
-    if PEER == "broker" and metafunc.definition.get_closest_marker("one_and_three") is not None:
+    if PEER != "broker" or "server" not in metafunc.fixturenames:
+        return
+    if metafunc.definition.get_closest_marker("one_and_three") is not None:
         metafunc.parametrize("server", ["broker", "cluster"], indirect=True, ids=["one", "three"], scope="session")
 
 
@@ -166,6 +168,17 @@ def topic(create: Callable[..., Topic]) -> Topic:
 @pytest.fixture
 def group(wire: Wire, server: Server) -> str:
     """A group's id that no other test uses; its coordinator is there, on the broker that `wire` is connected to."""
+    return coordinated(wire, server)
+
+
+@pytest.fixture
+def nobody(wire: Wire, server: Server) -> str:
+    """As `group`, for a group that nobody joins."""
+    return coordinated(wire, server)
+
+
+def coordinated(wire: Wire, server: Server) -> str:
+    """A new group's id, whose coordinator is the broker that `wire` is connected to; it is there."""
     names = [f"group-{next(_numbers)}" for _ in range(1 if len(server.brokers) == 1 else 40)]
     name = names[0]
 

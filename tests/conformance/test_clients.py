@@ -37,7 +37,7 @@ def until_complete(audit: Audit) -> Iterator[None]:
 def test_confluent_kafka_reads_back_what_it_wrote(server: Server, topic_name: str, codec: str) -> None:
     address = {"bootstrap.servers": server.bootstrap_servers}
     admin = confluent_kafka.admin.AdminClient(address)
-    admin.create_topics([confluent_kafka.admin.NewTopic(topic_name, PARTITIONS, 1)])[topic_name].result(20)
+    admin.create_topics([confluent_kafka.admin.NewTopic(topic_name, PARTITIONS, -1)])[topic_name].result(20)
 
     failed = []
     producer = confluent_kafka.Producer(
@@ -71,7 +71,7 @@ def test_confluent_kafka_reads_back_what_it_wrote(server: Server, topic_name: st
 @pytest.mark.parametrize("codec", CODECS)
 def test_kafka_python_reads_back_what_it_wrote(server: Server, topic_name: str, codec: str) -> None:
     admin = kafka.KafkaAdminClient(bootstrap_servers=server.bootstrap_servers)
-    admin.create_topics([kafka.admin.NewTopic(topic_name, PARTITIONS, 1)])
+    admin.create_topics([kafka.admin.NewTopic(topic_name, PARTITIONS, -1)])
     admin.close()
 
     producer = kafka.KafkaProducer(
@@ -109,7 +109,7 @@ def test_kafka_python_reads_back_what_it_wrote(server: Server, topic_name: str, 
 async def test_aiokafka_reads_back_what_it_wrote(server: Server, topic_name: str, codec: str) -> None:
     admin = aiokafka.admin.AIOKafkaAdminClient(bootstrap_servers=server.bootstrap_servers)
     await admin.start()
-    await admin.create_topics([aiokafka.admin.NewTopic(topic_name, PARTITIONS, 1)])
+    await admin.create_topics([aiokafka.admin.NewTopic(topic_name, PARTITIONS, -1)])
     await admin.close()
 
     producer = aiokafka.AIOKafkaProducer(

@@ -23,7 +23,7 @@ Headers = list[tuple[str, bytes | None]]
 def topic_of_three(server: Server, topic_name: str) -> str:
     """A topic of three partitions."""
     with Admin(server.bootstrap_servers) as admin:
-        admin.create_topics([NewTopic(topic_name, 3, 1)])
+        admin.create_topics([NewTopic(topic_name, 3, -1)])
         admin.wait_for_leaders(topic_name)
     return topic_name
 

@@ -63,7 +63,7 @@ def fill(server: Server, topic_name: str) -> Callable[..., str]:
     def make(partitions: int = 1, records: int = 0, name: str = topic_name) -> str:
         with Admin(server.bootstrap_servers) as admin:
             # The times of its records are of 1970.
-            admin.create_topics([NewTopic(name, partitions, 1, {"retention.ms": "-1"})])
+            admin.create_topics([NewTopic(name, partitions, -1, {"retention.ms": "-1"})])
             admin.wait_for_leaders(name)
         with Producer(server.bootstrap_servers) as producer:
             for index in range(partitions):

@@ -40,7 +40,7 @@ class ToAStranger(StatelessAssignor):
 @pytest.fixture
 def topic(server: Server, topic_name: str) -> str:
     with Admin(server.bootstrap_servers) as admin:
-        admin.create_topics([NewTopic(topic_name, PARTITIONS, 1)])
+        admin.create_topics([NewTopic(topic_name, PARTITIONS, -1)])
         admin.wait_for_leaders(topic_name)
     return topic_name
 

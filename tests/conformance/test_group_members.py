@@ -42,7 +42,7 @@ def server() -> Iterator[Server]:
 def topic(server: Server, topic_name: str) -> str:
     """A topic of 12 partitions."""
     with Admin(server.bootstrap_servers) as admin:
-        admin.create_topics([NewTopic(topic_name, PARTITIONS, 1)])
+        admin.create_topics([NewTopic(topic_name, PARTITIONS, -1)])
         admin.wait_for_leaders(topic_name)
     return topic_name
 

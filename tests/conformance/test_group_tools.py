@@ -44,7 +44,7 @@ def both(server: Server, capsys: pytest.CaptureFixture[str]) -> Callable[..., Sa
 def group(server: Server, topic_name: str) -> Iterator[str]:
     """A group with offsets 10, 20 and none in the three partitions, of 100 records each, of a topic of its name."""
     with Admin(server.bootstrap_servers) as admin:
-        admin.create_topics([NewTopic(topic_name, 3, 1)])
+        admin.create_topics([NewTopic(topic_name, 3, -1)])
         admin.wait_for_leaders(topic_name)
         with Producer(server.bootstrap_servers) as producer:
             for number in range(300):

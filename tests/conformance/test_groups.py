@@ -64,14 +64,14 @@ def test_groups_are_listed_by_state_and_type(join: Callable[..., Member], wire: 
 
 
 @pytest.mark.parametrize("version", range(7))
-def test_every_version_describes(join: Callable[..., Member], wire: Wire, version: int) -> None:
+def test_every_version_describes(join: Callable[..., Member], wire: Wire, nobody: str, version: int) -> None:
     member = join(instance="i1")
     member.join()
     member.sync_alone()
     asked = {"include_authorized_operations": False} if version >= 3 else {}
-    answer = wire.call("DescribeGroups", version, groups=[member.group, "nobody"], **asked)
+    answer = wire.call("DescribeGroups", version, groups=[member.group, nobody], **asked)
     described = {one.group_id: one for one in answer.groups}
-    known, unknown = described[member.group], described["nobody"]
+    known, unknown = described[member.group], described[nobody]
     assert (known.error_code, known.group_state, known.protocol_type, known.protocol_data) == (
         OK,
         "Stable",
@@ -87,7 +87,7 @@ def test_every_version_describes(join: Callable[..., Member], wire: Wire, versio
 
 @pytest.mark.parametrize("version", range(3))
 def test_every_version_deletes_groups_without_members(
-    join: Callable[..., Member], wire: Wire, topic: Topic, version: int
+    join: Callable[..., Member], wire: Wire, topic: Topic, nobody: str, version: int
 ) -> None:
     member = join()
     member.join()
@@ -95,10 +95,10 @@ def test_every_version_deletes_groups_without_members(
     member.commit(topic.name)
 
     def deleted() -> dict[str, int]:
-        answer = wire.call("DeleteGroups", version, groups_names=[member.group, "nobody", member.group])
+        answer = wire.call("DeleteGroups", version, groups_names=[member.group, nobody, member.group])
         return {one.group_id: one.error_code for one in answer.results}
 
-    assert deleted() == {member.group: NON_EMPTY_GROUP, "nobody": GROUP_ID_NOT_FOUND}
+    assert deleted() == {member.group: NON_EMPTY_GROUP, nobody: GROUP_ID_NOT_FOUND}
     member.leave()
-    assert deleted() == {member.group: OK, "nobody": GROUP_ID_NOT_FOUND}
+    assert deleted() == {member.group: OK, nobody: GROUP_ID_NOT_FOUND}
     assert committed(wire, member.group, topic.name)[0] == -1
