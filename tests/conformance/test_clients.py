@@ -109,7 +109,7 @@ def test_kafka_python_reads_back_what_it_wrote(server: Server, topic_name: str, 
 async def test_aiokafka_reads_back_what_it_wrote(server: Server, topic_name: str, codec: str) -> None:
     admin = aiokafka.admin.AIOKafkaAdminClient(bootstrap_servers=server.bootstrap_servers)
     await admin.start()
-    await admin.create_topics([aiokafka.admin.NewTopic(topic_name, PARTITIONS, -1)])
+    await admin.create_topics([aiokafka.admin.NewTopic(topic_name, PARTITIONS, len(server.brokers))])
     await admin.close()
 
     producer = aiokafka.AIOKafkaProducer(

@@ -92,14 +92,14 @@ def test_who_is_outside_does_not_commit_while_there_are_members(
     assert commit(wire, member.group, topic.name) == OK
 
 
-def test_many_groups_are_fetched_at_once(wire: Wire, group: str, topic: Topic) -> None:
+def test_many_groups_are_fetched_at_once(wire: Wire, group: str, nobody: str, topic: Topic) -> None:
     commit(wire, group, topic.name, 3)
     wanted = [
-        {"group_id": name, "topics": [{"name": topic.name, "partition_indexes": [0]}]} for name in (group, "nobody")
+        {"group_id": name, "topics": [{"name": topic.name, "partition_indexes": [0]}]} for name in (group, nobody)
     ]
     answer = wire.call("OffsetFetch", 8, groups=wanted, require_stable=False)
     found = {one.group_id: one.topics[0].partitions[0].committed_offset for one in answer.groups}
-    assert found == {group: 3, "nobody": -1}
+    assert found == {group: 3, nobody: -1}
 
 
 def test_offsets_are_deleted_unless_a_member_is_subscribed(

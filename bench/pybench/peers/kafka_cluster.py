@@ -1,4 +1,4 @@
-"""Three Apache Kafka nodes, broker and controller each, heap 512 MB, as processes of their own.
+"""Three Apache Kafka nodes, broker and controller each, as processes of their own.
 
 Has the face of `pybench.peers.cluster.ClusterPeer`; one node alone is `pybench.peers.kafka`.
 """
@@ -10,7 +10,7 @@ import signal
 import subprocess
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -23,7 +23,6 @@ from pybench.peers.java import java_command, run_java_tool
 from pybench.peers.kafka import SERVER_OPTIONS, answers_api_versions
 from pybench.peers.server_log import SERVER_LOG, TAIL_CHARACTERS, log_tail
 
-_HEAP = ("-Xmx512M", "-Xms512M")
 _READY_S = 120.0
 _POLL_S = 0.02
 
@@ -40,7 +39,19 @@ class _Node:
 class KafkaCluster:
     """Three combined nodes from entering to leaving; `directory` is the caller's."""
 
-    def __init__(self, directory: Path, overrides: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        overrides: Mapping[str, str] | None = None,
+        *,
+        heap_mb: int = 512,
+        format_options: Sequence[str] = (),
+        ready_timeout_s: float = _READY_S,
+    ) -> None:
+        """`heap_mb` is for each node; `format_options` are more words for Kafka's storage tool."""
+        self._ready_timeout_s = ready_timeout_s
+        self._heap_mb = heap_mb
+        self._format_options = tuple(format_options)
         self._settings = {**SETTINGS, "share.coordinator.state.topic.replication.factor": "3", **(overrides or {})}
         ports = free_ports(2 * NODES)
         self._nodes = {
@@ -70,15 +81,15 @@ class KafkaCluster:
         for node in self._nodes.values():
             self._format(node)
         for node in self._nodes.values():
-            _launch(node)
+            _launch(node, self._heap_mb)
         for node in self._nodes.values():
-            _await_ready(node)
+            _await_ready(node, self._ready_timeout_s)
         return self
 
     def start_node(self, node_id: int) -> None:
         """Start one that was stopped or killed; return when it answers. Raises StartError."""
-        _launch(self._nodes[node_id])
-        _await_ready(self._nodes[node_id])
+        _launch(self._nodes[node_id], self._heap_mb)
+        _await_ready(self._nodes[node_id], self._ready_timeout_s)
 
     def stop_node(self, node_id: int) -> None:
         """End one by SIGTERM; one that does not end within a minute is killed."""
@@ -139,7 +150,7 @@ class KafkaCluster:
         config.write_text("".join(f"{key}={value}\n" for key, value in self._properties(node).items()))
         if (node.directory / "data" / "meta.properties").exists():
             return
-        done = run_java_tool("storage", "format", "-t", self._cluster_id, "-c", str(config))
+        done = run_java_tool("storage", "format", "-t", self._cluster_id, "-c", str(config), *self._format_options)
         if done.returncode != 0:
             said = (done.stderr or done.stdout).strip()[-TAIL_CHARACTERS:]
             raise StartError(f"Kafka's storage tool refused {config}: {said}")
@@ -159,8 +170,9 @@ class KafkaCluster:
         }
 
 
-def _launch(node: _Node) -> None:
-    options = (*_HEAP, *(option for option in SERVER_OPTIONS if not option.startswith("-Xm")))
+def _launch(node: _Node, heap_mb: int) -> None:
+    heap = (f"-Xmx{heap_mb}M", f"-Xms{heap_mb}M")
+    options = (*heap, *(option for option in SERVER_OPTIONS if not option.startswith("-Xm")))
     words = java_command("kafka.Kafka", options=options, log_level="info")
     with (node.directory / SERVER_LOG).open("ab") as log:
         node.process = subprocess.Popen(
@@ -168,12 +180,12 @@ def _launch(node: _Node) -> None:
         )
 
 
-def _await_ready(node: _Node) -> None:
+def _await_ready(node: _Node, within_s: float) -> None:
     assert node.process is not None
-    deadline = time.monotonic() + _READY_S
+    deadline = time.monotonic() + within_s
     while not answers_api_versions("127.0.0.1", node.port):
         if node.process.poll() is not None:
             raise StartError(f"Apache Kafka ended with status {node.process.returncode}:\n{log_tail(node.directory)}")
         if time.monotonic() > deadline:
-            raise StartError(f"Apache Kafka was not ready after {_READY_S:.0f} s:\n{log_tail(node.directory)}")
+            raise StartError(f"Apache Kafka was not ready after {within_s:.0f} s:\n{log_tail(node.directory)}")
         time.sleep(_POLL_S)

@@ -40,7 +40,7 @@ def place(
     if replication_factor > len(brokers):
         raise PlacementError(
             f"{failed}The target replication factor of {replication_factor} cannot be reached because only "
-            f"{len(brokers)} broker(s) are registered."
+            f"{len(brokers)} broker(s) are registered or some brokers have all their log directories cordoned."
         )
     order = _alternate_racks(broker for broker in brokers.values() if is_usable(broker))
     if not order:

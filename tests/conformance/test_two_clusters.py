@@ -1,0 +1,325 @@
+"""Kafka's tools, and ours of their names, about three of our nodes and about three of Apache Kafka's: the same lines.
+
+Ids, ports, directories, times and positions in the metadata log are the clusters' own and left out. What differs
+otherwise is named in this file, each with its reason.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from pybench.peers import java
+from pybench.peers.cluster import ClusterPeer
+from pybench.peers.kafka_cluster import KafkaCluster
+from pybench.peers.pybroker_cluster import PybrokerCluster
+from pybroker.cli.main import main
+from pybroker.client import Admin, NewTopic, Producer
+from pybroker.client.errors import BrokerError, ClientError
+from pybroker.client.topics import BROKER
+from tests.support import programs
+from tests.support.conditions import wait_until
+from tests.support.java_oracle import JavaOracle, running
+
+pytestmark = [pytest.mark.java, pytest.mark.process]
+
+_WITHIN_S = 60.0
+_SETTINGS = {
+    # A broker that is killed is fenced by its session there, by its closed connection here.
+    "broker.session.timeout.ms": "3000",
+    "broker.heartbeat.interval.ms": "500",
+}
+ASSIGNED = {0: [1, 2, 3], 1: [2, 3, 1], 2: [3, 1, 2]}
+KAFKAS, OURS = "by Kafka's program", "by our program"
+AT_THE_END = ("cluster",)
+"""Tools that take the address after their first word."""
+NOT_HERE = ("share.version", "streams.version", "transaction.version")
+"""Features of parts that are not here."""
+OLDER_HERE = ("kraft.version", "metadata.version")
+"""Features whose newest level is lower here."""
+
+
+class Clusters(NamedTuple):
+    """Both clusters, and Kafka's tools in a virtual machine that stays."""
+
+    kafka: ClusterPeer
+    ours: ClusterPeer
+    tools: JavaOracle
+
+    def both(self) -> tuple[ClusterPeer, ClusterPeer]:
+        return self.kafka, self.ours
+
+
+class Ran(NamedTuple):
+    """What a run of a tool left."""
+
+    status: int
+    lines: list[str]
+
+
+@pytest.fixture(scope="module")
+def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clusters]:
+    programs.kafka_tools()
+    directory = tmp_path_factory.mktemp("clusters")
+    with ExitStack() as stack:
+        # The release whose metadata.version is the one that is finalized here.
+        kafka = KafkaCluster(
+            directory / "kafka",
+            _SETTINGS,
+            heap_mb=256,
+            format_options=("--release-version", "4.0"),
+            ready_timeout_s=300,
+        )
+        started = Clusters(
+            stack.enter_context(kafka),
+            stack.enter_context(PybrokerCluster(directory / "ours", _SETTINGS)),
+            stack.enter_context(running("ToolOracle")),
+        )
+        yield started
+
+
+@pytest.fixture
+def topic(clusters: Clusters, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A topic of both clusters with three partitions, each with three replicas and ten records."""
+    name = "orders"
+    for cluster in clusters.both():
+        with Admin(cluster.bootstrap_servers) as admin:
+            admin.create_topics([NewTopic(name, assignments=ASSIGNED, configs={"retention.ms": "86400000"})])
+        with Producer(cluster.bootstrap_servers) as producer:
+            for number in range(30):
+                producer.send(name, b"x" * 100, partition=number % 3, timestamp_ms=1_700_000_000_000)
+        wait_until(partial(replicas_are_in_sync, cluster), within=_WITHIN_S, what="all replicas are in sync")
+    yield name
+    for cluster in clusters.both():
+        with Admin(cluster.bootstrap_servers) as admin:
+            admin.delete_topics([name])
+        wait_until(partial(has_no_topics, cluster), within=_WITHIN_S, what="the topic is gone")
+
+
+class Alike:
+    """Asserts that a tool prints the same about both clusters, by Kafka's program and by ours on ours."""
+
+    def __init__(self, clusters: Clusters, programs: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+        self.clusters = clusters
+        self._programs = programs
+        self._capsys = capsys
+
+    def __call__(self, tool: str, *words: str, only: Callable[[str], str] = lambda line: line) -> Ran:
+        """Run it, and return what Kafka's program printed of Kafka's cluster; `only` makes lines comparable."""
+        expected = self._run(KAFKAS, self.clusters.kafka, tool, words, only)
+        for program in self._programs:
+            assert self._run(program, self.clusters.ours, tool, words, only) == expected, (program, tool, *words)
+        return expected
+
+    def _run(
+        self, program: str, cluster: ClusterPeer, tool: str, words: tuple[str, ...], only: Callable[[str], str]
+    ) -> Ran:
+        whole = addressed(cluster, tool, words)
+        if program == KAFKAS:
+            ran = self.clusters.tools.ask("run", tool=java.TOOLS[tool], words=whole)
+            status, out = ran["status"], ran["out"]
+        else:
+            self._capsys.readouterr()
+            status, out = main([tool, *whole]), self._capsys.readouterr().out
+        return Ran(status, [only(line) for line in comparable(cluster, out)])
+
+
+@pytest.fixture
+def alike(clusters: Clusters, capsys: pytest.CaptureFixture[str]) -> Alike:
+    """Compares by both programs, for what changes nothing."""
+    return Alike(clusters, (KAFKAS, OURS), capsys)
+
+
+@pytest.fixture(params=[KAFKAS, OURS])
+def changed_alike(clusters: Clusters, capsys: pytest.CaptureFixture[str], request: pytest.FixtureRequest) -> Alike:
+    """Compares by one program, for changes, which are made once in each cluster."""
+    return Alike(clusters, (request.param,), capsys)
+
+
+def addressed(cluster: ClusterPeer, tool: str, words: tuple[str, ...]) -> list[str]:
+    at = ["--bootstrap-server", cluster.bootstrap_servers]
+    return [*words, *at] if tool in AT_THE_END else [*at, *words]
+
+
+def comparable(cluster: ClusterPeer, text: str) -> list[str]:
+    """The lines of an output without what is the cluster's own."""
+    for number, directory in enumerate(cluster.log_directories, 1):
+        text = text.replace(str(directory), f"directory-{number}")
+    text = re.sub(r"(?<![\w-])[\w-]{22}(?![\w-])", "ID", text)
+    text = re.sub(r"\b1\d{12}\b", "TIME", text)
+    text = re.sub(r"\b\d{5}\b", "PORT", text)
+    return [re.sub(r" +", " ", line).rstrip() for line in text.splitlines()]
+
+
+def has_no_topics(cluster: ClusterPeer) -> bool:
+    with Admin(cluster.bootstrap_servers) as admin:
+        return not admin.list_topics()
+
+
+def replicas_are_in_sync(cluster: ClusterPeer) -> bool:
+    try:
+        with Admin(cluster.bootstrap_servers) as admin:
+            described = admin.describe_topics(admin.list_topics())
+    except (BrokerError, ClientError):
+        return False
+    parts = [part for one in described for part in one.partitions]
+    return bool(parts) and all(part.leader >= 0 and set(part.isr) == set(part.replicas) for part in parts)
+
+
+def test_topics(alike: Alike, topic: str) -> None:
+    assert len(alike("topics", "--describe").lines) >= 4
+    alike("topics", "--describe", "--topic", topic)
+    alike("topics", "--list")
+    for which in ("under-replicated", "unavailable", "under-min-isr", "at-min-isr"):
+        assert alike("topics", "--describe", f"--{which}-partitions").lines == []
+
+
+def test_a_topic_that_cannot_be_made(clusters: Clusters, topic: str) -> None:
+    """Our tool says on standard error what Kafka's prints, and in one line."""
+    for words in (("--topic", topic), ("--topic", "wide", "--replication-factor", "5"), ("--topic", "a/b")):
+        runs = [
+            clusters.tools.ask("run", tool=java.TOOLS["topics"], words=addressed(at, "topics", ("--create", *words)))
+            for at in clusters.both()
+        ]
+        assert [run["status"] for run in runs] == [1, 1]
+        assert runs[0]["out"] == runs[1]["out"] != ""
+
+
+def test_the_cluster(alike: Alike, topic: str) -> None:
+    alike("cluster", "cluster-id")
+    assert len(alike("cluster", "list-endpoints").lines) == 4
+    alike("cluster", "list-endpoints", "--include-fenced-brokers")
+
+
+def test_the_metadata_quorum(alike: Alike, topic: str) -> None:
+    def without_positions(line: str) -> str:
+        label, colon, _ = line.partition(":")
+        if label in ("LeaderId", "LeaderEpoch", "HighWatermark", "MaxFollowerLag", "MaxFollowerLagTimeMs"):
+            return label + colon
+        # Endpoints of the voters: listeners of controllers, which brokers that are asked do not all know yet.
+        line = re.sub(r', "endpoints": \[[^]]*\]', "", line)
+        return re.sub(r"^\d+ \t", "N\t", re.sub(r"\t\d+ *(?=\t)", "\tN", line)).replace("TIME", "N")
+
+    alike("metadata-quorum", "describe", "--status", only=without_positions)
+    assert len(alike("metadata-quorum", "describe", "--replication", only=without_positions).lines) == 4
+
+
+def test_features(clusters: Clusters, topic: str) -> None:
+    """Features of parts that are not here are left out, as are the newest levels where ours are lower."""
+
+    def described(cluster: ClusterPeer) -> list[str]:
+        words = addressed(cluster, "features", ("describe",))
+        lines = clusters.tools.ask("run", tool=java.TOOLS["features"], words=words)["out"].splitlines()
+        kept = [re.sub(r"Epoch: \d+", "Epoch: N", line) for line in lines if line.split()[1] not in NOT_HERE]
+        newest = re.compile(r"SupportedMaxVersion: \S+ *")
+        return [newest.sub("", line) if line.split()[1] in OLDER_HERE else line for line in kept]
+
+    assert described(clusters.ours) == described(clusters.kafka)
+
+
+def test_a_change_of_features(changed_alike: Alike, topic: str) -> None:
+    assert changed_alike("features", "upgrade", "--feature", "group.version=1").status == 0
+    assert changed_alike("features", "downgrade", "--feature", "group.version=0", "--dry-run").status == 0
+    assert changed_alike("features", "upgrade", "--feature", "group.version=9").status == 1
+
+
+def test_log_directories(alike: Alike, topic: str) -> None:
+    def ordered(line: str) -> str:
+        """The answer is JSON, whose partitions are in no order."""
+        if not line.startswith("{"):
+            return line
+        answer = json.loads(line)
+        for broker in answer["brokers"]:
+            for directory in broker["logDirs"]:
+                directory["partitions"].sort(key=lambda one: one["partition"])
+        return json.dumps(answer)
+
+    alike("log-dirs", "--describe", only=ordered)
+    alike("log-dirs", "--describe", "--broker-list", "2", "--topic-list", topic, only=ordered)
+    alike("log-dirs", "--describe", "--broker-list", "2,9", "--topic-list", topic, only=ordered)
+
+
+def test_settings(changed_alike: Alike, topic: str) -> None:
+    changed_alike("configs", "--describe", "--entity-type", "brokers")
+    changed = ("configs", "--alter", "--broker", "2")
+    assert changed_alike(*changed, "--add-config", "log.cleaner.threads=2").status == 0
+    for cluster in changed_alike.clusters.both():
+        wait_until(partial(has_two_threads, cluster), within=_WITHIN_S, what="the broker has the setting")
+    changed_alike("configs", "--describe", "--broker", "2")
+    assert changed_alike(*changed, "--delete-config", "log.cleaner.threads").status == 0
+    everything = changed_alike(
+        "configs",
+        *("--describe", "--topic", topic, "--all"),
+        # Ours alone (docs/adr/0012).
+        only=lambda line: "" if line.lstrip().startswith("flush=") else line,
+    )
+    assert any("retention.ms=86400000" in line for line in everything.lines)
+
+
+def has_two_threads(cluster: ClusterPeer) -> bool:
+    """Whether the cleaner of broker 2 has two threads."""
+    with Admin(cluster.bootstrap_servers) as admin:
+        return admin.describe_configs("2", BROKER)["log.cleaner.threads"].value == "2"
+
+
+def test_elections(changed_alike: Alike, topic: str) -> None:
+    of_one = ("--topic", topic, "--partition", "0")
+    changed_alike("leader-election", "--election-type", "preferred", *of_one)
+    changed_alike("leader-election", "--election-type", "unclean", *of_one)
+    changed_alike("leader-election", "--election-type", "preferred", "--all-topic-partitions")
+
+
+def test_reassignments(changed_alike: Alike, topic: str, tmp_path: Path) -> None:
+    def plan(name: str, replicas: dict[int, list[int]]) -> str:
+        parts = [{"topic": topic, "partition": index, "replicas": wanted} for index, wanted in replicas.items()]
+        path = tmp_path / name
+        path.write_text(json.dumps({"version": 1, "partitions": parts}))
+        return str(path)
+
+    def settled() -> bool:
+        return all(is_settled(cluster) for cluster in changed_alike.clusters.both())
+
+    for file in (plan("fewer.json", {0: [2, 1]}), plan("back.json", {0: ASSIGNED[0]})):
+        named = ("--reassignment-json-file", file)
+        assert changed_alike("reassign-partitions", "--execute", *named).status == 0
+        wait_until(settled, within=_WITHIN_S, what="the reassignments are complete")
+        assert "is completed" in "".join(changed_alike("reassign-partitions", "--verify", *named).lines)
+        changed_alike("reassign-partitions", "--list")
+        changed_alike("topics", "--describe", "--topic", topic)
+    changed_alike("reassign-partitions", "--cancel", *named)
+
+
+def is_settled(cluster: ClusterPeer) -> bool:
+    with Admin(cluster.bootstrap_servers) as admin:
+        return not admin.list_partition_reassignments() and replicas_are_in_sync(cluster)
+
+
+def test_a_dead_broker_and_its_return(clusters: Clusters, alike: Alike, topic: str) -> None:
+    for cluster in clusters.both():
+        cluster.kill_node(3)
+    for cluster in clusters.both():
+        wait_until(partial(misses_the_third, cluster, topic), within=_WITHIN_S, what="one is missed")
+    alike("topics", "--describe", "--topic", topic)
+    for which in ("under-replicated", "unavailable", "under-min-isr", "at-min-isr"):
+        alike("topics", "--describe", f"--{which}-partitions")
+    alike("cluster", "list-endpoints")
+    alike("leader-election", "--election-type", "preferred", "--topic", topic, "--partition", "2")
+    for cluster in clusters.both():
+        cluster.start_node(3)
+    for cluster in clusters.both():
+        wait_until(partial(replicas_are_in_sync, cluster), within=_WITHIN_S, what="all replicas are in sync")
+    alike("topics", "--describe", "--under-replicated-partitions")
+
+
+def misses_the_third(cluster: ClusterPeer, topic: str) -> bool:
+    """Whether brokers 1 and 2 alone are in sync in every partition of a topic."""
+    with Admin(cluster.bootstrap_servers) as admin:
+        (described,) = admin.describe_topics([topic])
+    return all(set(part.isr) == {1, 2} for part in described.partitions)
