@@ -22,6 +22,8 @@ from tests.conformance.conftest import Server
 from tests.support import corpus, programs
 from tests.support.corpus import CODECS, PARTITIONS, RECORDS, Audit
 
+pytestmark = pytest.mark.one_and_three
+
 PATIENCE_SECONDS = 60
 
 

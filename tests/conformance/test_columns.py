@@ -12,6 +12,8 @@ import pytest
 from pybroker.client import EARLIEST, Admin, ColumnFetcher, NewTopic, Producer, TopicPartition
 from tests.conformance.conftest import AGAINST_KAFKA, Server
 
+pytestmark = pytest.mark.one_and_three
+
 ROWS = 2000
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 UTC = datetime.UTC

@@ -21,6 +21,8 @@ from pybroker.testing import Broker
 from tests.support import programs
 from tests.support.conditions import wait_until
 
+pytestmark = pytest.mark.one_and_three
+
 PATIENCE_SECONDS = 60
 KEYS, ROUNDS = 50, 40
 COMPACTED = {

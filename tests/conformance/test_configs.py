@@ -12,6 +12,8 @@ from tests.support.batches import batch_of
 from tests.support.conditions import wait_until
 from tests.support.wire import Wire, produce, produced
 
+pytestmark = pytest.mark.one_and_three
+
 UNKNOWN_TOPIC_OR_PARTITION = 3
 MESSAGE_TOO_LARGE = 10
 INVALID_TOPIC = 17
@@ -287,8 +289,10 @@ BROKER_FAULTS: list[tuple[str | None, Change, str]] = [
 
 @pytest.mark.parametrize(("name", "change", "words"), BROKER_FAULTS, ids=[fault[1][0] for fault in BROKER_FAULTS])
 def test_what_cannot_be_changed_of_a_broker_is_refused(
-    wire: Wire, broker: str, name: str | None, change: Change, words: str
+    server: Server, wire: Wire, broker: str, name: str | None, change: Change, words: str
 ) -> None:
+    if name == "99" and len(server.brokers) > 1 and not AGAINST_KAFKA:
+        pytest.skip("the active controller takes a change of any broker's settings (docs/not-there-yet.md)")
     (outcome,) = alter(wire, resource(BROKER, broker if name is None else name, change))
     assert outcome.error_code == INVALID_REQUEST
     assert words in outcome.error_message

@@ -26,6 +26,8 @@ from pybroker.client import (
 from pybroker.client.errors import ClosedError, NoOffsetError, SettingError
 from tests.conformance.conftest import Server, serves
 
+pytestmark = pytest.mark.one_and_three
+
 PROTOCOLS = ["classic", "consumer"]
 CONSUMER_GROUP_HEARTBEAT, CREATE_PARTITIONS = 68, 37
 PATIENCE_SECONDS = 60

@@ -5,10 +5,8 @@ With `PYBROKER_CONFORMANCE_PEER=kafka` the same claims hold of Apache Kafka.
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -30,30 +28,26 @@ from pybroker.protocol.messages.consumer_group_heartbeat import (
     TopicPartitions,
 )
 from pybroker.protocol.schema import Message
-from tests.conformance.conftest import Server, Topic
+from tests.conformance.conftest import Server, Topic, coordinated
 from tests.support import programs
 from tests.support.conditions import wait_until
 from tests.support.wire import Wire, header
 
+pytestmark = pytest.mark.one_and_three
+
 PARTITIONS, RECORDS = 12, 600
-_groups = itertools.count(1)
 
 
 @pytest.fixture
-def group_id(wire: Wire) -> str:
+def group_id(wire: Wire, server: Server) -> str:
     """An id that no other test has, of a group whose coordinator answers."""
-    made = f"consumer-group-{next(_groups)}-{uuid.uuid4().hex[:6]}"
-
-    def is_found() -> bool:
-        (found,) = wire.call("FindCoordinator", 4, key_type=0, coordinator_keys=[made]).coordinators
-        return bool(found.error_code == 0)
+    made = coordinated(wire, server)
 
     def answers() -> bool:
         request = ConsumerGroupDescribeRequest(group_ids=[made])
         (described,) = ask(wire, request, ConsumerGroupDescribeResponse, 1).groups
         return bool(described.error_code == ErrorCode.GROUP_ID_NOT_FOUND)
 
-    wait_until(is_found, within=20, what="a coordinator is found")
     wait_until(answers, within=20, what="the coordinator is loaded")
     return made
 

@@ -13,6 +13,8 @@ from tests.conformance.conftest import Server, Topic
 from tests.support.batches import batch_of, read_batches
 from tests.support.wire import Wire, fetch, fetched, produce, produced
 
+pytestmark = pytest.mark.one_and_three
+
 OFFSET_OUT_OF_RANGE = 1
 UNKNOWN_TOPIC_OR_PARTITION = 3
 POLICY_VIOLATION = 44

@@ -27,6 +27,8 @@ from tests.conformance.conftest import Topic
 from tests.support.conditions import wait_until
 from tests.support.wire import Wire
 
+pytestmark = pytest.mark.one_and_three
+
 
 @pytest.mark.parametrize("version", range(2, 10))
 def test_every_version_commits_from_outside_of_the_group(wire: Wire, group: str, topic: Topic, version: int) -> None:

@@ -20,6 +20,8 @@ from tests.conformance.classic_members import (
 from tests.conformance.conftest import Topic
 from tests.support.wire import Wire
 
+pytestmark = pytest.mark.one_and_three
+
 
 @pytest.mark.parametrize("version", range(7))
 def test_every_version_finds_the_coordinator(wire: Wire, group: str, version: int) -> None:

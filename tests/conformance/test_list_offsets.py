@@ -11,6 +11,8 @@ from tests.support.batches import Batch, Record, batch_of
 from tests.support.conditions import wait_until
 from tests.support.wire import Wire, produce, produced
 
+pytestmark = pytest.mark.one_and_three
+
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
 UNKNOWN_TOPIC_OR_PARTITION = 3
 UNKNOWN_LEADER_EPOCH = 75

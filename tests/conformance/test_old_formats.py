@@ -25,7 +25,10 @@ from tests.support import programs
 from tests.support.batches import GZIP, LZ4, SNAPPY, ZSTD, Batch, Record, batch_of, read_batches
 from tests.support.wire import Wire, fetch, fetched, header, produce, produced
 
-pytestmark = pytest.mark.skipif(AGAINST_KAFKA, reason="Kafka 4 has dropped these versions")
+pytestmark = [
+    pytest.mark.skipif(AGAINST_KAFKA, reason="Kafka 4 has dropped these versions"),
+    pytest.mark.one_and_three,
+]
 
 CORRUPT_MESSAGE = 2
 UNSUPPORTED_COMPRESSION_TYPE = 76

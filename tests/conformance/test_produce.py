@@ -29,6 +29,8 @@ from tests.support.batches import (
 )
 from tests.support.wire import Wire, fetch, fetched, produce, produced
 
+pytestmark = pytest.mark.one_and_three
+
 CORRUPT_MESSAGE = 2
 UNKNOWN_TOPIC_OR_PARTITION = 3
 MESSAGE_TOO_LARGE = 10

@@ -13,6 +13,8 @@ from tests.support.batches import batch_of
 from tests.support.conditions import wait_until
 from tests.support.wire import Wire, fetch, fetched, produce, produced
 
+pytestmark = pytest.mark.one_and_three
+
 UNKNOWN_TOPIC_OR_PARTITION = 3
 LEADER_NOT_AVAILABLE = 5
 INVALID_TOPIC = 17
