@@ -15,17 +15,22 @@ from pybroker.client import Admin, NewTopic
 from pybroker.client.connection import Connection
 from pybroker.client.settings import AdminSettings
 from pybroker.client.topics import LATEST, TopicPartition
+from pybroker.protocol.codec import decode, encode
 from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.header import skip_tagged
 from pybroker.protocol.messages import alter_partition, broker_heartbeat, broker_registration, envelope, fetch
+from pybroker.protocol.messages.default_principal_data import DefaultPrincipalData
 from pybroker.protocol.messages.raft_messages import RaftMessagesRequest, RaftMessagesResponse
 from pybroker.storage.meta_properties import read_meta_properties
 from pybroker.testing import Cluster
+from tests.support.conditions import wait_until
 from tests.support.wire import Wire, header
 
 pytestmark = pytest.mark.process
 
 TOPIC = "kept"
 STRANGER = 77
+CREATE_TOPICS = 19
 _MALFORMED = (b"\xff" * 100, b"", b"\x00" * 50, b"\x7f" * 10_000)
 
 
@@ -134,6 +139,28 @@ def test_malformed_raft_messages_are_refused(cluster: Cluster, message: bytes) -
     )
     answer = ask(controller_address(cluster), request, RaftMessagesResponse)
     assert ErrorCode(answer.error_code) == ErrorCode.INVALID_REQUEST
+
+
+def test_raft_messages_of_another_version_are_answered_with_an_error_that_names_it(cluster: Cluster) -> None:
+    leader = cluster.controller()
+    with Wire(controller_address(cluster)) as wire:
+        wire.send_frame(header(10001, 7, 1, b"voter-9", flexible=True) + bytes(20))
+        body = wire.read_frame()
+    assert body[:4] == (1).to_bytes(4, "big"), "the correlation id"
+    answer, _ = decode(RaftMessagesResponse, body, 0, skip_tagged(body, 4))
+    assert ErrorCode(answer.error_code) == ErrorCode.UNSUPPORTED_VERSION
+    said = "voter-9 at 127.0.0.1 sends messages of the metadata quorum in version 7; this node speaks versions 0 to 0"
+    wait_until(lambda: said in cluster.log(leader), within=10, what="the log names both versions")
+
+
+def test_a_forwarded_request_of_another_version_is_answered_with_unsupported_version(cluster: Cluster) -> None:
+    request = envelope.EnvelopeRequest(
+        request_data=header(CREATE_TOPICS, 99, 1, flexible=True),
+        request_principal=bytes(2) + encode(DefaultPrincipalData(type="User", name="ANONYMOUS"), 0),
+        client_host_address=bytes(4),
+    )
+    answer = ask(controller_address(cluster), request, envelope.EnvelopeResponse)
+    assert ErrorCode(answer.error_code) == ErrorCode.UNSUPPORTED_VERSION
 
 
 def test_a_frame_that_is_too_large_for_the_controller_ends_the_connection(cluster: Cluster) -> None:
