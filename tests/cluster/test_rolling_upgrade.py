@@ -26,7 +26,6 @@ from pybroker.local_cluster.layout import (
     lay_out,
 )
 from pybroker.metadata.features import ELIGIBLE_LEADER_REPLICAS_VERSION, METADATA_VERSION, SUPPORTED_FEATURES
-from pybroker.metadata.metadata_versions import NAMES
 from pybroker.testing.ports import ReservedPorts
 from tests.support.conditions import wait_until
 from tests.support.earlier_version import earlier_program
@@ -187,8 +186,9 @@ def test_features_are_finalized_when_all_nodes_run_the_new_version(nodes: Nodes)
         assert levels(servers) == before, "a level rises when somebody asks for it, not by itself"
     ask = ["features", "--bootstrap-server", servers]
     newest = SUPPORTED_FEATURES[METADATA_VERSION][1]
-    for wanted in (("--release-version", NAMES[newest]), ("--feature", f"{ELIGIBLE_LEADER_REPLICAS_VERSION}=1")):
-        raised = subprocess.run([PROGRAM, *ask, "upgrade", *wanted], capture_output=True, text=True, check=False)
+    for wanted in (f"{METADATA_VERSION}={newest}", f"{ELIGIBLE_LEADER_REPLICAS_VERSION}=1"):
+        words = [str(PROGRAM), *ask, "upgrade", "--feature", wanted]
+        raised = subprocess.run(words, capture_output=True, text=True, check=False)
         assert raised.returncode == 0, raised.stdout + raised.stderr
     after = levels(servers)
     assert (after[METADATA_VERSION], after[ELIGIBLE_LEADER_REPLICAS_VERSION]) == (newest, 1)

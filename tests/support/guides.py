@@ -1,7 +1,8 @@
 """The code of README and guides, cut out of the pages so that tests can run it.
 
 A page is one program: its Python blocks run in their order and share their names. A block that no test can run says why
-in the line before it: `<!-- not run: reason -->`. A block of `text` right after one of Python is what that one prints.
+in the line before it: `<!-- not run: reason -->`; commands name the test that runs them: `<!-- run: file -->`. A block
+of `text` right after one of Python is what that one prints.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from tests.support import repository
 SERVERS = ("127.0.0.1:9092", "localhost:9092")
 """What the pages call the broker."""
 _FENCE = re.compile(
-    r"(?:<!-- not run: (?P<why>[^\n]+?) -->\n)?^```(?P<language>\w*)\n(?P<code>.*?)^```$"
+    r"(?:<!-- not run: (?P<why>[^\n]+?) -->\n|<!-- run: (?P<test>[^\n]+?) -->\n)?"
+    r"^```(?P<language>\w*)\n(?P<code>.*?)^```$"
     r"(?:\n+^```text\n(?P<prints>.*?)^```$)?",
     re.MULTILINE | re.DOTALL,
 )
@@ -36,6 +38,8 @@ class Block:
     why_not: str | None
     """Why no test runs it; None: one does."""
     prints: str | None
+    test: str | None = None
+    """The file of the test that runs its commands."""
 
     def __str__(self) -> str:
         return f"{self.page}:{self.line}"
@@ -57,6 +61,7 @@ def blocks(page: str) -> list[Block]:
             found["code"],
             found["why"],
             found["prints"],
+            found["test"],
         )
         for found in _FENCE.finditer(text)
     ]
