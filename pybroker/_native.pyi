@@ -1093,15 +1093,17 @@ class Outgoing:
 class Quorum:
     """A Raft voter without I/O: calls change it, `ready` says what to persist and to send, `persisted` that it is done.
 
-    Entries are (index, term, payload), a payload being a record batch with base offset 0. Messages are (voter, bytes).
-    Snapshots are (index, term, id of 12 bytes).
+    Entries are (index, term, payload), a payload being a record batch with base offset 0. Messages are (replica,
+    bytes). Snapshots are (index, term, id of 12 bytes). Replicas are numbers: the node id in the low 32 bits, and what
+    stands for the directory of its log in the 31 above them, 0 where voters are known by their node ids alone.
     """
 
     def __new__(
         cls,
         *,
-        node_id: int,
+        key: int,
         voters: list[int],
+        is_open: bool,
         election_ticks: int,
         heartbeat_ticks: int,
         message_bytes: int,
@@ -1116,6 +1118,9 @@ class Quorum:
         tail: list[tuple[int, int, bytes]],
     ) -> Quorum:
         """A follower as the disk has it. `hard_state` is (term, vote), `terms` are (first index, term) ascending.
+
+        `key` is this replica, which need not be one of the voters. With `is_open` voters come and go, and messages of
+        replicas that are not known are taken.
 
         `before` is (index, term) of the entry before the log's first, zeros for none. Entries up to `replayed` are
         known to be committed and are not returned again; `tail` are those after it, up to `last`. A message holds
@@ -1141,13 +1146,13 @@ class Quorum:
     def wanted(self) -> int | None:
         """Index of the oldest entry that a lagging voter needs and that is not in memory: `provide`."""
     def progress(self) -> list[tuple[int, int]]:
-        """(voter, index of the last entry that it is known to have); empty unless this voter leads."""
+        """(replica, index of the last entry that it is known to have), of learners too; empty unless this leads."""
     def tick(self, now_ms: int) -> bool:
         """Counts a tick of the clock; whether something may be ready."""
     def campaign(self, now_ms: int) -> None:
         """Stands for election; the only voter is leader when the call returns."""
-    def step(self, voter: int, message: bytes, now_ms: int) -> tuple[int, int, bytes] | None:
-        """Takes a voter's message. Raises `QuorumError` for one that is none, or that says what cannot be.
+    def step(self, replica: int, message: bytes, now_ms: int) -> tuple[int, int, bytes] | None:
+        """Takes a replica's message. Raises `QuorumError` for one that is none, or that says what cannot be.
 
         A snapshot that is returned is to be fetched: `install` or `decline`.
         """
@@ -1158,7 +1163,16 @@ class Quorum:
     def propose(self, payload: bytes) -> int:
         """Puts a batch into the log and returns its index. Raises `NotControllerError` unless this voter leads."""
     def change_voters(self, voters: list[int]) -> None:
-        """Puts a committed change of voters in force."""
+        """Puts a committed change of voters in force: one more, one less, the same ones, or the first ones."""
+    def add_learner(self, key: int) -> None:
+        """Sends the log to a replica that does not vote, while this voter leads."""
+    def remove_learner(self, key: int) -> None:
+        """Sends the log no more to a replica that does not vote."""
+    def resign(self) -> None:
+        """Leads no more."""
+    @property
+    def votes(self) -> bool:
+        """Whether this replica is one of the voters."""
     def forget_leader(self) -> None:
         """Notes that the leader's process has ended."""
     def transfer_leader(self, voter: int) -> None:

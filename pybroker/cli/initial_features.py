@@ -12,6 +12,7 @@ from pybroker.cli.errors import CommandError
 from pybroker.metadata.features import (
     ELIGIBLE_LEADER_REPLICAS_VERSION,
     GROUP_VERSION,
+    KRAFT_VERSION,
     METADATA_VERSION,
     SUPPORTED_FEATURES,
 )
@@ -20,7 +21,6 @@ from pybroker.metadata.metadata_versions import NAMES, level_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-KRAFT_VERSION = "kraft.version"
 
 _DEFAULT_SINCE = {GROUP_VERSION: 22, ELIGIBLE_LEADER_REPLICAS_VERSION: 26}
 """The metadata.version from which a new cluster has the feature at level 1 without being asked."""

@@ -20,9 +20,8 @@ class QuorumKeys(Settings):
     controller_quorum_bootstrap_servers = listing((), "Where to find the metadata quorum, as host:port.")
     controller_quorum_auto_join_enable = boolean(
         False,
-        "Whether a controller becomes a voter by itself (KIP-1186); `pybroker metadata-quorum add-controller` makes "
-        "it one.",
-        only=False,
+        "Whether a controller asks to vote by itself, where the log names the voters (KIP-1186); without it "
+        "`pybroker metadata-quorum add-controller` makes it one. A voter that is removed would ask again.",
     )
     controller_quorum_election_timeout_ms = integer(
         1000, "Longest wait, in ms, without news from a leader of the metadata quorum before an election.", at_least=0

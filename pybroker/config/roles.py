@@ -19,6 +19,7 @@ _ROLES = "process.roles"
 _NAMES = "controller.listener.names"
 _VOTERS = "controller.quorum.voters"
 _SERVERS = "controller.quorum.bootstrap.servers"
+_AUTO_JOIN = "controller.quorum.auto.join.enable"
 _LISTENERS = "listeners"
 _ADVERTISED = "advertised.listeners"
 _INNER = "inter.broker.listener.name"
@@ -84,6 +85,11 @@ class NodeSettings(Protocol):
         ...
 
     @property
+    def controller_quorum_auto_join_enable(self) -> bool:
+        """Whether it asks to vote."""
+        ...
+
+    @property
     def broker_heartbeat_interval_ms(self) -> int:
         """Time between heartbeats."""
         ...
@@ -121,6 +127,8 @@ def check_roles(config: NodeSettings, listeners: Sequence[str], advertised: Sequ
             "contain a parseable set of controllers.",
         )
     _check_node_id(config)
+    if config.controller_quorum_auto_join_enable and not config.is_controller:
+        _refuse(_AUTO_JOIN, f"{_AUTO_JOIN} is only supported when {_ROLES} contains the 'controller' role.")
     inner = {name.upper() for name in config.controller_listener_names}
     if config.is_controller:
         _check_controller(config, set(listeners), inner)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         RegisteredBroker,
         Result,
     )
+    from pybroker.controller.quorum.voter_set import VoterEndpoint, VoterNode
     from pybroker.metadata.in_sync import InSyncChange, InSyncResult
 
 
@@ -56,6 +57,8 @@ class QuorumState(NamedTuple):
     log_end_offset: int
     voters: tuple[QuorumReplica, ...] = ()
     observers: tuple[QuorumReplica, ...] = ()
+    endpoints: Mapping[int, tuple[VoterEndpoint, ...]] = {}
+    """Listeners of the voters by node id, as far as they are known."""
 
 
 class ControllerChannel(Protocol):
@@ -102,6 +105,12 @@ class ControllerChannel(Protocol):
 
     async def unregister_broker(self, broker_id: int) -> Result:
         """Forget a broker."""
+
+    async def add_voter(self, voter: VoterNode, timeout_ms: int, *, waits: bool = True) -> Result:
+        """Have a controller vote once it has all of the metadata log; `waits`: return when that is committed."""
+
+    async def remove_voter(self, node_id: int, directory_id: bytes) -> Result:
+        """Have a controller vote no more."""
 
 
 class OwnController(ControllerChannel, Protocol):

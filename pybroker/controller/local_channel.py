@@ -59,6 +59,7 @@ if TYPE_CHECKING:
         ReassignedPartition,
         RegisteredBroker,
     )
+    from pybroker.controller.quorum.voter_set import VoterNode
     from pybroker.controller.service import Controller
     from pybroker.metadata.in_sync import InSyncChange
 
@@ -239,6 +240,14 @@ class LocalChannel:
     async def unregister_broker(self, broker_id: int) -> Result:
         """Forget a broker."""
         return cast("Result", await self._controller.submit(UnregisterBroker(broker_id)))
+
+    async def add_voter(self, voter: VoterNode, timeout_ms: int, *, waits: bool = True) -> Result:
+        """Have a controller vote once it has all of the metadata log; `waits`: return when that is committed."""
+        return await self._controller.voters.add(voter, timeout_ms, waits=waits)
+
+    async def remove_voter(self, node_id: int, directory_id: bytes) -> Result:
+        """Have a controller vote no more."""
+        return await self._controller.voters.remove(node_id, directory_id)
 
     async def allocate_producer_ids(self, broker_id: int, broker_epoch: int) -> range:
         """Give a broker a block of 1000 producer ids; raises `StaleBrokerEpochError`."""

@@ -27,10 +27,14 @@ from pybroker.controller.quorum.checkpointer import Checkpointer
 from pybroker.controller.quorum.driver import Driver, DriverEvents
 from pybroker.controller.quorum.first_records import first_records
 from pybroker.controller.quorum.frames import check_frame
+from pybroker.controller.quorum.guests import Guest
 from pybroker.controller.quorum.replicas import Replicas
 from pybroker.controller.quorum.served_log import ServedLog
-from pybroker.controller.quorum.snapshots import newest_snapshot, read_snapshot
+from pybroker.controller.quorum.snapshots import newest_snapshot, open_snapshot, read_snapshot
 from pybroker.controller.quorum.voter import Committed, SnapshotMark, Voter
+from pybroker.controller.quorum.voter_changes import VoterChanges
+from pybroker.controller.quorum.voter_set import VoterEndpoint, VoterSet
+from pybroker.controller.quorum.voter_upkeep import VoterUpkeep, supported_kraft_versions
 from pybroker.machine.runner import ClosedError, Runner
 from pybroker.metadata.features import RECORD_VERSIONS
 from pybroker.metadata.image import NO_LEADER
@@ -44,6 +48,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pybroker.controller.cluster.settings import ClusterSettings
+    from pybroker.controller.quorum.peers import PeerAddress
     from pybroker.controller.quorum.settings import QuorumSettings
     from pybroker.metadata.image import MetadataImage
     from pybroker.metadata.publishers import Publisher
@@ -76,7 +81,7 @@ class Controller:
         self._loader = Loader()
         self._disk = ThreadPoolExecutor(1, thread_name_prefix="pybroker-controller")
         self._failure: Exception | None = None
-        self._replicas = Replicas(quorum)
+        self._replicas = Replicas()
         self._callbacks: list[Callable[[bool], None]] = []
         self._on_refused: Callable[[int], None] | None = None
         self._closing: set[asyncio.Task[None]] = set()
@@ -87,6 +92,9 @@ class Controller:
         self._formatted: list[Message] | None = None
         self._voter: Voter
         self._driver: Driver
+        self._upkeep: VoterUpkeep
+        self.voters: VoterChanges
+        """Changes of those who vote, which the leader decides on."""
         # The end of the first election, or of the controller before it.
         self._settled: asyncio.Future[None]
         # Invariant: not None exactly while this voter leads and decides.
@@ -108,16 +116,21 @@ class Controller:
         self._settled = loop.create_future()
         events = DriverEvents(self._apply, self._follow_election, self._fetch, self._restart, self._fail, self._refused)
         self._driver = Driver(self._voter, self._quorum, self._disk, events)
+        self.voters = VoterChanges(self._quorum, self._driver, supported_kraft_versions)
+        self._upkeep = VoterUpkeep(self._quorum, self._driver, self.voters)
 
     async def start(self) -> None:
         """Take part in elections; the only voter of its quorum leads when this returns.
 
         Raises `OSError`, `ControllerError` and `MetadataError`.
         """
-        if not self._quorum.is_alone:
+        is_alone = self._voter.is_alone
+        if not is_alone:
             self._loader.publish()  # what a snapshot holds; nothing may be committed for long
         self._driver.start()
-        if self._quorum.is_alone:
+        if self._voter.is_dynamic:
+            self._upkeep.start()
+        if is_alone:
             await self._settled
 
     def on_leadership(self, callback: Callable[[bool], None]) -> None:
@@ -133,17 +146,22 @@ class Controller:
             self._on_refused(voter)
 
     def step(self, request: RaftMessagesRequest) -> None:
-        """Take another voter's messages.
+        """Take another replica's messages.
 
         Raises `ForeignClusterError`, `UnknownVoterError`, and `QuorumError` for what is no message.
         """
-        check_frame(request, self._quorum)
-        self._replicas.note_voter(request.from_id, _wall_clock_ms())
-        self._driver.take(request.from_id, request.messages)
+        key = check_frame(request, self._quorum, is_dynamic=self._voter.is_dynamic)
+        self._replicas.note_voter(key, _wall_clock_ms())
+        if request.listeners and self._voter.is_dynamic:
+            where = [VoterEndpoint(one.name, one.host, one.port) for one in request.listeners]
+            seen_s = asyncio.get_running_loop().time()
+            self._driver.greet(key, Guest(request.from_id, request.from_directory_id, where[0], seen_s))
+        self._driver.take(key, request.messages)
         self._replicas.note_progress(self._voter.progress(), self._voter.last_index, _wall_clock_ms())
 
     async def stop(self) -> None:
         """Finish what is in work, then close the log. Later calls raise `NotControllerError`."""
+        await self._upkeep.stop()
         self._resign()
         if self._closing:
             # What waits for a majority that is gone ends with the driver.
@@ -185,6 +203,18 @@ class Controller:
         """Node id of the quorum's leader as far as this voter knows, -1 for none."""
         leader = self._voter.leader
         return NO_LEADER if leader is None else leader
+
+    @property
+    def leader_endpoint(self) -> tuple[str, int] | None:
+        """Host and port of the leader's listener of controllers, None where it is not known here."""
+        leader = self._voter.voters.find(self.leader_id)
+        endpoint = None if leader is None else leader.endpoint()
+        return None if endpoint is None else (endpoint.host, endpoint.port)
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether the log names the voters (kraft.version 1)."""
+        return self._voter.is_dynamic
 
     @property
     def next_offset(self) -> int:
@@ -230,13 +260,15 @@ class Controller:
         """Return the state of the quorum; raises `NotControllerError` when this voter does not lead it."""
         self._leading()
         now_ms, end_offset = _wall_clock_ms(), self._voter.next_offset
+        voter, progress = self._voter, self._voter.progress()
         return QuorumState(
             leader_id=self.leader_id,
             leader_epoch=self._voter.term,
             high_watermark=self._driver.committed_offset,
             log_end_offset=end_offset,
-            voters=self._replicas.voters(self._voter.progress(), end_offset, now_ms),
-            observers=self._replicas.observers(now_ms),
+            voters=self._replicas.voters(voter.voters, voter.key, progress, end_offset, now_ms),
+            observers=self._replicas.observers(voter.voters, self._driver.guests.all, progress, now_ms),
+            endpoints={one.node_id: one.endpoints for one in voter.voters.voters},
         )
 
     def has_timer(self, key: Hashable) -> bool:
@@ -259,15 +291,18 @@ class Controller:
             for batch in read_snapshot(snapshot.path):
                 self._load(batch)
             mark = SnapshotMark(snapshot.raft_index, snapshot.id)
-        return Voter.open(self._quorum, now_ms=_wall_clock_ms, replay=self._load, snapshot=mark)
+        named = None if snapshot is None or snapshot.voters is None else VoterSet.from_record(snapshot.voters)
+        return Voter.open(self._quorum, now_ms=_wall_clock_ms, replay=self._load, snapshot=mark, voters=named)
 
-    async def _fetch(self, snapshot: SnapshotMark, voter: int) -> None:
-        """Get a snapshot that the leader offers, and the image in it; raises `OSError` and `ControllerError`."""
+    async def _fetch(self, snapshot: SnapshotMark, address: PeerAddress) -> VoterSet | None:
+        """Get a snapshot that the leader offers, the image in it, and the voters that it names.
+
+        Raises `OSError` and `ControllerError`.
+        """
         # Rare, and the client is much to import: a start does not wait for it.
         from pybroker.controller.quorum.snapshot_fetch import SnapshotSource, fetch_snapshot
 
         loop = asyncio.get_running_loop()
-        address = next(one for one in self._quorum.addresses if one.node_id == voter)
         source = SnapshotSource(
             f"{address.host}:{address.port}",
             self._quorum.cluster_id,
@@ -278,6 +313,8 @@ class Controller:
         elsewhere = partial(loop.run_in_executor, None)
         path = await fetch_snapshot(source, snapshot.id, self._quorum.directory / DIRECTORY_NAME, elsewhere)
         self._fetched = snapshot, await elsewhere(_image_in, path)
+        named = (await elsewhere(open_snapshot, path)).voters
+        return None if named is None else VoterSet.from_record(named)
 
     def _restart(self, snapshot: SnapshotMark) -> None:
         """Replace all that was loaded by a snapshot that was fetched."""
@@ -303,13 +340,14 @@ class Controller:
         self._loader.publish()
         self._checkpointer.note(sum(len(entry.payload) for entry, _ in committed))
         if self._checkpointer.is_due:
-            snapshot = self._take_snapshot(self._loader.image, committed[-1][0].raft_index)
+            snapshot = self._take_snapshot(self._loader.image, committed[-1][0].raft_index, self._voter.voters)
             self._checkpoint = asyncio.get_running_loop().create_task(snapshot)
 
-    async def _take_snapshot(self, image: MetadataImage, raft_index: int) -> None:
+    async def _take_snapshot(self, image: MetadataImage, raft_index: int, voters: VoterSet | None = None) -> None:
         """Make the snapshot of an image, and remove what snapshots stand for and nobody needs any more."""
         loop = asyncio.get_running_loop()
-        snapshot = await self._checkpointer.take(image, raft_index, partial(loop.run_in_executor, None))
+        named = (voters or self._voter.voters).to_record() if self._voter.names_voters else None
+        snapshot = await self._checkpointer.take(image, raft_index, partial(loop.run_in_executor, None), voters=named)
         if snapshot is None:
             return
         self._voter.set_snapshot(SnapshotMark(raft_index, snapshot))
@@ -335,6 +373,10 @@ class Controller:
         except ControllerError as error:
             self._fail(error)
             return
+        if self._voter.is_dynamic and not self._voter.names_voters:
+            # The checkpoint that a node was formatted with is not replicated: those who come later learn the voters
+            # from the log.
+            self._driver.propose_voters(self._voter.voters).add_done_callback(_look_at)
         if not first:
             self._lead()
             return
@@ -387,10 +429,16 @@ class Controller:
         log.critical("the metadata log failed, and with it the controller: %s", error)
         if not self._settled.done():
             self._settled.set_exception(error)
-            if not self._quorum.is_alone:
+            if not self._voter.is_alone:
                 self._settled.exception()
         if self._on_failure is not None:
             self._on_failure(error)
+
+
+def _look_at(committed: asyncio.Future[None]) -> None:
+    """What is lost with the leadership, the next leader does."""
+    if not committed.cancelled():
+        committed.exception()
 
 
 def _image_in(path: Path) -> MetadataImage:

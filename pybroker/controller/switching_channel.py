@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     )
     from pybroker.controller.forwarding_channel import ForwardingChannel
     from pybroker.controller.local_channel import LocalChannel
+    from pybroker.controller.quorum.voter_set import VoterNode
     from pybroker.metadata.in_sync import InSyncChange, InSyncResult
 
 Reply = TypeVar("Reply")
@@ -114,6 +115,14 @@ class SwitchingChannel:
     async def unregister_broker(self, broker_id: int) -> Result:
         """Forget a broker."""
         return await self._here().unregister_broker(broker_id)
+
+    async def add_voter(self, voter: VoterNode, timeout_ms: int, *, waits: bool = True) -> Result:
+        """Have a controller vote once it has all of the metadata log; `waits`: return when that is committed."""
+        return await self._here().add_voter(voter, timeout_ms, waits=waits)
+
+    async def remove_voter(self, node_id: int, directory_id: bytes) -> Result:
+        """Have a controller vote no more."""
+        return await self._here().remove_voter(node_id, directory_id)
 
     async def register_broker(
         self,

@@ -6,14 +6,21 @@ Must not know what is fetched.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from pybroker.controller.errors import NotControllerError
 from pybroker.controller.quorum.batches import TOPIC_NAME
+from pybroker.handlers.errors import ApiError
 from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.listener_role import ListenerRole
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from pybroker.controller.service import Controller
     from pybroker.handlers.context import RequestContext
+
+Reply = TypeVar("Reply")
 
 TOPIC_ID = (1).to_bytes(16)
 """Kafka's `Uuid.METADATA_TOPIC_ID`."""
@@ -31,6 +38,25 @@ class LeaderEndpoint(NamedTuple):
 def is_foreign(cluster_id: str | None, context: RequestContext) -> bool:
     """Return whether a request names another cluster; one that names none is not doubted."""
     return cluster_id is not None and cluster_id != context.services.cluster_id
+
+
+def check_cluster(cluster_id: str | None, context: RequestContext) -> None:
+    """Refuse a request that names another cluster, in Kafka's words."""
+    if is_foreign(cluster_id, context):
+        raise ApiError(
+            ErrorCode.INCONSISTENT_CLUSTER_ID,
+            f'The given id "{cluster_id}" doesn\'t match the cluster id "{context.services.cluster_id}"',
+        )
+
+
+async def when_leading(decision: Awaitable[Reply], context: RequestContext) -> Reply:
+    """Return a decision of the leader; a controller that is asked itself and does not lead says so as Kafka's does."""
+    try:
+        return await decision
+    except NotControllerError as error:
+        if context.role is not ListenerRole.CONTROLLER:
+            raise
+        raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, str(error)) from error
 
 
 def is_metadata_log(name: str, topic_id: bytes, partition: int) -> bool:
@@ -56,6 +82,10 @@ def leader_of(voter: Controller | None) -> tuple[int, int]:
 
 def endpoint_of(leader_id: int, context: RequestContext) -> LeaderEndpoint | None:
     """Return where a leader is reached, None where that is not known here."""
+    own = context.services.voter
+    if own is not None and own.is_dynamic:
+        is_known = own.leader_id == leader_id and own.leader_endpoint is not None
+        return LeaderEndpoint(leader_id, *own.leader_endpoint) if is_known and own.leader_endpoint else None
     for voter in context.services.config.quorum_voters:
         if voter.node_id == leader_id:
             return LeaderEndpoint(*voter)

@@ -9,6 +9,9 @@ Versions
 Behaviour
     - Takes the messages in their order; what they lead to goes to the other voters by the connections that this node
       has opened to them, never back on this one.
+    - Where voters come and go (kraft.version 1), a frame may say where its sender is reached, also one without messages
+      that is for nobody by name (to_id -1): a leader sends its log to a controller that does not vote. The answer says
+      where the leader is reached.
     - Errors, before anything is taken: INCONSISTENT_CLUSTER_ID for a voter of another cluster, INVALID_VOTER_KEY for a
       node that is no voter, in another directory, or for messages that are for another voter.
     - INVALID_REQUEST: a message that is none, or that says what cannot be (an entry that this leader does not have, a
@@ -85,4 +88,7 @@ def raft_messages(request: RaftMessagesRequest, context: RequestContext) -> Raft
         voter.step(request)
     except QuorumError as error:
         raise ApiError(ErrorCode.INVALID_REQUEST, str(error)) from error
-    return RaftMessagesResponse(leader_id=voter.leader_id, leader_epoch=voter.leader_epoch)
+    response = RaftMessagesResponse(leader_id=voter.leader_id, leader_epoch=voter.leader_epoch)
+    if voter.is_dynamic and voter.leader_endpoint is not None:
+        response.leader_host, response.leader_port = voter.leader_endpoint
+    return response

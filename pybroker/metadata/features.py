@@ -9,12 +9,14 @@ ELIGIBLE_LEADER_REPLICAS_VERSION = "eligible.leader.replicas.version"
 """At 1 replicas that left the ISR and have all that is committed may lead when nobody is in sync (KIP-966)."""
 GROUP_VERSION = "group.version"
 """At 1 the group coordinator serves the consumer protocol (KIP-848)."""
+KRAFT_VERSION = "kraft.version"
+"""At 1 the log names the voters of the metadata quorum (KIP-853). Its level is in control records, not in the image."""
 METADATA_VERSION = "metadata.version"
 
 SUPPORTED_FEATURES: dict[str, tuple[int, int]] = {
     ELIGIBLE_LEADER_REPLICAS_VERSION: (0, 1),
     GROUP_VERSION: (0, 1),
-    "kraft.version": (0, 0),
+    KRAFT_VERSION: (0, 1),
     METADATA_VERSION: (7, 25),
 }
 """Lowest and highest level by name. 25 is Kafka's 4.0-IV3, whose record versions are the ones written here."""

@@ -34,6 +34,10 @@ class MetadataSource(Protocol):
         """Node id of the quorum's leader as far as it is known here, -1 for none."""
 
     @property
+    def leader_endpoint(self) -> tuple[str, int] | None:
+        """Where the leader's listener of controllers is, as far as the quorum says it here."""
+
+    @property
     def is_leader(self) -> bool:
         """Whether this node is the active controller."""
 
@@ -76,6 +80,8 @@ class ControllerAccess:
         for voter in self._config.quorum_voters:
             if voter.node_id == leader:
                 return Endpoint("CONTROLLER", voter.host, voter.port)
+        if self._source.leader_endpoint is not None:
+            return Endpoint("CONTROLLER", *self._source.leader_endpoint)
         registered = self._source.image.cluster.controllers.get(leader)
         for name in self._config.controller_listener_names:
             if registered is not None and name.upper() in registered.listeners:

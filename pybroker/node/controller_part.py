@@ -15,6 +15,7 @@ from pybroker.controller.death_watch import build_death_watch
 from pybroker.controller.errors import ControllerError
 from pybroker.controller.local_channel import LocalChannel
 from pybroker.controller.quorum.settings import QuorumSettings, VoterAddress
+from pybroker.controller.quorum.voter_set import VoterEndpoint
 from pybroker.controller.registration import ControllerRegistration, Reachable
 from pybroker.controller.service import Controller
 from pybroker.net.closing import close_connections, finish_requests
@@ -127,7 +128,7 @@ class ControllerPart:
             metadata.path,
             self.cluster_id,
             config.node_id,
-            voters=tuple(address.node_id for address in addresses) or (config.node_id,),
+            voters=tuple(address.node_id for address in addresses) or ((config.node_id,) if config.is_single else ()),
             segment_bytes=config.metadata_log_segment_bytes,
             segment_ms=config.metadata_log_segment_ms,
             addresses=addresses,
@@ -137,6 +138,9 @@ class ControllerPart:
             retry_backoff_ms=config.controller_quorum_retry_backoff_ms,
             snapshots=build_snapshot_policy(config),
             death_grace_ms=config.controller_quorum_death_grace_ms,
+            endpoints=tuple(VoterEndpoint(one.name, *one.reachable) for one in self.listeners),
+            bootstrap_servers=config.quorum_bootstrap_servers,
+            auto_join=config.controller_quorum_auto_join_enable,
         )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random as random_module
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from random import Random
@@ -18,7 +18,7 @@ from unittest.mock import patch
 
 from pybroker.controller import service
 from pybroker.controller.quorum import driver, hard_state, voter
-from pybroker.controller.quorum.peers import PeerEvents
+from pybroker.controller.quorum.peers import PeerAddress, PeerEvents
 from pybroker.controller.quorum.settings import QuorumSettings
 from pybroker.protocol.messages.raft_messages import RaftMessagesRequest
 from tests.simulation.simulated_loop import SimulatedLoop, living
@@ -44,8 +44,11 @@ class SimulatedPeers:
     def reaches(self, voter: int) -> bool:
         return bool(self._node.network.reaches(self._node.number, voter))
 
-    def start(self) -> None:
+    def update(self, addresses: Mapping[int, PeerAddress], *, says_where: bool = False) -> None:
         """The ways are there."""
+
+    def address(self, key: int) -> PeerAddress:
+        return PeerAddress(key, "simulated", 1)
 
     def send(self, messages: Sequence[tuple[int, bytes]]) -> None:
         node = self._node

@@ -1,10 +1,10 @@
 //! The Raft voter and the batches of the metadata log, for `pybroker.controller.quorum`.
 //!
-//! Owns the conversion alone: entries are `(index, term, payload)`, messages `(voter, bytes)`, snapshots
+//! Owns the conversion alone: entries are `(index, term, payload)`, messages `(replica, bytes)`, snapshots
 //! `(index, term, id)`.
 
 use parking_lot::Mutex;
-use pybroker_quorum::{Entry, HardState, Position, QuorumSettings, Restored, SnapshotMark, TermRun};
+use pybroker_quorum::{Entry, HardState, Position, QuorumSettings, ReplicaKey, Restored, SnapshotMark, TermRun};
 use pyo3::prelude::*;
 
 use crate::error::quorum_error;
@@ -21,19 +21,20 @@ pub struct Quorum(Mutex<pybroker_quorum::Quorum>);
 impl Quorum {
     #[new]
     #[pyo3(signature = (
-        *, node_id, voters, election_ticks, heartbeat_ticks, message_bytes, messages_in_flight, kept_bytes,
+        *, key, voters, is_open, election_ticks, heartbeat_ticks, message_bytes, messages_in_flight, kept_bytes,
         hard_state, before, snapshot, terms, last, replayed, tail
     ))]
     #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     fn new(
-        node_id: i32,
-        voters: Vec<i32>,
+        key: ReplicaKey,
+        voters: Vec<ReplicaKey>,
+        is_open: bool,
         election_ticks: usize,
         heartbeat_ticks: usize,
         message_bytes: u64,
         messages_in_flight: usize,
         kept_bytes: usize,
-        hard_state: Option<(u64, Option<i32>)>,
+        hard_state: Option<(u64, Option<ReplicaKey>)>,
         before: (u64, u64),
         snapshot: Option<Snapshot>,
         terms: Vec<(u64, u64)>,
@@ -42,8 +43,9 @@ impl Quorum {
         tail: Vec<Parts>,
     ) -> PyResult<Self> {
         let settings = QuorumSettings {
-            node_id,
+            key,
             voters,
+            is_open,
             election_ticks,
             heartbeat_ticks,
             message_bytes,
@@ -68,7 +70,7 @@ impl Quorum {
     }
 
     #[getter]
-    fn leader(&self) -> Option<i32> {
+    fn leader(&self) -> Option<ReplicaKey> {
         self.0.lock().leader()
     }
 
@@ -93,8 +95,8 @@ impl Quorum {
     }
 
     #[pyo3(signature = ())]
-    fn progress(&self) -> Vec<(i32, u64)> {
-        self.0.lock().progress().into_iter().map(|voter| (voter.node_id, voter.matched)).collect()
+    fn progress(&self) -> Vec<(ReplicaKey, u64)> {
+        self.0.lock().progress().into_iter().map(|replica| (replica.key, replica.matched)).collect()
     }
 
     #[pyo3(signature = (now_ms))]
@@ -107,13 +109,13 @@ impl Quorum {
         self.0.lock().campaign(now_ms).map_err(quorum_error)
     }
 
-    #[pyo3(signature = (voter, message, now_ms))]
-    fn step(&self, voter: i32, message: &[u8], now_ms: i64) -> PyResult<Option<Snapshot>> {
-        Ok(self.0.lock().step(voter, message, now_ms).map_err(quorum_error)?.map(parts))
+    #[pyo3(signature = (replica, message, now_ms))]
+    fn step(&self, replica: ReplicaKey, message: &[u8], now_ms: i64) -> PyResult<Option<Snapshot>> {
+        Ok(self.0.lock().step(replica, message, now_ms).map_err(quorum_error)?.map(parts))
     }
 
     #[pyo3(signature = (snapshot, voters))]
-    fn install(&self, snapshot: Snapshot, voters: Vec<i32>) -> PyResult<()> {
+    fn install(&self, snapshot: Snapshot, voters: Vec<ReplicaKey>) -> PyResult<()> {
         self.0.lock().install(&mark(snapshot), &voters).map_err(quorum_error)
     }
 
@@ -128,8 +130,28 @@ impl Quorum {
     }
 
     #[pyo3(signature = (voters))]
-    fn change_voters(&self, voters: Vec<i32>) -> PyResult<()> {
+    fn change_voters(&self, voters: Vec<ReplicaKey>) -> PyResult<()> {
         self.0.lock().change_voters(&voters).map_err(quorum_error)
+    }
+
+    #[pyo3(signature = (key))]
+    fn add_learner(&self, key: ReplicaKey) -> PyResult<()> {
+        self.0.lock().add_learner(key).map_err(quorum_error)
+    }
+
+    #[pyo3(signature = (key))]
+    fn remove_learner(&self, key: ReplicaKey) -> PyResult<()> {
+        self.0.lock().remove_learner(key).map_err(quorum_error)
+    }
+
+    #[pyo3(signature = ())]
+    fn resign(&self) {
+        self.0.lock().resign();
+    }
+
+    #[getter]
+    fn votes(&self) -> bool {
+        self.0.lock().votes()
     }
 
     #[pyo3(signature = ())]
@@ -138,12 +160,12 @@ impl Quorum {
     }
 
     #[pyo3(signature = (voter))]
-    fn transfer_leader(&self, voter: i32) {
+    fn transfer_leader(&self, voter: ReplicaKey) {
         self.0.lock().transfer_leader(voter);
     }
 
     #[pyo3(signature = (voter))]
-    fn unreachable(&self, voter: i32) {
+    fn unreachable(&self, voter: ReplicaKey) {
         self.0.lock().unreachable(voter);
     }
 

@@ -1,6 +1,6 @@
 //! What a voter hands out, for `pybroker.controller.quorum`; and the batches of the metadata log.
 
-use pybroker_quorum::{Entry, batch};
+use pybroker_quorum::{Entry, ReplicaKey, batch};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 
@@ -29,7 +29,7 @@ impl QuorumReady {
     }
 
     #[getter]
-    fn hard_state(&self) -> Option<(u64, Option<i32>)> {
+    fn hard_state(&self) -> Option<(u64, Option<ReplicaKey>)> {
         self.0.hard_state.map(|state| (state.term, state.vote))
     }
 
@@ -57,10 +57,10 @@ fn entries<'py>(py: Python<'py>, entries: &[Entry]) -> PyResult<Bound<'py, PyLis
     Ok(list)
 }
 
-fn messages<'py>(py: Python<'py>, messages: &[(i32, Vec<u8>)]) -> PyResult<Bound<'py, PyList>> {
+fn messages<'py>(py: Python<'py>, messages: &[(ReplicaKey, Vec<u8>)]) -> PyResult<Bound<'py, PyList>> {
     let list = PyList::empty(py);
-    for (voter, message) in messages {
-        list.append((voter, PyBytes::new(py, message)))?;
+    for (replica, message) in messages {
+        list.append((replica, PyBytes::new(py, message)))?;
     }
     Ok(list)
 }

@@ -51,6 +51,13 @@ pub(super) fn payload_of(entry: &RaftEntry) -> &[u8] {
     if entry.get_entry_type() == EntryType::EntryNormal { &entry.data } else { &entry.context }
 }
 
+/// Who votes, and this replica beside them where it does not: the library finds its own progress in every state. It
+/// takes no one alone that does not vote.
+pub(super) fn conf_state(own: u64, voters: Vec<u64>) -> ConfState {
+    let beside = !voters.contains(&own) && !voters.is_empty();
+    ConfState { learners: if beside { vec![own] } else { Vec::new() }, voters, ..ConfState::default() }
+}
+
 /// Entries of one term, from `first` to the next run's first or the end of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TermRun {
@@ -86,6 +93,7 @@ const MOST_WANTED: usize = 16;
 /// Invariants: `runs` ascend in index and term and begin after `before`; `payloads` are the entries
 /// `last - payloads.len() + 1 ..= last`, and `payload_bytes` are theirs.
 pub(super) struct Entries {
+    own: u64,
     voters: Vec<u64>,
     hard_state: RaftHardState,
     before: Position,
@@ -100,6 +108,7 @@ pub(super) struct Entries {
 
 impl Entries {
     pub(super) fn new(
+        own: u64,
         voters: Vec<u64>,
         hard_state: RaftHardState,
         before: Position,
@@ -108,6 +117,7 @@ impl Entries {
         snapshot: Option<SnapshotMark>,
     ) -> Self {
         Self {
+            own,
             voters,
             hard_state,
             before,
@@ -226,7 +236,7 @@ impl Entries {
 
 impl Storage for Entries {
     fn initial_state(&self) -> raft::Result<RaftState> {
-        let conf = ConfState { voters: self.voters.clone(), ..ConfState::default() };
+        let conf = conf_state(self.own, self.voters.clone());
         Ok(RaftState::new(self.hard_state.clone(), conf))
     }
 

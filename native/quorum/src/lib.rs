@@ -18,4 +18,4 @@ mod tests;
 pub use entries::{Entry, Position, SnapshotMark, TermRun};
 pub use message::probe;
 pub use node::Quorum;
-pub use state::{HardState, QuorumError, QuorumSettings, Ready, Restored, VoterProgress};
+pub use state::{HardState, QuorumError, QuorumSettings, Ready, ReplicaKey, Restored, VoterProgress};

@@ -4,20 +4,23 @@
 //! the caller persists and sends, and [`Quorum::persisted`] when that is done. Readies may be under way together, in
 //! their order: no call waits for a disk.
 //!
-//! Broker ids may be 0 and Raft ids may not: inside, a voter is its id plus one.
+//! Keys of replicas may be 0 and Raft ids may not: inside, a replica is its key plus one.
 
-use raft::eraftpb::{ConfChange, ConfChangeType, ConfState, HardState as RaftHardState, Message, MessageType};
+use raft::eraftpb::{ConfChange, ConfChangeType, HardState as RaftHardState, Message, MessageType};
 use raft::{Config, INVALID_ID, RawNode, SnapshotStatus, StateRole};
 
 use super::batch;
-use super::entries::{Entries, Entry, SnapshotMark};
+use super::entries::{Entries, Entry, SnapshotMark, conf_state};
 use super::message;
-use super::state::{HardState, QuorumError, QuorumSettings, Ready, Restored, VoterProgress};
+use super::state::{
+    HardState, QuorumError, QuorumSettings, Ready, ReplicaKey, Restored, VoterProgress, node_of,
+};
 
 /// A voter. Every method is quick and does no I/O.
 pub struct Quorum {
     raft: RawNode<Entries>,
     kept_bytes: usize,
+    is_open: bool,
     /// The last one that a ready held.
     hard_state: HardState,
     /// The newest committed entry that a ready held: applied when the next one is asked for.
@@ -25,7 +28,7 @@ pub struct Quorum {
     /// The newest term that this voter began as leader.
     began: u64,
     /// Who voted for this voter in which term.
-    granting: (u64, Vec<i32>),
+    granting: (u64, Vec<ReplicaKey>),
     /// A leader's snapshot whose file is not here yet.
     offered: Option<Message>,
 }
@@ -41,7 +44,7 @@ impl Quorum {
         } else {
             // The hard state is older than the log: its file was lost, or belongs to an earlier copy. Which vote was
             // given in the log's last term is unknown; a vote for itself keeps this voter from giving a second one.
-            HardState { term: last_term, vote: Some(settings.node_id) }
+            HardState { term: last_term, vote: Some(settings.key) }
         };
         let raft_hard_state = RaftHardState {
             term: hard_state.term,
@@ -50,6 +53,7 @@ impl Quorum {
             ..RaftHardState::default()
         };
         let mut entries = Entries::new(
+            raft_id(settings.key),
             raft_ids(&settings.voters),
             raft_hard_state,
             restored.before,
@@ -59,7 +63,7 @@ impl Quorum {
         );
         entries.restore_payloads(restored.tail);
         let config = Config {
-            id: raft_id(settings.node_id),
+            id: raft_id(settings.key),
             election_tick: settings.election_ticks,
             heartbeat_tick: settings.heartbeat_ticks,
             applied: restored.replayed,
@@ -73,6 +77,7 @@ impl Quorum {
         Ok(Self {
             raft: RawNode::new(&config, entries, &logger)?,
             kept_bytes: settings.kept_bytes,
+            is_open: settings.is_open,
             hard_state,
             handed_out: restored.replayed,
             began: 0,
@@ -105,24 +110,28 @@ impl Quorum {
     ///
     /// A snapshot is returned whose file the caller fetches from the leader before [`Quorum::install`]: until then the
     /// voter goes on with the log that it has.
-    pub fn step(&mut self, from: i32, bytes: &[u8], now_ms: i64) -> Result<Option<SnapshotMark>, QuorumError> {
+    pub fn step(&mut self, from: ReplicaKey, bytes: &[u8], now_ms: i64) -> Result<Option<SnapshotMark>, QuorumError> {
         let message = message::decode(bytes).map_err(QuorumError::Message)?;
         self.check(from, &message).map_err(QuorumError::Message)?;
         if message.get_msg_type() == MessageType::MsgSnapshot {
             return self.take_offer(message);
         }
         self.note_vote(from, &message);
-        self.raft.step(message)?;
+        match self.raft.step(message) {
+            // What a replica answers that has been removed meanwhile is of no use.
+            Err(raft::Error::StepPeerNotFound) if self.is_open => return Ok(None),
+            stepped => stepped?,
+        }
         self.begin_term(now_ms);
         Ok(None)
     }
 
     /// Notes that the file of the snapshot that [`Quorum::step`] returned is on the disk. The next ready has the
     /// snapshot, unless a newer leader or log has made it needless.
-    pub fn install(&mut self, snapshot: &SnapshotMark, voters: &[i32]) -> Result<(), QuorumError> {
+    pub fn install(&mut self, snapshot: &SnapshotMark, voters: &[ReplicaKey]) -> Result<(), QuorumError> {
         let Some(mut message) = self.offered.take() else { return Ok(()) };
         if mark_of(&message) == *snapshot && message.term == self.raft.raft.term {
-            let conf = ConfState { voters: raft_ids(voters), ..ConfState::default() };
+            let conf = conf_state(self.raft.raft.id, raft_ids(voters));
             message.mut_snapshot().mut_metadata().set_conf_state(conf);
             self.raft.step(message)?;
         }
@@ -145,19 +154,59 @@ impl Quorum {
         Ok(self.last_index())
     }
 
-    /// Puts a committed change of voters in force: one more, one less, or the same ones.
-    pub fn change_voters(&mut self, voters: &[i32]) -> Result<(), QuorumError> {
+    /// Puts a committed change of voters in force: one more, one less, or the same ones; or the first ones, where none
+    /// were known.
+    ///
+    /// A leader that is none of the voters any more leads on until [`Quorum::resign`] or another is elected.
+    pub fn change_voters(&mut self, voters: &[ReplicaKey]) -> Result<(), QuorumError> {
+        let own = self.raft.raft.id;
         let before: Vec<u64> = self.raft.raft.prs().conf().voters().ids().iter().collect();
         let after = raft_ids(voters);
         let added = after.iter().filter(|id| !before.contains(id)).map(|id| (ConfChangeType::AddNode, *id));
-        let removed = before.iter().filter(|id| !after.contains(id)).map(|id| (ConfChangeType::RemoveNode, *id));
-        for (kind, node_id) in added.chain(removed) {
-            let mut change = ConfChange { node_id, ..ConfChange::default() };
-            change.set_change_type(kind);
-            self.raft.apply_conf_change(&change)?;
+        let removed = before.iter().filter(|id| !after.contains(id)).map(|id| {
+            // The library finds its own progress in every state: this replica stays as one that does not vote.
+            let kind = if *id == own { ConfChangeType::AddLearnerNode } else { ConfChangeType::RemoveNode };
+            (kind, *id)
+        });
+        for (kind, id) in added.chain(removed) {
+            self.change(kind, id)?;
+        }
+        if !after.contains(&own) && !after.is_empty() {
+            self.change(ConfChangeType::AddLearnerNode, own)?;
         }
         self.raft.mut_store().set_voters(after);
         Ok(())
+    }
+
+    /// Sends the log to a replica that does not vote, as long as this voter leads; a voter stays what it is.
+    pub fn add_learner(&mut self, key: ReplicaKey) -> Result<(), QuorumError> {
+        let raft = &self.raft.raft;
+        if raft.state == StateRole::Leader && !raft.prs().conf().voters().contains(raft_id(key)) {
+            self.change(ConfChangeType::AddLearnerNode, raft_id(key))?;
+        }
+        Ok(())
+    }
+
+    /// Sends the log no more to a replica that does not vote.
+    pub fn remove_learner(&mut self, key: ReplicaKey) -> Result<(), QuorumError> {
+        let raft = &self.raft.raft;
+        if raft.prs().conf().learners().contains(&raft_id(key)) && raft_id(key) != raft.id {
+            self.change(ConfChangeType::RemoveNode, raft_id(key))?;
+        }
+        Ok(())
+    }
+
+    /// Leads no more; the others notice it as they notice a leader's silence.
+    pub fn resign(&mut self) {
+        if self.is_leader() {
+            let term = self.raft.raft.term;
+            self.raft.raft.become_follower(term, INVALID_ID);
+        }
+    }
+
+    /// Whether this replica is one of the voters.
+    pub fn votes(&self) -> bool {
+        self.raft.raft.promotable()
     }
 
     /// Forgets who leads, because the leader's process has ended: a candidate of this term may have this vote at once.
@@ -169,12 +218,12 @@ impl Quorum {
     }
 
     /// Hands the leadership to another voter, which stands for election as soon as it has all of the log.
-    pub fn transfer_leader(&mut self, to: i32) {
+    pub fn transfer_leader(&mut self, to: ReplicaKey) {
         self.raft.transfer_leader(raft_id(to));
     }
 
     /// Notes that what was sent to a voter may be lost.
-    pub fn unreachable(&mut self, voter: i32) {
+    pub fn unreachable(&mut self, voter: ReplicaKey) {
         self.raft.report_unreachable(raft_id(voter));
     }
 
@@ -251,7 +300,7 @@ impl Quorum {
     }
 
     /// The leader, as far as this voter knows.
-    pub fn leader(&self) -> Option<i32> {
+    pub fn leader(&self) -> Option<ReplicaKey> {
         voter(self.raft.raft.leader_id)
     }
 
@@ -270,10 +319,10 @@ impl Quorum {
         self.raft.raft.raft_log.committed
     }
 
-    /// How far every voter has come; known to a leader alone.
+    /// How far every voter has come, and every replica that gets the log beside them; known to a leader alone.
     pub fn progress(&self) -> Vec<VoterProgress> {
         let known = self.raft.raft.prs().iter().filter(|_| self.is_leader());
-        known.filter_map(|(id, one)| Some(VoterProgress { node_id: voter(*id)?, matched: one.matched })).collect()
+        known.filter_map(|(id, one)| Some(VoterProgress { key: voter(*id)?, matched: one.matched })).collect()
     }
 
     fn changed(&mut self, term: u64, vote: u64) -> Option<HardState> {
@@ -299,13 +348,14 @@ impl Quorum {
         self.raft.raft.raft_log.applied < self.raft.store().before().index
     }
 
-    fn check(&self, from: i32, message: &Message) -> Result<(), String> {
+    fn check(&self, from: ReplicaKey, message: &Message) -> Result<(), String> {
         let raft = &self.raft.raft;
         if message.from != raft_id(from) || from < 0 || message.from == raft.id || message.to != raft.id {
             return Err(format!("it goes from {} to {} and came from {}", message.from, message.to, raft_id(from)));
         }
-        if !raft.prs().conf().voters().contains(message.from) {
-            return Err(format!("node {from} is none of the voters"));
+        let is_welcome = self.is_open && message.get_msg_type() != MessageType::MsgTimeoutNow;
+        if !raft.prs().conf().voters().contains(message.from) && !is_welcome {
+            return Err(format!("node {} is none of the voters", node_of(from)));
         }
         let last = self.last_index();
         let beyond = match message.get_msg_type() {
@@ -347,7 +397,14 @@ impl Quorum {
         self.offered = None;
     }
 
-    fn note_vote(&mut self, from: i32, message: &Message) {
+    fn change(&mut self, kind: ConfChangeType, id: u64) -> Result<(), QuorumError> {
+        let mut change = ConfChange { node_id: id, ..ConfChange::default() };
+        change.set_change_type(kind);
+        self.raft.apply_conf_change(&change)?;
+        Ok(())
+    }
+
+    fn note_vote(&mut self, from: ReplicaKey, message: &Message) {
         let raft = &self.raft.raft;
         if message.get_msg_type() == MessageType::MsgRequestVoteResponse
             && !message.reject
@@ -370,11 +427,13 @@ impl Quorum {
         let raft = &mut self.raft.raft;
         self.began = raft.term;
         let own = voter(raft.id).unwrap_or_default();
-        let mut voters: Vec<i32> = raft.prs().conf().voters().ids().iter().filter_map(voter).collect();
-        voters.sort_unstable();
+        let mut voters: Vec<ReplicaKey> = raft.prs().conf().voters().ids().iter().filter_map(voter).collect();
+        voters.sort_unstable_by_key(|key| node_of(*key));
         let granted = if self.granting.0 == raft.term { self.granting.1.as_slice() } else { &[] };
-        let granting: Vec<i32> = voters.iter().copied().filter(|id| *id == own || granted.contains(id)).collect();
-        let payload = batch::build_leader_change(own, &voters, &granting, now_ms);
+        let granting: Vec<i32> =
+            voters.iter().filter(|key| **key == own || granted.contains(key)).map(|key| node_of(*key)).collect();
+        let voters: Vec<i32> = voters.into_iter().map(node_of).collect();
+        let payload = batch::build_leader_change(node_of(own), &voters, &granting, now_ms);
         let index = raft.raft_log.last_index();
         let unstable = &mut raft.r.raft_log.unstable;
         unstable.entries_size += payload.len();
@@ -395,20 +454,20 @@ fn mark_of(message: &Message) -> SnapshotMark {
     snapshot_mark(message.get_snapshot())
 }
 
-fn encode(messages: Vec<Message>) -> Vec<(i32, Vec<u8>)> {
+fn encode(messages: Vec<Message>) -> Vec<(ReplicaKey, Vec<u8>)> {
     messages.iter().filter_map(|message| Some((voter(message.to)?, message::encode(message)?))).collect()
 }
 
-fn raft_ids(voters: &[i32]) -> Vec<u64> {
+fn raft_ids(voters: &[ReplicaKey]) -> Vec<u64> {
     let mut ids: Vec<u64> = voters.iter().copied().map(raft_id).collect();
     ids.sort_unstable();
     ids
 }
 
-fn raft_id(voter: i32) -> u64 {
-    u64::from(voter.unsigned_abs()) + 1
+fn raft_id(key: ReplicaKey) -> u64 {
+    key.unsigned_abs() + 1
 }
 
-fn voter(raft_id: u64) -> Option<i32> {
-    raft_id.checked_sub(1).and_then(|id| i32::try_from(id).ok())
+fn voter(raft_id: u64) -> Option<ReplicaKey> {
+    raft_id.checked_sub(1).and_then(|key| ReplicaKey::try_from(key).ok())
 }

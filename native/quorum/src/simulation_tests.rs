@@ -91,10 +91,10 @@ struct Node {
 struct Cluster {
     dice: Dice,
     planted: Planted,
-    ids: Vec<i32>,
+    ids: Vec<i64>,
     nodes: Vec<Node>,
-    sent: Vec<(i32, i32, Vec<u8>)>,
-    leaders: BTreeMap<u64, i32>,
+    sent: Vec<(i64, i64, Vec<u8>)>,
+    leaders: BTreeMap<u64, i64>,
     committed: Vec<Entry>,
     proposed: usize,
 }
@@ -102,7 +102,7 @@ struct Cluster {
 impl Cluster {
     fn new(seed: u64, planted: Planted) -> Self {
         let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
-        let ids: Vec<i32> = (0..[3, 3, 4, 5][dice.below(4)]).collect();
+        let ids: Vec<i64> = (0..[3, 3, 4, 5][dice.below(4)]).collect();
         let nodes = ids
             .iter()
             .map(|id| Node {
@@ -177,7 +177,7 @@ impl Cluster {
             node.disk.write(&ready, self.planted);
             quorum.persisted(ready.number);
             if self.planted != Planted::SentBeforePersisted {
-                self.sent.extend(ready.persisted_messages.into_iter().map(|(to, bytes)| (at as i32, to, bytes)));
+                self.sent.extend(ready.persisted_messages.into_iter().map(|(to, bytes)| (at as i64, to, bytes)));
             }
         }
     }
@@ -264,7 +264,7 @@ impl Cluster {
         self.check_leader(at)
     }
 
-    fn check_committed(&mut self, id: i32, entry: Entry) -> Result<(), String> {
+    fn check_committed(&mut self, id: i64, entry: Entry) -> Result<(), String> {
         let place = entry.index as usize - 1;
         match self.committed.get(place) {
             Some(known) if *known != entry => Err(format!("voter {id} committed another entry {}", entry.index)),
@@ -296,7 +296,7 @@ impl Cluster {
     }
 }
 
-fn voter_settings(id: i32, ids: &[i32]) -> QuorumSettings {
+fn voter_settings(id: i64, ids: &[i64]) -> QuorumSettings {
     QuorumSettings { election_ticks: 1_000_000, ..settings(id, ids) }
 }
 

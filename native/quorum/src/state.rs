@@ -36,13 +36,26 @@ impl From<raft::Error> for QuorumError {
     }
 }
 
+/// A replica of the log: its node id in the low 32 bits, and in the 31 above them what stands for the directory of its
+/// log. Those are 0 where voters are known by their node ids alone (kraft.version 0). A replica whose disk was lost is
+/// another one afterwards, and can neither answer for the first nor vote twice.
+pub type ReplicaKey = i64;
+
+/// The node id of a replica.
+pub fn node_of(key: ReplicaKey) -> i32 {
+    (key & 0x7FFF_FFFF) as i32
+}
+
 /// Who votes, how long silence lasts, and how much is kept; complete, nothing is defaulted here.
 #[derive(Debug, Clone)]
 pub struct QuorumSettings {
-    /// This voter.
-    pub node_id: i32,
-    /// All voters.
-    pub voters: Vec<i32>,
+    /// This replica.
+    pub key: ReplicaKey,
+    /// All voters as of the last entry that is known to be committed; this replica need not be one of them.
+    pub voters: Vec<ReplicaKey>,
+    /// Whether voters come and go: messages of replicas that this one does not know are taken, as they may have voted
+    /// for longer than it knows.
+    pub is_open: bool,
     /// Ticks without word from a leader before an election begins; at random up to twice as many.
     pub election_ticks: usize,
     /// Ticks between two heartbeats of a leader; fewer than `election_ticks`.
@@ -61,7 +74,7 @@ pub struct HardState {
     /// The newest term that this voter has seen.
     pub term: u64,
     /// Whom it voted for in that term.
-    pub vote: Option<i32>,
+    pub vote: Option<ReplicaKey>,
 }
 
 /// What a restarting voter found on its disk.
@@ -91,7 +104,7 @@ impl Restored {
     }
 
     pub(super) fn check(&self, settings: &QuorumSettings) -> Result<(), QuorumError> {
-        if settings.voters.iter().any(|voter| *voter < 0) || settings.node_id < 0 {
+        if settings.voters.iter().any(|voter| *voter < 0) || settings.key < 0 {
             return Err(QuorumError::Restore("ids of voters are not negative"));
         }
         let ascend = self.runs.windows(2).all(|pair| pair[0].first < pair[1].first && pair[0].term < pair[1].term);
@@ -117,8 +130,8 @@ impl Restored {
 pub struct Ready {
     /// Rises with every ready; what [`super::Quorum::persisted`] is called with.
     pub number: u64,
-    /// To be sent at once; addressed by broker id.
-    pub messages: Vec<(i32, Vec<u8>)>,
+    /// To be sent at once, each to a replica.
+    pub messages: Vec<(ReplicaKey, Vec<u8>)>,
     /// The log is to hold nothing but this snapshot; before the entries.
     pub snapshot: Option<SnapshotMark>,
     /// To be persisted before the entries.
@@ -126,16 +139,16 @@ pub struct Ready {
     /// To be persisted. Where the first has an index that the log holds already, the log is cut before it first.
     pub entries: Vec<Entry>,
     /// To be sent when all of the above, and all of earlier readies, is persisted.
-    pub persisted_messages: Vec<(i32, Vec<u8>)>,
+    pub persisted_messages: Vec<(ReplicaKey, Vec<u8>)>,
     /// Committed since the last call; complete, in order. Their effect is in force before the next call.
     pub committed: Vec<Entry>,
 }
 
-/// How far a voter has come, as its leader knows.
+/// How far a replica has come, as its leader knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VoterProgress {
     /// Whose progress it is.
-    pub node_id: i32,
+    pub key: ReplicaKey,
     /// Index of the last entry that it is known to have.
     pub matched: u64,
 }

@@ -3,10 +3,11 @@ use proptest::prelude::*;
 use super::batch::{self, BatchError};
 use super::*;
 
-pub(super) fn settings(node_id: i32, voters: &[i32]) -> QuorumSettings {
+pub(super) fn settings(key: i64, voters: &[i64]) -> QuorumSettings {
     QuorumSettings {
-        node_id,
+        key,
         voters: voters.to_vec(),
+        is_open: false,
         election_ticks: 10,
         heartbeat_ticks: 2,
         message_bytes: 1 << 10,
@@ -33,7 +34,7 @@ pub(super) fn records(text: &str) -> Vec<u8> {
 
 /// A voter and the disk under it, which is written at once.
 struct Voter {
-    id: i32,
+    id: i64,
     quorum: Quorum,
     hard_state: Option<HardState>,
     before: Position,
@@ -42,13 +43,13 @@ struct Voter {
 }
 
 impl Voter {
-    fn start(id: i32, voters: &[i32]) -> Self {
+    fn start(id: i64, voters: &[i64]) -> Self {
         let quorum = Quorum::new(&settings(id, voters), empty()).unwrap();
         Self { id, quorum, hard_state: None, before: Position::default(), log: vec![], committed: vec![] }
     }
 
     /// Does what a ready asks for, and returns the messages to send.
-    fn work(&mut self) -> Vec<(i32, Vec<u8>)> {
+    fn work(&mut self) -> Vec<(i64, Vec<u8>)> {
         let mut sent = vec![];
         loop {
             while let Some(ready) = self.quorum.ready() {
@@ -82,7 +83,7 @@ impl Voter {
         runs
     }
 
-    fn restart(&mut self, voters: &[i32], replayed: u64) {
+    fn restart(&mut self, voters: &[i64], replayed: u64) {
         let restored = Restored {
             hard_state: self.hard_state,
             runs: self.runs(),
@@ -95,7 +96,7 @@ impl Voter {
         self.committed.truncate(replayed as usize);
     }
 
-    fn takes(&mut self, from: i32, message: &[u8]) -> Result<Option<SnapshotMark>, QuorumError> {
+    fn takes(&mut self, from: i64, message: &[u8]) -> Result<Option<SnapshotMark>, QuorumError> {
         self.quorum.step(from, message, 0)
     }
 }
@@ -111,10 +112,10 @@ fn three() -> Vec<Voter> {
 }
 
 /// Delivers until nothing is sent any more; what goes to `dead` is lost. Returns the snapshots that were offered.
-fn deliver(voters: &mut [Voter], dead: &[i32]) -> Vec<(i32, SnapshotMark)> {
+fn deliver(voters: &mut [Voter], dead: &[i64]) -> Vec<(i64, SnapshotMark)> {
     let mut offered = vec![];
     loop {
-        let mut sent: Vec<(i32, i32, Vec<u8>)> = vec![];
+        let mut sent: Vec<(i64, i64, Vec<u8>)> = vec![];
         for voter in voters.iter_mut().filter(|voter| !dead.contains(&voter.id)) {
             let from = voter.id;
             sent.extend(voter.work().into_iter().map(|(to, message)| (from, to, message)));
@@ -129,7 +130,7 @@ fn deliver(voters: &mut [Voter], dead: &[i32]) -> Vec<(i32, SnapshotMark)> {
     }
 }
 
-fn tick_all(voters: &mut [Voter], dead: &[i32]) -> Vec<(i32, SnapshotMark)> {
+fn tick_all(voters: &mut [Voter], dead: &[i64]) -> Vec<(i64, SnapshotMark)> {
     let mut offered = vec![];
     for _ in 0..4 {
         for voter in voters.iter_mut().filter(|voter| !dead.contains(&voter.id)) {
@@ -371,7 +372,7 @@ fn a_voter_is_added_and_another_removed() {
 fn a_message_that_is_none_or_says_what_cannot_be_is_refused() {
     let mut voters = three();
     let refused =
-        |voter: &mut Voter, from: i32, bytes: &[u8]| matches!(voter.takes(from, bytes), Err(QuorumError::Message(_)));
+        |voter: &mut Voter, from: i64, bytes: &[u8]| matches!(voter.takes(from, bytes), Err(QuorumError::Message(_)));
     assert!(refused(&mut voters[1], 0, &[0xFF; 9]));
     voters[0].quorum.propose(records("x")).unwrap();
     let (to, good) = voters[0].work().into_iter().find(|(to, _)| *to == 1).unwrap();

@@ -19,16 +19,19 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pybroker.controller.errors import ControllerError, NotControllerError
-from pybroker.controller.quorum.peers import PeerEvents, Peers
+from pybroker.controller.quorum.guests import Guest, Guests
+from pybroker.controller.quorum.peers import PeerAddress, PeerEvents, Peers
 from pybroker.controller.quorum.voter import ELECTION_TICKS, Committed, SnapshotMark, Voter, read_entries
+from pybroker.controller.quorum.voter_set import node_of
 from pybroker.metadata.errors import MetadataError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
     from concurrent.futures import Executor
 
     from pybroker.controller.quorum.metadata_log import Writing
     from pybroker.controller.quorum.settings import QuorumSettings
+    from pybroker.controller.quorum.voter_set import VoterSet
 
 log = logging.getLogger("pybroker.controller")
 
@@ -38,6 +41,8 @@ _AGAIN_S = 0.1
 _CAMPAIGNS = 10
 """So often an election is tried that did not wait for a timeout; later the timeouts decide."""
 _HAND_OVER_S = 1.0
+_ANNOUNCE_S = 0.5
+"""A replica that does not vote, or knows no leader, says so often where it is reached."""
 _NOT_LEADING = "this node does not lead the metadata quorum"
 
 
@@ -48,8 +53,8 @@ class DriverEvents(NamedTuple):
     """What is committed, each with what `propose` was called with, None for what others proposed."""
     leadership: Callable[[bool], None]
     """This voter leads, and all that earlier leaders committed is applied; or it leads no more."""
-    fetch: Callable[[SnapshotMark, int], Awaitable[None]]
-    """Get a checkpoint from a voter onto the disk."""
+    fetch: Callable[[SnapshotMark, PeerAddress], Awaitable[VoterSet | None]]
+    """Get a checkpoint from a voter onto the disk, and return the voters that it names."""
     restart: Callable[[SnapshotMark], None]
     """All that was applied is replaced by a checkpoint that was fetched."""
     failure: Callable[[Exception], None]
@@ -73,7 +78,12 @@ class Driver:
         self._settings = settings
         self._disk = disk
         self._events = events
-        self.peers = Peers(settings, PeerEvents(self._connected, voter.unreachable, self._refused))
+        self.peers = Peers(settings, PeerEvents(self._connected, voter.unreachable, self._refused, self._leader_found))
+        self.guests = Guests()
+        """Replicas that are none of the voters and say where they are reached."""
+        self._leader_at: tuple[str, int] | None = None
+        self._announced_s = 0.0
+        self._resigning: asyncio.Task[None] | None = None
         self._queue: list[Writing] = []
         # Invariant: not None exactly while the disk's thread writes for the voter.
         self._write: asyncio.Future[None] | None = None
@@ -102,12 +112,10 @@ class Driver:
     def start(self) -> None:
         """Begin to count time and to reach the others; the only voter stands for election at once."""
         self._is_running = True
-        if self._settings.is_alone:
+        if self.voter.is_alone:
             self.voter.campaign()
             self._pump()
-        else:
-            self.peers.start()
-            self._tick_later()
+        self._follow_voters()
 
     def propose(self, values: Sequence[bytes], what: Any) -> asyncio.Future[None]:
         """Append records as one batch; the future ends when they are committed and `what` is applied.
@@ -122,16 +130,47 @@ class Driver:
         self._pump()
         return committed
 
-    def take(self, voter: int, messages: Sequence[bytes]) -> None:
-        """Take messages of another voter; raises `QuorumError` for the first that is none, after those before it."""
+    def propose_voters(self, voters: VoterSet) -> asyncio.Future[None]:
+        """Change who votes; the future ends when that is committed, in force, and on this disk.
+
+        Raises `NotControllerError`, as the future does, and `QuorumError` while another change is under way.
+        """
+        if self._failure is not None:
+            raise NotControllerError(f"the metadata log failed: {self._failure}")
+        index = self.voter.propose_voters(voters)
+        committed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._proposals[index] = _Proposal(self.voter.term, None, committed)
+        self._pump()
+        return committed
+
+    async def settled(self) -> None:
+        """Return when all that the voter has asked the disk for so far is written."""
+        while self._failure is None and (self._write is not None or self._queue):
+            if self._write is not None:
+                await asyncio.wait([self._write])
+            await asyncio.sleep(0)  # its callback runs
+
+    def take(self, key: int, messages: Sequence[bytes]) -> None:
+        """Take messages of another replica; raises `QuorumError` for the first that is none, after those before it."""
         if not self._is_running:
             return
         try:
             for message in messages:
-                offered = self.voter.take(voter, message)
+                offered = self.voter.take(key, message)
                 if offered is not None:
-                    self._begin_fetch(offered, voter)
+                    self._begin_fetch(offered, key)
         finally:
+            self._pump()
+
+    def greet(self, key: int, guest: Guest) -> None:
+        """Note where a replica is reached that is none of the voters; a leader sends it the log."""
+        if not self._is_running or self.voter.voters.has(key) or key == self.voter.key:
+            return
+        is_new = self.guests.greet(key, guest)
+        if is_new:
+            self._follow_voters()
+        if self.voter.is_leader and (is_new or key not in {learner for learner, _, _ in self.voter.progress()}):
+            self.voter.add_learner(key)
             self._pump()
 
     async def wait_committed(self, beyond_offset: int) -> None:
@@ -146,6 +185,9 @@ class Driver:
         if self.voter.is_leader and self.peers.connected and self._failure is None:
             await self._hand_over()
         self._is_running = False
+        if self._resigning is not None:
+            self._resigning.cancel()
+            await asyncio.gather(self._resigning, return_exceptions=True)
         for handle in (self._ticking, self._campaign):
             if handle is not None:
                 handle.cancel()
@@ -179,6 +221,8 @@ class Driver:
                     self._restart(writing.restart_at)
                 if step.committed:
                     self._apply(step.committed)
+                if step.changes_voters:
+                    self._voters_changed()
         except Exception as error:  # noqa: BLE001 - whatever it is, the voter's state is not known any more
             self._fail(error)
             return
@@ -231,6 +275,8 @@ class Driver:
             if not proposal.committed.done():
                 proposal.committed.set_exception(NotControllerError(_NOT_LEADING))
         self._elected = None
+        for key in self.guests.all:
+            self.voter.remove_learner(key)
         if self._leads:
             self._leads = False
             self._events.leadership(False)
@@ -271,34 +317,89 @@ class Driver:
         self._pump()
 
     def _begin_fetch(self, offered: SnapshotMark, leader: int) -> None:
-        if self._fetch is None or self._fetch.done():
-            self._fetch = asyncio.get_running_loop().create_task(self._fetch_snapshot(offered, leader))
+        address = self.peers.address(leader)
+        if address is not None and (self._fetch is None or self._fetch.done()):
+            self._fetch = asyncio.get_running_loop().create_task(self._fetch_snapshot(offered, address))
         else:
             self.voter.decline()  # One at a time; the leader offers it again.
 
-    async def _fetch_snapshot(self, offered: SnapshotMark, leader: int) -> None:
-        log.info("fetching the snapshot up to offset %d from voter %d", offered.id.end_offset, leader)
+    async def _fetch_snapshot(self, offered: SnapshotMark, leader: PeerAddress) -> None:
+        log.info("fetching the snapshot up to offset %d from voter %d", offered.id.end_offset, leader.node_id)
         try:
-            await self._events.fetch(offered, leader)
-            self.voter.install(offered, self._settings.voters)
+            self.voter.install(offered, await self._events.fetch(offered, leader))
         except (OSError, ControllerError, MetadataError) as error:
             log.warning("the snapshot up to offset %d cannot be fetched: %s", offered.id.end_offset, error)
             self.voter.decline()
         self._pump()
 
-    def _connected(self, _voter: int) -> None:
+    def _voters_changed(self) -> None:
+        """Reach those who vote now. A leader that is none of them any more gives way."""
+        log.info("the voters of the metadata quorum are %s now", self.voter.voters)
+        self._follow_voters()
+        if self.voter.is_leader and not self.voter.votes and self._resigning is None and self._is_running:
+            self._resigning = asyncio.get_running_loop().create_task(self._give_way())
+
+    async def _give_way(self) -> None:
+        try:
+            await self._hand_over()
+            self.voter.resign()
+            self._pump()
+        finally:
+            self._resigning = None
+
+    def _follow_voters(self) -> None:
+        """Connect to those with whom messages are exchanged, and count time where there are others."""
+        if not self._is_running:
+            return
+        voter = self.voter
+        addresses = {}
+        for one in voter.voters.voters:
+            endpoint = one.endpoint(self._listener)
+            if one.key != voter.key and endpoint is not None:
+                addresses[one.key] = PeerAddress(one.node_id, endpoint.host, endpoint.port)
+        if voter.is_dynamic:
+            for key, guest in self.guests.all.items():
+                addresses.setdefault(key, PeerAddress(guest.node_id, guest.endpoint.host, guest.endpoint.port))
+            addresses |= self._unknown(addresses)
+        self.peers.update(addresses, says_where=voter.is_dynamic)
+        if self._ticking is None and (voter.is_dynamic or not voter.is_alone):
+            self._tick_later()
+
+    def _unknown(self, known: Mapping[int, PeerAddress]) -> dict[int, PeerAddress]:
+        """Return those of whom nothing but an address is known, while this replica does not vote."""
+        if self.voter.votes:
+            return {}
+        at = {(address.host, address.port) for address in known.values()}
+        at |= {(endpoint.host, endpoint.port) for endpoint in self._settings.endpoints}
+        asked = [*self._settings.bootstrap_servers, *([self._leader_at] if self._leader_at is not None else [])]
+        places = [place for place in dict.fromkeys(asked) if place not in at]
+        return {-number: PeerAddress(-1, *place) for number, place in enumerate(places, 1)}
+
+    @property
+    def _listener(self) -> str:
+        """The name of the listener by which controllers reach each other."""
+        return self._settings.endpoints[0].listener if self._settings.endpoints else ""
+
+    def _leader_found(self, host: str, port: int) -> None:
+        if (host, port) != self._leader_at and not self.voter.votes:
+            self._leader_at = (host, port)
+            self._follow_voters()
+
+    def _connected(self, _key: int) -> None:
         self._campaign_soon()
 
-    def _refused(self, voter: int) -> None:
-        self._events.refused(voter)
+    def _refused(self, key: int) -> None:
+        if key < 0:
+            return
+        self._events.refused(node_of(key))
         grace_ms = self._settings.death_grace_ms
-        if grace_ms >= 0 and voter == self.voter.leader:
-            asyncio.get_running_loop().call_later(grace_ms / 1000, self._bury, voter, self.voter.term)
+        if grace_ms >= 0 and key == self.voter.leader_key:
+            asyncio.get_running_loop().call_later(grace_ms / 1000, self._bury, key, self.voter.term)
 
-    def _bury(self, voter: int, term: int) -> None:
+    def _bury(self, key: int, term: int) -> None:
         """Take the leader for dead, unless it was reached again or another one was elected meanwhile."""
-        if self._is_running and (self.voter.leader, self.voter.term) == (voter, term) and not self.peers.reaches(voter):
-            log.info("voter %d, the leader of the quorum, is gone: an election begins", voter)
+        if self._is_running and (self.voter.leader_key, self.voter.term) == (key, term) and not self.peers.reaches(key):
+            log.info("voter %d, the leader of the quorum, is gone: an election begins", node_of(key))
             self.voter.forget_leader()
             self._pump()
             self._campaign_soon()
@@ -312,8 +413,9 @@ class Driver:
     def _campaign_now(self) -> None:
         """Stand for election if nobody leads and a majority is reached: a pre-vote, which disturbs no leader."""
         self._campaign = None
-        reached = 2 * (self.peers.connected + 1) > len(self._settings.voters)
-        if self.voter.leader is not None or not reached or self._failure is not None:
+        voters = self.voter.voters.keys
+        reached = 2 * (sum(map(self.peers.reaches, voters)) + 1) > len(voters)
+        if self.voter.leader is not None or not self.voter.votes or not reached or self._failure is not None:
             return
         self.voter.campaign()
         self._pump()
@@ -328,13 +430,30 @@ class Driver:
 
     def _tick(self) -> None:
         self.voter.tick()
+        if self.voter.is_dynamic:
+            self._look_round()
         self._pump()
         if self._is_running and self._failure is None:
             self._tick_later()
 
+    def _look_round(self) -> None:
+        """Forget guests that are gone, and be one where nobody knows this replica."""
+        now_s = asyncio.get_running_loop().time()
+        voter = self.voter
+        gone = self.guests.leave(now_s)
+        for key in gone:
+            voter.remove_learner(key)
+        if gone:
+            self._follow_voters()
+        is_lost = not voter.is_leader and (not voter.votes or voter.leader is None)
+        if is_lost and now_s - self._announced_s >= _ANNOUNCE_S:
+            self._announced_s = now_s
+            self.peers.announce()
+
     async def _hand_over(self) -> None:
         """Have the voter with the longest log lead, so that nobody waits for a timeout."""
-        others = [(index, node_id) for node_id, index, _ in self.voter.progress() if node_id != self._settings.node_id]
+        own, voters = self.voter.key, self.voter.voters
+        others = [(index, key) for key, index, _ in self.voter.progress() if key != own and voters.has(key)]
         if not others:
             return
         self.voter.transfer_leader(max(others)[1])

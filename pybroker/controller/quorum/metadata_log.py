@@ -63,6 +63,9 @@ class Writing(NamedTuple):
     """The log is to be empty and to begin at this offset."""
     hard_state: HardState | None
     leader: int | None
+    """Node id of the leader."""
+    voters: Sequence[int]
+    """Node ids of the voters."""
     cut_at: int | None
     """What the log holds from this offset on was overruled."""
     entries: Sequence[tuple[int, bytes]]
@@ -82,7 +85,6 @@ class MetadataLog:
     def __init__(self, settings: QuorumSettings, now_ms: Callable[[], int]) -> None:
         """Open or begin the log; raises `OSError`."""
         self.directory = settings.directory / DIRECTORY_NAME
-        self._voters = settings.voters
         self._now_ms = now_ms
         self._log = Log.open(
             directory=str(self.directory),
@@ -165,7 +167,7 @@ class MetadataLog:
                 self._log.restart_at(writing.restart_at, self._now_ms())
                 is_dirty = True
             if writing.hard_state is not None:
-                write_hard_state(self.directory, writing.hard_state, writing.leader, self._voters)
+                write_hard_state(self.directory, writing.hard_state, writing.leader, writing.voters)
             if writing.cut_at is not None:
                 self._log.truncate_to(writing.cut_at, self._now_ms())
             for term, batch in writing.entries:

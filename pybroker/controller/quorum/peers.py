@@ -5,6 +5,9 @@ voter is noted as unreachable. No more than `MOST_UNSENT` bytes wait for one vot
 who leads. Answers say only whether the messages were taken.
 
 A connection that ends is tried anew at once. A port that refuses then says that the process is gone (ADR 0039).
+
+Where voters come and go, a frame may say where its sender is reached, and the answer where the leader is: so a replica
+that nobody knows yet is found (docs/adr/0049).
 """
 
 from __future__ import annotations
@@ -17,12 +20,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from pybroker.protocol.codec import decode, encode
 from pybroker.protocol.errors import ErrorCode, ProtocolError
 from pybroker.protocol.header import RequestHeader, skip_tagged
-from pybroker.protocol.messages.raft_messages import RaftMessagesRequest, RaftMessagesResponse
+from pybroker.protocol.messages.raft_messages import Listener, RaftMessagesRequest, RaftMessagesResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from pybroker.controller.quorum.settings import QuorumSettings, VoterAddress
+    from pybroker.controller.quorum.settings import QuorumSettings
 
 log = logging.getLogger("pybroker.controller")
 
@@ -36,64 +39,104 @@ _CORRELATION_ID = 4
 
 
 class PeerEvents(NamedTuple):
-    """Whom a peer reports to."""
+    """Whom a peer reports to; peers are named by their keys."""
 
     connected: Callable[[int], None]
-    """The voter is reached."""
+    """The peer is reached."""
     lost: Callable[[int], None]
-    """What was sent to the voter may be lost."""
+    """What was sent to the peer may be lost."""
     refused: Callable[[int], None]
-    """The voter's connection ended, and its port refuses another one."""
+    """The peer's connection ended, and its port refuses another one."""
+    leader_found: Callable[[str, int], None] = lambda _host, _port: None
+    """The peer says where the leader is reached."""
+
+
+class PeerAddress(NamedTuple):
+    """Where a replica is reached."""
+
+    node_id: int
+    """-1 where nothing but its address is known."""
+    host: str
+    port: int
 
 
 class Peers:
-    """The other voters. Used from one event loop."""
+    """The other replicas that this one sends messages to. Used from one event loop."""
 
     def __init__(self, settings: QuorumSettings, events: PeerEvents) -> None:
-        """Make the peers; nothing is connected before `start`."""
-        own = settings.node_id
-        self._peers = {
-            address.node_id: Peer(address, settings, events) for address in settings.addresses if address.node_id != own
-        }
+        """Make the way to nobody; `update` says who is there."""
+        self._settings, self._events = settings, events
+        self._peers: dict[int, Peer] = {}
+        self._closing: set[asyncio.Task[None]] = set()
 
     @property
     def connected(self) -> int:
-        """How many other voters are reached now."""
+        """How many others are reached now."""
         return sum(peer.is_connected for peer in self._peers.values())
 
-    def reaches(self, voter: int) -> bool:
-        """Return whether another voter is reached now."""
-        peer = self._peers.get(voter)
+    def reaches(self, key: int) -> bool:
+        """Return whether another replica is reached now."""
+        peer = self._peers.get(key)
         return peer is not None and peer.is_connected
 
-    def start(self) -> None:
-        """Begin to connect."""
+    def address(self, key: int) -> PeerAddress | None:
+        """Return where another replica is reached."""
+        peer = self._peers.get(key)
+        return None if peer is None else peer.address
+
+    def update(self, addresses: Mapping[int, PeerAddress], *, says_where: bool = False) -> None:
+        """Connect to these by key, and to no others; `says_where`: they are to know where this node is reached."""
+        loop = asyncio.get_running_loop()
+        for key, peer in list(self._peers.items()):
+            if addresses.get(key) != peer.address:
+                del self._peers[key]
+                closing = loop.create_task(peer.stop())
+                self._closing.add(closing)
+                closing.add_done_callback(self._closing.discard)
+        for key, address in addresses.items():
+            if key not in self._peers:
+                peer = self._peers[key] = Peer(key, address, self._settings, self._events, says_where=says_where)
+                peer.start()
+
+    def announce(self) -> None:
+        """Say to all that are reached where this node is reached."""
         for peer in self._peers.values():
-            peer.start()
+            if peer.is_connected:
+                peer.announce()
 
     def send(self, messages: Sequence[tuple[int, bytes]]) -> None:
-        """Send messages to the voters that they are for, as one frame for each voter."""
-        by_voter: dict[int, list[bytes]] = {}
-        for voter, message in messages:
-            by_voter.setdefault(voter, []).append(message)
-        for voter, own in by_voter.items():
-            peer = self._peers.get(voter)
+        """Send messages to the replicas that they are for, as one frame for each."""
+        by_peer: dict[int, list[bytes]] = {}
+        for key, message in messages:
+            by_peer.setdefault(key, []).append(message)
+        for key, own in by_peer.items():
+            peer = self._peers.get(key)
             if peer is not None:
                 peer.send(own)
+            else:
+                self._events.lost(key)
 
     async def stop(self) -> None:
         """End the connections."""
-        await asyncio.gather(*(peer.stop() for peer in self._peers.values()))
+        peers, self._peers = self._peers, {}
+        await asyncio.gather(*(peer.stop() for peer in peers.values()), *self._closing)
 
 
 class Peer:
-    """One other voter."""
+    """One other replica."""
 
-    def __init__(self, address: VoterAddress, settings: QuorumSettings, events: PeerEvents) -> None:
+    def __init__(
+        self, key: int, address: PeerAddress, settings: QuorumSettings, events: PeerEvents, *, says_where: bool
+    ) -> None:
         """Make a peer that is not connected."""
-        self._address = address
+        self._key = key
+        self.address = address
+        """Where it is reached."""
         self._settings = settings
         self._events = events
+        self._says_where = says_where
+        # What keeps it from taking messages, said once.
+        self._reason: str | None = None
         self._stream: Stream | None = None
         self._task: asyncio.Task[None] | None = None
         self._correlation_ids = itertools.count(1)
@@ -105,26 +148,35 @@ class Peer:
 
     def start(self) -> None:
         """Begin to connect."""
-        self._task = asyncio.get_running_loop().create_task(self._run(), name=f"voter {self._address.node_id}")
+        self._task = asyncio.get_running_loop().create_task(self._run(), name=f"voter {self.address.node_id}")
 
     def send(self, messages: list[bytes]) -> None:
         """Send messages, or drop them."""
-        voter = self._address.node_id
         if not self.is_connected or self._stream is None:
-            self._events.lost(voter)
+            self._events.lost(self._key)
             return
         if self._stream.unsent > MOST_UNSENT:
-            log.warning("voter %d reads too slowly: its connection is closed", voter)
+            log.warning("%s reads too slowly: its connection is closed", self._name)
             self._stream.close()
-            self._events.lost(voter)
+            self._events.lost(self._key)
             return
+        self._stream.write(self._frame(messages))
+
+    def announce(self) -> None:
+        """Say where this node is reached."""
+        if self._stream is not None:
+            self._stream.write(self._frame([], says_where=True))
+
+    def _frame(self, messages: list[bytes], *, says_where: bool = False) -> bytes:
         settings = self._settings
+        listeners = [Listener(name=one.listener, host=one.host, port=one.port) for one in settings.endpoints]
         request = RaftMessagesRequest(
             cluster_id=settings.cluster_id,
             from_id=settings.node_id,
             from_directory_id=settings.directory_id,
-            to_id=voter,
+            to_id=self.address.node_id,
             messages=messages,
+            listeners=listeners if says_where else [],
         )
         header = RequestHeader(
             request_api_key=RaftMessagesRequest.__message__.api_key or 0,
@@ -133,7 +185,14 @@ class Peer:
             client_id=f"voter-{settings.node_id}",
         )
         frame = encode(header, _HEADER_VERSION) + encode(request, _VERSION)
-        self._stream.write(len(frame).to_bytes(4) + frame)
+        return len(frame).to_bytes(4) + frame
+
+    @property
+    def _name(self) -> str:
+        address = self.address
+        return (
+            f"voter {address.node_id}" if address.node_id >= 0 else f"the controller at {address.host}:{address.port}"
+        )
 
     async def stop(self) -> None:
         """End the connection."""
@@ -144,7 +203,7 @@ class Peer:
             self._stream.close()
 
     async def _run(self) -> None:
-        voter, was_reached, is_said = self._address.node_id, False, False
+        was_reached, is_said = False, False
         backoff_s = self._settings.retry_backoff_ms / 1000
         pause_s = backoff_s
         while True:
@@ -152,28 +211,38 @@ class Peer:
                 stream = await self._connect()
             except OSError as error:
                 if was_reached and isinstance(error, ConnectionRefusedError):
-                    self._events.refused(voter)
+                    self._events.refused(self._key)
                 if not is_said:
-                    log.info("voter %d cannot be reached and is tried again: %s", voter, error or "no answer in time")
+                    log.info("%s cannot be reached and is tried again: %s", self._name, error or "no answer in time")
                 was_reached, is_said = False, True
                 await asyncio.sleep(pause_s)
                 pause_s = min(2 * pause_s, _LONGEST_BACKOFF_S)
                 continue
-            log.info("voter %d is reached at %s:%d", voter, self._address.host, self._address.port)
+            if self._reason is None:
+                log.info("%s is reached at %s:%d", self._name, self.address.host, self.address.port)
             self._stream, was_reached, is_said, pause_s = stream, True, False, backoff_s
-            self._events.connected(voter)
-            reason = await stream.ended
-            log.info("the connection to voter %d ended: %s", voter, reason)
-            self._events.lost(voter)
+            if self._says_where:
+                self.announce()
+            self._events.connected(self._key)
+            self._note_end(await stream.ended, stream.is_refused)
+            self._events.lost(self._key)
             if stream.is_refused:  # Its answers say that it is none of ours; there is no hurry.
                 await asyncio.sleep(_LONGEST_BACKOFF_S)
+
+    def _note_end(self, reason: str, is_refused: bool) -> None:
+        """Say why a connection ended; the same refusal again and again is said once."""
+        if not is_refused:
+            log.info("the connection to %s ended: %s", self._name, reason)
+        elif reason != self._reason:
+            log.warning("the connection to %s is closed: %s", self._name, reason)
+        self._reason = reason if is_refused else None
 
     async def _connect(self) -> Stream:
         """Open a connection; raises `OSError`, to which `TimeoutError` belongs."""
         loop = asyncio.get_running_loop()
         async with asyncio.timeout(self._settings.request_timeout_ms / 1000):
             _, stream = await loop.create_connection(
-                lambda: Stream(loop.create_future()), self._address.host, self._address.port
+                lambda: Stream(loop.create_future(), self._events.leader_found), self.address.host, self.address.port
             )
         return stream
 
@@ -181,9 +250,12 @@ class Peer:
 class Stream(asyncio.Protocol):
     """One connection: frames out, answers in."""
 
-    def __init__(self, ended: asyncio.Future[str]) -> None:
+    def __init__(
+        self, ended: asyncio.Future[str], leader_found: Callable[[str, int], None] = lambda _host, _port: None
+    ) -> None:
         """Make a stream that is not connected; `ended` gets the reason for its end."""
         self.ended = ended
+        self._leader_found = leader_found
         self.is_refused = False
         """Whether the other end does not take this voter's messages."""
         self._transport: asyncio.Transport | None = None
@@ -236,10 +308,11 @@ class Stream(asyncio.Protocol):
             code = response.error_code
             known = code in ErrorCode._value2member_map_
             self._refuse(f"it refuses messages with {ErrorCode(code).name if known else code}")
+        elif response.leader_host:
+            self._leader_found(response.leader_host, response.leader_port)
 
     def _refuse(self, reason: str) -> None:
         self.is_refused = True
-        log.warning("a connection to another voter is closed: %s", reason)
         self._end(reason)
         self.close()
 

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 from pybroker.controller.channel import QuorumReplica
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from pybroker.controller.quorum.settings import QuorumSettings
+    from pybroker.controller.quorum.guests import Guest
+    from pybroker.controller.quorum.voter_set import VoterSet
 
 FORGET_MS = 300_000
 _MOST_OBSERVERS = 10_000
@@ -21,58 +22,75 @@ _UNKNOWN = -1
 
 
 class Replicas:
-    """The voters and observers of the metadata log, as its leader sees them."""
+    """The voters and observers of the metadata log, as its leader sees them; voters and their like by their keys."""
 
-    def __init__(self, settings: QuorumSettings) -> None:
-        self._node_id = settings.node_id
-        self._voters = settings.voters
-        self._directories = {address.node_id: address.directory_id for address in settings.addresses}
+    def __init__(self) -> None:
         self._seen: dict[int, int] = {}
         self._caught_up: dict[int, int] = {}
         self._observers: dict[tuple[int, bytes], QuorumReplica] = {}
 
-    def note_voter(self, node_id: int, now_ms: int) -> None:
-        """Note a sign of life."""
-        self._seen[node_id] = now_ms
+    def note_voter(self, key: int, now_ms: int) -> None:
+        """Note a sign of life of a replica that messages are exchanged with."""
+        if key in self._seen or len(self._seen) < _MOST_OBSERVERS:
+            self._seen[key] = now_ms
 
     def note_progress(self, progress: Sequence[tuple[int, int, int]], last_index: int, now_ms: int) -> None:
         """Note who has all of the log."""
-        for node_id, index, _ in progress:
+        for key, index, _ in progress:
             if index >= last_index:
-                self._caught_up[node_id] = now_ms
+                self._caught_up[key] = now_ms
 
     def note_observer(self, node_id: int, directory_id: bytes, offset: int, end_offset: int, now_ms: int) -> None:
         """Note that an observer has everything below `offset` of a log that ends at `end_offset`."""
-        if node_id in self._voters:
-            return
         key = (node_id, directory_id)
         before = self._observers.get(key)
         caught_up = now_ms if offset >= end_offset else (before.last_caught_up_ms if before else _UNKNOWN)
         if before is None and len(self._observers) >= _MOST_OBSERVERS:
-            self.observers(now_ms)
+            self._forget(now_ms)
             if len(self._observers) >= _MOST_OBSERVERS:
                 return
         self._observers[key] = QuorumReplica(node_id, directory_id, offset, now_ms, caught_up)
 
     def voters(
-        self, progress: Sequence[tuple[int, int, int]], end_offset: int, now_ms: int
+        self, voters: VoterSet, own: int, progress: Sequence[tuple[int, int, int]], end_offset: int, now_ms: int
     ) -> tuple[QuorumReplica, ...]:
-        """Return the voters, the leader itself as of now."""
-        ends = {node_id: end for node_id, _, end in progress}
+        """Return the voters; the leader itself, whose key is `own`, as of now."""
+        ends = {key: end for key, _, end in progress}
         return tuple(
             QuorumReplica(
-                node_id,
-                self._directories.get(node_id, bytes(16)),
-                end_offset if node_id == self._node_id else ends.get(node_id, _UNKNOWN),
-                now_ms if node_id == self._node_id else self._seen.get(node_id, _UNKNOWN),
-                now_ms if node_id == self._node_id else self._caught_up.get(node_id, _UNKNOWN),
+                voter.node_id,
+                voter.directory_id,
+                end_offset if voter.key == own else ends.get(voter.key, _UNKNOWN),
+                now_ms if voter.key == own else self._seen.get(voter.key, _UNKNOWN),
+                now_ms if voter.key == own else self._caught_up.get(voter.key, _UNKNOWN),
             )
-            for node_id in self._voters
+            for voter in voters.voters
         )
 
-    def observers(self, now_ms: int) -> tuple[QuorumReplica, ...]:
-        """Return those who fetch and do not vote, and forget those who do not fetch any more."""
+    def observers(
+        self, voters: VoterSet, guests: Mapping[int, Guest], progress: Sequence[tuple[int, int, int]], now_ms: int
+    ) -> tuple[QuorumReplica, ...]:
+        """Return those who follow and do not vote: controllers first, then those who fetch.
+
+        Those who do not fetch any more are forgotten.
+        """
+        self._forget(now_ms)
+        ends = {key: end for key, _, end in progress}
+        learners = [
+            QuorumReplica(
+                guest.node_id,
+                guest.directory_id,
+                ends.get(key, _UNKNOWN),
+                self._seen.get(key, _UNKNOWN),
+                self._caught_up.get(key, _UNKNOWN),
+            )
+            for key, guest in guests.items()
+            if not voters.has(key)
+        ]
+        taken = {one.node_id for one in learners} | set(voters.node_ids)
+        return (*learners, *(one for one in self._observers.values() if one.node_id not in taken))
+
+    def _forget(self, now_ms: int) -> None:
         for key, observer in list(self._observers.items()):
             if now_ms - observer.last_fetch_ms > FORGET_MS:
                 del self._observers[key]
-        return tuple(self._observers.values())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from pybroker.controller.quorum.snapshot_policy import SnapshotPolicy
+from pybroker.controller.quorum.voter_set import VoterEndpoint, VoterNode, VoterSet
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,11 +40,11 @@ class QuorumSettings(NamedTuple):
     cluster_id: str
     node_id: int
     voters: tuple[int, ...]
-    """Node ids of all voters, this one among them."""
+    """Node ids of all voters as the configuration has them, this one among them; none where the log names them."""
     segment_bytes: int = SEGMENT_BYTES
     segment_ms: int = SEGMENT_MS
     addresses: tuple[VoterAddress, ...] = ()
-    """Of the voters; this one's own may be missing."""
+    """Of the voters that the configuration names; this one's own may be missing."""
     directory_id: bytes = bytes(16)
     """Id of the directory that holds the log."""
     fetch_timeout_ms: int = FETCH_TIMEOUT_MS
@@ -56,7 +57,15 @@ class QuorumSettings(NamedTuple):
     death_grace_ms: int = 0
     """An election begins so long after a leader's connection ended and its port refused another one; -1 for never."""
 
+    endpoints: tuple[VoterEndpoint, ...] = ()
+    """Where this node's listeners of controllers are reached."""
+    bootstrap_servers: tuple[tuple[str, int], ...] = ()
+    """Host and port of nodes that know the quorum, where the configuration does not name the voters."""
+    auto_join: bool = False
+    """Whether this node asks to vote when the log names other voters (KIP-1186)."""
+
     @property
-    def is_alone(self) -> bool:
-        """Whether this voter is the whole quorum."""
-        return self.voters == (self.node_id,)
+    def configured(self) -> VoterSet:
+        """The voters that the configuration names, none where the log does."""
+        reached = {one.node_id: (VoterEndpoint("", one.host, one.port),) for one in self.addresses}
+        return VoterSet.of(VoterNode(node_id, endpoints=reached.get(node_id, ())) for node_id in self.voters)

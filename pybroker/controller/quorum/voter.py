@@ -7,6 +7,10 @@ not know what records say, nor who carries messages; time is an argument.
 With one voter all of a restored log is committed, because what the disk has is what the majority has. With several,
 only what a snapshot holds is: the rest waits for a leader. A hard state older than the log (a crash or a restore
 between the two) is overruled by the log's last term.
+
+A change of voters is in force once it is committed. At a restart the last one in the log may not be: those before it
+are, as no leader proposes one before the one before is in force, and so is one that `quorum-state` says is final
+(docs/adr/0049). A replica that is none of the voters follows the log all the same, and grants votes.
 """
 
 from __future__ import annotations
@@ -18,10 +22,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pybroker.controller.errors import MetadataLogError
 from pybroker.controller.quorum.batches import Batch
+from pybroker.controller.quorum.control_records import build_voters, read_voters
 from pybroker.controller.quorum.hard_state import HardState
 from pybroker.controller.quorum.metadata_log import MetadataLog, Writing, split
 from pybroker.controller.quorum.native import Quorum, build_record_batch, parse_metadata_batches
 from pybroker.controller.quorum.snapshots import SnapshotId
+from pybroker.controller.quorum.voter_set import key_of, node_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -29,6 +35,7 @@ if TYPE_CHECKING:
     from pybroker.controller.quorum.metadata_log import StoredBatch
     from pybroker.controller.quorum.native import QuorumReady
     from pybroker.controller.quorum.settings import QuorumSettings
+    from pybroker.controller.quorum.voter_set import VoterSet
 
 log = logging.getLogger("pybroker.controller")
 
@@ -40,6 +47,14 @@ _MESSAGES_IN_FLIGHT = 32
 _KEPT_BYTES = 8 << 20
 # Where the offset of a batch's last record stands, from its base offset on.
 _LAST_OFFSET_DELTA = slice(23, 27)
+
+
+class Change(NamedTuple):
+    """A change of voters in the log."""
+
+    raft_index: int
+    end_offset: int
+    voters: VoterSet
 
 
 class Committed(NamedTuple):
@@ -60,9 +75,11 @@ class Step(NamedTuple):
     """What there is to do: send, write, apply."""
 
     messages: Sequence[tuple[int, bytes]]
-    """To other voters, at once."""
+    """To other replicas, at once."""
     writing: Writing
     committed: Sequence[Committed]
+    changes_voters: bool
+    """Whether other voters are in force than before."""
 
 
 class SnapshotMark(NamedTuple):
@@ -95,8 +112,12 @@ def read_entries(log: MetadataLog, index: int, offset: int) -> list[tuple[int, i
     return [(number, batch.epoch, batch.payload) for number, batch in enumerate(batches, index)]
 
 
+def _replay(batch: StoredBatch, replay: Callable[[Batch], None]) -> None:
+    replay(Batch(batch.last_offset, batch.epoch, () if batch.is_control else batch.values))
+
+
 class Voter:
-    """A voter of the quorum. Every method but `open` is quick and does no I/O."""
+    """A replica of the log, a voter of the quorum or none. Every method but `open` is quick and does no I/O."""
 
     def __init__(self, settings: QuorumSettings, log: MetadataLog, now_ms: Callable[[], int]) -> None:
         self.log = log
@@ -111,6 +132,15 @@ class Voter:
         """Index of the last entry that was restored as committed, before the first step."""
         self.installed: SnapshotMark | None = None
         """The last checkpoint that a leader sent and that replaced the log."""
+        self.voters = settings.configured
+        """Who votes, as of the last committed change."""
+        self.is_dynamic = not settings.voters
+        """Whether the log names the voters (kraft.version 1), or nobody has yet."""
+        self.names_voters = False
+        """Whether a committed entry of the log, or a checkpoint that a leader sent, names the voters."""
+        self._offered_voters: VoterSet | None = None
+        # What `quorum-state` holds, or is about to.
+        self._hard_state = HardState(0, None)
         self._quorum: Quorum
 
     @classmethod
@@ -121,14 +151,17 @@ class Voter:
         now_ms: Callable[[], int],
         replay: Callable[[Batch], None],
         snapshot: SnapshotMark | None = None,
+        voters: VoterSet | None = None,
     ) -> Voter:
         """Open or begin the log, and pass to `replay` every batch after `snapshot` that is known to be committed.
+
+        `voters` are those of the newest checkpoint, also of the one that a node was formatted with.
 
         Raises `OSError`, `MetadataLogError`, `QuorumStateError` and `QuorumError`.
         """
         voter = cls(settings, MetadataLog(settings, now_ms), now_ms)
         try:
-            voter._restore(replay, snapshot)
+            voter._restore(replay, snapshot, voters)
         except BaseException:
             voter.log.close()
             raise
@@ -140,9 +173,31 @@ class Voter:
         return self._quorum.is_leader
 
     @property
-    def leader(self) -> int | None:
-        """Node id of the voter that leads, as far as this one knows."""
+    def key(self) -> int:
+        """The number of this replica."""
+        settings = self._settings
+        return key_of(settings.node_id, settings.directory_id) if self.is_dynamic else settings.node_id
+
+    @property
+    def votes(self) -> bool:
+        """Whether this replica is one of the voters."""
+        return self._quorum.votes
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether this replica is the whole quorum."""
+        return self.voters.keys == (self.key,)
+
+    @property
+    def leader_key(self) -> int | None:
+        """The voter that leads, as far as this replica knows."""
         return self._quorum.leader
+
+    @property
+    def leader(self) -> int | None:
+        """Node id of the voter that leads, as far as this replica knows."""
+        key = self._quorum.leader
+        return None if key is None else node_of(key)
 
     @property
     def term(self) -> int:
@@ -169,10 +224,10 @@ class Voter:
         return self._ends[index - self._first] if index >= self._first else self._start
 
     def progress(self) -> list[tuple[int, int, int]]:
-        """Return node id, index and end offset of what each voter has; empty unless this one leads."""
+        """Return key, index and end offset of what each replica has that gets the log; empty unless this one leads."""
         return [
-            (node_id, matched, self.end_of(min(matched, self._first + len(self._ends) - 1)))
-            for node_id, matched in self._quorum.progress()
+            (key, matched, self.end_of(min(matched, self._first + len(self._ends) - 1)))
+            for key, matched in self._quorum.progress()
         ]
 
     def tick(self) -> None:
@@ -203,9 +258,10 @@ class Voter:
         offered = self._quorum.step(voter, message, self._now_ms())
         return None if offered is None else SnapshotMark.from_native(offered)
 
-    def install(self, snapshot: SnapshotMark, voters: Sequence[int]) -> None:
-        """Note that a checkpoint that a leader offered is on the disk."""
-        self._quorum.install(snapshot.to_native(), list(voters))
+    def install(self, snapshot: SnapshotMark, voters: VoterSet | None = None) -> None:
+        """Note that a checkpoint that a leader offered is on the disk, with the voters that it names."""
+        self._offered_voters = voters
+        self._quorum.install(snapshot.to_native(), list((voters or self.voters).keys))
 
     def decline(self) -> None:
         """Note that the checkpoint that a leader offered cannot be fetched now."""
@@ -218,6 +274,25 @@ class Voter:
         """
         return self._quorum.propose(build_record_batch(list(values), self._now_ms()))
 
+    def propose_voters(self, voters: VoterSet) -> int:
+        """Append a change of voters and return its index; raises `NotControllerError` and `QuorumError`.
+
+        One at a time: the one before it has to be in force.
+        """
+        return self._quorum.propose(build_voters(voters, self._now_ms(), is_first=not self.names_voters))
+
+    def add_learner(self, key: int) -> None:
+        """Send the log to a replica that does not vote, while this voter leads."""
+        self._quorum.add_learner(key)
+
+    def remove_learner(self, key: int) -> None:
+        """Send the log no more to a replica that does not vote."""
+        self._quorum.remove_learner(key)
+
+    def resign(self) -> None:
+        """Lead no more."""
+        self._quorum.resign()
+
     def step(self) -> Step | None:
         """Return what there is to do, None for nothing; what it holds as committed is in force before the next call."""
         ready = self._quorum.ready()
@@ -227,7 +302,14 @@ class Voter:
         committed = [
             Committed(index, term, self.end_of(index) - 1, payload) for index, term, payload in ready.committed
         ]
-        return Step(ready.messages, writing, committed)
+        changes = [(entry, voters) for entry in committed if (voters := read_voters(entry.payload)) is not None]
+        for entry, voters in changes:
+            self._quorum.change_voters(list(voters.keys))
+            self.voters, self.names_voters = voters, True
+            self._hard_state = self._hard_state._replace(voters_offset=entry.last_offset + 1)
+        if changes:
+            writing = writing._replace(hard_state=self._hard_state, voters=self.voters.node_ids)
+        return Step(ready.messages, writing, committed, bool(changes) or writing.restart_at is not None)
 
     def persisted(self, number: int) -> None:
         """Note that the writings up to this number are on the device."""
@@ -256,6 +338,8 @@ class Voter:
             mark = SnapshotMark.from_native(ready.snapshot)
             self.installed = mark
             restart_at = self._start = mark.id.end_offset
+            if self._offered_voters is not None:
+                self.voters, self.names_voters = self._offered_voters, True
             self._first = mark.raft_index + 1
             del self._ends[:]
         cut_at = None
@@ -267,41 +351,57 @@ class Voter:
             del self._ends[place:]
         for _, _, payload in entries:
             self._ends.append(self.next_offset + int.from_bytes(payload[_LAST_OFFSET_DELTA]) + 1)
+        if ready.hard_state is not None:
+            self._hard_state = HardState(*ready.hard_state, self._hard_state.voters_offset)
         return Writing(
             number=ready.number,
             restart_at=restart_at,
-            hard_state=None if ready.hard_state is None else HardState(*ready.hard_state),
+            hard_state=None if ready.hard_state is None else self._hard_state,
             leader=self.leader,
+            voters=self.voters.node_ids,
             cut_at=cut_at,
             entries=[(term, payload) for _, term, payload in entries],
             messages=ready.persisted_messages,
         )
 
-    def _restore(self, replay: Callable[[Batch], None], snapshot: SnapshotMark | None) -> None:
-        settings = self._settings
+    def _restore(self, replay: Callable[[Batch], None], snapshot: SnapshotMark | None, named: VoterSet | None) -> None:
+        if named is not None:
+            self.voters, self.is_dynamic = named, True
+            self.names_voters = snapshot is not None
+        hard_state = self.log.hard_state()
+        self._hard_state = hard_state or self._hard_state
         terms: list[tuple[int, int]] = []
-        tail: list[tuple[int, int, bytes]] = []
+        entries: list[StoredBatch] = []
+        changes: list[Change] = []
         first = 1 if snapshot is None else snapshot.raft_index + 1
         for number, batch in enumerate(self._after(snapshot), first):
             self._ends.append(batch.last_offset + 1)
             if not terms or terms[-1][1] != batch.epoch:
                 terms.append((number, batch.epoch))
-            if settings.is_alone:
-                replay(Batch(batch.last_offset, batch.epoch, () if batch.is_control else batch.values))
+            if batch.is_control and (voters := read_voters(batch.payload)) is not None:
+                changes.append(Change(number, batch.last_offset + 1, voters))
+                self.is_dynamic = True
+            if self.is_dynamic or not self.is_alone:
+                entries.append(batch)
             else:
-                tail.append((number, batch.epoch, batch.payload))
+                _replay(batch, replay)
         before = self._first - 1
         last = before + len(self._ends)
-        self.applied = last if settings.is_alone else before
+        self.applied = self._settle(changes, before, last)
+        count = max(len(entries) - (last - self.applied), 0)
+        for batch in entries[:count]:
+            _replay(batch, replay)
+        tail = [(number, batch.epoch, batch.payload) for number, batch in enumerate(entries[count:], self.applied + 1)]
         self._quorum = Quorum(
-            node_id=settings.node_id,
-            voters=list(settings.voters),
+            key=self.key,
+            voters=list(self.voters.keys),
+            is_open=self.is_dynamic,
             election_ticks=ELECTION_TICKS,
             heartbeat_ticks=_HEARTBEAT_TICKS,
             message_bytes=_MESSAGE_BYTES,
             messages_in_flight=_MESSAGES_IN_FLIGHT,
             kept_bytes=_KEPT_BYTES,
-            hard_state=self.log.hard_state(),
+            hard_state=None if hard_state is None else hard_state[:2],
             before=(0, 0) if snapshot is None else (snapshot.raft_index, snapshot.id.epoch),
             snapshot=None if snapshot is None else snapshot.to_native(),
             terms=terms,
@@ -309,6 +409,18 @@ class Voter:
             replayed=self.applied,
             tail=tail,
         )
+
+    def _settle(self, changes: Sequence[Change], before: int, last: int) -> int:
+        """Put the voters in force that are known to be committed, and return the last entry that is."""
+        final = sum(change.end_offset <= self._hard_state.voters_offset for change in changes)
+        settled = max(final, len(changes) - 1, 0)
+        if settled < len(changes) and (changes[settled - 1].voters if settled else self.voters).keys == (self.key,):
+            settled += 1  # what is on this disk is what a majority has
+        if settled:
+            self.voters, self.names_voters = changes[settled - 1].voters, True
+        if self.is_alone:
+            return last
+        return changes[settled - 1].raft_index if settled else before
 
     def _after(self, snapshot: SnapshotMark | None) -> Iterator[StoredBatch]:
         """Read what follows a snapshot, and set where it begins."""
@@ -335,7 +447,7 @@ class Voter:
             return False
         last = next(split(self.log.read(snapshot.end_offset - 1, 1)))
         continues = (last.last_offset + 1, last.epoch) == (snapshot.end_offset, snapshot.epoch)
-        if not continues and self._settings.is_alone:
+        if not continues and self.is_alone:
             raise MetadataLogError(
                 f"{self.log.directory}: the entry before offset {snapshot.end_offset} is of epoch {last.epoch} and "
                 f"ends at {last.last_offset + 1}, and the snapshot there is of epoch {snapshot.epoch}: one of the two "

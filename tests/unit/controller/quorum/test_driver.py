@@ -12,6 +12,7 @@ from pybroker.controller import service
 from pybroker.controller.cluster.events import NewTopic
 from pybroker.controller.errors import NotControllerError
 from pybroker.controller.quorum.batches import DIRECTORY_NAME
+from pybroker.controller.quorum.peers import PeerAddress
 from pybroker.controller.quorum.snapshot_policy import SnapshotPolicy
 from pybroker.controller.quorum.voter import SnapshotMark
 from pybroker.metadata.features import SUPPORTED_FEATURES
@@ -157,12 +158,12 @@ async def test_a_voter_that_needs_what_no_log_has_any_more_gets_the_snapshot(tmp
     late = quorum.nodes[2]
     own = late.settings.directory / DIRECTORY_NAME
 
-    async def fetch(snapshot: SnapshotMark, voter: int) -> None:
-        theirs = quorum.nodes[voter].settings.directory / DIRECTORY_NAME
+    async def fetch(snapshot: SnapshotMark, voter: PeerAddress) -> None:
+        theirs = quorum.nodes[voter.node_id].settings.directory / DIRECTORY_NAME
         path = shutil.copy(theirs / snapshot.id.file_name, own)
         late.controller._fetched = snapshot, service._image_in(Path(path))
 
-    late.controller._fetch = fetch  # type: ignore[method-assign]
+    late.controller._fetch = fetch  # type: ignore[method-assign,assignment]
     await quorum.start(2)
     await until(lambda: topics(late) == topics(leader))
     await create(leader, "after")

@@ -1,0 +1,37 @@
+"""The control records of the metadata log that say who votes, and at which level of kraft.version (KIP-853).
+
+Owns the batch that they are, built and read. Must not know who decides about voters.
+"""
+
+from __future__ import annotations
+
+from pybroker.controller.errors import MetadataLogError
+from pybroker.controller.quorum.native import build_control_batch, changes_voters, parse_control_batch
+from pybroker.controller.quorum.snapshot_header import KRAFT_VERSION, KRAFT_VOTERS
+from pybroker.controller.quorum.voter_set import VoterSet
+from pybroker.protocol.codec import decode, encode
+from pybroker.protocol.errors import ProtocolError
+from pybroker.protocol.messages.records.kraft_version import KRaftVersionRecord
+from pybroker.protocol.messages.records.voters import VotersRecord
+
+DYNAMIC = 1
+"""The level of kraft.version at which voters come and go."""
+
+
+def build_voters(voters: VoterSet, now_ms: int, *, is_first: bool) -> bytes:
+    """Return the batch that makes these the voters; the first one of a log says the level of kraft.version too."""
+    head = [(KRAFT_VERSION, encode(KRaftVersionRecord(kraft_version=DYNAMIC), 0))] if is_first else []
+    return build_control_batch([*head, (KRAFT_VOTERS, encode(voters.to_record(), 0))], now_ms)
+
+
+def read_voters(payload: bytes) -> VoterSet | None:
+    """Return the voters that a batch names, None for any other batch; raises `MetadataLogError`."""
+    if not changes_voters(payload):
+        return None
+    try:
+        found = [
+            decode(VotersRecord, value, 0)[0] for kind, value in parse_control_batch(payload) if kind == KRAFT_VOTERS
+        ]
+    except ProtocolError as error:
+        raise MetadataLogError(f"a VotersRecord of the metadata log cannot be read: {error}") from error
+    return VoterSet.from_record(found[-1])

@@ -1,0 +1,67 @@
+"""AddRaftVoter: a controller votes about the metadata log from now on (KIP-853).
+
+Key
+    80
+
+Versions
+    0-1
+
+Behaviour
+    - The leader asks the controller which levels of kraft.version it supports, waits until it has all of the log, and
+      commits the new voters; only then it answers.
+    - INCONSISTENT_CLUSTER_ID for another cluster's id; none is any cluster's.
+    - INVALID_REQUEST without a node id and a directory id, without an endpoint for the listener that controllers use,
+      and for a controller that does not support kraft.version 1.
+    - UNSUPPORTED_VERSION where controller.quorum.voters names the voters. DUPLICATE_VOTER for the node id of a voter.
+    - REQUEST_TIMED_OUT while another change is under way, for a controller that cannot be reached, and for one that
+      does not catch up in the request's time, or in 15 s.
+    - A broker forwards it. On controllers' listeners, NOT_LEADER_OR_FOLLOWER from those that do not lead.
+
+Version notes
+    - Version 1: without ack_when_committed the answer does not wait for the commit.
+
+Not done
+    - Rights.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.controller.quorum.voter_set import NO_DIRECTORY, VoterEndpoint, VoterNode
+from pybroker.handlers.metadata_log import check_cluster, when_leading
+from pybroker.handlers.registry import handles
+from pybroker.protocol.listener_role import ListenerRole
+from pybroker.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_request
+
+if TYPE_CHECKING:
+    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.errors import WireError
+
+
+def _failed(_request: AddRaftVoterRequest, _version: int, error: WireError) -> AddRaftVoterResponse:
+    return AddRaftVoterResponse(error_code=error.code, error_message=error.message)
+
+
+@handles(
+    AddRaftVoterRequest,
+    requires=[of_request(Operation.ALTER, ResourceType.CLUSTER)],
+    failed=_failed,
+    listeners=ListenerRole.BOTH,
+    forwarded=True,
+)
+async def add_raft_voter(request: AddRaftVoterRequest, context: RequestContext) -> AddRaftVoterResponse:
+    """Have the leader decide."""
+    check_cluster(request.cluster_id, context)
+    voter = VoterNode(
+        request.voter_id,
+        request.voter_directory_id or NO_DIRECTORY,
+        tuple(VoterEndpoint(one.name, one.host, one.port) for one in request.listeners),
+    )
+    controller = context.services.controller
+    result = await when_leading(
+        controller.add_voter(voter, request.timeout_ms, waits=request.ack_when_committed), context
+    )
+    return AddRaftVoterResponse(error_code=result.error_code, error_message=result.error_message)

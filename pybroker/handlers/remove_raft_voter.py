@@ -1,0 +1,59 @@
+"""RemoveRaftVoter: a controller votes about the metadata log no more (KIP-853).
+
+Key
+    81
+
+Versions
+    0-0
+
+Behaviour
+    - A success is answered when the new voters are committed, and on the leader's disk. The leader may be removed: it
+      hands its office over then.
+    - INCONSISTENT_CLUSTER_ID for another cluster's id; none is any cluster's.
+    - INVALID_REQUEST without a node id and a directory id, and for the only voter. VOTER_NOT_FOUND for a replica that
+      does not vote: another directory is another replica.
+    - UNSUPPORTED_VERSION where controller.quorum.voters names the voters. REQUEST_TIMED_OUT while another change is
+      under way.
+    - A broker forwards it. On controllers' listeners, NOT_LEADER_OR_FOLLOWER from those that do not lead.
+
+Version notes
+    - None.
+
+Not done
+    - Rights.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.controller.quorum.voter_set import NO_DIRECTORY
+from pybroker.handlers.metadata_log import check_cluster, when_leading
+from pybroker.handlers.registry import handles
+from pybroker.protocol.listener_role import ListenerRole
+from pybroker.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_request
+
+if TYPE_CHECKING:
+    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.errors import WireError
+
+
+def _failed(_request: RemoveRaftVoterRequest, _version: int, error: WireError) -> RemoveRaftVoterResponse:
+    return RemoveRaftVoterResponse(error_code=error.code, error_message=error.message)
+
+
+@handles(
+    RemoveRaftVoterRequest,
+    requires=[of_request(Operation.ALTER, ResourceType.CLUSTER)],
+    failed=_failed,
+    listeners=ListenerRole.BOTH,
+    forwarded=True,
+)
+async def remove_raft_voter(request: RemoveRaftVoterRequest, context: RequestContext) -> RemoveRaftVoterResponse:
+    """Have the leader decide."""
+    check_cluster(request.cluster_id, context)
+    removal = context.services.controller.remove_voter(request.voter_id, request.voter_directory_id or NO_DIRECTORY)
+    result = await when_leading(removal, context)
+    return RemoveRaftVoterResponse(error_code=result.error_code, error_message=result.error_message)
