@@ -29,7 +29,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pybroker.controller.quorum.voter_set import NO_DIRECTORY, VoterEndpoint, VoterNode
-from pybroker.handlers.metadata_log import check_cluster, when_leading
+from pybroker.handlers.metadata_log import check_cluster, code_of_leader
 from pybroker.handlers.registry import handles
 from pybroker.protocol.listener_role import ListenerRole
 from pybroker.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 def _failed(_request: AddRaftVoterRequest, _version: int, error: WireError) -> AddRaftVoterResponse:
-    return AddRaftVoterResponse(error_code=error.code, error_message=error.message)
+    return AddRaftVoterResponse(error_code=code_of_leader(error.code), error_message=error.message)
 
 
 @handles(
@@ -61,7 +61,5 @@ async def add_raft_voter(request: AddRaftVoterRequest, context: RequestContext) 
         tuple(VoterEndpoint(one.name, one.host, one.port) for one in request.listeners),
     )
     controller = context.services.controller
-    result = await when_leading(
-        controller.add_voter(voter, request.timeout_ms, waits=request.ack_when_committed), context
-    )
+    result = await controller.add_voter(voter, request.timeout_ms, waits=request.ack_when_committed)
     return AddRaftVoterResponse(error_code=result.error_code, error_message=result.error_message)

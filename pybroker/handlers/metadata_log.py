@@ -6,21 +6,15 @@ Must not know what is fetched.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
-from pybroker.controller.errors import NotControllerError
 from pybroker.controller.quorum.batches import TOPIC_NAME
 from pybroker.handlers.errors import ApiError
 from pybroker.protocol.errors import ErrorCode
-from pybroker.protocol.listener_role import ListenerRole
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
     from pybroker.controller.service import Controller
     from pybroker.handlers.context import RequestContext
-
-Reply = TypeVar("Reply")
 
 TOPIC_ID = (1).to_bytes(16)
 """Kafka's `Uuid.METADATA_TOPIC_ID`."""
@@ -49,14 +43,9 @@ def check_cluster(cluster_id: str | None, context: RequestContext) -> None:
         )
 
 
-async def when_leading(decision: Awaitable[Reply], context: RequestContext) -> Reply:
-    """Return a decision of the leader; a controller that is asked itself and does not lead says so as Kafka's does."""
-    try:
-        return await decision
-    except NotControllerError as error:
-        if context.role is not ListenerRole.CONTROLLER:
-            raise
-        raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, str(error)) from error
+def code_of_leader(code: int) -> int:
+    """Return the code by which a controller that does not lead refuses what only the quorum's leader does."""
+    return ErrorCode.NOT_LEADER_OR_FOLLOWER if code == ErrorCode.NOT_CONTROLLER else code
 
 
 def is_metadata_log(name: str, topic_id: bytes, partition: int) -> bool:

@@ -28,7 +28,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pybroker.controller.quorum.voter_set import NO_DIRECTORY
-from pybroker.handlers.metadata_log import check_cluster, when_leading
+from pybroker.handlers.metadata_log import check_cluster, code_of_leader
 from pybroker.handlers.registry import handles
 from pybroker.protocol.listener_role import ListenerRole
 from pybroker.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 def _failed(_request: RemoveRaftVoterRequest, _version: int, error: WireError) -> RemoveRaftVoterResponse:
-    return RemoveRaftVoterResponse(error_code=error.code, error_message=error.message)
+    return RemoveRaftVoterResponse(error_code=code_of_leader(error.code), error_message=error.message)
 
 
 @handles(
@@ -54,6 +54,6 @@ def _failed(_request: RemoveRaftVoterRequest, _version: int, error: WireError) -
 async def remove_raft_voter(request: RemoveRaftVoterRequest, context: RequestContext) -> RemoveRaftVoterResponse:
     """Have the leader decide."""
     check_cluster(request.cluster_id, context)
-    removal = context.services.controller.remove_voter(request.voter_id, request.voter_directory_id or NO_DIRECTORY)
-    result = await when_leading(removal, context)
+    controller = context.services.controller
+    result = await controller.remove_voter(request.voter_id, request.voter_directory_id or NO_DIRECTORY)
     return RemoveRaftVoterResponse(error_code=result.error_code, error_message=result.error_message)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -11,7 +12,9 @@ from typing import Any
 
 from pybroker.controller.errors import ControllerError
 from pybroker.controller.local_channel import LocalChannel
+from pybroker.controller.quorum.bootstrap import write_first_voters
 from pybroker.controller.quorum.settings import QuorumSettings, VoterAddress
+from pybroker.controller.quorum.voter_set import KRAFT_VERSIONS, VoterEndpoint, VoterNode, VoterSet
 from pybroker.controller.service import Controller
 from pybroker.protocol.codec import decode, encode
 from pybroker.protocol.header import skip_tagged
@@ -34,12 +37,13 @@ class Node:
 
     def __init__(self, directory: Path, node_id: int, addresses: tuple[VoterAddress, ...], **settings: Any) -> None:
         self.node_id = node_id
-        self._port = addresses[node_id].port
+        self._port = settings["endpoints"][0].port if "endpoints" in settings else addresses[node_id].port
         self.failures: list[Exception] = []
-        ids = tuple(address.node_id for address in addresses)
-        self.settings = QuorumSettings(
-            directory / str(node_id), "c", node_id, ids, addresses=addresses, fetch_timeout_ms=1000
-        )._replace(**settings)
+        given: dict[str, Any] = {
+            "voters": tuple(address.node_id for address in addresses),
+            "addresses": addresses,
+        } | settings
+        self.settings = QuorumSettings(directory / str(node_id), "c", node_id, **({"fetch_timeout_ms": 1000} | given))
         self.controller = Controller(CLUSTER, self.settings, self.failures.append)
         self.channel = LocalChannel(self.controller)
         self.leads: list[bool] = []
@@ -82,6 +86,8 @@ class Node:
                 response = RaftMessagesResponse()
                 try:
                     self.controller.step(request)
+                    if self.controller.is_dynamic and self.controller.leader_endpoint is not None:
+                        response.leader_host, response.leader_port = self.controller.leader_endpoint
                 except ControllerError:
                     response = RaftMessagesResponse(error_code=42)
                 answer = frame[4:8] + b"\0" + encode(response, 0)
@@ -148,3 +154,101 @@ def free_port() -> int:
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         return int(one.getsockname()[1])
+
+
+class Member(Node):
+    """A controller of a quorum whose voters the log names. `first` are formatted as the first voters of all."""
+
+    def __init__(
+        self, directory: Path, node_id: int, first: VoterSet, bootstrap: tuple[tuple[str, int], ...], **settings: Any
+    ) -> None:
+        own = first.find(node_id)
+        port = free_port() if own is None else own.endpoints[0].port
+        directory_id = os.urandom(16) if own is None else own.directory_id
+        super().__init__(
+            directory,
+            node_id,
+            (),
+            directory_id=directory_id,
+            endpoints=(VoterEndpoint("CONTROLLER", "127.0.0.1", port),),
+            bootstrap_servers=bootstrap,
+            **settings,
+        )
+
+    @property
+    def as_voter(self) -> VoterNode:
+        return VoterNode(self.node_id, self.settings.directory_id, self.settings.endpoints, KRAFT_VERSIONS)
+
+    @property
+    def voters(self) -> tuple[int, ...]:
+        """Who votes, as this node knows."""
+        return self.controller._voter.voters.node_ids
+
+    async def start(self) -> None:
+        await super().start()
+        self.controller.voters._ask_versions = _newest_versions
+
+    def again(self) -> Member:
+        """Another process on the same directory."""
+        given = self.settings._asdict()
+        for name in ("cluster_id", "node_id", "voters", "addresses"):
+            del given[name]
+        member = Member.__new__(Member)
+        Node.__init__(member, given.pop("directory").parent, self.node_id, (), **given)
+        return member
+
+
+async def _newest_versions(_host: str, _port: int, _timeout_ms: int) -> tuple[int, int]:
+    return KRAFT_VERSIONS
+
+
+class Members(QuorumOf):
+    """Controllers 0, 1, ... of a quorum whose voters the log names; the first `count` of them vote from the start."""
+
+    nodes: list[Member]  # type: ignore[assignment]
+
+    def __init__(self, directory: Path, count: int, **settings: Any) -> None:
+        self._directory, self._settings = directory, settings
+        self.first = VoterSet.of(
+            VoterNode(number, os.urandom(16), (VoterEndpoint("CONTROLLER", "127.0.0.1", free_port()),), KRAFT_VERSIONS)
+            for number in range(count)
+        )
+        self.bootstrap = tuple((one.endpoints[0].host, one.endpoints[0].port) for one in self.first.voters)
+        self.nodes = []
+        for number in range(count):
+            node = self.new(number)
+            node.settings.directory.mkdir(parents=True)
+            write_first_voters(node.settings.directory, self.first.to_record(), 0)
+
+    def new(self, number: int, **settings: Any) -> Member:
+        """A controller that is not started, on an empty directory unless it is one of the first."""
+        first = self.first if number not in [node.node_id for node in self.nodes] else VoterSet()
+        node = Member(self._directory, number, first, self.bootstrap, **(self._settings | settings))
+        self.nodes.append(node)
+        return node
+
+    async def join(self, number: int, **settings: Any) -> Member:
+        """A controller that has started and does not vote."""
+        node = self.new(number, **settings)
+        await node.start()
+        return node
+
+    async def again(self, node: Member) -> Member:
+        """Another process of a member, started."""
+        fresh = node.again()
+        self.nodes[self.nodes.index(node)] = fresh
+        await fresh.start()
+        return fresh
+
+
+@asynccontextmanager
+async def members_of(directory: Path, count: int, **settings: Any) -> AsyncIterator[Members]:
+    """Members that run, and are stopped in the end."""
+    quorum = Members(directory, count, **settings)
+    try:
+        await asyncio.gather(*(node.start() for node in quorum.nodes))
+        yield quorum
+    finally:
+        for node in quorum.nodes:
+            if node.is_running:
+                await node.stop()

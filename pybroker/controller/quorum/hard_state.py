@@ -56,14 +56,15 @@ def read_hard_state(directory: Path) -> HardState | None:
 
 def write_hard_state(directory: Path, state: HardState, leader: int | None, voters: Sequence[int]) -> None:
     """Replace the file and wait until it is on the device; raises `OSError`."""
-    fields = {
+    fields: dict[str, object] = {
         "clusterId": "",
         "leaderId": -1 if leader is None else leader,
         "leaderEpoch": state.term,
         "votedId": -1 if state.vote is None else node_of(state.vote),
-        "votedKey": -1 if state.vote is None else state.vote,
         "appliedOffset": state.voters_offset,
         "currentVoters": [{"voterId": voter} for voter in voters],
         "data_version": _DATA_VERSION,
     }
+    if state.vote is not None and state.vote != node_of(state.vote):
+        fields["votedKey"] = state.vote
     replace_file(directory / FILE_NAME, json.dumps(fields, separators=(",", ":")))
