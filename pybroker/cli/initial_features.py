@@ -12,6 +12,7 @@ from pybroker.cli.errors import CommandError
 from pybroker.metadata.features import (
     ELIGIBLE_LEADER_REPLICAS_VERSION,
     GROUP_VERSION,
+    INITIAL_LEVELS,
     KRAFT_VERSION,
     METADATA_VERSION,
     SUPPORTED_FEATURES,
@@ -79,7 +80,7 @@ def _metadata_version(release: str | None, level: int | None) -> int:
             )
         return level
     if release is None:
-        return highest
+        return INITIAL_LEVELS[METADATA_VERSION]
     found = level_of(release)
     if found is None or not lowest <= found <= highest:
         known = ", ".join(NAMES[level] for level in range(lowest, highest + 1))

@@ -18,6 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pybroker.controller.channel import QuorumState
+from pybroker.controller.cluster.configs import equalize_min_isr
 from pybroker.controller.cluster.machine import ClusterMachine, Event
 from pybroker.controller.cluster.periodic import build_timers
 from pybroker.controller.errors import ControllerError, NotControllerError
@@ -36,7 +37,7 @@ from pybroker.controller.quorum.voter_changes import VoterChanges
 from pybroker.controller.quorum.voter_set import VoterEndpoint, VoterSet
 from pybroker.controller.quorum.voter_upkeep import VoterUpkeep, supported_kraft_versions
 from pybroker.machine.runner import ClosedError, Runner
-from pybroker.metadata.features import RECORD_VERSIONS
+from pybroker.metadata.features import ELIGIBLE_LEADER_REPLICAS_VERSION, RECORD_VERSIONS
 from pybroker.metadata.image import NO_LEADER
 from pybroker.metadata.loader import Loader
 from pybroker.protocol.errors import ProtocolError
@@ -373,6 +374,8 @@ class Controller:
         except ControllerError as error:
             self._fail(error)
             return
+        if not levels and any(_keeps_eligible_replicas(record) for record in first):
+            first += equalize_min_isr(self._loader.image, self.settings)
         if self._voter.is_dynamic and not self._voter.names_voters:
             # The checkpoint that a node was formatted with is not replicated: those who come later learn the voters
             # from the log.
@@ -433,6 +436,11 @@ class Controller:
                 self._settled.exception()
         if self._on_failure is not None:
             self._on_failure(error)
+
+
+def _keeps_eligible_replicas(record: Message) -> bool:
+    """Whether a record gives eligible.leader.replicas.version a level."""
+    return isinstance(record, FeatureLevelRecord) and record.name == ELIGIBLE_LEADER_REPLICAS_VERSION
 
 
 def _look_at(committed: asyncio.Future[None]) -> None:

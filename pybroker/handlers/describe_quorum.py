@@ -11,13 +11,15 @@ Behaviour
       the times of its last message and of the last one at which it had all of the leader's log; for the leader itself
       those are the present, as Kafka's leader does. NOT_CONTROLLER where this node does not lead.
     - Any other topic or partition, or more than one: UNKNOWN_TOPIC_OR_PARTITION for each.
-    - The voter's directory id is zero, as in Kafka with voters from controller.quorum.voters (kraft.version 0).
+    - The voters' directory ids are zero where controller.quorum.voters names them (kraft.version 0), as in Kafka.
+    - Controllers that follow the log and do not vote are observers, as brokers are.
+    - The voters are returned as nodes with their listeners of controllers; a single node, which has none, with the
+      listener of the request.
 
 Version notes
     - Times: version 1 and later. Words of errors, directory ids and nodes: version 2 and later.
 
 Not done
-    - Listeners of controllers: there are none, so the node is returned with the listener of the request.
     - Rights.
 """
 
@@ -42,7 +44,7 @@ from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_request
 
 if TYPE_CHECKING:
-    from pybroker.controller.channel import QuorumReplica
+    from pybroker.controller.channel import QuorumReplica, QuorumState
     from pybroker.handlers.context import RequestContext
     from pybroker.handlers.errors import WireError
 
@@ -77,7 +79,7 @@ def describe_quorum(request: DescribeQuorumRequest, context: RequestContext) -> 
     )
     return DescribeQuorumResponse(
         topics=[DescribedTopicData(topic_name=_METADATA, partitions=[partition])],
-        nodes=_nodes(quorum.leader_id, context) if context.version >= _FIRST_VERSION_WITH_NODES else [],
+        nodes=_nodes(quorum, context) if context.version >= _FIRST_VERSION_WITH_NODES else [],
     )
 
 
@@ -107,7 +109,22 @@ def _unknown(request: DescribeQuorumRequest) -> list[DescribedTopicData]:
     ]
 
 
-def _nodes(leader_id: int, context: RequestContext) -> list[Node]:
+def _nodes(quorum: QuorumState, context: RequestContext) -> list[Node]:
+    names = context.services.config.controller_listener_names
+    if not names:
+        return _single_node(quorum.leader_id, context)
+    return [
+        Node(
+            node_id=node_id,
+            listeners=[
+                Listener(name=one.listener or names[0].upper(), host=one.host, port=one.port) for one in endpoints
+            ],
+        )
+        for node_id, endpoints in quorum.endpoints.items()
+    ]
+
+
+def _single_node(leader_id: int, context: RequestContext) -> list[Node]:
     listener = context.listener
     return [
         Node(node_id=leader_id, listeners=[Listener(name=listener, host=broker.host, port=broker.port)])

@@ -17,12 +17,16 @@ SUPPORTED_FEATURES: dict[str, tuple[int, int]] = {
     ELIGIBLE_LEADER_REPLICAS_VERSION: (0, 1),
     GROUP_VERSION: (0, 1),
     KRAFT_VERSION: (0, 1),
-    METADATA_VERSION: (7, 25),
+    METADATA_VERSION: (7, 30),
 }
-"""Lowest and highest level by name. 25 is Kafka's 4.0-IV3, whose record versions are the ones written here."""
+"""Lowest and highest level by name. 30 is Kafka's 4.3-IV0.
+
+Levels 26 to 29 change what a new cluster begins with (eligible leader replicas, share and streams groups) and which
+Fetch followers send, no record. Level 30 brings records of cordoned log directories: `cordoned.log.dirs` is refused, so
+that there are none to be written."""
 
 INITIAL_LEVELS: dict[str, int] = {METADATA_VERSION: 25, GROUP_VERSION: 1}
-"""What a new cluster begins with."""
+"""What a new cluster begins with: the newest level all of whose meaning is there, Kafka's 4.0-IV3."""
 
 RECORD_VERSIONS: dict[str, int] = {
     "BrokerRegistrationChangeRecord": 2,

@@ -150,10 +150,11 @@ def test_kafkas_dump_tool_reads_what_a_cluster_begins_with(tmp_path: Path, capsy
     assert '"kRaftVersion":1' in dumped
 
 
+@pytest.mark.parametrize("options", [("-r", "4.0", "-f", "group.version=0"), ()], ids=["4.0", "the newest"])
 def test_a_broker_starts_on_a_directory_that_kafka_formatted(
-    oracle: JavaOracle, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    options: tuple[str, ...], oracle: JavaOracle, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert by_kafka(oracle, tmp_path, WITH_VOTERS, "-r", "4.0", "-f", "group.version=0")[0] == 0
+    assert by_kafka(oracle, tmp_path, WITH_VOTERS, *options)[0] == 0
     with caplog.at_level("INFO"), Broker(directory=tmp_path / "data", properties={"node.id": "1"}) as broker:
         assert broker.bootstrap_servers
     assert f"leading cluster {CLUSTER}" in caplog.text

@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING
 from pybroker.controller.cluster.configs import equalize_min_isr
 from pybroker.controller.cluster.events import FeatureUpdate, Result, UpdateFeatures, UpgradeType
 from pybroker.machine.machine import Outcome
-from pybroker.metadata.features import ELIGIBLE_LEADER_REPLICAS_VERSION, METADATA_VERSION, SUPPORTED_FEATURES
+from pybroker.metadata.features import (
+    ELIGIBLE_LEADER_REPLICAS_VERSION,
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    SUPPORTED_FEATURES,
+)
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.records.feature_level import FeatureLevelRecord
 
@@ -54,6 +59,9 @@ def _fault(image: MetadataImage, update: FeatureUpdate, controller_id: int) -> s
         )
     if reason is None and level > current and update.upgrade_type != UpgradeType.UPGRADE:
         reason = "Can't downgrade to a newer version."
+    if reason is None and name == KRAFT_VERSION and level != current:
+        # Voters that the settings name have no directory ids: the log could not name them.
+        reason = "The nodes were formatted with voters in controller.quorum.voters (0) or in the metadata log (1)."
     if reason is None and name not in SUPPORTED_FEATURES:
         reason = f"Feature {name} not found."
     if reason is not None:

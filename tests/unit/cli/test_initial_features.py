@@ -20,10 +20,15 @@ def test_a_new_cluster_begins_with_what_one_that_nobody_formatted_begins_with() 
         ("3.9-IV0", {"metadata.version": 21}),
         ("4.0-IV0", {"metadata.version": 22, "group.version": 1}),
         ("4.0", {"metadata.version": 25, "group.version": 1}),
+        ("4.3", {"metadata.version": 30, "eligible.leader.replicas.version": 1, "group.version": 1}),
     ],
 )
 def test_a_release_has_its_own_levels(release: str, levels: dict[str, int]) -> None:
     assert recorded(plan_levels(release, [], is_dynamic=False)) == levels
+
+
+def test_without_a_release_a_cluster_begins_with_what_is_all_there() -> None:
+    assert recorded(plan_levels(None, [], is_dynamic=False)) == {"metadata.version": 25, "group.version": 1}
 
 
 def test_a_feature_that_is_named_has_the_level_that_is_named_last() -> None:
@@ -54,7 +59,7 @@ def test_voters_that_may_change_are_kraft_version_1_which_their_own_snapshot_rec
         (
             None,
             ["metadata.version=1"],
-            "No MetadataVersion with feature level 1. Valid feature levels are from 7 to 25",
+            "No MetadataVersion with feature level 1. Valid feature levels are from 7 to 30",
         ),
         ("4.0", ["metadata.version=25"], "Use --release-version instead of --feature metadata.version=X to avoid"),
         ("4.4", [], "Unknown metadata.version '4.4'. Supported metadata.version are: 3.3-IV3, 3.4-IV0, 3.5-IV0,"),

@@ -44,8 +44,8 @@ def test_records_of_other_kinds_are_taken_as_well(tmp_path: Path) -> None:
 
 
 def test_a_level_that_cannot_be_honoured_is_refused_with_what_helps(tmp_path: Path) -> None:
-    write(tmp_path, metadata_version=30)
-    with pytest.raises(MetadataLogError, match=r"metadata.version=30, expected a level from 7 to 25; format .* 4\.0$"):
+    write(tmp_path, metadata_version=31)
+    with pytest.raises(MetadataLogError, match=r"metadata.version=31, expected a level from 7 to 30; format .* 4\.3$"):
         first_records(read_bootstrap(tmp_path), {})
 
 
