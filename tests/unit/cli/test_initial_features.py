@@ -63,7 +63,6 @@ def test_voters_that_may_change_are_kraft_version_1_which_their_own_snapshot_rec
         ),
         ("4.0", ["metadata.version=25"], "Use --release-version instead of --feature metadata.version=X to avoid"),
         ("4.4", [], "Unknown metadata.version '4.4'. Supported metadata.version are: 3.3-IV3, 3.4-IV0, 3.5-IV0,"),
-        ("4.3", [], "Unknown metadata.version '4.3'."),
         ("4", [], "Unknown metadata.version '4'."),
         (
             "3.9",
