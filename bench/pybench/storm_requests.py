@@ -110,6 +110,15 @@ def _reads() -> dict[str, tuple[int, Fields]]:
 
 def _changes() -> dict[str, tuple[int, Fields]]:
     return {
+        "ADD_RAFT_VOTER": (
+            1,
+            {
+                "voter_id": 7,
+                "voter_directory_id": bytes(range(16)),
+                "listeners": [{"name": name, "host": "no.such.host", "port": 1} for name in _unknown("listener")],
+            },
+        ),
+        "REMOVE_RAFT_VOTER": (0, {"voter_id": 7, "voter_directory_id": bytes(range(16))}),
         "CREATE_TOPICS": (
             7,
             {

@@ -188,6 +188,14 @@ LARGEST: dict[str, tuple[int, dict[str, Any]]] = {
             "topic_partitions": [{"topic_id": bytes([1]) * 16, "partitions": list(range(ELEMENTS - 1))}],
         },
     ),
+    "AddRaftVoter": (
+        1,
+        {
+            "voter_id": 7,
+            "voter_directory_id": b"d" * 16,
+            "listeners": [{"name": name, "host": "h", "port": 1} for name in names()],
+        },
+    ),
     "UpdateFeatures": (
         1,
         {"feature_updates": [{"feature": name, "max_version_level": 1, "upgrade_type": 1} for name in names()]},
@@ -203,6 +211,7 @@ ALWAYS_SMALL = frozenset(
         "Heartbeat",
         "InitProducerId",
         "ListConfigResources",
+        "RemoveRaftVoter",
         "UnregisterBroker",
     )
 )

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 _MOST_PATIENCE_MS = 15_000
 """So long a change may take: clients wait for half a minute."""
 _LOOK_AGAIN_S = 0.02
+_MOST_ENDPOINTS = 64
+"""What a voter says of itself stays in the log and in every snapshot."""
 _IS_PENDING = "Request timed out waiting for leader to handle previous voter change request"
 
 
@@ -113,6 +115,11 @@ class VoterChanges:
     def _unreachable(self, kind: str, voter: VoterNode) -> Result | None:
         """Return the refusal of a voter that the others would not reach."""
         listener = self._settings.endpoints[0].listener if self._settings.endpoints else ""
+        if len(voter.endpoints) > _MOST_ENDPOINTS:
+            return Result(
+                ErrorCode.INVALID_REQUEST,
+                f"{kind} voter request with {len(voter.endpoints)} endpoints: expected {_MOST_ENDPOINTS} at most",
+            )
         if any(one.listener == listener and one.host and one.port for one in voter.endpoints):
             return None
         shown = ", ".join(f"ListenerName({one.listener})={one.host}:{one.port}" for one in voter.endpoints)
