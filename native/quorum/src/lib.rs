@@ -7,6 +7,8 @@
 pub mod batch;
 pub mod control;
 mod entries;
+#[cfg(test)]
+mod membership_tests;
 mod message;
 mod node;
 #[cfg(test)]
@@ -18,4 +20,4 @@ mod tests;
 pub use entries::{Entry, Position, SnapshotMark, TermRun};
 pub use message::probe;
 pub use node::Quorum;
-pub use state::{HardState, QuorumError, QuorumSettings, Ready, ReplicaKey, Restored, VoterProgress};
+pub use state::{HardState, QuorumError, QuorumSettings, Ready, ReplicaKey, Restored, VoterProgress, node_of};

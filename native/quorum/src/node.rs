@@ -12,9 +12,7 @@ use raft::{Config, INVALID_ID, RawNode, SnapshotStatus, StateRole};
 use super::batch;
 use super::entries::{Entries, Entry, SnapshotMark, conf_state};
 use super::message;
-use super::state::{
-    HardState, QuorumError, QuorumSettings, Ready, ReplicaKey, Restored, VoterProgress, node_of,
-};
+use super::state::{HardState, QuorumError, QuorumSettings, Ready, ReplicaKey, Restored, VoterProgress, node_of};
 
 /// A voter. Every method is quick and does no I/O.
 pub struct Quorum {
@@ -353,7 +351,9 @@ impl Quorum {
         if message.from != raft_id(from) || from < 0 || message.from == raft.id || message.to != raft.id {
             return Err(format!("it goes from {} to {} and came from {}", message.from, message.to, raft_id(from)));
         }
-        let is_welcome = self.is_open && message.get_msg_type() != MessageType::MsgTimeoutNow;
+        // A leader that was removed hands its office over, and a stranger does not.
+        let is_office = message.get_msg_type() == MessageType::MsgTimeoutNow;
+        let is_welcome = self.is_open && (!is_office || message.from == raft.leader_id);
         if !raft.prs().conf().voters().contains(message.from) && !is_welcome {
             return Err(format!("node {} is none of the voters", node_of(from)));
         }

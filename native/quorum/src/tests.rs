@@ -33,23 +33,26 @@ pub(super) fn records(text: &str) -> Vec<u8> {
 }
 
 /// A voter and the disk under it, which is written at once.
-struct Voter {
-    id: i64,
-    quorum: Quorum,
+pub(super) struct Voter {
+    pub(super) id: i64,
+    pub(super) quorum: Quorum,
     hard_state: Option<HardState>,
     before: Position,
-    log: Vec<Entry>,
-    committed: Vec<Entry>,
+    pub(super) log: Vec<Entry>,
+    pub(super) committed: Vec<Entry>,
 }
 
 impl Voter {
     fn start(id: i64, voters: &[i64]) -> Self {
-        let quorum = Quorum::new(&settings(id, voters), empty()).unwrap();
+        Self::of(id, Quorum::new(&settings(id, voters), empty()).unwrap())
+    }
+
+    pub(super) fn of(id: i64, quorum: Quorum) -> Self {
         Self { id, quorum, hard_state: None, before: Position::default(), log: vec![], committed: vec![] }
     }
 
     /// Does what a ready asks for, and returns the messages to send.
-    fn work(&mut self) -> Vec<(i64, Vec<u8>)> {
+    pub(super) fn work(&mut self) -> Vec<(i64, Vec<u8>)> {
         let mut sent = vec![];
         loop {
             while let Some(ready) = self.quorum.ready() {
@@ -96,7 +99,7 @@ impl Voter {
         self.committed.truncate(replayed as usize);
     }
 
-    fn takes(&mut self, from: i64, message: &[u8]) -> Result<Option<SnapshotMark>, QuorumError> {
+    pub(super) fn takes(&mut self, from: i64, message: &[u8]) -> Result<Option<SnapshotMark>, QuorumError> {
         self.quorum.step(from, message, 0)
     }
 }
@@ -112,7 +115,7 @@ fn three() -> Vec<Voter> {
 }
 
 /// Delivers until nothing is sent any more; what goes to `dead` is lost. Returns the snapshots that were offered.
-fn deliver(voters: &mut [Voter], dead: &[i64]) -> Vec<(i64, SnapshotMark)> {
+pub(super) fn deliver(voters: &mut [Voter], dead: &[i64]) -> Vec<(i64, SnapshotMark)> {
     let mut offered = vec![];
     loop {
         let mut sent: Vec<(i64, i64, Vec<u8>)> = vec![];
@@ -130,7 +133,7 @@ fn deliver(voters: &mut [Voter], dead: &[i64]) -> Vec<(i64, SnapshotMark)> {
     }
 }
 
-fn tick_all(voters: &mut [Voter], dead: &[i64]) -> Vec<(i64, SnapshotMark)> {
+pub(super) fn tick_all(voters: &mut [Voter], dead: &[i64]) -> Vec<(i64, SnapshotMark)> {
     let mut offered = vec![];
     for _ in 0..4 {
         for voter in voters.iter_mut().filter(|voter| !dead.contains(&voter.id)) {

@@ -1,0 +1,138 @@
+//! Voters that come and go: replicas that follow the log without a vote, changes of voters, a leader that is removed.
+
+use super::tests::{Voter, deliver, empty, records, settings, tick_all};
+use super::*;
+
+/// A batch that changes voters; who they are is the caller's to say.
+fn change() -> Vec<u8> {
+    control::build_control(&[(6, b"who votes")], 0)
+}
+
+fn open(key: ReplicaKey, voters: &[ReplicaKey]) -> Voter {
+    let settings = QuorumSettings { is_open: true, ..settings(key, voters) };
+    Voter::of(key, Quorum::new(&settings, empty()).unwrap())
+}
+
+/// The same node id with a directory.
+fn replaced(node_id: i64) -> ReplicaKey {
+    7 << 32 | node_id
+}
+
+fn led_by_0(keys: &[ReplicaKey], others: &[ReplicaKey]) -> Vec<Voter> {
+    let mut replicas: Vec<Voter> = keys.iter().map(|key| open(*key, keys)).collect();
+    replicas.extend(others.iter().map(|key| open(*key, &[])));
+    replicas[0].quorum.campaign(0).unwrap();
+    deliver(&mut replicas, &[]);
+    assert!(replicas[0].quorum.is_leader());
+    replicas
+}
+
+#[test]
+fn a_replica_that_knows_no_voters_follows_the_log_and_votes_in_the_end() {
+    let mut replicas = led_by_0(&[0], &[1]);
+    replicas[0].quorum.add_learner(1).unwrap();
+    replicas[0].quorum.propose(records("x")).unwrap();
+    deliver(&mut replicas, &[]);
+    assert_eq!(replicas[1].log, replicas[0].log);
+    assert!(!replicas[1].quorum.votes());
+    replicas[0].quorum.propose(change()).unwrap();
+    deliver(&mut replicas, &[1]);
+    replicas[0].quorum.change_voters(&[0, 1]).unwrap();
+    replicas[0].quorum.propose(records("y")).unwrap();
+    deliver(&mut replicas, &[1]);
+    let alone = replicas[0].committed.len();
+    tick_all(&mut replicas, &[]);
+    replicas[1].quorum.change_voters(&[0, 1]).unwrap();
+    tick_all(&mut replicas, &[]);
+    assert_eq!(replicas[0].committed.len(), alone + 1, "the second voter's answer is needed now");
+    assert!(replicas[1].quorum.votes());
+}
+
+#[test]
+fn a_learner_counts_for_no_majority_and_can_be_forgotten() {
+    let mut replicas = led_by_0(&[0, 1, 2], &[3]);
+    replicas[0].quorum.add_learner(3).unwrap();
+    replicas[0].quorum.propose(records("x")).unwrap();
+    let before = replicas[0].committed.len();
+    deliver(&mut replicas, &[1, 2]);
+    assert_eq!(replicas[0].committed.len(), before, "one voter of three and a learner");
+    replicas[0].quorum.remove_learner(3).unwrap();
+    assert_eq!(replicas[0].quorum.progress().len(), 3);
+    replicas[0].quorum.remove_learner(2).unwrap();
+    assert_eq!(replicas[0].quorum.progress().len(), 3, "a voter is none");
+}
+
+#[test]
+fn a_leader_that_is_removed_leads_on_until_it_hands_over_or_resigns() {
+    let mut replicas = led_by_0(&[0, 1, 2], &[]);
+    replicas[0].quorum.propose(change()).unwrap();
+    deliver(&mut replicas, &[]);
+    for replica in &mut replicas {
+        replica.quorum.change_voters(&[1, 2]).unwrap();
+    }
+    assert!(replicas[0].quorum.is_leader() && !replicas[0].quorum.votes());
+    replicas[0].quorum.propose(records("last")).unwrap();
+    deliver(&mut replicas, &[]);
+    assert_eq!(replicas[1].committed.last().unwrap().payload, records("last"));
+    replicas[0].quorum.transfer_leader(2);
+    deliver(&mut replicas, &[]);
+    assert!(replicas[2].quorum.is_leader() && !replicas[0].quorum.is_leader());
+    replicas[0].quorum.campaign(0).unwrap();
+    assert!(replicas[0].work().is_empty(), "it stands for election no more");
+    replicas[2].quorum.resign();
+    assert!(!replicas[2].quorum.is_leader());
+}
+
+#[test]
+fn a_replica_that_does_not_know_itself_for_a_voter_grants_its_vote() {
+    let mut replicas = vec![open(0, &[0, 1]), open(1, &[])];
+    replicas[0].quorum.campaign(0).unwrap();
+    deliver(&mut replicas, &[]);
+    assert!(replicas[0].quorum.is_leader());
+}
+
+#[test]
+fn another_directory_is_another_replica() {
+    let mut replicas = led_by_0(&[0, 1, 2], &[]);
+    let fresh = replaced(2);
+    let mut other = open(fresh, &[]);
+    replicas[0].quorum.propose(records("x")).unwrap();
+    let (_, for_2) = replicas[0].work().into_iter().find(|(to, _)| *to == 2).unwrap();
+    assert!(matches!(other.takes(0, &for_2), Err(QuorumError::Message(_))), "it is for the one whose disk was lost");
+    deliver(&mut replicas, &[2]);
+    replicas[0].quorum.propose(change()).unwrap();
+    deliver(&mut replicas, &[2]);
+    for replica in &mut replicas[..2] {
+        replica.quorum.change_voters(&[0, 1]).unwrap();
+    }
+    replicas[2] = other;
+    replicas[0].quorum.add_learner(fresh).unwrap();
+    tick_all(&mut replicas, &[]);
+    assert_eq!(replicas[2].log, replicas[0].log);
+    assert_eq!(node_of(replicas[2].id), 2);
+}
+
+#[test]
+fn a_removed_voter_disturbs_nobody_and_its_late_answers_are_dropped() {
+    let mut replicas = led_by_0(&[0, 1, 2], &[]);
+    replicas[0].quorum.propose(records("x")).unwrap();
+    let for_2: Vec<_> = replicas[0].work().into_iter().filter(|(to, _)| *to == 2).collect();
+    for (_, message) in for_2 {
+        replicas[2].takes(0, &message).unwrap();
+    }
+    let late: Vec<_> = replicas[2].work();
+    replicas[0].quorum.propose(change()).unwrap();
+    deliver(&mut replicas, &[2]);
+    for replica in &mut replicas[..2] {
+        replica.quorum.change_voters(&[0, 1]).unwrap();
+    }
+    for (_, message) in late {
+        assert_eq!(replicas[0].takes(2, &message).unwrap(), None);
+    }
+    let term = replicas[0].quorum.term();
+    replicas[2].quorum.forget_leader();
+    replicas[2].quorum.campaign(0).unwrap();
+    tick_all(&mut replicas, &[]);
+    assert!(replicas[0].quorum.is_leader());
+    assert_eq!(replicas[0].quorum.term(), term);
+}
