@@ -1140,9 +1140,6 @@ class Quorum:
     def last_index(self) -> int:
         """Index of the last entry, persisted or not."""
     @property
-    def committed_index(self) -> int:
-        """Index of the last entry that is known to be committed."""
-    @property
     def wanted(self) -> int | None:
         """Index of the oldest entry that a lagging voter needs and that is not in memory: `provide`."""
     def progress(self) -> list[tuple[int, int]]:
@@ -1164,10 +1161,8 @@ class Quorum:
         """Puts a batch into the log and returns its index. Raises `NotControllerError` unless this voter leads."""
     def change_voters(self, voters: list[int]) -> None:
         """Puts a committed change of voters in force: one more, one less, the same ones, or the first ones."""
-    def add_learner(self, key: int) -> None:
-        """Sends the log to a replica that does not vote, while this voter leads."""
-    def remove_learner(self, key: int) -> None:
-        """Sends the log no more to a replica that does not vote."""
+    def set_learner(self, key: int, follows: bool) -> None:
+        """Sends the log to a replica that does not vote, while this voter leads, or sends it no more."""
     def resign(self) -> None:
         """Leads no more."""
     @property

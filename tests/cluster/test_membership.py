@@ -84,7 +84,14 @@ def test_a_controller_that_may_joins_by_itself_and_says_where_it_moved(tmp_path:
         cluster.wait_voters(1)
         cluster.join(2, controller_quorum_auto_join_enable="true")
         cluster.start(2)
-        cluster.wait_voters(1, 2)
+        assert cluster.wait_voters(1, 2).endpoints[2] == cluster.endpoints(2)
+        before = cluster.endpoints(2)
+        cluster.move(2)
+        cluster.start(2)
+        assert cluster.endpoints(2) != before
+        wait_until(
+            lambda: cluster.wait_voters(1, 2).endpoints[2] == cluster.endpoints(2), within=60, what="the new address"
+        )
 
 
 def test_all_voters_end_at_once_and_find_each_other_again(tmp_path: Path) -> None:
@@ -96,4 +103,4 @@ def test_all_voters_end_at_once_and_find_each_other_again(tmp_path: Path) -> Non
         for node in cluster.nodes.values():
             node.kill()
         cluster.start()
-        cluster.wait_voters(1, 2, 3)
+        assert cluster.wait_voters(1, 2, 3).leader_id in (1, 2, 3)

@@ -53,6 +53,16 @@ class DynamicCluster:
             process.launch()
         wait_ready(processes, _READY_S)
 
+    def move(self, node_id: int) -> None:
+        """End a node whose controller listens elsewhere from its next start on."""
+        self.nodes[node_id].kill()
+        before = self.nodes[node_id].node
+        layout = before._replace(ports=before.ports._replace(controller=free_port()))
+        text = layout.settings.read_text()
+        old, new = (f"127.0.0.1:{one.ports.controller}" for one in (before, layout))
+        layout.settings.write_text(text.replace(f"CONTROLLER://{old}", f"CONTROLLER://{new}"))
+        self.nodes[node_id] = NodeProcess(layout)
+
     def directory_id(self, node_id: int) -> bytes:
         """The id of the directory of a node's metadata log."""
         meta = read_meta_properties(self.nodes[node_id].node.data)

@@ -85,11 +85,6 @@ impl Quorum {
     }
 
     #[getter]
-    fn committed_index(&self) -> u64 {
-        self.0.lock().committed_index()
-    }
-
-    #[getter]
     fn wanted(&self) -> Option<u64> {
         self.0.lock().wanted()
     }
@@ -134,14 +129,10 @@ impl Quorum {
         self.0.lock().change_voters(&voters).map_err(quorum_error)
     }
 
-    #[pyo3(signature = (key))]
-    fn add_learner(&self, key: ReplicaKey) -> PyResult<()> {
-        self.0.lock().add_learner(key).map_err(quorum_error)
-    }
-
-    #[pyo3(signature = (key))]
-    fn remove_learner(&self, key: ReplicaKey) -> PyResult<()> {
-        self.0.lock().remove_learner(key).map_err(quorum_error)
+    #[pyo3(signature = (key, follows))]
+    fn set_learner(&self, key: ReplicaKey, follows: bool) -> PyResult<()> {
+        let mut quorum = self.0.lock();
+        if follows { quorum.add_learner(key) } else { quorum.remove_learner(key) }.map_err(quorum_error)
     }
 
     #[pyo3(signature = ())]

@@ -283,11 +283,11 @@ class Voter:
 
     def add_learner(self, key: int) -> None:
         """Send the log to a replica that does not vote, while this voter leads."""
-        self._quorum.add_learner(key)
+        self._quorum.set_learner(key, True)
 
     def remove_learner(self, key: int) -> None:
         """Send the log no more to a replica that does not vote."""
-        self._quorum.remove_learner(key)
+        self._quorum.set_learner(key, False)
 
     def resign(self) -> None:
         """Lead no more."""

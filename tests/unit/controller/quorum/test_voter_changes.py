@@ -75,11 +75,9 @@ async def test_one_change_at_a_time(tmp_path: Path) -> None:
     async with members_of(tmp_path, 1) as quorum:
         leader = await elected(quorum)
         absent = leader.as_voter._replace(node_id=7, directory_id=b"7" * 16)
-        first = asyncio.ensure_future(leader.channel.add_voter(absent, 300))
-        await asyncio.sleep(0)
-        second = await leader.channel.add_voter(absent, 300)
+        both = leader.channel.add_voter(absent, 300), leader.channel.add_voter(absent, 300)
+        _, second = await asyncio.gather(*both)
         assert second.error_message == "Request timed out waiting for leader to handle previous voter change request"
-        await first
 
 
 async def test_the_leader_is_removed_and_gives_way(tmp_path: Path) -> None:
