@@ -43,7 +43,7 @@ class RaftMessagesRequest(Message, api_key=10001, kind="request", versions="0", 
         int,
         int32,
         versions("0+"),
-        about("Node id of the voter that the messages are for; -1 for whoever receives none but the sender's address."),
+        about("Node id of the voter that the messages are for; -1 where the sender's address is all, for any."),
     ] = 0
     messages: Annotated[
         list[bytes], octets, versions("0+"), about("The messages, in the form of `native/quorum/src/message.rs`.")
