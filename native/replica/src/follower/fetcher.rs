@@ -70,6 +70,8 @@ struct Followed {
     state: FetchState,
     /// What the session knows; `None` while it does not have the partition.
     asked: Option<FetchPartition>,
+    /// The request that named it last: an answer to an earlier one is about another epoch or offset.
+    named_in: u64,
     /// Waits in a row without an answer that was taken.
     tries: u32,
     /// Whether it had all that the leader had committed, when the leader last said; only others are throttled.
@@ -89,6 +91,8 @@ pub struct ReplicaFetcher {
     /// Partitions that the session has and that are not fetched any more.
     forgotten: BTreeSet<PartitionKey>,
     in_flight: usize,
+    /// How many requests were made: the number of the last one. Answers come in the order of their requests.
+    requests: u64,
     /// A partition came, went or got another leader epoch since the last request.
     is_assigned_anew: bool,
 }
@@ -105,6 +109,7 @@ impl ReplicaFetcher {
             backing_off: BTreeSet::new(),
             forgotten: BTreeSet::new(),
             in_flight: 0,
+            requests: 0,
             is_assigned_anew: false,
         }
     }
@@ -117,10 +122,13 @@ impl ReplicaFetcher {
     /// Fetches a partition from now on, as a follower at this epoch.
     pub fn follow(&mut self, partition: Arc<Partition>, following: Following) {
         let key = (*partition.topic_id(), partition.index());
-        let asked = self.followed.remove(&key).and_then(|before| before.asked);
+        let before = self.followed.remove(&key);
+        let named_in = before.as_ref().map_or(0, |before| before.named_in);
+        let asked = before.and_then(|before| before.asked);
         self.forgotten.remove(&key);
         self.backing_off.remove(&key);
-        let followed = Followed { partition, following, state: FetchState::Fetching, asked, tries: 0, has_all: false };
+        let state = FetchState::Fetching;
+        let followed = Followed { partition, following, state, asked, named_in, tries: 0, has_all: false };
         self.followed.insert(key, followed);
         self.changed.insert(key);
         self.is_assigned_anew = true;
@@ -198,6 +206,7 @@ impl ReplicaFetcher {
         let (FetchSessionId(session_id), session_epoch) = self.session.next();
         self.session.sent();
         self.in_flight += 1;
+        self.requests += 1;
         let FetcherSettings { replica, broker_epoch, max_wait_ms, min_bytes, response_max_bytes, .. } = self.settings;
         Some(FetchRequest {
             replica: ReplicaState { id: replica.0, epoch: broker_epoch },
@@ -224,6 +233,7 @@ impl ReplicaFetcher {
         listener: &mut dyn FollowerListener,
     ) -> Result<(), Malformed> {
         let response = FetchResponse::parse(frame, RESPONSE_BODY, REPLICA_FETCH_VERSION)?;
+        let number = self.requests - (self.in_flight as u64).saturating_sub(1);
         self.in_flight = self.in_flight.saturating_sub(1);
         match response.error {
             ErrorCode::NONE => self.session.answered(response.session_id),
@@ -239,7 +249,7 @@ impl ReplicaFetcher {
         }
         let mut to_sync = Vec::new();
         for received in &response.partitions {
-            if let Some(partition) = self.take_partition(frame, received, now_ms, listener) {
+            if let Some(partition) = self.take_partition(frame, number, received, now_ms, listener) {
                 to_sync.push(partition);
             }
         }
@@ -329,16 +339,18 @@ impl ReplicaFetcher {
             };
             if followed.asked.as_ref() != Some(&wanted) {
                 followed.asked = Some(wanted.clone());
+                followed.named_in = self.requests + 1;
                 named.push(wanted);
             }
         }
         named
     }
 
-    /// Takes the answer for one partition; the partition, where its log is to be synced before the next request.
+    /// Takes the answer for one partition, to the request of that number; the partition, where its log is to be synced before the next request.
     fn take_partition(
         &mut self,
         frame: &[u8],
+        number: u64,
         received: &ReceivedPartition,
         now_ms: i64,
         listener: &mut dyn FollowerListener,
@@ -349,8 +361,10 @@ impl ReplicaFetcher {
         let followed = self.followed.get(&key)?;
         let asked = followed.asked.as_ref()?;
         let (partition, following) = (Arc::clone(&followed.partition), followed.following);
-        // An answer to an older request, whose records are in the log by now, or whose leader is another one.
-        let is_stale = asked.leader_epoch != following.leader_epoch
+        // An answer to an older request, whose records are in the log by now, or whose leader is another one. What it says
+        // of an older epoch says nothing of this one, which would wait for metadata that does not come.
+        let is_stale = number < followed.named_in
+            || asked.leader_epoch != following.leader_epoch
             || asked.fetch_offset != partition.log().log_end_offset()
             || followed.state != FetchState::Fetching;
         if is_stale {

@@ -173,6 +173,9 @@ impl Broker {
             };
             let span = log.log_start_offset()..=log.log_end_offset();
             match self.partition.agreement(one.last_fetched_epoch, Offset(one.fetch_offset)) {
+                _ if one.leader_epoch.0 < self.partition.leader_epoch() => {
+                    answer.error = ErrorCode::FENCED_LEADER_EPOCH;
+                }
                 _ if one.leader_epoch.0 != self.partition.leader_epoch() => {
                     answer.error = ErrorCode::UNKNOWN_LEADER_EPOCH;
                 }
@@ -345,6 +348,28 @@ fn a_session_names_a_partition_again_only_when_it_has_news() {
     assert_eq!((next.session_epoch, next.partitions.len(), next.partitions[0].fetch_offset), (3, 1, 1));
     one.fetcher.unfollow(&(TOPIC_ID, 0));
     assert!(one.fetcher.next_request(NOW).is_none());
+}
+
+/// A leader that goes on at a newer epoch refuses the Fetch that waited at the older one, while the follower has asked
+/// again at the newer one.
+#[test]
+fn a_refusal_of_an_older_epoch_does_not_end_the_fetch_at_the_newer_one() {
+    let (a, b) = (quick_directory(), quick_directory());
+    let (mut one, two) = (Broker::start(1, a.path()), Broker::start(2, b.path()));
+    two.lead(1, &[1]);
+    one.follow(1, 2);
+    let first = one.fetch(&two).unwrap();
+    let waits = one.fetcher.next_request(NOW).unwrap();
+    two.lead(2, &[1]);
+    two.append(1);
+    one.follow(2, 2);
+    let again = one.fetcher.next_request(NOW).unwrap();
+    assert_eq!((one.fetcher.in_flight(), again.partitions.len()), (2, 1));
+    let mut reported = Reported::default();
+    one.fetcher.take_response(&two.answer(&waits, &first.partitions), NOW, &mut reported).unwrap();
+    assert_eq!(one.fetcher.state(&(TOPIC_ID, 0)), Some(FetchState::Fetching));
+    one.fetcher.take_response(&two.answer(&again, &again.partitions), NOW, &mut reported).unwrap();
+    assert_eq!(one.batches(), [(0, 2)]);
 }
 
 #[derive(Clone, Debug)]
