@@ -1631,6 +1631,10 @@ class TopicTable:
         """A table without topics; `brokers` are (id, host, port, rack), sent to clients that ask the wrong one."""
     def replace(self, *, upsert: list[TopicEntry], remove: list[str]) -> TopicTable:
         """A new table; topics that are not named are shared with this one."""
+    def with_eligible(self, brokers: list[int]) -> TopicTable:
+        """The same table, by which the replicas of no other brokers may be in sync: the high watermark waits for none
+        of theirs that is not. Before the first call all may be.
+        """
     def __len__(self) -> int:
         """How many topics."""
 

@@ -87,6 +87,8 @@ class Heartbeats:
         # Set when something else is wanted than the last heartbeat said.
         self._due = asyncio.Event()
         self._unfenced = asyncio.Event()
+        # Whether the controller has answered that this broker may stop.
+        self._released = False
         self._beating: asyncio.Task[None] | None = None
         # Why heartbeats fail, None while they do not: that has one line at its begin and one at its end.
         self._failure: str | None = None
@@ -144,15 +146,16 @@ class Heartbeats:
         if self._beating.done():
             self._beating.result()
 
-    async def leave(self) -> None:
-        """Leave in good order: when this returns, others lead where this broker did, or nobody answers any more."""
+    async def leave(self) -> bool:
+        """Leave in good order; return whether others lead now where this broker did, and not because nobody answers."""
         if self._beating is None or self._beating.done():
-            return
+            return False
         if self._life.state is not Membership.LEAVING:
             log.info("controlled shutdown: waiting for the controller to move leadership to other brokers")
             self._life.step_leave(self._now())
             self._due.set()
         await asyncio.shield(self._beating)
+        return self._released
 
     async def stop(self) -> None:
         """Send nothing any more."""
@@ -215,6 +218,7 @@ class Heartbeats:
         elif before is Membership.RUNNING and self._life.state is Membership.READY:
             log.warning("fenced: the controller has taken this broker for dead; it asks to be unfenced")
         if pause_ms is None:
+            self._released = answer.should_shut_down
             released = "the controller lets this broker stop" if answer.should_shut_down else "it takes too long"
             log.info("controlled shutdown: %s", released)
         return pause_ms

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 
 from pybroker.broker.heartbeat import Heartbeats
 from pybroker.broker.lifecycle import LifecycleSettings
+from pybroker.broker.moved_clients import MovedClients
 from pybroker.broker.registration import Endpoints, Registration
 from pybroker.broker.shut_down import Stage
 from pybroker.broker.suspects import Suspects
+from pybroker.controller.cluster.elections import leads_anything
 from pybroker.controller.errors import ControllerError
 from pybroker.coordinator.group.building import build_coordinator
 from pybroker.coordinator.group.settings import build_settings
@@ -30,6 +32,7 @@ from pybroker.net.dispatch import Dispatch
 from pybroker.net.forwarding import Forwarding
 from pybroker.net.listeners import OpenListener, open_listeners
 from pybroker.net.native import DataPlane
+from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.listener_role import ListenerRole
 from pybroker.replica.deletions import Deletions
 from pybroker.replica.in_sync import InSyncReplicas
@@ -160,7 +163,16 @@ class BrokerPart:
     async def leave(self) -> None:
         """Hand over what this broker leads, where others can lead it, before it stops (controlled shutdown)."""
         if self._heartbeats is not None and self.config.controlled_shutdown_enable:
-            await self._heartbeats.leave()
+            clients = MovedClients(self._leads_anything, self._refused_as_no_leader, time.monotonic)
+            if await self._heartbeats.leave():
+                await clients.gone()
+
+    def _leads_anything(self) -> bool:
+        return leads_anything(self.publisher.image_in_force, self.config.node_id)
+
+    def _refused_as_no_leader(self) -> int:
+        counted = self.data_plane.counters().apis
+        return sum(api.errors.get(ErrorCode.NOT_LEADER_OR_FOLLOWER, 0) for api in counted)
 
     def _build_heartbeats(self) -> Heartbeats:
         config = self.config
@@ -204,6 +216,7 @@ class BrokerPart:
         self.groups.follow(image)
         self.in_sync.published(image)
         self.deletions.published()
+        self._lag_checks.published(image)
 
     def _build_apis(self) -> Mapping[int, Api]:
         """Return the APIs of this broker's listeners; what the active controller decides is forwarded to it."""

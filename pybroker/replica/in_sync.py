@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pybroker.metadata.in_sync import NO_BROKER_EPOCH, InSyncChange
 from pybroker.protocol.errors import ErrorCode
 from pybroker.replica.native import lagging_replicas, stop_joining
+from pybroker.replica.roles import may_be_in_sync, plan_eligible
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -99,8 +100,7 @@ class InSyncReplicas:
 
     def step_lag(self, partitions: Sequence[Partition], max_lag_ms: int) -> None:
         """Look which in-sync replicas have fallen behind; due every half of replica.lag.time.max.ms."""
-        image = self._image()
-        alive = [broker.id for broker in image.cluster.brokers.values() if not broker.fenced]
+        alive = plan_eligible(self._image().cluster)
         for place, leader_epoch, replicas in lagging_replicas(
             partitions, self._data_plane, max_lag_ms=max_lag_ms, alive=alive
         ):
@@ -235,6 +235,6 @@ def _is_ahead(wish: _Wish, partition: PartitionImage | None) -> bool:
 def _is_eligible(cluster: ClusterImage, broker_id: int, broker_epoch: int) -> bool:
     """Return whether a broker may be in sync: it is neither fenced nor shutting down, and it is that process."""
     broker = cluster.brokers.get(broker_id)
-    if broker is None or broker.fenced or broker.in_controlled_shutdown:
+    if broker is None or not may_be_in_sync(broker):
         return False
     return broker_epoch in (NO_BROKER_EPOCH, broker.epoch)

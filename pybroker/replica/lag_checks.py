@@ -1,6 +1,7 @@
 """The look for replicas that have fallen behind, every half of replica.lag.time.max.ms (Kafka's `isr-expiration`).
 
-Owns the timer. Must not know what follows from a replica that lags: `in_sync` does.
+It is also due when a broker's replicas may not be in sync any more: no high watermark waits for them from then on. Owns
+the timer. Must not know what follows from a replica that lags: `in_sync` does.
 """
 
 from __future__ import annotations
@@ -8,10 +9,13 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from pybroker.replica.roles import plan_eligible
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pybroker.config.broker import BrokerConfig
+    from pybroker.metadata.image import MetadataImage
     from pybroker.replica.in_sync import InSyncReplicas
     from pybroker.replica.native import Partition
 
@@ -30,11 +34,18 @@ class LagChecks:
         self._partitions = partitions
         self._config = config
         self._handle: asyncio.TimerHandle | None = None
+        self._eligible: frozenset[int] = frozenset()
 
     def begin(self) -> None:
         """Look for the first time after half of replica.lag.time.max.ms."""
         half_s = self._config().replica_lag_time_max_ms / 2000
         self._handle = asyncio.get_running_loop().call_later(half_s, self._look)
+
+    def published(self, image: MetadataImage) -> None:
+        """Look at once where an image that is in force has taken a broker's right to have replicas in sync."""
+        before, self._eligible = self._eligible, frozenset(plan_eligible(image.cluster))
+        if before - self._eligible:
+            self._step()
 
     def stop(self) -> None:
         """Look no more."""
@@ -42,5 +53,8 @@ class LagChecks:
             self._handle.cancel()
 
     def _look(self) -> None:
-        self._in_sync.step_lag(self._partitions(), self._config().replica_lag_time_max_ms)
+        self._step()
         self.begin()
+
+    def _step(self) -> None:
+        self._in_sync.step_lag(self._partitions(), self._config().replica_lag_time_max_ms)

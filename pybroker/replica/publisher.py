@@ -19,7 +19,7 @@ from pybroker.replica.endpoints import plan_endpoints
 from pybroker.replica.native import PartitionEntry, TopicEntry, TopicTable, become_roles
 from pybroker.replica.native import Role as NativeRole
 from pybroker.replica.read_replicas import plan_read_replicas
-from pybroker.replica.roles import Follower, Leader, NoRole, plan_role, plan_roles
+from pybroker.replica.roles import Follower, Leader, NoRole, plan_eligible, plan_role, plan_roles
 from pybroker.replica.sources import plan_sources
 from pybroker.replica.throttled import throttled_sides
 from pybroker.storage.exhaustion import is_exhaustion, limits
@@ -98,6 +98,8 @@ class PartitionPublisher:
         self._on_placed = placed
         # Invariant: of the other brokers in `_published`, those that `_table` names.
         self._endpoints: list[Endpoint] = []
+        # Invariant: the brokers whose replicas may be in sync by `_table`; None before it says so.
+        self._eligible: list[int] | None = None
         # Invariant: what the data plane was given last of where others are fetched from.
         self._sources: list[Source] = []
         # Invariant: the racks by which the data plane sends consumers on.
@@ -228,7 +230,8 @@ class PartitionPublisher:
                     for queue in queues:
                         queue.report()
                 await opening
-                self._show(upsert=self._shown_anew(change, image), remove=[])
+                is_other = self._take_brokers(image)
+                self._show(upsert=list(image.topics.by_id.values()) if is_other else change.added, remove=[])
                 self._set_read_replicas(image)
                 self._report(change.added)
                 self._published = image
@@ -422,14 +425,19 @@ class PartitionPublisher:
         self._table = self._table.replace(upsert=[self._entry(topic) for topic in upsert], remove=remove)
         self._data_plane.publish(self._table)
 
-    def _shown_anew(self, change: _Change, image: MetadataImage) -> list[TopicImage]:
-        """Return the topics whose entries an image changes: all of them where other brokers came, moved or went."""
-        endpoints = plan_endpoints(image.cluster, self._config.node_id)
-        if endpoints == self._endpoints:
-            return change.added
-        self._endpoints = endpoints
-        self._table = TopicTable(brokers=endpoints)
-        return list(image.topics.by_id.values())
+    def _take_brokers(self, image: MetadataImage) -> bool:
+        """Take into the table who is where, and whose replicas may be in sync; return whether it is begun anew."""
+        endpoints, eligible = plan_endpoints(image.cluster, self._config.node_id), plan_eligible(image.cluster)
+        is_other = endpoints != self._endpoints
+        if is_other:
+            self._endpoints = endpoints
+            self._table = TopicTable(brokers=endpoints)
+        if is_other or eligible != self._eligible:
+            self._eligible = eligible
+            self._table = self._table.with_eligible(eligible)
+            if not is_other:
+                self._data_plane.publish(self._table)
+        return is_other
 
     def _entry(self, topic: TopicImage) -> TopicEntry:
         return TopicEntry(

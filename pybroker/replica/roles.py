@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pybroker.metadata.image import NO_LEADER
 
 if TYPE_CHECKING:
-    from pybroker.metadata.image import PartitionImage, TopicImage
+    from pybroker.metadata.image import BrokerRegistration, ClusterImage, PartitionImage, TopicImage
 
 
 class Leader(NamedTuple):
@@ -41,6 +41,16 @@ class NoRole(NamedTuple):
 
 
 Role = Leader | Follower | NoRole
+
+
+def may_be_in_sync(broker: BrokerRegistration | None) -> bool:
+    """Return whether a broker's replicas may be in sync: it is neither fenced nor stopping (KIP-841)."""
+    return broker is not None and not broker.fenced and not broker.in_controlled_shutdown
+
+
+def plan_eligible(cluster: ClusterImage) -> list[int]:
+    """Return the ids of the brokers whose replicas may be in sync, in their order."""
+    return sorted(broker.id for broker in cluster.brokers.values() if may_be_in_sync(broker))
 
 
 def plan_role(partition: PartitionImage, node_id: int) -> Role:

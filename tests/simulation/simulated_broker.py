@@ -27,7 +27,7 @@ from pybroker._native import (
     parse_metadata_batches,
 )
 from pybroker.metadata.image import TOPIC_RESOURCE, MetadataImage, PartitionImage
-from pybroker.replica.roles import Follower, Leader, plan_role
+from pybroker.replica.roles import Follower, Leader, plan_eligible, plan_role
 from pybroker.storage.errors import NotLeaderError
 from tests.simulation.simulated_loop import SimulatedLoop
 
@@ -154,7 +154,7 @@ class SimulatedBroker:
                     )
                 )
             entries.append(TopicEntry(name=topic.name, topic_id=topic.topic_id, partitions=shown))
-        self._table = self._table.replace(upsert=entries, remove=[])
+        self._table = self._table.with_eligible(plan_eligible(image.cluster)).replace(upsert=entries, remove=[])
         self.plane.publish(self._table)
         self.poke()
 

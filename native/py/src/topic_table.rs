@@ -80,6 +80,10 @@ impl PyTopicTable {
         Self { inner: Arc::new(self.inner.replace(upsert.iter().map(topic), &remove)) }
     }
 
+    fn with_eligible(&self, brokers: Vec<i32>) -> Self {
+        Self { inner: Arc::new(self.inner.with_eligible(brokers.into_iter().map(BrokerId))) }
+    }
+
     fn __len__(&self) -> usize {
         self.inner.len()
     }

@@ -46,7 +46,8 @@ fn append(partition: &Partition, all: bool) -> Result<Option<Awaited>, NotAppend
 }
 
 fn at(replica: i32, leader_epoch: LeaderEpoch, log_end_offset: i64) -> FollowerPosition {
-    FollowerPosition { replica: BrokerId(replica), broker_epoch: -1, leader_epoch, log_end_offset, log_start_offset: 0 }
+    let replica = BrokerId(replica);
+    FollowerPosition { replica, broker_epoch: -1, leader_epoch, log_end_offset, log_start_offset: 0, eligible: true }
 }
 
 fn fetched(partition: &Partition, replica: i32, log_end_offset: i64) -> Vec<Waiter> {

@@ -74,7 +74,7 @@ struct Position {
     /// It is asked for to be in sync, and counts as if it were until that is decided.
     joining: AtomicBool,
     /// It caught up lately: the high watermark waits for it, which could else stay ahead of it for ever
-    /// (Kafka's `shouldWaitForReplicaToJoinIsr`). Cleared when it falls behind.
+    /// (Kafka's `shouldWaitForReplicaToJoinIsr`). Cleared when it falls behind, or may not be in sync any more.
     keeps_up: AtomicBool,
     keeping_up: Mutex<KeepingUp>,
 }
@@ -113,6 +113,9 @@ pub struct FollowerPosition {
     pub leader_epoch: LeaderEpoch,
     pub log_end_offset: i64,
     pub log_start_offset: i64,
+    /// The metadata lets it be in sync: its broker is neither fenced nor stopping. The high watermark waits for no other that
+    /// is not in sync (Kafka's `isReplicaIsrEligible`).
+    pub eligible: bool,
 }
 
 /// What a follower's Fetch means for the in-sync replicas.
@@ -172,8 +175,8 @@ impl Position {
         };
         state.caught_up_ms = state.caught_up_ms.max(caught_up);
         (state.fetched_ms, state.leader_end_offset) = (now_ms, leader_end_offset);
-        if caught_up.is_some() {
-            self.keeps_up.store(true, Ordering::Release);
+        if caught_up.is_some() || !position.eligible {
+            self.keeps_up.store(position.eligible, Ordering::Release);
         }
         self.log_start_offset.store(position.log_start_offset, Ordering::Release);
         self.log_end_offset.store(log_end_offset, Ordering::Release);
@@ -386,7 +389,14 @@ mod tests {
     fn at(replica: i32, log_end_offset: i64) -> FollowerPosition {
         let leader_epoch = LeaderEpoch(3);
         let replica = BrokerId(replica);
-        FollowerPosition { replica, broker_epoch: -1, leader_epoch, log_end_offset, log_start_offset: 0 }
+        FollowerPosition {
+            replica,
+            broker_epoch: -1,
+            leader_epoch,
+            log_end_offset,
+            log_start_offset: 0,
+            eligible: true,
+        }
     }
 
     #[test]
@@ -410,6 +420,24 @@ mod tests {
         assert_eq!(state(&leader, 3), (20, Some(300), false));
         leader.update_position(at(3, 30), Offset(30), 500).unwrap();
         assert_eq!(state(&leader, 3), (30, Some(500), false));
+    }
+
+    /// Its Fetch has what was there at the last one, and lacks what is committed since: it does not join, and may be gone.
+    #[test]
+    fn the_high_watermark_does_not_wait_for_a_replica_that_may_not_be_in_sync() {
+        let leader = Leader::new(leadership(3, &[(2, true), (3, false)]), None, Offset(0), 0);
+        for (log_end_offset, own) in [(0, 10), (10, 20)] {
+            leader
+                .update_position(FollowerPosition { eligible: false, ..at(3, log_end_offset) }, Offset(own), 1)
+                .unwrap();
+        }
+        leader.update_position(at(2, 20), Offset(20), 2).unwrap();
+        assert_eq!(leader.high_watermark(20), 20);
+        leader.update_position(at(3, 20), Offset(20), 3).unwrap();
+        leader.update_position(at(2, 30), Offset(30), 4).unwrap();
+        assert_eq!(leader.high_watermark(30), 20, "its broker is unfenced");
+        leader.update_position(FollowerPosition { eligible: false, ..at(3, 20) }, Offset(30), 5).unwrap();
+        assert_eq!(leader.high_watermark(30), 30);
     }
 
     #[test]

@@ -37,10 +37,11 @@ impl Partition {
     }
 
     /// Notes what a follower's Fetch says of its log. Nothing is noted where the Fetch is to be answered with an error or a
-    /// diverging epoch.
+    /// diverging epoch. See [`FollowerPosition::eligible`].
     pub fn note_fetch(
         &self,
         replica: ReplicaState,
+        eligible: bool,
         asked: &FetchPartition,
         now_ms: i64,
         wake: &mut dyn FnMut(Waiter),
@@ -58,6 +59,7 @@ impl Partition {
             leader_epoch,
             log_end_offset: asked.fetch_offset,
             log_start_offset: asked.log_start_offset,
+            eligible,
         };
         // Why it is refused is the answer's affair.
         self.update_replica_position(position, now_ms, wake).unwrap_or(CaughtUp::NoNews)

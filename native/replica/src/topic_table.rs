@@ -67,6 +67,8 @@ impl Topic {
 pub struct TopicTable {
     /// Every broker of the cluster with the endpoint that clients of this listener use.
     pub brokers: Vec<BrokerEndpoint>,
+    /// Brokers whose replicas the controller lets be in sync; `None` before that is known: all.
+    eligible: Option<Arc<[BrokerId]>>,
     by_name: FxHashMap<Arc<str>, Arc<Topic>>,
     by_id: FxHashMap<TopicId, Arc<Topic>>,
 }
@@ -75,6 +77,17 @@ impl TopicTable {
     /// A table without topics.
     pub fn new(brokers: Vec<BrokerEndpoint>) -> Self {
         Self { brokers, ..Self::default() }
+    }
+
+    /// The same table, by which the replicas of no other brokers than these may be in sync: those that are neither fenced nor
+    /// stopping.
+    pub fn with_eligible(&self, brokers: impl IntoIterator<Item = BrokerId>) -> Self {
+        Self { eligible: Some(brokers.into_iter().collect()), ..self.clone() }
+    }
+
+    /// Whether a broker's replicas may be in sync.
+    pub fn may_be_in_sync(&self, broker: BrokerId) -> bool {
+        self.eligible.as_ref().is_none_or(|eligible| eligible.contains(&broker))
     }
 
     /// A new table in which `upsert` stand and `remove` (names) are gone; topics not named are shared with this one.
@@ -137,6 +150,15 @@ mod tests {
         let table = TopicTable::default().replace([topic("a", 1), topic("b", 2)], &[]);
         assert_eq!(table.by_name("a").map(|t| t.id), Some([1; 16]));
         assert_eq!(table.by_id(&[2; 16]).map(|t| &*t.name), Some("b"));
+    }
+
+    #[test]
+    fn who_may_be_in_sync_outlives_changes_of_topics() {
+        let table = TopicTable::default();
+        assert!(table.may_be_in_sync(BrokerId(1)));
+        let table = table.with_eligible([BrokerId(2)]).replace([topic("a", 1)], &[]);
+        assert_eq!((table.may_be_in_sync(BrokerId(1)), table.may_be_in_sync(BrokerId(2))), (false, true));
+        assert_eq!(table.with_eligible([BrokerId(1)]).len(), 1);
     }
 
     #[test]

@@ -178,15 +178,15 @@ async def test_a_broker_leaves_when_the_controller_lets_it(run: Run) -> None:
     run.heartbeats.opened()
     await run.heartbeats.unfenced()
     run.controller.beats = [Beaten(), Beaten(), Beaten(is_fenced=True, should_shut_down=True)]
-    await run.heartbeats.leave()
+    assert await run.heartbeats.leave()
     assert run.heartbeats.state is Membership.LEFT
-    await run.heartbeats.leave()
+    assert not await run.heartbeats.leave()
 
 
 async def test_a_stop_does_not_wait_for_a_controller_that_is_gone(run: Run, caplog: pytest.LogCaptureFixture) -> None:
     await run.heartbeats.register(ENDPOINTS)
     run.controller.beats = [UnreachableError("nobody leads")] * 100
-    await run.heartbeats.leave()
+    assert not await run.heartbeats.leave()
     assert run.heartbeats.state is Membership.LEFT
     assert "leadership is not moved" in caplog.text
 

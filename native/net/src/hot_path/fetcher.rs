@@ -147,7 +147,7 @@ pub fn note_positions(
     let id = BrokerId(replica.id);
     let log_start = || partition.role().leader().map(|leader| leader.log_start_of(id));
     let before = partition.is_deletion_awaited().then(log_start);
-    let noted = partition.note_fetch(replica, asked, now_ms, wake);
+    let noted = partition.note_fetch(replica, table.may_be_in_sync(id), asked, now_ms, wake);
     if before.is_some_and(|before| before != log_start()) {
         hot_path.events.push(Event::ReplicaDeletedRecords { topic_id: topic.id, index: asked.index });
     }

@@ -156,7 +156,7 @@ impl Broker {
         let mut fetched = Vec::new();
         let mut records = Vec::new();
         for one in asked {
-            self.partition.note_fetch(request.replica, one, NOW, &mut |_| ());
+            self.partition.note_fetch(request.replica, true, one, NOW, &mut |_| ());
             let log = self.partition.log();
             let mut answer = FetchedPartition {
                 topic: one.topic.clone(),

@@ -22,7 +22,9 @@ fn replicated(plane: &Plane, name: &str) {
 
 fn follower_fetched(plane: &Plane, name: &str, log_end_offset: i64) {
     let (replica, leader_epoch) = (BrokerId(2), LeaderEpoch(3));
-    let position = FollowerPosition { replica, broker_epoch: -1, leader_epoch, log_end_offset, log_start_offset: 0 };
+    let (broker_epoch, log_start_offset) = (-1, 0);
+    let position =
+        FollowerPosition { replica, broker_epoch, leader_epoch, log_end_offset, log_start_offset, eligible: true };
     plane.partition(name, 0).update_replica_position(position, 0, &mut |waiter| plane.wake(waiter)).unwrap();
 }
 
