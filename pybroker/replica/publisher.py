@@ -384,6 +384,9 @@ class PartitionPublisher:
         for key, failure in zip(roles, become_roles(list(roles.values()), self._data_plane), strict=True):
             if failure is not None:
                 self._note(served[key], failure)
+                if isinstance(failure, OSError) and not is_exhaustion(failure):
+                    # Without its role it would serve nobody until its metadata changes again.
+                    self._partitions.role_failed(*key, failure)
 
     def _note(self, wanted: _Wanted, error: Exception) -> None:
         """Note why a partition is not open, or has not its role. Of those that are tried again not each has a line."""

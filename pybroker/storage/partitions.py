@@ -89,8 +89,7 @@ class Partitions:
         self._put_off: dict[Key, list[LogDirectory]] = {}
         # Where new partitions are put that are being opened.
         self._begun: dict[Key, LogDirectory] = {}
-        # How many of all those each directory has; None: it is to be counted. New partitions are added, so
-        # that not each of them counts all before it.
+        # How many of all those each directory has; None: to be counted. New ones are added: not each counts all of them.
         self._counts: Counter[LogDirectory] | None = None
         # What a topic claims and cannot be served, with the directory that it lies in, as far as that is known: the
         # directory failed, or the log cannot be opened. No key is hosted.
@@ -455,8 +454,7 @@ class Partitions:
     def write_checkpoints(self) -> bool:
         """Write down recovery points, high watermarks and log starts where they have changed.
 
-        A directory where that fails, or that is not there any more, goes offline. False where it has to be tried again,
-        for want of a descriptor.
+        A directory where that fails, or that is gone, goes offline. False: try again, there was no descriptor left.
         """
         written = True
         for directory in self._directories.online:
@@ -468,8 +466,14 @@ class Partitions:
         """Write down the log starts where they have changed; as `write_checkpoints`."""
         written = True
         for directory in self._directories.online:
-            written &= self._in(directory, partial(self._write_log_starts, directory))
+            opened = partial(self._partitions_in, directory)
+            written &= self._in(directory, partial(self._checkpoints.write_log_starts, directory.path, opened))
         return written
+
+    def role_failed(self, topic: str, index: int, error: OSError) -> None:
+        """Take the directory offline in which the log of an open partition could not be made ready for its role."""
+        if (hosted := self._hosted.get((topic, index))) is not None:
+            self._fail(hosted.directory, error)
 
     def _in(self, directory: LogDirectory, work: Callable[[], object]) -> bool:
         """Do something to a directory; one that fails is offline. False where it only lacked a descriptor."""
@@ -486,9 +490,6 @@ class Partitions:
 
     def _write_checkpoints(self, directory: LogDirectory) -> None:
         self._checkpoints.write(directory.path, partial(self._partitions_in, directory))
-
-    def _write_log_starts(self, directory: LogDirectory) -> None:
-        self._checkpoints.write_log_starts(directory.path, partial(self._partitions_in, directory))
 
     def _partitions_in(self, directory: LogDirectory) -> list[Partition]:
         with self._lock:

@@ -190,6 +190,18 @@ async def test_a_role_that_cannot_be_is_reported_and_the_one_before_stays(
     assert "the role at leader epoch 3 is leader: within the epoch it cannot become follower" in caplog.text
 
 
+@pytest.mark.parametrize(("number", "is_offline"), [(errno.ENOSPC, True), (errno.EMFILE, False)])
+async def test_a_disk_that_takes_no_new_leader_epoch_has_failed(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch, number: int, is_offline: bool
+) -> None:
+    error = OSError(number, os.strerror(number))
+    monkeypatch.setattr(publisher_module, "become_roles", lambda changes, _data_plane: [error for _ in changes])
+    broker.publish(topic("orders", epoch=3))
+    await broker.agree()
+    assert broker.directories.logs[0].offline is is_offline
+    await broker.publisher.stop()
+
+
 async def test_what_waits_for_an_image_is_woken_by_a_newer_one(broker: Broker) -> None:
     first = broker.publish(topic("a"))
     broker.publish(topic("a"), topic("b"))
