@@ -8,7 +8,6 @@ is in sync, reads everything, stops the brokers, and compares what they have on 
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import subprocess
 import threading
@@ -334,13 +333,6 @@ class World:
             }
             for found in replicas.differences(directories):
                 yield Violation("replicas differ", Where(PLAIN, one.index), found)
-
-
-def may_use_root() -> str:
-    """Return why namespaces and mounts cannot be made; empty where they can."""
-    if os.geteuid() != 0:
-        return "namespaces and mounts need root"
-    return ""
 
 
 def all_kinds(network: bool, small_disks: bool) -> list[Kind]:
