@@ -18,6 +18,7 @@ from pybroker.storage.meta_properties import id_bytes
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+    from pybroker.metadata.image import MetadataImage
     from pybroker.protocol.errors import ErrorCode
     from pybroker.storage.directories import Directories
 
@@ -129,6 +130,19 @@ class Registration:
             )
         self.epoch = registered.broker_epoch
         self._reports.registered()
+
+    def follow(self, image: MetadataImage) -> bool:
+        """Take the epoch that an image has of this incarnation; return whether it is newer than the one in force.
+
+        A registration that was sent twice, as the first answer did not come, may be done twice, and the answer that
+        came is then not that of the later one. What this broker said with the older epoch would be refused for ever.
+        """
+        known = image.cluster.brokers.get(self._node_id)
+        if known is None or known.incarnation_id != self._incarnation_id or known.epoch <= self.epoch:
+            return False
+        log.info("this broker is registered anew, with epoch %d in place of %d", known.epoch, self.epoch)
+        self.epoch = known.epoch
+        return True
 
     async def allocate_producer_ids(self) -> range:
         """Return a block of producer ids that is this broker's alone."""

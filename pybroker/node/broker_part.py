@@ -213,6 +213,8 @@ class BrokerPart:
 
     def _follow(self, image: MetadataImage) -> None:
         """Take note of an image that is in force in the data plane."""
+        if self._heartbeats is not None and self.registration.follow(image):
+            self._replicate(self.live.current)
         self.groups.follow(image)
         self.in_sync.published(image)
         self.deletions.published()

@@ -384,8 +384,7 @@ class PartitionPublisher:
         for key, failure in zip(roles, become_roles(list(roles.values()), self._data_plane), strict=True):
             if failure is not None:
                 self._note(served[key], failure)
-                if isinstance(failure, OSError) and not is_exhaustion(failure):
-                    # Without its role it would serve nobody until its metadata changes again.
+                if isinstance(failure, OSError) and not is_exhaustion(failure):  # else it would serve nobody
                     self._partitions.role_failed(*key, failure)
 
     def _note(self, wanted: _Wanted, error: Exception) -> None:

@@ -89,7 +89,7 @@ class Partitions:
         self._put_off: dict[Key, list[LogDirectory]] = {}
         # Where new partitions are put that are being opened.
         self._begun: dict[Key, LogDirectory] = {}
-        # How many of all those each directory has; None: to be counted. New ones are added: not each counts all of them.
+        # How many of all those each directory has; None: to be counted. New ones are added: not each counts all.
         self._counts: Counter[LogDirectory] | None = None
         # What a topic claims and cannot be served, with the directory that it lies in, as far as that is known: the
         # directory failed, or the log cannot be opened. No key is hosted.

@@ -5,9 +5,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import pytest
 
 from pybroker.broker.registration import Endpoints, Registration, RegistrationRefusedError
+from pybroker.metadata.image import EMPTY_IMAGE, BrokerRegistration, ClusterImage, MetadataImage
 from pybroker.protocol.errors import ErrorCode
 from pybroker.storage.directories import Directories
 from pybroker.storage.meta_properties import id_bytes
@@ -83,6 +85,23 @@ async def test_a_broker_registers_with_the_directories_that_work(run: Run) -> No
     assert (registered["broker_id"], registered["rack"], registered["fenced"]) == (3, "r", False)
     assert run.registration.epoch == 77
     assert await run.registration.allocate_producer_ids() == range(3, 77)
+
+
+async def test_a_registration_that_is_done_twice_has_the_later_epoch(run: Run) -> None:
+    await run.registration.register(ENDPOINTS)
+    (sent,) = run.registrar.registered
+
+    def known(broker: int, incarnation: bytes, epoch: int) -> MetadataImage:
+        registered = BrokerRegistration(broker, incarnation, epoch, listeners={}, security_protocols={})
+        return msgspec.structs.replace(EMPTY_IMAGE, cluster=ClusterImage({broker: registered}))
+
+    own = sent["incarnation_id"]
+    for image in (EMPTY_IMAGE, known(3, own, 77), known(3, bytes(16), 80), known(4, own, 80)):
+        assert not run.registration.follow(image)
+        assert run.registration.epoch == 77
+    assert run.registration.follow(known(3, own, 80))
+    assert run.registration.epoch == 80
+    assert not run.registration.follow(known(3, own, 77))
 
 
 async def test_a_registration_that_is_repeated_is_the_same_incarnation(run: Run) -> None:
