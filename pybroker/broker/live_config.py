@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from pybroker.config.dynamic import build_dynamic, dynamic_fault, masked
+from pybroker.config.dynamic import build_dynamic, dynamic_fault, masked, value_fault
 from pybroker.config.group import group_fault
 from pybroker.config.key import Kind
 from pybroker.config.topic import TopicConfig, topic_fault
@@ -58,9 +58,11 @@ class LiveConfig:
         for callback in self._subscribers:
             callback(self.current)
 
-    def broker_fault(self, configs: Mapping[str, str], /, *, is_own: bool) -> str | None:
-        """Return what is wrong with all changes of this broker (`is_own`) or of all brokers, None for nothing."""
-        return dynamic_fault(self._static, self.current, configs, is_own=is_own)
+    def broker_fault(self, configs: Mapping[str, str], /, *, broker: int | None) -> str | None:
+        """Return what is wrong with all changes of one broker, or of the default of all (None); None for nothing."""
+        if broker not in (None, self._static.node_id):
+            return value_fault(self._static, configs)
+        return dynamic_fault(self._static, self.current, configs, is_own=broker is not None)
 
     def topic_fault(self, configs: Mapping[str, str], /) -> str | None:
         """Return what is wrong with a topic's own configurations, None for nothing."""

@@ -147,6 +147,14 @@ def dynamic_fault(
     return _thread_fault(current, made)
 
 
+def value_fault(static: BrokerConfig, configs: Mapping[str, str]) -> str | None:
+    """Return what is wrong with changes of a broker elsewhere, None for nothing: each is judged by itself.
+
+    Whether they agree with each other, and with what that broker was started with, is known there alone.
+    """
+    return next(_refused(static, configs, is_own=True), None)
+
+
 def _refused(static: BrokerConfig, configs: Mapping[str, str], *, is_own: bool) -> Iterator[str]:
     fixed = [name for name in configs if name in static.keys and not static.keys[name].dynamic]
     if fixed:

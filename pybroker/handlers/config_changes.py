@@ -1,7 +1,7 @@
 """What AlterConfigs and IncrementalAlterConfigs share: refusing what cannot be, asking the controller, waiting.
 
-Owns the refusals that need the request as it came: what it names twice, and a broker that is not this one. Must not
-know what the two requests look like beyond resources and their keys.
+Owns the refusals that need the request as it came: what it names twice, and a broker that there is not. Must not know
+what the two requests look like beyond resources and their keys.
 """
 
 from __future__ import annotations
@@ -88,17 +88,17 @@ def _refusal(resource: ChangedResource, times: int, fault: str | None, context: 
     elif len(set(names)) < len(names):
         words = "Error due to duplicate config keys"
     elif fault is None and resource.resource_type == BROKER_RESOURCE and resource.resource_name:
-        # What comes by a controller's listener may be about any broker: the one that was asked has forwarded it.
-        is_own = context.role is ListenerRole.BROKER
-        words = _broker_fault(resource.resource_name, context.services.config.node_id if is_own else None)
+        words = _broker_fault(resource.resource_name, context)
     return None if words is None else WireError(ErrorCode.INVALID_REQUEST, words)
 
 
-def _broker_fault(name: str, node_id: int | None) -> str | None:
+def _broker_fault(name: str, context: RequestContext) -> str | None:
+    """Return what is wrong with a broker's id. Any registered broker may be named (docs/adr/0056)."""
     if not name.removeprefix("-").isdecimal():
         return f"Node id must be an integer, but it is: {name}"
-    if node_id is not None and int(name) != node_id:
-        return f"Unexpected broker id, expected {node_id}, but received {name}"
+    # One that a controller's listener was asked about, or another broker has forwarded, is the machine's to refuse.
+    if context.role is ListenerRole.BROKER and int(name) not in context.image.cluster.brokers:
+        return f"Unexpected broker id, expected {context.services.config.node_id}, but received {name}"
     return None
 
 

@@ -39,6 +39,7 @@ class Client(threading.Thread):
         self._history = history
         self._stopped = threading.Event()
         self.failure: BaseException | None = None
+        self.doing = "beginning"
 
     def run(self) -> None:
         """Run until the end, and keep what went wrong."""
@@ -59,7 +60,7 @@ class Client(threading.Thread):
         """Stop it and wait for its end; raises what it failed with."""
         self.stop()
         self.join(within)
-        assert not self.is_alive(), f"{self.name} did not end within {within:g} s"
+        assert not self.is_alive(), f"{self.name} did not end within {within:g} s: it was {self.doing}"
         if self.failure is not None:
             raise self.failure
 
@@ -151,6 +152,7 @@ class GroupMember(Client):
             while not self._stopped.is_set():
                 self._read(consumer)
         finally:
+            self.doing = f"closing, after {self.errors[-3:]}"
             consumer.close()
 
     def _assigned(self, _consumer: Any, partitions: Any) -> None:
@@ -162,6 +164,7 @@ class GroupMember(Client):
             self._owned.pop(Where(one.topic, one.partition), None)
 
     def _read(self, consumer: Any) -> None:
+        self.doing = "polling"
         begun = time.monotonic()
         records: dict[Where, list[Record]] = defaultdict(list)
         for message in consumer.consume(500, 0.1):
@@ -179,6 +182,7 @@ class GroupMember(Client):
             self._commit(consumer, {where: found[-1].offset + 1 for where, found in kept.items()})
 
     def _commit(self, consumer: Any, positions: Mapping[Where, int]) -> None:
+        self.doing = f"committing {dict(positions)}"
         begun = time.monotonic()
         wanted = [confluent_kafka.TopicPartition(*where, offset) for where, offset in positions.items()]
         try:

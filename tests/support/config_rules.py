@@ -11,9 +11,9 @@ class BadIsWrong:
     def topic_fault(self, configs: Mapping[str, str], /) -> str | None:
         return next((f"{name} must not be bad" for name, value in configs.items() if "bad" in (name, value)), None)
 
-    def broker_fault(self, configs: Mapping[str, str], /, *, is_own: bool) -> str | None:
+    def broker_fault(self, configs: Mapping[str, str], /, *, broker: int | None) -> str | None:
         fault = self.topic_fault(configs)
-        return None if fault is None else f"{fault} ({'own' if is_own else 'of all'})"
+        return None if fault is None else f"{fault} ({'of all' if broker is None else 'own'})"
 
     def group_fault(self, configs: Mapping[str, str], /) -> str | None:
         return self.topic_fault(configs)

@@ -122,9 +122,12 @@ def _check(image: MetadataImage, resource: ConfigResource, after: Mapping[str, s
             raise _RefusedError(
                 ErrorCode.INVALID_REQUEST, f"Unable to parse broker name '{resource.name}' as a number."
             )
-        fault = settings.config_rules.broker_fault(after, is_own=bool(resource.name))
+        broker = int(resource.name) if resource.name else None
+        fault = settings.config_rules.broker_fault(after, broker=broker)
         if fault is not None:
             raise _RefusedError(ErrorCode.INVALID_REQUEST, fault)
+        if broker is not None and broker not in {**image.cluster.brokers, **image.cluster.controllers}:
+            raise _RefusedError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"No node with id {broker} found.")
     elif resource.type == GROUP_RESOURCE:
         if not resource.name:
             raise _RefusedError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")

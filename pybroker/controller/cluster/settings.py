@@ -17,8 +17,8 @@ class ConfigRules(Protocol):
     def topic_fault(self, configs: Mapping[str, str], /) -> str | None:
         """Return what is wrong with a topic's own configurations, None for nothing."""
 
-    def broker_fault(self, configs: Mapping[str, str], /, *, is_own: bool) -> str | None:
-        """Return what is wrong with those of one broker (`is_own`) or of the default of all, None for nothing."""
+    def broker_fault(self, configs: Mapping[str, str], /, *, broker: int | None) -> str | None:
+        """Return what is wrong with those of one broker, or of the default of all (None); None for nothing."""
 
     def group_fault(self, configs: Mapping[str, str], /) -> str | None:
         """Return what is wrong with a group's own configurations, None for nothing."""

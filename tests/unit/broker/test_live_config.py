@@ -64,8 +64,18 @@ def test_a_stored_change_that_is_not_understood_is_reported_in_the_log(
 def test_the_default_of_all_is_judged_with_the_brokers_own_changes(stage: Stage) -> None:
     stage.publish(image({}, {"log.cleaner.max.compaction.lag.ms": "5"}))
     lag = {"log.cleaner.min.compaction.lag.ms": "6"}
-    assert stage.live.broker_fault(lag, is_own=False) is not None
-    assert stage.live.broker_fault(lag, is_own=True) is None, "the changes judged replace the broker's own"
+    assert stage.live.broker_fault(lag, broker=None) is not None
+    assert stage.live.broker_fault(lag, broker=1) is None, "the changes judged replace the broker's own"
+
+
+def test_a_broker_elsewhere_is_not_judged_by_what_this_one_has(stage: Stage) -> None:
+    threads = {"num.replica.fetchers": "8"}
+    assert "should not be greater than double" in (stage.live.broker_fault(threads, broker=1) or "")
+    assert stage.live.broker_fault(threads, broker=2) is None
+    bad = {"num.replica.fetchers": "many"}
+    assert stage.live.broker_fault(bad, broker=2) is not None
+    lag = {"log.cleaner.min.compaction.lag.ms": "6", "log.cleaner.max.compaction.lag.ms": "5"}
+    assert stage.live.broker_fault(lag, broker=1) is not None
 
 
 def test_lists_begin_with_what_is_inherited(stage: Stage) -> None:
