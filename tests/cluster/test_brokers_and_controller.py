@@ -9,8 +9,16 @@ import pytest
 from pybroker.client import Admin, NewTopic
 from pybroker.client.connection import Connection
 from pybroker.client.settings import AdminSettings
+from pybroker.metadata.image import BROKER_RESOURCE
+from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from pybroker.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
+from pybroker.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
 from pybroker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from pybroker.testing import Cluster
 from tests.support.conditions import wait_until
@@ -90,3 +98,30 @@ def test_the_death_of_the_active_controller_costs_forwarded_requests_a_wait(clus
         admin.create_topics([NewTopic("t", 2, 2)])
         (found,) = admin.describe_topics(["t"])
         assert len(found.partitions) == 2
+
+
+async def test_settings_of_a_broker_are_taken_by_each_broker_and_of_nobody_by_none(cluster: Cluster) -> None:
+    codes = []
+    for asked in cluster.brokers:
+        address = cluster.address(asked)
+        connection = await Connection.open(address, AdminSettings.from_properties({"bootstrap.servers": address}))
+        for named in (*cluster.brokers, 99):
+            change = AlterConfigsResource(
+                resource_type=BROKER_RESOURCE,
+                resource_name=str(named),
+                configs=[AlterableConfig(name="message.max.bytes", config_operation=0, value=f"{named}{asked}00")],
+            )
+            answer = await connection.ask(
+                IncrementalAlterConfigsRequest(resources=[change]), IncrementalAlterConfigsResponse
+            )
+            codes.append((named, answer.responses[0].error_code))
+        await connection.close()
+    assert {code for named, code in codes if named != 99} == {ErrorCode.NONE}
+    refused = {ErrorCode.BROKER_ID_NOT_REGISTERED, ErrorCode.INVALID_REQUEST}
+    assert {code for named, code in codes if named == 99} == refused
+    for broker in cluster.brokers:
+        wait_until(
+            lambda: f"'message.max.bytes': '{broker}300'" in cluster.log(broker),  # noqa: B023
+            within=20,
+            what=f"broker {broker} has taken the last change",
+        )
