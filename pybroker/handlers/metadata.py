@@ -15,6 +15,7 @@ Behaviour
       about again. __consumer_offsets is made by the offsets.topic settings, others by the defaults.
     - A partition without a leader is LEADER_NOT_AVAILABLE; its other fields are filled in.
     - A replica is offline whose broker is fenced or unknown, or whose log directory has failed (version 5 and later).
+    - Fenced brokers are not named; where all are, this one names itself.
     - When no address is advertised, a client receives the address that it dialled.
 
 Version notes
@@ -45,7 +46,7 @@ from pybroker.handlers.encoded_topics import (
 )
 from pybroker.handlers.errors import ApiError
 from pybroker.handlers.registry import handles
-from pybroker.handlers.topic_metadata import INTERNAL_TOPICS, broker_addresses, controller_shown
+from pybroker.handlers.topic_metadata import INTERNAL_TOPICS, brokers_shown, controller_shown
 from pybroker.metadata.replica_directories import directories_by_broker, offline_replicas
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.header import response_prefix
@@ -234,7 +235,7 @@ def _build_response(
                 found = _lookup(asked, image)
                 topics.append(encode_topic(_unknown(asked, errors), version) if found is None else encoded(found))
                 yield
-    addresses = list(broker_addresses(context))
+    addresses = brokers_shown(context)
     response = MetadataResponse(
         throttle_time_ms=throttle_time_ms(context),
         brokers=[

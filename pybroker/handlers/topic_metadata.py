@@ -41,6 +41,17 @@ def broker_addresses(context: RequestContext, *, fenced: bool = False) -> Iterat
             yield BrokerAddress(broker.id, address[0], address[1], broker.rack, broker.fenced)
 
 
+def brokers_shown(context: RequestContext) -> list[BrokerAddress]:
+    """Return the brokers that an answer to Metadata names: never none.
+
+    Where all are fenced, as after the death of all of them, it is this broker that answers. Clients forget brokers
+    that an answer does not name, and librdkafka does not recover from one with topics and without brokers (#5301).
+    """
+    shown = list(broker_addresses(context))
+    own = context.services.config.node_id
+    return shown or [broker for broker in broker_addresses(context, fenced=True) if broker.node_id == own]
+
+
 def controller_shown(context: RequestContext, addresses: Iterable[BrokerAddress]) -> int:
     """Return the broker that clients are to send changes of the metadata to, -1 where the quorum has no leader.
 

@@ -93,7 +93,7 @@ class Stage:
         return events.Heartbeat(int(words[0]), int(words[1]), "fence" in words, "stop" in words, known)
 
     def event_silence(self, words: list[str]) -> events.SessionExpired:
-        return events.SessionExpired(int(words[0]), int(words[1]))
+        return events.SessionExpired(*map(int, words))
 
     def event_lose(self, words: list[str]) -> events.LogDirectoriesFailed:
         return events.LogDirectoriesFailed(

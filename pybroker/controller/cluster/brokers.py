@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from pybroker.protocol.schema import Message
 
 _FENCE, _UNFENCE, _SHUT_DOWN = 1, -1, 1
+_STOOD_STILL_MS = 1_000
+"""A timer that comes so late: the process was stopped, or its machine suspended."""
 
 
 def session_key(broker_id: int) -> str:
@@ -50,7 +52,7 @@ def grace_key(broker_id: int) -> str:
 def build_graces(image: MetadataImage, settings: ClusterSettings, now: int) -> list[Timer]:
     """Return the timers with which a new leader of the quorum begins: every unfenced broker may be alive."""
     return [
-        Timer(grace_key(broker.id), now + settings.session_timeout_ms, SessionExpired(broker.id, broker.epoch))
+        _expiry(grace_key(broker.id), broker.id, broker.epoch, now + settings.session_timeout_ms)
         for broker in image.cluster.brokers.values()
         if not broker.fenced
     ]
@@ -172,11 +174,20 @@ def heartbeat(
     return Outcome(_become(image, broker, state, settings), reply, _session(broker.id, broker.epoch, settings, now))
 
 
-def expire_session(image: MetadataImage, event: SessionExpired, settings: ClusterSettings) -> Outcome[Message, None]:
-    """Fence a broker that fell silent."""
+def expire_session(
+    image: MetadataImage, event: SessionExpired, settings: ClusterSettings, now: int
+) -> Outcome[Message, None]:
+    """Fence a broker that fell silent. A controller that stood still itself gives it another session's time."""
     broker = image.cluster.brokers.get(event.broker_id)
     if broker is None or broker.epoch != event.broker_epoch:
         return Outcome((), None)
+    if event.due_ms is not None and now - event.due_ms >= _STOOD_STILL_MS:
+        # What brokers have sent meanwhile is not read yet: all of them would be fenced together.
+        # Once: a controller that is late again and again fences them.
+        again = Timer(
+            session_key(broker.id), now + settings.session_timeout_ms, SessionExpired(broker.id, broker.epoch)
+        )
+        return Outcome((), None, (again, Timer(grace_key(broker.id), None)))
     state = BROKER_CONTROL.following(control_of(broker), BrokerTrigger.FELL_SILENT)
     # Also where a death was noticed before the session's time: another incarnation may register at once.
     return Outcome(_become(image, broker, state, settings), None, _no_session(broker.id))
@@ -202,8 +213,12 @@ def _become(
 
 
 def _session(broker_id: int, epoch: int, settings: ClusterSettings, now: int) -> tuple[Timer, ...]:
-    expiry = Timer(session_key(broker_id), now + settings.session_timeout_ms, SessionExpired(broker_id, epoch))
+    expiry = _expiry(session_key(broker_id), broker_id, epoch, now + settings.session_timeout_ms)
     return (expiry, Timer(grace_key(broker_id), None))
+
+
+def _expiry(key: str, broker_id: int, epoch: int, due_ms: int) -> Timer:
+    return Timer(key, due_ms, SessionExpired(broker_id, epoch, due_ms))
 
 
 def _no_session(broker_id: int) -> tuple[Timer, ...]:

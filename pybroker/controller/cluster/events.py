@@ -314,6 +314,8 @@ class SessionExpired(NamedTuple):
 
     broker_id: int
     broker_epoch: int
+    due_ms: int | None = None
+    """When the session ended; None where the broker's death was noticed otherwise."""
 
 
 class BalanceLeaders(NamedTuple):

@@ -134,7 +134,7 @@ class ClusterMachine:
             case Heartbeat():
                 return brokers.heartbeat(image, event, settings, now)
             case SessionExpired():
-                return brokers.expire_session(image, event, settings)
+                return brokers.expire_session(image, event, settings, now)
             case LogDirectoriesFailed():
                 return log_directories.fail_log_directories(image, event, settings)
             case AssignReplicas():

@@ -124,6 +124,9 @@ class Driver:
         """
         if self._failure is not None:
             raise NotControllerError(f"the metadata log failed: {self._failure}")
+        if not self._is_running:
+            # The voter may lead on where nobody took over, and nothing would ever commit this.
+            raise NotControllerError(_NOT_LEADING)
         index = self.voter.propose(values)
         committed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._proposals[index] = _Proposal(self.voter.term, what, committed)

@@ -9,7 +9,8 @@ from typing import cast
 import pytest
 
 from pybroker.handlers.context import RequestContext
-from pybroker.handlers.topic_metadata import BrokerAddress, controller_shown
+from pybroker.handlers.topic_metadata import BrokerAddress, brokers_shown, controller_shown
+from pybroker.metadata.image import BrokerRegistration, ClusterImage
 from pybroker.testing import Broker
 from tests.support.wire import Wire
 
@@ -62,3 +63,19 @@ def test_changes_go_to_the_active_controller_where_clients_reach_it_else_to_this
     addresses = [BrokerAddress(number, "127.0.0.1", 9091 + number, None, fenced=False) for number in (1, 2)]
     context = cast(RequestContext, SimpleNamespace(services=services))
     assert controller_shown(context, addresses) == shown
+
+
+@pytest.mark.parametrize(("fenced", "named"), [([], [1, 2]), ([1], [2]), ([1, 2], [1])])
+def test_an_answer_names_a_broker_also_where_all_are_fenced(fenced: list[int], named: list[int]) -> None:
+    registered = {
+        number: BrokerRegistration(
+            number, bytes(16), number, {"PLAINTEXT": (f"host{number}", 9092)}, {}, fenced=number in fenced
+        )
+        for number in (1, 2)
+    }
+    context = SimpleNamespace(
+        services=SimpleNamespace(config=SimpleNamespace(node_id=1), advertised={"PLAINTEXT": ("host1", 9092)}),
+        image=SimpleNamespace(cluster=ClusterImage(registered)),
+        listener="PLAINTEXT",
+    )
+    assert [broker.node_id for broker in brokers_shown(cast(RequestContext, context))] == named
