@@ -81,6 +81,14 @@ async def test_a_leader_that_stops_hands_over(tmp_path: Path) -> None:
         assert first.leads == [True, False]
 
 
+async def test_a_leader_that_stands_still_takes_no_proposal_that_nobody_would_commit(tmp_path: Path) -> None:
+    async with quorum_of(tmp_path, 1) as quorum:
+        leader = await quorum.elected()
+        await leader.stop()
+        with pytest.raises(NotControllerError, match="does not lead"):
+            leader.controller._driver.propose([], None)
+
+
 async def test_a_voter_that_was_away_for_long_gets_what_it_missed_from_the_disk_of_the_leader(tmp_path: Path) -> None:
     quorum = QuorumOf(tmp_path, 3)
     await quorum.start(0, 1)
