@@ -40,6 +40,8 @@ class Network:
 
     def end(self) -> None:
         """Remove it. What runs in its namespaces has been ended."""
+        # The kernel removes what is in a namespace some time after it: the next network has an interface of this name.
+        subprocess.run(["ip", "link", "del", self._interface(CLIENTS)], capture_output=True, check=False)
         for name in [self._router, *map(self._namespace, self._nodes)]:
             subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
 
@@ -76,13 +78,16 @@ class Network:
     def _namespace(self, node: int) -> str:
         return f"{self._name}n{node}"
 
+    def _interface(self, side: int) -> str:
+        return f"{self._name}s{side}"
+
     def _rule(self, change: str, source: int, target: int) -> None:
         between = ("from", self.address(source), "to", self.address(target), "blackhole")
         _run("ip", "-n", self._router, "rule", change, *between)
 
     def _connect(self, side: int) -> None:
         """Make a side's namespace, where it has one, and its interfaces to the router."""
-        near, far = f"{self._name}s{side}", f"{self._name}r{side}"
+        near, far = self._interface(side), f"{self._name}r{side}"
         namespace: tuple[str, ...] = ()
         if side != CLIENTS:
             _run("ip", "netns", "add", self._namespace(side))
