@@ -58,8 +58,14 @@ mod tests {
         let leader = Leader::new(leadership, None, Offset(0), 0);
         for &(id, _, log_start_offset, log_end_offset) in replicas {
             let replica = BrokerId(id);
-            let position =
-                FollowerPosition { replica, broker_epoch: -1, leader_epoch, log_end_offset, log_start_offset };
+            let position = FollowerPosition {
+                replica,
+                broker_epoch: -1,
+                leader_epoch,
+                log_end_offset,
+                log_start_offset,
+                eligible: true,
+            };
             leader.update_position(position, Offset(100), 5).unwrap();
         }
         leader

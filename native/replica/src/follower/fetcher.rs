@@ -346,7 +346,8 @@ impl ReplicaFetcher {
         named
     }
 
-    /// Takes the answer for one partition, to the request of that number; the partition, where its log is to be synced before the next request.
+    /// Takes the answer for one partition, to the request of that number; the partition, where its log is to be synced
+    /// before the next request.
     fn take_partition(
         &mut self,
         frame: &[u8],
