@@ -1,4 +1,4 @@
-"""Brokers that stop in good order: their clients hear where to go, and lose nothing; by processes."""
+"""Brokers that stop in good order: their clients learn where to go, and lose nothing; by processes."""
 
 from __future__ import annotations
 
