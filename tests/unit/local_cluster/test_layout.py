@@ -46,3 +46,9 @@ def test_settings_survive_the_file(tmp_path: Path) -> None:
     nodes = build_layout(tmp_path, PORTS[:1])
     lay_out(nodes, {"broker.rack": "back\\slash"})
     assert read_properties(nodes[0].settings)["broker.rack"] == "back\\slash"
+
+
+def test_a_node_has_the_rack_that_it_is_given(tmp_path: Path) -> None:
+    nodes = build_layout(tmp_path, PORTS[:2], ["a", None])
+    racks = [build_properties(nodes, node, {}).get("broker.rack") for node in nodes]
+    assert racks == ["a", None]

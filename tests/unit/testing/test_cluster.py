@@ -106,6 +106,8 @@ def test_wrong_settings_are_refused_and_leave_nothing() -> None:
         Cluster(num_partitions=0)
     with pytest.raises(ValueError, match="brokers=0"):
         Cluster(brokers=0)
+    with pytest.raises(ValueError, match="expected a rack, or None, for each of 3 brokers"):
+        Cluster(brokers=3, racks=["a", "b"])
 
 
 def test_a_broker_that_ended_by_itself_is_started_again(cluster: Cluster) -> None:
