@@ -112,7 +112,7 @@ class Alike:
         self._capsys = capsys
 
     def __call__(self, tool: str, *words: str, only: Callable[[str], str | None] = lambda line: line) -> Ran:
-        """Run it, and return what Kafka's program printed of Kafka's cluster; `only` makes lines comparable, or drops them."""
+        """Run it, and return what Kafka's program printed of Kafka's cluster; `only` changes lines, or drops them."""
         expected = self._run(KAFKAS, self.clusters.kafka, tool, words, only)
         for program in self._programs:
             assert self._run(program, self.clusters.ours, tool, words, only) == expected, (program, tool, *words)
