@@ -64,6 +64,8 @@ def consumer_group_heartbeat(request: ConsumerGroupHeartbeatRequest, context: Re
     """Hand the heartbeat to the group's coordinator."""
     if context.image.features.levels.get(GROUP_VERSION, 0) < 1:
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
+    if not request.group_id.strip():  # no broker is the coordinator of no group: every one says what is wrong
+        raise ApiError(ErrorCode.INVALID_REQUEST, "GroupId can't be empty.")
     client = Client(context.client_id or "", f"/{context.client_host}")
     event = ConsumerHeartbeat(request, context.version, client, str(uuid.uuid4()))
     return context.services.groups.submit(request.group_id, event)

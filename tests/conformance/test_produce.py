@@ -27,6 +27,7 @@ from tests.support.batches import (
     encode_record,
     read_batches,
 )
+from tests.support.conditions import wait_until
 from tests.support.wire import Wire, fetch, fetched, produce, produced
 
 pytestmark = pytest.mark.one_and_three
@@ -78,6 +79,7 @@ def test_the_batch_in_the_log_is_the_one_sent_with_offset_and_epoch_set(wire: Wi
 
 def test_acks_0_is_not_answered(wire: Wire, topic: Topic) -> None:
     wire.send(produce(topic.name, batch_of(b"quiet"), acks=0))
+    wait_until(lambda: log_of(wire, topic), within=10, what="the record is committed")
     assert [batch.values for batch in log_of(wire, topic)] == [[b"quiet"]]
 
 

@@ -245,7 +245,7 @@ def test_log_directories(alike: Alike, topic: str) -> None:
                 directory["partitions"].sort(key=lambda one: one["partition"])
         return json.dumps(answer)
 
-    alike("log-dirs", "--describe", only=ordered)
+    assert len(alike("log-dirs", "--describe", only=ordered).lines) == 3
     alike("log-dirs", "--describe", "--broker-list", "2", "--topic-list", topic, only=ordered)
     alike("log-dirs", "--describe", "--broker-list", "2,9", "--topic-list", topic, only=ordered)
 
@@ -275,7 +275,7 @@ def has_two_threads(cluster: ClusterPeer) -> bool:
 
 def test_elections(changed_alike: Alike, topic: str) -> None:
     of_one = ("--topic", topic, "--partition", "0")
-    changed_alike("leader-election", "--election-type", "preferred", *of_one)
+    assert changed_alike("leader-election", "--election-type", "preferred", *of_one).lines
     changed_alike("leader-election", "--election-type", "unclean", *of_one)
     changed_alike("leader-election", "--election-type", "preferred", "--all-topic-partitions")
 
