@@ -2,14 +2,15 @@
 
 use pybroker_quorum::{Position, Quorum, QuorumSettings, Restored, probe};
 
-/// Decodes the bytes: what is a message is encoded as it was. Steps a voter with them, as of each other voter.
+/// Decodes the bytes: what is a message is encoded as it was. Steps a voter with them, as of each other voter and of a stranger.
 pub fn decode(bytes: &[u8]) {
     if let Some(again) = probe(bytes) {
         assert_eq!(again, bytes);
     }
     let settings = QuorumSettings {
-        node_id: 1,
+        key: 1,
         voters: vec![0, 1, 2],
+        is_open: bytes.len().is_multiple_of(2),
         election_ticks: 10,
         heartbeat_ticks: 2,
         message_bytes: 1 << 20,
@@ -26,7 +27,7 @@ pub fn decode(bytes: &[u8]) {
         tail: vec![],
     };
     let mut voter = Quorum::new(&settings, restored).expect("an empty log");
-    for from in [0, 2] {
+    for from in [0, 2, 9] {
         let _ = voter.step(from, bytes, 0);
         while let Some(ready) = voter.ready() {
             voter.persisted(ready.number);
