@@ -1,17 +1,19 @@
-//! Metadata (API key 3), versions 1 to 12: brokers, and the leaders of the partitions of some topics.
+//! Metadata (API key 3), versions 1 to 13: brokers, and the leaders of the partitions of some topics.
 //!
 //! Version notes: 2 adds the cluster id, 3 the throttle time, 4 whether topics are created, 5 offline replicas, 7 leader
 //! epochs, 8 authorized operations (KIP-430), 9 is flexible, 10 adds topic ids (KIP-516), 11 takes the cluster's authorized
-//! operations out, 12 lets a topic have no name. Source: Kafka's `MetadataRequest` and `MetadataResponse` schemas.
+//! operations out, 12 lets a topic have no name, 13 adds an error of the whole (KIP-1102). Source: Kafka's `MetadataRequest` and `MetadataResponse` schemas.
 
 use super::primitives::{Malformed, Reader, Writer};
-use super::{ErrorCode, ZERO_TOPIC_ID};
+use super::{ErrorCode, TopicId, ZERO_TOPIC_ID};
 use pybroker_record::{BrokerId, LeaderEpoch, PartitionIndex};
 
 /// First flexible version.
 const FLEXIBLE: i16 = 9;
 /// First version with topic ids.
 const WITH_TOPIC_IDS: i16 = 10;
+/// First version with an error of the whole response.
+const WITH_ERROR: i16 = 13;
 
 /// Writes a request for topics by name (none: for the brokers only) behind its head in `out`. Topics that lack are created
 /// where `create` says so and the broker allows it; before version 4 the broker alone decides.
@@ -68,6 +70,8 @@ pub struct TopicMetadata {
     pub error: ErrorCode,
     /// Empty where the topic is named by id alone.
     pub name: String,
+    /// All zero before version 10.
+    pub id: TopicId,
     pub partitions: Vec<PartitionMetadata>,
 }
 
@@ -76,6 +80,8 @@ pub struct TopicMetadata {
 pub struct MetadataResponse {
     pub brokers: Vec<BrokerMetadata>,
     pub topics: Vec<TopicMetadata>,
+    /// `REBOOTSTRAP_REQUIRED` where the client is to begin anew at its bootstrap servers (KIP-1102).
+    pub error: ErrorCode,
 }
 
 impl MetadataResponse {
@@ -103,6 +109,9 @@ impl MetadataResponse {
         if (8..=10).contains(&version) {
             reader.i32()?; // cluster_authorized_operations
         }
+        if version >= WITH_ERROR {
+            response.error = reader.error_code()?;
+        }
         reader.tags()?;
         Ok(response)
     }
@@ -117,9 +126,7 @@ fn read_broker(reader: &mut Reader<'_>) -> Result<BrokerMetadata, Malformed> {
 
 fn read_topic(reader: &mut Reader<'_>, version: i16) -> Result<TopicMetadata, Malformed> {
     let (error, name) = (reader.error_code()?, reader.nullable_string()?.unwrap_or_default().to_owned());
-    if version >= WITH_TOPIC_IDS {
-        reader.uuid()?;
-    }
+    let id = if version >= WITH_TOPIC_IDS { reader.uuid()? } else { ZERO_TOPIC_ID };
     reader.bool()?; // is_internal
     let mut partitions = Vec::new();
     for _ in 0..reader.array_len()? {
@@ -129,7 +136,7 @@ fn read_topic(reader: &mut Reader<'_>, version: i16) -> Result<TopicMetadata, Ma
         reader.i32()?; // topic_authorized_operations
     }
     reader.tags()?;
-    Ok(TopicMetadata { error, name, partitions })
+    Ok(TopicMetadata { error, name, id, partitions })
 }
 
 fn read_partition(reader: &mut Reader<'_>, version: i16) -> Result<PartitionMetadata, Malformed> {
@@ -177,6 +184,9 @@ mod tests {
         if (8..=10).contains(&version) {
             writer.i32(i32::MIN);
         }
+        if version >= WITH_ERROR {
+            writer.error_code(response.error);
+        }
         writer.tags_none();
         frame
     }
@@ -185,7 +195,7 @@ mod tests {
         writer.error_code(topic.error);
         writer.string(&topic.name);
         if version >= WITH_TOPIC_IDS {
-            writer.uuid(&[7; 16]);
+            writer.uuid(&topic.id);
         }
         writer.bool(true);
         writer.array_len(topic.partitions.len());
@@ -219,22 +229,32 @@ mod tests {
             leader: BrokerId(leader),
             leader_epoch: LeaderEpoch(leader_epoch),
         });
-        let topic = (any::<i16>(), "[a-z]{0,9}", prop::collection::vec(partition, 0..4));
-        let topic =
-            topic.prop_map(|(error, name, partitions)| TopicMetadata { error: ErrorCode(error), name, partitions });
+        let id = if version >= WITH_TOPIC_IDS { any::<TopicId>().boxed() } else { Just(ZERO_TOPIC_ID).boxed() };
+        let topic = (any::<i16>(), "[a-z]{0,9}", id, prop::collection::vec(partition, 0..4));
+        let topic = topic.prop_map(|(error, name, id, partitions)| TopicMetadata {
+            error: ErrorCode(error),
+            name,
+            id,
+            partitions,
+        });
         let (brokers, topics) = (prop::collection::vec(broker, 0..4), prop::collection::vec(topic, 0..4));
-        (brokers, topics).prop_map(|(brokers, topics)| MetadataResponse { brokers, topics })
+        let error = if version >= WITH_ERROR { any::<i16>().boxed() } else { Just(0).boxed() };
+        (brokers, topics, error).prop_map(|(brokers, topics, error)| MetadataResponse {
+            brokers,
+            topics,
+            error: ErrorCode(error),
+        })
     }
 
     proptest! {
         #[test]
-        fn arbitrary_bytes_never_panic(bytes: Vec<u8>, body in 0_usize..20, version in 1_i16..=12) {
+        fn arbitrary_bytes_never_panic(bytes: Vec<u8>, body in 0_usize..20, version in 1_i16..=13) {
             let _ = MetadataResponse::parse(&bytes, body, version);
         }
 
         #[test]
         fn a_response_is_read_as_it_was_written(
-            (version, sent) in (1_i16..=12).prop_flat_map(|version| (Just(version), response(version))),
+            (version, sent) in (1_i16..=13).prop_flat_map(|version| (Just(version), response(version))),
             cut: prop::sample::Index,
         ) {
             let frame = write_response(version, &sent);
@@ -244,7 +264,7 @@ mod tests {
 
         #[test]
         fn a_request_names_its_topics(
-            version in 1_i16..=12, create: bool, topics in prop::collection::vec("[a-z]{1,9}", 0..4),
+            version in 1_i16..=13, create: bool, topics in prop::collection::vec("[a-z]{1,9}", 0..4),
         ) {
             let mut out = Vec::new();
             write_request(&mut out, version, create, topics.iter().map(String::as_str));
