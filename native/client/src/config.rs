@@ -20,6 +20,10 @@ pub struct ConnectionConfig {
     pub connection_setup_timeout: Duration,
     pub connection_setup_timeout_max: Duration,
     pub metadata_max_age: Duration,
+    /// `metadata.recovery.strategy=rebootstrap`: where no known broker answers, the bootstrap servers are asked again.
+    pub rebootstraps: bool,
+    /// `metadata.recovery.rebootstrap.trigger.ms`.
+    pub rebootstrap_trigger: Duration,
     pub allow_auto_create_topics: bool,
     pub reconnect_backoff: Duration,
     pub reconnect_backoff_max: Duration,
@@ -158,11 +162,14 @@ pub struct FetcherConfig {
     pub max_partition_fetch_bytes: i32,
     pub fetch_max_wait: Duration,
     pub check_crcs: bool,
+    /// `client.rack` (KIP-392); empty for none.
+    pub client_rack: String,
     /// `read_committed` hides records of aborted transactions (the broker ends at the last stable offset).
     pub read_committed: bool,
     pub auto_offset_reset: OffsetReset,
     /// A partition whose leader epoch has risen is not read on, but reported ([`ClientError::NewLeader`]): what was
-    /// read may have been cut, and the caller looks that up (KIP-320).
+    /// read may have been cut, and the caller looks that up (KIP-320). Else each Fetch names the epoch of the last record,
+    /// and the broker answers where the logs part (KIP-595).
     pub stops_at_new_leader: bool,
     /// Received responses that may wait for the caller while the next Fetch is under way.
     pub queued_responses: usize,

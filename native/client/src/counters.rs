@@ -57,9 +57,11 @@ pub enum Peak {
     AnswerUs,
     /// Bytes of such a response.
     AnsweredBytes,
+    /// Microseconds in which batches waited and none was acknowledged.
+    GapUs,
 }
 
-const PEAKS: usize = Peak::AnsweredBytes as usize + 1;
+const PEAKS: usize = Peak::GapUs as usize + 1;
 
 #[derive(Debug)]
 struct Sample {
@@ -76,6 +78,8 @@ pub struct Counters {
     in_flight: AtomicU64,
     /// Connections that are open, or being opened.
     connections: AtomicU64,
+    /// How often a partition came to another leader.
+    leader_changes: AtomicU64,
     window: Duration,
     most: usize,
     /// Older readings, oldest first; never empty.
@@ -91,6 +95,7 @@ impl Counters {
             peaks: Default::default(),
             in_flight: AtomicU64::new(0),
             connections: AtomicU64::new(0),
+            leader_changes: AtomicU64::new(0),
             window,
             most: most.max(1),
             samples: Mutex::new(VecDeque::from([first])),
@@ -171,6 +176,16 @@ impl Counters {
     /// Requests that are not answered.
     pub fn in_flight(&self) -> u64 {
         self.in_flight.load(Ordering::Relaxed)
+    }
+
+    /// What the I/O thread knows of changes of leaders.
+    pub fn set_leader_changes(&self, changes: u64) {
+        self.leader_changes.store(changes, Ordering::Relaxed);
+    }
+
+    /// How often a partition came to another leader, or to the same one anew.
+    pub fn leader_changes(&self) -> u64 {
+        self.leader_changes.load(Ordering::Relaxed)
     }
 
     fn totals(&self) -> [u64; TOTALS] {

@@ -77,6 +77,20 @@ pub enum ClientError {
         /// The leader's epoch.
         epoch: i32,
     },
+    /// What was read of a partition is in the log no longer, and no reset says where to go on.
+    #[error(
+        "topic {topic:?} partition {partition}: the log differs from offset {end_offset} (leader epoch {end_epoch}) on from what was read up to {position} (leader epoch {epoch})"
+    )]
+    LogTruncated {
+        topic: String,
+        partition: i32,
+        /// Where the reader stood, and the epoch of the record before it.
+        position: i64,
+        epoch: i32,
+        /// Where the logs part.
+        end_offset: i64,
+        end_epoch: i32,
+    },
     /// The metadata of a topic did not become known in time.
     #[error("topic {topic:?} is not known at {servers} after {waited_ms} ms: {code}")]
     UnknownTopic {

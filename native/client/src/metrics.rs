@@ -28,6 +28,7 @@ fn connections(counters: &Counters, now: Instant) -> Metrics {
         ("incoming-byte-total", total(Total::BytesIn)),
         ("incoming-byte-rate", counters.rate(Total::BytesIn, now)),
         ("requests-in-flight", counters.in_flight() as f64),
+        ("leader-changes-total", counters.leader_changes() as f64),
     ]
 }
 
@@ -58,6 +59,7 @@ impl Producer {
             ("record-size-avg", mean(total(Total::RecordBytes), total(Total::Records))),
             ("request-latency-avg", mean(total(Total::AnswersUs) / US, total(Total::Answers))),
             ("request-latency-max", counters.peak(Peak::AnswerUs) as f64 / US),
+            ("acknowledgement-gap-max", counters.peak(Peak::GapUs) as f64 / US),
             ("buffer-total-bytes", self.shared.config.buffer_memory as f64),
             ("buffer-available-bytes", accumulator.available() as f64),
         ]);

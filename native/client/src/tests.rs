@@ -30,6 +30,8 @@ fn connection_config() -> ConnectionConfig {
         connection_setup_timeout: Duration::from_secs(10),
         connection_setup_timeout_max: Duration::from_secs(30),
         metadata_max_age: Duration::from_secs(300),
+        rebootstraps: true,
+        rebootstrap_trigger: Duration::from_secs(300),
         allow_auto_create_topics: true,
         reconnect_backoff: Duration::from_millis(50),
         reconnect_backoff_max: Duration::from_secs(1),

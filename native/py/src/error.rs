@@ -22,6 +22,7 @@ import_exception!(pybroker.client.errors, ClosedError);
 import_exception!(pybroker.client.errors, ConnectionLostError);
 import_exception!(pybroker.client.errors, DeliveryError);
 import_exception!(pybroker.client.errors, NewLeaderError);
+import_exception!(pybroker.client.errors, PartitionTruncatedError);
 import_exception!(pybroker.client.errors, RecordError);
 import_exception!(pybroker.client.errors, SerializationError);
 import_exception!(pybroker.client.errors, SettingError);
@@ -182,6 +183,9 @@ fn client_error_saying(error: ClientError, text: String) -> PyErr {
         }
         ClientError::DeliveryTimeout { .. } | ClientError::FlushTimeout { .. } => DeliveryError::new_err(text),
         ClientError::NewLeader { topic, partition, epoch } => NewLeaderError::new_err((topic, partition, epoch)),
+        ClientError::LogTruncated { topic, partition, position, epoch, end_offset, end_epoch } => {
+            PartitionTruncatedError::new_err((topic, partition, (position, epoch), (end_offset, end_epoch)))
+        }
         ClientError::BufferFull { .. } => BufferFullError::new_err(text),
         ClientError::RecordTooLarge { .. }
         | ClientError::BadRow { .. }

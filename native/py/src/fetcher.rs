@@ -27,6 +27,7 @@ struct FetcherSettings {
     max_partition_fetch_bytes: i32,
     fetch_max_wait_ms: u64,
     check_crcs: bool,
+    client_rack: String,
     isolation_level: String,
     auto_offset_reset: String,
     auto_offset_reset_ms: Option<u64>,
@@ -56,6 +57,7 @@ impl Fetcher {
             max_partition_fetch_bytes: own.max_partition_fetch_bytes,
             fetch_max_wait: Duration::from_millis(own.fetch_max_wait_ms),
             check_crcs: own.check_crcs,
+            client_rack: own.client_rack,
             read_committed: own.isolation_level == "read_committed",
             auto_offset_reset: match own.auto_offset_reset.as_str() {
                 "earliest" => OffsetReset::Earliest,

@@ -42,6 +42,8 @@ pub struct Wanted {
     pub mark: Mark,
     /// Nothing is read of it, but its beginning is found.
     pub paused: bool,
+    /// Leader epoch of the record before the start; -1 where it is not known.
+    pub epoch: i32,
 }
 
 #[derive(Debug)]
@@ -156,8 +158,8 @@ impl Inbox {
             return None;
         }
         let as_wanted = |((topic, index), place): (&Key, &Place)| {
-            let Place { start, mark, paused, .. } = *place;
-            Wanted { topic: Arc::clone(topic), index: *index, start, mark, paused }
+            let Place { start, mark, paused, epoch, .. } = *place;
+            Wanted { topic: Arc::clone(topic), index: *index, start, mark, paused, epoch }
         };
         let mut wanted: Vec<Wanted> = self.places.iter().map(as_wanted).collect();
         wanted.sort_by(|a, b| (&a.topic, a.index).cmp(&(&b.topic, b.index)));

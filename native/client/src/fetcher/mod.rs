@@ -1,10 +1,12 @@
 //! The fetcher's face: assigned partitions in, whole received responses out. Its I/O thread is the
 //! [`reader`].
 
+mod answers;
 pub mod chunk;
 pub mod chunk_walk;
 pub mod cursor;
 pub mod inbox;
+mod part;
 pub mod reader;
 pub mod received;
 pub mod state;

@@ -16,10 +16,12 @@ pub struct Api {
 
 /// Version 13 names topics by id (KIP-516), which a producer that was given a name gains nothing from.
 pub const PRODUCE: Api = Api { key: ApiKey::PRODUCE, name: "Produce", min: 3, max: 12 };
-/// Version 13 names topics by id, as above.
-pub const FETCH: Api = Api { key: ApiKey::FETCH, name: "Fetch", min: 4, max: 12 };
+/// From version 13 on topics are named by id, from 16 on errors come with the leaders' endpoints (KIP-951).
+pub const FETCH: Api = Api { key: ApiKey::FETCH, name: "Fetch", min: 4, max: 18 };
+/// Fetch of topics whose ids are not known.
+pub const FETCH_BY_NAME: Api = Api { max: 12, ..FETCH };
 pub const LIST_OFFSETS: Api = Api { key: ApiKey::LIST_OFFSETS, name: "ListOffsets", min: 1, max: 7 };
-pub const METADATA: Api = Api { key: ApiKey::METADATA, name: "Metadata", min: 1, max: 12 };
+pub const METADATA: Api = Api { key: ApiKey::METADATA, name: "Metadata", min: 1, max: 13 };
 pub const API_VERSIONS: Api = Api { key: ApiKey::API_VERSIONS, name: "ApiVersions", min: 0, max: 3 };
 pub const INIT_PRODUCER_ID: Api = Api { key: ApiKey::INIT_PRODUCER_ID, name: "InitProducerId", min: 0, max: 4 };
 
@@ -34,15 +36,16 @@ impl Api {
 
 #[cfg(test)]
 mod tests {
-    use super::{FETCH, PRODUCE, ServedVersions};
+    use super::{FETCH, FETCH_BY_NAME, PRODUCE, ServedVersions};
 
     #[test]
     fn the_highest_version_is_chosen_that_both_speak() {
         let served = |min, max| [ServedVersions { api_key: FETCH.key, min, max }];
-        assert_eq!(FETCH.choose(&served(0, 18)), Ok(12));
+        assert_eq!((FETCH.choose(&served(0, 18)), FETCH.choose(&served(0, 17))), (Ok(18), Ok(17)));
+        assert_eq!(FETCH_BY_NAME.choose(&served(0, 18)), Ok(12));
         assert_eq!(FETCH.choose(&served(0, 7)), Ok(7));
         assert_eq!(FETCH.choose(&served(0, 3)), Err((0, 3)));
-        assert_eq!(FETCH.choose(&served(13, 18)), Err((13, 18)));
+        assert_eq!(FETCH_BY_NAME.choose(&served(13, 18)), Err((13, 18)));
         assert_eq!(PRODUCE.choose(&served(0, 18)), Err((-1, -1)));
     }
 }

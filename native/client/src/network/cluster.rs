@@ -1,12 +1,16 @@
-//! What the client knows of the cluster: brokers, and who leads which partition. Changed only by Metadata responses.
+//! What the client knows of the cluster: brokers, and who leads which partition.
+//!
+//! Changed by Metadata responses, and by the leaders that Produce and Fetch responses name with errors that say "not here"
+//! (KIP-951). Of two leaders of a partition the one of the later epoch holds, whichever answer came last: a broker that is
+//! behind in its metadata names the earlier one.
 
 use std::time::Instant;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use pybroker_record::LeaderEpoch;
-use pybroker_wire::ErrorCode;
-use pybroker_wire::metadata::MetadataResponse;
+use pybroker_wire::metadata::{MetadataResponse, PartitionMetadata};
+use pybroker_wire::{BrokerEndpoint, ErrorCode, LeaderAndEpoch, TopicId, ZERO_TOPIC_ID};
 
 /// A broker's id; bootstrap servers have ids below zero until it is known which brokers they are.
 pub type NodeId = i32;
@@ -21,9 +25,13 @@ pub struct Leader {
 /// A topic's partitions by index; `None` where there is no leader at present.
 #[derive(Debug, Clone, Default)]
 pub struct Topic {
+    /// All zero where the broker named none (before Kafka 2.8).
+    pub id: TopicId,
     pub leaders: Vec<Option<Leader>>,
     /// The topic's own error code in the last answer.
     pub error_code: ErrorCode,
+    /// The last answer did not know it: the epochs that were known say nothing of the next topic of its name.
+    is_gone: bool,
 }
 
 /// The latest known state.
@@ -40,6 +48,8 @@ pub struct Cluster {
     pub stale: bool,
     /// A topic is wanted that the last question did not name.
     pub unasked: bool,
+    /// How often a partition came to another leader, or to the same one anew, since it was known.
+    pub leader_changes: u64,
 }
 
 impl Cluster {
@@ -77,6 +87,45 @@ impl Cluster {
         *self.topics.get(topic)?.leaders.get(index)?
     }
 
+    /// The id of a topic, where it is known.
+    pub fn topic_id(&self, name: &str) -> Option<TopicId> {
+        self.topics.get(name).map(|topic| topic.id).filter(|id| *id != ZERO_TOPIC_ID)
+    }
+
+    /// Whether a partition is led by another broker than this, as far as is known.
+    pub fn leads_elsewhere(&self, topic: &str, partition: i32, node: NodeId) -> bool {
+        self.leader(topic, partition).is_some_and(|leader| leader.node != node)
+    }
+
+    /// Take in where leaders are, as a response names them beside its errors.
+    pub fn take_endpoints(&mut self, endpoints: &[BrokerEndpoint]) {
+        for endpoint in endpoints.iter().filter(|endpoint| endpoint.id >= 0) {
+            self.servers.insert(endpoint.id, format_server(&endpoint.host, endpoint.port.into()));
+        }
+    }
+
+    /// Take in the leader that an error names, where it is of a later epoch than the known one and can be found. Whether it
+    /// was taken: nothing needs to be asked for then.
+    pub fn take_hint(&mut self, topic: &str, partition: i32, hint: LeaderAndEpoch) -> bool {
+        let (node, epoch) = (hint.id.0, hint.epoch);
+        let Ok(index) = usize::try_from(partition) else { return false };
+        let Some(known) = self.topics.get_mut(topic).and_then(|topic| topic.leaders.get_mut(index)) else {
+            return false;
+        };
+        if node < 0 || !self.servers.contains_key(&node) || known.is_some_and(|known| epoch <= known.epoch) {
+            return false;
+        }
+        self.leader_changes += u64::from(known.is_some());
+        *known = Some(Leader { node, epoch });
+        true
+    }
+
+    /// Forget where brokers are: only the bootstrap servers are left to ask. What was wanted is wanted still.
+    pub fn forget_servers(&mut self) {
+        self.servers.clear();
+        self.stale = true;
+    }
+
     /// Take in an answer. Topics that it does not name keep their state.
     pub fn apply(&mut self, answer: &MetadataResponse, now: Instant) {
         if !answer.brokers.is_empty() {
@@ -88,20 +137,38 @@ impl Cluster {
             known.error_code = topic.error;
             if topic.error != ErrorCode::NONE {
                 missing = true;
+                if topic.error == ErrorCode::UNKNOWN_TOPIC_OR_PARTITION {
+                    // One that is made under this name again begins with lower epochs.
+                    known.id = ZERO_TOPIC_ID;
+                    known.is_gone = true;
+                }
                 continue;
             }
+            let is_same = known.id == topic.id && !std::mem::take(&mut known.is_gone);
+            known.id = topic.id;
             let count = topic.partitions.iter().map(|p| p.index.0 + 1).max().unwrap_or(0).max(0);
-            known.leaders = vec![None; count as usize];
+            let before = std::mem::replace(&mut known.leaders, vec![None; count as usize]);
             for partition in topic.partitions.iter().filter(|p| p.index.0 >= 0) {
-                let leader = (partition.leader.0 >= 0)
-                    .then_some(Leader { node: partition.leader.0, epoch: partition.leader_epoch });
+                let index = partition.index.0 as usize;
+                let before = before.get(index).copied().flatten().filter(|_| is_same);
+                let leader = latest(before, partition);
                 missing |= leader.is_none();
-                known.leaders[partition.index.0 as usize] = leader;
+                self.leader_changes += u64::from(before.is_some_and(|it| leader.is_some_and(|now| now != it)));
+                known.leaders[index] = leader;
             }
         }
         self.answered_at = Some(now);
         // A question cleared it when it was sent; what was wanted since must be asked for again.
         self.stale |= missing;
+    }
+}
+
+/// The leader of a partition, of the one that was known and the one that an answer names.
+fn latest(before: Option<Leader>, answered: &PartitionMetadata) -> Option<Leader> {
+    let (node, epoch) = (answered.leader.0, answered.leader_epoch);
+    match before {
+        Some(before) if epoch.0 >= 0 && epoch < before.epoch => Some(before),
+        _ => (node >= 0).then_some(Leader { node, epoch }),
     }
 }
 
@@ -148,8 +215,10 @@ mod tests {
             topics: vec![TopicMetadata {
                 error: ErrorCode::NONE,
                 name: "t".into(),
+                id: ZERO_TOPIC_ID,
                 partitions: vec![partition(1, -1), partition(0, 1)],
             }],
+            error: ErrorCode::NONE,
         };
         cluster.apply(&answer, Instant::now());
         assert_eq!(Some(Leader { node: 1, epoch: LeaderEpoch(3) }), cluster.leader("t", 0));
@@ -159,5 +228,67 @@ mod tests {
         cluster.apply(&answer, Instant::now());
         assert!(!cluster.stale && cluster.leader("t", 1).is_some() && cluster.leader("t", 2).is_none());
         assert_eq!("[::1]:9092", cluster.servers[&1]);
+    }
+
+    fn led(id: u8, leader: i32, epoch: i32) -> MetadataResponse {
+        let broker = |id| BrokerMetadata { id, host: "h".into(), port: 9092 };
+        let partition = PartitionMetadata {
+            error: ErrorCode::NONE,
+            index: PartitionIndex(0),
+            leader: BrokerId(leader),
+            leader_epoch: LeaderEpoch(epoch),
+        };
+        MetadataResponse {
+            brokers: vec![broker(1), broker(2)],
+            topics: vec![TopicMetadata {
+                error: ErrorCode::NONE,
+                name: "t".into(),
+                id: [id; 16],
+                partitions: vec![partition],
+            }],
+            error: ErrorCode::NONE,
+        }
+    }
+
+    fn hint(leader: i32, epoch: i32) -> LeaderAndEpoch {
+        LeaderAndEpoch { id: BrokerId(leader), epoch: LeaderEpoch(epoch) }
+    }
+
+    #[test]
+    fn a_leader_of_a_later_epoch_is_not_given_up_for_an_earlier_one() {
+        let mut cluster = Cluster::default();
+        let now = Instant::now();
+        cluster.apply(&led(7, 1, 5), now);
+        assert!(cluster.take_hint("t", 0, hint(2, 6)) && cluster.leads_elsewhere("t", 0, 1));
+        cluster.apply(&led(7, 1, 5), now);
+        assert_eq!(Some(Leader { node: 2, epoch: LeaderEpoch(6) }), cluster.leader("t", 0));
+        assert!(!cluster.take_hint("t", 0, hint(1, 6)), "the same epoch is no news");
+        cluster.apply(&led(7, 1, 7), now);
+        assert_eq!((1, 2), (cluster.leader("t", 0).unwrap().node, cluster.leader_changes));
+    }
+
+    #[test]
+    fn a_leader_that_cannot_be_found_is_no_help() {
+        let mut cluster = Cluster::default();
+        cluster.apply(&led(7, 1, 5), Instant::now());
+        assert!(!cluster.take_hint("t", 0, hint(3, 6)) && !cluster.take_hint("t", 1, hint(2, 6)));
+        let endpoint = BrokerEndpoint { id: 3, host: "::1".into(), port: 9094, rack: None };
+        cluster.take_endpoints(&[endpoint]);
+        assert!(cluster.take_hint("t", 0, hint(3, 6)));
+        assert_eq!("[::1]:9094", cluster.servers[&3]);
+    }
+
+    #[test]
+    fn a_topic_made_anew_begins_with_its_own_epochs() {
+        let mut cluster = Cluster::default();
+        cluster.apply(&led(7, 1, 5), Instant::now());
+        cluster.apply(&led(8, 2, 0), Instant::now());
+        assert_eq!(Some(Leader { node: 2, epoch: LeaderEpoch(0) }), cluster.leader("t", 0));
+        let mut gone = led(0, 1, 0);
+        gone.topics[0].error = ErrorCode::UNKNOWN_TOPIC_OR_PARTITION;
+        cluster.apply(&led(0, 1, 9), Instant::now());
+        cluster.apply(&gone, Instant::now());
+        cluster.apply(&led(0, 1, 0), Instant::now());
+        assert_eq!(Some(Leader { node: 1, epoch: LeaderEpoch(0) }), cluster.leader("t", 0));
     }
 }

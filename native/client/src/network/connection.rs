@@ -64,6 +64,8 @@ pub struct Pending<T> {
     pub expects_response: bool,
     /// When it was handed over, of requests whose answers are timed.
     pub asked_at: Option<Instant>,
+    /// Without an answer by then the broker is silent.
+    pub silent_at: Instant,
     /// Number of the byte after the request's last one in this connection's output.
     end: u64,
 }
@@ -139,6 +141,21 @@ impl<T> Connection<T> {
     /// Requests that were not answered yet.
     pub fn in_flight(&self) -> usize {
         self.pending.len()
+    }
+
+    /// What the requests are for that were not answered yet, oldest first.
+    pub fn awaited(&self) -> impl Iterator<Item = &T> {
+        self.pending.iter().map(|pending| &pending.token)
+    }
+
+    /// From when on the broker is silent, where something is awaited.
+    pub fn silent_at(&self) -> Option<Instant> {
+        self.pending.front().map(|pending| pending.silent_at)
+    }
+
+    /// Whether the broker keeps a request unanswered for longer than it may hold it back.
+    pub fn is_silent(&self, now: Instant) -> bool {
+        self.silent_at().is_some_and(|at| at <= now)
     }
 
     /// When the oldest request is overdue.
@@ -313,7 +330,7 @@ fn not_kafka(size: [u8; 4]) -> String {
 impl<T> Pending<T> {
     /// A request about to be queued.
     pub fn new(token: T, version: i16, correlation_id: i32, deadline: Instant, expects_response: bool) -> Self {
-        Self { token, version, correlation_id, deadline, expects_response, asked_at: None, end: 0 }
+        Self { token, version, correlation_id, deadline, expects_response, asked_at: None, silent_at: deadline, end: 0 }
     }
 }
 

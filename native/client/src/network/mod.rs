@@ -6,6 +6,7 @@
 pub mod apis;
 pub mod cluster;
 pub mod connection;
+mod metadata_asking;
 pub mod pool;
 pub mod request;
 pub mod waker;
@@ -18,9 +19,10 @@ use std::time::{Duration, Instant};
 use rustc_hash::FxHashMap;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use self::apis::{API_VERSIONS, Api, FETCH, METADATA};
+use self::apis::{API_VERSIONS, Api, FETCH};
 use self::cluster::{Cluster, NodeId};
 use self::connection::{Connection, Frame, Pending};
+use self::metadata_asking::Asking;
 use self::pool::BufferPool;
 use self::request::{Encoded, Segment};
 use self::waker::Waker;
@@ -30,7 +32,6 @@ use crate::error::ClientError;
 use pybroker_wire::ErrorCode;
 use pybroker_wire::api_versions::{self, ApiVersionsResponse, ClientSoftware, ServedVersions};
 use pybroker_wire::frame::{NewRequest, RESPONSE_BODY};
-use pybroker_wire::metadata::{self, MetadataResponse};
 
 /// What this client says that it is (KIP-511).
 const SOFTWARE: ClientSoftware<'static> = ClientSoftware { name: "pybroker", version: env!("CARGO_PKG_VERSION") };
@@ -62,11 +63,28 @@ pub struct Target {
     pub version: i16,
 }
 
+/// How long an answer may take.
+#[derive(Debug, Clone, Copy)]
+pub struct Wait {
+    /// The broker may hold it back for so long; after that it is silent.
+    pub held: Duration,
+    /// After that it comes no more.
+    pub longest: Duration,
+}
+
+impl Wait {
+    /// Of a request that is answered at once.
+    pub fn of(longest: Duration) -> Self {
+        Self { held: Duration::ZERO, longest }
+    }
+}
+
 #[derive(Debug)]
 struct Link<T> {
     connection: Connection<Purpose<T>>,
     /// Known after the handshake; until then nothing but the handshake is sent.
     versions: Option<Vec<ServedVersions>>,
+    began: Instant,
     deadline: Option<Instant>,
 }
 
@@ -87,10 +105,7 @@ pub struct Network<T> {
     pool: Arc<BufferPool>,
     counters: Arc<Counters>,
     next_correlation_id: i32,
-    /// The node that a Metadata request is under way to.
-    asked: Option<NodeId>,
-    /// Metadata is not asked for again before this moment.
-    metadata_rest: Option<Instant>,
+    asking: Asking,
     /// Why the last connection failed; for messages.
     pub last_failure: Option<ClientError>,
 }
@@ -107,8 +122,7 @@ impl<T> Network<T> {
             pool,
             counters: Arc::clone(counters),
             next_correlation_id: 1,
-            asked: None,
-            metadata_rest: None,
+            asking: Asking::default(),
             last_failure: None,
         }
     }
@@ -141,24 +155,6 @@ impl<T> Network<T> {
         self.links.get(&node).map_or(0, |l| l.connection.in_flight())
     }
 
-    /// Any connected node, or one that is being connected; bootstrap servers until the cluster is known.
-    pub fn any_ready(&mut self, now: Instant) -> Option<NodeId> {
-        let connected = self.links.iter().filter(|(_, l)| l.versions.is_some());
-        if let Some((node, _)) = connected.min_by_key(|(node, l)| (l.connection.in_flight(), **node < 0, **node)) {
-            return Some(*node);
-        }
-        if self.links.is_empty() {
-            let mut nodes: Vec<NodeId> = self.cluster.servers.keys().copied().collect();
-            nodes.sort_unstable();
-            nodes.extend((0..self.config.bootstrap_servers.len()).map(|i| -1 - i as NodeId));
-            let rested = |n: &NodeId| self.backoffs.get(n).and_then(|b| b.until).is_none_or(|u| u <= now);
-            if let Some(node) = nodes.into_iter().find(rested) {
-                self.connect(node, now);
-            }
-        }
-        None
-    }
-
     /// In which version a ready node is asked.
     pub fn target(&self, node: NodeId, api: Api) -> Result<Target, ClientError> {
         let chosen = self.links.get(&node).and_then(|l| l.versions.as_ref()).map_or(Err((-1, -1)), |v| api.choose(v));
@@ -184,17 +180,19 @@ impl<T> Network<T> {
         &self.config.client_id
     }
 
-    /// Send a request whose message `write` appends; the node must be ready.
-    pub fn ask(&mut self, target: Target, token: T, wait: Duration, now: Instant, write: impl FnOnce(&mut Vec<u8>)) {
-        let timed = (target.api == FETCH).then_some(now);
-        self.request(target, Purpose::Caller(token), now + wait, timed, write);
+    /// Send a request whose message `write` appends; the node must be ready. Of the time to wait it may hold the answer back
+    /// for `held`.
+    pub fn ask(&mut self, target: Target, token: T, wait: Wait, now: Instant, write: impl FnOnce(&mut Vec<u8>)) {
+        self.request(target, Purpose::Caller(token), wait, now, write);
     }
 
     /// Send an encoded request.
     pub fn send(&mut self, target: Target, request: Encoded, token: T, answered: bool, deadline: Instant) {
         let Encoded { correlation_id, segments } = request;
         let mut pending = Pending::new(Purpose::Caller(token), target.version, correlation_id, deadline, answered);
-        pending.asked_at = Some(Instant::now());
+        let now = Instant::now();
+        pending.asked_at = Some(now);
+        pending.silent_at = now + self.config.retry_backoff_max;
         self.enqueue(target.node, segments, pending);
     }
 
@@ -210,16 +208,17 @@ impl<T> Network<T> {
         &mut self,
         target: Target,
         purpose: Purpose<T>,
-        deadline: Instant,
-        timed: Option<Instant>,
+        wait: Wait,
+        now: Instant,
         write: impl FnOnce(&mut Vec<u8>),
     ) {
         let correlation_id = self.next_correlation_id();
         let client_id = &self.config.client_id;
         let head = NewRequest { api_key: target.api.key, api_version: target.version, correlation_id, client_id };
         let Encoded { segments, .. } = request::encode(head, write);
-        let mut pending = Pending::new(purpose, target.version, correlation_id, deadline, true);
-        pending.asked_at = timed;
+        let mut pending = Pending::new(purpose, target.version, correlation_id, now + wait.longest, true);
+        pending.asked_at = (target.api.key == FETCH.key).then_some(now);
+        pending.silent_at = now + wait.held + self.config.retry_backoff_max;
         self.enqueue(target.node, segments, pending);
     }
 
@@ -238,7 +237,7 @@ impl<T> Network<T> {
                 self.counters.add(Total::ConnectionsMade, 1);
                 let (first, longest) = (self.config.connection_setup_timeout, self.config.connection_setup_timeout_max);
                 let deadline = Some(now + doubled(first, attempt, longest));
-                self.links.insert(node, Link { connection, versions: None, deadline });
+                self.links.insert(node, Link { connection, versions: None, began: now, deadline });
                 self.shake_hands(node, API_VERSIONS.max, now);
             }
             Err(error) => self.count_failure(node, error, now),
@@ -246,10 +245,10 @@ impl<T> Network<T> {
     }
 
     fn shake_hands(&mut self, node: NodeId, version: i16, now: Instant) {
-        let deadline = now + self.config.request_timeout;
+        let wait = Wait::of(self.config.request_timeout);
         let write = |out: &mut Vec<u8>| api_versions::write_request(out, version, SOFTWARE);
         let target = Target { node, api: API_VERSIONS, version };
-        self.request(target, Purpose::Handshake, deadline, None, write);
+        self.request(target, Purpose::Handshake, wait, now, write);
     }
 
     fn count_failure(&mut self, node: NodeId, error: ClientError, now: Instant) {
@@ -262,47 +261,19 @@ impl<T> Network<T> {
         self.cluster.stale = true;
     }
 
-    /// Ask for metadata when it is stale or old; returns when it next has to be looked at.
-    fn refresh_metadata(&mut self, now: Instant) -> Instant {
-        let old = self.cluster.answered_at.map_or(now, |at| at + self.config.metadata_max_age);
-        let due = if self.cluster.stale { now } else { old };
-        // The rest between questions is for those that are asked again, not for the first about a topic.
-        let rest = self.metadata_rest.filter(|_| !self.cluster.unasked);
-        let due = rest.map_or(due, |rest| due.max(rest));
-        if due > now || self.asked.is_some() {
-            return due.max(now + Duration::from_secs(u64::from(self.asked.is_some())));
-        }
-        let Some(node) = self.any_ready(now) else { return now + self.config.reconnect_backoff };
-        match self.target(node, METADATA) {
-            Ok(target) => {
-                (self.cluster.stale, self.cluster.unasked) = (false, false);
-                self.asked = Some(node);
-                self.metadata_rest = Some(now + self.config.retry_backoff);
-                let topics: Vec<String> = self.cluster.wanted().into_iter().map(str::to_owned).collect();
-                let deadline = now + self.config.request_timeout;
-                let create = self.config.allow_auto_create_topics;
-                let write = |out: &mut Vec<u8>| {
-                    metadata::write_request(out, target.version, create, topics.iter().map(String::as_str));
-                };
-                self.request(target, Purpose::Metadata, deadline, None, write);
-            }
-            Err(error) => self.drop_link(node, error, now, &mut Vec::new()),
-        }
-        now + self.config.request_timeout
-    }
-
     /// Send what is queued, sleep until something comes, `wake_at` or a caller's wake-up, and report what came.
     /// `work_waits` is asked once more after sleep was announced: true means not to sleep.
     pub fn poll(&mut self, wake_at: Instant, events: &mut Vec<Event<T>>, work_waits: impl FnOnce() -> bool) {
         let now = Instant::now();
-        let wake_at = wake_at.min(self.refresh_metadata(now));
+        let wake_at = wake_at.min(self.refresh_metadata(now, events));
         self.flush_all(now, events);
         let in_flight = self.links.values().map(|link| link.connection.in_flight()).sum();
         self.counters.look(self.links.len(), in_flight, now);
         let deadline =
             self.links.values().filter_map(|l| [l.deadline, l.connection.deadline()].into_iter().flatten().min()).min();
+        let silent = self.links.values().filter_map(|l| l.connection.silent_at()).filter(|at| *at > now).min();
         let rest = self.backoffs.values().filter_map(|b| b.until).filter(|until| *until > now).min();
-        let wake_at = [deadline, rest].into_iter().flatten().fold(wake_at, Instant::min);
+        let wake_at = [deadline, silent, rest].into_iter().flatten().fold(wake_at, Instant::min);
         self.waker.will_sleep();
         let wait =
             if work_waits() || !events.is_empty() { Duration::ZERO } else { wake_at.saturating_duration_since(now) };
@@ -389,14 +360,14 @@ impl<T> Network<T> {
         events: &mut Vec<Event<T>>,
     ) {
         let version = pending.version;
-        let unreadable = match pending.token {
+        match pending.token {
             Purpose::Caller(token) => {
                 events.push(Event::Answered { node, token, version, frame: Some(frame) });
-                return;
             }
+            Purpose::Metadata => self.take_metadata(node, version, &frame, now, events),
             Purpose::Handshake => match ApiVersionsResponse::parse(frame.bytes(), RESPONSE_BODY, version) {
                 Ok(ApiVersionsResponse { error: ErrorCode::UNSUPPORTED_VERSION, .. }) if version > 0 => {
-                    return self.shake_hands(node, 0, now);
+                    self.shake_hands(node, 0, now);
                 }
                 Ok(ApiVersionsResponse { served, .. }) => {
                     self.backoffs.remove(&node);
@@ -404,26 +375,14 @@ impl<T> Network<T> {
                         link.versions = Some(served);
                         link.deadline = None;
                     }
-                    return;
                 }
-                Err(error) => (API_VERSIONS.name, error),
+                Err(error) => {
+                    let (server, api) = (self.server(node), API_VERSIONS.name);
+                    let error = ClientError::Malformed { server, api, detail: error.to_string() };
+                    self.drop_link(node, error, now, events);
+                }
             },
-            Purpose::Metadata => {
-                self.asked = None;
-                match MetadataResponse::parse(frame.bytes(), RESPONSE_BODY, version) {
-                    Ok(answer) => {
-                        self.cluster.apply(&answer, now);
-                        self.metadata_rest = Some(now + self.config.retry_backoff);
-                        events.push(Event::Metadata);
-                        return;
-                    }
-                    Err(error) => (METADATA.name, error),
-                }
-            }
-        };
-        let (api, error) = unreadable;
-        let error = ClientError::Malformed { server: self.server(node), api, detail: error.to_string() };
-        self.drop_link(node, error, now, events);
+        }
     }
 
     fn expire(&mut self, now: Instant, events: &mut Vec<Event<T>>) {
@@ -451,17 +410,38 @@ impl<T> Network<T> {
     /// Close a connection; its unanswered requests fail with `error`.
     pub fn drop_link(&mut self, node: NodeId, error: ClientError, now: Instant, events: &mut Vec<Event<T>>) {
         if let Some(mut link) = self.links.remove(&node) {
-            self.counters.add(Total::ConnectionsEnded, 1);
+            self.count_ended(1);
             for pending in link.connection.abandon() {
                 if let Purpose::Caller(token) = pending.token {
                     events.push(Event::Failed { token, error: error.clone() });
                 }
             }
         }
-        if self.asked == Some(node) {
-            self.asked = None;
-        }
+        self.forget_asked(node);
         self.count_failure(node, error, now);
+    }
+
+    fn count_ended(&self, connections: usize) {
+        self.counters.add(Total::ConnectionsEnded, connections as u64);
+    }
+
+    /// The nodes that keep a request unanswered for longer than they may hold it back, with what they were asked.
+    pub fn silent(&self, now: Instant) -> impl Iterator<Item = (NodeId, impl Iterator<Item = &T>)> {
+        let silent = self.links.iter().filter(move |(_, link)| link.connection.is_silent(now));
+        silent.map(|(node, link)| {
+            let tokens = link.connection.awaited().filter_map(|purpose| match purpose {
+                Purpose::Caller(token) => Some(token),
+                Purpose::Handshake | Purpose::Metadata => None,
+            });
+            (*node, tokens)
+        })
+    }
+
+    /// End the connection to a node that is silent and was asked what others lead by now.
+    pub fn give_up_silent(&mut self, node: NodeId, now: Instant, events: &mut Vec<Event<T>>) {
+        let detail = "no answer, and another broker leads what it was asked".to_owned();
+        let error = ClientError::Disconnected { server: self.server(node), detail };
+        self.drop_link(node, error, now, events);
     }
 }
 

@@ -9,6 +9,7 @@ pub mod observer;
 pub mod partition_queue;
 pub mod partitioner;
 pub mod sender;
+mod settling;
 pub mod since;
 pub mod state;
 

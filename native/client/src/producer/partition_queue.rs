@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use super::accumulator::Queue;
 use super::batch::Batch;
 use crate::error::ClientError;
+use crate::network::cluster::Leader;
 
 /// A partition's state in the sender.
 #[derive(Debug)]
@@ -15,6 +16,8 @@ pub struct PartitionQueue {
     pub again: Vec<Batch>,
     pub in_flight: usize,
     pub hold_until: Option<Instant>,
+    /// The leader that was sent a batch last.
+    pub sent_to: Option<Leader>,
     pub next_sequence: i32,
     /// The queue may hold batches.
     pub listed: bool,
@@ -23,7 +26,7 @@ pub struct PartitionQueue {
 impl PartitionQueue {
     /// Of a partition that nothing was sent to yet.
     pub fn new(waiting: Arc<Queue>, next_sequence: i32) -> Self {
-        Self { waiting, again: Vec::new(), in_flight: 0, hold_until: None, next_sequence, listed: false }
+        Self { waiting, again: Vec::new(), in_flight: 0, hold_until: None, sent_to: None, next_sequence, listed: false }
     }
 
     /// Have a batch sent again, after an error, not before that moment.
@@ -32,6 +35,13 @@ impl PartitionQueue {
         self.hold_until = Some(not_before);
         let place = self.again.partition_point(|other| other.id < batch.id);
         self.again.insert(place, batch);
+    }
+
+    /// Until when nothing is sent, where that is to come: a leader of a later epoch than the one that failed is sent to at
+    /// once.
+    pub fn held(&self, leader: Option<Leader>, now: Instant) -> Option<Instant> {
+        let is_another = leader.is_some_and(|leader| self.sent_to.is_some_and(|sent_to| sent_to.epoch < leader.epoch));
+        self.hold_until.filter(|hold| *hold > now && !is_another)
     }
 
     /// The batch that is sent next, where `fits` accepts its bytes.
@@ -67,6 +77,17 @@ impl PartitionQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pybroker_record::LeaderEpoch;
+
+    #[test]
+    fn a_leader_of_a_later_epoch_is_sent_to_without_waiting() {
+        let mut queue = PartitionQueue::new(Arc::new(Queue::new("t".into(), 0)), 0);
+        let leader = |node, epoch| Some(Leader { node, epoch: LeaderEpoch(epoch) });
+        let (now, hold) = (Instant::now(), Instant::now() + Duration::from_secs(1));
+        (queue.sent_to, queue.hold_until) = (leader(1, 4), Some(hold));
+        assert_eq!((Some(hold), Some(hold)), (queue.held(leader(1, 4), now), queue.held(None, now)));
+        assert_eq!((None, None), (queue.held(leader(2, 5), now), queue.held(leader(1, 4), hold)));
+    }
 
     #[test]
     fn sequence_numbers_go_on_from_a_place_and_start_again_at_the_largest() {

@@ -11,27 +11,25 @@ use std::time::{Duration, Instant};
 use rustc_hash::FxHashMap;
 
 use super::batch::{Batch, Sealed};
-use super::delivery::Written;
 use super::partition_queue::PartitionQueue;
 use super::state::ProducerState;
 use crate::error::ClientError;
 use crate::network::apis::{INIT_PRODUCER_ID, PRODUCE};
 use crate::network::cluster::NodeId;
-use crate::network::connection::Frame;
 use crate::network::pool::BufferPool;
 use crate::network::request;
-use crate::network::{Event, Network};
+use crate::network::{Event, Network, Wait};
 use pybroker_wire::ErrorCode;
 use pybroker_wire::TopicRef;
 use pybroker_wire::frame::{NewRequest, RESPONSE_BODY};
 use pybroker_wire::init_producer_id::{self, InitProducerIdResponse, ProducerIdentity};
-use pybroker_wire::produce::{PartitionBatch, ProduceHead, ProduceResponse, ProducedPartition};
+use pybroker_wire::produce::{PartitionBatch, ProduceHead};
 
 /// The longest sleep; anything that happens wakes the thread earlier.
 const IDLE: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
-enum Token {
+pub(super) enum Token {
     Produce(Vec<(usize, Batch)>),
     Identity,
 }
@@ -39,15 +37,20 @@ enum Token {
 /// State of the I/O thread.
 #[derive(Debug)]
 pub struct Sender {
-    shared: Arc<ProducerState>,
-    network: Network<Token>,
-    queues: Vec<PartitionQueue>,
+    pub(super) shared: Arc<ProducerState>,
+    pub(super) network: Network<Token>,
+    pub(super) queues: Vec<PartitionQueue>,
     queue_of: FxHashMap<(Arc<str>, i32), usize>,
     /// `None`: an identity has to be asked for before anything is sent.
-    identity: Option<ProducerIdentity>,
+    pub(super) identity: Option<ProducerIdentity>,
     /// Why a producer that has to keep its identity sends nothing any more.
-    ended: Option<ClientError>,
+    pub(super) ended: Option<ClientError>,
     identity_asked: bool,
+    /// Requests for an identity in a row that got none, and before when there is no other.
+    identity_failures: u32,
+    identity_hold: Option<Instant>,
+    /// When a batch was acknowledged last.
+    pub(super) acknowledged_at: Option<Instant>,
     /// Produce requests under way.
     in_flight: usize,
     /// Where the next round begins, so that no partition is always last.
@@ -72,6 +75,9 @@ impl Sender {
             identity,
             ended: None,
             identity_asked: false,
+            identity_failures: 0,
+            identity_hold: None,
+            acknowledged_at: None,
             in_flight: 0,
             turn: 0,
         }
@@ -95,6 +101,7 @@ impl Sender {
             for event in events.drain(..) {
                 self.step(event, Instant::now());
             }
+            self.shared.accumulator.counters.set_leader_changes(self.network.cluster.leader_changes);
             *self.shared.network_failure.lock() = self.network.last_failure.clone();
         }
     }
@@ -126,7 +133,7 @@ impl Sender {
             return wake_at;
         }
         if self.identity.is_none() && !self.ask_identity(now) {
-            return wake_at;
+            return self.identity_hold.map_or(wake_at, |hold| wake_at.min(hold));
         }
         loop {
             let by_node = self.ready_lanes(now, &mut wake_at);
@@ -150,7 +157,8 @@ impl Sender {
         let count = self.queues.len();
         for queue_index in (0..count).map(|i| (i + self.turn) % count) {
             let queue = &mut self.queues[queue_index];
-            if let Some(hold) = queue.hold_until.filter(|hold| *hold > now) {
+            let leader = self.network.cluster.leader(&queue.waiting.topic, queue.waiting.index);
+            if let Some(hold) = queue.held(leader, now) {
                 *wake_at = (*wake_at).min(hold);
                 continue;
             }
@@ -166,7 +174,7 @@ impl Sender {
             } else if ordered && queue.in_flight > 0 {
                 continue;
             }
-            match self.network.cluster.leader(&queue.waiting.topic, queue.waiting.index) {
+            match leader {
                 Some(leader) => by_node.entry(leader.node).or_default().push(queue_index),
                 None => self.network.cluster.stale = true,
             }
@@ -207,7 +215,9 @@ impl Sender {
         let request = request::encode_produce(head, produce, &parts);
         drop(parts);
         for (queue, _) in &taken {
-            self.queues[*queue].in_flight += 1;
+            let queue = &mut self.queues[*queue];
+            queue.in_flight += 1;
+            queue.sent_to = self.network.cluster.leader(&queue.waiting.topic, queue.waiting.index);
         }
         self.in_flight += 1;
         let deadline = now + config.connection.request_timeout;
@@ -257,7 +267,10 @@ impl Sender {
 
     fn step(&mut self, event: Event<Token>, now: Instant) {
         match event {
-            Event::Metadata => self.publish_topics(),
+            Event::Metadata => {
+                self.publish_topics();
+                self.leave_silent(now);
+            }
             Event::Answered { token: Token::Produce(batches), version, frame, node } => {
                 self.returned(&batches);
                 self.settle(node, batches, version, frame, now);
@@ -285,11 +298,39 @@ impl Sender {
                         self.fail_waiting(&error);
                         self.shared.set_identity(Some(Err(error)));
                     }
-                    _ => {}
+                    _ => self.hold_identity(now),
                 }
             }
-            Event::Failed { token: Token::Identity, .. } => self.identity_asked = false,
+            Event::Failed { token: Token::Identity, .. } => {
+                self.identity_asked = false;
+                self.hold_identity(now);
+            }
         }
+    }
+
+    fn hold_identity(&mut self, now: Instant) {
+        self.identity_failures = self.identity_failures.saturating_add(1);
+        self.identity_hold = Some(now + self.shared.config.connection.backoff(self.identity_failures));
+    }
+
+    /// What a silent broker was given of partitions that another one leads by now is sent to that one: the connection ends,
+    /// and with it the wait for `request.timeout.ms`.
+    fn leave_silent(&mut self, now: Instant) {
+        let cluster = &self.network.cluster;
+        let elsewhere = |node: NodeId, queue: usize| {
+            let waiting = &self.queues[queue].waiting;
+            cluster.leads_elsewhere(&waiting.topic, waiting.index, node)
+        };
+        let moved = |node: NodeId, token: &Token| match token {
+            Token::Produce(batches) => batches.iter().any(|(queue, _)| elsewhere(node, *queue)),
+            Token::Identity => false,
+        };
+        let silent = self.network.silent(now);
+        let left: Vec<NodeId> =
+            silent.filter_map(|(node, mut tokens)| tokens.any(|token| moved(node, token)).then_some(node)).collect();
+        let mut events = Vec::new();
+        left.into_iter().for_each(|node| self.network.give_up_silent(node, now, &mut events));
+        events.into_iter().for_each(|event| self.step(event, now));
     }
 
     fn returned(&mut self, batches: &[(usize, Batch)]) {
@@ -310,127 +351,17 @@ impl Sender {
         self.shared.notify_topics();
     }
 
-    /// Decide the fate of a request's batches from its answer (none with acks=0: written is all there is to know).
-    fn settle(&mut self, node: NodeId, batches: Vec<(usize, Batch)>, version: i16, frame: Option<Frame>, now: Instant) {
-        let response = match frame.map(|f| ProduceResponse::parse(f.bytes(), RESPONSE_BODY, version)).transpose() {
-            Ok(response) => response,
-            Err(e) => {
-                let error = ClientError::Malformed {
-                    server: self.network.server(node),
-                    api: PRODUCE.name,
-                    detail: e.to_string(),
-                };
-                batches.into_iter().for_each(|(_, batch)| self.fail(batch, error.clone()));
-                return;
-            }
-        };
-        for (queue, batch) in batches {
-            let Some(response) = &response else {
-                self.succeed(batch, Written { base_offset: -1, log_append_time_ms: -1 }, now);
-                continue;
-            };
-            let waiting = &self.queues[queue].waiting;
-            match find(response, &waiting.topic, waiting.index) {
-                Some(produced) => self.judge(queue, batch, produced, now),
-                None => {
-                    let detail = "an answer without the partition that was sent".to_owned();
-                    let error = ClientError::Malformed { server: self.network.server(node), api: PRODUCE.name, detail };
-                    self.fail(batch, error);
-                }
-            }
-        }
-    }
-
-    fn judge(&mut self, queue: usize, batch: Batch, produced: &ProducedPartition, now: Instant) {
-        let code = produced.error;
-        if code == ErrorCode::NONE {
-            let written = Written { base_offset: produced.base_offset, log_append_time_ms: produced.log_append_time };
-            return self.succeed(batch, written, now);
-        }
-        if code == ErrorCode::DUPLICATE_SEQUENCE_NUMBER {
-            return self.succeed(batch, Written { base_offset: -1, log_append_time_ms: -1 }, now);
-        }
-        if code.asks_for_metadata() {
-            self.network.cluster.stale = true;
-        }
-        let topic = self.queues[queue].waiting.topic.to_string();
-        let error = ClientError::Broker { topic, partition: produced.index, code, message: message(produced) };
-        // A gap that an earlier batch of this partition leaves, which itself is being sent again, closes by itself.
-        let behind_another =
-            code == ErrorCode::OUT_OF_ORDER_SEQUENCE_NUMBER && self.queues[queue].again.iter().any(|b| b.id < batch.id);
-        if code.is_retriable() || behind_another {
-            self.retry(queue, batch, error, now)
-        } else {
-            self.fail(batch, error)
-        }
-    }
-
-    fn succeed(&mut self, batch: Batch, written: Written, now: Instant) {
-        if let Some(observer) = &self.shared.observer {
-            observer.acknowledged(&batch.strides, now);
-        }
-        batch.decided.count(batch.records, true);
-        self.shared.accumulator.complete(batch, Ok(written));
-    }
-
-    fn retry(&mut self, queue: usize, batch: Batch, error: ClientError, now: Instant) {
-        if batch.attempts > self.shared.config.retries {
-            return self.fail(batch, error);
-        }
-        let rest = self.shared.config.connection.backoff(batch.attempts);
-        self.queues[queue].send_again(batch, error, now + rest);
-    }
-
-    fn fail(&mut self, batch: Batch, error: ClientError) {
-        // The broker has not seen these sequences and will not: later batches need a new identity (KIP-360).
-        match &self.shared.config.continues {
-            Some(_) => drop(self.ended.get_or_insert_with(|| error.clone())),
-            None if batch.sequence.is_some() => {
-                self.identity = None;
-                self.shared.set_identity(None);
-            }
-            None => {}
-        }
-        if let Some(observer) = &self.shared.observer {
-            observer.failed(&batch.strides);
-        }
-        self.shared.first_failure.lock().get_or_insert_with(|| error.clone());
-        batch.decided.count(batch.records, false);
-        self.shared.accumulator.complete(batch, Err(error));
-    }
-
-    /// Give up batches that are older than `delivery.timeout.ms`.
-    fn expire(&mut self, now: Instant) {
-        let limit = self.shared.config.delivery_timeout;
-        for index in 0..self.queues.len() {
-            while let Some(batch) = self.queues[index].take_expired(now, limit) {
-                let failure = batch.last_error.as_ref().or(self.network.last_failure.as_ref());
-                let detail = failure.map_or("no leader answered".to_owned(), ToString::to_string);
-                let waiting = &self.queues[index].waiting;
-                let (topic, partition) = (waiting.topic.to_string(), waiting.index);
-                let error = ClientError::DeliveryTimeout {
-                    topic,
-                    partition,
-                    records: batch.records,
-                    timeout_ms: limit.as_millis() as u64,
-                    detail,
-                };
-                self.fail(batch, error);
-            }
-        }
-    }
-
     /// False while there is no identity. One is asked for only when nothing is under way, so that no batch of the old
     /// identity can arrive after one of the new.
     fn ask_identity(&mut self, now: Instant) -> bool {
-        if self.identity_asked || self.in_flight > 0 {
+        if self.identity_asked || self.in_flight > 0 || self.identity_hold.is_some_and(|hold| hold > now) {
             return false;
         }
         let Some(node) = self.network.any_ready(now) else { return false };
         match self.network.target(node, INIT_PRODUCER_ID) {
             Ok(target) => {
                 self.identity_asked = true;
-                let wait = self.shared.config.connection.request_timeout;
+                let wait = Wait::of(self.shared.config.connection.request_timeout);
                 let write = |out: &mut Vec<u8>| init_producer_id::write_request(out, target.version);
                 self.network.ask(target, Token::Identity, wait, now, write);
             }
@@ -444,6 +375,7 @@ impl Sender {
 
     fn take_identity(&mut self, identity: ProducerIdentity) {
         self.identity = Some(identity);
+        (self.identity_failures, self.identity_hold) = (0, None);
         self.shared.set_identity(Some(Ok(identity)));
         for queue in &mut self.queues {
             queue.next_sequence = 0;
@@ -478,16 +410,4 @@ impl Sender {
         self.shared.accumulator.finish();
         self.shared.notify_topics();
     }
-}
-
-/// What became of a partition's batch; `None` where the response does not name the partition.
-fn find<'a>(response: &'a ProduceResponse, topic: &str, index: i32) -> Option<&'a ProducedPartition> {
-    let topics = response.topics.iter().filter(|(named, _)| named.is_named(topic));
-    topics.flat_map(|(_, partitions)| partitions).find(|partition| partition.index == index)
-}
-
-/// A broker's own words about a batch: those about all of it, or the first ones about a record.
-fn message(produced: &ProducedPartition) -> Option<String> {
-    let of_records = || produced.record_errors.iter().find_map(|(_, message)| message.clone());
-    produced.error_message.clone().or_else(of_records)
 }

@@ -1,0 +1,178 @@
+//! When the cluster's metadata is asked for, whom, and when the client goes back to its bootstrap servers (KIP-1102).
+//!
+//! A broker that keeps a request unanswered for longer than it may hold it back is silent: it may be paused, or cut off. It
+//! is asked last, and who asked it has metadata asked of another.
+
+use std::time::{Duration, Instant};
+
+use super::apis::METADATA;
+use super::cluster::NodeId;
+use super::connection::Frame;
+use super::{Event, Network, Purpose, Wait};
+use crate::error::ClientError;
+use pybroker_wire::ErrorCode;
+use pybroker_wire::frame::RESPONSE_BODY;
+use pybroker_wire::metadata::{self, MetadataResponse};
+
+/// What is under way, and since when.
+#[derive(Debug, Default)]
+pub struct Asking {
+    /// The node that was asked last and has not answered, and when it was asked.
+    asked: Option<(NodeId, Instant)>,
+    /// Metadata is not asked for again before this moment.
+    rest: Option<Instant>,
+    /// Since when it is wanted and was not answered.
+    wanted_since: Option<Instant>,
+    /// When a silent node last made the metadata stale.
+    suspected: Option<Instant>,
+}
+
+impl<T> Network<T> {
+    /// How long a node may be silent before another one is asked: the longest rest between two tries.
+    fn patience(&self) -> Duration {
+        self.config.retry_backoff_max
+    }
+
+    /// The connected node that is asked about the cluster; begins to connect to one where none is connected. Silent nodes
+    /// are asked last, those that failed most often are connected to last.
+    pub fn any_ready(&mut self, now: Instant) -> Option<NodeId> {
+        let asked = self.asking.asked.map(|(node, _)| node);
+        let connected = self.links.iter().filter(|(node, l)| l.versions.is_some() && Some(**node) != asked);
+        let best = connected
+            .min_by_key(|(node, l)| (l.connection.is_silent(now), l.connection.in_flight(), **node < 0, **node));
+        let found = best.map(|(node, link)| (*node, link.connection.is_silent(now)));
+        if let Some((node, false)) = found {
+            return Some(node);
+        }
+        let patience = self.patience();
+        let in_vain = |since: Instant| now.saturating_duration_since(since) >= patience;
+        if self.links.values().all(|link| link.versions.is_some() || in_vain(link.began)) {
+            self.connect_to_another(now);
+        }
+        found.map(|(node, _)| node)
+    }
+
+    /// Begin to connect to a node that is not connected and need not be left alone: of the cluster, else a bootstrap server.
+    fn connect_to_another(&mut self, now: Instant) {
+        let mut nodes: Vec<NodeId> = self.cluster.servers.keys().copied().collect();
+        let failures = |node: &NodeId| self.backoffs.get(node).map_or(0, |backoff| backoff.failures);
+        nodes.sort_unstable_by_key(|node| (failures(node), *node));
+        if nodes.is_empty() || self.config.rebootstraps {
+            nodes.extend((0..self.config.bootstrap_servers.len()).map(|i| -1 - i as NodeId));
+        }
+        let rested = |node: &NodeId| self.backoffs.get(node).and_then(|b| b.until).is_none_or(|until| until <= now);
+        let free = |node: &NodeId| !self.links.contains_key(node) && rested(node);
+        if let Some(node) = nodes.into_iter().find(free) {
+            self.connect(node, now);
+        }
+    }
+
+    /// Ask for metadata when it is stale or old; returns when it next has to be looked at.
+    pub(super) fn refresh_metadata(&mut self, now: Instant, events: &mut Vec<Event<T>>) -> Instant {
+        self.suspect_silent(now);
+        let old = self.cluster.answered_at.map_or(now, |at| at + self.config.metadata_max_age);
+        let due = if self.cluster.stale { now } else { old };
+        // The rest between questions is for those that are asked again, not for the first about a topic.
+        let rest = self.asking.rest.filter(|_| !self.cluster.unasked);
+        let due = rest.map_or(due, |rest| due.max(rest));
+        // What the node that was asked does not answer, another is asked.
+        let due = self.asking.asked.map_or(due, |(_, since)| due.max(since + self.patience()));
+        if due > now {
+            return due;
+        }
+        let since = *self.asking.wanted_since.get_or_insert(now);
+        if self.config.rebootstraps && now.saturating_duration_since(since) >= self.config.rebootstrap_trigger {
+            self.rebootstrap(now, "metadata.recovery.rebootstrap.trigger.ms is over without metadata", events);
+        }
+        let Some(node) = self.any_ready(now) else { return now + self.config.reconnect_backoff };
+        match self.target(node, METADATA) {
+            Ok(target) => {
+                (self.cluster.stale, self.cluster.unasked) = (false, false);
+                self.asking.asked = Some((node, now));
+                self.asking.rest = Some(now + self.config.retry_backoff);
+                let topics: Vec<String> = self.cluster.wanted().into_iter().map(str::to_owned).collect();
+                let wait = Wait::of(self.config.request_timeout);
+                let create = self.config.allow_auto_create_topics;
+                let write = |out: &mut Vec<u8>| {
+                    metadata::write_request(out, target.version, create, topics.iter().map(String::as_str));
+                };
+                self.request(target, Purpose::Metadata, wait, now, write);
+                now + self.patience()
+            }
+            Err(error) => {
+                self.drop_link(node, error, now, events);
+                now
+            }
+        }
+    }
+
+    /// A node that does not answer may lead nothing any more: metadata is asked for, as often as it may be.
+    fn suspect_silent(&mut self, now: Instant) {
+        let patience = self.patience();
+        let rested = self.asking.suspected.is_none_or(|at| now.saturating_duration_since(at) >= patience);
+        if rested && self.links.values().any(|link| link.connection.is_silent(now)) {
+            self.asking.suspected = Some(now);
+            self.cluster.stale = true;
+        }
+    }
+
+    pub(super) fn take_metadata(
+        &mut self,
+        node: NodeId,
+        version: i16,
+        frame: &Frame,
+        now: Instant,
+        events: &mut Vec<Event<T>>,
+    ) {
+        if self.asking.asked.is_some_and(|(asked, _)| asked == node) {
+            self.asking.asked = None;
+        }
+        match MetadataResponse::parse(frame.bytes(), RESPONSE_BODY, version) {
+            Ok(MetadataResponse { error: ErrorCode::REBOOTSTRAP_REQUIRED, .. }) if self.config.rebootstraps => {
+                self.rebootstrap(now, "the broker answered REBOOTSTRAP_REQUIRED", events);
+            }
+            Ok(answer) => {
+                self.cluster.apply(&answer, now);
+                self.asking.rest = Some(now + self.config.retry_backoff);
+                self.asking.wanted_since = None;
+                self.leave_bootstrap_servers();
+                events.push(Event::Metadata);
+            }
+            Err(error) => {
+                let (server, api) = (self.server(node), METADATA.name);
+                let error = ClientError::Malformed { server, api, detail: error.to_string() };
+                self.drop_link(node, error, now, events);
+            }
+        }
+    }
+
+    /// Brokers are asked under their ids once those are known: idle connections under a bootstrap server's name end.
+    fn leave_bootstrap_servers(&mut self) {
+        if self.cluster.servers.is_empty() {
+            return;
+        }
+        let before = self.links.len();
+        self.links.retain(|node, link| *node >= 0 || link.connection.in_flight() > 0);
+        self.count_ended(before - self.links.len());
+    }
+
+    /// Close every connection and begin at the bootstrap servers again.
+    fn rebootstrap(&mut self, now: Instant, why: &str, events: &mut Vec<Event<T>>) {
+        log::info!("{why}: going back to the bootstrap servers {}", self.config.bootstrap_servers.join(","));
+        let nodes: Vec<NodeId> = self.links.keys().copied().collect();
+        for node in nodes {
+            let error = ClientError::Disconnected { server: self.server(node), detail: why.to_owned() };
+            self.drop_link(node, error, now, events);
+        }
+        self.cluster.forget_servers();
+        self.backoffs.clear();
+        self.asking = Asking { rest: Some(now + self.config.retry_backoff), ..Asking::default() };
+    }
+
+    /// The connection to a node ended: what it was asked is asked of another.
+    pub(super) fn forget_asked(&mut self, node: NodeId) {
+        if self.asking.asked.is_some_and(|(asked, _)| asked == node) {
+            self.asking.asked = None;
+        }
+    }
+}

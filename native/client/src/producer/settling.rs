@@ -1,0 +1,159 @@
+//! The fate of batches: what follows from an answer, from none, and from the time that has gone by.
+//!
+//! A batch that goes to another leader because the answer named it, or because metadata did, goes at once; any other
+//! repetition waits for the back-off.
+
+use std::time::Instant;
+
+use super::batch::Batch;
+use super::delivery::Written;
+use super::sender::Sender;
+use crate::counters::Peak;
+use crate::error::ClientError;
+use crate::network::apis::PRODUCE;
+use crate::network::cluster::NodeId;
+use crate::network::connection::Frame;
+use pybroker_wire::ErrorCode;
+use pybroker_wire::frame::RESPONSE_BODY;
+use pybroker_wire::produce::{ProduceResponse, ProducedPartition};
+
+impl Sender {
+    /// Decide the fate of a request's batches from its answer (none with acks=0: written is all there is to know).
+    pub(super) fn settle(
+        &mut self,
+        node: NodeId,
+        batches: Vec<(usize, Batch)>,
+        version: i16,
+        frame: Option<Frame>,
+        now: Instant,
+    ) {
+        let response = match frame.map(|f| ProduceResponse::parse(f.bytes(), RESPONSE_BODY, version)).transpose() {
+            Ok(response) => response,
+            Err(e) => {
+                let error = ClientError::Malformed {
+                    server: self.network.server(node),
+                    api: PRODUCE.name,
+                    detail: e.to_string(),
+                };
+                batches.into_iter().for_each(|(_, batch)| self.fail(batch, error.clone()));
+                return;
+            }
+        };
+        if let Some(response) = &response {
+            self.network.cluster.take_endpoints(&response.endpoints);
+        }
+        for (queue, batch) in batches {
+            let Some(response) = &response else {
+                self.succeed(batch, Written { base_offset: -1, log_append_time_ms: -1 }, now);
+                continue;
+            };
+            let waiting = &self.queues[queue].waiting;
+            match find(response, &waiting.topic, waiting.index) {
+                Some(produced) => self.judge(queue, batch, produced, now),
+                None => {
+                    let detail = "an answer without the partition that was sent".to_owned();
+                    let error = ClientError::Malformed { server: self.network.server(node), api: PRODUCE.name, detail };
+                    self.fail(batch, error);
+                }
+            }
+        }
+    }
+
+    fn judge(&mut self, queue: usize, batch: Batch, produced: &ProducedPartition, now: Instant) {
+        let code = produced.error;
+        if code == ErrorCode::NONE {
+            let written = Written { base_offset: produced.base_offset, log_append_time_ms: produced.log_append_time };
+            return self.succeed(batch, written, now);
+        }
+        if code == ErrorCode::DUPLICATE_SEQUENCE_NUMBER {
+            return self.succeed(batch, Written { base_offset: -1, log_append_time_ms: -1 }, now);
+        }
+        let topic = self.queues[queue].waiting.topic.to_string();
+        let hint = produced.current_leader;
+        let is_known = hint.is_some_and(|leader| self.network.cluster.take_hint(&topic, produced.index, leader));
+        if code.asks_for_metadata() && !is_known {
+            self.network.cluster.stale = true;
+        }
+        let error = ClientError::Broker { topic, partition: produced.index, code, message: message(produced) };
+        // A gap that an earlier batch of this partition leaves, which itself is being sent again, closes by itself.
+        let behind_another =
+            code == ErrorCode::OUT_OF_ORDER_SEQUENCE_NUMBER && self.queues[queue].again.iter().any(|b| b.id < batch.id);
+        if code.is_retriable() || behind_another {
+            self.retry(queue, batch, error, now)
+        } else {
+            self.fail(batch, error)
+        }
+    }
+
+    pub(super) fn succeed(&mut self, batch: Batch, written: Written, now: Instant) {
+        if let Some(observer) = &self.shared.observer {
+            observer.acknowledged(&batch.strides, now);
+        }
+        // No batch was acknowledged since the last one, and this one was there all that time, or since it was opened.
+        let since = self.acknowledged_at.map_or(batch.opened, |at| at.max(batch.opened));
+        self.acknowledged_at = Some(now);
+        let gap_us = now.saturating_duration_since(since).as_micros() as u64;
+        self.shared.accumulator.counters.raise(Peak::GapUs, gap_us);
+        batch.decided.count(batch.records, true);
+        self.shared.accumulator.complete(batch, Ok(written));
+    }
+
+    pub(super) fn retry(&mut self, queue: usize, batch: Batch, error: ClientError, now: Instant) {
+        if batch.attempts > self.shared.config.retries {
+            return self.fail(batch, error);
+        }
+        let rest = self.shared.config.connection.backoff(batch.attempts);
+        self.queues[queue].send_again(batch, error, now + rest);
+    }
+
+    pub(super) fn fail(&mut self, batch: Batch, error: ClientError) {
+        // The broker has not seen these sequences and will not: later batches need a new identity (KIP-360).
+        match &self.shared.config.continues {
+            Some(_) => drop(self.ended.get_or_insert_with(|| error.clone())),
+            None if batch.sequence.is_some() => {
+                self.identity = None;
+                self.shared.set_identity(None);
+            }
+            None => {}
+        }
+        if let Some(observer) = &self.shared.observer {
+            observer.failed(&batch.strides);
+        }
+        self.shared.first_failure.lock().get_or_insert_with(|| error.clone());
+        batch.decided.count(batch.records, false);
+        self.shared.accumulator.complete(batch, Err(error));
+    }
+
+    /// Give up batches that are older than `delivery.timeout.ms`.
+    pub(super) fn expire(&mut self, now: Instant) {
+        let limit = self.shared.config.delivery_timeout;
+        for index in 0..self.queues.len() {
+            while let Some(batch) = self.queues[index].take_expired(now, limit) {
+                let failure = batch.last_error.as_ref().or(self.network.last_failure.as_ref());
+                let detail = failure.map_or("no leader answered".to_owned(), ToString::to_string);
+                let waiting = &self.queues[index].waiting;
+                let (topic, partition) = (waiting.topic.to_string(), waiting.index);
+                let error = ClientError::DeliveryTimeout {
+                    topic,
+                    partition,
+                    records: batch.records,
+                    timeout_ms: limit.as_millis() as u64,
+                    detail,
+                };
+                self.fail(batch, error);
+            }
+        }
+    }
+}
+
+/// What became of a partition's batch; `None` where the response does not name the partition.
+fn find<'a>(response: &'a ProduceResponse, topic: &str, index: i32) -> Option<&'a ProducedPartition> {
+    let topics = response.topics.iter().filter(|(named, _)| named.is_named(topic));
+    topics.flat_map(|(_, partitions)| partitions).find(|partition| partition.index == index)
+}
+
+/// A broker's own words about a batch: those about all of it, or the first ones about a record.
+fn message(produced: &ProducedPartition) -> Option<String> {
+    let of_records = || produced.record_errors.iter().find_map(|(_, message)| message.clone());
+    produced.error_message.clone().or_else(of_records)
+}
