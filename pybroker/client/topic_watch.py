@@ -103,10 +103,22 @@ class TopicWatch:
         if before != (self.subscribed(), self.counts):
             self._changed(None)
 
-    async def count(self, topics: Iterable[str]) -> dict[str, int]:
-        """Partitions of topics that a group is subscribed to; those that do not exist are missing."""
+    async def survey(self, topics: Iterable[str]) -> tuple[dict[str, int], dict[TopicPartition, frozenset[str]]]:
+        """Partitions of topics that a group is subscribed to, and the racks of their replicas, as far as brokers have any.
+
+        Topics that do not exist are missing.
+        """
         _, answer = await self._cluster.metadata(sorted(topics), create=self._settings.allow_auto_create_topics)
-        return {t.name: len(t.partitions) for t in answer.topics if t.name and not t.error_code}
+        there = [topic for topic in answer.topics if topic.name and not topic.error_code]
+        racks = {broker.node_id: broker.rack for broker in answer.brokers if broker.rack is not None}
+        found = {
+            TopicPartition(topic.name or "", partition.partition_index): frozenset(
+                racks[node] for node in partition.replica_nodes if node in racks
+            )
+            for topic in there
+            for partition in topic.partitions
+        }
+        return {topic.name or "": len(topic.partitions) for topic in there}, found
 
     def _count(self, topics: Iterable[MetadataResponseTopic]) -> dict[str, int]:
         hides = self._pattern is not None and self._settings.exclude_internal_topics

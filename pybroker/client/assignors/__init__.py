@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pybroker.client.assignors.assignor import Assignment, Assignor, GroupMember, StatelessAssignor
+from pybroker.client.assignors.assignor import Assignment, Assignor, GroupMember, RackAware, StatelessAssignor
 from pybroker.client.assignors.cooperative_sticky import CooperativeStickyAssignor
 from pybroker.client.assignors.range import RangeAssignor
 from pybroker.client.assignors.round_robin import RoundRobinAssignor
@@ -20,6 +20,7 @@ __all__ = [
     "Assignor",
     "CooperativeStickyAssignor",
     "GroupMember",
+    "RackAware",
     "RangeAssignor",
     "RoundRobinAssignor",
     "StatelessAssignor",

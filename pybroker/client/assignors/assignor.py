@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
+from pybroker.client.assignors.racks import Racks
 from pybroker.client.topics import TopicPartition
 
 Assignment = dict[str, list[TopicPartition]]
@@ -26,6 +27,8 @@ class GroupMember:
     """The generation by which it owns them; None where it did not say."""
     instance_id: str | None = None
     """Set by a static member (KIP-345)."""
+    rack: str | None = None
+    """Where it runs (`client.rack`, KIP-881); None where it did not say."""
 
 
 class Assignor(Protocol):
@@ -47,6 +50,16 @@ class Assignor(Protocol):
 
     def on_assignment(self, partitions: Sequence[TopicPartition], generation: int, /) -> None:
         """What this member got, by which generation."""
+
+
+@runtime_checkable
+class RackAware(Protocol):
+    """What an assignor has beside that if it looks at racks (KIP-881)."""
+
+    def assign_by_racks(
+        self, partitions: Mapping[str, int], members: Mapping[str, GroupMember], racks: Racks
+    ) -> Assignment:
+        """As `assign`, with the racks of the partitions' replicas."""
 
 
 class StatelessAssignor:

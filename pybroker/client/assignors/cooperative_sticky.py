@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pybroker.client.assignors.assignor import Assignment, GroupMember
 from pybroker.client.assignors.equal_wishes import Transfers
 from pybroker.client.assignors.holdings import NO_GENERATION, Claim, Holdings
+from pybroker.client.assignors.racks import NO_RACKS, Racks
 from pybroker.client.assignors.sticky import assign_sticky
 from pybroker.client.topics import TopicPartition
 
@@ -35,8 +36,14 @@ class CooperativeStickyAssignor:
 
     def assign(self, partitions: Mapping[str, int], members: Mapping[str, GroupMember]) -> Assignment:
         """As Kafka's assignor: what is to change hands is left out."""
+        return self.assign_by_racks(partitions, members, NO_RACKS)
+
+    def assign_by_racks(
+        self, partitions: Mapping[str, int], members: Mapping[str, GroupMember], racks: Racks
+    ) -> Assignment:
+        """The same, with the racks of the partitions' replicas."""
         holdings = Holdings.of(partitions, members, _claim)
-        assignment, transfers = assign_sticky(partitions, members, holdings)
+        assignment, transfers = assign_sticky(partitions, members, holdings, racks)
         for partition, member in (_transfers(members, assignment) if transfers is None else transfers).items():
             assignment[member].remove(partition)
         return assignment

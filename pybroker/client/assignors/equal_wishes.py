@@ -3,7 +3,8 @@
     least = partitions div members, most = least, or one more where they do not divide
     partitions mod members of the members get `most`, the others `least`
 
-Owns that case, which takes a time linear in partitions.
+Where racks matter (KIP-881) nobody keeps a partition that has no replica in the member's rack, and the rest is dealt
+within racks first. Owns that case, which takes a time linear in partitions.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Mapping
 
 from pybroker.client.assignors.assignor import Assignment
 from pybroker.client.assignors.holdings import Holdings
+from pybroker.client.assignors.racks import Nearness
 from pybroker.client.topics import TopicPartition
 
 Transfers = dict[TopicPartition, str]
@@ -19,7 +21,8 @@ Transfers = dict[TopicPartition, str]
 
 
 class _Deal:
-    def __init__(self, partitions: Mapping[str, int], holdings: Holdings) -> None:
+    def __init__(self, partitions: Mapping[str, int], holdings: Holdings, nearness: Nearness) -> None:
+        self.nearness = nearness
         self.contested = holdings.contested
         self.assignment: Assignment = {member: [] for member in holdings.by_member}
         self.least, self.with_one_more = divmod(sum(partitions.values()), len(self.assignment))
@@ -34,7 +37,9 @@ class _Deal:
 
     def keep(self, member: str, held: list[TopicPartition]) -> None:
         """Leave a member what fits in its share, and take the rest away."""
-        held = sorted((p for p in held if p not in self.contested), key=lambda p: (p.partition, p.topic))
+        near = [p for p in held if not self.nearness.is_far(member, p)]
+        self.revoked.update(p for p in held if self.nearness.is_far(member, p))
+        held = sorted((p for p in near if p not in self.contested), key=lambda p: (p.partition, p.topic))
         share = len(held)
         if share < self.least:
             self.below.append(member)
@@ -53,24 +58,58 @@ class _Deal:
 
     def fill(self, unassigned: list[TopicPartition]) -> None:
         """Deal in turn to those below their share, then one each to those who may get one more."""
-        below, at_least = sorted(self.below), sorted(self.at_least)
+        self.below.sort()
+        self.at_least.sort()
+        if self.nearness.matters:
+            unassigned = self._fill_near(sorted(unassigned, key=self.nearness.takers))
+        below, at_least = self.below, self.at_least
         turn = 0
         for partition in unassigned:
             turn = turn if turn < len(below) else 0
             member = below[turn] if below else at_least.pop(0)
-            self.assignment[member].append(partition)
-            if partition in self.revoked or partition in self.contested:
-                self.transfers[partition] = member
-            if len(self.assignment[member]) == self.least:
+            if self._give(member, partition) == self.least:
                 del below[turn]
                 at_least.append(member)
             else:
                 turn += 1
 
+    def _give(self, member: str, partition: TopicPartition) -> int:
+        """Give a member a partition; how many it has then."""
+        self.assignment[member].append(partition)
+        if partition in self.revoked or partition in self.contested:
+            self.transfers[partition] = member
+        return len(self.assignment[member])
 
-def assign_equal(partitions: Mapping[str, int], holdings: Holdings) -> tuple[Assignment, Transfers]:
+    def _fill_near(self, unassigned: list[TopicPartition]) -> list[TopicPartition]:
+        """Deal to members with a replica in their rack, as `fill` does; returns what nobody near may get."""
+        rest, turn = [], 0
+        for partition in unassigned:
+            place = self._next_near(partition, self.below, turn)
+            if place is not None:
+                member = self.below[place]
+                count = self._give(member, partition)
+                if count >= self.least:
+                    del self.below[place]
+                    if count < self.most:
+                        self.at_least.append(member)
+                else:
+                    place += 1
+                turn = place % len(self.below) if self.below else 0
+            elif (place := self._next_near(partition, self.at_least, 0)) is not None:
+                if self._give(self.at_least[place], partition) == self.most:
+                    del self.at_least[place]
+            else:
+                rest.append(partition)
+        return rest
+
+    def _next_near(self, partition: TopicPartition, members: list[str], first: int) -> int | None:
+        places = ((first + step) % len(members) for step in range(len(members)))
+        return next((place for place in places if self.nearness.is_near(members[place], partition)), None)
+
+
+def assign_equal(partitions: Mapping[str, int], holdings: Holdings, nearness: Nearness) -> tuple[Assignment, Transfers]:
     """Who gets what, and what goes from one to another."""
-    deal = _Deal(partitions, holdings)
+    deal = _Deal(partitions, holdings, nearness)
     for member, held in holdings.by_member.items():
         deal.keep(member, held)
     in_a_row = (TopicPartition(topic, index) for topic in sorted(partitions) for index in range(partitions[topic]))

@@ -1,7 +1,8 @@
 """Sticky: as even as can be, and of all such assignments one that moves few partitions.
 
 Owns what the members of such a group send each other, Kafka's `StickyAssignorUserData`: what each has, by which
-generation. The assignment itself is `equal_wishes`' or `unequal_wishes`' matter. Racks are not looked at (KIP-881).
+generation. The assignment itself is `equal_wishes`' or `unequal_wishes`' matter. Where
+racks matter (KIP-881) partitions go to members near to them as far as it stays even.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pybroker.client.assignors.assignor import Assignment, GroupMember
 from pybroker.client.assignors.equal_wishes import Transfers, assign_equal
 from pybroker.client.assignors.holdings import NO_GENERATION, Claim, Holdings
+from pybroker.client.assignors.racks import NO_RACKS, Nearness, Racks
 from pybroker.client.assignors.unequal_wishes import assign_unequal
 from pybroker.client.topics import TopicPartition
 
@@ -36,16 +38,23 @@ class StickyAssignor:
 
     def assign(self, partitions: Mapping[str, int], members: Mapping[str, GroupMember]) -> Assignment:
         """As Kafka's assignor."""
-        return assign_sticky(partitions, members, Holdings.of(partitions, members, _claim))[0]
+        return self.assign_by_racks(partitions, members, NO_RACKS)
+
+    def assign_by_racks(
+        self, partitions: Mapping[str, int], members: Mapping[str, GroupMember], racks: Racks
+    ) -> Assignment:
+        """The same, with the racks of the partitions' replicas."""
+        return assign_sticky(partitions, members, Holdings.of(partitions, members, _claim), racks)[0]
 
 
 def assign_sticky(
-    partitions: Mapping[str, int], members: Mapping[str, GroupMember], holdings: Holdings
+    partitions: Mapping[str, int], members: Mapping[str, GroupMember], holdings: Holdings, racks: Racks
 ) -> tuple[Assignment, Transfers | None]:
     """Who gets what; with equal wishes also what goes from one to another."""
+    nearness = Nearness(partitions, members, racks)
     if holdings.all_want_the_same:
-        return assign_equal(partitions, holdings)
-    return assign_unequal(partitions, members, holdings), None
+        return assign_equal(partitions, holdings, nearness)
+    return assign_unequal(partitions, members, holdings, nearness), None
 
 
 def _claim(member: GroupMember) -> Claim:

@@ -1,7 +1,8 @@
 """Sticky assignment where members want different topics: keep, fill up, then move until it is balanced.
 
 An assignment is balanced when no member could get a partition from one that has two more. Owns that case; its time
-grows with partitions times moves, so it is taken only where wishes differ.
+grows with partitions times moves, so it is taken only where wishes differ. Where racks matter (KIP-881) nobody keeps a
+partition that has no replica in the member's rack, and what is free goes to members near to it first.
 """
 
 from __future__ import annotations
@@ -13,13 +14,21 @@ from itertools import combinations
 from pybroker.client.assignors.assignor import Assignment, GroupMember
 from pybroker.client.assignors.holdings import NO_GENERATION, Holdings
 from pybroker.client.assignors.movements import Movements
+from pybroker.client.assignors.racks import Nearness
 from pybroker.client.topics import TopicPartition
 
 
 class _Balance:
     """The assignment while it is being made."""
 
-    def __init__(self, partitions: Mapping[str, int], members: Mapping[str, GroupMember], holdings: Holdings) -> None:
+    def __init__(
+        self,
+        partitions: Mapping[str, int],
+        members: Mapping[str, GroupMember],
+        holdings: Holdings,
+        nearness: Nearness,
+    ) -> None:
+        self.nearness = nearness
         self.partitions = partitions
         self.wishes = {m: [t for t in members[m].topics if t in partitions] for m in holdings.by_member}
         self.takers: dict[str, list[str]] = {topic: [] for topic in partitions}
@@ -27,7 +36,7 @@ class _Balance:
             for topic in topics:
                 self.takers[topic].append(member)
         self.current: dict[str, dict[TopicPartition, None]] = {
-            member: {p: None for p in held if p.topic in self.wishes[member]}
+            member: {p: None for p in held if p.topic in self.wishes[member] and not nearness.is_far(member, p)}
             for member, held in holdings.by_member.items()
         }
         self.revocation = any(len(self.current[m]) != len(held) for m, held in holdings.by_member.items())
@@ -59,6 +68,18 @@ class _Balance:
     def poorest(self, topic: str) -> str:
         """The member with the fewest partitions that wants a topic."""
         return next(member for _, member in self.ranking if topic in self.wishes[member])
+
+    def give_near(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
+        """Give each to the member with the fewest that wants it and is not far from it; returns what nobody got."""
+        rest = []
+        for partition in partitions:
+            wanting = (member for _, member in self.ranking if partition.topic in self.wishes[member])
+            member = next((member for member in wanting if not self.nearness.is_far(member, partition)), None)
+            if member is None:
+                rest.append(partition)
+            else:
+                self.give(partition, member)
+        return rest
 
     def move(self, partition: TopicPartition, target: str) -> None:
         """Move a partition, or one of its topic that comes back by it."""
@@ -122,12 +143,14 @@ class _Balance:
         return None
 
 
-def assign_unequal(partitions: Mapping[str, int], members: Mapping[str, GroupMember], holdings: Holdings) -> Assignment:
+def assign_unequal(
+    partitions: Mapping[str, int], members: Mapping[str, GroupMember], holdings: Holdings, nearness: Nearness
+) -> Assignment:
     """Who gets what."""
-    balance = _Balance(partitions, members, holdings)
+    balance = _Balance(partitions, members, holdings, nearness)
     unassigned = [p for p in balance.all if p not in balance.holder]
     began_empty = balance.ranking[-1][0] == 0
-    for partition in unassigned:
+    for partition in balance.give_near(unassigned) if nearness.matters else unassigned:
         if balance.takers[partition.topic]:
             balance.give(partition, balance.poorest(partition.topic))
     settled = {member: held for member, held in balance.current.items() if not balance.can_change(member)}

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 
-from pybroker.client.assignors import Assignor, GroupMember
+from pybroker.client.assignors import Assignor, GroupMember, RackAware
 from pybroker.client.cluster import Cluster
 from pybroker.client.connection import Connection
 from pybroker.client.drivers.driver import Identity, MembershipDriver
@@ -228,9 +228,13 @@ class ClassicDriver(MembershipDriver):
         """As the leader: everyone's partitions."""
         members = {member.member_id: _read_member(member) for member in self._joined.members}
         wanted = {topic for member in members.values() for topic in member.topics}
-        self._counts = await self.topics.count(wanted)
+        self._counts, racks = await self.topics.survey(wanted)
         assignor = self._assignor(self._joined.protocol_name)
-        assigned = assignor.assign({topic: n for topic, n in self._counts.items() if n > 0}, members)
+        partitions = {topic: n for topic, n in self._counts.items() if n > 0}
+        if isinstance(assignor, RackAware):
+            assigned = assignor.assign_by_racks(partitions, members, racks)
+        else:
+            assigned = assignor.assign(partitions, members)
         if strangers := assigned.keys() - members.keys():
             names = ", ".join(sorted(strangers))
             raise SettingError(
@@ -251,6 +255,7 @@ def _read_member(member: join_group.JoinGroupResponseMember) -> GroupMember:
         owned=owned,
         generation=said.generation_id if said.generation_id >= 0 else None,
         instance_id=member.group_instance_id,
+        rack=said.rack_id,
     )
 
 

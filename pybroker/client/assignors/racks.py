@@ -1,0 +1,52 @@
+"""Racks in assignments (KIP-881): which partitions have a replica where which members run, and whether that matters.
+
+Owns the rule by which Kafka's assignors look at racks at all: members and replicas have some in common, and not every
+partition has a replica in each of them. Knows no algorithm.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from pybroker.client.topics import TopicPartition
+
+if TYPE_CHECKING:
+    from pybroker.client.assignors.assignor import GroupMember
+
+Racks = Mapping[TopicPartition, frozenset[str]]
+"""The racks of each partition's replicas, in sync or not; empty where brokers have none."""
+NO_RACKS: Racks = {}
+
+
+class Nearness:
+    """Which members are near to which partitions of one group's topics; all are near to all where racks do not matter."""
+
+    def __init__(self, partitions: Mapping[str, int], members: Mapping[str, GroupMember], racks: Racks) -> None:
+        of_members = {member_id: member.rack for member_id, member in members.items() if member.rack}
+        every = [TopicPartition(topic, index) for topic, count in partitions.items() for index in range(count)]
+        self.matters = bool(of_members) and racks_matter(set(of_members.values()), every, racks)
+        self._members = of_members if self.matters else {}
+        self._racks = racks if self.matters else NO_RACKS
+        self._in_rack = Counter(self._members.values())
+
+    def is_far(self, member_id: str, partition: TopicPartition) -> bool:
+        """Whether a member has a rack, and the partition no replica there."""
+        rack = self._members.get(member_id)
+        return rack is not None and rack not in self._racks.get(partition, ())
+
+    def is_near(self, member_id: str, partition: TopicPartition) -> bool:
+        """Whether a member has a rack, and the partition a replica there."""
+        return self._members.get(member_id) in self._racks.get(partition, ())
+
+    def takers(self, partition: TopicPartition) -> int:
+        """How many members run in racks of the partition's replicas."""
+        return sum(self._in_rack[rack] for rack in self._racks.get(partition, ()))
+
+
+def racks_matter(of_members: Collection[str], partitions: Iterable[TopicPartition], racks: Racks) -> bool:
+    """Whether some members are nearer to some of these partitions than others are."""
+    found = [racks.get(partition, frozenset()) for partition in partitions]
+    every = frozenset().union(*found)
+    return not every.isdisjoint(of_members) and any(of_partition != every for of_partition in found)
