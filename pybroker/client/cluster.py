@@ -16,6 +16,7 @@ from pybroker.client.connection import Connection
 from pybroker.client.errors import BrokerError, ClientError, ClosedError, ConnectionLostError, UnreachableError
 from pybroker.client.retry_budget import is_retriable
 from pybroker.client.retrying import retry, time_left_ms
+from pybroker.client.server_list import ServerList
 from pybroker.client.settings import ConnectionSettings
 from pybroker.client.topics import TopicPartition
 from pybroker.protocol.errors import ErrorCode
@@ -56,7 +57,7 @@ class Cluster:
         """By server, and whether it is for coordinators: a JoinGroup waits long, and others must not."""
         self._opening: dict[tuple[str, bool], asyncio.Lock] = {}
         """Two that need the same connection at once share it."""
-        self._servers: dict[int, str] = {}
+        self._servers = ServerList(settings)
         self._coordinators: dict[str, str] = {}
         self._closed = False
 
@@ -77,11 +78,25 @@ class Cluster:
         topics = None if names is None else [MetadataRequestTopic(name=name) for name in names]
         if topics is not None:
             topics += [MetadataRequestTopic(topic_id=topic_id, name=None) for topic_id in ids]
+        if self._servers.is_rebootstrap_due(asyncio.get_running_loop().time()):
+            await self._rebootstrap()
         async with self.node(ANY) as connection:
             request = MetadataRequest(topics=topics, allow_auto_topic_creation=create)
             answer = await connection.ask(request, MetadataResponse)
-            self._servers = {b.node_id: f"{b.host}:{b.port}" for b in answer.brokers} or self._servers
+            if answer.error_code == ErrorCode.REBOOTSTRAP_REQUIRED and await self._rebootstrap():
+                raise ConnectionLostError(f"{connection.server} answered REBOOTSTRAP_REQUIRED")
+            self._servers.learn({b.node_id: f"{b.host}:{b.port}" for b in answer.brokers})
             return connection.server, answer
+
+    async def _rebootstrap(self) -> bool:
+        """Begin at the bootstrap servers again (KIP-1102); false where metadata.recovery.strategy says not to."""
+        if not self._servers.rebootstrap():
+            return False
+        self._coordinators.clear()
+        connections, self._connections = list(self._connections.values()), {}
+        for connection in connections:
+            await connection.close()
+        return True
 
     @contextlib.asynccontextmanager
     async def controller(self) -> AsyncIterator[Connection]:
@@ -103,7 +118,7 @@ class Cluster:
             request = DescribeClusterRequest(endpoint_type=CONTROLLERS)
             answer = await connection.ask(request, DescribeClusterResponse)
             raise_refused(connection.server, [("controllers", answer.error_code, answer.error_message)])
-            self._servers = {node.broker_id: f"{node.host}:{node.port}" for node in answer.brokers} or self._servers
+            self._servers.learn({node.broker_id: f"{node.host}:{node.port}" for node in answer.brokers})
             return answer.controller_id
 
     @contextlib.asynccontextmanager
@@ -173,7 +188,7 @@ class Cluster:
                 raise BrokerError.of(
                     connection.server, f"coordinator of group {group!r}", found.error_code, found.error_message
                 )
-            self._servers[found.node_id] = f"{found.host}:{found.port}"
+            self._servers.add(found.node_id, f"{found.host}:{found.port}")
             return self._servers[found.node_id]
 
     async def _connect(self, servers: Sequence[str], *, for_groups: bool = False) -> Connection:
@@ -184,6 +199,7 @@ class Cluster:
             try:
                 return await self._connect_to(server, for_groups)
             except ConnectionLostError as failure:
+                self._servers.failed(server)
                 failures.append(str(failure))
         raise UnreachableError(f"no broker answered: {'; '.join(failures)}")
 
@@ -197,12 +213,17 @@ class Cluster:
                     await connection.close()
                     raise ClosedError("the client is closed")
                 self._connections[key] = connection
+                self._servers.connected(server)
             return connection
 
     def _any_servers(self) -> list[str]:
-        bootstrap = [s.strip() for s in self.settings.bootstrap_servers.split(",") if s.strip()]
-        usable = [server for (server, _), connection in self._connections.items() if connection.usable]
-        return list(dict.fromkeys([*usable, *bootstrap, *self._servers.values()]))
+        now = asyncio.get_running_loop().time()
+        for key in [key for key, connection in self._connections.items() if not connection.usable]:
+            del self._connections[key]
+            self._servers.failed(key[0])
+        usable = [(key[0], connection) for key, connection in self._connections.items() if connection.usable]
+        silent = dict.fromkeys(server for server, connection in usable if connection.is_silent(now))
+        return self._servers.in_order([server for server, _ in usable], silent)
 
 
 class Caller(Protocol):

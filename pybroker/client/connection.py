@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from collections import deque
 from typing import Self, TypeVar
 
 from pybroker import __version__
@@ -41,7 +42,8 @@ class Connection:
         self._settings = settings
         self._reader, self._writer = reader, writer
         self._correlation_ids = itertools.count(1)
-        self._waiting: asyncio.Queue[tuple[int, asyncio.Future[bytes]]] = asyncio.Queue()
+        self._waiting: deque[tuple[int, asyncio.Future[bytes], float]] = deque()
+        """Correlation ids of the requests that are not answered, and until when the broker may keep the answers back."""
         self._served: dict[int, tuple[int, int]] = {}
         self.features: dict[str, FeatureDescription] = {}
         """What the broker said of the cluster's features when it was asked last (`learn_versions`)."""
@@ -115,7 +117,9 @@ class Connection:
         """
         request = ApiVersionsRequest(client_software_name="pybroker", client_software_version=__version__)
         version = request_class(_API_VERSIONS).__message__.versions.last
-        timeout_ms = time_left_ms(self._settings.request_timeout_ms)
+        # What accepts a connection and does not answer, a paused broker for instance, is none that can be asked.
+        longest_ms = min(self._settings.request_timeout_ms, self._settings.socket_connection_setup_timeout_ms)
+        timeout_ms = time_left_ms(longest_ms)
         raw = await self._exchange(_API_VERSIONS, version, request, timeout_ms)
         if raw[:2] == ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big"):
             refusal, _ = decode(ApiVersionsResponse, raw, 0)
@@ -145,10 +149,14 @@ class Connection:
             frame = encode(header, 2 if flexible(key, version) else 1) + encode(request, version)
         except ProtocolError as error:
             raise UnsendableError(first_misfit(request) or str(error)) from None
-        answered: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        answered: asyncio.Future[bytes] = loop.create_future()
         if self._receiver.done():
             raise ConnectionLostError(f"{self.server}: the connection is closed")
-        self._waiting.put_nowait((correlation_id, answered))
+        # A request with a time of its own, a JoinGroup, may be held back for that time.
+        held_ms = timeout_ms if timeout_ms > self._settings.request_timeout_ms else 0
+        silent_at = loop.time() + (held_ms + self._settings.retry_backoff_max_ms) / 1000
+        self._waiting.append((correlation_id, answered, silent_at))
         self._writer.write(len(frame).to_bytes(4, "big") + frame)
         try:
             async with asyncio.timeout(timeout_ms / 1000):
@@ -167,20 +175,20 @@ class Connection:
                     failure = f"{self.server}: {_not_kafka(head)}"
                     return
                 frame = await self._reader.readexactly(size)
-                correlation_id, answered = self._waiting.get_nowait()
+                correlation_id, answered, _ = self._waiting.popleft()
                 if int.from_bytes(frame[:4], "big", signed=True) != correlation_id:
                     failure = f"{self.server}: a response to another request than {correlation_id}"
                     answered.set_exception(ConnectionLostError(failure))
                     return
                 if not answered.done():
                     answered.set_result(frame[4:])
-        except (asyncio.IncompleteReadError, asyncio.QueueEmpty):
+        except (asyncio.IncompleteReadError, IndexError):
             pass
         except OSError as error:
             failure = f"{self.server}: {error}"
         finally:
-            while not self._waiting.empty():
-                _, answered = self._waiting.get_nowait()
+            while self._waiting:
+                _, answered, _ = self._waiting.popleft()
                 if not answered.done():
                     answered.set_exception(ConnectionLostError(failure))
             self._writer.close()
@@ -189,6 +197,10 @@ class Connection:
     def usable(self) -> bool:
         """Whether requests can still be sent."""
         return not self._receiver.done()
+
+    def is_silent(self, now: float) -> bool:
+        """Whether the broker keeps an answer back for longer than it may, by the loop's clock: it may be paused."""
+        return bool(self._waiting) and self._waiting[0][2] <= now
 
     async def close(self) -> None:
         """End the connection; requests that are under way fail."""

@@ -8,6 +8,7 @@
     │   └── CommitFailedError  offsets were not committed, because the committer is not, or not any more, who it says
     ├── NoOffsetError        a partition has no committed offset, and auto.offset.reset=none
     ├── LogTruncationError   what was read was cut from the log, and auto.offset.reset=none: `.divergent` says where
+    │   └── PartitionTruncatedError  the same of one partition, as a fetcher meets it
     ├── NewLeaderError       a partition has a new leader; consumers see to it themselves
     ├── DeliveryError        records were not acknowledged within delivery.timeout.ms
     ├── BufferFullError      buffer.memory stayed full for max.block.ms
@@ -26,13 +27,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
+from pybroker.client.groups import OffsetAndMetadata
+from pybroker.client.topics import TopicPartition
 from pybroker.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from pybroker.client.groups import OffsetAndMetadata
-    from pybroker.client.topics import TopicPartition
 
 
 class ClientError(Exception):
@@ -105,6 +105,15 @@ def _describe(partition: TopicPartition, at: OffsetAndMetadata, parts: OffsetAnd
         f"{name}: the log differs {where} from what was read up to position {at.offset} (leader epoch "
         f"{at.leader_epoch}), and auto.offset.reset=none; seek to go on"
     )
+
+
+class PartitionTruncatedError(LogTruncationError):
+    """The broker that a fetcher read a partition from has in its log no longer what was read (KIP-320, KIP-595)."""
+
+    def __init__(self, topic: str, partition: int, read: tuple[int, int], parts: tuple[int, int]) -> None:
+        """`read` and `parts` are (offset, leader epoch): where reading stood, and where the logs part."""
+        at, end = (OffsetAndMetadata(offset, leader_epoch=epoch) for offset, epoch in (read, parts))
+        super().__init__({TopicPartition(topic, partition): (at, end)})
 
 
 class LoadUnavailableError(ClientError):

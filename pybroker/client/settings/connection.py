@@ -52,14 +52,18 @@ class ConnectionSettings(ClientSettings):
         "true", "Whether a broker that asks for metrics gets them; this client is not asked.", only=_ANY_TRUTH,
         because="metrics are not pushed to brokers",
     )  # fmt: skip
-    metadata_recovery_strategy = fixed(
+    metadata_recovery_strategy = string(
         "rebootstrap",
-        "What happens when no known broker answers: the client goes back to `bootstrap.servers`.",
-        only=("rebootstrap",),
-        because="the client always goes back to bootstrap.servers when no known broker answers",
+        "What happens when no known broker answers, or one says so (KIP-899, KIP-1102): the client goes back to "
+        "`bootstrap.servers`, or, with `none`, tries those that it knows.",
+        one_of=("rebootstrap", "none"),
+        any_case=True,
     )
     metadata_recovery_rebootstrap_trigger_ms = long(
-        300_000, "The client goes back to `bootstrap.servers` at once.", at_least=0, acts=False
+        300_000,
+        "With `rebootstrap`: after so long without metadata every connection is closed, and the client goes back to "
+        "`bootstrap.servers`.",
+        at_least=0,
     )
     connections_max_idle_ms = long(
         540_000, "The client leaves idle connections open; what a broker closes is opened again.", acts=False

@@ -29,6 +29,9 @@ class FetcherSettings(ConnectionSettings):
     )
     fetch_max_wait_ms = integer(500, "The longest that a broker waits for `fetch.min.bytes`.", at_least=0)
     check_crcs = boolean(True, "Whether the checksums of received batches are verified.")
+    client_rack = string(
+        "", "Where this client runs: replicas there are read from where the brokers say so, and assignors look at it."
+    )
     isolation_level = string(
         "read_uncommitted",
         "Whether records of transactions that are open or aborted are read.",
@@ -88,7 +91,6 @@ class ConsumerSettings(FetcherSettings):
     )
     auto_commit_interval_ms = integer(5_000, "The time between such commits.", at_least=0)
     exclude_internal_topics = boolean(True, "Whether a pattern leaves Kafka's own topics out.")
-    client_rack = string("", "Where this consumer runs, for the group's assignor.")
     share_acknowledgement_mode = fixed(
         "implicit", "How share consumers acknowledge.", only=("implicit",), because=_SHARE
     )

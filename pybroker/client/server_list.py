@@ -1,0 +1,75 @@
+"""Which servers a client may ask, and in which order: the bootstrap servers, and the nodes that answers have named.
+
+Owns what is known of addresses and of failures, and when the client begins at its bootstrap servers again (KIP-899,
+KIP-1102). Opens nothing; the time is an argument.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from pybroker.client.settings import ConnectionSettings
+
+
+class ServerList:
+    """The addresses (`host:port`) of one client's cluster."""
+
+    def __init__(self, settings: ConnectionSettings) -> None:
+        self._bootstrap = [server.strip() for server in settings.bootstrap_servers.split(",") if server.strip()]
+        self._rebootstraps = settings.metadata_recovery_strategy == "rebootstrap"
+        self._trigger_s = settings.metadata_recovery_rebootstrap_trigger_ms / 1000
+        self._by_node: dict[int, str] = {}
+        self._failures: dict[str, int] = {}
+        """Connections in a row that failed, by server."""
+        self._wanted_since: float | None = None
+        """Since when metadata was asked for in vain, in seconds."""
+
+    def __contains__(self, node_id: object) -> bool:
+        return node_id in self._by_node
+
+    def __getitem__(self, node_id: int) -> str:
+        return self._by_node[node_id]
+
+    def learn(self, servers: Mapping[int, str]) -> None:
+        """Note where all nodes are, as metadata says; an answer without any changes nothing."""
+        self._by_node = dict(servers) or self._by_node
+        self._wanted_since = None
+
+    def add(self, node_id: int, server: str) -> None:
+        """Note where one node is."""
+        self._by_node[node_id] = server
+
+    def connected(self, server: str) -> None:
+        """A connection was opened."""
+        self._failures.pop(server, None)
+
+    def failed(self, server: str) -> None:
+        """A connection could not be opened, or has ended."""
+        self._failures[server] = self._failures.get(server, 0) + 1
+
+    def in_order(self, open_: Collection[str], silent: Collection[str]) -> list[str]:
+        """Return the servers that any question may go to, the best first.
+
+        `open_` are those that are connected, `silent` those of them that keep an answer back: these come last. The
+        others come in the order of their failures. Bootstrap servers are among them unless
+        `metadata.recovery.strategy=none` and other nodes are known.
+        """
+        known = list(dict.fromkeys(self._by_node.values()))
+        if self._rebootstraps or not known:
+            known += self._bootstrap
+        answering = [server for server in dict.fromkeys([*open_, *known]) if server not in silent]
+        answering.sort(key=lambda server: self._failures.get(server, 0))
+        return [*answering, *dict.fromkeys(silent)]
+
+    def is_rebootstrap_due(self, now: float) -> bool:
+        """Whether metadata is asked for in vain since `metadata.recovery.rebootstrap.trigger.ms`; call before asking."""
+        if self._wanted_since is None:
+            self._wanted_since = now
+        return self._rebootstraps and now - self._wanted_since >= self._trigger_s
+
+    def rebootstrap(self) -> bool:
+        """Forget every node; false where the client may not."""
+        if not self._rebootstraps:
+            return False
+        self._by_node, self._failures, self._wanted_since = {}, {}, None
+        return True
