@@ -62,7 +62,7 @@ class ServerList:
         return [*answering, *dict.fromkeys(silent)]
 
     def is_rebootstrap_due(self, now: float) -> bool:
-        """Whether metadata is asked for in vain since `metadata.recovery.rebootstrap.trigger.ms`; call before asking."""
+        """Whether metadata was asked for in vain for `metadata.recovery.rebootstrap.trigger.ms`; call before asking."""
         if self._wanted_since is None:
             self._wanted_since = now
         return self._rebootstraps and now - self._wanted_since >= self._trigger_s

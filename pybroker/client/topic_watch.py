@@ -104,7 +104,7 @@ class TopicWatch:
             self._changed(None)
 
     async def survey(self, topics: Iterable[str]) -> tuple[dict[str, int], dict[TopicPartition, frozenset[str]]]:
-        """Partitions of topics that a group is subscribed to, and the racks of their replicas, as far as brokers have any.
+        """Count the partitions of topics that a group is subscribed to, and find the racks of their replicas.
 
         Topics that do not exist are missing.
         """

@@ -29,6 +29,8 @@ class _Deal:
         self.most = self.least + (self.with_one_more > 0)
         self.kept: set[TopicPartition] = set()
         self.revoked: set[TopicPartition] = set()
+        self.far: dict[TopicPartition, str] = {}
+        """Held by a member that is far from them, and not kept by it for that."""
         self.below: list[str] = []
         """Members with fewer than `least`."""
         self.at_least: list[str] = []
@@ -38,7 +40,7 @@ class _Deal:
     def keep(self, member: str, held: list[TopicPartition]) -> None:
         """Leave a member what fits in its share, and take the rest away."""
         near = [p for p in held if not self.nearness.is_far(member, p)]
-        self.revoked.update(p for p in held if self.nearness.is_far(member, p))
+        self.far |= {p: member for p in held if self.nearness.is_far(member, p)}
         held = sorted((p for p in near if p not in self.contested), key=lambda p: (p.partition, p.topic))
         share = len(held)
         if share < self.least:
@@ -76,7 +78,7 @@ class _Deal:
     def _give(self, member: str, partition: TopicPartition) -> int:
         """Give a member a partition; how many it has then."""
         self.assignment[member].append(partition)
-        if partition in self.revoked or partition in self.contested:
+        if partition in self.revoked or partition in self.contested or self.far.get(partition, member) != member:
             self.transfers[partition] = member
         return len(self.assignment[member])
 
@@ -95,9 +97,9 @@ class _Deal:
                 else:
                     place += 1
                 turn = place % len(self.below) if self.below else 0
-            elif (place := self._next_near(partition, self.at_least, 0)) is not None:
-                if self._give(self.at_least[place], partition) == self.most:
-                    del self.at_least[place]
+            elif self.with_one_more > 0 and (place := self._next_near(partition, self.at_least, 0)) is not None:
+                self._give(self.at_least.pop(place), partition)
+                self.with_one_more -= 1
             else:
                 rest.append(partition)
         return rest

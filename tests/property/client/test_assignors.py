@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from pybench.peers import java
-from pybroker.client.assignors import Assignor, GroupMember, make_assignors
+from pybroker.client.assignors import Assignor, GroupMember, RackAware, make_assignors
 from pybroker.client.assignors.sticky import encode_claim
 from pybroker.client.topics import TopicPartition
 from tests.support import java_oracle, programs
@@ -23,11 +23,24 @@ from tests.support import java_oracle, programs
 pytestmark = pytest.mark.java
 
 GROUPS = 300
-Group = tuple[str, dict[str, int], dict[str, GroupMember]]
+Group = tuple[str, dict[str, int], dict[str, GroupMember], dict[TopicPartition, frozenset[str]]]
+RACKS = "abc"
 
 
-def random_members(dice: random.Random, partitions: dict[str, int]) -> dict[str, GroupMember]:
-    """Members with any wishes and any claims."""
+def random_racks(dice: random.Random, partitions: dict[str, int]) -> dict[TopicPartition, frozenset[str]]:
+    """Racks of each partition's replicas: none at all in every second group, else one, two or all of them."""
+    if dice.random() < 0.5:
+        return {}
+    most = dice.randrange(1, 4)
+    return {
+        TopicPartition(topic, index): frozenset(dice.sample(RACKS, dice.randrange(1, most + 1)))
+        for topic, count in partitions.items()
+        for index in range(count)
+    }
+
+
+def random_members(dice: random.Random, partitions: dict[str, int], racks: str) -> dict[str, GroupMember]:
+    """Members with any wishes and any claims, each in one of the racks or in none."""
     every = [TopicPartition(topic, index) for topic, count in partitions.items() for index in range(count)]
     same = tuple(sorted(partitions)) if dice.random() < 0.5 else None
     members = {}
@@ -40,6 +53,7 @@ def random_members(dice: random.Random, partitions: dict[str, int]) -> dict[str,
             owned=claimed,
             generation=generation,
             instance_id=f"i{number}" if dice.random() < 0.2 else None,
+            rack=dice.choice(racks) if racks and dice.random() < 0.9 else None,
         )
     return members
 
@@ -48,25 +62,38 @@ def random_groups(assignor: Assignor, dice: random.Random) -> Iterator[Group]:
     """Groups one after another, every second one made from the answer to the one before."""
     for _ in range(GROUPS):
         partitions = {f"topic-{n}": dice.randrange(1, 9) for n in range(dice.randrange(1, 6))}
-        members = random_members(dice, partitions)
-        yield assignor.name, partitions, members
-        answer = assignor.assign(partitions, members)
+        racks = random_racks(dice, partitions)
+        members = random_members(dice, partitions, RACKS if racks else "")
+        yield assignor.name, partitions, members, racks
+        answer = assign((assignor.name, partitions, members, racks), assignor)
         grown = {topic: count + dice.randrange(2) for topic, count in partitions.items()}
+        if racks:
+            racks |= {TopicPartition(topic, count - 1): frozenset("a") for topic, count in grown.items()}
         later = {}
         for member_id, member in members.items():
             if len(members) > 1 and dice.random() < 0.2:
                 continue
             held = tuple(answer[member_id])
-            later[member_id] = GroupMember(member.topics, encode_claim(held, 9), held, 9, member.instance_id)
+            later[member_id] = GroupMember(
+                member.topics, encode_claim(held, 9), held, 9, member.instance_id, member.rack
+            )
         for number in range(dice.randrange(3)):
             wishes = dice.choice(list(members.values())).topics
-            later[f"new-{number}"] = GroupMember(wishes, generation=None)
+            later[f"new-{number}"] = GroupMember(wishes, rack=dice.choice(RACKS) if racks else None)
         if later:
-            yield assignor.name, grown, later
+            yield assignor.name, grown, later, racks
+
+
+def assign(group: Group, assignor: Assignor) -> dict[str, list[TopicPartition]]:
+    """What our assignor answers."""
+    _, partitions, members, racks = group
+    if isinstance(assignor, RackAware):
+        return assignor.assign_by_racks(partitions, members, racks)
+    return assignor.assign(partitions, members)
 
 
 def question(group: Group) -> str:
-    name, partitions, members = group
+    name, partitions, members, racks = group
     described = [
         {
             "id": member_id,
@@ -75,10 +102,15 @@ def question(group: Group) -> str:
             "owned": [[p.topic, p.partition] for p in member.owned],
             "generation": -1 if member.generation is None else member.generation,
             "instance": member.instance_id,
+            "rack": member.rack,
         }
         for member_id, member in members.items()
     ]
-    return json.dumps({"assignor": name, "partitions": partitions, "members": described})
+    by_topic = {
+        topic: [sorted(racks[TopicPartition(topic, index)]) for index in range(count)]
+        for topic, count in (partitions.items() if racks else ())
+    }
+    return json.dumps({"assignor": name, "partitions": partitions, "members": described, "racks": by_topic})
 
 
 def ask_kafka(groups: list[Group]) -> list[dict[str, Any]]:
@@ -127,7 +159,7 @@ def test_assignments_are_those_of_kafkas_assignors(name: str) -> None:
     compared = strayed = 0
     for group, answer in zip(groups, answers, strict=True):
         if fits(group, answer):
-            ours = assignor.assign(group[1], group[2])
+            ours = assign(group, assignor)
             theirs = {member: {TopicPartition(*pair) for pair in assigned} for member, assigned in answer.items()}
             equal = {member: set(assigned) for member, assigned in ours.items()} == theirs
             assert equal or (assignor.name.endswith("sticky") and may_stray(group)), f"seed {seed}: {group}"

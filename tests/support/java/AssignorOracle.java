@@ -18,16 +18,21 @@ import org.apache.kafka.clients.consumer.RangeAssignor;
 import org.apache.kafka.clients.consumer.RoundRobinAssignor;
 import org.apache.kafka.clients.consumer.StickyAssignor;
 import org.apache.kafka.clients.consumer.internals.AbstractPartitionAssignor;
+import org.apache.kafka.common.Node;
+import org.apache.kafka.common.PartitionInfo;
 import org.apache.kafka.common.TopicPartition;
 
 /**
  * What Kafka's own assignors answer: a line of JSON in, a line of JSON out.
  *
  * <p>In: {"assignor": "range", "partitions": {"t": 3}, "members": [{"id": "a", "topics": ["t"], "userData": base64 or null,
- * "owned": [["t", 0]], "generation": -1, "instance": null}]}; members go into a HashMap in that order, as in Kafka's
+ * "owned": [["t", 0]], "generation": -1, "instance": null, "rack": null}], "racks": {"t": [["a", "b"], [], ["c"]]}}, the
+ * racks by topic and partition, of topics that have any; members go into a HashMap in that order, as in Kafka's
  * consumer. Out: {"a": [["t", 0]]}, or {"error": text} where the assignor throws.
  */
 public final class AssignorOracle {
+    private static final Iterable<JsonNode> NO_RACKS = new ArrayList<>();
+
     private AssignorOracle() {}
 
     public static void main(String[] words) throws Exception {
@@ -39,13 +44,15 @@ public final class AssignorOracle {
     }
 
     private static ObjectNode answer(ObjectMapper json, JsonNode question) {
-        Map<String, Integer> partitions = new HashMap<>();
-        question.get("partitions").fields().forEachRemaining(e -> partitions.put(e.getKey(), e.getValue().asInt()));
+        Map<String, List<PartitionInfo>> partitions = new HashMap<>();
+        JsonNode racks = question.get("racks");
+        question.get("partitions").fields().forEachRemaining(
+                e -> partitions.put(e.getKey(), partitions(e.getKey(), e.getValue().asInt(), racks.get(e.getKey()))));
         Map<String, Subscription> members = new HashMap<>();
         question.get("members").forEach(member -> members.put(member.get("id").asText(), subscription(member)));
         ObjectNode answer = json.createObjectNode();
         try {
-            assignor(question.get("assignor").asText()).assign(partitions, members).forEach((member, assigned) -> {
+            assignor(question.get("assignor").asText()).assignPartitions(partitions, members).forEach((member, assigned) -> {
                 ArrayNode list = answer.putArray(member);
                 assigned.forEach(partition -> list.addArray().add(partition.topic()).add(partition.partition()));
             });
@@ -53,6 +60,19 @@ public final class AssignorOracle {
             return json.createObjectNode().put("error", error.toString());
         }
         return answer;
+    }
+
+    private static List<PartitionInfo> partitions(String topic, int count, JsonNode racks) {
+        List<PartitionInfo> partitions = new ArrayList<>();
+        for (int index = 0; index < count; index++) {
+            List<Node> replicas = new ArrayList<>();
+            for (JsonNode rack : racks == null ? NO_RACKS : racks.get(index)) {
+                replicas.add(new Node(replicas.size(), "h", 1, rack.asText()));
+            }
+            Node[] nodes = replicas.isEmpty() ? new Node[] {Node.noNode()} : replicas.toArray(new Node[0]);
+            partitions.add(new PartitionInfo(topic, index, nodes[0], nodes, nodes));
+        }
+        return partitions;
     }
 
     private static AbstractPartitionAssignor assignor(String name) {
@@ -73,7 +93,9 @@ public final class AssignorOracle {
         JsonNode data = member.get("userData");
         ByteBuffer userData = data.isNull() ? null : ByteBuffer.wrap(Base64.getDecoder().decode(data.asText()));
         int generation = member.get("generation").asInt();
-        Subscription made = new Subscription(topics, userData, owned, generation, Optional.empty());
+        JsonNode rack = member.get("rack");
+        Optional<String> rackId = rack.isNull() ? Optional.empty() : Optional.of(rack.asText());
+        Subscription made = new Subscription(topics, userData, owned, generation, rackId);
         if (!member.get("instance").isNull()) {
             made.setGroupInstanceId(Optional.of(member.get("instance").asText()));
         }
