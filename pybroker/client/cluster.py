@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coro
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from pybroker.client.connection import Connection
+from pybroker.client.coordinator_watch import CoordinatorWatch
 from pybroker.client.errors import BrokerError, ClientError, ClosedError, ConnectionLostError, UnreachableError
 from pybroker.client.retry_budget import is_retriable
 from pybroker.client.retrying import retry, time_left_ms
@@ -59,11 +60,15 @@ class Cluster:
         """Two that need the same connection at once share it."""
         self._servers = ServerList(settings)
         self._coordinators: dict[str, str] = {}
+        self._watches: dict[str, CoordinatorWatch] = {}
+        """By group."""
         self._closed = False
 
     async def close(self) -> None:
         """Close every connection."""
         self._closed = True
+        for watch in self._watches.values():
+            watch.stop()
         connections, self._connections = list(self._connections.values()), {}
         for connection in connections:
             await connection.close()
@@ -135,7 +140,12 @@ class Cluster:
         """A connection to a group's coordinator, which is looked for once and then remembered. Raises BrokerError."""
         if group not in self._coordinators:
             self._coordinators[group] = await self._find_coordinator(group)
-        return await self._connect([self._coordinators[group]], for_groups=True)
+        connection = await self._connect([self._coordinators[group]], for_groups=True)
+        if group not in self._watches:
+            patience_s = self.settings.retry_backoff_max_ms / 1000
+            self._watches[group] = CoordinatorWatch(functools.partial(self._find_coordinator, group), patience_s)
+        self._watches[group].watch(connection)
+        return connection
 
     def known_coordinator(self, group: str) -> str:
         """Return the address of the coordinator that was asked last; for messages."""

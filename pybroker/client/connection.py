@@ -43,10 +43,12 @@ class Connection:
         self._reader, self._writer = reader, writer
         self._correlation_ids = itertools.count(1)
         self._waiting: deque[tuple[int, asyncio.Future[bytes], float]] = deque()
-        """Correlation ids of the requests that are not answered, and until when the broker may keep the answers back."""
+        """By correlation id, the requests that are not answered, and until when the broker may keep an answer back."""
         self._served: dict[int, tuple[int, int]] = {}
         self.features: dict[str, FeatureDescription] = {}
         """What the broker said of the cluster's features when it was asked last (`learn_versions`)."""
+        self._given_up = ""
+        """Why it is of no use any more, where that is not the broker's doing."""
         self._receiver = asyncio.create_task(self._receive())
 
     @classmethod
@@ -187,6 +189,7 @@ class Connection:
         except OSError as error:
             failure = f"{self.server}: {error}"
         finally:
+            failure = self._given_up or failure
             while self._waiting:
                 _, answered, _ = self._waiting.popleft()
                 if not answered.done():
@@ -201,6 +204,11 @@ class Connection:
     def is_silent(self, now: float) -> bool:
         """Whether the broker keeps an answer back for longer than it may, by the loop's clock: it may be paused."""
         return bool(self._waiting) and self._waiting[0][2] <= now
+
+    def give_up(self, why: str) -> None:
+        """End the connection without waiting; requests that are under way fail with this reason."""
+        self._given_up = f"{self.server}: {why}"
+        self._receiver.cancel()
 
     async def close(self) -> None:
         """End the connection; requests that are under way fail."""

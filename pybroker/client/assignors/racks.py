@@ -21,7 +21,7 @@ NO_RACKS: Racks = {}
 
 
 class Nearness:
-    """Which members are near to which partitions of one group's topics; all are near to all where racks do not matter."""
+    """Which members are near to which partitions of one group's topics; where racks do not matter, nobody is far."""
 
     def __init__(self, partitions: Mapping[str, int], members: Mapping[str, GroupMember], racks: Racks) -> None:
         of_members = {member_id: member.rack for member_id, member in members.items() if member.rack}

@@ -3,8 +3,8 @@
     n = partitions div members, m = partitions mod members
     member i (from 0) gets n + 1 partitions if i < m, else n, from n * i + min(i, m) on
 
-Owns that equation, topic by topic, so partitions of the same number of several topics go to the same member. Where racks
-matter (KIP-881), members get as many as before, first of those with a replica in their rack; topics with as many
+Owns that equation, topic by topic, so partitions of the same number of several topics go to the same member. Where
+racks matter (KIP-881), members get as many as before, first of those with a replica in their rack; topics with as many
 partitions and the same members still go together.
 """
 
