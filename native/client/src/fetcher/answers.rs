@@ -28,8 +28,7 @@ impl Reader {
         let part = &mut self.parts[index];
         part.busy = false;
         part.failures = part.failures.saturating_add(1);
-        let leader = self.network.cluster.leader(&part.topic, part.index);
-        part.hold(now + self.shared.config.connection.backoff(part.failures), leader);
+        part.hold(now + self.shared.config.connection.backoff(part.failures));
     }
 
     pub(super) fn malformed(&mut self, node: NodeId, api: &'static str, detail: &str, parts: Vec<usize>, now: Instant) {

@@ -32,6 +32,8 @@ pub struct Part {
     hold_until: Option<Instant>,
     /// Epoch of the leader whose answer it waits after; one of a later epoch is asked at once.
     held_for: LeaderEpoch,
+    /// Epoch of the leader that was known at the last request.
+    pub asked_epoch: LeaderEpoch,
     /// Requests in a row that failed.
     pub failures: u32,
     /// Epoch of the leader that it was read from last; -1 before that.
@@ -57,6 +59,7 @@ impl Part {
             busy: false,
             hold_until: None,
             held_for: NO_LATER,
+            asked_epoch: LeaderEpoch(-1),
             failures: 0,
             leader_epoch,
             last_epoch: LeaderEpoch(epoch),
@@ -76,9 +79,9 @@ impl Part {
         (self.hold_until, self.held_for) = (Some(until), NO_LATER);
     }
 
-    /// Ask nothing of this leader before that moment.
-    pub fn hold(&mut self, until: Instant, leader: Option<Leader>) {
-        (self.hold_until, self.held_for) = (Some(until), leader.map_or(LeaderEpoch(-1), |leader| leader.epoch));
+    /// Ask nothing of the leader that was asked last before that moment.
+    pub fn hold(&mut self, until: Instant) {
+        (self.hold_until, self.held_for) = (Some(until), self.asked_epoch);
     }
 
     /// Until when nothing is asked, where that is to come.
@@ -162,7 +165,8 @@ mod tests {
     fn a_leader_of_a_later_epoch_is_asked_at_once() {
         let (mut part, now) = (part(0, -1), Instant::now());
         let until = now + Duration::from_secs(1);
-        part.hold(until, Some(leader(1, 4)));
+        part.asked_epoch = LeaderEpoch(4);
+        part.hold(until);
         assert_eq!((Some(until), None), (part.held(Some(leader(1, 4)), now), part.held(Some(leader(2, 5)), now)));
         part.rest_until(until);
         assert_eq!(Some(until), part.held(Some(leader(2, 6)), now));

@@ -189,6 +189,7 @@ impl Reader {
         let part = &mut self.parts[index];
         let Start::Offset(offset) = part.start else { return None };
         let leader = self.network.cluster.leader(&part.topic, part.index)?;
+        part.asked_epoch = leader.epoch;
         let topic = part.name(self.network.cluster.topic_id(&part.topic).filter(|_| by_id));
         // A caller that looks positions up at a new leader has no use for the broker's doing so, and a follower may not have
         // yet what the leader gave out.
@@ -220,7 +221,9 @@ impl Reader {
         let read_committed = self.shared.config.read_committed;
         let wait = Wait::of(self.shared.config.connection.request_timeout);
         for index in &parts {
-            self.parts[*index].busy = true;
+            let part = &mut self.parts[*index];
+            let leader = self.network.cluster.leader(&part.topic, part.index);
+            (part.busy, part.asked_epoch) = (true, leader.map_or(LeaderEpoch(-1), |leader| leader.epoch));
         }
         let token = Token::Offsets { parts: self.marks(&parts) };
         self.network.ask(target, token, wait, now, |out| {
