@@ -78,11 +78,22 @@ def client_lines(result: Result, role: str) -> Iterator[str]:
     for standing in result.of_role(role):
         total = result.of_client(standing)
         line = producer_line(total) if role == "producer" else consumer_line(total)
-        yield f"task {standing.task}{_name(result, standing)}: {line}{_fate(standing)}"
+        yield f"task {standing.task}{_name(result, standing)}: {line}{_disturbance(standing)}{_fate(standing)}"
 
 
 def _name(result: Result, standing: Standing) -> str:
     return "" if len(result.clients) == result.plan.tasks else f", client {standing.client} ({standing.topic})"
+
+
+def _disturbance(standing: Standing) -> str:
+    """What it has met of brokers that went away, where it has met anything."""
+    met = standing.disturbance
+    if met is None or not (met.retries or met.leader_changes):
+        return ""
+    changes = f"{met.leader_changes} leader change{'' if met.leader_changes == 1 else 's'}"
+    if standing.role != "producer":
+        return f" {changes}."
+    return f" {changes}, {met.retries} records sent again, {met.gap_s:.2f} s without an acknowledgement at most."
 
 
 def _fate(standing: Standing) -> str:

@@ -88,12 +88,18 @@ def total_figures(total: Total) -> dict[str, Any]:
 
 
 def _role(result: Result, role: str) -> dict[str, Any]:
-    return {**total_figures(result.total(role)), "steady_state": total_figures(result.steady(role))}
+    return {
+        **total_figures(result.total(role)),
+        "steady_state": total_figures(result.steady(role)),
+        "disturbance": asdict(result.disturbance(role)),
+    }
 
 
 def _client(result: Result, standing: Standing) -> dict[str, Any]:
     kept = ("client", "task", "role", "topic", "host", "state", "reason", "steady_s", "timed_out", "rebalance_s")
-    return {**{name: getattr(standing, name) for name in kept}, **total_figures(result.of_client(standing))}
+    met = None if standing.disturbance is None else asdict(standing.disturbance)
+    figures_of = total_figures(result.of_client(standing))
+    return {**{name: getattr(standing, name) for name in kept}, "disturbance": met, **figures_of}
 
 
 def _interval(row: Interval) -> dict[str, Any]:

@@ -11,7 +11,14 @@ from pybroker.client.async_consumer import AsyncConsumer
 from pybroker.client.async_producer import AsyncProducer
 from pybroker.client.columns import COLUMNS, ColumnFetcher, RecordColumns
 from pybroker.client.consumer import Consumer
-from pybroker.client.errors import BrokerError, ClientError, CommitFailedError, DeserializationError, SerializationError
+from pybroker.client.errors import (
+    BrokerError,
+    ClientError,
+    CommitFailedError,
+    DeserializationError,
+    LogTruncationError,
+    SerializationError,
+)
 from pybroker.client.fetcher import AsyncFetcher, Fetcher, Record
 from pybroker.client.groups import OffsetAndMetadata
 from pybroker.client.listener import RebalanceListener
@@ -54,6 +61,7 @@ __all__ = [
     "LatencyHistogram",
     "ListedOffset",
     "LogDirDescription",
+    "LogTruncationError",
     "NewTopic",
     "OffsetAndMetadata",
     "Producer",

@@ -47,7 +47,7 @@ def finished() -> Board:
         board.step(client, {"type": "progress", **numbers})
         board.step(client, {"type": "steady", "client": client, "at_s": 1.0})
         if client != 1:
-            fate = {"state": "done", "reason": "", "timed_out": False, "rebalance_s": 0.0}
+            fate = {"state": "done", "reason": "", "timed_out": False, "rebalance_s": 0.0, "disturbance": None}
             board.step(client, {"type": "ended", **numbers, **fate})
     board.lose(1, "its connection broke")
     return board

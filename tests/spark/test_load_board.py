@@ -40,7 +40,7 @@ def progress(client: int, records: int, end_s: float) -> dict[str, object]:
 
 
 def ended(client: int, state: str, records: int, end_s: float) -> dict[str, object]:
-    rest = {"state": state, "reason": "", "timed_out": False, "rebalance_s": 0.0}
+    rest = {"state": state, "reason": "", "timed_out": False, "rebalance_s": 0.0, "disturbance": None}
     return {"type": "ended", **progress(client, records, end_s), **rest}
 
 

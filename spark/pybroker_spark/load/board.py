@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from pybroker_spark.load.channel import Message
+from pybroker_spark.load.clients import Disturbance
 from pybroker_spark.load.interval import Interval
 from pybroker_spark.load.plan import LoadPlan
 
@@ -55,6 +56,8 @@ class Standing:
     """A consumer for which nothing came for too long."""
     rebalance_s: float = 0.0
     """How long a consumer was without partitions."""
+    disturbance: Disturbance | None = None
+    """What it has met of brokers that went away, known when it has ended."""
     outcomes: dict[tuple[str, int], Outcome] = field(default_factory=dict)
     """By topic and partition, of a producer."""
 
@@ -99,6 +102,8 @@ class Board:
         elif kind == "ended":
             standing = self._note(message)
             standing.timed_out, standing.rebalance_s = message["timed_out"], message["rebalance_s"]
+            met = message["disturbance"]
+            standing.disturbance = None if met is None else Disturbance(**met)
             standing.become(message["state"], message["reason"])
         else:
             raise ValueError(f"task {task} sent a message of the unknown type {kind!r}")

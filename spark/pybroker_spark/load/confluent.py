@@ -118,6 +118,9 @@ class ConfluentProducer(PacedProducer):
         """What the first batch that was given up was given up for."""
         return self._failure
 
+    def disturbance(self) -> None:
+        """Librdkafka does not say."""
+
     def close(self) -> None:
         """Throw away what waits."""
         self._producer.purge()

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 
 from pybroker.client import Consumer, Fetcher, RebalanceListener, TopicPartition
-from pybroker_spark.load.clients import Clock, Orders, Sample
+from pybroker_spark.load.clients import Clock, Disturbance, Orders, Sample
 from pybroker_spark.load.plan import ConsumerPlan
 
 _WAIT_S = 0.1
@@ -147,6 +147,11 @@ class NativeConsumer:
     def first_failure(self) -> str:
         """Nor loses anything: what it cannot read it raises."""
         return ""
+
+    def disturbance(self) -> Disturbance | None:
+        """As the engine counts."""
+        client = self._member or self._fetcher
+        return None if client is None else Disturbance.of_metrics(client.metrics())
 
     def close(self) -> None:
         """Leave the group, and end."""

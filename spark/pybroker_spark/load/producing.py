@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import cycle
 
 from pybroker.client import ClientError, KeyedStamps, Producer
-from pybroker_spark.load.clients import Clock, Orders, Sample
+from pybroker_spark.load.clients import Clock, Disturbance, Orders, Sample
 from pybroker_spark.load.pacing import PacedProducer
 from pybroker_spark.load.plan import ProducerPlan
 from pybroker_spark.load.schedule import Portion
@@ -76,6 +76,10 @@ class NativeProducer(PacedProducer):
         except ClientError as failure:
             return str(failure)
         return ""
+
+    def disturbance(self) -> Disturbance:
+        """As the engine counts."""
+        return Disturbance.of_metrics(self._producer.metrics())
 
     def close(self) -> None:
         """End at once."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pybroker.client import LatencyHistogram
 from pybroker_spark.load.board import DONE, Board, Standing
+from pybroker_spark.load.clients import Disturbance
 from pybroker_spark.load.interval import PHASES, STEADY, Interval
 from pybroker_spark.load.plan import LoadPlan
 
@@ -98,6 +99,15 @@ class Result:
     def of_role(self, role: str) -> list[Standing]:
         """The producers, or the consumers."""
         return [standing for standing in self.clients if standing.role == role]
+
+    def disturbance(self, role: str) -> Disturbance:
+        """What the clients of a role have met of brokers that went away: the longest gap, the sums of the rest."""
+        met = [client.disturbance for client in self.of_role(role) if client.disturbance is not None]
+        return Disturbance(
+            max((one.gap_s for one in met), default=0.0),
+            sum(one.retries for one in met),
+            sum(one.leader_changes for one in met),
+        )
 
     def total(self, role: str) -> Total:
         """From the start to the last record of the last client."""

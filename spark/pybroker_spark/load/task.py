@@ -11,6 +11,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 
 from pybroker_spark.load.board import DONE, FAILED, STOPPED
 from pybroker_spark.load.channel import Address, Link, Message
@@ -209,11 +210,13 @@ class _Task:
         state, reason = running.state()
         client = running.client
         failure = client.first_failure() if client is not None else ""
+        disturbance = client.disturbance() if client is not None else None
         numbers: Message = {
             "state": state,
             "reason": reason or failure,
             "timed_out": client is not None and client.timed_out,
             "rebalance_s": client.rebalance_s if client is not None else 0.0,
+            "disturbance": None if disturbance is None else asdict(disturbance),
         }
         self._link.send({"type": "ended", **self._numbers(running, end_s), **numbers})
 

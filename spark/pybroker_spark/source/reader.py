@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
-from pybroker.client import EARLIEST, LATEST, BrokerError, ColumnFetcher, ErrorCode, TopicPartition
+from pybroker.client import EARLIEST, LATEST, BrokerError, ColumnFetcher, ErrorCode, LogTruncationError, TopicPartition
 from pybroker_spark.source import fetchers
 from pybroker_spark.source.errors import ReadTimeoutError
 from pybroker_spark.source.filters import Narrowing
@@ -87,6 +87,9 @@ class _RangeRead:
         while self.position < self.wanted.end:
             try:
                 taken = self.fetcher.take(_LOOK_AFTER_S, columns=self.columns, end=self.wanted.end)
+            except LogTruncationError as error:
+                self._take_truncation(error)
+                continue
             except BrokerError as error:
                 if error.code not in (ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
                     raise
@@ -101,6 +104,13 @@ class _RangeRead:
                 self.fetcher.assign([])  # nothing is fetched ahead while Spark works on the last batch
             if taken.rows:
                 yield pa.record_batch(taken)
+
+    def _take_truncation(self, error: LogTruncationError) -> None:
+        """A new leader lacks what was read: with failOnDataLoss=false, what it has in its place is read (KIP-320)."""
+        with Planner(self.options) as planner:
+            planner.lose(f"{self.wanted} was read in part, and cut: {error}")
+        parts = error.divergent[self.wanted.partition]
+        self._begin_at(self.wanted.start if parts is None else max(parts.offset, self.wanted.start))
 
     def _begin_at(self, offset: int) -> None:
         self.position = offset
