@@ -46,7 +46,7 @@ def topic(cluster: Cluster, request: pytest.FixtureRequest) -> str:
     return name
 
 
-def coordinator(cluster: Cluster, group: str = "g") -> int:
+def coordinator(cluster: Cluster, group: str) -> int:
     """The broker that coordinates a group."""
     return cluster.leader(OFFSETS, partition_of(group, 3))
 
@@ -68,7 +68,7 @@ def test_the_death_of_a_broker_is_not_seen_by_clients(cluster: Cluster, topic: s
     with FailoverLoad(cluster.bootstrap_servers, topic, PARTITIONS) as load:
         going(load)
         before = [list(generations) for generations in load.generations]
-        find = {"leader": lambda: cluster.leader(topic, 0), "coordinator": lambda: coordinator(cluster)}
+        find = {"leader": lambda: cluster.leader(topic, 0), "coordinator": lambda: coordinator(cluster, topic)}
         killed = find.get(victim, cluster.controller)()
         cluster.kill(killed)
         going(load)
@@ -84,7 +84,7 @@ def test_the_death_of_a_broker_is_not_seen_by_clients(cluster: Cluster, topic: s
 def test_a_broker_that_stands_still_is_left_when_another_leads(cluster: Cluster, topic: str, victim: str) -> None:
     with FailoverLoad(cluster.bootstrap_servers, topic, PARTITIONS) as load:
         going(load)
-        paused = cluster.leader(topic, 0) if victim == "leader" else coordinator(cluster)
+        paused = cluster.leader(topic, 0) if victim == "leader" else coordinator(cluster, topic)
         with cluster.paused(paused):
             going(load)
         in_sync(cluster, topic)

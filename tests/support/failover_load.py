@@ -38,9 +38,8 @@ class FailoverLoad:
         self._ended = threading.Event()
         self._ends: dict[TopicPartition, int] = {}
         self.metrics: dict[str, float] = {}
-        targets = [self._produce, *([self._consume] * MEMBERS)]
-        arguments = [(), *((number,) for number in range(MEMBERS))]
-        self._threads = [threading.Thread(target=t, args=a) for t, a in zip(targets, arguments, strict=True)]
+        members = [threading.Thread(target=self._consume, args=(number,)) for number in range(MEMBERS)]
+        self._threads = [threading.Thread(target=self._produce), *members]
 
     def __enter__(self) -> Self:
         for thread in self._threads:
@@ -59,7 +58,8 @@ class FailoverLoad:
         """Whether so many records are acknowledged and both members have committed. Raises what a client met."""
         if self.errors:
             raise self.errors[0]
-        return self.acknowledged >= records and self.commits > 0 and all(self.generations)
+        together = all(self.generations) and len({generations[-1] for generations in self.generations}) == 1
+        return self.acknowledged >= records and self.commits > 0 and together
 
     def finish(self) -> None:
         """Stop sending, have everything read, and assert that nothing is lost, doubled, reordered or read twice."""
@@ -96,7 +96,7 @@ class FailoverLoad:
                     sent.result(120)
                     self.acknowledged_at = time.monotonic()
                     self.acknowledged = self.sent - len(self.partitions)
-                    time.sleep(_PAUSE_S)
+                    self._ended.wait(_PAUSE_S)
                 producer.flush(120)
                 producer.native.raise_failure()
                 self.acknowledged = self.sent
@@ -105,7 +105,12 @@ class FailoverLoad:
             self.errors.append(error)
 
     def _consume(self, number: int) -> None:
-        settings = {"group.id": "g", "auto.offset.reset": "earliest", "enable.auto.commit": "false", **self.settings}
+        settings = {
+            "group.id": self.topic,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": "false",
+            **self.settings,
+        }
         try:
             with Consumer(self.servers, settings) as consumer:
                 consumer.subscribe([self.topic])

@@ -9,11 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from pybroker.client.assignors.racks import Racks
 from pybroker.client.topics import TopicPartition
 
 Assignment = dict[str, list[TopicPartition]]
 """By member id."""
+Racks = Mapping[TopicPartition, frozenset[str]]
+"""The racks of each partition's replicas, in sync or not; empty where brokers have none."""
 
 
 @dataclass(frozen=True, slots=True)

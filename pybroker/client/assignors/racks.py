@@ -8,15 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING
 
+from pybroker.client.assignors.assignor import GroupMember, Racks
 from pybroker.client.topics import TopicPartition
 
-if TYPE_CHECKING:
-    from pybroker.client.assignors.assignor import GroupMember
-
-Racks = Mapping[TopicPartition, frozenset[str]]
-"""The racks of each partition's replicas, in sync or not; empty where brokers have none."""
 NO_RACKS: Racks = {}
 
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from pybroker.client.assignors.assignor import Assignment, GroupMember, StatelessAssignor, by_instance
-from pybroker.client.assignors.racks import NO_RACKS, Racks, racks_matter
+from pybroker.client.assignors.assignor import Assignment, GroupMember, Racks, StatelessAssignor, by_instance
+from pybroker.client.assignors.racks import NO_RACKS, racks_matter
 from pybroker.client.topics import TopicPartition
 
 

@@ -120,7 +120,8 @@ def test_what_is_not_acknowledged_in_time_is_given_up() -> None:
 
 
 def test_a_full_buffer_blocks_and_then_refuses() -> None:
-    settings = {**QUICK, "buffer.memory": 1000, "batch.size": 1000, "max.block.ms": 1000, "retry.backoff.ms": 10_000}
+    rest = {"retry.backoff.ms": 10_000, "retry.backoff.max.ms": 10_000}
+    settings = {**QUICK, **rest, "buffer.memory": 1000, "batch.size": 1000, "max.block.ms": 1000}
     with ScriptedBroker([NOT_LEADER]) as broker:
         producer = Producer(broker.bootstrap_servers, settings)
         producer.send("t", b"x" * 600)

@@ -10,6 +10,7 @@ use rustc_hash::FxHashMap;
 
 use super::chunk::Chunk;
 use crate::error::ClientError;
+use pybroker_record::LeaderEpoch;
 
 /// Where reading of a partition starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +44,7 @@ pub struct Wanted {
     /// Nothing is read of it, but its beginning is found.
     pub paused: bool,
     /// Leader epoch of the record before the start; -1 where it is not known.
-    pub epoch: i32,
+    pub epoch: LeaderEpoch,
 }
 
 #[derive(Debug)]
@@ -159,7 +160,7 @@ impl Inbox {
         }
         let as_wanted = |((topic, index), place): (&Key, &Place)| {
             let Place { start, mark, paused, epoch, .. } = *place;
-            Wanted { topic: Arc::clone(topic), index: *index, start, mark, paused, epoch }
+            Wanted { topic: Arc::clone(topic), index: *index, start, mark, paused, epoch: LeaderEpoch(epoch) }
         };
         let mut wanted: Vec<Wanted> = self.places.iter().map(as_wanted).collect();
         wanted.sort_by(|a, b| (&a.topic, a.index).cmp(&(&b.topic, b.index)));

@@ -62,7 +62,7 @@ impl Part {
             asked_epoch: LeaderEpoch(-1),
             failures: 0,
             leader_epoch,
-            last_epoch: LeaderEpoch(epoch),
+            last_epoch: epoch,
             preferred: None,
         }
     }
@@ -74,7 +74,7 @@ impl Part {
         known.0 >= 0 && epoch > known
     }
 
-    /// Ask nothing before that moment, whoever leads.
+    /// Ask nothing before that moment, also where another leader comes.
     pub fn rest_until(&mut self, until: Instant) {
         (self.hold_until, self.held_for) = (Some(until), NO_LATER);
     }
@@ -139,7 +139,7 @@ mod tests {
 
     fn part(position: i64, epoch: i32) -> Part {
         let start = Start::Offset(position);
-        let wanted = Wanted { topic: "t".into(), index: 0, start, mark: 1, paused: false, epoch };
+        let wanted = Wanted { topic: "t".into(), index: 0, start, mark: 1, paused: false, epoch: LeaderEpoch(epoch) };
         Part::new(wanted, LeaderEpoch(-1))
     }
 

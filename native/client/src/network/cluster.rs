@@ -230,7 +230,7 @@ mod tests {
         assert_eq!("[::1]:9092", cluster.servers[&1]);
     }
 
-    fn led(id: u8, leader: i32, epoch: i32) -> MetadataResponse {
+    fn answered_leader(id: u8, leader: i32, epoch: i32) -> MetadataResponse {
         let broker = |id| BrokerMetadata { id, host: "h".into(), port: 9092 };
         let partition = PartitionMetadata {
             error: ErrorCode::NONE,
@@ -258,19 +258,19 @@ mod tests {
     fn a_leader_of_a_later_epoch_is_not_given_up_for_an_earlier_one() {
         let mut cluster = Cluster::default();
         let now = Instant::now();
-        cluster.apply(&led(7, 1, 5), now);
+        cluster.apply(&answered_leader(7, 1, 5), now);
         assert!(cluster.take_hint("t", 0, hint(2, 6)) && cluster.leads_elsewhere("t", 0, 1));
-        cluster.apply(&led(7, 1, 5), now);
+        cluster.apply(&answered_leader(7, 1, 5), now);
         assert_eq!(Some(Leader { node: 2, epoch: LeaderEpoch(6) }), cluster.leader("t", 0));
         assert!(!cluster.take_hint("t", 0, hint(1, 6)), "the same epoch is no news");
-        cluster.apply(&led(7, 1, 7), now);
+        cluster.apply(&answered_leader(7, 1, 7), now);
         assert_eq!((1, 2), (cluster.leader("t", 0).unwrap().node, cluster.leader_changes));
     }
 
     #[test]
     fn a_leader_that_cannot_be_found_is_no_help() {
         let mut cluster = Cluster::default();
-        cluster.apply(&led(7, 1, 5), Instant::now());
+        cluster.apply(&answered_leader(7, 1, 5), Instant::now());
         assert!(!cluster.take_hint("t", 0, hint(3, 6)) && !cluster.take_hint("t", 1, hint(2, 6)));
         let endpoint = BrokerEndpoint { id: 3, host: "::1".into(), port: 9094, rack: None };
         cluster.take_endpoints(&[endpoint]);
@@ -281,14 +281,14 @@ mod tests {
     #[test]
     fn a_topic_made_anew_begins_with_its_own_epochs() {
         let mut cluster = Cluster::default();
-        cluster.apply(&led(7, 1, 5), Instant::now());
-        cluster.apply(&led(8, 2, 0), Instant::now());
+        cluster.apply(&answered_leader(7, 1, 5), Instant::now());
+        cluster.apply(&answered_leader(8, 2, 0), Instant::now());
         assert_eq!(Some(Leader { node: 2, epoch: LeaderEpoch(0) }), cluster.leader("t", 0));
-        let mut gone = led(0, 1, 0);
+        let mut gone = answered_leader(0, 1, 0);
         gone.topics[0].error = ErrorCode::UNKNOWN_TOPIC_OR_PARTITION;
-        cluster.apply(&led(0, 1, 9), Instant::now());
+        cluster.apply(&answered_leader(0, 1, 9), Instant::now());
         cluster.apply(&gone, Instant::now());
-        cluster.apply(&led(0, 1, 0), Instant::now());
+        cluster.apply(&answered_leader(0, 1, 0), Instant::now());
         assert_eq!(Some(Leader { node: 1, epoch: LeaderEpoch(0) }), cluster.leader("t", 0));
     }
 }

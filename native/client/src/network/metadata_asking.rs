@@ -6,6 +6,7 @@
 use std::time::{Duration, Instant};
 
 use super::apis::METADATA;
+use super::asking::Asking;
 use super::cluster::NodeId;
 use super::connection::Frame;
 use super::{Event, Network, Purpose, Wait};
@@ -13,19 +14,6 @@ use crate::error::ClientError;
 use pybroker_wire::ErrorCode;
 use pybroker_wire::frame::RESPONSE_BODY;
 use pybroker_wire::metadata::{self, MetadataResponse};
-
-/// What is under way, and since when.
-#[derive(Debug, Default)]
-pub struct Asking {
-    /// The node that was asked last and has not answered, and when it was asked.
-    asked: Option<(NodeId, Instant)>,
-    /// Metadata is not asked for again before this moment.
-    rest: Option<Instant>,
-    /// Since when it is wanted and was not answered.
-    wanted_since: Option<Instant>,
-    /// When a silent node last made the metadata stale.
-    suspected: Option<Instant>,
-}
 
 impl<T> Network<T> {
     /// How long a node may be silent before another one is asked: the longest rest between two tries.

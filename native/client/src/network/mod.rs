@@ -4,6 +4,7 @@
 //! token of its request. The I/O thread calls [`Network::poll`], which is the only place where it sleeps.
 
 pub mod apis;
+mod asking;
 pub mod cluster;
 pub mod connection;
 mod metadata_asking;
@@ -20,9 +21,9 @@ use rustc_hash::FxHashMap;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use self::apis::{API_VERSIONS, Api, FETCH};
+use self::asking::Asking;
 use self::cluster::{Cluster, NodeId};
 use self::connection::{Connection, Frame, Pending};
-use self::metadata_asking::Asking;
 use self::pool::BufferPool;
 use self::request::{Encoded, Segment};
 use self::waker::Waker;
