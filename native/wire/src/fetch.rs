@@ -12,7 +12,7 @@ use std::ops::Range;
 use super::leaders::{BrokerEndpoint, LeaderAndEpoch, read_endpoints, write_endpoints};
 use super::primitives::{Malformed, Reader, Writer};
 use super::{ErrorCode, TopicRef};
-use pybroker_record::{LeaderEpoch, PartitionIndex};
+use pybroker_record::{BrokerId, LeaderEpoch, PartitionIndex};
 
 /// First flexible version.
 const FLEXIBLE: i16 = 12;
@@ -302,7 +302,7 @@ pub struct FetchedPartition {
     /// Aborted transactions among the records, in the order of the log.
     pub aborted: Vec<AbortedTransaction>,
     /// The broker whose replica a consumer is to read from (KIP-392), -1 for this one.
-    pub preferred_read_replica: i32,
+    pub preferred_read_replica: BrokerId,
     /// Bytes of record batches; the last batch may be cut short.
     pub records: usize,
     /// Where the client's log leaves the leader's.
@@ -393,7 +393,7 @@ fn write_partition(
         write_aborted(writer, head, partition);
     }
     if version >= 11 {
-        writer.i32(partition.preferred_read_replica);
+        writer.i32(partition.preferred_read_replica.0);
     }
     writer.bytes_len(partition.records);
     if partition.records > 0 {
@@ -457,7 +457,7 @@ fn read_partition(reader: &mut Reader<'_>, version: i16, topic: &TopicRef) -> Re
     let last_stable_offset = if version >= 4 { reader.i64()? } else { -1 };
     let log_start_offset = if version >= 5 { reader.i64()? } else { -1 };
     let aborted = if version >= 4 { read_aborted(reader)? } else { Vec::new() };
-    let preferred_read_replica = if version >= 11 { reader.i32()? } else { -1 };
+    let preferred_read_replica = BrokerId(if version >= 11 { reader.i32()? } else { -1 });
     let records = reader.nullable_bytes_range()?.unwrap_or_default();
     let (mut diverging, mut current_leader) = (None, None);
     reader.each_tag(|tag, field| {

@@ -78,9 +78,9 @@ impl Reader {
                 continue;
             }
             self.parts[index].failures = 0;
-            if partition.preferred_read_replica >= 0 {
+            if partition.preferred_read_replica.0 >= 0 {
                 let until = now + self.shared.config.connection.metadata_max_age;
-                self.parts[index].prefer(partition.preferred_read_replica, until);
+                self.parts[index].prefer(partition.preferred_read_replica.0, until);
             }
             if let Some(parts) = partition.diverging {
                 self.take_divergence(index, parts, now);

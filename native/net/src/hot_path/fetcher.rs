@@ -15,7 +15,7 @@ use pybroker_wire::{ErrorCode, LeaderAndEpoch, TopicRef};
 const FIRST_VERSION_WITH_RACK: i16 = 11;
 
 /// Stands for the replica that was asked.
-const NO_REPLICA: i32 = -1;
+const NO_REPLICA: BrokerId = BrokerId(-1);
 
 /// See the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

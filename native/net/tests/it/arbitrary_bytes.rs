@@ -176,7 +176,7 @@ proptest! {
             last_stable_offset: 2,
             log_start_offset: 3,
             aborted: vec![AbortedTransaction { producer_id, first_offset: 4 }],
-            preferred_read_replica: index,
+            preferred_read_replica: BrokerId(index),
             records: 0,
             diverging: None,
             current_leader: Some(LeaderAndEpoch { id: BrokerId(1), epoch: LeaderEpoch(epoch) }),

@@ -166,7 +166,7 @@ impl Broker {
                 last_stable_offset: -1,
                 log_start_offset: log.log_start_offset(),
                 aborted: Vec::new(),
-                preferred_read_replica: -1,
+                preferred_read_replica: BrokerId(-1),
                 records: 0,
                 diverging: None,
                 current_leader: None,

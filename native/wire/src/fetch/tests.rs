@@ -83,7 +83,7 @@ fn answered(version: i16, read_committed: bool) -> impl Strategy<Value = Fetched
                 last_stable_offset,
                 log_start_offset,
                 aborted,
-                preferred_read_replica,
+                preferred_read_replica: BrokerId(preferred_read_replica),
                 records,
                 diverging,
                 // One of the two is written: a partition that has a leader here has no other.
