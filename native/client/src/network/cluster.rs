@@ -92,7 +92,7 @@ impl Cluster {
         self.topics.get(name).map(|topic| topic.id).filter(|id| *id != ZERO_TOPIC_ID)
     }
 
-    /// Whether a partition is led by another broker than this, as far as is known.
+    /// Whether another broker than this leads a partition, as far as is known.
     pub fn leads_elsewhere(&self, topic: &str, partition: i32, node: NodeId) -> bool {
         self.leader(topic, partition).is_some_and(|leader| leader.node != node)
     }
