@@ -82,7 +82,7 @@ fn answer(bytes: &[u8]) -> Vec<u8> {
         last_stable_offset: -1,
         log_start_offset: number(2),
         aborted: Vec::new(),
-        preferred_read_replica: -1,
+        preferred_read_replica: BrokerId(-1),
         records: records.len(),
         diverging: is_diverging.then(|| DivergingEpoch { epoch: number(4) as i32, end_offset: number(5) }),
         current_leader: None,

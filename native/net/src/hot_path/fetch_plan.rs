@@ -44,7 +44,7 @@ impl Read {
     /// Whether it has something to say that cannot wait.
     pub fn is_urgent(&self) -> bool {
         let FetchedPartition { error, diverging, preferred_read_replica, .. } = &self.fetched;
-        *error != ErrorCode::NONE || diverging.is_some() || *preferred_read_replica >= 0
+        *error != ErrorCode::NONE || diverging.is_some() || preferred_read_replica.0 >= 0
     }
 
     /// The same answer with records, and with the transactions that a `read_committed` reader leaves out.

@@ -111,11 +111,15 @@ pub fn locate<'a>(
 }
 
 /// The replica that a consumer of another rack is to read a partition from, in place of the leader (KIP-392).
-pub fn preferred_replica(hot_path: &HotPath, rack: &str, replica: &Partition, asked: &FetchPartition) -> Option<i32> {
+pub fn preferred_replica(
+    hot_path: &HotPath,
+    rack: &str,
+    replica: &Partition,
+    asked: &FetchPartition,
+) -> Option<BrokerId> {
     let table = hot_path.read_replicas.load();
     let role = replica.role();
-    let preferred = table.as_ref()?.preferred(role.leader()?, rack, Offset(asked.fetch_offset))?;
-    Some(preferred.0)
+    table.as_ref()?.preferred(role.leader()?, rack, Offset(asked.fetch_offset))
 }
 
 /// What the leader's throttle has to do with a read of bytes. A follower that is not in sync is sent nothing for now where
