@@ -2,7 +2,8 @@
 
 use pybroker_quorum::{Position, Quorum, QuorumSettings, Restored, probe};
 
-/// Decodes the bytes: what is a message is encoded as it was. Steps a voter with them, as of each other voter and of a stranger.
+/// Decodes the bytes: what is a message is encoded as it was. Steps a voter with them, as of each other voter and of a
+/// stranger.
 pub fn decode(bytes: &[u8]) {
     if let Some(again) = probe(bytes) {
         assert_eq!(again, bytes);
