@@ -166,12 +166,18 @@ class Driver:
             self._pump()
 
     def greet(self, key: int, guest: Guest) -> None:
-        """Note where a replica is reached that is none of the voters; a leader sends it the log."""
-        if not self._is_running or self.voter.voters.has(key) or key == self.voter.key:
+        """Note where a replica is reached that is none of the voters, or one that is not where it was.
+
+        A leader sends the log to one that does not vote.
+        """
+        is_voter = self.voter.voters.has(key)
+        if not self._is_running or key == self.voter.key or (is_voter and self.peers.reaches(key)):
             return
         is_new = self.guests.greet(key, guest)
         if is_new:
             self._follow_voters()
+        if is_voter:
+            return
         if self.voter.is_leader and (is_new or key not in {learner for learner, _, _ in self.voter.progress()}):
             self.voter.add_learner(key)
             self._pump()
@@ -362,7 +368,7 @@ class Driver:
                 addresses[one.key] = PeerAddress(one.node_id, endpoint.host, endpoint.port)
         if voter.is_dynamic:
             for key, guest in self.guests.all.items():
-                addresses.setdefault(key, PeerAddress(guest.node_id, guest.endpoint.host, guest.endpoint.port))
+                addresses[key] = PeerAddress(guest.node_id, guest.endpoint.host, guest.endpoint.port)
             addresses |= self._unknown(addresses)
         self.peers.update(addresses, says_where=voter.is_dynamic)
         if self._ticking is None and (voter.is_dynamic or not voter.is_alone):
