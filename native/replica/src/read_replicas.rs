@@ -25,7 +25,7 @@ impl ReadReplicas {
     }
 
     /// The rack that a consumer names, where another broker may serve it better than this one.
-    pub fn rack_elsewhere(&self, rack: &str) -> Option<Arc<str>> {
+    pub fn other_rack(&self, rack: &str) -> Option<Arc<str>> {
         if rack.is_empty() || self.own_rack.as_deref() == Some(rack) {
             return None;
         }
@@ -79,10 +79,10 @@ mod tests {
     #[test]
     fn a_consumer_of_the_leaders_rack_or_of_none_stays_with_the_leader() {
         let table = table();
-        assert_eq!(table.rack_elsewhere("a"), None);
-        assert_eq!(table.rack_elsewhere(""), None);
-        assert_eq!(table.rack_elsewhere("d"), None, "no broker is there");
-        assert_eq!(table.rack_elsewhere("b").as_deref(), Some("b"));
+        assert_eq!(table.other_rack("a"), None);
+        assert_eq!(table.other_rack(""), None);
+        assert_eq!(table.other_rack("d"), None, "no broker is there");
+        assert_eq!(table.other_rack("b").as_deref(), Some("b"));
     }
 
     #[test]

@@ -141,7 +141,7 @@ fn begin(
     };
     let max_bytes = usize::try_from(request.max_bytes).unwrap_or(0);
     let racks = hot_path.read_replicas.load();
-    let rack = racks.as_ref().filter(|_| !fetched_by.is_replica()).and_then(|racks| racks.rack_elsewhere(request.rack));
+    let rack = racks.as_ref().filter(|_| !fetched_by.is_replica()).and_then(|racks| racks.other_rack(request.rack));
     Ok(PendingFetch {
         version: head.api_version,
         correlation_id: head.correlation_id,
