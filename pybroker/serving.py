@@ -102,6 +102,7 @@ def build_services(parts: Parts) -> Services:
         topics=EncodedTopics(),
         advertised=advertised(parts.listeners),
         suspects=parts.suspects,
+        config_rules=parts.live,
     )
 
 

@@ -185,8 +185,8 @@ def test_metrics_have_kafkas_names_and_count_what_was_done(server: Server, topic
     assert 100 * 90 < sent["byte-total"] < 100 * 200
     assert 90 < sent["batch-size-avg"] <= sent["batch-size-max"] <= 2000
     assert sent["buffer-available-bytes"] == sent["buffer-total-bytes"] == 33_554_432
-    assert sent["connection-close-total"] == 0
-    assert 1 <= sent["connection-count"] == sent["connection-creation-total"]
+    assert sent["connection-close-total"] <= 1, "that to the bootstrap server, once brokers are known by their ids"
+    assert 1 <= sent["connection-count"] == sent["connection-creation-total"] - sent["connection-close-total"]
     assert sent["request-total"] == sent["response-total"] > 2
     assert 0 < sent["request-latency-avg"] <= sent["request-latency-max"]
     assert sent["outgoing-byte-total"] > sent["byte-total"]

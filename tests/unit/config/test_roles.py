@@ -288,9 +288,13 @@ def test_a_controllers_listener_that_would_need_encryption_is_refused() -> None:
         BrokerConfig(changed(BROKER, {_MAP: "PLAINTEXT:PLAINTEXT,CONTROLLER:SSL"}))
 
 
-def test_a_voter_that_joins_by_itself_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"controller.quorum.auto.join.enable=true: expected false, as this version"):
-        BrokerConfig({"controller.quorum.auto.join.enable": "true"})
+def test_a_node_that_is_no_controller_joins_no_quorum() -> None:
+    auto_join = "controller.quorum.auto.join.enable"
+    assert BrokerConfig(changed(CONTROLLER, {auto_join: "true"})).controller_quorum_auto_join_enable
+    with pytest.raises(
+        ConfigError, match=f"{auto_join} is only supported when process.roles contains the 'controller'"
+    ):
+        BrokerConfig(changed(BROKER, {auto_join: "true"}))
 
 
 def test_a_heartbeat_that_is_too_rare_for_the_session_is_said() -> None:
