@@ -113,6 +113,14 @@ class Invariants:
         if found < known:
             raise BrokenError(f"the group's offset went back from {known} to {found} (member {group_member})")
 
+    def is_leader(self, broker: int, topic: str) -> bool:
+        """Whether the newest metadata has a broker lead a topic's only partition.
+
+        A coordinator that is cut off answers from what it had until it knows its successor, as Kafka's does.
+        """
+        found = self._image.topics.by_name.get(topic)
+        return found is not None and found.partitions[0].leader == broker
+
     def answered_offset(self, group_member: int) -> int:
         """The highest offset whose commit was answered."""
         return self._offsets.get(group_member, -1)
