@@ -102,7 +102,6 @@ def build_services(parts: Parts) -> Services:
         topics=EncodedTopics(),
         advertised=advertised(parts.listeners),
         suspects=parts.suspects,
-        config_rules=parts.live,
     )
 
 

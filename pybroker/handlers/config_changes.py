@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from pybroker.controller.cluster.configs import own_fault
 from pybroker.handlers.errors import WireError
 from pybroker.machine.slices import each
-from pybroker.metadata.image import BROKER_RESOURCE, ConfigResource
+from pybroker.metadata.image import BROKER_RESOURCE
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.listener_role import ListenerRole
 
@@ -61,31 +60,12 @@ async def change_configs(
     asked = [index for index, outcome in enumerate(outcomes) if outcome is None]
     if asked:
         changes = await services.slices.run(each(change_of, [resources[index] for index in asked]))
-        refused = [_own_fault(change, context) for change in changes]
-        for index, words in zip(asked, refused, strict=True):
-            outcomes[index] = None if words is None else WireError(ErrorCode.INVALID_REQUEST, words)
-        changes = [change for change, words in zip(changes, refused, strict=True) if words is None]
-        asked = [index for index in asked if outcomes[index] is None]
-    if asked:
         results = await services.controller.alter_configs(changes, validate_only=validate_only)
         if not validate_only:
             await services.publisher.published(services.image().offset)
         for index, result in zip(asked, results, strict=True):
             outcomes[index] = WireError(result.error_code, result.error_message)
     return [outcome or WireError(ErrorCode.NONE, None) for outcome in outcomes]
-
-
-def _own_fault(change: ConfigChange, context: RequestContext) -> str | None:
-    """Return what this broker has against a change of its own settings; the controller judges all others."""
-    services = context.services
-    own, rules = services.config.node_id, services.config_rules
-    if (
-        rules is None
-        or context.role is not ListenerRole.BROKER
-        or change.resource != ConfigResource(BROKER_RESOURCE, str(own))
-    ):
-        return None
-    return own_fault(context.image, change, rules, own)
 
 
 def _refusals(

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from pybroker.broker.suspects import Suspects
     from pybroker.config.broker import BrokerConfig
     from pybroker.controller.channel import ControllerChannel, OwnController
-    from pybroker.controller.cluster.settings import ConfigRules
     from pybroker.controller.death_watch import DeathWatch
     from pybroker.controller.service import Controller
     from pybroker.coordinator.group.service import GroupCoordinator
@@ -93,7 +92,6 @@ class Services(NamedTuple):
     death_watch: DeathWatch | None = None  # of a node with a controller; heartbeats of brokers are noted with it
     voter: Controller | None = None  # this node's own controller, where it has one
     controller_listeners: frozenset[str] = frozenset()  # those of controller.listener.names
-    config_rules: ConfigRules | None = None  # this broker's, by the settings that it was started with
 
 
 class Contexts:

@@ -20,7 +20,7 @@ from pybroker.protocol.messages.records.config import ConfigRecord
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pybroker.controller.cluster.settings import ClusterSettings, ConfigRules
+    from pybroker.controller.cluster.settings import ClusterSettings
     from pybroker.metadata.image import ConfigResource, MetadataImage
     from pybroker.protocol.schema import Message
 
@@ -47,7 +47,7 @@ def alter_configs(
         resource = change.resource
         try:
             before = changed.get(resource, image.configs.of(resource.type, resource.name))
-            after = _after(before, change, settings.config_rules)
+            after = _after(before, change, settings)
             _check(image, resource, after, settings)
             _check_min_isr(image, resource, before, after)
         except _RefusedError as refusal:
@@ -63,19 +63,7 @@ def alter_configs(
     return Outcome(() if event.validate_only else tuple(records), results)
 
 
-def own_fault(image: MetadataImage, change: ConfigChange, rules: ConfigRules, broker: int) -> str | None:
-    """Return what a broker has against a change of its own settings, with all that it was started with; None: nothing.
-
-    The broker that is asked knows it, as in Kafka; the controller, which decides, knows no other node's properties.
-    """
-    try:
-        after = _after(image.configs.of(BROKER_RESOURCE, str(broker)), change, rules)
-    except _RefusedError as refusal:
-        return str(refusal)
-    return rules.broker_fault(after, broker=broker)
-
-
-def _after(before: Mapping[str, str], change: ConfigChange, rules: ConfigRules) -> dict[str, str]:
+def _after(before: Mapping[str, str], change: ConfigChange, settings: ClusterSettings) -> dict[str, str]:
     """Return the resource's configurations as they become."""
     after = {} if change.replaces else dict(before)
     for name, value in change.changes.items():
@@ -85,7 +73,7 @@ def _after(before: Mapping[str, str], change: ConfigChange, rules: ConfigRules) 
             after[name] = value
     for verb, texts in (("APPEND", change.appended), ("SUBTRACT", change.subtracted)):
         for name, text in texts.items():
-            items = _items(change.resource, name, after.get(name), verb, rules)
+            items = _items(change.resource, name, after.get(name), verb, settings)
             # A subtracted item goes once, an appended one is there once (Kafka's ConfigurationControlManager).
             if verb == "SUBTRACT":
                 gone = Counter(text.split(","))
@@ -104,8 +92,8 @@ def _takes(counts: Counter[str], item: str) -> bool:
     return True
 
 
-def _items(resource: ConfigResource, name: str, now: str | None, verb: str, rules: ConfigRules) -> list[str]:
-    inherited = rules.list_inherited(resource.type, name)
+def _items(resource: ConfigResource, name: str, now: str | None, verb: str, settings: ClusterSettings) -> list[str]:
+    inherited = settings.config_rules.list_inherited(resource.type, name)
     if inherited is None:
         raise _RefusedError(ErrorCode.INVALID_CONFIG, f"Can't {verb} to key {name} because its type is not LIST.")
     return list(inherited) if now is None else [item for item in now.split(",") if item]
