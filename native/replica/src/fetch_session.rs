@@ -31,6 +31,12 @@ pub struct SessionPartition {
     pub sent_log_start: i64,
 }
 
+impl SessionPartition {
+    fn unsent(asked: FetchPartition) -> Self {
+        Self { asked, sent_high_watermark: -1, sent_log_start: -1 }
+    }
+}
+
 /// Why a session cannot be used. Each is one error code of the Fetch response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionRefused {
@@ -95,15 +101,17 @@ impl FetchSession {
         self.first = if place + 1 < self.partitions.len() { place + 1 } else { 0 };
     }
 
-    /// Takes what a request says of its partitions: new ones are added, known ones moved, `forgotten` dropped.
+    /// Takes what a request says of its partitions: new ones are added, known ones moved, `forgotten` dropped. One that is
+    /// named as it is known was not taken as it was sent: all of it is news again.
     pub fn update(&mut self, named: Vec<FetchPartition>, forgotten: &[(TopicRef, PartitionIndex)]) {
         for asked in named {
             let key = (asked.topic.clone(), asked.index);
             match self.positions.get(&key) {
-                Some(&place) => self.partitions[place].asked = asked,
+                Some(&place) if self.partitions[place].asked != asked => self.partitions[place].asked = asked,
+                Some(&place) => self.partitions[place] = SessionPartition::unsent(asked),
                 None => {
                     self.positions.insert(key, self.partitions.len());
-                    self.partitions.push(SessionPartition { asked, sent_high_watermark: -1, sent_log_start: -1 });
+                    self.partitions.push(SessionPartition::unsent(asked));
                 }
             }
         }
@@ -318,5 +326,7 @@ mod tests {
         session.update(vec![partition("a", 0, 5)], &[(TopicRef::Name("a".into()), PartitionIndex(1))]);
         let left = session.partitions_mut();
         assert_eq!((left.len(), left[0].asked.fetch_offset, left[0].sent_high_watermark), (1, 5, 9));
+        session.update(vec![partition("a", 0, 5)], &[]);
+        assert_eq!(session.partitions()[0].sent_high_watermark, -1, "it was not taken as it was sent");
     }
 }

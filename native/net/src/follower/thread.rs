@@ -236,8 +236,7 @@ impl FetcherThread {
         let of_answer = self.deadlines.front().map(|deadline| deadline.saturating_sub(now));
         let retries = self.connection.is_none() && self.endpoint.is_some() && !self.machine.is_empty();
         let of_retry = retries.then(|| self.retry_at.saturating_sub(now));
-        let due = self.machine.due_ms().filter(|_| self.machine.in_flight() == 0);
-        let of_machine = due.map(|at| u64::try_from(at - clock.wall_ms()).unwrap_or(0));
+        let of_machine = self.machine.due_ms().map(|at| u64::try_from(at - clock.wall_ms()).unwrap_or(0));
         [of_answer, of_retry, of_machine].into_iter().flatten().min()
     }
 

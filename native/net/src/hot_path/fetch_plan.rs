@@ -109,7 +109,45 @@ pub fn note_sent(session: &mut FetchSession, read: &Read) -> bool {
         || read.is_urgent()
         || fetched.high_watermark != known.sent_high_watermark
         || fetched.log_start_offset != known.sent_log_start;
-    known.sent_high_watermark = fetched.high_watermark;
-    known.sent_log_start = fetched.log_start_offset;
+    // What comes with an error, or with a log to be cut, is not taken: the next answer says it again.
+    let taken = !read.is_urgent();
+    known.sent_high_watermark = if taken { fetched.high_watermark } else { -1 };
+    known.sent_log_start = if taken { fetched.log_start_offset } else { -1 };
     news
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fetcher::nothing_fetched;
+    use super::*;
+    use pybroker_replica::{FetchSessionCache, LeaderEpoch, PartitionIndex, SessionOwner};
+    use pybroker_wire::TopicRef;
+    use pybroker_wire::fetch::{DivergingEpoch, FetchPartition};
+
+    #[test]
+    fn offsets_beside_an_error_or_a_log_to_be_cut_are_said_again() {
+        let asked = FetchPartition {
+            topic: TopicRef::Id([7; 16]),
+            index: PartitionIndex(0),
+            fetch_offset: 4,
+            max_bytes: 1,
+            leader_epoch: LeaderEpoch(1),
+            last_fetched_epoch: LeaderEpoch(0),
+            log_start_offset: 0,
+        };
+        let cache = FetchSessionCache::new(1, 1000);
+        let session = cache.begin(SessionOwner::Follower, true, vec![asked.clone()], 0).unwrap();
+        let mut session = session.lock();
+        let plain = FetchedPartition { high_watermark: 4, log_start_offset: 0, ..nothing_fetched(&asked) };
+        let diverging = Some(DivergingEpoch { epoch: 0, end_offset: 3 });
+        let error = ErrorCode::KAFKA_STORAGE_ERROR;
+        let mut is_news = |fetched: FetchedPartition| note_sent(&mut session, &Read::nothing(0, fetched));
+        assert!(is_news(plain.clone()));
+        assert!(!is_news(plain.clone()));
+        for urgent in [FetchedPartition { diverging, ..plain.clone() }, FetchedPartition { error, ..plain.clone() }] {
+            assert!(is_news(urgent));
+            assert!(is_news(plain.clone()), "the follower took nothing of the answer before");
+            assert!(!is_news(plain.clone()));
+        }
+    }
 }

@@ -27,6 +27,8 @@ pub struct FetchPosition {
 /// A leader's records for a partition, and where its log stands.
 #[derive(Clone, Copy, Debug)]
 pub struct FetchedRecords<'a> {
+    /// The log end offset that was asked for.
+    pub fetch_offset: i64,
     pub high_watermark: i64,
     pub log_start_offset: i64,
     /// Batches; the last one may be cut short.
@@ -38,6 +40,8 @@ pub struct FetchedRecords<'a> {
 pub enum NotTaken {
     /// The partition follows that leader no more.
     NotFollowing,
+    /// The log has another end than the request said: the thread that fetched the partition before was not done with it.
+    Outdated,
     /// The records are no continuation of the log, or damaged.
     Append(AppendError),
     /// The log refused.
@@ -69,6 +73,9 @@ impl Partition {
         {
             let _unchanged = self.role_change.lock();
             self.ensure_follows(following)?;
+            if fetched.fetch_offset != self.log.log_end_offset() {
+                return Err(NotTaken::Outdated);
+            }
             self.append_whole(fetched.batches, now_ms)?;
         }
         self.follow_high_watermark(fetched.high_watermark, wake);

@@ -2,7 +2,7 @@
 //!
 //! Its driver asks for [`ReplicaFetcher::next_request`], sends it, and gives the answer to [`ReplicaFetcher::take_response`];
 //! it says when the connection is lost. One request is under way at a time, and a second one where a partition came
-//! meanwhile: the leader then answers the first at once, which may have waited for records.
+//! meanwhile or is to be asked for again: the leader then answers the first at once, which may have waited for records.
 //!
 //! Invariant: what the session knows of a partition is what `asked` says. Partitions that may have something new to ask are
 //! in `changed`, so that a request costs what it names and not what the session has.
@@ -10,21 +10,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::fetched::{FetchedRecords, NotTaken};
 use super::session::FetcherSession;
 use super::state::{FetchEvent, FetchState, FetchStateKind};
-use super::truncation::LogSpan;
 use crate::fetch_session::FetchSessionId;
-use crate::ids::{BrokerId, Offset, PartitionIndex};
+use crate::ids::{BrokerId, PartitionIndex};
 use crate::partition::Partition;
 use crate::role::Following;
 use crate::throttle::ReplicationThrottle;
 use crate::waiting::Waiter;
-use pybroker_storage::AppendError;
-use pybroker_wire::fetch::{FetchPartition, FetchRequest, FetchResponse, ReceivedPartition, ReplicaState};
-use pybroker_wire::frame::RESPONSE_BODY;
-use pybroker_wire::primitives::Malformed;
-use pybroker_wire::{ErrorCode, TopicId, TopicRef};
+use pybroker_wire::fetch::{FetchPartition, FetchRequest, ReplicaState};
+use pybroker_wire::{TopicId, TopicRef};
+
+mod answers;
 
 /// The version that is spoken among brokers: topics by id, the replica's state, diverging epochs.
 pub const REPLICA_FETCH_VERSION: i16 = 17;
@@ -72,6 +69,8 @@ struct Followed {
     asked: Option<FetchPartition>,
     /// The request that named it last: an answer to an earlier one is about another epoch or offset.
     named_in: u64,
+    /// An answer was not taken that the leader holds for taken: it says all again when it is asked for what it knows.
+    has_missed: bool,
     /// Waits in a row without an answer that was taken.
     tries: u32,
     /// Whether it had all that the leader had committed, when the leader last said; only others are throttled.
@@ -128,7 +127,8 @@ impl ReplicaFetcher {
         self.forgotten.remove(&key);
         self.backing_off.remove(&key);
         let state = FetchState::Fetching;
-        let followed = Followed { partition, following, state, asked, named_in, tries: 0, has_all: false };
+        let (has_missed, has_all) = (false, false);
+        let followed = Followed { partition, following, state, asked, named_in, has_missed, tries: 0, has_all };
         self.followed.insert(key, followed);
         self.changed.insert(key);
         self.is_assigned_anew = true;
@@ -164,8 +164,11 @@ impl ReplicaFetcher {
         self.followed.get(key).map(|followed| followed.state)
     }
 
-    /// When the next partition is to be asked for again; `None` for never.
+    /// When the next partition is to be asked for again; `None` for never, and while no request may be sent.
     pub fn due_ms(&self) -> Option<i64> {
+        if !self.may_send_another() {
+            return None;
+        }
         let until = |key| match self.followed.get(key)?.state {
             FetchState::BackingOff { until_ms, .. } => Some(until_ms),
             FetchState::Fetching | FetchState::AwaitingMetadata | FetchState::Failed => None,
@@ -175,13 +178,8 @@ impl ReplicaFetcher {
 
     /// The request to send now; `None` where there is nothing to ask, or an answer is to come first.
     pub fn next_request(&mut self, now_ms: i64) -> Option<FetchRequest<'static>> {
-        let may_send = match self.in_flight {
-            0 => true,
-            // A session that has not begun cannot take a second request.
-            1 => self.is_assigned_anew && !self.session.is_full(),
-            _ => false,
-        };
-        if !may_send {
+        let is_due = || self.is_assigned_anew || self.due_ms().is_some_and(|due_ms| due_ms <= now_ms);
+        if !self.may_send_another() || (self.in_flight > 0 && !is_due()) {
             return None;
         }
         self.end_waits(now_ms);
@@ -222,57 +220,16 @@ impl ReplicaFetcher {
         })
     }
 
-    /// Takes an answer of [`REPLICA_FETCH_VERSION`], from its correlation id on.
-    ///
-    /// # Errors
-    /// When it is no answer to Fetch; the connection is then of no use.
-    pub fn take_response(
-        &mut self,
-        frame: &[u8],
-        now_ms: i64,
-        listener: &mut dyn FollowerListener,
-    ) -> Result<(), Malformed> {
-        let response = FetchResponse::parse(frame, RESPONSE_BODY, REPLICA_FETCH_VERSION)?;
-        let number = self.requests - (self.in_flight as u64).saturating_sub(1);
-        self.in_flight = self.in_flight.saturating_sub(1);
-        match response.error {
-            ErrorCode::NONE => self.session.answered(response.session_id),
-            ErrorCode::FETCH_SESSION_ID_NOT_FOUND => self.session.refused(true),
-            ErrorCode::INVALID_FETCH_SESSION_EPOCH | ErrorCode::FETCH_SESSION_TOPIC_ID_ERROR => {
-                self.session.refused(false);
-            }
-            _ => {
-                self.session.refused(false);
-                let keys: Vec<_> = self.followed.keys().copied().collect();
-                keys.iter().for_each(|key| self.back_off(key, now_ms));
-            }
-        }
-        let mut to_sync = Vec::new();
-        for received in &response.partitions {
-            if let Some(partition) = self.take_partition(frame, number, received, now_ms, listener) {
-                to_sync.push(partition);
-            }
-        }
-        // The next request says how far the log is durable (`flush=group`): it is made after these.
-        for (key, partition) in to_sync {
-            if let Err(error) = partition.sync(&mut |waiter| listener.wake(waiter)) {
-                if error.is_exhausted() {
-                    listener.exhausted(&error.to_string());
-                    self.back_off(&key, now_ms);
-                } else {
-                    listener.log_failed(&partition, &error.to_string());
-                    self.set(&key, FetchEvent::LogFailed, now_ms);
-                }
-            }
-        }
-        Ok(())
-    }
-
     /// The connection is lost, and the session with it. Requests that were sent are not answered.
     pub fn disconnected(&mut self) {
         self.in_flight = 0;
         self.session = FetcherSession::default();
         self.forget_session();
+    }
+
+    fn may_send_another(&self) -> bool {
+        // A session that has not begun cannot take a second request.
+        self.in_flight == 0 || (self.in_flight == 1 && !self.session.is_full())
     }
 
     fn forget_session(&mut self) {
@@ -337,127 +294,13 @@ impl ReplicaFetcher {
                 last_fetched_epoch: position.last_epoch,
                 log_start_offset: position.log_start_offset,
             };
-            if followed.asked.as_ref() != Some(&wanted) {
+            if std::mem::take(&mut followed.has_missed) || followed.asked.as_ref() != Some(&wanted) {
                 followed.asked = Some(wanted.clone());
                 followed.named_in = self.requests + 1;
                 named.push(wanted);
             }
         }
         named
-    }
-
-    /// Takes the answer for one partition, to the request of that number; the partition, where its log is to be synced
-    /// before the next request.
-    fn take_partition(
-        &mut self,
-        frame: &[u8],
-        number: u64,
-        received: &ReceivedPartition,
-        now_ms: i64,
-        listener: &mut dyn FollowerListener,
-    ) -> Option<(PartitionKey, Arc<Partition>)> {
-        let fetched = &received.partition;
-        let TopicRef::Id(topic_id) = fetched.topic else { return None };
-        let key = (topic_id, fetched.index);
-        let followed = self.followed.get(&key)?;
-        let asked = followed.asked.as_ref()?;
-        let (partition, following) = (Arc::clone(&followed.partition), followed.following);
-        // An answer to an older request, whose records are in the log by now, or whose leader is another one. What it says
-        // of an older epoch says nothing of this one, which would wait for metadata that does not come.
-        let is_stale = number < followed.named_in
-            || asked.leader_epoch != following.leader_epoch
-            || asked.fetch_offset != partition.log().log_end_offset()
-            || followed.state != FetchState::Fetching;
-        if is_stale {
-            self.changed.insert(key);
-            return None;
-        }
-        let mut wake = |waiter| listener.wake(waiter);
-        let taken = match (fetched.error, fetched.diverging) {
-            (ErrorCode::NONE, None) => {
-                let records = FetchedRecords {
-                    high_watermark: fetched.high_watermark,
-                    log_start_offset: fetched.log_start_offset,
-                    batches: &frame[received.records.clone()],
-                };
-                let taken = partition.append_fetched(following, records, now_ms, &mut wake);
-                if partition.throttled().follower() {
-                    self.throttle.record(received.records.len(), now_ms);
-                }
-                let has_all = partition.log().log_end_offset() >= fetched.high_watermark;
-                self.followed.entry(key).and_modify(|followed| followed.has_all = has_all);
-                taken
-            }
-            (ErrorCode::NONE, Some(diverging)) => partition.cut_diverging(following, diverging, now_ms).map(|()| true),
-            (ErrorCode::OFFSET_OUT_OF_RANGE, diverging) => {
-                let end = Offset(diverging.map_or(-1, |leader| leader.end_offset));
-                let leader = LogSpan { start: Offset(fetched.log_start_offset), end };
-                partition.restart_in_range(following, leader, now_ms).map(|()| true)
-            }
-            (ErrorCode::FENCED_LEADER_EPOCH, _) => {
-                self.set(&key, FetchEvent::Fenced, now_ms);
-                return None;
-            }
-            // The leader does not know yet that it leads, or has not the partition open: soon asked again.
-            (_, _) => {
-                self.back_off(&key, now_ms);
-                return None;
-            }
-        };
-        match taken {
-            Ok(changed) => {
-                self.set(&key, FetchEvent::Taken, now_ms);
-                if changed {
-                    self.changed.insert(key);
-                }
-                let syncs = changed && partition.log().is_synced_in_groups();
-                syncs.then_some((key, partition))
-            }
-            Err(error) => {
-                self.refuse(&key, &partition, &error, now_ms, listener);
-                None
-            }
-        }
-    }
-
-    fn refuse(
-        &mut self,
-        key: &PartitionKey,
-        partition: &Partition,
-        error: &NotTaken,
-        now_ms: i64,
-        listener: &mut dyn FollowerListener,
-    ) {
-        match error {
-            NotTaken::NotFollowing => self.set(key, FetchEvent::Fenced, now_ms),
-            NotTaken::NoProgress => self.back_off(key, now_ms),
-            NotTaken::Log(error) if error.is_exhausted() => {
-                listener.exhausted(&error.to_string());
-                self.back_off(key, now_ms);
-            }
-            NotTaken::Log(error) => {
-                listener.log_failed(partition, &error.to_string());
-                self.set(key, FetchEvent::LogFailed, now_ms);
-            }
-            NotTaken::Append(error @ AppendError::Exhausted { .. }) => {
-                listener.exhausted(&error.to_string());
-                self.back_off(key, now_ms);
-            }
-            NotTaken::Append(error @ AppendError::Io { .. }) => {
-                listener.log_failed(partition, &error.to_string());
-                // A full disk leaves the log as it was; it is tried again as a leader's producers do.
-                if partition.log().is_offline() {
-                    self.set(key, FetchEvent::LogFailed, now_ms);
-                } else {
-                    self.back_off(key, now_ms);
-                }
-            }
-            NotTaken::Append(AppendError::Offline { .. }) => self.set(key, FetchEvent::LogFailed, now_ms),
-            NotTaken::Append(error) => {
-                listener.not_taken(partition, &error.to_string());
-                self.back_off(key, now_ms);
-            }
-        }
     }
 
     fn back_off(&mut self, key: &PartitionKey, now_ms: i64) {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
+use super::fetched::{FetchedRecords, NotTaken};
 use super::{FetchState, FetcherSettings, FollowerListener, REPLICA_FETCH_VERSION, ReplicaFetcher};
 use crate::log_fixture::{NOW, build, config, quick_directory};
 use crate::{
@@ -64,9 +65,13 @@ pub(super) struct Broker {
 }
 
 fn open(directory: &Path, config: LogConfig, high_watermark: i64) -> Arc<Partition> {
+    open_index(0, directory, config, high_watermark)
+}
+
+fn open_index(index: i32, directory: &Path, config: LogConfig, high_watermark: i64) -> Arc<Partition> {
     let how = OpenLog { clean_shutdown: true, recovery_point: 0, log_start_offset: 0, high_watermark, now_ms: NOW };
-    let (log, _) = Log::open(&directory.join("t-0"), config, how).unwrap();
-    Arc::new(Partition::new("t".into(), 0, TOPIC_ID, directory.to_path_buf(), log, high_watermark))
+    let (log, _) = Log::open(&directory.join(format!("t-{index}")), config, how).unwrap();
+    Arc::new(Partition::new("t".into(), index, TOPIC_ID, directory.to_path_buf(), log, high_watermark))
 }
 
 impl Broker {
@@ -370,6 +375,70 @@ fn a_refusal_of_an_older_epoch_does_not_end_the_fetch_at_the_newer_one() {
     assert_eq!(one.fetcher.state(&(TOPIC_ID, 0)), Some(FetchState::Fetching));
     one.fetcher.take_response(&two.answer(&again, &again.partitions), NOW, &mut reported).unwrap();
     assert_eq!(one.batches(), [(0, 2)]);
+}
+
+/// Another thread fetched the partition before, and appended what it had under way.
+#[test]
+fn an_answer_from_an_offset_where_the_log_ended_before_is_asked_for_again() {
+    let (a, b) = (quick_directory(), quick_directory());
+    let (mut one, two) = (Broker::start(1, a.path()), Broker::start(2, b.path()));
+    two.lead(1, &[1]);
+    one.follow(1, 2);
+    let first = one.fetch(&two).unwrap();
+    two.append(1);
+    let waits = one.fetcher.next_request(NOW).unwrap();
+    let frame = two.answer(&waits, &first.partitions);
+    let batches = read(&two.partition, 0);
+    let follows = following(&one.partition).unwrap();
+    let records =
+        |fetch_offset| FetchedRecords { fetch_offset, high_watermark: 0, log_start_offset: 0, batches: &batches };
+    assert!(one.partition.append_fetched(follows, records(0), NOW, &mut |_| ()).unwrap());
+    let again = one.partition.append_fetched(follows, records(0), NOW, &mut |_| ());
+    assert!(matches!(again, Err(NotTaken::Outdated)), "{again:?}");
+    let mut reported = Reported::default();
+    one.fetcher.take_response(&frame, NOW, &mut reported).unwrap();
+    assert_eq!((one.fetcher.state(&(TOPIC_ID, 0)), reported.0), (Some(FetchState::Fetching), vec![]));
+    assert_eq!(one.fetcher.next_request(NOW).unwrap().partitions[0].fetch_offset, 1);
+}
+
+#[test]
+fn what_was_not_taken_is_named_again_though_nothing_changed() {
+    let (a, b) = (quick_directory(), quick_directory());
+    let (mut one, two) = (Broker::start(1, a.path()), Broker::start(2, b.path()));
+    two.lead(1, &[1]);
+    one.follow(1, 2);
+    let first = one.fetch(&two).unwrap();
+    let waits = one.fetcher.next_request(NOW).unwrap();
+    let follows = following(&one.partition).unwrap();
+    // Its machine takes the partition for one that came: what the request under way brings is of another assignment.
+    one.fetcher.follow(Arc::clone(&one.partition), follows);
+    one.fetcher.follow(Arc::clone(&one.partition), Following { leader_epoch: LeaderEpoch(2), ..follows });
+    let again = one.fetcher.next_request(NOW).unwrap();
+    assert_eq!(again.partitions.len(), 1);
+    let mut reported = Reported::default();
+    one.fetcher.take_response(&two.answer(&waits, &first.partitions), NOW, &mut reported).unwrap();
+    one.fetcher.take_response(&two.answer(&again, &[]), NOW, &mut reported).unwrap();
+    assert_eq!(one.fetcher.next_request(NOW).unwrap().partitions, again.partitions);
+}
+
+#[test]
+fn a_partition_is_asked_for_again_when_it_is_due_though_a_request_waits() {
+    let (a, b) = (quick_directory(), quick_directory());
+    let (mut one, two) = (Broker::start(1, a.path()), Broker::start(2, b.path()));
+    two.lead(1, &[1]);
+    one.follow(1, 2);
+    one.fetch(&two).unwrap();
+    // The leader is behind with the metadata of another partition.
+    let other = open_index(1, a.path(), config(), 0);
+    one.fetcher.follow(other, Following { leader: BrokerId(2), leader_epoch: LeaderEpoch(2) });
+    let refused = one.fetcher.next_request(NOW).unwrap();
+    one.fetcher.take_response(&two.answer(&refused, &refused.partitions), NOW, &mut Reported::default()).unwrap();
+    assert!(one.fetcher.next_request(NOW).is_some(), "the first partition's request waits");
+    assert_eq!(one.fetcher.due_ms(), Some(NOW + 10));
+    assert!(one.fetcher.next_request(NOW + 9).is_none());
+    let again = one.fetcher.next_request(NOW + 10).unwrap();
+    assert_eq!(again.partitions, refused.partitions);
+    assert_eq!((one.fetcher.in_flight(), one.fetcher.due_ms()), (2, None));
 }
 
 #[derive(Clone, Debug)]

@@ -1,0 +1,186 @@
+//! What a fetcher does with an answer, partition by partition.
+//!
+//! Invariant: an answer changes a log only if it is one to the request that named the partition last, at the epoch that is
+//! followed, from the offset where the log ends. Another one is asked for again, as the leader holds it for taken.
+
+use std::sync::Arc;
+
+use super::super::fetched::{FetchedRecords, NotTaken};
+use super::super::state::{FetchEvent, FetchState};
+use super::super::truncation::LogSpan;
+use super::{FollowerListener, PartitionKey, REPLICA_FETCH_VERSION, ReplicaFetcher};
+use crate::ids::Offset;
+use crate::partition::Partition;
+use pybroker_storage::AppendError;
+use pybroker_wire::fetch::{FetchResponse, ReceivedPartition};
+use pybroker_wire::frame::RESPONSE_BODY;
+use pybroker_wire::primitives::Malformed;
+use pybroker_wire::{ErrorCode, TopicRef};
+
+impl ReplicaFetcher {
+    /// Takes an answer of [`REPLICA_FETCH_VERSION`], from its correlation id on.
+    ///
+    /// # Errors
+    /// When it is no answer to Fetch; the connection is then of no use.
+    pub fn take_response(
+        &mut self,
+        frame: &[u8],
+        now_ms: i64,
+        listener: &mut dyn FollowerListener,
+    ) -> Result<(), Malformed> {
+        let response = FetchResponse::parse(frame, RESPONSE_BODY, REPLICA_FETCH_VERSION)?;
+        let number = self.requests - (self.in_flight as u64).saturating_sub(1);
+        self.in_flight = self.in_flight.saturating_sub(1);
+        match response.error {
+            ErrorCode::NONE => self.session.answered(response.session_id),
+            ErrorCode::FETCH_SESSION_ID_NOT_FOUND => self.session.refused(true),
+            ErrorCode::INVALID_FETCH_SESSION_EPOCH | ErrorCode::FETCH_SESSION_TOPIC_ID_ERROR => {
+                self.session.refused(false);
+            }
+            _ => {
+                self.session.refused(false);
+                let keys: Vec<_> = self.followed.keys().copied().collect();
+                keys.iter().for_each(|key| self.back_off(key, now_ms));
+            }
+        }
+        let mut to_sync = Vec::new();
+        for received in &response.partitions {
+            if let Some(partition) = self.take_partition(frame, number, received, now_ms, listener) {
+                to_sync.push(partition);
+            }
+        }
+        // The next request says how far the log is durable (`flush=group`): it is made after these.
+        for (key, partition) in to_sync {
+            if let Err(error) = partition.sync(&mut |waiter| listener.wake(waiter)) {
+                if error.is_exhausted() {
+                    listener.exhausted(&error.to_string());
+                    self.back_off(&key, now_ms);
+                } else {
+                    listener.log_failed(&partition, &error.to_string());
+                    self.set(&key, FetchEvent::LogFailed, now_ms);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the answer for one partition, to the request of that number; the partition, where its log is to be synced
+    /// before the next request.
+    fn take_partition(
+        &mut self,
+        frame: &[u8],
+        number: u64,
+        received: &ReceivedPartition,
+        now_ms: i64,
+        listener: &mut dyn FollowerListener,
+    ) -> Option<(PartitionKey, Arc<Partition>)> {
+        let fetched = &received.partition;
+        let TopicRef::Id(topic_id) = fetched.topic else { return None };
+        let key = (topic_id, fetched.index);
+        let followed = self.followed.get_mut(&key)?;
+        let asked = followed.asked.as_ref()?;
+        let (partition, following) = (Arc::clone(&followed.partition), followed.following);
+        // An answer to an older request, whose records are in the log by now, or whose leader is another one. What it says
+        // of an older epoch says nothing of this one, which would wait for metadata that does not come.
+        let is_stale = number < followed.named_in
+            || asked.leader_epoch != following.leader_epoch
+            || asked.fetch_offset != partition.log().log_end_offset()
+            || followed.state != FetchState::Fetching;
+        if is_stale {
+            followed.has_missed = true;
+            self.changed.insert(key);
+            return None;
+        }
+        let mut wake = |waiter| listener.wake(waiter);
+        let taken = match (fetched.error, fetched.diverging) {
+            (ErrorCode::NONE, None) => {
+                let records = FetchedRecords {
+                    fetch_offset: asked.fetch_offset,
+                    high_watermark: fetched.high_watermark,
+                    log_start_offset: fetched.log_start_offset,
+                    batches: &frame[received.records.clone()],
+                };
+                let taken = partition.append_fetched(following, records, now_ms, &mut wake);
+                if partition.throttled().follower() {
+                    self.throttle.record(received.records.len(), now_ms);
+                }
+                let has_all = partition.log().log_end_offset() >= fetched.high_watermark;
+                self.followed.entry(key).and_modify(|followed| followed.has_all = has_all);
+                taken
+            }
+            (ErrorCode::NONE, Some(diverging)) => partition.cut_diverging(following, diverging, now_ms).map(|()| true),
+            (ErrorCode::OFFSET_OUT_OF_RANGE, diverging) => {
+                let end = Offset(diverging.map_or(-1, |leader| leader.end_offset));
+                let leader = LogSpan { start: Offset(fetched.log_start_offset), end };
+                partition.restart_in_range(following, leader, now_ms).map(|()| true)
+            }
+            (ErrorCode::FENCED_LEADER_EPOCH, _) => {
+                self.set(&key, FetchEvent::Fenced, now_ms);
+                return None;
+            }
+            // The leader does not know yet that it leads, or has not the partition open: soon asked again.
+            (_, _) => {
+                self.back_off(&key, now_ms);
+                return None;
+            }
+        };
+        match taken {
+            Ok(changed) => {
+                self.set(&key, FetchEvent::Taken, now_ms);
+                if changed {
+                    self.changed.insert(key);
+                }
+                let syncs = changed && partition.log().is_synced_in_groups();
+                syncs.then_some((key, partition))
+            }
+            Err(error) => {
+                self.refuse(&key, &partition, &error, now_ms, listener);
+                None
+            }
+        }
+    }
+
+    fn refuse(
+        &mut self,
+        key: &PartitionKey,
+        partition: &Partition,
+        error: &NotTaken,
+        now_ms: i64,
+        listener: &mut dyn FollowerListener,
+    ) {
+        match error {
+            NotTaken::NotFollowing => self.set(key, FetchEvent::Fenced, now_ms),
+            NotTaken::Outdated => {
+                self.followed.entry(*key).and_modify(|followed| followed.has_missed = true);
+                self.changed.insert(*key);
+            }
+            NotTaken::NoProgress => self.back_off(key, now_ms),
+            NotTaken::Log(error) if error.is_exhausted() => {
+                listener.exhausted(&error.to_string());
+                self.back_off(key, now_ms);
+            }
+            NotTaken::Log(error) => {
+                listener.log_failed(partition, &error.to_string());
+                self.set(key, FetchEvent::LogFailed, now_ms);
+            }
+            NotTaken::Append(error @ AppendError::Exhausted { .. }) => {
+                listener.exhausted(&error.to_string());
+                self.back_off(key, now_ms);
+            }
+            NotTaken::Append(error @ AppendError::Io { .. }) => {
+                listener.log_failed(partition, &error.to_string());
+                // A full disk leaves the log as it was; it is tried again as a leader's producers do.
+                if partition.log().is_offline() {
+                    self.set(key, FetchEvent::LogFailed, now_ms);
+                } else {
+                    self.back_off(key, now_ms);
+                }
+            }
+            NotTaken::Append(AppendError::Offline { .. }) => self.set(key, FetchEvent::LogFailed, now_ms),
+            NotTaken::Append(error) => {
+                listener.not_taken(partition, &error.to_string());
+                self.back_off(key, now_ms);
+            }
+        }
+    }
+}
