@@ -88,6 +88,7 @@ def build_services(parts: Parts) -> Services:
     source = parts.source
     return Services(
         config=parts.live.current,
+        config_rules=parts.live,
         cluster_id=parts.cluster_id,
         image=lambda: source.image,
         controller=parts.channel,
@@ -176,6 +177,7 @@ def build_controller_pipeline(parts: ControllerParts) -> Pipeline:
     names = frozenset(listener.name for listener in parts.listeners)
     services = Services(
         config=parts.live.current,
+        config_rules=parts.live,
         cluster_id=parts.cluster_id,
         image=lambda: controller.image,
         controller=parts.local,

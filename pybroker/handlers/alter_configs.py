@@ -23,7 +23,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pybroker.controller.cluster.events import ConfigChange
-from pybroker.handlers.config_changes import change_configs, null_fault
+from pybroker.handlers.config_changes import PartlyJudged, change_configs, judge_own, null_fault
 from pybroker.handlers.registry import handles
 from pybroker.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE, ConfigResource
 from pybroker.protocol.listener_role import ListenerRole
@@ -59,6 +59,10 @@ def _response(request: AlterConfigsRequest, outcomes: list[WireError]) -> AlterC
     )
 
 
+def _judge_here(request: AlterConfigsRequest, context: RequestContext) -> PartlyJudged | None:
+    return judge_own(request, _fault, _change, _response, context)
+
+
 @handles(
     AlterConfigsRequest,
     requires=[
@@ -73,6 +77,7 @@ def _response(request: AlterConfigsRequest, outcomes: list[WireError]) -> AlterC
     failed=_failed,
     listeners=ListenerRole.BOTH,
     forwarded=True,
+    judge_here=_judge_here,
 )
 async def alter_configs(request: AlterConfigsRequest, context: RequestContext) -> AlterConfigsResponse:
     """Replace what can be replaced, and wait until it is in force."""

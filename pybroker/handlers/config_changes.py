@@ -1,14 +1,17 @@
 """What AlterConfigs and IncrementalAlterConfigs share: refusing what cannot be, asking the controller, waiting.
 
-Owns the refusals that need the request as it came: what it names twice, and a broker that there is not. Must not know
-what the two requests look like beyond resources and their keys.
+Owns the refusals that need the request as it came: what it names twice, and a broker that there is not; and what the
+broker that is asked says of its own settings before the controller sees them, as nobody else knows what it was started
+with (docs/adr/0056). Must not know what the two requests look like beyond resources and their keys.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from copy import copy
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
+from pybroker.controller.cluster.configs import RefusedConfigError, changed_configs
 from pybroker.handlers.errors import WireError
 from pybroker.machine.slices import each
 from pybroker.metadata.image import BROKER_RESOURCE
@@ -41,6 +44,70 @@ class ChangedResource(Protocol):
 
 
 R = TypeVar("R", bound=ChangedResource)
+
+
+class PartlyJudged(NamedTuple):
+    """A request of which this broker refuses a part: the `Prepared` of the net package."""
+
+    request: Any
+    """With the other resources; None where there are none."""
+    complete: Callable[[Any], Any]
+    """Returns the response to all resources, of the controller's response to the others."""
+
+
+def judge_own(
+    request: Any,
+    fault_of: Callable[[R], str | None],
+    change_of: Callable[[R], ConfigChange],
+    respond: Callable[[Any, list[WireError]], Any],
+    context: RequestContext,
+) -> PartlyJudged | None:
+    """Refuse what contradicts what this broker was started with, and brokers that there are not; None for neither.
+
+    `respond` builds the response to a request from the outcomes of its resources.
+    """
+    times = Counter((resource.resource_type, resource.resource_name) for resource in request.resources)
+    refused: dict[int, WireError] = {}
+    for index, resource in enumerate(request.resources):
+        name = resource.resource_name
+        if resource.resource_type != BROKER_RESOURCE or not name:
+            continue
+        error = _refusal(resource, times[BROKER_RESOURCE, name], fault_of(resource), context)
+        if error is None and name == str(context.services.config.node_id):
+            error = _own_fault(change_of(resource), context)
+        if error is not None:
+            refused[index] = error
+    if not refused:
+        return None
+    rest = [resource for index, resource in enumerate(request.resources) if index not in refused]
+
+    def complete(response: Any) -> Any:
+        others = iter(() if response is None else response.responses)
+        outcomes = [refused.get(index) or _outcome(next(others)) for index in range(len(request.resources))]
+        return respond(request, outcomes)
+
+    return PartlyJudged(_with_resources(request, rest) if rest else None, complete)
+
+
+def _own_fault(change: ConfigChange, context: RequestContext) -> WireError | None:
+    services = context.services
+    before = context.image.configs.of_broker(services.config.node_id)
+    try:
+        after = changed_configs(before, change, services.config_rules)
+    except RefusedConfigError as refusal:
+        return WireError(refusal.code, str(refusal))
+    fault = services.config_rules.broker_fault(after, broker=services.config.node_id)
+    return None if fault is None else WireError(ErrorCode.INVALID_REQUEST, fault)
+
+
+def _with_resources(request: Any, resources: list[Any]) -> Any:
+    rest = copy(request)
+    rest.resources = resources
+    return rest
+
+
+def _outcome(resource: Any) -> WireError:
+    return WireError(resource.error_code, resource.error_message)
 
 
 async def change_configs(

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pybroker.broker.suspects import Suspects
     from pybroker.config.broker import BrokerConfig
     from pybroker.controller.channel import ControllerChannel, OwnController
+    from pybroker.controller.cluster.settings import ConfigRules
     from pybroker.controller.death_watch import DeathWatch
     from pybroker.controller.service import Controller
     from pybroker.coordinator.group.service import GroupCoordinator
@@ -74,6 +75,7 @@ class Services(NamedTuple):
     """The parts of the node that handlers call."""
 
     config: BrokerConfig
+    config_rules: ConfigRules  # by what this node was started with
     cluster_id: str
     image: Callable[[], MetadataImage]
     controller: ControllerChannel

@@ -41,7 +41,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pybroker.controller.cluster.events import ConfigChange
-from pybroker.handlers.config_changes import change_configs, null_fault
+from pybroker.handlers.config_changes import PartlyJudged, change_configs, judge_own, null_fault
 from pybroker.handlers.registry import handles
 from pybroker.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE, ConfigResource
 from pybroker.protocol.listener_role import ListenerRole
@@ -81,6 +81,10 @@ def _response(request: IncrementalAlterConfigsRequest, outcomes: list[WireError]
     )
 
 
+def _judge_here(request: IncrementalAlterConfigsRequest, context: RequestContext) -> PartlyJudged | None:
+    return judge_own(request, _fault, _change, _response, context)
+
+
 @handles(
     IncrementalAlterConfigsRequest,
     requires=[
@@ -95,6 +99,7 @@ def _response(request: IncrementalAlterConfigsRequest, outcomes: list[WireError]
     failed=_failed,
     listeners=ListenerRole.BOTH,
     forwarded=True,
+    judge_here=_judge_here,
 )
 async def incremental_alter_configs(
     request: IncrementalAlterConfigsRequest, context: RequestContext

@@ -63,6 +63,12 @@ class RegisteredApi(NamedTuple):
     """The roles of the listeners that it is served on."""
     forwarded: bool = False
     """Whether the active controller decides: a broker whose node does not lead the quorum forwards it (KIP-590)."""
+    judge_here: Callable[[Any, RequestContext], Any] | None = None
+    """What a broker answers itself of a request that it forwards."""
+
+    def prepare(self, request: Any, context: RequestContext) -> Any:
+        """Return what is left of a request that is to be forwarded (`pybroker.net.dispatch.Prepared`); None for all."""
+        return None if self.judge_here is None else self.judge_here(request, context)
 
     def failed(self, request: Any, context: RequestContext, error: Exception) -> Any:
         """Return the response that reports an exception to the client."""
@@ -88,6 +94,7 @@ def handles(
     max_version: int | None = None,
     listeners: ListenerRole = ListenerRole.BROKER,
     forwarded: bool = False,
+    judge_here: Callable[[Any, RequestContext], Any] | None = None,
 ) -> Callable[[H], H]:
     """Register the decorated function as the handler of `request_type`, in all versions that the message declares.
 
@@ -98,7 +105,8 @@ def handles(
     function is called; what single items need is for the function to ask about.
 
     `listeners` are the roles of the listeners that serve it, as Kafka's schema of the request has them. `forwarded`
-    says that the active controller decides, so that a request which comes to any broker is forwarded there.
+    says that the active controller decides, so that a request which comes to any broker is forwarded there. Before
+    that, `judge_here` answers what the broker alone knows: it returns what is left to forward, None for all of it.
 
     The function takes (request, context) and returns the response, ready-made bytes, or an awaitable of either.
     `failed` builds, from (request, version, error), the response that carries the error in every place where that
@@ -123,6 +131,7 @@ def handles(
                 in_data_plane=False,
                 listeners=listeners,
                 forwarded=forwarded,
+                judge_here=judge_here,
             )
         )
         return handle

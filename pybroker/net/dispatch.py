@@ -15,6 +15,17 @@ if TYPE_CHECKING:
     from pybroker.net.native import ControlRequest
 
 
+class Prepared(Protocol):
+    """A request of which this node has answered a part before the active controller sees the rest."""
+
+    @property
+    def request(self) -> Any:
+        """What the active controller is asked; None for nothing."""
+
+    def complete(self, response: Any) -> Any:
+        """Return the whole response, of the controller's to the rest; None where it was not asked."""
+
+
 class Api(Protocol):
     """One API as the pipeline sees it."""
 
@@ -37,6 +48,9 @@ class Api(Protocol):
     @property
     def forwarded(self) -> bool:
         """Whether the active controller decides, so that a node which does not lead the quorum forwards requests."""
+
+    def prepare(self, request: Any, context: Any) -> Prepared | None:
+        """Return what is left of a request that is to be forwarded; None for all of it."""
 
     def handle(self, request: Any, context: Any) -> Any:
         """Return the response, ready-made bytes for it, or an awaitable of either."""

@@ -1,8 +1,9 @@
 """Requests for the active controller that came to a broker: forwarded in an Envelope, and answered as it answers them.
 
 Owns for how long they are tried, and that a client's next request sees what the one before it changed. Must not know
-what a request asks for. Stands between the pipeline and the handlers, as an API in the place of the handler's: that one
-runs at the controller, with the client's principal, and judges its rights there.
+what a request asks for: its API may leave out what this node alone can judge (`Prepared`). Stands between the pipeline
+and the handlers, as an API in the place of the handler's: that one runs at the controller, with the client's principal,
+and judges its rights there.
 
 A request that waits for the controller takes no room among those in work. It is one of its connection, and the channel
 bounds how many are sent together. The answer waits until the image of this node has what was committed when it was made
@@ -18,13 +19,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pybroker.controller.envelopes import build_envelope, open_answer
 from pybroker.controller.errors import NotControllerError, UnforwardableError
 from pybroker.machine.reply import Reply
-from pybroker.protocol.header import RequestHeader
+from pybroker.protocol.codec import decode, encode
+from pybroker.protocol.header import RequestHeader, flexible, response_prefix
+from pybroker.protocol.messages import response_class
 from pybroker.protocol.messages.envelope import EnvelopeResponse
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from pybroker.net.dispatch import Api
+    from pybroker.net.dispatch import Api, Prepared
     from pybroker.net.native import ControlRequest
     from pybroker.protocol.messages.envelope import EnvelopeRequest
 
@@ -61,7 +64,7 @@ class Forwarding:
         self._leads = leads
         self._published = published
         self._max_request_bytes = max_request_bytes
-        self._under_way: set[asyncio.Task[bytes]] = set()
+        self._under_way: set[asyncio.Task[Any]] = set()
 
     def apply(self, apis: Mapping[int, Api]) -> dict[int, Api]:
         """Return the APIs of a broker's listeners, with those in their places that the active controller decides."""
@@ -71,8 +74,11 @@ class Forwarding:
         """Return what `api.handle` would: decided here while this node leads, else by the node that does."""
         if self._leads():
             return self._decide(api, request, context)
+        prepared = api.prepare(request, context)
+        if prepared is not None and prepared.request is None:
+            return prepared.complete(None)
         reply = Reply()
-        task = asyncio.ensure_future(self._forward(request, context))
+        task = asyncio.ensure_future(self._forward(request, context, prepared))
         self._under_way.add(task)
         task.add_done_callback(partial(self._end, reply))
         return reply
@@ -82,7 +88,7 @@ class Forwarding:
         for task in self._under_way:
             task.cancel()
 
-    def _end(self, reply: Reply, task: asyncio.Task[bytes]) -> None:
+    def _end(self, reply: Reply, task: asyncio.Task[Any]) -> None:
         self._under_way.discard(task)
         if task.cancelled():
             reply(None, NotControllerError("this broker is stopping"))
@@ -99,25 +105,32 @@ class Forwarding:
             if not isinstance(outcome, bytes) and hasattr(outcome, "__await__"):
                 outcome = await outcome
         except NotControllerError:  # another was elected meanwhile: it answers, as it does a request that comes now
-            return await self._forward(request, context)
+            return await self._forward(request, context, None)
         return outcome
 
-    async def _forward(self, request: Any, context: Any) -> bytes:
+    async def _forward(self, request: Any, context: Any, prepared: Prepared | None) -> Any:
+        """Return the controller's answer: its bytes, or a response that this node has completed."""
         event: ControlRequest = context.origin
         if event.size + _ENVELOPE_BYTES > self._max_request_bytes:
             raise UnforwardableError(
                 f"a request of {event.size} bytes does not fit into an Envelope of {self._max_request_bytes} bytes "
                 "(socket.request.max.bytes)"
             )
+        message = event.message if prepared is None else _message(event, prepared.request)
+        payload = await self._exchange(message, context, _patience_ms(request))
+        return payload if prepared is None else prepared.complete(_response(event, payload))
+
+    async def _exchange(self, message: bytes, context: Any, timeout_ms: int) -> bytes:
+        """Return the controller's answer to a message, once the image here has what the controller had committed."""
+        event: ControlRequest = context.origin
         header = RequestHeader(
             request_api_key=event.api_key,
             request_api_version=event.api_version,
             correlation_id=event.correlation_id,
             client_id=event.client_id,
         )
-        envelope = build_envelope(header, event.message, context.principal, event.peer_host)
+        envelope = build_envelope(header, message, context.principal, event.peer_host)
         clock = asyncio.get_running_loop().time
-        timeout_ms = _patience_ms(request)
         end = clock() + timeout_ms / 1000
         answer = await self._channel.send(envelope, EnvelopeResponse, timeout_ms=timeout_ms)
         payload = open_answer(header, answer)
@@ -143,6 +156,10 @@ class ForwardedApi:
         self.max_version = api.max_version
         self.request_type = api.request_type
 
+    def prepare(self, request: Any, context: Any) -> Prepared | None:
+        """Return what is left of a request that is to be forwarded; None for all of it."""
+        return self._api.prepare(request, context)
+
     def handle(self, request: Any, context: Any) -> Any:
         """Return the response that was made here, or its bytes from the active controller, or an awaitable of them."""
         return self._forwarding.serve(self._api, request, context)
@@ -154,6 +171,18 @@ class ForwardedApi:
     def unsupported(self, context: Any) -> bytes | None:
         """Return the answer to a version outside the range, None to close the connection."""
         return self._api.unsupported(context)
+
+
+def _message(event: ControlRequest, request: Any) -> bytes:
+    """Return a request as it would have come, without tagged fields in its header: none of them is known."""
+    tagged = b"\x00" if flexible(event.api_key, event.api_version) else b""
+    return tagged + encode(request, event.api_version)
+
+
+def _response(event: ControlRequest, payload: bytes) -> Any:
+    at = len(response_prefix(event.api_key, event.api_version))
+    response, _ = decode(response_class(event.api_key), payload, event.api_version, at)
+    return response
 
 
 def _patience_ms(request: Any) -> int:

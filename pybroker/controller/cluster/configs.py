@@ -20,7 +20,7 @@ from pybroker.protocol.messages.records.config import ConfigRecord
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pybroker.controller.cluster.settings import ClusterSettings
+    from pybroker.controller.cluster.settings import ClusterSettings, ConfigRules
     from pybroker.metadata.image import ConfigResource, MetadataImage
     from pybroker.protocol.schema import Message
 
@@ -28,7 +28,7 @@ LONGEST_VALUE = 32767
 """Bytes that the string of a ConfigRecord can hold."""
 
 
-class _RefusedError(Exception):
+class RefusedConfigError(Exception):
     """One resource cannot be changed so."""
 
     def __init__(self, code: ErrorCode, message: str) -> None:
@@ -47,10 +47,10 @@ def alter_configs(
         resource = change.resource
         try:
             before = changed.get(resource, image.configs.of(resource.type, resource.name))
-            after = _after(before, change, settings)
+            after = changed_configs(before, change, settings.config_rules)
             _check(image, resource, after, settings)
             _check_min_isr(image, resource, before, after)
-        except _RefusedError as refusal:
+        except RefusedConfigError as refusal:
             results.append(ConfigResult(resource, refusal.code, str(refusal)))
             continue
         results.append(ConfigResult(resource))
@@ -63,8 +63,8 @@ def alter_configs(
     return Outcome(() if event.validate_only else tuple(records), results)
 
 
-def _after(before: Mapping[str, str], change: ConfigChange, settings: ClusterSettings) -> dict[str, str]:
-    """Return the resource's configurations as they become."""
+def changed_configs(before: Mapping[str, str], change: ConfigChange, rules: ConfigRules) -> dict[str, str]:
+    """Return the resource's configurations as they become. Raises `RefusedConfigError` for items of what is no list."""
     after = {} if change.replaces else dict(before)
     for name, value in change.changes.items():
         if value is None:
@@ -73,7 +73,7 @@ def _after(before: Mapping[str, str], change: ConfigChange, settings: ClusterSet
             after[name] = value
     for verb, texts in (("APPEND", change.appended), ("SUBTRACT", change.subtracted)):
         for name, text in texts.items():
-            items = _items(change.resource, name, after.get(name), verb, settings)
+            items = _items(change.resource, name, after.get(name), verb, rules)
             # A subtracted item goes once, an appended one is there once (Kafka's ConfigurationControlManager).
             if verb == "SUBTRACT":
                 gone = Counter(text.split(","))
@@ -92,50 +92,52 @@ def _takes(counts: Counter[str], item: str) -> bool:
     return True
 
 
-def _items(resource: ConfigResource, name: str, now: str | None, verb: str, settings: ClusterSettings) -> list[str]:
-    inherited = settings.config_rules.list_inherited(resource.type, name)
+def _items(resource: ConfigResource, name: str, now: str | None, verb: str, rules: ConfigRules) -> list[str]:
+    inherited = rules.list_inherited(resource.type, name)
     if inherited is None:
-        raise _RefusedError(ErrorCode.INVALID_CONFIG, f"Can't {verb} to key {name} because its type is not LIST.")
+        raise RefusedConfigError(ErrorCode.INVALID_CONFIG, f"Can't {verb} to key {name} because its type is not LIST.")
     return list(inherited) if now is None else [item for item in now.split(",") if item]
 
 
 def _check(image: MetadataImage, resource: ConfigResource, after: Mapping[str, str], settings: ClusterSettings) -> None:
     if any(len(value.encode()) > LONGEST_VALUE for value in after.values()):
-        raise _RefusedError(
+        raise RefusedConfigError(
             ErrorCode.INVALID_CONFIG,
             "The configuration value cannot be added because it exceeds the maximum value size of "
             f"{LONGEST_VALUE} bytes.",
         )
     if resource.type == TOPIC_RESOURCE:
         if not resource.name:
-            raise _RefusedError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+            raise RefusedConfigError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
         fault = name_fault(resource.name)
         if fault is not None:
-            raise _RefusedError(ErrorCode.INVALID_TOPIC_EXCEPTION, fault)
+            raise RefusedConfigError(ErrorCode.INVALID_TOPIC_EXCEPTION, fault)
         fault = settings.config_rules.topic_fault(after)
         if fault is not None:
-            raise _RefusedError(ErrorCode.INVALID_CONFIG, fault)
+            raise RefusedConfigError(ErrorCode.INVALID_CONFIG, fault)
         if resource.name not in image.topics.by_name:
-            raise _RefusedError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{resource.name}' does not exist.")
+            raise RefusedConfigError(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{resource.name}' does not exist."
+            )
     elif resource.type == BROKER_RESOURCE:
         if resource.name and not resource.name.isdecimal():
-            raise _RefusedError(
+            raise RefusedConfigError(
                 ErrorCode.INVALID_REQUEST, f"Unable to parse broker name '{resource.name}' as a number."
             )
         broker = int(resource.name) if resource.name else None
         fault = settings.config_rules.broker_fault(after, broker=broker)
         if fault is not None:
-            raise _RefusedError(ErrorCode.INVALID_REQUEST, fault)
+            raise RefusedConfigError(ErrorCode.INVALID_REQUEST, fault)
         if broker is not None and broker not in {**image.cluster.brokers, **image.cluster.controllers}:
-            raise _RefusedError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"No node with id {broker} found.")
+            raise RefusedConfigError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"No node with id {broker} found.")
     elif resource.type == GROUP_RESOURCE:
         if not resource.name:
-            raise _RefusedError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
+            raise RefusedConfigError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
         fault = settings.config_rules.group_fault(after)
         if fault is not None:
-            raise _RefusedError(ErrorCode.INVALID_CONFIG, fault)
+            raise RefusedConfigError(ErrorCode.INVALID_CONFIG, fault)
     else:
-        raise _RefusedError(ErrorCode.INVALID_REQUEST, f"Unsupported resource type: {resource.type}")
+        raise RefusedConfigError(ErrorCode.INVALID_REQUEST, f"Unsupported resource type: {resource.type}")
 
 
 def _check_min_isr(
@@ -147,10 +149,10 @@ def _check_min_isr(
         return
     if resource.name:
         words = f"Broker-level {MIN_INSYNC_REPLICAS} cannot be altered while ELR is enabled."
-        raise _RefusedError(ErrorCode.INVALID_CONFIG, words)
+        raise RefusedConfigError(ErrorCode.INVALID_CONFIG, words)
     if new is None:
         words = f"Cluster-level {MIN_INSYNC_REPLICAS} cannot be removed while ELR is enabled."
-        raise _RefusedError(ErrorCode.INVALID_CONFIG, words)
+        raise RefusedConfigError(ErrorCode.INVALID_CONFIG, words)
 
 
 def equalize_min_isr(image: MetadataImage, settings: ClusterSettings) -> list[ConfigRecord]:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -21,7 +21,12 @@ from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.header import RequestHeader
 from pybroker.protocol.messages.create_partitions import CreatePartitionsRequest
 from pybroker.protocol.messages.default_principal_data import DefaultPrincipalData
-from pybroker.protocol.messages.delete_topics import DeleteTopicsRequest
+from pybroker.protocol.messages.delete_topics import (
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
 from pybroker.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from pybroker.security.principals import Principal
 
@@ -51,6 +56,13 @@ class Context:
     principal: Principal = ALICE
 
 
+class Prepared(NamedTuple):
+    """What this node leaves of a request."""
+
+    request: Any
+    complete: Callable[[Any], Any]
+
+
 class Api:
     """An API that the active controller decides."""
 
@@ -62,6 +74,10 @@ class Api:
     def __init__(self, *, forwarded: bool = True) -> None:
         self.forwarded = forwarded
         self.outcome: Callable[[], Any] = lambda: b"here"
+        self.prepared: Prepared | None = None
+
+    def prepare(self, _request: Any, _context: Any) -> Prepared | None:
+        return self.prepared
 
     def handle(self, _request: Any, _context: Any) -> Any:
         return self.outcome()
@@ -122,6 +138,31 @@ async def test_a_request_goes_to_the_controller_as_it_came_and_with_who_it_is_fr
     assert (principal.type, principal.name) == ("User", "alice")
     assert envelope.client_host_address == bytes([10, 1, 2, 3])
     assert timeout_ms == 60_000
+
+
+async def test_what_this_node_has_judged_is_left_out_and_the_answer_completed() -> None:
+    node = Node()
+    rest = DeleteTopicsRequest(topics=[DeleteTopicState(name="left")], timeout_ms=0)
+    response = DeleteTopicsResponse(responses=[DeletableTopicResult(name="left", error_code=3)])
+    node.answer = EnvelopeResponse(response_data=b"\0\0\0\7\0" + encode(response, VERSION))
+    node.api.prepared = Prepared(rest, lambda answer: [topic.name for topic in answer.responses])
+    assert await node.serve() == ["left"]
+    ((envelope, _),) = node.sent
+    _, start = decode(RequestHeader, envelope.request_data, 1)
+    assert envelope.request_data[start:] == b"\x00" + encode(rest, VERSION)
+
+
+async def test_a_request_of_which_nothing_is_left_is_not_forwarded() -> None:
+    node = Node()
+    node.api.prepared = Prepared(None, lambda answer: ("whole", answer))
+    assert node.serve() == ("whole", None)
+    assert node.sent == []
+
+
+async def test_a_node_that_leads_judges_all_as_the_controller() -> None:
+    node = Node(leads=True)
+    node.api.prepared = Prepared(None, lambda _answer: "prepared")
+    assert await node.serve() == b"here"
 
 
 async def test_an_address_of_ipv6_has_sixteen_bytes() -> None:

@@ -129,6 +129,9 @@ class Api:
     failures: list[Exception] = field(default_factory=list)
     fallback: bytes | None = None
 
+    def prepare(self, request: Any, context: Any) -> None:
+        return None
+
     def handle(self, request: Any, context: Any) -> Any:
         return self.answer(context)
 

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pybroker.broker.live_config import LiveConfig
+from pybroker.config.broker import BrokerConfig
+from pybroker.handlers.registry import registered_apis
+from pybroker.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE
+from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.listener_role import ListenerRole
+from pybroker.protocol.messages.alter_configs import AlterableConfig as Whole
+from pybroker.protocol.messages.alter_configs import AlterConfigsRequest
+from pybroker.protocol.messages.alter_configs import AlterConfigsResource as WholeResource
+from pybroker.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+
+OWN, OTHER, UNKNOWN = 1, 2, 99
+
+
+class Context:
+    """What a broker with two registered brokers, whose settings are the defaults, knows."""
+
+    def __init__(self) -> None:
+        config = BrokerConfig({"node.id": str(OWN), "log.dirs": "/x"})
+        self.services = SimpleNamespace(config=config, config_rules=LiveConfig(config))
+        self.image = SimpleNamespace(
+            configs=SimpleNamespace(of_broker=lambda _broker: {}),
+            cluster=SimpleNamespace(brokers={OWN: None, OTHER: None}),
+        )
+        self.role = ListenerRole.BROKER
+
+
+def resource(name: object, *configs: tuple[str, int, str], of: int = BROKER_RESOURCE) -> AlterConfigsResource:
+    made = [AlterableConfig(name=key, config_operation=operation, value=value) for key, operation, value in configs]
+    return AlterConfigsResource(resource_type=of, resource_name=str(name), configs=made)
+
+
+def judge(request: Any) -> Any:
+    return registered_apis()[type(request).__message__.api_key].prepare(request, Context())  # type: ignore[arg-type]
+
+
+THREADS = ("num.io.threads", 0, "100")
+TOO_MANY = "value should not be greater than double the current value 8"
+
+
+@pytest.mark.parametrize("name", ["", OWN, OTHER])
+def test_what_agrees_and_what_is_of_others_is_forwarded_as_it_came(name: object) -> None:
+    changes = [] if name == OWN else [THREADS]
+    request = IncrementalAlterConfigsRequest(
+        resources=[resource(name, ("log.retention.ms", 0, "1000"), *changes), resource("t", THREADS, of=TOPIC_RESOURCE)]
+    )
+    assert judge(request) is None
+
+
+def test_what_contradicts_this_brokers_start_is_refused_and_the_rest_forwarded() -> None:
+    rest = [resource(OTHER, THREADS), resource("t", ("retention.ms", 0, "1"), of=TOPIC_RESOURCE)]
+    request = IncrementalAlterConfigsRequest(
+        resources=[rest[0], resource(OWN, THREADS), rest[1], resource(UNKNOWN, THREADS)], validate_only=True
+    )
+    judged = judge(request)
+    assert judged.request == IncrementalAlterConfigsRequest(resources=rest, validate_only=True)
+    answered = [
+        AlterConfigsResourceResponse(error_code=code, error_message=None, resource_type=it.resource_type)
+        for code, it in zip((0, 3), rest, strict=True)
+    ]
+    outcomes = judged.complete(IncrementalAlterConfigsResponse(responses=answered)).responses
+    assert [outcome.error_code for outcome in outcomes] == [0, ErrorCode.INVALID_REQUEST, 3, ErrorCode.INVALID_REQUEST]
+    assert TOO_MANY in outcomes[1].error_message
+    assert outcomes[3].error_message == f"Unexpected broker id, expected {OWN}, but received {UNKNOWN}"
+    assert len(request.resources) == 4, "the request is left as it was"
+
+
+def test_nothing_is_forwarded_where_nothing_is_left() -> None:
+    configs = [Whole(name="num.io.threads", value="100")]
+    whole = AlterConfigsRequest(
+        resources=[WholeResource(resource_type=BROKER_RESOURCE, resource_name=str(OWN), configs=configs)]
+    )
+    judged = judge(whole)
+    assert judged.request is None
+    (outcome,) = judged.complete(None).responses
+    assert TOO_MANY in outcome.error_message
+
+
+def test_an_item_added_to_what_is_no_list_is_refused_here() -> None:
+    judged = judge(IncrementalAlterConfigsRequest(resources=[resource(OWN, ("num.io.threads", 2, "9"))]))
+    (outcome,) = judged.complete(None).responses
+    assert (outcome.error_code, outcome.error_message) == (
+        ErrorCode.INVALID_CONFIG,
+        "Can't APPEND to key num.io.threads because its type is not LIST.",
+    )
