@@ -264,11 +264,25 @@ class DataPlane:
     ]:
         """Up to `limit` events, oldest first."""
     def listen(
-        self, *, name: str, host: str, port: int, backlog: int, congestion_control: str | None, control_only: bool
+        self,
+        *,
+        name: str,
+        host: str,
+        port: int,
+        backlog: int,
+        congestion_control: str | None,
+        control_only: bool,
+        principal: tuple[str, str] | None,
+        unauthenticated_max_bytes: int,
     ) -> int:
         """Binds a listener and returns its port; `port` 0 lets the system choose. `OSError` with its errno.
 
-        `control_only`: every request that comes in there is a `ControlRequest`, Fetch and ApiVersions too."""
+        `control_only`: every request that comes in there is a `ControlRequest`, Fetch and ApiVersions too.
+        `principal`: whom its connections are taken for, as kind and name; `None`: each has to authenticate first, by
+        frames of at most `unauthenticated_max_bytes`."""
+    def authenticate(self, connection: int, principal: tuple[str, str], lifetime_ms: int | None) -> None:
+        """Takes a connection for `principal` from its next request on, for `lifetime_ms` where that is given. The answer
+        to the request that proved it is to be sent after this."""
     def respond(self, connection: int, request: int, payload: bytes) -> None:
         """Answers a control request; `payload` is everything after the correlation id. A small answer is sent by the
         calling thread, where the connection has nothing else to do."""
@@ -412,6 +426,9 @@ class ControlRequest:
     @property
     def client_id(self) -> str | None:
         """What the client calls itself."""
+    @property
+    def principal(self) -> tuple[str, str] | None:
+        """Who the client is, as kind and name; `None` while it has not said, on a listener that asks for it."""
     @property
     def listener(self) -> str:
         """The listener's name."""

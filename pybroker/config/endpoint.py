@@ -39,6 +39,13 @@ class Listener(NamedTuple):
     congestion_control: str | None
     is_controller: bool = False
     """Whether it is for controllers, and brokers that ask them: clients are served on the others."""
+    protocol: str = "PLAINTEXT"
+    """The security protocol."""
+
+    @property
+    def asks_who(self) -> bool:
+        """Whether its connections have to authenticate by SASL."""
+        return self.protocol.startswith("SASL_")
 
 
 def parse_endpoint(key: str, text: str) -> Endpoint:
@@ -115,6 +122,7 @@ def build_listeners(
             advertised.get(name),
             congestion_control.get(name, congestion_control.get("")),
             is_controller=name in inner,
+            protocol=protocols[name],
         )
         for name, endpoint in endpoints.items()
     )

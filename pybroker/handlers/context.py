@@ -70,6 +70,10 @@ class Origin(Protocol):
     def peer_host(self) -> str:
         """The client's address."""
 
+    @property
+    def principal(self) -> tuple[str, str] | None:
+        """Who the client is, as kind and name; None while it has not said."""
+
 
 class Services(NamedTuple):
     """The parts of the node that handlers call."""
@@ -108,7 +112,9 @@ class Contexts:
 
     def build(self, origin: Origin) -> RequestContext:
         """Return the context of a request."""
-        return RequestContext(self._services, origin, self._services.image(), origin.api_version)
+        said = origin.principal
+        principal = ANONYMOUS if said is None else Principal(*said)
+        return RequestContext(self._services, origin, self._services.image(), origin.api_version, principal)
 
 
 class RequestContext(msgspec.Struct, eq=False, gc=False):
@@ -123,7 +129,7 @@ class RequestContext(msgspec.Struct, eq=False, gc=False):
     version: int
     """Version of the request and of its response."""
     principal: Principal = ANONYMOUS
-    """Who the request is from, as the connection has proved it; nobody in particular on a PLAINTEXT listener."""
+    """Who the request is from, as the connection has proved it; nobody in particular before, and on PLAINTEXT."""
 
     @property
     def listener(self) -> str:

@@ -70,6 +70,7 @@ class Forwarded(NamedTuple):
     local_host: str
     local_port: int
     peer_host: str
+    principal: Principal
 
 
 def _failed(_request: EnvelopeRequest, _version: int, error: WireError) -> EnvelopeResponse:
@@ -97,6 +98,7 @@ async def envelope(request: EnvelopeRequest, context: RequestContext) -> Envelop
         context.origin.local_host,
         context.origin.local_port,
         host,
+        principal,
     )
     inner = RequestContext(context.services, origin, context.image, header.request_api_version, principal)
     message = await _message(request.request_data, api, offset, inner)

@@ -10,6 +10,7 @@ import socket
 from typing import TYPE_CHECKING, NamedTuple
 
 from pybroker.config.endpoint import Endpoint
+from pybroker.security.principals import ANONYMOUS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 
 ANY_HOST = "0.0.0.0"  # what an empty host in `listeners` stands for
+MAX_RECEIVE_BYTES = 524_288
+"""The largest frame of a connection that has not authenticated: Kafka's default of `sasl.server.max.receive.size`."""
 
 
 class ListenError(Exception):
@@ -62,6 +65,8 @@ def open_listeners(data_plane: DataPlane, listeners: Iterable[Listener], backlog
                 backlog=backlog,
                 congestion_control=listener.congestion_control,
                 control_only=listener.is_controller,
+                principal=None if listener.asks_who else ANONYMOUS,
+                unauthenticated_max_bytes=MAX_RECEIVE_BYTES,
             )
         except OSError as error:
             raise ListenError(f"cannot listen on {endpoint}: {_reason(error, listener)}") from None

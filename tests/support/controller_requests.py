@@ -26,6 +26,7 @@ class Origin(NamedTuple):
     local_host: str = "127.0.0.1"
     local_port: int = 9093
     peer_host: str = "127.0.0.1"
+    principal: tuple[str, str] | None = None
 
 
 class Published:

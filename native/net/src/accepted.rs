@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use super::identity::Authentication;
 use super::transport::Transport;
 
 /// See the module.
@@ -14,6 +15,10 @@ pub struct Accepted {
     pub listener: Arc<str>,
     /// Whether the control plane answers every request.
     pub control_only: bool,
+    /// Who its peer is, as far as that is known.
+    pub authentication: Authentication,
+    /// The largest frame before the peer is known: `sasl.server.max.receive.size`.
+    pub unauthenticated_max_bytes: usize,
     /// The address dialled.
     pub local: SocketAddr,
     /// The client's address.

@@ -14,6 +14,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use super::accepted::Accepted;
 use super::clock::Clock;
 use super::events::{EventQueue, Level};
+use super::identity::Authentication;
 use super::inbox::Message;
 use super::inboxes::Inboxes;
 use super::room::Room;
@@ -74,6 +75,8 @@ struct Listener {
     socket: TcpListener,
     name: Arc<str>,
     control_only: bool,
+    authentication: Authentication,
+    unauthenticated_max_bytes: usize,
 }
 
 /// What the acceptor works with.
@@ -139,8 +142,13 @@ impl Acceptor {
         let mut listeners = self.state.listeners.lock();
         let token = epoll::EventData::new_u64(listeners.len() as u64);
         epoll::add(&self.state.epoll, &socket, token, epoll::EventFlags::IN).map_err(|error| bind(error.into()))?;
-        let control_only = listener.control_only;
-        listeners.push(Arc::new(Listener { socket, name: name.as_str().into(), control_only }));
+        listeners.push(Arc::new(Listener {
+            socket,
+            name: name.as_str().into(),
+            control_only: listener.control_only,
+            authentication: Authentication::of_listener(listener.identity.as_ref()),
+            unauthenticated_max_bytes: listener.unauthenticated_max_bytes,
+        }));
         Ok(port)
     }
 
@@ -280,8 +288,15 @@ impl State {
             self.placing.room.give_back();
             return;
         };
-        let (name, control_only) = (Arc::clone(&listener.name), listener.control_only);
-        let accepted = Accepted { transport, listener: name, control_only, local, peer };
+        let accepted = Accepted {
+            transport,
+            listener: Arc::clone(&listener.name),
+            control_only: listener.control_only,
+            authentication: listener.authentication.clone(),
+            unauthenticated_max_bytes: listener.unauthenticated_max_bytes,
+            local,
+            peer,
+        };
         self.placing.inboxes.deal(*count, Message::Accept(accepted));
         *count += 1;
     }

@@ -13,6 +13,7 @@ use rustix::io::Errno;
 use super::accepted::Accepted;
 use super::events::ControlRequest;
 use super::hot_path::HotPathApi;
+use super::identity::Authentication;
 use super::response::{Progress, Response};
 pub use super::slot::{Asked, Parked, Slot};
 use super::transport::Received;
@@ -236,6 +237,22 @@ impl Connection {
         self.accepted.control_only
     }
 
+    /// The largest frame that it may send now, where `max` is the largest of all.
+    pub fn max_frame_bytes(&self, max: usize) -> usize {
+        match self.accepted.authentication {
+            Authentication::Awaited => max.min(self.accepted.unauthenticated_max_bytes),
+            Authentication::Proved { .. } => max,
+        }
+    }
+
+    /// The setting that bounds its frames now.
+    pub fn max_frame_key(&self) -> &'static str {
+        match self.accepted.authentication {
+            Authentication::Awaited => "sasl.server.max.receive.size, as the client has not authenticated,",
+            Authentication::Proved { .. } => "socket.request.max.bytes",
+        }
+    }
+
     /// A request for the control plane.
     pub fn control_request(&self, head: &RequestHead, at: std::ops::Range<usize>) -> ControlRequest {
         let frame = &self.input[at];
@@ -247,6 +264,7 @@ impl Connection {
             correlation_id: head.correlation_id,
             client_id: head.client_id(frame).map(str::to_owned),
             listener: Arc::clone(&self.accepted.listener),
+            identity: self.accepted.authentication.identity().cloned(),
             local: self.accepted.local,
             peer: self.accepted.peer,
             body: frame[head.body..].to_vec(),

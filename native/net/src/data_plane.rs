@@ -23,6 +23,7 @@ use super::events::EventQueue;
 use super::flush_outcomes::FlushOutcomes;
 use super::follower::ReplicaFetchers;
 use super::hot_path::HotPath;
+use super::identity::{Authentication, Identity};
 use super::inbox::Message;
 use super::inboxes::Inboxes;
 use super::interception::{Decision, InterceptedApis};
@@ -108,6 +109,15 @@ impl DataPlane {
     /// Closes a connection, when its queued answers are written.
     pub fn close_connection(&self, connection: u64) {
         self.reactor.inboxes.post(connection, Message::Close { connection });
+    }
+
+    /// Takes a connection for `identity` from its next request on; it has to prove that again within `lifetime_ms`. The
+    /// connection waits for the answer to the request that proved it, which is to be sent after this.
+    pub fn authenticate(&self, connection: u64, identity: Identity, lifetime_ms: Option<u64>) {
+        if let Some(open) = self.reactor.open.get(connection) {
+            let until = lifetime_ms.map(|lifetime| self.reactor.clock.now().saturating_add(lifetime));
+            open.lock().accepted.authentication = Authentication::Proved { identity: Arc::new(identity), until };
+        }
     }
 
     /// Has the control plane decide about the requests of these APIs, and of no others, before they are worked on: each

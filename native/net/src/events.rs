@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crossbeam_queue::SegQueue;
 
+use super::identity::Identity;
 use super::wake_up::WakeUp;
 use pybroker_record::{BrokerId, LeaderEpoch, PartitionIndex};
 use pybroker_wire::ApiKey;
@@ -41,6 +42,8 @@ pub struct ControlRequest {
     pub client_id: Option<String>,
     /// The listener it came in by.
     pub listener: Arc<str>,
+    /// Who the client is; `None` while it has not said, on a listener that asks for it.
+    pub identity: Option<Arc<Identity>>,
     /// The address that the client dialled.
     pub local: SocketAddr,
     /// The client's address.

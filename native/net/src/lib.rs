@@ -24,6 +24,7 @@ mod events;
 mod flush_outcomes;
 mod follower;
 mod hot_path;
+mod identity;
 mod inbox;
 mod inboxes;
 mod interception;
@@ -46,6 +47,7 @@ pub use counters::{ApiCounters, CountersSnapshot, ProcessorCounters};
 pub use data_plane::DataPlane;
 pub use events::{CaughtUpReplica, ControlRequest, Event, EventQueue, Level, UnresolvedRequest};
 pub use hot_path::{FETCH_VERSIONS, PRODUCE_VERSIONS};
+pub use identity::Identity;
 pub use interception::Decision;
 pub use settings::{FetchSource, ListenerSettings, ReplicationSettings, Settings};
 #[cfg(feature = "simulation")]

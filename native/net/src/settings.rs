@@ -1,5 +1,8 @@
 //! What the control plane decides for the sockets. Complete structs: no value has a default here.
 
+use std::sync::Arc;
+
+use super::identity::Identity;
 use pybroker_replica::{BrokerId, FetcherSettings, ThrottleLimit};
 
 /// Limits and sizes of the data plane, by Kafka's configuration keys.
@@ -56,6 +59,10 @@ pub struct ListenerSettings {
     pub congestion_control: Option<String>,
     /// Every request that comes in here goes to the control plane: Produce, Fetch and ApiVersions too.
     pub control_only: bool,
+    /// Whom its connections are taken for; `None`: each has to authenticate by SASL before anything else.
+    pub identity: Option<Arc<Identity>>,
+    /// `sasl.server.max.receive.size`: the largest frame of a connection that has not authenticated.
+    pub unauthenticated_max_bytes: usize,
 }
 
 /// How this broker replicates, by Kafka's configuration keys.

@@ -1,6 +1,6 @@
 //! A request of the control plane as Python sees it: who asks what, and the message, decoded when it is asked for.
 
-use pybroker_net::ControlRequest;
+use pybroker_net::{ControlRequest, Identity};
 use pybroker_replica::Waiter;
 use pybroker_wire::primitives::Reader;
 use pyo3::prelude::*;
@@ -71,6 +71,11 @@ impl PyControlRequest {
     #[getter]
     fn listener(&self) -> &str {
         &self.inner.listener
+    }
+
+    #[getter]
+    fn principal(&self) -> Option<(&str, &str)> {
+        self.inner.identity.as_deref().map(|Identity { kind, name }| (&**kind, &**name))
     }
 
     #[getter]

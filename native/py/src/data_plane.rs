@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
-use pybroker_net::{DataPlane, Decision, ListenerSettings};
+use pybroker_net::{DataPlane, Decision, Identity, ListenerSettings};
 use pybroker_replica::Waiter;
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
@@ -58,7 +58,10 @@ impl PyDataPlane {
         self.inner.events().drain(limit).into_iter().map(|event| into_python(py, event)).collect()
     }
 
-    #[pyo3(signature = (*, name, host, port, backlog, congestion_control, control_only))]
+    #[pyo3(signature = (
+        *, name, host, port, backlog, congestion_control, control_only, principal, unauthenticated_max_bytes
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "they are named")]
     fn listen(
         &self,
         name: String,
@@ -67,8 +70,20 @@ impl PyDataPlane {
         backlog: i32,
         congestion_control: Option<String>,
         control_only: bool,
+        principal: Option<(String, String)>,
+        unauthenticated_max_bytes: usize,
     ) -> PyResult<u16> {
-        let listener = ListenerSettings { name, host, port, backlog, congestion_control, control_only };
+        let identity = principal.map(|principal| Arc::new(identity(principal)));
+        let listener = ListenerSettings {
+            name,
+            host,
+            port,
+            backlog,
+            congestion_control,
+            control_only,
+            identity,
+            unauthenticated_max_bytes,
+        };
         self.inner.listen(&listener).map_err(listen_error)
     }
 
@@ -97,6 +112,11 @@ impl PyDataPlane {
     #[pyo3(signature = (connection))]
     fn close_connection(&self, connection: u64) {
         self.inner.close_connection(connection);
+    }
+
+    #[pyo3(signature = (connection, principal, lifetime_ms))]
+    fn authenticate(&self, connection: u64, principal: (String, String), lifetime_ms: Option<u64>) {
+        self.inner.authenticate(connection, identity(principal), lifetime_ms);
     }
 
     #[pyo3(signature = (api_keys))]
@@ -174,4 +194,8 @@ impl PyDataPlane {
     fn shut_down(&self, py: Python<'_>, grace_ms: u64) {
         py.detach(|| self.inner.shut_down(grace_ms));
     }
+}
+
+fn identity((kind, name): (String, String)) -> Identity {
+    Identity { kind: kind.into(), name: name.into() }
 }

@@ -13,8 +13,10 @@ impl ApiKey {
     pub const FETCH: Self = Self(1);
     pub const LIST_OFFSETS: Self = Self(2);
     pub const METADATA: Self = Self(3);
+    pub const SASL_HANDSHAKE: Self = Self(17);
     pub const API_VERSIONS: Self = Self(18);
     pub const INIT_PRODUCER_ID: Self = Self(22);
+    pub const SASL_AUTHENTICATE: Self = Self(36);
 }
 
 /// The number.

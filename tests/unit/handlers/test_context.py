@@ -5,10 +5,12 @@ from typing import Any, NamedTuple
 from pybroker.config.broker import BrokerConfig
 from pybroker.handlers.context import Contexts, Services
 from pybroker.metadata.image import EMPTY_IMAGE, MetadataImage
+from pybroker.security.principals import ANONYMOUS, Principal
 
 
 class Origin(NamedTuple):
     api_version: int
+    principal: tuple[str, str] | None = None
 
 
 def test_a_request_finds_the_settings_and_the_image_that_are_in_force_when_it_comes() -> None:
@@ -16,8 +18,9 @@ def test_a_request_finds_the_settings_and_the_image_that_are_in_force_when_it_co
     given: dict[str, Any] = dict.fromkeys(Services._fields)
     first, second = BrokerConfig({}), BrokerConfig({"message.max.bytes": "10"})
     contexts = Contexts(Services(**given | {"config": first, "image": lambda: images.pop(0)}))
-    before = contexts.build(Origin(3))  # type: ignore[arg-type]
+    before = contexts.build(Origin(3, ("User", "alice")))  # type: ignore[arg-type]
     contexts.reconfigure(second)
     after = contexts.build(Origin(4))  # type: ignore[arg-type]
     assert (before.services.config, before.image.offset, before.version) == (first, -1, 3)
+    assert (before.principal, after.principal) == (Principal("User", "alice"), ANONYMOUS)
     assert (after.services.config, after.image.offset, after.version) == (second, 5, 4)

@@ -30,6 +30,7 @@ class Request:
     listener: str = "PLAINTEXT"
     peer_host: str = "peer"
     peer_port: int = 1
+    principal: tuple[str, str] | None = None
     body: bytes = b""
 
     @property

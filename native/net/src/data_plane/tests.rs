@@ -1,10 +1,12 @@
 //! A whole data plane over a transport that does what sockets may do and seldom do.
 
 use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::DataPlane;
 use crate::accepted::Accepted;
+use crate::identity::{Authentication, Identity};
 use crate::inbox::Message;
 use crate::transport::Transport;
 use crate::transport::adversarial::Adversarial;
@@ -23,8 +25,16 @@ impl DataPlane {
     fn place(&self, transport: Transport) {
         let address = "127.0.0.1:0".parse().unwrap();
         assert!(self.reactor.room.take(usize::MAX));
-        let accepted =
-            Accepted { transport, listener: "TEST".into(), control_only: false, local: address, peer: address };
+        let nobody = Arc::new(Identity { kind: "User".into(), name: "ANONYMOUS".into() });
+        let accepted = Accepted {
+            transport,
+            listener: "TEST".into(),
+            control_only: false,
+            authentication: Authentication::of_listener(Some(&nobody)),
+            unauthenticated_max_bytes: 512,
+            local: address,
+            peer: address,
+        };
         self.reactor.inboxes.deal(0, Message::Accept(accepted));
     }
 }

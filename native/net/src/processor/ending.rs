@@ -16,6 +16,8 @@ impl Processor {
         let peer = connection.accepted.peer;
         if let End::Refused(why) = why {
             self.reactor.events.line(Level::Warning, format!("connection from {peer} closed: {why}"));
+            // What was answered before still leaves, as far as the socket takes it at once.
+            let _ = connection.write(self.reactor.clock.now());
         }
         if connection.has_control_in_work() {
             self.reactor.control_done();

@@ -87,11 +87,12 @@ impl Processor {
     /// Works on every whole frame in the input buffer.
     pub(super) fn work(&mut self, connection: &mut Connection) -> Result<(), End> {
         while !self.paused(connection) {
-            let max = self.reactor.settings.socket_request_max_bytes;
+            let max = connection.max_frame_bytes(self.reactor.settings.socket_request_max_bytes);
             match connection.next_frame(max) {
                 Framing::Incomplete => break,
                 Framing::BadSize(size) => {
-                    let why = format!("a frame of {size} bytes; socket.request.max.bytes allows 0 to {max}");
+                    let key = connection.max_frame_key();
+                    let why = format!("a frame of {size} bytes; {key} allows 0 to {max}");
                     return Err(End::Refused(why));
                 }
                 Framing::Frame(at) => self.begin(connection, at)?,

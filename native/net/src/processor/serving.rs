@@ -27,6 +27,9 @@ impl Processor {
     pub(super) fn begin(&mut self, connection: &mut Connection, at: std::ops::Range<usize>) -> Result<(), End> {
         let frame = connection.frame_mut(at.clone());
         let head = RequestHead::parse(frame).map_err(|error| End::Refused(error.to_string()))?;
+        if let Some(why) = connection.accepted.authentication.refusal(head.api_key, self.reactor.clock.now()) {
+            return Err(End::Refused(why));
+        }
         // What waited for room has been decided about.
         if self.reactor.intercepted.contains(head.api_key) && !connection.has_room {
             self.intercept(connection, &head, at);
@@ -195,7 +198,8 @@ impl Processor {
     }
 
     fn carry_out(&mut self, connection: &mut Connection, decision: Decision) -> Result<(), End> {
-        let Framing::Frame(at) = connection.next_frame(self.reactor.settings.socket_request_max_bytes) else {
+        let max = connection.max_frame_bytes(self.reactor.settings.socket_request_max_bytes);
+        let Framing::Frame(at) = connection.next_frame(max) else {
             return Ok(());
         };
         let head = RequestHead::parse(connection.frame_mut(at.clone()));

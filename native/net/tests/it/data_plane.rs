@@ -1,5 +1,6 @@
 //! The data plane over real sockets: frames in, answers out, in order, with bad input beside good.
 
+mod authentication;
 mod bounds;
 mod control_only;
 mod counters;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use pybroker_net::{DataPlane, Event, ListenerSettings, Settings};
+use pybroker_net::{DataPlane, Event, Identity, ListenerSettings, Settings};
 use pybroker_record::{
     BatchBuilder, BatchHeader, Batches, Compression, MessageSetBuilder, NewMessage, Records, TimestampType,
     records_section,
@@ -81,6 +81,8 @@ fn listener(port: u16) -> ListenerSettings {
         backlog: 50,
         congestion_control: None,
         control_only: false,
+        identity: Some(Arc::new(Identity { kind: "User".into(), name: "ANONYMOUS".into() })),
+        unauthenticated_max_bytes: 512,
     }
 }
 
@@ -108,6 +110,11 @@ impl Plane {
     /// Binds one more listener, whose requests all go to the control plane; its port.
     pub fn listen_control_only(&self) -> u16 {
         self.plane.listen(&ListenerSettings { control_only: true, ..listener(0) }).unwrap()
+    }
+
+    /// Binds one more listener, whose connections have to authenticate; its port.
+    pub fn listen_authenticated(&self) -> u16 {
+        self.plane.listen(&ListenerSettings { identity: None, ..listener(0) }).unwrap()
     }
 
     /// Binds the port of the start again.
