@@ -7,7 +7,7 @@ Sections, one per file of `native/py/src`, in alphabetical order. An extension t
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Self, final
+from typing import Any, Literal, Protocol, Self, final
 
 from typing_extensions import Buffer, disjoint_base
 
@@ -230,6 +230,34 @@ class DataPlaneSettings:
 
 # ---------------------------------------------------------------------------------------------- data_plane.rs
 
+class _ListenerSettings(Protocol):
+    """How a listener is opened."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+    @property
+    def host(self) -> str:
+        """The address to bind."""
+    @property
+    def port(self) -> int:
+        """The port to bind; 0 lets the system choose."""
+    @property
+    def backlog(self) -> int:
+        """`socket.listen.backlog.size`."""
+    @property
+    def congestion_control(self) -> str | None:
+        """The algorithm of accepted connections; None leaves the system's."""
+    @property
+    def control_only(self) -> bool:
+        """Every request that comes in there is a `ControlRequest`, Fetch and ApiVersions too."""
+    @property
+    def principal(self) -> tuple[str, str] | None:
+        """Whom its connections are taken for, as kind and name; None: each has to authenticate by SASL first."""
+    @property
+    def unauthenticated_max_bytes(self) -> int:
+        """`sasl.server.max.receive.size`: the largest frame before that."""
+
 @final
 class DataPlane:
     """Sockets, the hot path of Produce and Fetch, and the requests that wait. Its threads start with the object."""
@@ -263,26 +291,12 @@ class DataPlane:
         | SegmentRolled
     ]:
         """Up to `limit` events, oldest first."""
-    def listen(
-        self,
-        *,
-        name: str,
-        host: str,
-        port: int,
-        backlog: int,
-        congestion_control: str | None,
-        control_only: bool,
-        principal: tuple[str, str] | None,
-        unauthenticated_max_bytes: int,
-    ) -> int:
-        """Binds a listener and returns its port; `port` 0 lets the system choose. `OSError` with its errno.
-
-        `control_only`: every request that comes in there is a `ControlRequest`, Fetch and ApiVersions too.
-        `principal`: whom its connections are taken for, as kind and name; `None`: each has to authenticate first, by
-        frames of at most `unauthenticated_max_bytes`."""
+    def listen(self, listener: _ListenerSettings) -> int:
+        """Binds a listener and returns its port. `OSError` with its errno."""
     def authenticate(self, connection: int, principal: tuple[str, str], lifetime_ms: int | None) -> None:
-        """Takes a connection for `principal` from its next request on, for `lifetime_ms` where that is given. The answer
-        to the request that proved it is to be sent after this."""
+        """Takes a connection for `principal` from its next request on, for `lifetime_ms` where that is given.
+
+        The answer to the request that proved it is to be sent after this."""
     def respond(self, connection: int, request: int, payload: bytes) -> None:
         """Answers a control request; `payload` is everything after the correlation id. A small answer is sent by the
         calling thread, where the connection has nothing else to do."""

@@ -10,7 +10,7 @@ import socket
 from typing import TYPE_CHECKING, NamedTuple
 
 from pybroker.config.endpoint import Endpoint
-from pybroker.security.principals import ANONYMOUS
+from pybroker.security.principals import ANONYMOUS, Principal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,6 +26,19 @@ MAX_RECEIVE_BYTES = 524_288
 
 class ListenError(Exception):
     """A listener cannot be opened; the text is one line that says which, why and what to do."""
+
+
+class ListenerSettings(NamedTuple):
+    """How the data plane opens a listener; see `_native.pyi`."""
+
+    name: str
+    host: str
+    port: int
+    backlog: int
+    congestion_control: str | None
+    control_only: bool
+    principal: Principal | None
+    unauthenticated_max_bytes: int
 
 
 class OpenListener(NamedTuple):
@@ -58,7 +71,7 @@ def open_listeners(data_plane: DataPlane, listeners: Iterable[Listener], backlog
     for listener in listeners:
         endpoint = listener.endpoint
         try:
-            port = data_plane.listen(
+            settings = ListenerSettings(
                 name=endpoint.name,
                 host=endpoint.host,
                 port=endpoint.port,
@@ -68,6 +81,7 @@ def open_listeners(data_plane: DataPlane, listeners: Iterable[Listener], backlog
                 principal=None if listener.asks_who else ANONYMOUS,
                 unauthenticated_max_bytes=MAX_RECEIVE_BYTES,
             )
+            port = data_plane.listen(settings)
         except OSError as error:
             raise ListenError(f"cannot listen on {endpoint}: {_reason(error, listener)}") from None
         bound = endpoint._replace(host=endpoint.host or ANY_HOST, port=port)

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
-use pybroker_net::{DataPlane, Decision, Identity, ListenerSettings};
+use pybroker_net::{DataPlane, Decision};
 use pybroker_replica::Waiter;
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
@@ -15,6 +15,7 @@ use crate::counters::PyDataPlaneCounters;
 use crate::data_plane_settings::PyDataPlaneSettings;
 use crate::error::listen_error;
 use crate::events::into_python;
+use crate::listening::{Listening, identity};
 use crate::replication::{self, PyReplicationSettings, Source};
 use crate::topic_table::PyTopicTable;
 
@@ -58,32 +59,9 @@ impl PyDataPlane {
         self.inner.events().drain(limit).into_iter().map(|event| into_python(py, event)).collect()
     }
 
-    #[pyo3(signature = (
-        *, name, host, port, backlog, congestion_control, control_only, principal, unauthenticated_max_bytes
-    ))]
-    #[expect(clippy::too_many_arguments, reason = "they are named")]
-    fn listen(
-        &self,
-        name: String,
-        host: String,
-        port: u16,
-        backlog: i32,
-        congestion_control: Option<String>,
-        control_only: bool,
-        principal: Option<(String, String)>,
-        unauthenticated_max_bytes: usize,
-    ) -> PyResult<u16> {
-        let identity = principal.map(|principal| Arc::new(identity(principal)));
-        let listener = ListenerSettings {
-            name,
-            host,
-            port,
-            backlog,
-            congestion_control,
-            control_only,
-            identity,
-            unauthenticated_max_bytes,
-        };
+    #[pyo3(signature = (listener))]
+    fn listen(&self, listener: Listening) -> PyResult<u16> {
+        let listener = listener.into();
         self.inner.listen(&listener).map_err(listen_error)
     }
 
@@ -194,8 +172,4 @@ impl PyDataPlane {
     fn shut_down(&self, py: Python<'_>, grace_ms: u64) {
         py.detach(|| self.inner.shut_down(grace_ms));
     }
-}
-
-fn identity((kind, name): (String, String)) -> Identity {
-    Identity { kind: kind.into(), name: name.into() }
 }

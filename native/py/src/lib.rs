@@ -21,6 +21,7 @@ mod events;
 mod fetcher;
 mod files;
 mod interrupt;
+mod listening;
 mod log;
 mod log_config;
 mod log_opening;
