@@ -18,7 +18,7 @@ CLIPPY_DENIES := -D warnings
 
 NATIVE_SOURCES := $(shell find native -path '*/target' -prune -o \( -name '*.rs' -o -name Cargo.toml \) -print)
 # Most tests wait for brokers and clients, so more processes than cores keep two cores busy.
-TEST_PROCESSES ?= 3
+TEST_PROCESSES ?= 4
 
 PYTHON_ROOTS := pybroker tests bench spark docs changes
 
