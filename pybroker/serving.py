@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from pybroker.replica.deletions import Deletions
     from pybroker.replica.in_sync import InSyncReplicas
     from pybroker.replica.publisher import PartitionPublisher
+    from pybroker.security.sasl.server import SaslServer
     from pybroker.storage.partitions import Partitions
     from pybroker.storage.upkeep import Upkeep
 
@@ -68,6 +69,7 @@ class Parts(Protocol):
     in_sync: InSyncReplicas
     deletions: Deletions
     suspects: Suspects | None
+    sasl: SaslServer | None
     upkeep: Upkeep
 
     @property
@@ -103,6 +105,7 @@ def build_services(parts: Parts) -> Services:
         topics=EncodedTopics(),
         advertised=advertised(parts.listeners),
         suspects=parts.suspects,
+        sasl=parts.sasl,
     )
 
 
@@ -141,6 +144,7 @@ def build_pipeline(
         drained=groups.step,
         intercepted=lambda request: intercepted(request, contexts.build(request)),
         of_replica=of_replica,
+        closed=parts.sasl.forget if parts.sasl is not None else None,
     )
 
 

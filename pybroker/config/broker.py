@@ -6,6 +6,7 @@ file it is read from.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,7 @@ from pybroker.config.properties import parse_overrides, read_properties
 from pybroker.config.quorum import QuorumVoter, parse_bootstrap_servers, parse_voters
 from pybroker.config.quorum_keys import QuorumKeys
 from pybroker.config.roles import check_required, check_roles
+from pybroker.config.sasl import ListenerSasl, build_sasl
 from pybroker.config.security_keys import SecurityKeys
 from pybroker.config.topic_keys import TopicKeys
 
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 _HOUR_MS = 3_600_000
 _CLEANER_THREAD_BYTES = 1024**2
 _PER_LISTENER = ("listener.name.", ".congestion.control")
+_OF_MECHANISM = re.compile(r"(?:plain|scram-sha-256|scram-sha-512)\.(?:sasl\.jaas\.config|connections\.max\.reauth\.ms)")
 
 
 class BrokerConfig(
@@ -52,6 +55,10 @@ class BrokerConfig(
     """The voters by rising id; empty where they are not given."""
     quorum_bootstrap_servers: tuple[tuple[str, int], ...]
     """Where controllers are found; empty where it is not given."""
+    of_listeners: Mapping[str, str]
+    """The texts that were given for single listeners, by full name: `listener.name.NAME.KEY`."""
+    of_mechanisms: Mapping[str, str]
+    """The texts that were given for single SASL mechanisms of all listeners: `plain.sasl.jaas.config`."""
     dynamic_own: Mapping[str, str]
     """What was changed for this broker since its start, by Kafka's names (KIP-226)."""
     dynamic_default: Mapping[str, str]
@@ -93,7 +100,10 @@ class BrokerConfig(
             if name.startswith(prefix) and name.endswith(suffix):
                 listener = name[len(prefix) : -len(suffix)].upper()
                 congestion_control[listener] = given[name].strip() or None
-        self.__dict__["unknown"] = tuple(name for name in self.unknown if not name.startswith(prefix))
+        self.__dict__["of_listeners"] = {name: given[name] for name in self.unknown if name.startswith(prefix)}
+        self.__dict__["of_mechanisms"] = {name: given[name] for name in self.unknown if _OF_MECHANISM.fullmatch(name)}
+        taken = self.of_listeners.keys() | self.of_mechanisms.keys()
+        self.__dict__["unknown"] = tuple(name for name in self.unknown if name not in taken)
         return congestion_control
 
     def _security_protocols(self, endpoints: Iterable[str]) -> dict[str, str]:
@@ -116,6 +126,7 @@ class BrokerConfig(
         self._check_cleaner()
         self._check_replication()
         self._check_consumer_groups()
+        self.sasl_of_listeners()
 
     def _check_parts(self) -> None:
         if not self.log_directories:
@@ -167,6 +178,11 @@ class BrokerConfig(
                 str(self.group_consumer_heartbeat_interval_ms),
                 f"less than group.consumer.session.timeout.ms ({self.group_consumer_session_timeout_ms})",
             )
+
+    def sasl_of_listeners(self) -> dict[str, ListenerSasl]:
+        """Return what each listener of SASL offers, with the changes since the start; raises ConfigError."""
+        texts = {**self.given, **self.of_mechanisms, **self.of_listeners, **self.dynamic_default, **self.dynamic_own}
+        return build_sasl((one.endpoint.name for one in self.endpoints if one.asks_who), texts)
 
     @property
     def is_broker(self) -> bool:

@@ -17,6 +17,7 @@ _FORM = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)://(?:\[(?P<six>[^\]]*)\]|(?P<hos
 _EXPECTED = "NAME://host:port, such as PLAINTEXT://localhost:9092"
 _LAST_PORT = 65535
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_SERVED = ("PLAINTEXT", "SASL_PLAINTEXT")
 
 
 class Endpoint(NamedTuple):
@@ -113,8 +114,9 @@ def build_listeners(
         protocol = protocols.get(name)
         if protocol is None:
             raise ConfigError("listeners", endpoint, f"a protocol for {name} in listener.security.protocol.map")
-        if protocol != "PLAINTEXT":
-            raise ConfigError("listeners", endpoint, f"a PLAINTEXT listener, as {protocol} is not served yet")
+        if protocol not in _SERVED:
+            served = " or ".join(_SERVED)
+            raise ConfigError("listeners", endpoint, f"a {served} listener, as {protocol} is not served yet")
     inner = {name.upper() for name in controller_names}
     return tuple(
         Listener(

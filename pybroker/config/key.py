@@ -376,8 +376,8 @@ def optional_listing(doc: str) -> Key[tuple[str, ...] | None]:
     return Key(Kind.LIST, None, doc, parse=parse_list, check=lambda _: True, expected="a comma-separated list")
 
 
-def password(doc: str) -> Key[str | None]:
-    """Declare a secret without a default, which nothing reads; it is never shown, nor written into a log."""
+def password(doc: str, *, acts: bool = False) -> Key[str | None]:
+    """Declare a secret without a default; it is never shown, nor written into a log."""
     return Key(
         Kind.PASSWORD,
         None,
@@ -385,7 +385,7 @@ def password(doc: str) -> Key[str | None]:
         parse=lambda text: text or None,
         check=lambda _: True,
         expected="a text",
-        acts=False,
+        acts=acts,
         dynamic=True,
     )
 

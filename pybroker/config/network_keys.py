@@ -105,7 +105,7 @@ class NetworkKeys(Settings):
         INT_MAX, "Connections accepted in a second.", at_least=0, dynamic=True, acts=False
     )
     connection_failed_authentication_delay_ms = integer(
-        100, "Pause in ms before a connection that failed to authenticate is closed.", at_least=0, acts=False
+        100, "Pause in ms before a connection that failed to authenticate is answered and closed.", at_least=0
     )
     request_timeout_ms = integer(30000, "Longest wait in ms for an answer from another node.", acts=False)
     fetch_max_bytes = integer(55 * 1024**2, "Most bytes that one Fetch is answered with.", at_least=1024)

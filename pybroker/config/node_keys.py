@@ -49,7 +49,12 @@ class NodeKeys(Settings):
         Kind.STRING, "The authorizer. A broker that cannot check rights refuses to pretend."
     )
     super_users = unserved(Kind.STRING, "Principals that may do everything.")
-    sasl_enabled_mechanisms = listing(("GSSAPI",), "SASL mechanisms offered.", dynamic=True, acts=False)
+    sasl_enabled_mechanisms = listing(
+        ("GSSAPI",),
+        "SASL mechanisms that listeners offer: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512. The default cannot be honoured, so "
+        "a listener of SASL wants this key; listener.name.<name>.sasl.enabled.mechanisms sets it for one.",
+        dynamic=True,
+    )
     auto_leader_rebalance_enable = boolean(True, "Whether leadership returns to preferred replicas by itself.")
     leader_imbalance_check_interval_seconds = long(
         300, "Seconds between looks for partitions whose leader is not their preferred replica.", at_least=1

@@ -1,13 +1,13 @@
 """Keys of listeners that encrypt and authenticate: ssl.*, sasl.* and the principal's class.
 
-Owns that they are taken as Kafka takes them. Nothing reads them: a listener that would is refused when the broker
-starts (`endpoint.build_listeners`), so none of them can pass for a protection that is not there. Must not know
-listeners.
+Owns that they are taken as Kafka takes them. Those of sasl.* that act are read for each listener (`config.sasl`). Nothing
+reads the others: a listener that would is refused when the broker starts (`endpoint.build_listeners`), so none of them
+can pass for a protection that is not there. Must not know listeners.
 """
 
 from __future__ import annotations
 
-from pybroker.config.key import class_name, double, listing, long, optional_string, password, short, string
+from pybroker.config.key import class_name, double, integer, listing, long, optional_string, password, short, string
 from pybroker.config.settings import Settings
 
 
@@ -18,7 +18,19 @@ class SecurityKeys(Settings):
         "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
         "The class that makes a principal of a connection; only the default is taken.",
     )
-    sasl_jaas_config = password("JAAS context of logins.")
+    connections_max_reauth_ms = long(
+        0,
+        "A client has to authenticate again within this many ms (KIP-368), or its connection is closed; 0 for never. "
+        "listener.name.<name>.<mechanism>.connections.max.reauth.ms sets it for one listener and mechanism.",
+    )
+    sasl_jaas_config = password(
+        "Login modules in JAAS form; the users of PLAIN are options user_<name>=<password> of its PlainLoginModule. "
+        "listener.name.<name>.<mechanism>.sasl.jaas.config sets it for one listener and mechanism.",
+        acts=True,
+    )
+    sasl_server_max_receive_size = integer(
+        524_288, "Largest frame in bytes of a connection that has not authenticated.", at_least=1
+    )
     sasl_kerberos_kinit_cmd = string("/usr/bin/kinit", "Path of kinit.", acts=False, dynamic=True)
     sasl_kerberos_min_time_before_relogin = long(
         60_000, "Pause, in ms, between attempts to renew a ticket.", acts=False, dynamic=True

@@ -5,11 +5,13 @@ Owns nothing; it is the list of what handlers depend on. Must not contain behavi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+import asyncio
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
 
 from pybroker.controller.errors import NotControllerError
+from pybroker.machine.reply import Reply
 from pybroker.protocol.listener_role import ListenerRole
 from pybroker.security.principals import ANONYMOUS, Principal
 
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from pybroker.replica.deletions import Deletions
     from pybroker.replica.no_partitions import NoPartitions
     from pybroker.replica.publisher import PartitionPublisher
+    from pybroker.security.sasl.server import SaslServer
     from pybroker.storage.moves import LogMoves
     from pybroker.storage.partitions import Partitions
     from pybroker.storage.retention import Retention
@@ -97,6 +100,7 @@ class Services(NamedTuple):
     suspects: Suspects | None = None  # of a node that votes; answers that would name them as leaders wait
     death_watch: DeathWatch | None = None  # of a node with a controller; heartbeats of brokers are noted with it
     voter: Controller | None = None  # this node's own controller, where it has one
+    sasl: SaslServer | None = None  # of a node with a listener that asks who its clients are
     controller_listeners: frozenset[str] = frozenset()  # those of controller.listener.names
 
 
@@ -130,6 +134,8 @@ class RequestContext(msgspec.Struct, eq=False, gc=False):
     """Version of the request and of its response."""
     principal: Principal = ANONYMOUS
     """Who the request is from, as the connection has proved it; nobody in particular before, and on PLAINTEXT."""
+    ends_connection: bool = False
+    """Whether the connection is closed once the response is sent."""
 
     @property
     def listener(self) -> str:
@@ -141,6 +147,14 @@ class RequestContext(msgspec.Struct, eq=False, gc=False):
         """Role of that listener: `BROKER` or `CONTROLLER`."""
         of_controllers = self.origin.listener in self.services.controller_listeners
         return ListenerRole.CONTROLLER if of_controllers else ListenerRole.BROKER
+
+    def end_after(self, response: Any) -> Reply:
+        """Answer after `connection.failed.authentication.delay.ms`, and close the connection (KIP-306)."""
+        self.ends_connection = True
+        reply = Reply()
+        delay_s = self.services.config.connection_failed_authentication_delay_ms / 1000
+        asyncio.get_running_loop().call_later(delay_s, reply, response, None)
+        return reply
 
     @property
     def own_controller(self) -> OwnController:

@@ -21,6 +21,7 @@ from pybroker.metadata.image import (
     MetadataImage,
     ProducerIdsImage,
 )
+from pybroker.metadata.scram_delta import ScramDelta
 from pybroker.metadata.topics_delta import TopicsDelta
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class MetadataDelta:
         "base",
         "cluster",
         "configs",
+        "scram",
         "topics",
     )
 
@@ -52,6 +54,7 @@ class MetadataDelta:
         self.base = base
         self.cluster = ClusterDelta(base.cluster)
         self.topics = TopicsDelta(base.topics)
+        self.scram = ScramDelta(base.scram)
         # Configurations as they become of each resource that something happened to; empty where none are left.
         self.configs: dict[ConfigResource, dict[str, str]] = {}
         self._features: dict[str, int] | None = None
@@ -80,6 +83,7 @@ class MetadataDelta:
         base = self.base
         self.cluster.become(image.cluster)
         self.topics.become(image.topics)
+        self.scram.become(image.scram)
         before, after = base.configs.by_resource, image.configs.by_resource
         for resource in before.keys() | after.keys():
             if before.get(resource) != after.get(resource):
@@ -105,6 +109,7 @@ class MetadataDelta:
                 if self._next_producer_id == base.producer_ids.next_producer_id
                 else ProducerIdsImage(next_producer_id=self._next_producer_id)
             ),
+            scram=self.scram.build(),
         )
 
     def _build_configs(self) -> ConfigsImage:
@@ -163,6 +168,8 @@ _CHANGES: dict[str, Callable[[MetadataDelta, Any], None]] = {
     "RegisterBrokerRecord": lambda delta, record: delta.cluster.apply_register(record),
     "RegisterControllerRecord": lambda delta, record: delta.cluster.apply_register_controller(record),
     "RemoveTopicRecord": MetadataDelta._apply_remove_topic,
+    "RemoveUserScramCredentialRecord": lambda delta, record: delta.scram.apply_remove(record),
     "TopicRecord": lambda delta, record: delta.topics.apply_topic(record),
     "UnregisterBrokerRecord": lambda delta, record: delta.cluster.apply_unregister(record),
+    "UserScramCredentialRecord": lambda delta, record: delta.scram.apply(record),
 }

@@ -1,4 +1,5 @@
-"""The metadata image: brokers, topics, configurations, features and producer ids at one offset of the metadata log.
+"""The metadata image: brokers, topics, configurations, features, producer ids and SCRAM users at
+one offset of the metadata log.
 
 Owns the shapes alone. Every class is frozen, every mapping is never written after it is in an image, and what did not
 change is the same object in the next image: `is not` distinguishes a changed topic, or changed configurations, from
@@ -162,6 +163,34 @@ class ProducerIdsImage(msgspec.Struct, frozen=True):
     next_producer_id: int = 0
 
 
+class ScramCredential(msgspec.Struct, frozen=True):
+    """What a broker keeps of a user's password (RFC 5802): enough to check it, not to log in with."""
+
+    salt: bytes
+    stored_key: bytes
+    """What the broker checks the client by."""
+    server_key: bytes
+    """What the client checks the broker by."""
+    iterations: int
+
+    def __repr__(self) -> str:
+        return "ScramCredential([hidden])"
+
+
+class ScramImage(msgspec.Struct, frozen=True):
+    """The users that can log in by SCRAM (KIP-554)."""
+
+    by_mechanism: Mapping[int, Mapping[str, ScramCredential]] = {}
+    """By Kafka's number of the mechanism, then by user; a mechanism that nobody has is not here."""
+
+    def of(self, mechanism: int) -> Mapping[str, ScramCredential]:
+        """Return the users of a mechanism; the same object as long as nothing of it changes."""
+        return self.by_mechanism.get(mechanism, _NO_CREDENTIALS)
+
+
+_NO_CREDENTIALS: Mapping[str, ScramCredential] = {}
+
+
 class MetadataImage(msgspec.Struct, frozen=True):
     """Everything the metadata log says up to an offset."""
 
@@ -174,6 +203,7 @@ class MetadataImage(msgspec.Struct, frozen=True):
     configs: ConfigsImage = ConfigsImage()
     features: FeaturesImage = FeaturesImage()
     producer_ids: ProducerIdsImage = ProducerIdsImage()
+    scram: ScramImage = ScramImage()
 
 
 EMPTY_IMAGE = MetadataImage()

@@ -2,7 +2,7 @@
 
 Owns the order of the records, which is that of Kafka's `MetadataImage.write`: levels of features first, as they say in
 which versions the rest is written, then brokers and controllers, topics each with its partitions, configurations,
-producer ids. Applied to an empty image in this order they make the image again. Must not know files, offsets or
+producer ids, SCRAM users. Applied to an empty image in this order they make the image again. Must not know files, offsets or
 batches, nor in which version a record is written.
 
 Yields one record after the other, so that the encoder can stop between any two.
@@ -24,6 +24,7 @@ from pybroker.protocol.messages.records.register_controller import (
     RegisterControllerRecord,
 )
 from pybroker.protocol.messages.records.topic import TopicRecord
+from pybroker.protocol.messages.records.user_scram_credential import UserScramCredentialRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
         MetadataImage,
         PartitionImage,
         ProducerIdsImage,
+        ScramImage,
         TopicsImage,
     )
     from pybroker.protocol.schema import Message
@@ -63,6 +65,7 @@ def state_records(image: MetadataImage) -> Iterator[Message]:
     yield from _topic_records(image.topics)
     yield from _config_records(image.configs)
     yield from _producer_id_records(image.producer_ids)
+    yield from _scram_records(image.scram)
 
 
 def _cluster_records(cluster: ClusterImage) -> Iterator[Message]:
@@ -143,3 +146,16 @@ def _producer_id_records(producer_ids: ProducerIdsImage) -> Iterator[ProducerIds
     # Ids begin at 0: an image that names no later one has given out no block.
     if producer_ids.next_producer_id > 0:
         yield ProducerIdsRecord(broker_id=NO_BROKER, broker_epoch=-1, next_producer_id=producer_ids.next_producer_id)
+
+
+def _scram_records(scram: ScramImage) -> Iterator[UserScramCredentialRecord]:
+    for mechanism, users in scram.by_mechanism.items():
+        for name, credential in users.items():
+            yield UserScramCredentialRecord(
+                name=name,
+                mechanism=mechanism,
+                salt=credential.salt,
+                stored_key=credential.stored_key,
+                server_key=credential.server_key,
+                iterations=credential.iterations,
+            )

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 
 ANY_HOST = "0.0.0.0"  # what an empty host in `listeners` stands for
-MAX_RECEIVE_BYTES = 524_288
-"""The largest frame of a connection that has not authenticated: Kafka's default of `sasl.server.max.receive.size`."""
 
 
 class ListenError(Exception):
@@ -65,8 +63,11 @@ def advertised(listeners: Iterable[OpenListener]) -> dict[str, tuple[str, int]]:
     return {one.name: (one.advertised.host, one.advertised.port) for one in listeners if one.advertised is not None}
 
 
-def open_listeners(data_plane: DataPlane, listeners: Iterable[Listener], backlog: int) -> tuple[OpenListener, ...]:
-    """Bind every listener; raises ListenError for the first that fails. The others close with the data plane."""
+def open_listeners(
+    data_plane: DataPlane, listeners: Iterable[Listener], *, backlog: int, unauthenticated_max_bytes: int
+) -> tuple[OpenListener, ...]:
+    """Bind every listener; `backlog` connections may wait on each, and frames of connections that have not
+    authenticated may have `unauthenticated_max_bytes`. Raises ListenError for the first that fails. The others close with the data plane."""
     opened = []
     for listener in listeners:
         endpoint = listener.endpoint
@@ -79,7 +80,7 @@ def open_listeners(data_plane: DataPlane, listeners: Iterable[Listener], backlog
                 congestion_control=listener.congestion_control,
                 control_only=listener.is_controller,
                 principal=None if listener.asks_who else ANONYMOUS,
-                unauthenticated_max_bytes=MAX_RECEIVE_BYTES,
+                unauthenticated_max_bytes=unauthenticated_max_bytes,
             )
             port = data_plane.listen(settings)
         except OSError as error:

@@ -452,10 +452,12 @@ class Pipeline:
                 self._begin_encoding(event, way, response)
                 return
             response = way.prefix + encoded
-        if self._draining:
+        if self._draining and not (context is not None and context.ends_connection):
             self._answers.append((event, response))
             return
         self._data_plane.respond(event.connection, event.request, response)
+        if context is not None and context.ends_connection:
+            self._data_plane.close_connection(event.connection)
         self._settle(1)
 
     def _begin_encoding(self, event: ControlRequest, way: Way, response: Any) -> None:

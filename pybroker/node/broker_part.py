@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
@@ -39,6 +40,7 @@ from pybroker.replica.in_sync import InSyncReplicas
 from pybroker.replica.lag_checks import LagChecks
 from pybroker.replica.publisher import PartitionPublisher
 from pybroker.replica.sources import build_replication_settings
+from pybroker.security.sasl.server import SaslServer
 from pybroker.serving import build_pipeline, build_services
 from pybroker.storage.native import PartitionLog
 from pybroker.storage.partitions import Partitions
@@ -60,6 +62,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("pybroker")
 
+_NONCE_BYTES = 18
+"""Random bytes of the broker in an exchange of SCRAM."""
+
 
 class BrokerPart:
     """One run of a node's broker: its parts, in the order in which they are built."""
@@ -75,6 +80,8 @@ class BrokerPart:
         self.config = foundation.config
         self.live = foundation.live
         self.suspects: Suspects | None = None
+        # None where no listener asks who its clients are.
+        self.sasl: SaslServer | None = None
         # None in a single node: its controller lives as long as it does.
         self._heartbeats: Heartbeats | None = None
 
@@ -94,7 +101,12 @@ class BrokerPart:
         data_plane = self.data_plane = DataPlane(build_data_plane_settings(config, self._foundation.shares))
         end(Stage.ACCEPTING, data_plane, data_plane.stop_accepting)
         end(Stage.CONNECTIONS, data_plane, lambda: close_connections(data_plane))
-        self.listeners = open_listeners(data_plane, config.broker_endpoints, config.socket_listen_backlog_size)
+        self.listeners = open_listeners(
+            data_plane,
+            config.broker_endpoints,
+            backlog=config.socket_listen_backlog_size,
+            unauthenticated_max_bytes=config.sasl_server_max_receive_size,
+        )
 
     def build(self, source: MetadataSource, access: ControllerAccess) -> list[Publisher]:
         """Build what follows the metadata, and return it in the order in which it has to follow."""
@@ -147,6 +159,7 @@ class BrokerPart:
         partitions.set_aside_strays()
         upkeep = self._build_upkeep()
         await upkeep.resume_moves()
+        self.sasl = self._build_sasl()
         contexts = Contexts(build_services(self))
         self.live.subscribe(contexts.reconfigure)
         pipeline = build_pipeline(self, Dispatch(apis), contexts, self._intercepted)
@@ -180,6 +193,20 @@ class BrokerPart:
         heartbeats = Heartbeats(config.node_id, self.registration, self.channel, ControllerError, settings, _steady_ms)
         self._foundation.shut_down.add(Stage.REPORTS, heartbeats, heartbeats.stop)
         return heartbeats
+
+    def _build_sasl(self) -> SaslServer | None:
+        listeners, data_plane, source = self.live.current.sasl_of_listeners(), self.data_plane, self.source
+        if not listeners:
+            return None
+        sasl = SaslServer(
+            listeners,
+            scram=lambda: source.image.scram,
+            prove=data_plane.authenticate,
+            nonce=lambda: secrets.token_urlsafe(_NONCE_BYTES),
+            wall_ms=self._foundation.clock.wall_ms,
+        )
+        self.live.subscribe(lambda config: sasl.reconfigure(config.sasl_of_listeners()))
+        return sasl
 
     def _build_in_sync(self) -> InSyncReplicas:
         publisher, partitions, live, channel = self.publisher, self.partitions, self.live, self.channel

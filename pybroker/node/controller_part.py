@@ -81,7 +81,12 @@ class ControllerPart:
         data_plane = self.data_plane = DataPlane(settings)
         end(Stage.CONTROLLER_REQUESTS, data_plane, data_plane.stop_accepting)
         end(Stage.CONTROLLER_CONNECTIONS, data_plane, lambda: close_connections(data_plane))
-        self.listeners = open_listeners(data_plane, config.controller_endpoints, config.socket_listen_backlog_size)
+        self.listeners = open_listeners(
+            data_plane,
+            config.controller_endpoints,
+            backlog=config.socket_listen_backlog_size,
+            unauthenticated_max_bytes=config.sasl_server_max_receive_size,
+        )
 
     def build(self) -> Controller:
         """Build the controller, which is not open."""

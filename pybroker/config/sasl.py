@@ -1,0 +1,140 @@
+"""What the listeners that ask for SASL offer: mechanisms, users, and how long a proof holds, read from the settings.
+
+Owns which key speaks for a listener and a mechanism, in Kafka's order: `listener.name.NAME.MECHANISM.KEY`, then
+`listener.name.NAME.KEY` and `MECHANISM.KEY`, then KEY; and that a listener which nobody could log in to is refused. Must
+not know exchanges.
+
+Source: Kafka's JaasContext, ChannelBuilders and SaslServerAuthenticator.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from pybroker.config.errors import ConfigError
+from pybroker.config.jaas import JaasError, parse_jaas
+from pybroker.config.key import parse_list
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from pybroker.config.jaas import LoginModule
+
+PLAIN = "PLAIN"
+SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
+SUPPORTED = (PLAIN, *SCRAM)
+"""The mechanisms that this version has."""
+
+ENABLED_KEY = "sasl.enabled.mechanisms"
+JAAS_KEY = "sasl.jaas.config"
+REAUTH_KEY = "connections.max.reauth.ms"
+_CALLBACKS = ("sasl.server.callback.handler.class", "sasl.login.callback.handler.class", "sasl.login.class")
+_MODULES = {
+    PLAIN: "PlainLoginModule",
+    **dict.fromkeys(SCRAM, "ScramLoginModule"),
+}
+_USER = "user_"
+
+
+class ListenerSasl(NamedTuple):
+    """What one listener offers."""
+
+    mechanisms: tuple[str, ...]
+    plain_users: Mapping[str, str]
+    """Passwords by user."""
+    max_reauth_ms: Mapping[str, int]
+    """By mechanism: after how many ms a client has to authenticate again; 0 for never."""
+
+    def __repr__(self) -> str:
+        return f"ListenerSasl({', '.join(self.mechanisms)})"  # Passwords are for no log.
+
+
+class ListenerTexts:
+    """Settings as one listener sees them."""
+
+    def __init__(self, texts: Mapping[str, str], listener: str) -> None:
+        """`texts` are by full name, the listener's in `listener.name.NAME.`, whatever its case."""
+        self._texts = texts
+        prefix = f"listener.name.{listener.lower()}."
+        self._own = {name[len(prefix) :]: text for name, text in texts.items() if name.lower().startswith(prefix)}
+
+    def get(self, name: str, mechanism: str | None = None) -> tuple[str, str] | None:
+        """Return what speaks for a key, with the name that it was given by; None where nothing does."""
+        names = [name] if mechanism is None else [f"{mechanism.lower()}.{name}", name]
+        for one in names:
+            for texts in (self._own, self._texts):
+                if one in texts:
+                    return one, texts[one]
+        return None
+
+
+def build_sasl(listeners: Iterable[str], texts: Mapping[str, str]) -> dict[str, ListenerSasl]:
+    """Return what each of the listeners that ask for SASL offers; raises ConfigError.
+
+    `texts` are all settings in force that were given, by full name.
+    """
+    return {name: _of_listener(name, ListenerTexts(texts, name)) for name in listeners}
+
+
+def _of_listener(listener: str, texts: ListenerTexts) -> ListenerSasl:
+    given = texts.get(ENABLED_KEY)
+    mechanisms = parse_list("GSSAPI" if given is None else given[1])
+    unknown = [one for one in mechanisms if one not in SUPPORTED]
+    if unknown or not mechanisms:
+        shown = f"{listener} (SASL): {ENABLED_KEY}"
+        raise ConfigError(shown, ",".join(mechanisms), f"one or more of {', '.join(SUPPORTED)}")
+    for name in _CALLBACKS:
+        for mechanism in mechanisms:
+            found = texts.get(name, mechanism)
+            if found is not None and found[1].strip():
+                raise ConfigError(f"listener.name.{listener.lower()}: {found[0]}", found[1], "no class: none is loaded")
+    plain_users = _plain_users(listener, texts) if PLAIN in mechanisms else {}
+    for mechanism in SCRAM:
+        if mechanism in mechanisms:
+            _module(listener, texts, mechanism)
+    return ListenerSasl(mechanisms, plain_users, {one: _max_reauth_ms(listener, texts, one) for one in mechanisms})
+
+
+def _plain_users(listener: str, texts: ListenerTexts) -> dict[str, str]:
+    module = _module(listener, texts, PLAIN)
+    options = {} if module is None else module.options
+    users = {name.removeprefix(_USER): text for name, text in options.items() if name.startswith(_USER)}
+    if not users:
+        example = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="secret";'
+        raise ConfigError(
+            f"listener.name.{listener.lower()}.plain.{JAAS_KEY}", "[hidden]" if options else "", f"users, as in {example}"
+        )
+    return users
+
+
+def _module(listener: str, texts: ListenerTexts, mechanism: str) -> LoginModule | None:
+    """Return the login module for a mechanism; None where the key is not given. Users of SCRAM need none."""
+    found = texts.get(JAAS_KEY, mechanism)
+    if found is None or not found[1].strip():
+        return None
+    name = f"listener.name.{listener.lower()}: {found[0]}"
+    try:
+        modules = parse_jaas(found[1])
+    except JaasError as error:
+        raise ConfigError(name, "[hidden]", f"a JAAS configuration: {error}") from None
+    if len(modules) != 1:
+        raise ConfigError(name, "[hidden]", f"one login module, not {len(modules)}")
+    wanted = _MODULES[mechanism]
+    if modules[0].name.rpartition(".")[2] != wanted:
+        if found[0] == JAAS_KEY:
+            return None  # It speaks for another mechanism.
+        raise ConfigError(name, modules[0].name, f"the {wanted} of {mechanism}")
+    return modules[0]
+
+
+def _max_reauth_ms(listener: str, texts: ListenerTexts, mechanism: str) -> int:
+    found = texts.get(REAUTH_KEY, mechanism)
+    if found is None:
+        return 0
+    try:
+        value = int(found[1])
+    except ValueError:
+        value = -1
+    if value < 0:
+        raise ConfigError(f"listener.name.{listener.lower()}: {found[0]}", found[1], "milliseconds, 0 for never")
+    return value

@@ -1,0 +1,64 @@
+"""SaslAuthenticate: a token of the exchange by which a client proves who it is.
+
+Key
+    36
+
+Versions
+    0-2
+
+Behaviour
+    - The mechanism that SaslHandshake chose makes the answer's token of the request's. When it is content, the
+      connection is the principal's from its next request on.
+    - A refusal is SASL_AUTHENTICATION_FAILED, in words that do not say whether there is such a user, and the connection
+      ends after connection.failed.authentication.delay.ms (KIP-306). The log says who was refused, from where and why.
+    - A client that has to authenticate again may do so by the same mechanism, as the same principal only (KIP-368).
+    - On a listener without SASL, and on a connection that has authenticated, it is ILLEGAL_SASL_STATE.
+
+Version notes
+    - session_lifetime_ms from version 1 on: after so many ms nothing but a re-authentication is taken.
+
+Not done
+    - An audit trail beyond the log.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.handlers.registry import handles
+from pybroker.machine.reply import Reply
+from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.listener_role import ListenerRole
+from pybroker.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from pybroker.security.requirements import NothingRequired
+
+if TYPE_CHECKING:
+    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.errors import WireError
+
+_TOO_LATE = "SaslAuthenticate request received after successful authentication"
+
+
+def _failed(_request: SaslAuthenticateRequest, _version: int, error: WireError) -> SaslAuthenticateResponse:
+    return SaslAuthenticateResponse(error_code=error.code, error_message=error.message)
+
+
+@handles(
+    SaslAuthenticateRequest,
+    requires=NothingRequired("Clients authenticate by it."),
+    failed=_failed,
+    listeners=ListenerRole.BOTH,
+)
+def sasl_authenticate(request: SaslAuthenticateRequest, context: RequestContext) -> SaslAuthenticateResponse | Reply:
+    """Take a token."""
+    sasl = context.services.sasl
+    if sasl is None:
+        return SaslAuthenticateResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE, error_message=_TOO_LATE)
+    outcome = sasl.authenticate(context.origin, request.auth_bytes)
+    response = SaslAuthenticateResponse(
+        error_code=outcome.error_code,
+        error_message=outcome.error_message,
+        auth_bytes=outcome.token,
+        session_lifetime_ms=outcome.session_lifetime_ms,
+    )
+    return context.end_after(response) if outcome.fails else response

@@ -1,0 +1,62 @@
+"""SaslHandshake: the mechanism by which a client is going to authenticate.
+
+Key
+    17
+
+Versions
+    1-1
+
+Behaviour
+    - The answer has all mechanisms of the listener (sasl.enabled.mechanisms). One that it has not is
+      UNSUPPORTED_SASL_MECHANISM, and the connection ends after connection.failed.authentication.delay.ms (KIP-306).
+    - A second handshake during an exchange is ILLEGAL_SASL_STATE, and ends the connection.
+    - On a listener without SASL, and on a connection that has authenticated and need not do so again, it is
+      ILLEGAL_SASL_STATE. Where sessions end (connections.max.reauth.ms) it begins a re-authentication (KIP-368), once
+      in a second at most.
+
+Version notes
+    - None.
+
+Not done
+    - Version 0, after which tokens would be frames without a head.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.handlers.registry import handles
+from pybroker.machine.reply import Reply
+from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.listener_role import ListenerRole
+from pybroker.protocol.messages.sasl_handshake import (
+    FIRST_VERSION_BEFORE_REQUESTS,
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
+from pybroker.security.requirements import NothingRequired
+
+if TYPE_CHECKING:
+    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.errors import WireError
+
+
+def _failed(_request: SaslHandshakeRequest, _version: int, error: WireError) -> SaslHandshakeResponse:
+    return SaslHandshakeResponse(error_code=error.code)
+
+
+@handles(
+    SaslHandshakeRequest,
+    requires=NothingRequired("Clients begin to authenticate by it."),
+    failed=_failed,
+    min_version=FIRST_VERSION_BEFORE_REQUESTS,
+    listeners=ListenerRole.BOTH,
+)
+def sasl_handshake(request: SaslHandshakeRequest, context: RequestContext) -> SaslHandshakeResponse | Reply:
+    """Begin an exchange."""
+    sasl = context.services.sasl
+    if sasl is None:
+        return SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)
+    outcome = sasl.handshake(context.origin, request.mechanism)
+    response = SaslHandshakeResponse(error_code=outcome.error_code, mechanisms=list(outcome.mechanisms))
+    return context.end_after(response) if outcome.fails else response

@@ -1,0 +1,71 @@
+"""The change of the users that can log in by SCRAM.
+
+Owns what UserScramCredentialRecord and RemoveUserScramCredentialRecord mean.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.metadata.errors import RecordError
+from pybroker.metadata.image import ScramCredential, ScramImage
+
+if TYPE_CHECKING:
+    from pybroker.protocol.messages.records.remove_user_scram_credential import RemoveUserScramCredentialRecord
+    from pybroker.protocol.messages.records.user_scram_credential import UserScramCredentialRecord
+
+
+class ScramDelta:
+    """Credentials as they become."""
+
+    __slots__ = ("_base", "changed")
+
+    def __init__(self, base: ScramImage) -> None:
+        self._base = base
+        # By mechanism and user, of those that something happened to; None is one that is gone.
+        self.changed: dict[tuple[int, str], ScramCredential | None] = {}
+
+    def apply(self, record: UserScramCredentialRecord) -> None:
+        """Add a credential, or replace it."""
+        self.changed[record.mechanism, record.name] = ScramCredential(
+            salt=record.salt,
+            stored_key=record.stored_key,
+            server_key=record.server_key,
+            iterations=record.iterations,
+        )
+
+    def apply_remove(self, record: RemoveUserScramCredentialRecord) -> None:
+        """Remove a credential that there is."""
+        key = (record.mechanism, record.name)
+        if (self.changed[key] if key in self.changed else self._base.of(key[0]).get(key[1])) is None:
+            raise RecordError(f"{record}: there is no such credential")
+        self.changed[key] = None
+
+    def become(self, image: ScramImage) -> None:
+        """Change to what an image has, of a delta without changes."""
+        for scram in (self._base, image):
+            for mechanism, users in scram.by_mechanism.items():
+                for name in users:
+                    credential = image.of(mechanism).get(name)
+                    if credential != self._base.of(mechanism).get(name):
+                        self.changed[mechanism, name] = credential
+
+    def build(self) -> ScramImage:
+        """Make the image; the base itself when nothing happened."""
+        if not self.changed:
+            return self._base
+        became = {number: dict(users) for number, users in self._base.by_mechanism.items()}
+        for (mechanism, name), credential in self.changed.items():
+            users = became.setdefault(mechanism, {})
+            if credential is None:
+                users.pop(name, None)
+            else:
+                users[name] = credential
+        touched = {mechanism for mechanism, _ in self.changed}
+        return ScramImage(
+            by_mechanism={
+                number: users if number in touched else self._base.by_mechanism[number]
+                for number, users in sorted(became.items())
+                if users
+            }
+        )

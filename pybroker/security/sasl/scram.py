@@ -1,0 +1,153 @@
+"""SCRAM: a client proves that it knows a password, without sending it, and the broker that it knows the user.
+
+Owns the messages of the broker's side, and what is said about users that there are not: the same as about those that
+there are, until the client's proof is wrong. Their salt and iterations are made of the name and of a secret, so that
+they stay the same from one attempt to the next and on every broker. Must not know where credentials are kept.
+
+Source: RFC 5802; Kafka's ScramSaslServer and ScramMessages, which refuse an unknown user at the first message.
+"""
+
+from __future__ import annotations
+
+import binascii
+import hashlib
+import hmac
+import re
+from base64 import b64decode, b64encode
+from typing import TYPE_CHECKING, NamedTuple
+
+from pybroker.metadata.image import ScramCredential
+from pybroker.security.sasl.plain import OTHER_AUTHORIZATION_ID
+from pybroker.security.sasl.steps import Challenge, Proved, Refused
+from pybroker.security.scram import LEAST_ITERATIONS, client_is_right, server_signature
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pybroker.security.sasl.steps import Step
+    from pybroker.security.scram import ScramMechanism
+
+_LONGEST_MESSAGE = 8192
+"""Bytes; the exchange keeps the first message until the second one comes."""
+_NAME = r"(?:[^=,\x00]|=2C|=3D)+"
+_CLIENT_FIRST = re.compile(
+    rf"(?P<gs2>n,(?:a=(?P<authzid>{_NAME}))?,)"
+    rf"(?P<bare>n=(?P<name>{_NAME}),r=(?P<nonce>[\x21-\x2b\x2d-\x7e]+)(?P<extensions>(?:,[A-Za-z]+=[^,\x00]+)*))"
+)
+_CLIENT_FINAL = re.compile(
+    r"(?P<bare>c=(?P<channel>[A-Za-z0-9+/=]+),r=(?P<nonce>[\x21-\x2b\x2d-\x7e]+)(?:,[A-Za-z]+=[^,\x00]+)*?)"
+    r",p=(?P<proof>[A-Za-z0-9+/=]+)"
+)
+_SALT_ALPHABET = b"0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+class _Begun(NamedTuple):
+    """What the second message is held against."""
+
+    name: str
+    credential: ScramCredential
+    is_known: bool
+    gs2: str
+    nonce: str
+    client_first: str
+    server_first: str
+
+
+class ScramExchange:
+    """Two messages of the client, two of the broker."""
+
+    def __init__(
+        self, mechanism: ScramMechanism, credentials: Mapping[str, ScramCredential], nonce: str, decoys: Decoys
+    ) -> None:
+        """`credentials` are by user, `nonce` is random and of this exchange alone."""
+        self._mechanism = mechanism
+        self._decoys = decoys
+        self._credentials = credentials
+        self._nonce = nonce
+        # None before the first message.
+        self._begun: _Begun | None = None
+
+    def step(self, token: bytes) -> Step:
+        """Take a message of the client's."""
+        try:
+            message = token.decode()
+        except UnicodeDecodeError:
+            return Refused("the message is not UTF-8")
+        if len(token) > _LONGEST_MESSAGE:
+            return Refused(f"the message has {len(token)} bytes, at most {_LONGEST_MESSAGE} are read")
+        return self._first(message) if self._begun is None else self._final(message, self._begun)
+
+    def _first(self, message: str) -> Step:
+        found = _CLIENT_FIRST.fullmatch(message)
+        if found is None:
+            return Refused("the first message is none of SCRAM without channel binding")
+        if ",tokenauth=true" in found["extensions"]:
+            return Refused("the client has a delegation token, and there are none")
+        name = _unescaped(found["name"])
+        if found["authzid"] is not None and _unescaped(found["authzid"]) != name:
+            return Refused(f"{name!r} asks to be {_unescaped(found['authzid'])!r}", OTHER_AUTHORIZATION_ID)
+        known = self._credentials.get(name)
+        decoy = self._decoys.of(name, self._credentials)  # Made for everybody, so that the time says nothing.
+        credential = decoy if known is None else known
+        nonce = found["nonce"] + self._nonce
+        server_first = f"r={nonce},s={b64encode(credential.salt).decode()},i={credential.iterations}"
+        self._begun = _Begun(
+            name, credential, known is not None, found["gs2"], nonce, found["bare"], server_first
+        )
+        return Challenge(server_first.encode())
+
+    def _final(self, message: str, begun: _Begun) -> Step:
+        found = _CLIENT_FINAL.fullmatch(message)
+        if found is None:
+            return Refused("the last message is none of SCRAM")
+        try:
+            channel, proof = (b64decode(found[part], validate=True) for part in ("channel", "proof"))
+        except binascii.Error:
+            return Refused("the last message has what is not base64")
+        if channel != begun.gs2.encode():
+            return Refused("the client has been made to speak of another channel binding than it meant")
+        if not hmac.compare_digest(found["nonce"], begun.nonce):
+            return Refused("the nonce is not that of this exchange")
+        auth_message = ",".join((begun.client_first, begun.server_first, found["bare"])).encode()
+        credential = begun.credential
+        is_right = client_is_right(self._mechanism, credential.stored_key, auth_message, proof)
+        if not is_right or not begun.is_known:
+            return Refused(f"invalid username or password of {begun.name!r}")
+        signature = server_signature(self._mechanism, credential.server_key, auth_message)
+        return Proved(begun.name, b"v=" + b64encode(signature))
+
+
+def _unescaped(name: str) -> str:
+    return name.replace("=2C", ",").replace("=3D", "=")
+
+
+class Decoys:
+    """Credentials for users that there are not: salt and iterations look like those of one that there is.
+
+    What they are made of is secret, and the same on all brokers: the stored key of the first user by name.
+    """
+
+    def __init__(self) -> None:
+        # Invariant: `_models` and `_secret` are of `_credentials`.
+        self._credentials: Mapping[str, ScramCredential] = {}
+        self._models: tuple[ScramCredential, ...] = (_MODEL,)
+        self._secret = b""
+
+    def of(self, name: str, credentials: Mapping[str, ScramCredential]) -> ScramCredential:
+        """Return the same credential for a name each time, as long as the credentials stay the same."""
+        if credentials is not self._credentials:
+            names = sorted(credentials)
+            self._models = tuple(credentials[name] for name in names) or (_MODEL,)
+            self._secret = hashlib.sha256(self._models[0].stored_key).digest()
+            self._credentials = credentials
+        digest = hmac.digest(self._secret, name.encode(), "sha256")
+        like = self._models[int.from_bytes(digest[:8]) % len(self._models)]
+        salt = hashlib.shake_256(digest).digest(len(like.salt))
+        if all(byte in _SALT_ALPHABET for byte in like.salt):  # As Kafka's tools make them.
+            salt = bytes(_SALT_ALPHABET[byte % len(_SALT_ALPHABET)] for byte in salt)
+        return ScramCredential(
+            salt=salt, stored_key=bytes(len(like.stored_key)), server_key=b"", iterations=like.iterations
+        )
+
+
+_MODEL = ScramCredential(salt=_SALT_ALPHABET[:26], stored_key=bytes(32), server_key=b"", iterations=LEAST_ITERATIONS)

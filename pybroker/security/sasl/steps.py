@@ -1,0 +1,45 @@
+"""What a mechanism makes of a client's token: a challenge, a proof, or a refusal.
+
+Owns these shapes. A mechanism is a machine that reads no clock, rolls no dice and does no I/O; what it needs of either
+it is made with.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+
+class Challenge(NamedTuple):
+    """The exchange goes on: this is for the client, which answers it."""
+
+    token: bytes
+
+
+class Proved(NamedTuple):
+    """The client is who it says."""
+
+    name: str
+    """The user."""
+    token: bytes = b""
+    """The last word of the exchange, for the client."""
+    expires_ms: int | None = None
+    """When the credential ends, ms since 1970; None for never."""
+
+
+class Refused(NamedTuple):
+    """The client is not who it says, or says it wrongly. The exchange is over."""
+
+    reason: str
+    """For the broker's log, without anything secret."""
+    words: str | None = None
+    """For the client; None for those that say nothing of why, as the reason could tell users apart."""
+
+
+Step = Challenge | Proved | Refused
+
+
+class Exchange(Protocol):
+    """One client's exchange by one mechanism."""
+
+    def step(self, token: bytes) -> Step:
+        """Take the client's next token. After a proof or a refusal it is not called again."""

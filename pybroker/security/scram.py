@@ -1,0 +1,74 @@
+"""The formulas of SCRAM, as RFC 5802 section 3 has them, and the two mechanisms of Kafka.
+
+    SaltedPassword  = Hi(password, salt, iterations)           (PBKDF2 with HMAC)
+    ClientKey       = HMAC(SaltedPassword, "Client Key")       StoredKey = H(ClientKey)
+    ServerKey       = HMAC(SaltedPassword, "Server Key")
+    ClientSignature = HMAC(StoredKey, AuthMessage)             ClientProof = ClientKey XOR ClientSignature
+    ServerSignature = HMAC(ServerKey, AuthMessage)
+
+Owns these, and the bounds of iterations. Must not know messages, nor where credentials are kept. `salted_password` takes
+milliseconds by intent: nobody calls it on the loop.
+
+Source: RFC 5802, RFC 7677, Kafka's ScramFormatter and ScramMechanism.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from typing import NamedTuple
+
+
+class ScramMechanism(NamedTuple):
+    """One of the two mechanisms."""
+
+    name: str
+    number: int
+    """As Kafka's records and requests number it."""
+    digest: str
+    """The hash, by Python's name."""
+
+
+SCRAM_SHA_256 = ScramMechanism("SCRAM-SHA-256", 1, "sha256")
+SCRAM_SHA_512 = ScramMechanism("SCRAM-SHA-512", 2, "sha512")
+SCRAM_BY_NAME = {one.name: one for one in (SCRAM_SHA_256, SCRAM_SHA_512)}
+SCRAM_BY_NUMBER = {one.number: one for one in (SCRAM_SHA_256, SCRAM_SHA_512)}
+
+LEAST_ITERATIONS = 4096
+MOST_ITERATIONS = 16384
+
+
+def salted_password(mechanism: ScramMechanism, password: str, salt: bytes, iterations: int) -> bytes:
+    """Return the password as it is kept from everybody: `iterations` hashes, so not for the loop."""
+    return hashlib.pbkdf2_hmac(mechanism.digest, password.encode(), salt, iterations)
+
+
+def stored_key(mechanism: ScramMechanism, salted: bytes) -> bytes:
+    """Return what a broker checks a client by."""
+    return hashlib.new(mechanism.digest, hmac.digest(salted, b"Client Key", mechanism.digest)).digest()
+
+
+def server_key(mechanism: ScramMechanism, salted: bytes) -> bytes:
+    """Return what a client checks a broker by."""
+    return hmac.digest(salted, b"Server Key", mechanism.digest)
+
+
+def client_is_right(mechanism: ScramMechanism, stored: bytes, auth_message: bytes, proof: bytes) -> bool:
+    """Return whether a proof is that of the stored key; the time it takes says nothing about either."""
+    signature = hmac.digest(stored, auth_message, mechanism.digest)
+    if len(proof) != len(signature):
+        return False
+    key = bytes(one ^ other for one, other in zip(proof, signature, strict=True))
+    return hmac.compare_digest(hashlib.new(mechanism.digest, key).digest(), stored)
+
+
+def server_signature(mechanism: ScramMechanism, key: bytes, auth_message: bytes) -> bytes:
+    """Return what proves to the client that the broker knows its key."""
+    return hmac.digest(key, auth_message, mechanism.digest)
+
+
+def client_proof(mechanism: ScramMechanism, salted: bytes, auth_message: bytes) -> bytes:
+    """Return what a client sends to prove that it knows its password."""
+    key = hmac.digest(salted, b"Client Key", mechanism.digest)
+    signature = hmac.digest(hashlib.new(mechanism.digest, key).digest(), auth_message, mechanism.digest)
+    return bytes(one ^ other for one, other in zip(key, signature, strict=True))
