@@ -3,7 +3,9 @@
 Owns option names, the form of `--add-config`, and the output, which are those of Kafka 4.3's tool. Must not know the
 protocol: it asks by Admin, and works against any Kafka.
 
-Not done: users, clients, ips, client-metrics, broker-loggers and `--bootstrap-controller`; they are refused.
+Of users it knows the passwords of SCRAM (`pybroker.cli.scram_options`).
+
+Not done: quotas of users, clients, ips, client-metrics, broker-loggers and `--bootstrap-controller`; they are refused.
 """
 
 from __future__ import annotations
@@ -15,10 +17,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from pybroker.cli.cluster_access import add_cluster_options, open_admin
 from pybroker.cli.errors import CommandError
 from pybroker.cli.kafka_exceptions import java_text
+from pybroker.cli.scram_options import parse_credential
 from pybroker.client.errors import ClientError
 from pybroker.client.topics import BROKER, DELETE, GROUP, SET, TOPIC, ConfigChange, ConfigEntry
 from pybroker.config.errors import ConfigError
 from pybroker.config.properties import read_properties
+from pybroker.security.scram import SCRAM_BY_NAME
 
 if TYPE_CHECKING:
     import argparse
@@ -30,8 +34,9 @@ DESCRIPTION = (
 )
 
 _TYPES = {"topics": TOPIC, "brokers": BROKER, "groups": GROUP}
-_UNSERVED = ("clients", "users", "broker-loggers", "ips", "client-metrics")
-_SHORT = {"topic": "topics", "broker": "brokers", "group": "groups"}
+_USERS = "users"
+_UNSERVED = ("clients", "broker-loggers", "ips", "client-metrics")
+_SHORT = {"topic": "topics", "broker": "brokers", "group": "groups", "user": _USERS}
 _SOURCES = {
     1: "DYNAMIC_TOPIC_CONFIG",
     2: "DYNAMIC_BROKER_CONFIG",
@@ -76,12 +81,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     action.add_argument("--describe", action="store_true", help="show settings that somebody changed")
     action.add_argument("--alter", action="store_true", help="change settings")
     parser.add_argument("--all", action="store_true", help="with --describe: every setting, where it comes from")
-    parser.add_argument("--entity-type", metavar="TYPE", help="topics, brokers or groups")
-    parser.add_argument("--entity-name", metavar="NAME", help="a topic's or group's name, or a broker's id")
+    parser.add_argument("--entity-type", metavar="TYPE", help="topics, brokers, groups or users")
+    parser.add_argument("--entity-name", metavar="NAME", help="a topic's, group's or user's name, or a broker's id")
     parser.add_argument("--entity-default", action="store_true", help="the default of all brokers")
     parser.add_argument("--topic", metavar="TOPIC", help="short for --entity-type topics --entity-name TOPIC")
     parser.add_argument("--broker", metavar="ID", help="short for --entity-type brokers --entity-name ID")
     parser.add_argument("--group", metavar="GROUP", help="short for --entity-type groups --entity-name GROUP")
+    parser.add_argument("--user", metavar="USER", help="short for --entity-type users --entity-name USER")
     parser.add_argument("--broker-defaults", action="store_true", help="the default of all brokers")
     parser.add_argument("--add-config", metavar="K=V,...", help="settings to give; brackets group a value: k=[a,b]")
     parser.add_argument("--add-config-file", type=Path, metavar="FILE", help="a properties file of settings to give")
@@ -93,7 +99,9 @@ def run(arguments: argparse.Namespace) -> int:
     entity = _entity(arguments)
     try:
         with open_admin(arguments) as admin:
-            if arguments.alter:
+            if entity.type == _USERS:
+                _run_users(admin, entity, arguments)
+            elif arguments.alter:
                 _alter(admin, entity, _changes(arguments))
             else:
                 _describe(admin, entity, every=arguments.all)
@@ -124,11 +132,13 @@ def _entity(arguments: argparse.Namespace) -> _Entity:
 
 def _check(entity: _Entity, arguments: argparse.Namespace) -> None:
     if entity.type in _UNSERVED:
-        raise CommandError(f"entity type {entity.type} is not served: this version knows topics, brokers and groups")
-    if entity.type not in _TYPES:
+        raise CommandError(
+            f"entity type {entity.type} is not served: this version knows topics, brokers, groups and users"
+        )
+    if entity.type not in (*_TYPES, _USERS):
         raise CommandError(
             f"Invalid entity type {entity.type}, the entity type must be one of "
-            f"{', '.join((*_TYPES, *_UNSERVED))} with a --bootstrap-server or --bootstrap-controller argument"
+            f"{', '.join((*_TYPES, _USERS, *_UNSERVED))} with a --bootstrap-server or --bootstrap-controller argument"
         )
     if entity.type == "brokers" and entity.name and not entity.name.removeprefix("-").isdecimal():
         raise CommandError(
@@ -145,6 +155,29 @@ def _check(entity: _Entity, arguments: argparse.Namespace) -> None:
         raise CommandError(
             "An entity-name or default entity must be specified with --alter of users, clients, brokers or ips"
         )
+
+
+def _run_users(admin: Admin, entity: _Entity, arguments: argparse.Namespace) -> None:
+    if entity.name == "":
+        raise CommandError("--entity-default of users is for quotas, which this version has not: name a user")
+    if not arguments.alter:
+        described = admin.describe_scram_users(None if entity.name is None else [entity.name])
+        for user, mechanisms in sorted(described.items()):
+            shown = ", ".join(f"{mechanism}=iterations={count}" for mechanism, count in mechanisms.items())
+            print(f"SCRAM credential configs for user-principal '{user}' are {shown}")
+        return
+    changes = _changes(arguments)
+    unknown = [change.name for change in changes if change.name not in SCRAM_BY_NAME]
+    if unknown:
+        known = ", ".join(SCRAM_BY_NAME)
+        raise CommandError(f"{', '.join(unknown)}: users have {known} here; their quotas are not served")
+    user = entity.name or ""
+    for change in changes:
+        if change.operation == DELETE:
+            admin.alter_scram_user(user, take_away=change.name)
+        else:
+            admin.alter_scram_user(user, give=parse_credential(change.name, change.value or ""))
+    print(f"Completed updating config for user {user}.")
 
 
 def _changes(arguments: argparse.Namespace) -> list[ConfigChange]:

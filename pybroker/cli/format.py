@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pybroker.cli.errors import CommandError
 from pybroker.cli.initial_controllers import InitialController, parse_initial_controllers, voters_record
 from pybroker.cli.initial_features import plan_levels, recorded
+from pybroker.cli.scram_options import parse_scram_user
 from pybroker.config.broker import BrokerConfig
 from pybroker.config.errors import ConfigError
 from pybroker.controller.quorum.bootstrap import remove_first_files, write_bootstrap, write_first_voters
@@ -28,6 +29,8 @@ from pybroker.storage.meta_properties import FILE_NAME, MetaProperties, id_bytes
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping, Sequence
+
+    from pybroker.protocol.messages.records.user_scram_credential import UserScramCredentialRecord
 
 DESCRIPTION = "Format the log directories of a node."
 
@@ -43,6 +46,7 @@ class Plan(NamedTuple):
     levels: Mapping[str, int]
     controllers: Mapping[int, InitialController]
     """The first voters; empty where the settings name them, or where nobody does."""
+    users: Sequence[UserScramCredentialRecord] = ()
 
     @property
     def release(self) -> str:
@@ -56,7 +60,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--config", "-c", type=Path, required=True, metavar="FILE", help="the server.properties of the node"
     )
     parser.add_argument("--cluster-id", "-t", required=True, metavar="CLUSTER_ID", help="the cluster id to use")
-    parser.add_argument("--add-scram", "-S", action="append", default=[], help="refused: this version has no SCRAM")
+    parser.add_argument(
+        "--add-scram",
+        "-S",
+        action="append",
+        default=[],
+        metavar="USER",
+        help="a user to log in by SCRAM, as SCRAM-SHA-256=[name=alice,password=secret]; once for each",
+    )
     parser.add_argument(
         "--ignore-formatted",
         "-g",
@@ -126,8 +137,7 @@ def build_plan(arguments: argparse.Namespace) -> Plan:
         config = BrokerConfig.from_properties(arguments.config)
     except ConfigError as error:
         raise CommandError(str(error)) from None
-    if arguments.add_scram:
-        raise CommandError("--add-scram: this version has no SCRAM, and keeps no password")
+    users = [parse_scram_user(text) for text in arguments.add_scram]
     if not _CLUSTER_ID.fullmatch(arguments.cluster_id):
         raise CommandError(
             f"--cluster-id {arguments.cluster_id!r}: expected ASCII characters without blanks and backslashes, such as "
@@ -142,7 +152,7 @@ def build_plan(arguments: argparse.Namespace) -> Plan:
             "--standalone, --initial-controllers, or --no-initial-controllers."
         )
     levels = plan_levels(arguments.release_version, arguments.feature, is_dynamic=is_dynamic)
-    return Plan(config, arguments.cluster_id, levels, controllers)
+    return Plan(config, arguments.cluster_id, levels, controllers, users)
 
 
 def _initial_controllers(arguments: argparse.Namespace, config: BrokerConfig) -> dict[int, InitialController]:
@@ -216,7 +226,7 @@ def _format(plan: Plan, directories: Sequence[LogDirectory], failed: Sequence[Pa
 def _format_one(plan: Plan, directory: LogDirectory) -> None:
     now_ms = time.time_ns() // 1_000_000
     records = [FeatureLevelRecord(name=name, feature_level=level) for name, level in recorded(plan.levels).items()]
-    write_bootstrap(directory.path, records, now_ms)
+    write_bootstrap(directory.path, [*records, *plan.users], now_ms)
     directory_id = random_id()
     if _is_metadata(plan, directory) and plan.controllers:
         listener = plan.config.controller_listener_names[0].upper()

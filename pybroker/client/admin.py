@@ -31,6 +31,7 @@ from pybroker.client.topics import (
     TopicDescription,
     TopicPartition,
 )
+from pybroker.client.user_admin import ScramPassword
 
 Result = TypeVar("Result")
 
@@ -129,6 +130,14 @@ class Admin(Closing):
     ) -> dict[str, BrokerError | None]:
         """As `AsyncAdmin.update_features`."""
         return self._run(self._async.update_features(updates, validate_only=validate_only, timeout_ms=timeout_ms))
+
+    def describe_scram_users(self, users: Sequence[str] | None = None) -> dict[str, dict[str, int]]:
+        """As `AsyncAdmin.describe_scram_users`."""
+        return self._run(self._async.describe_scram_users(users))
+
+    def alter_scram_user(self, user: str, *, give: ScramPassword | None = None, take_away: str | None = None) -> None:
+        """As `AsyncAdmin.alter_scram_user`."""
+        self._run(self._async.alter_scram_user(user, give=give, take_away=take_away))
 
     def describe_configs(
         self, name: str, resource_type: int = TOPIC, *, synonyms: bool = False

@@ -35,6 +35,7 @@ from pybroker.client.topics import (
     TopicDescription,
     TopicPartition,
 )
+from pybroker.client.user_admin import UserCalls
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages import create_topics as create
 from pybroker.protocol.messages import delete_topics as delete
@@ -47,7 +48,9 @@ _OFTEN = Backoff(10, 10)
 """A leader is there in a moment: the wait for one asks more often than a call that failed."""
 
 
-class AsyncAdmin(ClusterCalls, ConfigCalls, GroupCalls, LogDirCalls, ReassignmentCalls, ReplicaCalls, AsyncClosing):
+class AsyncAdmin(
+    ClusterCalls, ConfigCalls, GroupCalls, LogDirCalls, ReassignmentCalls, ReplicaCalls, UserCalls, AsyncClosing
+):
     """`async with AsyncAdmin("127.0.0.1:9092") as admin: await admin.list_topics()`."""
 
     def __init__(self, bootstrap_servers: str | None = None, properties: Mapping[str, object] | None = None) -> None:

@@ -39,7 +39,9 @@ if TYPE_CHECKING:
 _HOUR_MS = 3_600_000
 _CLEANER_THREAD_BYTES = 1024**2
 _PER_LISTENER = ("listener.name.", ".congestion.control")
-_OF_MECHANISM = re.compile(r"(?:plain|scram-sha-256|scram-sha-512)\.(?:sasl\.jaas\.config|connections\.max\.reauth\.ms)")
+_OF_MECHANISM = re.compile(
+    r"(?:plain|scram-sha-256|scram-sha-512)\.(?:sasl\.jaas\.config|connections\.max\.reauth\.ms)"
+)
 
 
 class BrokerConfig(

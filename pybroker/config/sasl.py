@@ -1,8 +1,8 @@
 """What the listeners that ask for SASL offer: mechanisms, users, and how long a proof holds, read from the settings.
 
 Owns which key speaks for a listener and a mechanism, in Kafka's order: `listener.name.NAME.MECHANISM.KEY`, then
-`listener.name.NAME.KEY` and `MECHANISM.KEY`, then KEY; and that a listener which nobody could log in to is refused. Must
-not know exchanges.
+`listener.name.NAME.KEY` and `MECHANISM.KEY`, then KEY; and that a listener which nobody could log in to is refused.
+Must not know exchanges.
 
 Source: Kafka's JaasContext, ChannelBuilders and SaslServerAuthenticator.
 """
@@ -102,7 +102,9 @@ def _plain_users(listener: str, texts: ListenerTexts) -> dict[str, str]:
     if not users:
         example = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="secret";'
         raise ConfigError(
-            f"listener.name.{listener.lower()}.plain.{JAAS_KEY}", "[hidden]" if options else "", f"users, as in {example}"
+            f"listener.name.{listener.lower()}.plain.{JAAS_KEY}",
+            "[hidden]" if options else "",
+            f"users, as in {example}",
         )
     return users
 

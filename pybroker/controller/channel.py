@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pybroker.controller.cluster.events import (
+        AlteredUser,
         ConfigChange,
         ConfigResult,
         CreatedTopic,
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
         ReassignedTopic,
         RegisteredBroker,
         Result,
+        ScramDeletion,
+        ScramUpsertion,
     )
     from pybroker.controller.quorum.voter_set import VoterEndpoint, VoterNode
     from pybroker.metadata.in_sync import InSyncChange, InSyncResult
@@ -102,6 +105,11 @@ class ControllerChannel(Protocol):
 
     async def update_features(self, updates: Sequence[FeatureUpdate], *, validate_only: bool = False) -> Result:
         """Finalize feature levels, all or none."""
+
+    async def alter_scram_users(
+        self, deletions: Sequence[ScramDeletion], upsertions: Sequence[ScramUpsertion]
+    ) -> list[AlteredUser]:
+        """Change credentials of users; each succeeds or fails by itself."""
 
     async def unregister_broker(self, broker_id: int) -> Result:
         """Forget a broker."""

@@ -7,6 +7,7 @@ requests: handlers translate those.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from typing import TYPE_CHECKING, cast
 
 import msgspec
@@ -17,6 +18,7 @@ from pybroker.controller.cluster.events import (
     AlterConfigs,
     AlterPartitions,
     AlterReassignments,
+    AlterScramUsers,
     AssignReplicas,
     CreatePartitions,
     CreateTopics,
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
 
     from pybroker.controller.channel import QuorumState
     from pybroker.controller.cluster.events import (
+        AlteredUser,
         ConfigChange,
         ConfigResult,
         CreatedTopic,
@@ -58,6 +61,8 @@ if TYPE_CHECKING:
         ReassignableTopic,
         ReassignedPartition,
         RegisteredBroker,
+        ScramDeletion,
+        ScramUpsertion,
     )
     from pybroker.controller.quorum.voter_set import VoterNode
     from pybroker.controller.service import Controller
@@ -236,6 +241,22 @@ class LocalChannel:
         """Register a controller."""
         event = RegisterController(controller_id, incarnation_id, listeners, security_protocols, features)
         return cast("Result", await self._controller.submit(event))
+
+    async def alter_scram_users(
+        self, deletions: Sequence[ScramDeletion], upsertions: Sequence[ScramUpsertion]
+    ) -> list[AlteredUser]:
+        """Change credentials of users; each succeeds or fails by itself."""
+        times = Counter([*(one.name for one in deletions), *(one.name for one in upsertions)])
+        # All that is refused, as it is named twice, and then the others in parts: the keys of each take a while.
+        twice = AlterScramUsers(
+            [one for one in deletions if times[one.name] > 1], [one for one in upsertions if times[one.name] > 1]
+        )
+        altered: list[AlteredUser] = list(await self._controller.submit(twice))
+        for removed in parts([one for one in deletions if times[one.name] == 1]):
+            altered += await self._controller.submit(AlterScramUsers(removed, ()))
+        for added in parts([one for one in upsertions if times[one.name] == 1]):
+            altered += await self._controller.submit(AlterScramUsers((), added))
+        return altered
 
     async def unregister_broker(self, broker_id: int) -> Result:
         """Forget a broker."""

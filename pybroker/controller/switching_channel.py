@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from pybroker.controller.channel import QuorumState
     from pybroker.controller.cluster.events import (
+        AlteredUser,
         ConfigChange,
         ConfigResult,
         CreatedTopic,
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
         ReassignedTopic,
         RegisteredBroker,
         Result,
+        ScramDeletion,
+        ScramUpsertion,
     )
     from pybroker.controller.forwarding_channel import ForwardingChannel
     from pybroker.controller.local_channel import LocalChannel
@@ -111,6 +114,12 @@ class SwitchingChannel:
     async def update_features(self, updates: Sequence[FeatureUpdate], *, validate_only: bool = False) -> Result:
         """Finalize feature levels, all or none."""
         return await self._here().update_features(updates, validate_only=validate_only)
+
+    async def alter_scram_users(
+        self, deletions: Sequence[ScramDeletion], upsertions: Sequence[ScramUpsertion]
+    ) -> list[AlteredUser]:
+        """Change credentials of users; each succeeds or fails by itself."""
+        return await self._here().alter_scram_users(deletions, upsertions)
 
     async def unregister_broker(self, broker_id: int) -> Result:
         """Forget a broker."""

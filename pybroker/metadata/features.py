@@ -40,7 +40,9 @@ RECORD_VERSIONS: dict[str, int] = {
     "RegisterBrokerRecord": 3,
     "RegisterControllerRecord": 0,
     "RemoveTopicRecord": 0,
+    "RemoveUserScramCredentialRecord": 0,
     "TopicRecord": 0,
     "UnregisterBrokerRecord": 0,
+    "UserScramCredentialRecord": 0,
 }
 """The version in which each metadata record is written: those of metadata.version 25."""

@@ -2,8 +2,8 @@
 
 Owns the order of the records, which is that of Kafka's `MetadataImage.write`: levels of features first, as they say in
 which versions the rest is written, then brokers and controllers, topics each with its partitions, configurations,
-producer ids, SCRAM users. Applied to an empty image in this order they make the image again. Must not know files, offsets or
-batches, nor in which version a record is written.
+producer ids, SCRAM users. Applied to an empty image in this order they make the image again. Must not know files,
+offsets or batches, nor in which version a record is written.
 
 Yields one record after the other, so that the encoder can stop between any two.
 """

@@ -67,7 +67,10 @@ def open_listeners(
     data_plane: DataPlane, listeners: Iterable[Listener], *, backlog: int, unauthenticated_max_bytes: int
 ) -> tuple[OpenListener, ...]:
     """Bind every listener; `backlog` connections may wait on each, and frames of connections that have not
-    authenticated may have `unauthenticated_max_bytes`. Raises ListenError for the first that fails. The others close with the data plane."""
+    authenticated may have `unauthenticated_max_bytes`.
+
+    Raises ListenError for the first that fails. The others close with the data plane.
+    """
     opened = []
     for listener in listeners:
         endpoint = listener.endpoint

@@ -6,8 +6,8 @@
     ClientSignature = HMAC(StoredKey, AuthMessage)             ClientProof = ClientKey XOR ClientSignature
     ServerSignature = HMAC(ServerKey, AuthMessage)
 
-Owns these, and the bounds of iterations. Must not know messages, nor where credentials are kept. `salted_password` takes
-milliseconds by intent: nobody calls it on the loop.
+Owns these, and the bounds of iterations. Must not know messages, nor where credentials are kept. `salted_password`
+takes milliseconds by intent: nobody calls it on the loop.
 
 Source: RFC 5802, RFC 7677, Kafka's ScramFormatter and ScramMechanism.
 """

@@ -183,7 +183,12 @@ class Broker(Controls):
         node = self._running()
         if self._refusing:
             node.data_plane.resume_accepting()
-            open_listeners(node.data_plane, node.config.endpoints, node.config.socket_listen_backlog_size)
+            open_listeners(
+                node.data_plane,
+                node.config.endpoints,
+                backlog=node.config.socket_listen_backlog_size,
+                unauthenticated_max_bytes=node.config.sasl_server_max_receive_size,
+            )
             self._refusing = False
 
     def close_connections(self) -> None:

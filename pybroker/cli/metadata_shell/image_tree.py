@@ -1,7 +1,7 @@
 """The image as a tree: names to subtrees or to text, as kafka-metadata-shell shows it below `/image`.
 
 Owns the nodes' names and texts, which are those of Kafka's image nodes. What this broker's image has no part for
-(quotas, ACLs, credentials, tokens) is an empty directory, as it is in a cluster of Kafka that uses none.
+(quotas, ACLs, tokens) is an empty directory, as it is in a cluster of Kafka that uses none.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ Tree: TypeAlias = "dict[str, Tree | str]"
 
 _RESOURCES = {TOPIC_RESOURCE: "TOPIC", BROKER_RESOURCE: "BROKER", GROUP_RESOURCE: "GROUP"}
 _PROTOCOLS = {0: "PLAINTEXT", 1: "SSL", 2: "SASL_PLAINTEXT", 3: "SASL_SSL"}
+_SCRAM = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
+_SCRAM_TEXT = "ScramCredentialData(salt=[hidden], storedKey=[hidden], serverKey=[hidden], iterations=[hidden])"
 _RECOVERY = ("RECOVERED", "RECOVERING")
 
 
@@ -56,7 +58,10 @@ def image_tree(image: MetadataImage) -> Tree:
         "clientQuotas": {},
         "producerIds": {"nextProducerId": str(image.producer_ids.next_producer_id)},
         "acls": {},
-        "scram": {},
+        "scram": {
+            _SCRAM[mechanism]: dict.fromkeys(users, _SCRAM_TEXT)
+            for mechanism, users in image.scram.by_mechanism.items()
+        },
         "delegationToken": {},
     }
 

@@ -25,6 +25,8 @@ __all__ = [
     "AlterConfigs",
     "AlterPartitions",
     "AlterReassignments",
+    "AlterScramUsers",
+    "AlteredUser",
     "AssignReplicas",
     "BalanceLeaders",
     "ConfigChange",
@@ -56,6 +58,8 @@ __all__ = [
     "RegisterController",
     "RegisteredBroker",
     "Result",
+    "ScramDeletion",
+    "ScramUpsertion",
     "SessionExpired",
     "UnregisterBroker",
     "UpdateFeatures",
@@ -393,3 +397,42 @@ class UpdateFeatures(NamedTuple):
     controller_id: int
     """Who decides, for the words of a refusal."""
     validate_only: bool = False
+
+
+class ScramDeletion(NamedTuple):
+    """A user's credential to remove."""
+
+    name: str
+    mechanism: int
+    """Kafka's number of it, or a number that is none."""
+
+
+class ScramUpsertion(NamedTuple):
+    """A user's credential to add or replace."""
+
+    name: str
+    mechanism: int
+    """Kafka's number of it, or a number that is none."""
+    iterations: int
+    salt: bytes
+    salted_password: bytes
+
+    def __repr__(self) -> str:
+        return f"ScramUpsertion({self.name!r}, {self.mechanism}, [hidden])"
+
+
+class AlterScramUsers(NamedTuple):
+    """Change credentials of users (KIP-554). Answered by an `AlteredUser` for each user, in the order of their names'
+    first mention.
+    """
+
+    deletions: Sequence[ScramDeletion]
+    upsertions: Sequence[ScramUpsertion]
+
+
+class AlteredUser(NamedTuple):
+    """What became of one user of an `AlterScramUsers`."""
+
+    name: str
+    error_code: ErrorCode = ErrorCode.NONE
+    error_message: str | None = None

@@ -20,6 +20,7 @@ from pybroker.controller.cluster import (
     producer_ids,
     requested_elections,
     requested_reassignments,
+    scram_users,
     topics,
 )
 from pybroker.controller.cluster.events import (
@@ -27,6 +28,7 @@ from pybroker.controller.cluster.events import (
     AlterConfigs,
     AlterPartitions,
     AlterReassignments,
+    AlterScramUsers,
     AssignReplicas,
     BalanceLeaders,
     CreatePartitions,
@@ -58,6 +60,7 @@ Event = (
     | AlterConfigs
     | AlterPartitions
     | AlterReassignments
+    | AlterScramUsers
     | AssignReplicas
     | BalanceLeaders
     | CreatePartitions
@@ -153,5 +156,7 @@ class ClusterMachine:
                 return periodic.write_no_op(settings, now)
             case AllocateProducerIds():
                 return producer_ids.allocate_producer_ids(image, event)
+            case AlterScramUsers():
+                return scram_users.alter_scram_users(image, event)
             case UpdateFeatures():
                 return features.update_features(image, event, settings)

@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 
     from pybroker.security.sasl.steps import Step
 
-OTHER_AUTHORIZATION_ID = (
-    "Authentication failed: Client requested an authorization id that is different from username"
-)
+OTHER_AUTHORIZATION_ID = "Authentication failed: Client requested an authorization id that is different from username"
 _INVALID = "Authentication failed: Invalid username or password"
 _PARTS = 3
 

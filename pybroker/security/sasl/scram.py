@@ -91,9 +91,7 @@ class ScramExchange:
         credential = decoy if known is None else known
         nonce = found["nonce"] + self._nonce
         server_first = f"r={nonce},s={b64encode(credential.salt).decode()},i={credential.iterations}"
-        self._begun = _Begun(
-            name, credential, known is not None, found["gs2"], nonce, found["bare"], server_first
-        )
+        self._begun = _Begun(name, credential, known is not None, found["gs2"], nonce, found["bare"], server_first)
         return Challenge(server_first.encode())
 
     def _final(self, message: str, begun: _Begun) -> Step:

@@ -327,7 +327,12 @@ async def test_what_lacks_a_descriptor_and_is_deleted_leaves_nothing_behind(
 
 async def test_answers_name_where_the_leader_is_as_soon_as_it_is_registered_and_as_long(broker: Broker) -> None:
     config = broker.config
-    (listener,) = open_listeners(broker.data_plane, config.endpoints, config.socket_listen_backlog_size)
+    (listener,) = open_listeners(
+        broker.data_plane,
+        config.endpoints,
+        backlog=config.socket_listen_backlog_size,
+        unauthenticated_max_bytes=config.sasl_server_max_receive_size,
+    )
 
     def named(wire: Wire) -> list[tuple[int, str, int, str | None]]:
         answer = wire.ask(produce("orders", batch_of(b"a"), version=10))
