@@ -1,0 +1,91 @@
+"""What listeners of SASL offer, and which are refused at the start."""
+
+from __future__ import annotations
+
+import pytest
+
+from pybroker.config.broker import BrokerConfig
+from pybroker.config.errors import ConfigError
+
+JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="secret";'
+LISTENERS = {"listeners": "IN://127.0.0.1:0,PLAINTEXT://127.0.0.1:0", "listener.security.protocol.map": ""}
+
+
+def config(**settings: str) -> BrokerConfig:
+    protocols = {"listener.security.protocol.map": "IN:SASL_PLAINTEXT,PLAINTEXT:PLAINTEXT"}
+    return BrokerConfig({**LISTENERS, **protocols, **settings})
+
+
+def test_a_key_of_a_listener_and_mechanism_speaks_before_others() -> None:
+    made = config(
+        **{
+            "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
+            "listener.name.in.plain.sasl.jaas.config": JAAS,
+            "plain.sasl.jaas.config": JAAS.replace("alice", "other"),
+            "connections.max.reauth.ms": "1000",
+            "listener.name.IN.scram-sha-256.connections.max.reauth.ms": "2000",
+        }
+    )
+    (offered,) = made.sasl_of_listeners().values()
+    assert offered.mechanisms == ("PLAIN", "SCRAM-SHA-256")
+    assert offered.plain_users == {"alice": "secret"}
+    assert offered.max_reauth_ms == {"PLAIN": 1000, "SCRAM-SHA-256": 2000}
+    assert "secret" not in repr(offered)
+
+
+def test_a_listener_that_asks_nobody_needs_nothing() -> None:
+    assert BrokerConfig({"listeners": "PLAINTEXT://127.0.0.1:0"}).sasl_of_listeners() == {}
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({}, "sasl.enabled.mechanisms=GSSAPI: expected one or more of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"),
+        ({"sasl.enabled.mechanisms": "PLAIN,X"}, "sasl.enabled.mechanisms=PLAIN,X: expected one or more of"),
+        ({"sasl.enabled.mechanisms": ""}, "expected one or more of"),
+        ({"sasl.enabled.mechanisms": "PLAIN"}, "listener.name.in.plain.sasl.jaas.config=: expected users, as in"),
+        (
+            {"sasl.enabled.mechanisms": "PLAIN", "plain.sasl.jaas.config": JAAS.replace("Plain", "Scram")},
+            "expected the PlainLoginModule of PLAIN",
+        ),
+        (
+            {"sasl.enabled.mechanisms": "PLAIN", "plain.sasl.jaas.config": JAAS[:-1]},
+            "[hidden]: expected a JAAS configuration",
+        ),
+        (
+            {"sasl.enabled.mechanisms": "PLAIN", "plain.sasl.jaas.config": JAAS + JAAS},
+            "expected one login module, not 2",
+        ),
+        (
+            {"sasl.enabled.mechanisms": "SCRAM-SHA-512", "listener.name.in.connections.max.reauth.ms": "soon"},
+            "connections.max.reauth.ms=soon: expected milliseconds, 0 for never",
+        ),
+        (
+            {
+                "sasl.enabled.mechanisms": "SCRAM-SHA-512",
+                "listener.name.in.scram-sha-512.sasl.server.callback.handler.class": "a.B",
+            },
+            "expected no class: none is loaded",
+        ),
+    ],
+)
+def test_a_listener_that_could_not_be_served_is_refused(settings: dict[str, str], words: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        config(**settings)
+    assert words in str(caught.value)
+    assert "secret" not in str(caught.value).replace('user_alice="secret";', "", 1)
+
+
+def test_brokers_of_a_cluster_speak_plaintext_to_each_other() -> None:
+    given = {
+        "process.roles": "broker",
+        "node.id": "1",
+        "controller.listener.names": "CONTROLLER",
+        "controller.quorum.bootstrap.servers": "localhost:9093",
+        "listeners": "SASL_PLAINTEXT://localhost:9092",
+        "inter.broker.listener.name": "SASL_PLAINTEXT",
+        "listener.security.protocol.map": "SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "sasl.enabled.mechanisms": "SCRAM-SHA-512",
+    }
+    with pytest.raises(ConfigError, match=r"inter\.broker\.listener\.name=SASL_PLAINTEXT: expected a PLAINTEXT one"):
+        BrokerConfig(given)
