@@ -45,7 +45,7 @@ def _failed(_request: SaslAuthenticateRequest, _version: int, error: WireError) 
 
 @handles(
     SaslAuthenticateRequest,
-    requires=NothingRequired("Clients authenticate by it."),
+    requires=NothingRequired("Clients prove by it who they are, so nobody is known before."),
     failed=_failed,
     listeners=ListenerRole.BOTH,
 )

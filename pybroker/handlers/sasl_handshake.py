@@ -47,7 +47,7 @@ def _failed(_request: SaslHandshakeRequest, _version: int, error: WireError) -> 
 
 @handles(
     SaslHandshakeRequest,
-    requires=NothingRequired("Clients begin to authenticate by it."),
+    requires=NothingRequired("Clients begin by it to prove who they are, so nobody is known before."),
     failed=_failed,
     min_version=FIRST_VERSION_BEFORE_REQUESTS,
     listeners=ListenerRole.BOTH,

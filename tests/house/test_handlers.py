@@ -35,6 +35,7 @@ EVERYWHERE = {
     "AddRaftVoter",
     "AlterConfigs",
     "AlterPartitionReassignments",
+    "AlterUserScramCredentials",
     "ApiVersions",
     "CreatePartitions",
     "CreateTopics",
@@ -47,11 +48,20 @@ EVERYWHERE = {
     "IncrementalAlterConfigs",
     "ListPartitionReassignments",
     "RemoveRaftVoter",
+    "SaslAuthenticate",
+    "SaslHandshake",
     "UnregisterBroker",
     "UpdateFeatures",
 }
 """The APIs that Kafka's schemas give to listeners of both roles."""
-DECIDED_WHERE_ASKED = {"ApiVersions", "DescribeCluster", "DescribeConfigs", "Fetch"}
+DECIDED_WHERE_ASKED = {
+    "ApiVersions",
+    "DescribeCluster",
+    "DescribeConfigs",
+    "Fetch",
+    "SaslAuthenticate",
+    "SaslHandshake",
+}
 """Those of `EVERYWHERE` that every node answers by itself."""
 
 

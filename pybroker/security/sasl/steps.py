@@ -32,7 +32,7 @@ class Refused(NamedTuple):
     reason: str
     """For the broker's log, without anything secret."""
     words: str | None = None
-    """For the client; None for those that say nothing of why, as the reason could tell users apart."""
+    """For the client; None for those that say nothing of why, as the reason could say which users there are."""
 
 
 Step = Challenge | Proved | Refused

@@ -131,6 +131,4 @@ def test_a_first_message_that_is_none_is_refused(first: bytes) -> None:
 def test_nobody_is_somebody_else() -> None:
     step = ScramExchange(SHA_256, USERS, "BROKER", Decoys()).step(b"n,a=bob,n=alice,r=abc")
     assert isinstance(step, Refused)
-    assert step.words == (
-        "Authentication failed: Client requested an authorization id that is different from username"
-    )
+    assert step.words == ("Authentication failed: Client requested an authorization id that is different from username")

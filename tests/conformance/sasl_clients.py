@@ -1,0 +1,58 @@
+"""A server with a listener of SASL beside the plain one, and what speaks to it in single requests."""
+
+from __future__ import annotations
+
+import socket
+from base64 import b64decode, b64encode
+from typing import Any
+
+from pybroker.security.scram import SCRAM_BY_NAME, client_proof, salted_password
+from tests.support.wire import Wire
+
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+NONE, UNSUPPORTED_SASL_MECHANISM, ILLEGAL_SASL_STATE, SASL_AUTHENTICATION_FAILED = 0, 33, 34, 58
+PLAIN_JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="alice secret" user_bob="b";'
+SCRAM_JAAS = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody listened on a moment ago: what listeners of a fixed number need."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+def settings(port: int, plain_port: int) -> dict[str, str]:
+    """The settings of a listener named SASL that has every mechanism."""
+    given = {
+        "listeners": f"SASL://127.0.0.1:{port},PLAINTEXT://127.0.0.1:{plain_port}",
+        "listener.security.protocol.map": "SASL:SASL_PLAINTEXT,PLAINTEXT:PLAINTEXT",
+        "inter.broker.listener.name": "PLAINTEXT",
+        "sasl.enabled.mechanisms": ",".join(MECHANISMS),
+        "listener.name.sasl.plain.sasl.jaas.config": PLAIN_JAAS,
+    }
+    for mechanism in MECHANISMS[1:]:
+        given[f"listener.name.sasl.{mechanism.lower()}.sasl.jaas.config"] = SCRAM_JAAS
+    return given
+
+
+def handshake(wire: Wire, mechanism: str) -> Any:
+    """The answer to SaslHandshake."""
+    return wire.call("SaslHandshake", 1, mechanism=mechanism)
+
+
+def token(wire: Wire, data: bytes, version: int = 2) -> Any:
+    """The answer to SaslAuthenticate."""
+    return wire.call("SaslAuthenticate", version, auth_bytes=data)
+
+
+def scram_last(mechanism: str, password: str, first: str, server_first: str, **other: str) -> bytes:
+    """The client's last message; `other` has what is sent in place of a right part."""
+    parts = dict(part.split("=", 1) for part in server_first.split(","))
+    salted = salted_password(SCRAM_BY_NAME[mechanism], password, b64decode(parts["s"]), int(parts["i"]))
+    without_proof = f"c={other.get('c', 'biws')},r={other.get('r', parts['r'])}"
+    message = f"{first.removeprefix('n,,')},{server_first},{without_proof}".encode()
+    proof = b64encode(client_proof(SCRAM_BY_NAME[mechanism], salted, message)).decode()
+    return f"{without_proof},p={other.get('p', proof)}".encode()
