@@ -14,8 +14,15 @@ import kafka.protocol.admin
 import kafka.protocol.consumer
 import kafka.protocol.metadata
 import kafka.protocol.producer
+import kafka.protocol.sasl
 
-MODULES = (kafka.protocol.metadata, kafka.protocol.producer, kafka.protocol.consumer, kafka.protocol.admin)
+MODULES = (
+    kafka.protocol.metadata,
+    kafka.protocol.producer,
+    kafka.protocol.consumer,
+    kafka.protocol.admin,
+    kafka.protocol.sasl,
+)
 TIMEOUT_SECONDS = 20
 
 
