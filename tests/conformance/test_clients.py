@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import aiokafka
 import aiokafka.admin
@@ -18,9 +18,10 @@ import kafka.admin
 import pytest
 
 from pybench.peers import java
-from tests.conformance.conftest import Server
+from tests.conformance.conftest import Server, Topic
 from tests.support import corpus, programs
 from tests.support.corpus import CODECS, PARTITIONS, RECORDS, Audit
+from tests.support.franz import run_corpus
 
 pytestmark = pytest.mark.one_and_three
 
@@ -171,6 +172,17 @@ def test_kcat_reads_back_what_it_wrote(server: Server, topic_name: str, codec: s
     )
     assert consumed.returncode == 0, consumed.stderr
     assert consumed.stdout == b"".join(b"%d\t%s\t%s\n" % (at, key, value) for at, (key, value) in enumerate(sent))
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_franz_go_reads_back_what_it_wrote(server: Server, create: Callable[..., Topic], codec: str) -> None:
+    topic = create(partitions=PARTITIONS).name
+    at = (server.bootstrap_servers, topic)
+    assert list(run_corpus("produce", *at, codec, sent=corpus.records(), timeout_s=PATIENCE_SECONDS)) == []
+    audit = Audit()
+    for got in run_corpus("consume", *at, str(RECORDS), timeout_s=PATIENCE_SECONDS):
+        audit.see(*got)
+    assert audit.complete
 
 
 @pytest.mark.java

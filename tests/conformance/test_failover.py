@@ -6,7 +6,6 @@ The longest time between two appends is printed (`pytest -rP`), not judged: it i
 from __future__ import annotations
 
 import itertools
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +18,7 @@ from pybroker.testing import Cluster
 from tests.support import programs
 from tests.support.conditions import wait_until
 from tests.support.failover_clients import LIBRARIES, Client, Numbered
+from tests.support.franz import NEEDS_GO, has_go
 
 pytestmark = [pytest.mark.process]
 
@@ -82,8 +82,8 @@ def library(request: pytest.FixtureRequest) -> str:
     """A client library's name; one whose programs are not here is skipped."""
     if request.param == "java":
         programs.kafka_tools()
-    if request.param == "franz-go" and shutil.which("go") is None:
-        pytest.skip("franz-go needs Go 1.24 or newer on the search path: https://go.dev/dl")
+    if request.param == "franz-go" and not has_go():
+        pytest.skip(NEEDS_GO)
     return str(request.param)
 
 

@@ -14,6 +14,7 @@ import kafka.structs
 from tests.conformance.classic_members import OK, UNKNOWN_MEMBER_ID, Member
 from tests.conformance.conftest import Server, Topic, serving
 from tests.support.conditions import wait_until
+from tests.support.franz import run_corpus
 from tests.support.wire import Wire
 
 PARTITIONS = 12
@@ -130,6 +131,16 @@ async def test_aiokafka_commits_in_a_group(server: Server, create: Callable[...,
         for partition in range(PARTITIONS):
             where = aiokafka.structs.TopicPartition(topic, partition)
             assert await again.committed(where) == await again.position(where) == RECORDS // PARTITIONS
+
+
+def test_franz_go_goes_on_from_its_commits(server: Server, create: Callable[..., Topic]) -> None:
+    topic = create(partitions=PARTITIONS).name
+    fill(server, topic)
+    seen: list[int] = []
+    for count in (RECORDS // 3, RECORDS - RECORDS // 3):
+        words = ("group", server.bootstrap_servers, topic, str(count), f"franz-{topic}")
+        seen += [int(record.value or b"") for record in run_corpus(*words, timeout_s=PATIENCE_SECONDS)]
+    assert sorted(seen) == list(range(RECORDS))
 
 
 def test_a_consumer_may_come_when_the_first_one_left_during_the_initial_delay() -> None:

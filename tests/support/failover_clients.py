@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-import shutil
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
@@ -20,12 +19,11 @@ import aiokafka
 import confluent_kafka
 import kafka
 
-from pybench.checkout import build_directory
 from pybench.peers import java
 from pybroker.client import Consumer, Producer, TopicPartition
 from pybroker.client.record_metadata import RecordMetadata
 from tests.support import programs
-from tests.support.repository import ROOT
+from tests.support.franz import franz_program
 
 RATE = 1000
 """Records a second."""
@@ -375,7 +373,7 @@ class FranzProducer(OffsetAndNumber):
 
     def command(self) -> list[str]:
         """Our program's words."""
-        return [franz_program(), "produce", self.servers, self.topic]
+        return [franz_program("numbers"), "produce", self.servers, self.topic]
 
 
 class FranzConsumer(OffsetAndNumber):
@@ -385,23 +383,7 @@ class FranzConsumer(OffsetAndNumber):
 
     def command(self) -> list[str]:
         """Our program's words."""
-        return [franz_program(), "consume", self.servers, self.topic]
-
-
-def franz_program() -> str:
-    """Build our program on franz-go, where that has not been done; its path."""
-    built = build_directory() / "franz" / "numbers"
-    source = ROOT / "tests/support/go"
-    if not built.exists() or built.stat().st_mtime < (source / "numbers.go").stat().st_mtime:
-        done = subprocess.run(
-            [shutil.which("go") or "go", "build", "-o", str(built), "."],
-            cwd=source,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-    return str(built)
+        return [franz_program("numbers"), "consume", self.servers, self.topic]
 
 
 LIBRARIES: dict[str, tuple[type[Client], type[Client]]] = {
